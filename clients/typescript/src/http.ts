@@ -123,7 +123,9 @@ export function createHttp(options: Settings): Http {
     const body = typeof request.body === 'function' ? request.body() : request.body;
     try {
       const response = await (request.fetch ?? fetchOnce)(url, {
-        ...{ method, headers, redirect: 'error' as const },
+        method,
+        headers,
+        redirect: 'error' as const,
         signal: signal === undefined ? deadline.signal : AbortSignal.any([signal, deadline.signal]),
         ...(body === undefined ? {} : { body }),
         // Required for streams, and harmless otherwise.

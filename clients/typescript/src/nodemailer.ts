@@ -149,7 +149,7 @@ function infoOf(result: SendResult, envelope: Envelope): PostriderSentInfo {
 
 export class PostriderTransport {
   readonly name = 'Postrider';
-  readonly version = '0.1.0';
+  readonly version = '1.0.0';
   readonly client: Postrider;
 
   constructor(options: ClientOptions | Postrider) {

@@ -55,6 +55,9 @@ export function templatesOf(caller: Caller) {
     create: (body: Body<'createTemplate'>, options?: Given) => caller.call('createTemplate', { body }, options),
     replace: (id: string, body: Body<'replaceTemplate'>, options?: Given) =>
       caller.call('replaceTemplate', { path: { id }, body }, options),
+    /** Changes the given fields and leaves the others. */
+    update: (id: string, body: Body<'updateTemplate'>, options?: Given) =>
+      caller.call('updateTemplate', { path: { id }, body }, options),
     delete: (id: string, options?: Given) => caller.call('deleteTemplate', { path: { id } }, options),
     render: (id: string, body: Body<'renderTemplate'> = {}, options?: Given) =>
       caller.call('renderTemplate', { path: { id }, body }, options),
@@ -75,6 +78,9 @@ export function webhooksOf(caller: Caller) {
     create: (body: Body<'createWebhook'>, options?: Given) => caller.call('createWebhook', { body }, options),
     replace: (id: string, body: Body<'replaceWebhook'>, options?: Given) =>
       caller.call('replaceWebhook', { path: { id }, body }, options),
+    /** Changes the given fields and leaves the others. */
+    update: (id: string, body: Body<'updateWebhook'>, options?: Given) =>
+      caller.call('updateWebhook', { path: { id }, body }, options),
     delete: (id: string, options?: Given) => caller.call('deleteWebhook', { path: { id } }, options),
     test: (id: string, options?: Given) => caller.call('testWebhook', { path: { id } }, options),
     rotateSecret: (id: string, options?: Given) => caller.call('rotateWebhookSecret', { path: { id } }, options),
@@ -102,6 +108,9 @@ export function inboundOf(caller: Caller) {
       caller.call('createInboundRoute', { body }, options),
     replaceRoute: (id: string, body: Body<'replaceInboundRoute'>, options?: Given) =>
       caller.call('replaceInboundRoute', { path: { id }, body }, options),
+    /** Changes the given fields and leaves the others. */
+    updateRoute: (id: string, body: Body<'updateInboundRoute'>, options?: Given) =>
+      caller.call('updateInboundRoute', { path: { id }, body }, options),
     verifyRoute: (id: string, options?: Given) => caller.call('verifyInboundRoute', { path: { id } }, options),
     deleteRoute: (id: string, options?: Given) => caller.call('deleteInboundRoute', { path: { id } }, options),
     list: (query: Query<'listInboundMail'> = {}, options?: Given) =>

@@ -29,6 +29,34 @@ export interface paths {
      */
     post: operations["resumeSending"];
   };
+  "/agent-requests": {
+    /**
+     * List changes that AI agents asked for, newest first
+     * @description An agent that calls a tool with a live key changes nothing until a person approves the call. `call` is null in this list; GET /agent-requests/{id} returns it.
+     */
+    get: operations["listAgentRequests"];
+  };
+  "/agent-requests/{id}": {
+    /**
+     * Get a change that an AI agent asked for
+     * @description With the exact API call that an approval makes.
+     */
+    get: operations["getAgentRequest"];
+  };
+  "/agent-requests/{id}/approve": {
+    /**
+     * Approve a change that an AI agent asked for, and make it
+     * @description Only for people who are signed in. The call runs once, with the permissions that the key of the agent has now. `status` is failed if the call was refused; `result` has the reason.
+     */
+    post: operations["approveAgentRequest"];
+  };
+  "/agent-requests/{id}/decline": {
+    /**
+     * Decline a change that an AI agent asked for
+     * @description Only for people who are signed in. Nothing is changed.
+     */
+    post: operations["declineAgentRequest"];
+  };
   "/api-keys": {
     /**
      * List active API keys, newest first
@@ -37,7 +65,7 @@ export interface paths {
     get: operations["listApiKeys"];
     /**
      * Create an API key
-     * @description The key itself is returned only in this response. By default it has the caller's mode and full scope. A sandbox key can create sandbox keys only.
+     * @description The secret is returned only in this response. By default the key has the caller's mode and full scope. A sandbox key can create sandbox keys only. Kind sigv4 requires the SES interface (POSTRIDER_DOORS).
      */
     post: operations["createApiKey"];
   };
@@ -220,6 +248,11 @@ export interface paths {
      * @description New mail for it is rejected. Messages already received stay in GET /inbound.
      */
     delete: operations["deleteInboundRoute"];
+    /**
+     * Change fields of an inbound route
+     * @description Changes the fields in the request; omitted fields and null leave the stored value. To remove url, replace the route with PUT. The secret of a new webhook is in this response.
+     */
+    patch: operations["updateInboundRoute"];
   };
   "/inbound-routes/{id}/verify": {
     /**
@@ -740,6 +773,11 @@ export interface paths {
      * @description Accepted messages, including scheduled ones, do not change: they were composed when they were accepted.
      */
     delete: operations["deleteTemplate"];
+    /**
+     * Change fields of a template, as a new version
+     * @description Changes the fields in the request; omitted fields and null leave the stored value. "" removes html or text; to remove layoutTemplateId, replace the template with PUT. If nothing changes, there is no new version.
+     */
+    patch: operations["updateTemplate"];
   };
   "/templates/{id}/render": {
     /**
@@ -751,7 +789,7 @@ export interface paths {
   "/templates/{id}/versions": {
     /**
      * List the versions of a template, newest first
-     * @description Every PUT and every restore creates one.
+     * @description Every PUT, every PATCH that changes something, and every restore creates one.
      */
     get: operations["listTemplateVersions"];
   };
@@ -856,7 +894,7 @@ export interface paths {
     get: operations["getWebhook"];
     /**
      * Replace a webhook
-     * @description secret and enabled stay unchanged if omitted. A new secret is a rotation: the previous secret also signs for 24 h.
+     * @description secret, headers, and enabled stay unchanged if omitted. A new secret is a rotation: the previous secret also signs for 24 h.
      */
     put: operations["replaceWebhook"];
     /**
@@ -864,6 +902,11 @@ export interface paths {
      * @description Postrider sends no more events to it, including retries. A webhook that belongs to an inbound route is deleted with the route.
      */
     delete: operations["deleteWebhook"];
+    /**
+     * Change fields of a webhook
+     * @description Changes the fields in the request; omitted fields and null leave the stored value. headers replaces all headers, and "" clears description. The URL is checked only if it changes.
+     */
+    patch: operations["updateWebhook"];
   };
   "/webhooks/{id}/deliveries": {
     /**
@@ -938,6 +981,10 @@ export interface components {
         inboxWaits: number;
         /** @description Messages from outside for inbound routes. More are deferred. */
         inboundMailPerHour: number;
+        /** @description Messages per day (UTC), in each mode; every recipient is one message. More are refused with 429. Null: unlimited. */
+        messagesPerDay: number | null;
+        /** @description Messages per month (UTC), in each mode; every recipient is one message. More are refused with 429. Null: unlimited. */
+        messagesPerMonth: number | null;
       };
       usage: {
         /** @description Since midnight UTC, in this key's mode. */
@@ -994,6 +1041,10 @@ export interface components {
         inboxWaits?: number | null;
         /** @description null restores the standard limit. */
         inboundMailPerHour?: number | null;
+        /** @description Messages per UTC day or month, including those already accepted in it; null removes the quota. */
+        messagesPerDay?: number | null;
+        /** @description Messages per UTC day or month, including those already accepted in it; null removes the quota. */
+        messagesPerMonth?: number | null;
       };
       /** @description Thresholds of sending protection. They replace all thresholds set before; omitted ones are standard. `warning` must be below `critical` if both are on. */
       sendingProtection?: {
@@ -1083,9 +1134,54 @@ export interface components {
       /** @description An address, or null. */
       defaultFrom?: string | null;
     };
+    /** AgentRequest */
+    AgentRequest: {
+      agentRequestId: string;
+      tool: string;
+      /** @description Name of the client, as it reports itself. */
+      client: string;
+      /** @description The API key that the agent used. */
+      keyId: string;
+      /**
+       * @description running: approved, and the result is not known yet.
+       * @enum {string}
+       */
+      status: "pending" | "declined" | "running" | "done" | "failed" | "expired";
+      /** @description SHA-256 of the call, in hexadecimal. */
+      digest: string;
+      /** Format: date-time */
+      createdAt: string;
+      /**
+       * Format: date-time
+       * @description Until when it can be approved.
+       */
+      expiresAt: string;
+      decidedAt: string | null;
+      decidedBy: string | null;
+      /** @description Every recipient of an email that waits for approval. */
+      recipients: string[];
+      /** @description The API call that an approval makes: method, path, query, and body. Null once the request is decided. */
+      call: {
+        [key: string]: unknown;
+      } | null;
+      /** @description The response of the call; null if it was not made. */
+      result: unknown;
+    };
+    /** AgentRequestDecision */
+    AgentRequestDecision: {
+      /** @description The digest of the request that you checked; another one is refused. */
+      digest: string;
+    };
     /** ApiKey */
     ApiKey: {
       keyId: string;
+      /**
+       * @description Of a key that signs requests to the SES interface.
+       * @constant
+       */
+      kind?: "sigv4";
+      /** @description Of a key of kind sigv4. */
+      accessKeyId?: string;
       /** @enum {string} */
       mode: "live" | "sandbox";
       /** @enum {string} */
@@ -1093,6 +1189,11 @@ export interface components {
       /** @description Addresses and domains (including subdomains) that it can send from. Empty: any sender of the account. */
       allowedSenders: string[];
       name: string | null;
+      /**
+       * Format: date-time
+       * @description When it stops being valid; null for never.
+       */
+      expiresAt: string | null;
       /** Format: date-time */
       createdAt: string;
     };
@@ -1100,10 +1201,20 @@ export interface components {
     ApiKeyRequest: {
       /** @enum {string} */
       mode?: "live" | "sandbox";
+      /**
+       * @description api-key: sent in X-Api-Key. sigv4: an access key id and a secret that sign requests to the SES interface (AWS Signature Version 4).
+       * @enum {string}
+       */
+      kind?: "api-key" | "sigv4";
       /** @enum {string} */
       scope?: "send" | "full";
       /** @description Addresses and domains (including subdomains) that it can send from; any other From returns 403. Empty or absent: unrestricted. */
       allowedSenders?: string[];
+      /**
+       * Format: date-time
+       * @description When it stops being valid, in the future. By default when the key that creates it does, otherwise never.
+       */
+      expiresAt?: string;
       name?: string;
     };
     /** Approval */
@@ -1222,6 +1333,7 @@ export interface components {
     /** AuditEntry */
     AuditEntry: {
       auditId: string;
+      /** Format: date-time */
       time: string;
       accountId: string | null;
       mode: string | null;
@@ -1504,6 +1616,11 @@ export interface components {
        * @enum {string}
        */
       status: "pending" | "verified" | "failing";
+      /**
+       * @description Why a domain is `verified`. dns: its DKIM record was found. operator: an operator marked it as verified, and no check has found the record, so receivers cannot verify signatures. null: the domain is not verified.
+       * @enum {string|null}
+       */
+      verifiedBy: "dns" | "operator" | null;
       dnsRecords: components["schemas"]["DnsRecord"][];
       /** Format: date-time */
       createdAt: string;
@@ -1584,6 +1701,7 @@ export interface components {
         [key: string]: string;
       };
       headerMessageId: string;
+      /** Format: date-time */
       createdAt: string;
       recipients: ({
           messageId: string;
@@ -1607,6 +1725,8 @@ export interface components {
       recipient: string;
       from: string;
       subject: string;
+      /** @description Message-ID header of the email; null for inbound mail without one. */
+      headerMessageId: string | null;
       tags: string[];
       metadata: {
         [key: string]: string;
@@ -1869,6 +1989,17 @@ export interface components {
       /** Format: date-time */
       updatedAt: string;
     };
+    /** InboundRouteChange */
+    InboundRouteChange: {
+      /** @description support@in.shop.example, reply+*@in.shop.example, or *@in.shop.example. */
+      match?: string;
+      /** @description Posts the mail of this route there: http or https, without credentials. */
+      url?: string | null;
+      /** @description Whether webhooks that subscribe to Inbound receive its events. Defaults to true if there is no url. */
+      events?: boolean;
+      /** @description Larger messages are rejected. */
+      maxBytes?: number;
+    };
     /** InboundRouteRequest */
     InboundRouteRequest: {
       /** @description support@in.shop.example, reply+*@in.shop.example, or *@in.shop.example. */
@@ -1957,9 +2088,13 @@ export interface components {
       subject: string;
       sizeBytes: number;
       headerMessageId: string;
+      /** Format: date-time */
       createdAt: string;
+      /** Format: date-time */
       sendAt?: string;
+      /** Format: date-time */
       nextAttemptAt?: string;
+      /** Format: date-time */
       expiresAt: string;
       tags: string[];
       metadata: {
@@ -1982,9 +2117,13 @@ export interface components {
       subject: string;
       sizeBytes: number;
       headerMessageId: string;
+      /** Format: date-time */
       createdAt: string;
+      /** Format: date-time */
       sendAt?: string;
+      /** Format: date-time */
       nextAttemptAt?: string;
+      /** Format: date-time */
       expiresAt: string;
       tags: string[];
       metadata: {
@@ -2018,6 +2157,13 @@ export interface components {
     /** NewApiKey */
     NewApiKey: {
       keyId: string;
+      /**
+       * @description Of a key that signs requests to the SES interface.
+       * @constant
+       */
+      kind?: "sigv4";
+      /** @description Of a key of kind sigv4. */
+      accessKeyId?: string;
       /** @enum {string} */
       mode: "live" | "sandbox";
       /** @enum {string} */
@@ -2025,10 +2171,17 @@ export interface components {
       /** @description Addresses and domains (including subdomains) that it can send from. Empty: any sender of the account. */
       allowedSenders: string[];
       name: string | null;
+      /**
+       * Format: date-time
+       * @description When it stops being valid; null for never.
+       */
+      expiresAt: string | null;
       /** Format: date-time */
       createdAt: string;
-      /** @description Returned only in this response. */
-      apiKey: string;
+      /** @description Returned only in this response; absent for kind sigv4. */
+      apiKey?: string;
+      /** @description Of a key of kind sigv4. Returned only in this response. */
+      secretAccessKey?: string;
     };
     /** NewSmtpCredential */
     NewSmtpCredential: {
@@ -2043,6 +2196,11 @@ export interface components {
        * @enum {string}
        */
       deliveryReports: "off" | "failures";
+      /**
+       * Format: date-time
+       * @description When it stops being valid; null for never.
+       */
+      expiresAt: string | null;
       /** Format: date-time */
       createdAt: string;
       /** @description Returned only in this response. */
@@ -2096,6 +2254,10 @@ export interface components {
         eventStreams: number;
         inboxWaits: number;
         inboundMailPerHour: number;
+        /** @description Null: unlimited. */
+        messagesPerDay: number | null;
+        /** @description Null: unlimited. */
+        messagesPerMonth: number | null;
       };
       /** Format: date-time */
       createdAt: string;
@@ -2122,6 +2284,10 @@ export interface components {
         eventStreams: number;
         inboxWaits: number;
         inboundMailPerHour: number;
+        /** @description Null: unlimited. */
+        messagesPerDay: number | null;
+        /** @description Null: unlimited. */
+        messagesPerMonth: number | null;
       };
       /** Format: date-time */
       createdAt: string;
@@ -2446,7 +2612,7 @@ export interface components {
       success: false;
       error: {
         /** @enum {string} */
-        code: "INVALID_REQUEST" | "UNSUPPORTED_FILE_TYPE" | "TEMPLATE_VARIABLE_MISSING" | "TEMPLATE_INVALID" | "UNAUTHORIZED" | "FORBIDDEN" | "ACCOUNT_SUSPENDED" | "PLAN_NOT_ELIGIBLE" | "SENDER_NOT_VERIFIED" | "UPLOAD_URL_INVALID" | "NOT_FOUND" | "SUBMISSION_NOT_FOUND" | "METHOD_NOT_ALLOWED" | "DUPLICATE_REQUEST_IN_PROGRESS" | "ATTACHMENT_UPLOAD_INCOMPLETE" | "SUBMISSION_ALREADY_USED" | "LIMIT_REACHED" | "CONFLICT" | "EMAIL_SIZE_EXCEEDED" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_MISMATCH" | "IDEMPOTENCY_KEY_REUSED" | "UPLOAD_MISMATCH" | "RATE_LIMITED" | "INTERNAL_ERROR" | "OVERLOADED" | "UNAVAILABLE";
+        code: "INVALID_REQUEST" | "UNSUPPORTED_FILE_TYPE" | "TEMPLATE_VARIABLE_MISSING" | "TEMPLATE_INVALID" | "UNAUTHORIZED" | "FORBIDDEN" | "ACCOUNT_SUSPENDED" | "PLAN_NOT_ELIGIBLE" | "SENDER_NOT_VERIFIED" | "UPLOAD_URL_INVALID" | "NOT_FOUND" | "SUBMISSION_NOT_FOUND" | "METHOD_NOT_ALLOWED" | "DUPLICATE_REQUEST_IN_PROGRESS" | "ATTACHMENT_UPLOAD_INCOMPLETE" | "SUBMISSION_ALREADY_USED" | "LIMIT_REACHED" | "CONFLICT" | "EMAIL_SIZE_EXCEEDED" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_MISMATCH" | "IDEMPOTENCY_KEY_REUSED" | "UPLOAD_MISMATCH" | "QUOTA_EXCEEDED" | "RATE_LIMITED" | "INTERNAL_ERROR" | "OVERLOADED" | "UNAVAILABLE";
         /** @description One sentence that says what to do. */
         message: string;
         details: {
@@ -2597,6 +2763,7 @@ export interface components {
       outcome: ("Delivered" | "Bounced" | "Delayed" | "Complained" | "Suppressed") | null;
       /** @description Seconds since it was accepted, by the clock of this sandbox. */
       age: number;
+      /** Format: date-time */
       createdAt: string;
     };
     /** SandboxMessageDetail */
@@ -2608,6 +2775,7 @@ export interface components {
       outcome: ("Delivered" | "Bounced" | "Delayed" | "Complained" | "Suppressed") | null;
       /** @description Seconds since it was accepted, by the clock of this sandbox. */
       age: number;
+      /** Format: date-time */
       createdAt: string;
       html: string | null;
       text: string | null;
@@ -2717,6 +2885,8 @@ export interface components {
       message: "queued" | "scheduled" | "suppressed";
       /** @description the first recipient's */
       messageId: string;
+      /** @description Message-ID header of the email, the same for all recipients. */
+      headerMessageId: string;
       from: string;
       /** @enum {string} */
       status: "queued" | "scheduled" | "suppressed";
@@ -2876,9 +3046,13 @@ export interface components {
       subject: string;
       sizeBytes: number;
       headerMessageId: string;
+      /** Format: date-time */
       createdAt: string;
+      /** Format: date-time */
       sendAt?: string;
+      /** Format: date-time */
       nextAttemptAt?: string;
+      /** Format: date-time */
       expiresAt: string;
       /**
        * Format: date-time
@@ -2943,6 +3117,11 @@ export interface components {
        * @enum {string}
        */
       deliveryReports: "off" | "failures";
+      /**
+       * Format: date-time
+       * @description When it stops being valid; null for never.
+       */
+      expiresAt: string | null;
       /** Format: date-time */
       createdAt: string;
     };
@@ -2952,6 +3131,11 @@ export interface components {
       mode?: "live" | "sandbox";
       /** @description Addresses and domains (including subdomains) that it can send from; any other From returns 403. Empty or absent: unrestricted. */
       allowedSenders?: string[];
+      /**
+       * Format: date-time
+       * @description When it stops being valid, in the future. By default when the key that creates it does, otherwise never.
+       */
+      expiresAt?: string;
       /**
        * @description failures: the envelope sender receives a delivery report when a message bounces, even if RCPT has no NOTIFY. NOTIFY=NEVER takes precedence.
        * @enum {string}
@@ -3020,6 +3204,7 @@ export interface components {
        */
       reason: "bounce" | "complaint" | "unsubscribe" | "manual";
       sourceMessageId: string | null;
+      /** Format: date-time */
       expiresAt: string | null;
       /** Format: date-time */
       createdAt: string;
@@ -3083,6 +3268,22 @@ export interface components {
       publishedVersion?: number;
       /** Format: date-time */
       updatedAt: string;
+    };
+    /** TemplateChange */
+    TemplateChange: {
+      /** @description Unique; a send may name the template by it. */
+      name?: string;
+      /** @enum {string} */
+      type?: "transactional" | "marketing";
+      /** @description may contain variables; at most 998 characters after rendering */
+      subject?: string | null;
+      /** @description at least one of html and text */
+      html?: string | null;
+      /** @description derived from html when absent */
+      text?: string | null;
+      /** @description a template whose {{ content }} this one fills */
+      layoutTemplateId?: string | null;
+      variables?: components["schemas"]["TemplateVariableRequest"][];
     };
     /** TemplateRequest */
     TemplateRequest: {
@@ -3181,8 +3382,14 @@ export interface components {
       url: string;
       events: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
       description: string | null;
+      /** @description Headers that are added to each request; every value is shown as ********. */
+      headers: {
+        [key: string]: string;
+      };
       enabled: boolean;
+      /** Format: date-time */
       createdAt: string;
+      /** Format: date-time */
       updatedAt: string;
       disabledReason?: string;
       /** @description Set if the webhook receives the mail of one inbound route and nothing else. */
@@ -3194,6 +3401,27 @@ export interface components {
       format?: "resend";
       /** @description Its event names that are posted. */
       formatEvents?: string[];
+    };
+    /** WebhookChange */
+    WebhookChange: {
+      /** @description http or https, without credentials. */
+      url?: string;
+      events?: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
+      description?: string | null;
+      enabled?: boolean;
+      /**
+       * @description The service whose payload is posted, for handlers that were written for it. Postrider's own if omitted.
+       * @enum {string}
+       */
+      format?: "resend";
+      /** @description The event names of that service to post. By default all that `events` covers. */
+      formatEvents?: string[];
+      /** @description Up to 10 headers that are added to each request, for example Authorization. ******** keeps the stored value. Left unchanged if omitted; {} removes all. */
+      headers?: {
+        [key: string]: string;
+      };
+      /** @description whsec_ and the Base64 of 24 to 64 bytes; generated if omitted. */
+      secret?: string;
     };
     /** WebhookDelivery */
     WebhookDelivery: {
@@ -3217,6 +3445,7 @@ export interface components {
       error: string | null;
       latencyMs: number | null;
       nextAttemptAt: string | null;
+      /** Format: date-time */
       createdAt: string;
     };
     /** WebhookIncident */
@@ -3262,6 +3491,10 @@ export interface components {
       format?: "resend";
       /** @description The event names of that service to post. By default all that `events` covers. */
       formatEvents?: string[];
+      /** @description Up to 10 headers that are added to each request, for example Authorization. ******** keeps the stored value. Left unchanged if omitted; {} removes all. */
+      headers?: {
+        [key: string]: string;
+      };
       /** @description whsec_ and the Base64 of 24 to 64 bytes; generated if omitted. */
       secret?: string;
     };
@@ -3280,8 +3513,14 @@ export interface components {
       url: string;
       events: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
       description: string | null;
+      /** @description Headers that are added to each request; every value is shown as ********. */
+      headers: {
+        [key: string]: string;
+      };
       enabled: boolean;
+      /** Format: date-time */
       createdAt: string;
+      /** Format: date-time */
       updatedAt: string;
       disabledReason?: string;
       /** @description Set if the webhook receives the mail of one inbound route and nothing else. */
@@ -3302,8 +3541,14 @@ export interface components {
       url: string;
       events: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
       description: string | null;
+      /** @description Headers that are added to each request; every value is shown as ********. */
+      headers: {
+        [key: string]: string;
+      };
       enabled: boolean;
+      /** Format: date-time */
       createdAt: string;
+      /** Format: date-time */
       updatedAt: string;
       disabledReason?: string;
       /** @description Set if the webhook receives the mail of one inbound route and nothing else. */
@@ -3408,6 +3653,119 @@ export interface operations {
     };
   };
   /**
+   * List changes that AI agents asked for, newest first
+   * @description An agent that calls a tool with a live key changes nothing until a person approves the call. `call` is null in this list; GET /agent-requests/{id} returns it.
+   */
+  listAgentRequests: {
+    parameters: {
+      query?: {
+        /** @description Only requests that can still be decided. */
+        status?: "pending";
+        /** @description How many to show, 25 by default. */
+        limit?: number;
+        /** @description The X-Next-Cursor of the previous page. */
+        cursor?: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["AgentRequest"][];
+        };
+      };
+    };
+  };
+  /**
+   * Get a change that an AI agent asked for
+   * @description With the exact API call that an approval makes.
+   */
+  getAgentRequest: {
+    parameters: {
+      path: {
+        /**
+         * @description The agentRequestId.
+         * @example agr_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["AgentRequest"];
+        };
+      };
+    };
+  };
+  /**
+   * Approve a change that an AI agent asked for, and make it
+   * @description Only for people who are signed in. The call runs once, with the permissions that the key of the agent has now. `status` is failed if the call was refused; `result` has the reason.
+   */
+  approveAgentRequest: {
+    parameters: {
+      path: {
+        /**
+         * @description The agentRequestId.
+         * @example agr_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+         * }
+         */
+        "application/json": components["schemas"]["AgentRequestDecision"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["AgentRequest"];
+        };
+      };
+    };
+  };
+  /**
+   * Decline a change that an AI agent asked for
+   * @description Only for people who are signed in. Nothing is changed.
+   */
+  declineAgentRequest: {
+    parameters: {
+      path: {
+        /**
+         * @description The agentRequestId.
+         * @example agr_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+         * }
+         */
+        "application/json": components["schemas"]["AgentRequestDecision"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["AgentRequest"];
+        };
+      };
+    };
+  };
+  /**
    * List active API keys, newest first
    * @description Lists keys by id. The keys themselves cannot be read again.
    */
@@ -3431,7 +3789,7 @@ export interface operations {
   };
   /**
    * Create an API key
-   * @description The key itself is returned only in this response. By default it has the caller's mode and full scope. A sandbox key can create sandbox keys only.
+   * @description The secret is returned only in this response. By default the key has the caller's mode and full scope. A sandbox key can create sandbox keys only. Kind sigv4 requires the SES interface (POSTRIDER_DOORS).
    */
   createApiKey: {
     requestBody?: {
@@ -4181,6 +4539,39 @@ export interface operations {
       200: {
         content: {
           "application/json": components["schemas"]["Confirmation"];
+        };
+      };
+    };
+  };
+  /**
+   * Change fields of an inbound route
+   * @description Changes the fields in the request; omitted fields and null leave the stored value. To remove url, replace the route with PUT. The secret of a new webhook is in this response.
+   */
+  updateInboundRoute: {
+    parameters: {
+      path: {
+        /**
+         * @description The inboundRouteId.
+         * @example inr_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "maxBytes": 2000000
+         * }
+         */
+        "application/json": components["schemas"]["InboundRouteChange"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["InboundRouteWritten"];
         };
       };
     };
@@ -6104,6 +6495,43 @@ export interface operations {
     };
   };
   /**
+   * Change fields of a template, as a new version
+   * @description Changes the fields in the request; omitted fields and null leave the stored value. "" removes html or text; to remove layoutTemplateId, replace the template with PUT. If nothing changes, there is no new version.
+   */
+  updateTemplate: {
+    parameters: {
+      query?: {
+        /** @description false: sends keep the version they use now; of a new template they use none. */
+        publish?: boolean;
+      };
+      path: {
+        /**
+         * @description The templateId.
+         * @example tpl_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "subject": "Your receipt for order {{ orderId }}"
+         * }
+         */
+        "application/json": components["schemas"]["TemplateChange"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Template"];
+        };
+      };
+    };
+  };
+  /**
    * Preview a template
    * @description Variables without a value are left empty and listed.
    */
@@ -6141,7 +6569,7 @@ export interface operations {
   };
   /**
    * List the versions of a template, newest first
-   * @description Every PUT and every restore creates one.
+   * @description Every PUT, every PATCH that changes something, and every restore creates one.
    */
   listTemplateVersions: {
     parameters: {
@@ -6538,7 +6966,7 @@ export interface operations {
   };
   /**
    * Replace a webhook
-   * @description secret and enabled stay unchanged if omitted. A new secret is a rotation: the previous secret also signs for 24 h.
+   * @description secret, headers, and enabled stay unchanged if omitted. A new secret is a rotation: the previous secret also signs for 24 h.
    */
   replaceWebhook: {
     parameters: {
@@ -6593,6 +7021,39 @@ export interface operations {
       200: {
         content: {
           "application/json": components["schemas"]["Confirmation"];
+        };
+      };
+    };
+  };
+  /**
+   * Change fields of a webhook
+   * @description Changes the fields in the request; omitted fields and null leave the stored value. headers replaces all headers, and "" clears description. The URL is checked only if it changes.
+   */
+  updateWebhook: {
+    parameters: {
+      path: {
+        /**
+         * @description The webhookId.
+         * @example whk_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "enabled": true
+         * }
+         */
+        "application/json": components["schemas"]["WebhookChange"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Webhook"];
         };
       };
     };
@@ -6747,6 +7208,8 @@ export type Account = components['schemas']['Account'];
 export type AccountChangeRequest = components['schemas']['AccountChangeRequest'];
 export type AccountHealth = components['schemas']['AccountHealth'];
 export type AccountSettingsRequest = components['schemas']['AccountSettingsRequest'];
+export type AgentRequest = components['schemas']['AgentRequest'];
+export type AgentRequestDecision = components['schemas']['AgentRequestDecision'];
 export type ApiKey = components['schemas']['ApiKey'];
 export type ApiKeyRequest = components['schemas']['ApiKeyRequest'];
 export type Approval = components['schemas']['Approval'];
@@ -6780,6 +7243,7 @@ export type InboundDnsRecord = components['schemas']['InboundDnsRecord'];
 export type InboundMail = components['schemas']['InboundMail'];
 export type InboundMailWithContent = components['schemas']['InboundMailWithContent'];
 export type InboundRoute = components['schemas']['InboundRoute'];
+export type InboundRouteChange = components['schemas']['InboundRouteChange'];
 export type InboundRouteRequest = components['schemas']['InboundRouteRequest'];
 export type InboundRouteWritten = components['schemas']['InboundRouteWritten'];
 export type IncidentRetried = components['schemas']['IncidentRetried'];
@@ -6850,6 +7314,7 @@ export type SuppressionImport = components['schemas']['SuppressionImport'];
 export type SuppressionRequest = components['schemas']['SuppressionRequest'];
 export type Suspension = components['schemas']['Suspension'];
 export type Template = components['schemas']['Template'];
+export type TemplateChange = components['schemas']['TemplateChange'];
 export type TemplateRequest = components['schemas']['TemplateRequest'];
 export type TemplateVariable = components['schemas']['TemplateVariable'];
 export type TemplateVariableRequest = components['schemas']['TemplateVariableRequest'];
@@ -6858,6 +7323,7 @@ export type TotpOffer = components['schemas']['TotpOffer'];
 export type TotpRequest = components['schemas']['TotpRequest'];
 export type User = components['schemas']['User'];
 export type Webhook = components['schemas']['Webhook'];
+export type WebhookChange = components['schemas']['WebhookChange'];
 export type WebhookDelivery = components['schemas']['WebhookDelivery'];
 export type WebhookIncident = components['schemas']['WebhookIncident'];
 export type WebhookRequest = components['schemas']['WebhookRequest'];
@@ -6871,6 +7337,10 @@ export const routes = {
   updateAccount: ['PATCH', '/account'],
   getAccountHealth: ['GET', '/account/health'],
   resumeSending: ['POST', '/account/resume-sending'],
+  listAgentRequests: ['GET', '/agent-requests'],
+  getAgentRequest: ['GET', '/agent-requests/{id}'],
+  approveAgentRequest: ['POST', '/agent-requests/{id}/approve'],
+  declineAgentRequest: ['POST', '/agent-requests/{id}/decline'],
   listApiKeys: ['GET', '/api-keys'],
   createApiKey: ['POST', '/api-keys'],
   renameApiKey: ['PATCH', '/api-keys/{keyId}'],
@@ -6900,6 +7370,7 @@ export const routes = {
   createInboundRoute: ['POST', '/inbound-routes'],
   getInboundRoute: ['GET', '/inbound-routes/{id}'],
   replaceInboundRoute: ['PUT', '/inbound-routes/{id}'],
+  updateInboundRoute: ['PATCH', '/inbound-routes/{id}'],
   deleteInboundRoute: ['DELETE', '/inbound-routes/{id}'],
   verifyInboundRoute: ['POST', '/inbound-routes/{id}/verify'],
   getInboundMail: ['GET', '/inbound/{id}'],
@@ -6978,6 +7449,7 @@ export const routes = {
   renderTemplateSources: ['POST', '/templates/render'],
   getTemplate: ['GET', '/templates/{id}'],
   replaceTemplate: ['PUT', '/templates/{id}'],
+  updateTemplate: ['PATCH', '/templates/{id}'],
   deleteTemplate: ['DELETE', '/templates/{id}'],
   renderTemplate: ['POST', '/templates/{id}/render'],
   listTemplateVersions: ['GET', '/templates/{id}/versions'],
@@ -6998,6 +7470,7 @@ export const routes = {
   createWebhook: ['POST', '/webhooks'],
   getWebhook: ['GET', '/webhooks/{id}'],
   replaceWebhook: ['PUT', '/webhooks/{id}'],
+  updateWebhook: ['PATCH', '/webhooks/{id}'],
   deleteWebhook: ['DELETE', '/webhooks/{id}'],
   listWebhookDeliveries: ['GET', '/webhooks/{id}/deliveries'],
   retryWebhookDelivery: ['POST', '/webhooks/{id}/deliveries/{deliveryId}/retry'],
