@@ -8,6 +8,8 @@ import {
   type WarmUpStart,
 } from './config-values.ts';
 
+type Environment = Record<string, string | undefined>;
+
 interface Settings {
   roles: readonly Role[];
   inboundPort: number | undefined;
@@ -29,48 +31,84 @@ export function notValid(name: string, text: string, allowed: string): ConfigErr
   return new ConfigError(`${name}=${shownValue(name, text)} is not valid; allowed: ${allowed}`);
 }
 
-/** Throws a ConfigError for the first settings that conflict. */
-export function assertTogether(config: Settings, environment: Record<string, string | undefined>): void {
-  if (Boolean(config.smtpTlsCert) !== Boolean(config.smtpTlsKey)) {
-    const [one, other] = config.smtpTlsCert ? ['CERT', 'KEY'] : ['KEY', 'CERT'];
-    const given = `POSTRIDER_SMTP_TLS_${one}=${JSON.stringify(config.smtpTlsCert ?? config.smtpTlsKey)}`;
-    throw new ConfigError(`${given} is set and POSTRIDER_SMTP_TLS_${other} is not; allowed: both or neither`);
-  }
-  if (config.oidcIssuer !== undefined && config.oidcClientId === undefined) {
-    throw new ConfigError(
-      'POSTRIDER_OIDC_CLIENT_ID is not set, but POSTRIDER_OIDC_ISSUER requires it; set both or neither',
-    );
-  }
-  if (config.blobs.kind === 's3' && !(config.awsAccessKeyId && config.awsSecretAccessKey)) {
-    const name = config.awsAccessKeyId ? 'AWS_SECRET_ACCESS_KEY' : 'AWS_ACCESS_KEY_ID';
-    throw new ConfigError(`${name} is not set, but POSTRIDER_BLOB_URL=s3://… requires it; set both AWS variables`);
-  }
-  if (config.roles.includes('inbound') && config.inboundPort === undefined) {
-    throw new ConfigError(
-      'POSTRIDER_INBOUND_PORT is not set, but the role inbound in POSTRIDER_ROLES requires it; set it (25 in production), or remove the role',
-    );
-  }
-  if (config.bounceDomain !== undefined && domainOf(config.postmaster) === config.bounceDomain) {
-    throw notValid(
-      'POSTRIDER_POSTMASTER',
-      config.postmaster ?? '',
-      `an address outside ${config.bounceDomain}: Postrider receives the mail of that domain, so forwarding it there would create a loop`,
-    );
-  }
-  assertWarmUp(config, environment.POSTRIDER_WARMUP ?? '');
+/** Settings that restrict each other. */
+interface Rule {
+  reads: readonly (keyof Settings)[];
+  problem(config: Settings, environment: Environment): ConfigError | undefined;
 }
 
-const domainOf = (address: string | undefined): string | undefined => address?.split('@').at(-1);
+const RULES: readonly Rule[] = [
+  {
+    reads: ['smtpTlsCert', 'smtpTlsKey'],
+    problem: ({ smtpTlsCert, smtpTlsKey }) => {
+      if (Boolean(smtpTlsCert) === Boolean(smtpTlsKey)) return undefined;
+      const [one, other] = smtpTlsCert ? ['CERT', 'KEY'] : ['KEY', 'CERT'];
+      const given = `POSTRIDER_SMTP_TLS_${one}=${JSON.stringify(smtpTlsCert ?? smtpTlsKey)}`;
+      return new ConfigError(`${given} is set and POSTRIDER_SMTP_TLS_${other} is not; allowed: both or neither`);
+    },
+  },
+  {
+    reads: ['oidcIssuer', 'oidcClientId'],
+    problem: ({ oidcIssuer, oidcClientId }) => {
+      if (oidcIssuer === undefined || oidcClientId !== undefined) return undefined;
+      return new ConfigError(
+        'POSTRIDER_OIDC_CLIENT_ID is not set, but POSTRIDER_OIDC_ISSUER requires it; set both or neither',
+      );
+    },
+  },
+  {
+    reads: ['blobs', 'awsAccessKeyId', 'awsSecretAccessKey'],
+    problem: ({ blobs, awsAccessKeyId, awsSecretAccessKey }) => {
+      if (blobs.kind !== 's3' || (awsAccessKeyId && awsSecretAccessKey)) return undefined;
+      const name = awsAccessKeyId ? 'AWS_SECRET_ACCESS_KEY' : 'AWS_ACCESS_KEY_ID';
+      return new ConfigError(`${name} is not set, but POSTRIDER_BLOB_URL=s3://… requires it; set both AWS variables`);
+    },
+  },
+  {
+    reads: ['roles', 'inboundPort'],
+    problem: ({ roles, inboundPort }) => {
+      if (!roles.includes('inbound') || inboundPort !== undefined) return undefined;
+      return new ConfigError(
+        'POSTRIDER_INBOUND_PORT is not set, but the role inbound in POSTRIDER_ROLES requires it; set it (25 in production), or remove the role',
+      );
+    },
+  },
+  {
+    reads: ['bounceDomain', 'postmaster'],
+    problem: ({ bounceDomain, postmaster }) => {
+      if (bounceDomain === undefined || postmaster?.split('@').at(-1) !== bounceDomain) return undefined;
+      return notValid(
+        'POSTRIDER_POSTMASTER',
+        postmaster,
+        `an address outside ${bounceDomain}: Postrider receives the mail of that domain, so forwarding it there would create a loop`,
+      );
+    },
+  },
+  { reads: ['warmUp', 'sourceAddresses', 'route'], problem: warmUpProblem },
+];
 
-function assertWarmUp({ warmUp, sourceAddresses, route: { kind } }: Settings, given: string): void {
+/** Returns the conflicts between settings, without those that involve a setting of `wrong`, whose value is unknown. */
+export function conflicts(
+  config: Settings,
+  { environment, wrong }: { environment: Environment; wrong: ReadonlySet<string> },
+): ConfigError[] {
+  return RULES.filter(({ reads }) => !reads.some((key) => wrong.has(key))).flatMap(
+    ({ problem }) => problem(config, environment) ?? [],
+  );
+}
+
+function warmUpProblem(
+  { warmUp, sourceAddresses, route: { kind } }: Settings,
+  { POSTRIDER_WARMUP: given = '' }: Environment,
+): ConfigError | undefined {
   if (warmUp.length > 0 && kind === 'relay') {
-    throw new ConfigError(
+    return new ConfigError(
       `POSTRIDER_WARMUP=${JSON.stringify(given)} has no effect with a relay, because the relay's source addresses are used; remove it, or set POSTRIDER_ROUTE to mx`,
     );
   }
   const unknown = warmUp.find(({ address }) => address !== null && !sourceAddresses.includes(address));
-  if (!unknown) return;
-  throw notValid(
+  if (!unknown) return undefined;
+  return notValid(
     'POSTRIDER_WARMUP',
     given,
     `addresses in POSTRIDER_SOURCE_ADDRESSES; ${unknown.address} is not one of them`,

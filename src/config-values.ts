@@ -263,8 +263,12 @@ export function roles(text: string): Role[] {
   return list.map(words(ROLES));
 }
 
+/** Which tools AI agents get. */
+export const MCP_ACCESS = ['off', 'read', 'on'] as const;
+export type McpAccess = (typeof MCP_ACCESS)[number];
+
 /** Interfaces of other services that this one can speak. */
-export const DOORS = ['resend'] as const;
+export const DOORS = ['resend', 'ses'] as const;
 export type Door = (typeof DOORS)[number];
 
 export function doors(text: string): Door[] {
@@ -336,9 +340,14 @@ export function shownValue(name: string, text: string): string {
   return JSON.stringify(text);
 }
 
-/** An invalid variable; the message is the line that the operator sees. */
+/** An invalid variable; the message is the line that the operator sees. It starts with the name of the variable. */
 export class ConfigError extends Error {
   override name = 'ConfigError';
+
+  /** The name of the variable. */
+  get setting(): string {
+    return /^\w+/.exec(this.message)?.[0] ?? '';
+  }
 }
 
 /** Another process uses the port. A restart may help once that process ends. */
@@ -373,28 +382,46 @@ export const SECRET_SETTINGS: readonly string[] = [
   'POSTRIDER_OIDC_CLIENT_SECRET',
 ];
 
-/** Returns the environment with the contents of NAME_FILE files added. Throws ConfigError if a file cannot be used. */
-export function withSecretFiles(environment: Record<string, string | undefined>): Record<string, string | undefined> {
-  const filled = { ...environment };
+/** An environment with the contents of NAME_FILE files, and an error for each file that cannot be used. */
+interface FilledEnvironment {
+  environment: Record<string, string | undefined>;
+  /** By the name of the setting, without `_FILE`. */
+  wrongFiles: ReadonlyMap<string, ConfigError>;
+}
+
+/** Adds the contents of NAME_FILE files to an environment. */
+export function withSecretFiles(given: Record<string, string | undefined>): FilledEnvironment {
+  const environment = { ...given };
+  const wrongFiles = new Map<string, ConfigError>();
   for (const name of SECRET_SETTINGS) {
-    const variable = `${name}_FILE`;
-    const file = environment[variable]?.trim();
+    const file = given[`${name}_FILE`]?.trim();
     if (file === undefined || file === '') continue;
-    if (environment[name]) throw new ConfigError(`${name} and ${variable} are both set; allowed: one of them`);
-    const refuse = (why: string): ConfigError =>
-      new ConfigError(
-        `${variable}=${JSON.stringify(file)} ${why}; allowed: a readable file that contains the value of ${name}`,
-      );
-    let text: string;
     try {
-      text = readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+      environment[name] = secretFrom(file, name, given[name]);
     } catch (error) {
-      throw refuse(`cannot be read (${(error as NodeJS.ErrnoException).code})`);
+      if (!(error instanceof ConfigError)) throw error;
+      wrongFiles.set(name, error);
     }
-    if (text.trim() === '') throw refuse('is empty');
-    filled[name] = text;
   }
-  return filled;
+  return { environment, wrongFiles };
+}
+
+/** Returns the content of a secret's file; throws ConfigError if it cannot be used. */
+function secretFrom(file: string, name: string, value: string | undefined): string {
+  const variable = `${name}_FILE`;
+  if (value) throw new ConfigError(`${name} and ${variable} are both set; allowed: one of them`);
+  const refuse = (why: string): ConfigError =>
+    new ConfigError(
+      `${variable}=${JSON.stringify(file)} ${why}; allowed: a readable file that contains the value of ${name}`,
+    );
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    throw refuse(`cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+  if (text.trim() === '') throw refuse('is empty');
+  return text;
 }
 
 /** Returns the host name of this machine, or `localhost` if the name is not valid in HELO. */

@@ -4,12 +4,13 @@
  * docs/reference/settings.md is generated from this table.
  */
 
-import { assertTogether, notValid } from './config-together.ts';
+import { conflicts, notValid } from './config-together.ts';
 import {
   acmeDirectory,
   type BlobStoreAddress,
   blobStoreAddress,
   byteSize,
+  ConfigError,
   cidrs,
   contactEmail,
   DEFAULT_ROLES,
@@ -28,6 +29,8 @@ import {
   integer,
   ipAddresses,
   listenHost,
+  MCP_ACCESS,
+  type McpAccess,
   none,
   oidcIssuer,
   port,
@@ -62,7 +65,7 @@ export {
 } from './config-values.ts';
 
 /** The version that `--version` and the API description show. */
-export const VERSION = '0.1.0';
+export const VERSION = '1.0.0';
 
 export const settings = {
   dataDir: setting(
@@ -334,7 +337,7 @@ export const settings = {
   trustedProxies: setting(
     'TRUSTED_PROXIES',
     'none',
-    'addresses and ranges (CIDR) of your reverse proxies. Postrider trusts their `X-Forwarded-For` and `X-Forwarded-Proto`; on the SMTP ports they must send the PROXY protocol (v1 or v2)',
+    'addresses and ranges (CIDR) of your reverse proxies. Postrider trusts their `X-Forwarded-For`, `X-Forwarded-Proto`, and `X-Forwarded-Host`; on the SMTP ports they must send the PROXY protocol (v1 or v2)',
     cidrs,
     emptyList,
   ),
@@ -362,9 +365,16 @@ export const settings = {
   doors: setting<Door[]>(
     'DOORS',
     'none',
-    'comma-separated interfaces of other services that Postrider also offers: `resend`. Programs written for that service work with another base URL',
+    'comma-separated interfaces of other services that Postrider also offers: `resend`, `ses`. Programs written for that service work with another base URL',
     doors,
     () => [],
+  ),
+  mcp: setting<McpAccess>(
+    'MCP',
+    'off',
+    'tools for AI agents at `POST /mcp` (Model Context Protocol): `read` offers those that change nothing, `on` all. With a live key, a person approves each change',
+    words(MCP_ACCESS),
+    () => 'off',
   ),
   uploadTtlSeconds: setting(
     'UPLOAD_TTL_SECONDS',
@@ -404,26 +414,36 @@ export interface Config extends Values {
 
 type Environment = Record<string, string | undefined>;
 
+/** Settings with every problem that was found; a setting with a problem has its default. */
+export interface ExaminedConfig {
+  config: Config;
+  problems: ConfigError[];
+  /** The keys of the settings whose own value is not valid. */
+  wrong: ReadonlySet<string>;
+}
+
 /** Reads all settings from an environment; throws ConfigError for the first wrong value. */
 export function readConfig(given: Environment): Config {
-  const environment = withSecretFiles(given);
+  const { config, problems } = examineConfig(given);
+  if (problems[0]) throw problems[0];
+  return config;
+}
+
+/** Reads all settings from an environment and collects every problem: of files, then of values, then of combinations. */
+export function examineConfig(given: Environment): ExaminedConfig {
+  const { environment, wrongFiles } = withSecretFiles(given);
+  const problems = [...wrongFiles.values()];
+  const wrong = new Set<string>();
   const values: Record<string, unknown> = {};
   for (const [key, one] of Object.entries(settings)) {
-    const text = givenText(one, environment);
-    if (text === undefined) {
-      values[key] = one.fallback();
-      continue;
-    }
-    // Docker's --env-file and systemd's Environment keep quotes that a shell would remove. Secrets may contain quotes.
-    if (/^(["']).*\1$/s.test(text.trim()) && !SECRET_SETTINGS.includes(one.name)) {
-      throw notValid(one.name, text, 'the value without quotes around it');
-    }
-    if (one.read === String && text.trim() === '') throw notValid(one.name, text, 'a value that is not blank');
+    values[key] = one.fallback();
     try {
-      values[key] = one.read(text.trim());
+      if (wrongFiles.has(one.name)) wrong.add(key);
+      else values[key] = readSetting(one, environment);
     } catch (error) {
-      const { message } = error as Error;
-      throw notValid(one.name, text, DEFAULT_WORDS.has(one.shown) ? `${one.shown}, or ${message}` : message);
+      if (!(error instanceof ConfigError)) throw error;
+      wrong.add(key);
+      problems.push(error);
     }
   }
   values.unknownSettings = unknownSettings(environment);
@@ -432,8 +452,25 @@ export function readConfig(given: Environment): Config {
   if (config.inboundPort !== undefined && givenText(settings.roles, environment) === undefined) {
     config.roles.push('inbound');
   }
-  assertTogether(config, environment);
-  return config;
+  problems.push(...conflicts(config, { environment, wrong }));
+  return { config, problems, wrong };
+}
+
+/** Returns the value of a setting, or its default if it is unset; throws ConfigError if the text is not valid. */
+function readSetting(one: Setting<unknown>, environment: Environment): unknown {
+  const text = givenText(one, environment);
+  if (text === undefined) return one.fallback();
+  // Docker's --env-file and systemd's Environment keep quotes that a shell would remove. Secrets may contain quotes.
+  if (/^(["']).*\1$/s.test(text.trim()) && !SECRET_SETTINGS.includes(one.name)) {
+    throw notValid(one.name, text, 'the value without quotes around it');
+  }
+  if (one.read === String && text.trim() === '') throw notValid(one.name, text, 'a value that is not blank');
+  try {
+    return one.read(text.trim());
+  } catch (error) {
+    const { message } = error as Error;
+    throw notValid(one.name, text, DEFAULT_WORDS.has(one.shown) ? `${one.shown}, or ${message}` : message);
+  }
 }
 
 /** Returns the public URL according to the settings. A service on port 0 knows its URL only once it listens. */

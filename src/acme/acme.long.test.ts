@@ -69,7 +69,9 @@ async function rigOf(t: TestContext, dialect: (typeof DIALECTS)[number] = 'sqlit
   const name = `mail${names}.example.com`;
   pebble.zone[name] = { A: ['127.0.0.1'] };
   const app = createHttpApp<CallerKey>({
-    ...{ host: '127.0.0.1', port: httpPort, log: silentLog },
+    host: '127.0.0.1',
+    port: httpPort,
+    log: silentLog,
     routes: challengeRoutes({ database }),
     authenticate: () => refuse(failure('UNAUTHORIZED')),
   });
@@ -83,20 +85,26 @@ async function rigOf(t: TestContext, dialect: (typeof DIALECTS)[number] = 'sqlit
     const shown: Node['shown'] = [];
     const log: string[] = [];
     const acme = createAcme({
-      ...{ database, clock: systemClock, log: createLog('info', (line) => log.push(line)), secretKey: SECRET_KEY },
-      ...{
-        directory: pebble.directory,
-        email: 'postmaster@example.com',
-        names: () => [name],
-        userAgent: 'postrider/test',
-      },
-      ...{ fetch: pebble.fetch, onCertificate: (of, { key, cert }) => shown.push({ name: of, key, cert }) },
+      database,
+      clock: systemClock,
+      log: createLog('info', (line) => log.push(line)),
+      secretKey: SECRET_KEY,
+      directory: pebble.directory,
+      email: 'postmaster@example.com',
+      names: () => [name],
+      userAgent: 'postrider/test',
+      fetch: pebble.fetch,
+      onCertificate: (of, { key, cert }) => shown.push({ name: of, key, cert }),
       ...options,
     });
     return { ...acme, shown, log };
   };
   return {
-    ...{ temp, database, name, app, node },
+    temp,
+    database,
+    name,
+    app,
+    node,
     run: async (isDone, options) => {
       const one = node(options);
       await one.load();
@@ -292,8 +300,15 @@ test('the Retry-After of the authority is respected', async (t) => {
     return Response.json(problem, { status: 429, headers });
   }) as typeof fetch;
   const acme = createAcme({
-    ...{ database: temp.database, clock, log: silentLog, secretKey: SECRET_KEY, directory },
-    ...{ email: 'a@example.com', names: () => ['a.example'], userAgent: 'x', fetch: limited },
+    database: temp.database,
+    clock,
+    log: silentLog,
+    secretKey: SECRET_KEY,
+    directory,
+    email: 'a@example.com',
+    names: () => ['a.example'],
+    userAgent: 'x',
+    fetch: limited,
     onCertificate: () => assert.fail(),
   });
   acme.start();

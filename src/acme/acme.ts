@@ -200,7 +200,11 @@ async function order(options: AcmeOptions, claim: Omit<Claim, 'failures'>, stopp
   const keySealed = seal(secretKey, newKey(), context);
   const kept = await database.execute(accountKeyOperation, { directory, keySealed });
   return orderCertificate({
-    ...{ directory, email, userAgent, name: claim.name, fetch: options.fetch ?? fetch },
+    directory,
+    email,
+    userAgent,
+    name: claim.name,
+    fetch: options.fetch ?? fetch,
     accountKey: createPrivateKey(open(secretKey, kept, context)),
     signal: AbortSignal.any([stopping, AbortSignal.timeout(ORDER_MS)]),
     publish: async (token, answer) => {

@@ -14,8 +14,14 @@ const ASKED_AT_ONCE = 20;
 export function challengeRoutes<C>({ database }: { database: Database }): RouteDefinition<C>[] {
   return [
     defineRoute<C>({
-      ...{ method: 'GET', path: '/.well-known/acme-challenge/:token', tag: 'service', auth: 'none', hidden: true },
-      ...{ always: true, ownQuery: true, atOnce: ASKED_AT_ONCE },
+      method: 'GET',
+      path: '/.well-known/acme-challenge/:token',
+      tag: 'service',
+      auth: 'none',
+      hidden: true,
+      always: true,
+      ownQuery: true,
+      atOnce: ASKED_AT_ONCE,
       summary: 'Answer the challenge of a certificate authority',
       response: { status: 200, contentType: 'application/octet-stream' },
       async handle({ params: { token = '' } }) {

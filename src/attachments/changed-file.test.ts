@@ -58,7 +58,10 @@ async function uploaded(files: Buffer[]): Promise<Uploaded> {
 const code = (answer: Answer): string => `${answer.status} ${answer.body.error?.code ?? ''}`.trim();
 const dryRun = (id: string): Promise<Answer> =>
   app.api(account).post('/send?dryRun=true', {
-    ...{ from: 'shop@verified.example', to: 'ann@example.com', subject: 'Files', text: 'See the files.' },
+    from: 'shop@verified.example',
+    to: 'ann@example.com',
+    subject: 'Files',
+    text: 'See the files.',
     attachmentSubmissionId: id,
   });
 

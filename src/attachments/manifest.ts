@@ -82,6 +82,6 @@ function checkItems(items: readonly GivenItem[]): { issues: Issue[]; refusedType
 
 /** Returns a hash that is equal for manifests with the same content, regardless of their JSON formatting. */
 export function manifestHash(items: readonly ManifestItem[]): Buffer {
-  const said = items.map((item) => [item.name, item.contentType, item.sizeBytes, item.sha256.toString('hex')]);
-  return createHash('sha256').update(JSON.stringify(said)).digest();
+  const rows = items.map((item) => [item.name, item.contentType, item.sizeBytes, item.sha256.toString('hex')]);
+  return createHash('sha256').update(JSON.stringify(rows)).digest();
 }

@@ -44,7 +44,11 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
   const upload = createUpload(options);
   return [
     defineRoute({
-      ...{ method: 'POST', path: ENDPOINT, tag: 'attachments', auth: 'key', scope: 'send' },
+      method: 'POST',
+      path: ENDPOINT,
+      tag: 'attachments',
+      auth: 'key',
+      scope: 'send',
       operationId: 'registerAttachments',
       summary: 'Register files for an email above 2 MB',
       description:
@@ -64,7 +68,11 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
       handle: (request: RouteRequest<Caller, unknown, unknown>) => register(options, request),
     }),
     defineRoute({
-      ...{ method: 'GET', path: `${ENDPOINT}/:submissionId`, tag: 'attachments', auth: 'key', scope: 'send' },
+      method: 'GET',
+      path: `${ENDPOINT}/:submissionId`,
+      tag: 'attachments',
+      auth: 'key',
+      scope: 'send',
       operationId: 'getAttachmentSubmission',
       summary: 'Get the upload status of a submission',
       description:
@@ -78,7 +86,10 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
       },
     }),
     defineRoute({
-      ...{ method: 'PUT', path: `${UPLOAD_PATH}:token`, tag: 'attachments', auth: 'none' },
+      method: 'PUT',
+      path: `${UPLOAD_PATH}:token`,
+      tag: 'attachments',
+      auth: 'none',
       operationId: 'uploadFile',
       summary: 'Upload the raw bytes of one file',
       description: 'The address is an uploadUrl of POST /attachments; its requiredHeaders go with it unchanged.',

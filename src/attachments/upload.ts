@@ -68,8 +68,8 @@ export function createUploadUrls(options: { secretKey: Uint8Array; baseUrl: stri
   const sign = (grant: UploadGrant): string => {
     const { submissionId, number, expiresAt, sizeBytes, contentType } = grant;
     const digest = Buffer.from(grant.sha256).toString('hex');
-    const said = [submissionId, number, expiresAt, sizeBytes, digest, contentType].join('\n');
-    return createHmac('sha256', key).update(said).digest('base64url');
+    const signed = [submissionId, number, expiresAt, sizeBytes, digest, contentType].join('\n');
+    return createHmac('sha256', key).update(signed).digest('base64url');
   };
   return {
     url: (grant) => {

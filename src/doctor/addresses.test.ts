@@ -121,8 +121,13 @@ function domainWith(publicKey: string): SenderDomain {
     createdAt: 0,
   } as SenderDomain['keys'][number];
   return {
-    ...{ id: 'dom_1', accountId: 'acc_1', domain: 'shop.example', status: 'verified' },
-    ...{ createdAt: 0, checkedAt: 0, keys: [key] },
+    id: 'dom_1',
+    accountId: 'acc_1',
+    domain: 'shop.example',
+    status: 'verified',
+    createdAt: 0,
+    checkedAt: 0,
+    keys: [key],
   } as SenderDomain;
 }
 

@@ -57,7 +57,8 @@ export async function checkDisk(config: Config): Promise<Check[]> {
     const where = one === folder ? '' : ` (${one})`;
     const [free, needed] = [freeBytes, neededBytes].map((bytes) => `${Math.round(bytes / 1e6)} MB`);
     checks.push({
-      ...{ name: 'disk space', message: `${free} free; no mail is accepted below ${needed}${where}` },
+      name: 'disk space',
+      message: `${free} free; no mail is accepted below ${needed}${where}`,
       ...levelOf({ free: freeBytes, needed: neededBytes }, 'Free space'),
     });
     if (neededInodes === 0) continue;

@@ -31,14 +31,21 @@ async function world(t: TestContext, settings: Record<string, string> = {}) {
     await Promise.all([sink.close(), dns.close()]);
   });
   const config = readConfig({
-    ...{ POSTRIDER_DATA_DIR: folder, POSTRIDER_DNS_SERVERS: dns.server, POSTRIDER_MX_PORT: String(sink.port) },
-    ...{ POSTRIDER_SMTP_HOSTNAME: 'mail.shop.example', POSTRIDER_DOCTOR_DOMAINS: 'big.example' },
-    ...{ POSTRIDER_DOCTOR_BLOCKLISTS: 'list.example', POSTRIDER_DOCTOR_CLOCK_URL: 'http://clock.example' },
+    POSTRIDER_DATA_DIR: folder,
+    POSTRIDER_DNS_SERVERS: dns.server,
+    POSTRIDER_MX_PORT: String(sink.port),
+    POSTRIDER_SMTP_HOSTNAME: 'mail.shop.example',
+    POSTRIDER_DOCTOR_DOMAINS: 'big.example',
+    POSTRIDER_DOCTOR_BLOCKLISTS: 'list.example',
+    POSTRIDER_DOCTOR_CLOCK_URL: 'http://clock.example',
     ...settings,
   });
   const clock = fakeClock();
   const subject: Subject = {
-    ...{ config, clock, network: true, answered: rememberWell(clock) },
+    config,
+    clock,
+    network: true,
+    answered: rememberWell(clock),
     database: async () => ({ checks: [], facts: FACTS }),
     probeBlobs: async () => undefined,
   };
@@ -170,7 +177,9 @@ test('TLS reports: whether they are sent, and why not', () => {
 test('the return path publishes MTA-STS and TLS-RPT; missing records are displayed with their values', async (t) => {
   const MX: [number, string][] = [[10, 'mail.shop.example']];
   const dns = await fakeDns({
-    ...{ 'both.example': { MX }, 'wrong.example': { MX }, 'away.example': { MX } },
+    'both.example': { MX },
+    'wrong.example': { MX },
+    'away.example': { MX },
     '_mta-sts.both.example': { TXT: ['v=STSv1; id=1;'] },
     '_smtp._tls.both.example': { TXT: ['v=TLSRPTv1; rua=mailto:a@both.example'] },
     '_smtp._tls.wrong.example': { TXT: ['v=TLSRPTv1; rua=nowhere'] },

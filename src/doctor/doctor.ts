@@ -102,8 +102,8 @@ export async function examine(subject: Subject): Promise<Diagnosis> {
     ...checkEventLog(facts.logBlocker),
   ];
   const blobs = await checkBlobs(config, subject.probeBlobs);
-  const asked = network ? await askStrangers(subject, facts?.domains ?? []) : [NOT_ASKED];
-  const all = [...own, ...checks, ...(stored ?? []), ...blobs, ...asked];
+  const requested = network ? await askStrangers(subject, facts?.domains ?? []) : [NOT_ASKED];
+  const all = [...own, ...checks, ...(stored ?? []), ...blobs, ...requested];
   return { healthy: all.every((check) => check.status !== 'fail'), checks: all };
 }
 

@@ -74,7 +74,7 @@ async function portOf(
   if (inboundPort === undefined || !hosts.includes(host)) return undefined;
   const reached = await reach({ host, port: mxPort }, { awaitGreeting: true });
   if (reached.connected && reached.greeting.includes(host)) return undefined;
-  const said = reached.connected ? `it says "${reached.greeting.slice(0, 100)}"` : reached.problem;
+  const finding = reached.connected ? `it says "${reached.greeting.slice(0, 100)}"` : reached.problem;
   const remedy = `Forward port ${mxPort} of ${host} to POSTRIDER_INBOUND_PORT (${inboundPort}). Some networks cannot reach their own public address: then check from another network.`;
-  return warn(NAME, `port ${mxPort} of ${host} is not the inbound port of this service: ${said}`, remedy);
+  return warn(NAME, `port ${mxPort} of ${host} is not the inbound port of this service: ${finding}`, remedy);
 }

@@ -73,8 +73,8 @@ export async function checkDns(
   const [domain = 'gmail.com'] = domains;
   const answer = await dns.resolveMx(domain);
   if (answer.status === 'found') return [ok(name, `${servers} answer`)];
-  const said = answer.status === 'temporary' ? answer.cause : answer.status;
-  const message = `${servers}: ${said} for ${domain}`;
+  const cause = answer.status === 'temporary' ? answer.cause : answer.status;
+  const message = `${servers}: ${cause} for ${domain}`;
   const remedy = 'Check the network and POSTRIDER_DNS_SERVERS.';
   return [isRelayed ? warn(name, message, remedy) : fail(name, message, remedy)];
 }

@@ -61,7 +61,10 @@ export async function unsubscribe(tx: Transaction, one: Unsubscribing): Promise<
     await suppress(tx, [{ accountId, mode, ...entry }]);
   }
   return appendToTimeline(tx, {
-    ...{ accountId, mode, messageId, atMs: one.nowMs + (await clockOffsetOf(tx, one)) },
+    accountId,
+    mode,
+    messageId,
+    atMs: one.nowMs + (await clockOffsetOf(tx, one)),
     event: { id: one.eventId, type: 'Unsubscribe', detail: { unsubscribe: { method: one.method } } },
   });
 }
@@ -128,7 +131,10 @@ export const trackOperation = operation('engagement.track', 'write', async (tx, 
   if (alike.some(isSame)) return false;
   const detail = { ...(one.url !== null && { url: one.url }), machine, userAgent: one.userAgent };
   return appendToTimeline(tx, {
-    ...{ accountId, mode, messageId, atMs: nowMs },
+    accountId,
+    mode,
+    messageId,
+    atMs: nowMs,
     event: { id: one.eventId, type, detail: { [kind]: detail } },
   });
 });

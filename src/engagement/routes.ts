@@ -59,7 +59,12 @@ export function trackingRoutes(deps: TrackingRouteDeps): RouteDefinition<Caller>
   const record = createRecorder(deps);
   return [
     defineRoute({
-      ...{ method: 'GET', path: `${TRACKING_PATH}:token`, tag: 'pages', auth: 'none', hidden: true, ownQuery: true },
+      method: 'GET',
+      path: `${TRACKING_PATH}:token`,
+      tag: 'pages',
+      auth: 'none',
+      hidden: true,
+      ownQuery: true,
       summary: 'Follow a tracked link, or load the tracking pixel',
       response: { status: 302 },
       handle(request: RouteRequest) {
@@ -68,7 +73,12 @@ export function trackingRoutes(deps: TrackingRouteDeps): RouteDefinition<Caller>
         const { kind, accountId, mode, messageId } = action;
         const nowMs = deps.clock.now();
         const tracked: Tracked = {
-          ...{ kind, accountId, mode, messageId, nowMs, eventId: newId('evt', nowMs) },
+          kind,
+          accountId,
+          mode,
+          messageId,
+          nowMs,
+          eventId: newId('evt', nowMs),
           url: action.kind === 'click' ? action.url : null,
           isBot: isBot(request),
           userAgent: shownAgent(request.headers),
@@ -165,7 +175,8 @@ export function unsubscribeRoutes(deps: UnsubscribeRouteDeps): RouteDefinition<C
   const shared = { path, tag: 'pages', auth: 'none', hidden: true, ownQuery: true } as const;
   return [
     defineRoute({
-      ...{ ...shared, method: 'GET' },
+      ...shared,
+      method: 'GET',
       summary: 'Open the unsubscribe page',
       response: { status: 200, contentType: 'text/html; charset=utf-8' },
       async handle({ params }: RouteRequest): Promise<RouteAnswer> {
@@ -181,7 +192,10 @@ export function unsubscribeRoutes(deps: UnsubscribeRouteDeps): RouteDefinition<C
       },
     }),
     defineRoute({
-      ...{ ...shared, method: 'POST', bodyType: 'raw', maxBodyBytes: MAX_BODY_BYTES },
+      ...shared,
+      method: 'POST',
+      bodyType: 'raw',
+      maxBodyBytes: MAX_BODY_BYTES,
       summary: 'Unsubscribe',
       response: { status: 200, contentType: 'text/html; charset=utf-8' },
       handle: (request: RouteRequest) => unsubscribe(deps, request),
@@ -210,7 +224,10 @@ async function unsubscribe(deps: UnsubscribeRouteDeps, request: RouteRequest): P
   const isOneClick = /List-Unsubscribe\b[\s\S]{0,20}One-Click/i.test(request.rawBody.toString('latin1'));
   try {
     const wish: Unsubscribing = {
-      ...{ accountId, mode, messageId, nowMs },
+      accountId,
+      mode,
+      messageId,
+      nowMs,
       email: sameAddressKey(recipient),
       method: isOneClick ? 'one-click' : 'page',
       eventId: newId('evt', nowMs),

@@ -24,8 +24,12 @@ test('links redirect and opens are recorded, with the remaining html unchanged',
     '<html><body><p>Hi {{ n }}</p><a href="{{ link }}">a</a> <a href="mailto:a@b.test">m</a> <a href="https://n.test/" data-notrack>n</a> {{ unsubscribe_email_html }}</body></html>';
   const link = 'https://shop.test/?a=1&b="2"&c=\u00fc #x';
   const { messageId, mail } = await sent({
-    ...{ to: 'tracked@example.com', html, text: undefined, templateVariables: { n: 1, link } },
-    ...{ enableClickTracking: true, enableOpenTracking: true },
+    to: 'tracked@example.com',
+    html,
+    text: undefined,
+    templateVariables: { n: 1, link },
+    enableClickTracking: true,
+    enableOpenTracking: true,
   });
   const pattern =
     /^<html><body><p>Hi 1<\/p><a href="(https:\/\/mail\.test\/t\/[\w.-]+)">a<\/a> <a href="mailto:a@b\.test">m<\/a> <a href="https:\/\/n\.test\/" data-notrack>n<\/a> <a href="https:\/\/mail\.test\/unsubscribe\/[\w.-]+">Unsubscribe<\/a><img src="(https:\/\/mail\.test\/t\/[\w.-]+)" width="1" height="1" alt="" style="[^"]+"><\/body><\/html>\s*$/;

@@ -124,7 +124,8 @@ test('a temporary suppression becomes permanent; it replaces bounces and manual 
     const nowMs = rig.clock.now();
     const suppression = { email, reason, sourceMessageId: null, expiresAt: null, createdAt: nowMs };
     await rig.database.execute(suppressOperation, {
-      ...{ accountId: rig.account.id, mode: 'live' as const, nowMs },
+      accountId: rig.account.id,
+      mode: 'live' as const,
       suppression,
     });
     await call('POST', /href="([^"]+)"/.exec(own.html!)![1]!);

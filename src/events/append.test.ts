@@ -26,8 +26,14 @@ for (const dialect of DIALECTS) {
     // The log returns no events that an open transaction on the same server might still precede.
     const events = await waitUntil('both events', async () => {
       const shown = await database.execute(readEventsOperation, {
-        ...{ accountId: 'acc_1', mode: 'sandbox', order: 'asc', after: null, limit: 10, messageId: null },
-        ...{ sinceMs: null, untilMs: null },
+        accountId: 'acc_1',
+        mode: 'sandbox',
+        order: 'asc',
+        after: null,
+        limit: 10,
+        messageId: null,
+        sinceMs: null,
+        untilMs: null,
       });
       return shown.length === 2 && shown;
     });

@@ -142,6 +142,7 @@ export const eventSchema = named('Event', {
   recipient: Type.String(),
   from: Type.String(),
   subject: Type.String(),
+  headerMessageId: nullable('string', 'Message-ID header of the email; null for inbound mail without one.'),
   tags: Type.Array(Type.String()),
   metadata: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
   envid: Type.Optional(

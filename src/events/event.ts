@@ -42,6 +42,7 @@ export interface EventRow {
   recipient: string | null;
   header_from: string | null;
   subject: string | null;
+  header_message_id: string | null;
   /** JSON array. */
   tags: string | null;
   /** JSON object. */
@@ -61,11 +62,20 @@ export function eventBody(row: EventRow): Record<string, unknown> {
     recipient: row.recipient,
     from: row.header_from,
     subject: row.subject,
+    headerMessageId: row.header_message_id,
     tags: JSON.parse(row.tags ?? '[]'),
     metadata: JSON.parse(row.metadata ?? '{}'),
     ...envidOf(row),
-    ...JSON.parse(row.detail),
+    ...detailOf(row),
   };
+}
+
+/** Fields of the event's type. Inbound mail has no row of `email`, so its Message-ID is in the detail. */
+function detailOf({ type, detail }: EventRow): Record<string, unknown> {
+  const fields = JSON.parse(detail) as Record<string, unknown>;
+  if (type !== 'Inbound') return fields;
+  const inbound = fields.inbound as { headerMessageId?: string | null } | undefined;
+  return { headerMessageId: inbound?.headerMessageId ?? null, ...fields };
 }
 
 /** ENVID of MAIL, which identifies the message for an SMTP client (RFC 3461 §4.4). */

@@ -22,8 +22,15 @@ async function endpoints(count: number, events: string[], owner = accountId): Pr
     const id = newId('whk');
     made.push(id);
     await database.execute(createEndpointOperation, {
-      ...{ id, accountId: owner, mode: 'live', url: 'https://a.example', description: null, enabled: true, nowMs: 1 },
-      ...{ events: JSON.stringify(events), secretSealed: Buffer.from([1]) },
+      id,
+      accountId: owner,
+      mode: 'live',
+      url: 'https://a.example',
+      description: null,
+      enabled: true,
+      nowMs: 1,
+      events: JSON.stringify(events),
+      secretSealed: Buffer.from([1]),
     });
   }
 }

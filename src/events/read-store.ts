@@ -69,7 +69,8 @@ export function logOrder({ dialect }: Transaction): LogOrder {
         + CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT) AS last`,
       order: (direction) => `v.position ${direction}, v.seq ${direction}`,
       beside: (compare, { position, seq }) => ({
-        ...{ sql: `(v.position, v.seq) ${compare} (?, ?)`, params: [position, seq] },
+        sql: `(v.position, v.seq) ${compare} (?, ?)`,
+        params: [position, seq],
       }),
     };
   }
@@ -85,7 +86,7 @@ export function logOrder({ dialect }: Transaction): LogOrder {
 /** Columns of EventRow for these rows of `event`; inbound content is represented by its size only. */
 const joined = (log: LogOrder, events: string): string =>
   `SELECT ${log.position} AS position, v.seq, v.id, v.type, v.message_id, v.mode, v.at, v.detail, octet_length(i.detail) AS "mailBytes",
-     m.recipient, e.header_from, e.subject, e.tags, e.metadata, e.dsn
+     m.recipient, e.header_from, e.subject, e.header_message_id, e.tags, e.metadata, e.dsn
    FROM ${events} v LEFT JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
      LEFT JOIN email e ON e.seq = m.email_seq
      LEFT JOIN inbound_message i ON v.type = 'Inbound' AND i.id = v.message_id`;
@@ -122,10 +123,10 @@ export function fittingOf<T extends { mailBytes: number | null }>(rows: readonly
 async function withMail(tx: Transaction, rows: readonly ChosenRow[]): Promise<EventRow[]> {
   const ofMail = rows.filter(({ mailBytes }) => mailBytes !== null).map(({ message_id: id }) => ({ id }));
   if (ofMail.length === 0) return [...rows];
-  const asked = rowset(tx, 'asked', { id: 'text' }, ofMail);
+  const requested = rowset(tx, 'asked', { id: 'text' }, ofMail);
   const found = await tx.all<{ id: string; detail: string }>(
-    `SELECT id, detail FROM inbound_message WHERE id IN (SELECT asked.id FROM ${asked.sql})`,
-    ...asked.params,
+    `SELECT id, detail FROM inbound_message WHERE id IN (SELECT asked.id FROM ${requested.sql})`,
+    ...requested.params,
   );
   const details = new Map(found.map(({ id, detail }) => [id, detail]));
   return rows.map((row) => ({ ...row, detail: details.get(row.message_id) ?? row.detail }));
@@ -171,23 +172,23 @@ async function chooseEvents(tx: Transaction, page: EventPage): Promise<ChosenRow
 /** Conditions on the message and email of an event `v`, or on the inbound message. */
 function conditionsOfMail({ dialect }: Transaction, { recipient, tags = [] }: EventPage): Fragment[] {
   const message = 'm.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id';
-  const asked: Fragment[] = [];
+  const requested: Fragment[] = [];
   if (recipient) {
     const spellings = addressSpellings(recipient).map(asciiLower);
     const oneOf = spellings.map(() => '?').join(', ');
     const sql = `(EXISTS (SELECT 1 FROM message m WHERE ${message} AND lower(m.recipient) IN (${oneOf}))
       OR v.type = 'Inbound' AND EXISTS (SELECT 1 FROM inbound_message i WHERE i.id = v.message_id AND lower(i.recipient) IN (${oneOf})))`;
-    asked.push({ sql, params: [...spellings, ...spellings] });
+    requested.push({ sql, params: [...spellings, ...spellings] });
   }
   if (tags.length > 0) {
     const contains = dialect === 'postgres' ? 'strpos' : 'instr';
     const all = tags.map(() => `${contains}(e.tags, ?) > 0`).join(' AND ');
-    asked.push({
+    requested.push({
       sql: `EXISTS (SELECT 1 FROM message m JOIN email e ON e.seq = m.email_seq WHERE ${message} AND ${all})`,
       params: tags.map((tag) => JSON.stringify(tag)),
     });
   }
-  return asked;
+  return requested;
 }
 
 /** Alternatives that an index finds in log order; rare types have an index of their own, which is named by their absence in the list. */

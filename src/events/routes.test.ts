@@ -53,8 +53,15 @@ test('events are listed newest first, with the documented fields, of one account
   assert.match(eventId, /^evt_/);
   assert.match(timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   assert.deepEqual(rest, {
-    ...{ eventType: 'Send', messageId: mail.recipients[0]!.messageId, mode: 'live', recipient: 'ada@example.com' },
-    ...{ from: 'Shop <shop@example.org>', subject: 'Grüße', tags: ['x'], metadata: {} },
+    eventType: 'Send',
+    messageId: mail.recipients[0]!.messageId,
+    mode: 'live',
+    recipient: 'ada@example.com',
+    from: 'Shop <shop@example.org>',
+    subject: 'Grüße',
+    headerMessageId: JSON.parse(mail.answer).data.headerMessageId,
+    tags: ['x'],
+    metadata: {},
   });
   assert.deepEqual((await app.api('acc_a', 'sandbox').get('/events')).body, []);
   assert.equal((await api.get(`/events?messageId=${rest.messageId}&eventType=Send`)).body.length, 1);

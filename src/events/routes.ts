@@ -36,7 +36,8 @@ const query = closed({
   messageId: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'Events of one message.' })),
   recipient: Type.Optional(
     Type.String({
-      ...{ minLength: 1, maxLength: 320 },
+      minLength: 1,
+      maxLength: 320,
       description: 'The complete address, in any spelling. For inbound messages, the address they were sent to.',
     }),
   ),
@@ -58,7 +59,8 @@ const query = closed({
   ...pageFields,
   cursor: Type.Optional(
     Type.String({
-      ...{ minLength: 1, maxLength: 1_000 },
+      minLength: 1,
+      maxLength: 1_000,
       description: 'The X-Next-Cursor of the previous page, or an eventId. Returns the events after it.',
     }),
   ),
@@ -83,7 +85,8 @@ const streamQuery = closed({
   tag: query.properties.tag,
   cursor: Type.Optional(
     Type.String({
-      ...{ minLength: 1, maxLength: 1_000 },
+      minLength: 1,
+      maxLength: 1_000,
       description: 'Start after this cursor or eventId. Last-Event-ID takes precedence.',
     }),
   ),
@@ -100,7 +103,10 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
   const cursors = createEventCursors(deps.secretKey);
   return [
     defineRoute({
-      ...{ method: 'GET', path: '/events', tag: 'events', auth: 'key' },
+      method: 'GET',
+      path: '/events',
+      tag: 'events',
+      auth: 'key',
       operationId: 'listEvents',
       summary: 'List events, or follow them',
       description:
@@ -108,26 +114,26 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
       query,
       response: { status: 200, schema: Type.Array(eventSchema) },
       async handle(request: RouteRequest<Caller, undefined, Static<typeof query>>) {
-        const asked = request.query;
-        const page = readPage(asked.limit === undefined ? {} : { limit: asked.limit }, []);
+        const requested = request.query;
+        const page = readPage(requested.limit === undefined ? {} : { limit: requested.limit }, []);
         if (!page.ok) return page;
         const { limit } = page.value;
-        const order = asked.order ?? 'desc';
+        const order = requested.order ?? 'desc';
         const owner = ownerOf(request);
         const after =
-          asked.cursor === undefined ? null : await readPlace(deps, cursors, { ...owner, order }, asked.cursor);
+          requested.cursor === undefined ? null : await readPlace(deps, cursors, { ...owner, order }, requested.cursor);
         if (after === undefined) return refuse(invalid([{ field: 'cursor', message: NOT_OURS }]));
         const { rows, stoppedAt } = await readPageOf(deps, request.signal, {
           ...owner,
           order,
           after,
           limit: limit + 1,
-          messageId: asked.messageId ?? null,
-          recipient: asked.recipient ?? null,
-          eventTypes: asked.eventType ?? [],
-          tags: asked.tag ?? [],
-          sinceMs: asked.since === undefined ? null : isoTimeMs(asked.since),
-          untilMs: asked.until === undefined ? null : isoTimeMs(asked.until),
+          messageId: requested.messageId ?? null,
+          recipient: requested.recipient ?? null,
+          eventTypes: requested.eventType ?? [],
+          tags: requested.tag ?? [],
+          sinceMs: requested.since === undefined ? null : isoTimeMs(requested.since),
+          untilMs: requested.until === undefined ? null : isoTimeMs(requested.until),
         });
         const follow = order === 'asc';
         if (follow && after !== null && rows.length === 0 && (await deps.database.execute(isBehindEndOperation, after)))
@@ -144,7 +150,10 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     defineRoute({
-      ...{ ...STREAM_ACCESS, path: '/events/stream', tag: 'events', waits: true },
+      ...STREAM_ACCESS,
+      path: '/events/stream',
+      tag: 'events',
+      waits: true,
       operationId: 'streamEvents',
       summary: 'Follow events as they happen (server-sent events)',
       description:
@@ -166,7 +175,10 @@ async function readPageOf(
   if (!isSearch) return database.execute(readEventPageOperation, page);
   let length = 0;
   return searches.run({
-    ...{ accountId: page.accountId, limit: page.limit, from: page.after, signal },
+    accountId: page.accountId,
+    limit: page.limit,
+    from: page.after,
+    signal,
     read: async ({ from, rows, limit }) => {
       const part = await database.execute(searchEventsOperation, { page: { ...page, after: from, limit }, rows });
       for (const { detail } of part.found) length += detail.length;
@@ -187,12 +199,12 @@ function ownerOf({ caller }: { readonly caller: Caller }): LogOwner {
 async function readPlace(
   { database }: Pick<EventRouteDeps, 'database'>,
   cursors: EventCursors,
-  asked: LogOwner & Pick<EventPage, 'order'>,
+  requested: LogOwner & Pick<EventPage, 'order'>,
   text: string,
 ): Promise<EventPlace | undefined> {
   const place = cursors.read(text);
   if (place !== undefined || !text.startsWith('evt_')) return place;
-  return (await database.execute(placeOfEventOperation, { ...asked, id: text })) ?? undefined;
+  return (await database.execute(placeOfEventOperation, { ...requested, id: text })) ?? undefined;
 }
 
 async function follow(
@@ -215,7 +227,11 @@ async function follow(
   if (!permit.ok) return permit;
   const { method, url, headers, signal } = request;
   const content = eventStream({
-    ...{ database, followers, cursors, after, signal },
+    database,
+    followers,
+    cursors,
+    after,
+    signal,
     page: { ...owner, messageId, eventTypes, tags },
     read: (page) => readPageOf(deps, signal, page),
     isAllowed: () => isAllowed({ method, url, headers }, STREAM_ACCESS),

@@ -53,7 +53,12 @@ async function open(dialect: TempDatabase['database']['dialect'] = 'sqlite') {
     const controller = new AbortController();
     const made = eventStream({
       read: async (page) => ({ rows: await database.execute(readEventsOperation, page), stoppedAt: null }),
-      ...{ database, followers, cursors, after: BEGINNING, signal: controller.signal, isAllowed: async () => true },
+      database,
+      followers,
+      cursors,
+      after: BEGINNING,
+      signal: controller.signal,
+      isAllowed: async () => true,
       page: { accountId: options.accountId, mode: 'live', ...filters },
       ...options,
     });

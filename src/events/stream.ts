@@ -211,8 +211,8 @@ async function readOn(
   const isFiltered = page.messageId !== null || page.eventTypes?.length || page.tags?.length;
   const through = isFiltered ? (await database.execute(latestPlacesOperation, [page]))[0]! : null;
   if (through && !isBefore(after, through)) return { rows: [], place: after, isAtEnd: true };
-  const asked = { ...page, order: 'asc' as const, after, through, limit: PAGE, sinceMs: null, untilMs: null };
-  const { rows, stoppedAt } = await read(asked);
+  const requested = { ...page, order: 'asc' as const, after, through, limit: PAGE, sinceMs: null, untilMs: null };
+  const { rows, stoppedAt } = await read(requested);
   const last = rows.at(-1);
   const lastPlace = last && { position: last.position ?? last.seq, seq: last.seq };
   if (lastPlace && rows.length === PAGE) return { rows, place: lastPlace, isAtEnd: false };

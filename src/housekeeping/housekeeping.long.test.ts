@@ -215,7 +215,11 @@ test('a check that misses a name, such as one of an old snapshot, deletes nothin
       op.name === 'messages.namedBlobs' ? Promise.resolve([] as never) : database.execute(op, args),
   };
   const keeping = startHousekeeping({
-    ...{ database: blind, blobs: rig.blobs, clock: rig.clock, log: silentLog, orphanMs: 0 },
+    database: blind,
+    blobs: rig.blobs,
+    clock: rig.clock,
+    log: silentLog,
+    orphanMs: 0,
   });
   for (let i = 0; i < 3; i += 1) await keeping.run();
   await keeping.stop();
@@ -237,7 +241,11 @@ test('a stop waits for one deletion only', async () => {
     },
   };
   const keeping = startHousekeeping({
-    ...{ database: rig.storage.database, blobs, clock: rig.clock, log: silentLog, orphanMs: 0 },
+    database: rig.storage.database,
+    blobs,
+    clock: rig.clock,
+    log: silentLog,
+    orphanMs: 0,
   });
   for (let i = 0; i < 3; i += 1) await keeping.run();
   await stopped;
@@ -276,7 +284,11 @@ test('of 10,000 live blobs none is deleted, with several nodes sweeping and thei
   const clocks = [fakeClock(), fakeClock()];
   const nodes = clocks.map((clock) =>
     startHousekeeping({
-      ...{ database: rig.storage.database, blobs: openDiskBlobs(folder), clock, log: silentLog, orphanMs: 0 },
+      database: rig.storage.database,
+      blobs: openDiskBlobs(folder),
+      clock,
+      log: silentLog,
+      orphanMs: 0,
       alsoNamed: (keys) => Promise.resolve(keys.filter((key) => uploads.has(key))),
     }),
   );

@@ -12,6 +12,7 @@ import type { Database } from '../storage/database.ts';
 import {
   createOverdueRemoval,
   dropWeeks,
+  removeAgentRequests,
   removeAudit,
   removeContent,
   removeEmails,
@@ -56,7 +57,9 @@ export function startHousekeeping(deps: HousekeepingDeps): Rounds {
     sweepOrphans: createOrphanSweep({ looksApartMs: orphanMs, alsoNamed }),
   };
   const rounds = startRounds({
-    ...{ name: 'housekeeping', everyMs: deps.intervalMs ?? HOUR_MS, log },
+    name: 'housekeeping',
+    everyMs: deps.intervalMs ?? HOUR_MS,
+    log,
     round: (isStopping) => createRound({ database, blobs, clock, log, isStopping }, parts)(),
   });
   void rounds.run();
@@ -91,6 +94,7 @@ function createRound(round: Round, parts: RoundParts): () => Promise<void> {
       tlsReports: await removeTlsReports(round, nowMs),
       auditEntries: await removeAudit(round, nowMs),
       signIns: await removeSignIns(round, nowMs),
+      agentRequests: await removeAgentRequests(round, nowMs),
       orphans: await parts.sweepOrphans(round),
       unfinishedBlobs: await round.blobs.removeUnfinished(),
     };

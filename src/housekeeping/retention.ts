@@ -7,6 +7,7 @@
  * jump of the wall clock deletes nothing.
  */
 
+import { removeAgentRequestsOperation } from '../accounts/accounts.ts';
 import {
   KEEP_UNSENT_MS,
   overdueBatchesOperation,
@@ -19,7 +20,7 @@ import { removeInboundOperation } from '../inbound/inbound.ts';
 import { forgetInboundOperation, removeInboundMessagesOperation } from '../inbound-routes/inbound-routes.ts';
 import {
   dropOldestWeekOperation,
-  makePartitionsOperation,
+  makePartitions,
   RETAIN_MS,
   type Retain,
   removeContentOperation,
@@ -64,7 +65,7 @@ export async function removeInboundMessages(
 export async function dropWeeks({ database, clock, log, isStopping }: Round, beforeMs: number): Promise<number> {
   let dropped = 0;
   try {
-    await database.execute(makePartitionsOperation, { nowMs: clock.now() });
+    await makePartitions(database, { nowMs: clock.now() });
     while (!isStopping() && (await database.execute(dropOldestWeekOperation, { beforeMs }))) dropped += 1;
   } catch (error) {
     log.warn({ error: (error as Error).message }, 'partition removal postponed to the next round');
@@ -75,7 +76,8 @@ export async function dropWeeks({ database, clock, log, isStopping }: Round, bef
 export function removeEmails(round: Round, beforeMs: number): Promise<number> {
   return removeInBatches(round, 0, async (afterSeq) => {
     const { lastSeq, ...removed } = await round.database.execute(removeEmailsOperation, {
-      ...{ beforeMs, afterSeq },
+      beforeMs,
+      afterSeq,
       limit: BATCH,
     });
     return { ...removed, next: lastSeq ?? undefined };
@@ -172,4 +174,14 @@ export function removeUsedFiles(round: Round, nowMs: number): Promise<number> {
 export function removeSignIns(round: Round, nowMs: number): Promise<number> {
   const batch = { nowMs, idleSinceMs: nowMs - IDLE_MS, limit: BATCH };
   return removeUntilShort(round, async () => ({ count: await round.database.execute(removeOldOperation, batch) }));
+}
+
+const AGENT_REQUESTS_KEEP_MS = 30 * DAY_MS;
+
+/** Requests of agents; the audit log keeps the decisions. */
+export function removeAgentRequests(round: Round, nowMs: number): Promise<number> {
+  const batch = { beforeMs: nowMs - AGENT_REQUESTS_KEEP_MS, nowMs, limit: BATCH };
+  return removeUntilShort(round, async () => ({
+    count: await round.database.execute(removeAgentRequestsOperation, batch),
+  }));
 }

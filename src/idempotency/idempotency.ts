@@ -200,13 +200,13 @@ export function keyText(key: IdempotencyKey): string {
 export async function keysInUse(tx: Transaction, keys: readonly IdempotencyKey[], nowMs: number): Promise<Set<string>> {
   const inUse = new Set<string>();
   if (keys.length === 0) return inUse;
-  const asked = rowset(tx, 'asked', { accountId: 'text', mode: 'text', endpoint: 'text', key: 'text' }, keys);
+  const requested = rowset(tx, 'asked', { accountId: 'text', mode: 'text', endpoint: 'text', key: 'text' }, keys);
   const rows = await tx.all<IdempotencyKey & { expired: string | null }>(
     `SELECT i.account_id AS "accountId", i.mode, i.endpoint, i.key,
        CASE WHEN i.expires_at <= CAST(? AS BIGINT) THEN i.body END AS expired
-     FROM ${asked.sql} JOIN idempotency i ON i.account_id = asked.account_id AND i.mode = asked.mode
+     FROM ${requested.sql} JOIN idempotency i ON i.account_id = asked.account_id AND i.mode = asked.mode
        AND i.endpoint = asked.endpoint AND i.key = asked.key`,
-    ...[nowMs, ...asked.params],
+    ...[nowMs, ...requested.params],
   );
   for (const { expired, ...row } of rows) {
     if (expired === null || (await hasUnfinishedMessages(tx, { ...row, body: expired }))) inUse.add(keyText(row));

@@ -156,7 +156,7 @@ function webhookAdvice({ id, enabled, lastStatus, lastError }: FailingWebhook, h
   const fault = lastStatus === null ? (lastError ?? 'it cannot be reached') : `it returned ${lastStatus}`;
   if (enabled === 1)
     return `${host} must return 2xx within 15 s (${fault}); Postrider retries automatically, and disables the webhook after five days of failures.`;
-  return `Fix ${host} (${fault}), enable the webhook with PUT /webhooks/${id}, then retry this incident or replay the events that it missed.`;
+  return `Fix ${host} (${fault}), enable the webhook with PATCH /webhooks/${id}, then retry this incident or replay the events that it missed.`;
 }
 
 export function domainBody({ incidentId, domain }: DomainIncident) {

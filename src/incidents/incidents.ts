@@ -136,7 +136,10 @@ export function createIncidents({ database, clockOffsetMs, nowMs }: IncidentDeps
       const delayed = incidents.filter((one) => one.kind === 'delayed');
       const causes = delayed.map(({ cause }) => cause);
       const samples = await database.execute(samplesOperation, {
-        ...{ ...owner, causes, limit: SAMPLES, looked: LOOKED_AT_FOR_TIMES },
+        ...owner,
+        causes,
+        limit: SAMPLES,
+        looked: LOOKED_AT_FOR_TIMES,
       });
       const byCause = new Map(samples.map((sample) => [sample.cause, sample]));
       const offsetMs = await offsetOf(owner);
@@ -172,7 +175,11 @@ async function countDelayed(
   let after = from;
   for (let looked = 0; looked < MOST_CAUSES; looked += PART_CAUSES) {
     const part: DelayedGroup[] = await database.execute(delayedOperation, {
-      ...{ ...owner, after, below, groups: PART_CAUSES, counted: MOST_COUNTED },
+      ...owner,
+      after,
+      below,
+      groups: PART_CAUSES,
+      counted: MOST_COUNTED,
     });
     groups.push(...part);
     if (groups.length > 2 * MOST_GROUPS) groups = largest(groups);
@@ -199,16 +206,17 @@ function addBounce(found: Map<string, BouncedIncident>, row: BouncedRow, bounce:
   }
   const { reply, advice } = bounce;
   found.set(meaning.id, {
-    ...{
-      kind: 'bounced',
-      incidentId: incidentId('bounced', meaning.id),
-      weight: 1,
-      messages: 1,
-      meaning,
-      reply,
-      advice,
-    },
-    ...{ destination: destinationOf(row.recipient), sinceMs: row.at, lastAtMs: row.at, messageIds: [row.messageId] },
+    kind: 'bounced',
+    incidentId: incidentId('bounced', meaning.id),
+    weight: 1,
+    messages: 1,
+    meaning,
+    reply,
+    advice,
+    destination: destinationOf(row.recipient),
+    sinceMs: row.at,
+    lastAtMs: row.at,
+    messageIds: [row.messageId],
   });
 }
 

@@ -27,7 +27,7 @@ export interface RetryOptions {
   nowMs: number;
   clockOffsetMs: number;
   /** Called once before anything is changed. */
-  onChange(asked: { messages: number } | { deliveries: number }): Promise<void>;
+  onChange(requested: { messages: number } | { deliveries: number }): Promise<void>;
 }
 
 export function retryIncident(options: RetryOptions, incident: Incident): Promise<Result<Retried>> | Result<Retried> {
@@ -58,7 +58,14 @@ async function retryMessages(options: RetryOptions, incident: DelayedIncident): 
   for (let afterSeq: number | null = 0; afterSeq !== null && retried < MOST_RETRIED; ) {
     const limit = Math.min(PART_ROWS, MOST_RETRIED - retried);
     const part: RetriedPart = await database.execute(retryCauseOperation, {
-      ...{ ...owner, cause, afterSeq, limit, nowMs, latestMs, done: retried, apartMs: APART_MS },
+      ...owner,
+      cause,
+      afterSeq,
+      limit,
+      nowMs,
+      latestMs,
+      done: retried,
+      apartMs: APART_MS,
     });
     retried += part.retried;
     afterSeq = part.lastSeq;
@@ -75,11 +82,13 @@ async function retryMessages(options: RetryOptions, incident: DelayedIncident): 
 async function retryDeliveries(options: RetryOptions, { webhook }: WebhookIncident): Promise<Result<Retried>> {
   const { database, owner, nowMs, clockOffsetMs } = options;
   if (webhook.enabled === 0) {
-    const message = `The webhook is disabled. Enable it with PUT /webhooks/${webhook.id}, then retry.`;
+    const message = `The webhook is disabled. Enable it with PATCH /webhooks/${webhook.id}, then retry.`;
     return refuse(failure('CONFLICT', { message }));
   }
   const deliveryIds = await database.execute(failedDeliveriesOperation, {
-    ...{ webhookId: webhook.id, looked: DELIVERIES_LOOKED_AT, nowMs: nowMs + clockOffsetMs },
+    webhookId: webhook.id,
+    looked: DELIVERIES_LOOKED_AT,
+    nowMs: nowMs + clockOffsetMs,
   });
   if (deliveryIds.length > 0) await options.onChange({ deliveries: deliveryIds.length });
   let retried = 0;

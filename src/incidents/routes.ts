@@ -127,7 +127,10 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
   };
   return [
     defineRoute({
-      ...{ method: 'GET', path: '/incidents', tag: 'incidents', auth: 'key' },
+      method: 'GET',
+      path: '/incidents',
+      tag: 'incidents',
+      auth: 'key',
       operationId: 'listIncidents',
       summary: 'List current incidents, most severe first',
       description:
@@ -151,7 +154,10 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
       },
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/incidents/:id', tag: 'incidents', auth: 'key' },
+      method: 'GET',
+      path: '/incidents/:id',
+      tag: 'incidents',
+      auth: 'key',
       operationId: 'getIncident',
       summary: 'Get an incident with its messages',
       description: 'affectedMessages is a page of them, newest first. 404 once it is over.',
@@ -167,12 +173,16 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
       },
     }),
     defineRoute({
-      ...{ method: 'POST', path: '/incidents/:id/retry', tag: 'incidents', auth: 'key' },
+      method: 'POST',
+      path: '/incidents/:id/retry',
+      tag: 'incidents',
+      auth: 'key',
       operationId: 'retryIncident',
       summary: 'Retry all messages of an incident now',
       description:
         'Makes the messages due immediately. Pauses and limits of the destination still apply. For a webhook, sends the failed deliveries again. One call retries up to 50,000 messages.',
-      ...{ body: closed({}), bodyOptional: true },
+      body: closed({}),
+      bodyOptional: true,
       refusals: ['CONFLICT'],
       response: { status: 200, schema: retriedSchema },
       async handle(request: RouteRequest<Caller, object>) {
@@ -181,9 +191,11 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
         const owner = ownerOf(request as unknown as Request);
         const offsetMs = owner.mode === 'live' ? 0 : await clockOffsetMs(owner.accountId);
         const nowMs = clock.now();
-        const onChange: RetryOptions['onChange'] = (asked) =>
+        const onChange: RetryOptions['onChange'] = (requested) =>
           requestedChanges(database, request, nowMs).execute(recordChangeOperation, {
-            ...{ action: 'incident.retry', resourceId: found.incidentId, asked },
+            action: 'incident.retry',
+            resourceId: found.incidentId,
+            requested: requested,
           });
         const retried = await retryIncident({ database, owner, nowMs, clockOffsetMs: offsetMs, onChange }, found);
         if (!retried.ok) return retried;
@@ -215,7 +227,9 @@ async function delayedDetail(
   if (!page.ok) return page;
   const { after, limit } = page.value;
   const rows = await database.execute(affectedOperation, {
-    ...{ ...ownerOf(request), cause: found.cause, before: after === undefined ? null : Number(after[0]) },
+    ...ownerOf(request),
+    cause: found.cause,
+    before: after === undefined ? null : Number(after[0]),
     limit: limit + 1,
   });
   const listed = pageAnswer(request, {
@@ -223,7 +237,10 @@ async function delayedDetail(
     rows,
     keyOf: ({ seq }) => [seq],
     show: ({ messageId, recipient: to, status, leased, failedAtMs, nextAttemptAtMs }) => ({
-      ...{ messageId, to, status: leased > 0 ? 'sending' : status, failedAt: iso(failedAtMs) },
+      messageId,
+      to,
+      status: leased > 0 ? 'sending' : status,
+      failedAt: iso(failedAtMs),
       ...(nextAttemptAtMs !== null && { nextAttemptAt: iso(nextAttemptAtMs) }),
     }),
   });

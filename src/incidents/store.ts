@@ -138,9 +138,12 @@ async function sampleOf(
   const first = await firstDelay(tx, { accountId, mode }, oldest?.subject ?? newest.messageId);
   const event = attempt === undefined ? await firstDelay(tx, { accountId, mode }, newest.messageId) : undefined;
   return {
-    ...{ cause, recipient: newest.recipient, messageIds: rows.map(({ messageId }) => messageId) },
+    cause,
+    recipient: newest.recipient,
+    messageIds: rows.map(({ messageId }) => messageId),
     reply: attempt ? (JSON.parse(attempt.record) as { reply: string | null }).reply : replyOf(event?.detail),
-    ...{ sinceMs: first?.at ?? null, ...times! },
+    sinceMs: first?.at ?? null,
+    ...times!,
   };
 }
 

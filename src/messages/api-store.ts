@@ -277,7 +277,11 @@ export const cancelMessageOperation = change(
       return overtaken(tx, cancellation);
     }
     const changed = await transition(tx, {
-      ...{ accountId, mode, messageId, to: 'cancelled', atMs: cancellation.nowMs },
+      accountId,
+      mode,
+      messageId,
+      to: 'cancelled',
+      atMs: cancellation.nowMs,
       event: { id: cancellation.eventId, type: 'Reject', detail: CANCELLED },
     });
     if (!changed) throw new Error(`message ${messageId} cannot become cancelled`);

@@ -123,7 +123,10 @@ export async function settleLate(tx: Transaction, results: readonly LateResult[]
 }
 
 const changeOf = ({ accountId, messageId, atMs, eventId, type, detail }: LateResult) => ({
-  ...{ accountId, mode: LIVE, messageId, atMs },
+  accountId,
+  mode: LIVE,
+  messageId,
+  atMs,
   event: { id: eventId, type, detail },
 });
 
@@ -145,12 +148,12 @@ interface Known {
 
 /** Locks in a fixed order, until the end of the transaction: two nodes that get the same report record it once. */
 async function lockMessages(tx: Transaction, results: readonly LateResult[]): Promise<Map<string, Known>> {
-  const asked = rowset(tx, 'asked', { accountId: 'text', messageId: 'text' }, results);
+  const requested = rowset(tx, 'asked', { accountId: 'text', messageId: 'text' }, results);
   const rows = await tx.all<{ accountId: string; messageId: string; status: MessageStatus }>(
     `SELECT m.account_id AS "accountId", m.id AS "messageId", m.status FROM message m
-     WHERE m.mode = '${LIVE}' AND (m.account_id, m.id) IN (SELECT asked.account_id, asked.message_id FROM ${asked.sql})
+     WHERE m.mode = '${LIVE}' AND (m.account_id, m.id) IN (SELECT asked.account_id, asked.message_id FROM ${requested.sql})
      ORDER BY m.id ${locked(tx)}`,
-    ...asked.params,
+    ...requested.params,
   );
   const states = new Map(
     rows.map((row) => [keyOf(row), { status: row.status, has: new Set<string>(), isChanged: false }]),

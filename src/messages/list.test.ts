@@ -17,7 +17,9 @@ let app: FeatureApp;
 before(async () => {
   app = await featureApp(({ database, folder }) =>
     messageRoutes({
-      ...{ database, blobs: openDiskBlobs(path.join(folder, 'blobs')), clock },
+      database,
+      blobs: openDiskBlobs(path.join(folder, 'blobs')),
+      clock,
       searches: createSearches({ firstRows: 2, answerMs: 60_000 }),
       checkSender: async () => undefined,
       once: async (_, first) => (await first(null))!,
@@ -108,7 +110,9 @@ test('a search finds matches far apart, page by page', async () => {
 test('a search over its time limit returns short pages whose links lead to all matches', async () => {
   const hurried = await featureApp(({ database, folder }) =>
     messageRoutes({
-      ...{ database, blobs: openDiskBlobs(path.join(folder, 'blobs')), clock },
+      database,
+      blobs: openDiskBlobs(path.join(folder, 'blobs')),
+      clock,
       searches: createSearches({ firstRows: 2, answerMs: 0 }),
       checkSender: async () => undefined,
       once: async (_, first) => (await first(null))!,

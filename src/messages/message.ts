@@ -61,6 +61,8 @@ export interface EmailOptions {
   expiresAfterSeconds: number;
   /** Host or name for the Received header, as the submitter identified itself. */
   receivedFrom?: string;
+  /** The protocol in the Received header of submitted mail that did not come over SMTP. */
+  receivedOver?: 'HTTP';
   /** Sandbox: the outcome requested by X-Sandbox-Outcome. */
   sandboxOutcome?: string;
   /** Uploaded files, in the order of the mail; the stored content is everything else. */

@@ -63,7 +63,7 @@ export {
 export {
   dropOldestWeekOperation,
   hasWeeksOperation,
-  makePartitionsOperation,
+  makePartitions,
   PARTITION_MS,
 } from './partition-store.ts';
 export { type DueReport, enqueueReports, REPORT_WORK } from './report-work.ts';

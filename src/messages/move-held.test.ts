@@ -18,7 +18,9 @@ test('mail that was parked and is moved to tomorrow does not leave when its lane
   const nowMs = Date.now();
   const claim = { leaseMs: 60_000, limit: 10, quarantined: false };
   const mail = acceptance({
-    ...{ accountId: 'acc_1', nowMs: nowMs - 10_000, sendAtMs: nowMs - 1_000 },
+    accountId: 'acc_1',
+    nowMs: nowMs - 10_000,
+    sendAtMs: nowMs - 1_000,
     recipients: ['moved@x.example', 'stays@x.example'],
   });
   const { recipients } = await database.execute(acceptOperation, mail);

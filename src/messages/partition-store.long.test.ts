@@ -7,12 +7,7 @@ import { newId, timeOfId } from '../base/ids.ts';
 import { eachCall, type Row } from '../storage/operation.ts';
 import { timeSeqFloor } from '../storage/rows.ts';
 import { findMessageOperation } from './api-store.ts';
-import {
-  dropOldestWeekOperation,
-  hasWeeksOperation,
-  makePartitionsOperation,
-  PARTITION_MS,
-} from './partition-store.ts';
+import { dropOldestWeekOperation, hasWeeksOperation, makePartitions, PARTITION_MS } from './partition-store.ts';
 import { removeEmailsOperation } from './retention-store.ts';
 
 const DAY = 86_400_000;
@@ -33,7 +28,7 @@ async function oldMail(
   change: { status?: string; updatedAtMs?: number; blobKey?: string } = {},
 ): Promise<string> {
   const { status = 'delivered', updatedAtMs = atMs, blobKey } = change;
-  await database.execute(makePartitionsOperation, { nowMs: atMs });
+  await makePartitions(database, { nowMs: atMs });
   const seq = timeSeqFloor(atMs) + Math.floor(Math.random() * 1_000_000);
   const id = newId('msg', atMs);
   await rows(
@@ -74,12 +69,8 @@ test('new mail lies in the partitions of its week, which are there for weeks to 
     .replaceAll('-', '');
   for (const table of ['email', 'message', 'event'])
     assert.deepEqual(await placeOf(temp.rows, table), [`${table}_${week}`]);
-  assert.equal(await temp.database.execute(makePartitionsOperation, { nowMs: Date.now() }), 0, 'nothing is missing');
-  assert.equal(
-    await temp.database.execute(makePartitionsOperation, { nowMs: Date.now() + PARTITION_MS }),
-    4,
-    'one week more',
-  );
+  assert.equal(await makePartitions(temp.database, { nowMs: Date.now() }), 0, 'nothing is missing');
+  assert.equal(await makePartitions(temp.database, { nowMs: Date.now() + PARTITION_MS }), 4, 'one week more');
   const [ahead] = await temp.rows("SELECT count(*) AS n FROM pg_inherits WHERE inhparent = 'message'::regclass");
   assert.equal(ahead!.n, 9, 'a week back, this one, six ahead, and the rest');
 });
@@ -148,7 +139,7 @@ test('mail of a week without partitions lies in the rest, and stays there when t
     `INSERT INTO event (seq, account_id, mode, id, type, message_id, at, detail)
      VALUES (${seq}, 'acc_1', 'live', 'evt_1', 'Send', 'msg_1', ${atMs}, '{}')`,
   );
-  await temp.database.execute(makePartitionsOperation, { nowMs: atMs });
+  await makePartitions(temp.database, { nowMs: atMs });
   assert.deepEqual(await placeOf(temp.rows, 'event'), ['event_rest']);
 });
 
@@ -158,8 +149,8 @@ test('an import makes the weeks of its mail, and numbers from elsewhere stand in
   const id = newId('msg', oldMs);
   assert.equal(timeOfId(id), oldMs);
   assert.equal(timeOfId('msg_short'), undefined);
-  await temp.database.execute(makePartitionsOperation, { nowMs: NOW, importedMs: [timeOfId(id)!] });
-  await temp.database.execute(makePartitionsOperation, { nowMs: NOW, importedMs: [timeOfId(id)!] });
+  await makePartitions(temp.database, { nowMs: NOW, importedMs: [timeOfId(id)!] });
+  await makePartitions(temp.database, { nowMs: NOW, importedMs: [timeOfId(id)!] });
   await temp.rows(
     `INSERT INTO email (seq, account_id, mode, source, header_from, header_to, envelope_from, subject, header_message_id,
        tags, metadata, options, size_bytes, created_at, retain)

@@ -4,6 +4,7 @@
  * events of that message may be in those. SQLite has no partitions.
  */
 import { idFloor } from '../base/ids.ts';
+import type { Database } from '../storage/database.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { timeSeqFloor } from '../storage/rows.ts';
 import { UNFINISHED } from './message.ts';
@@ -69,7 +70,7 @@ async function begin(tx: Transaction): Promise<void> {
   await tx.run(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
 }
 
-interface MakePartitions {
+interface WantedPartitions {
   nowMs: number;
   /**
    * For an import, before its rows are inserted: creation times of its messages. Creates their weeks too, and one partition before all
@@ -78,40 +79,47 @@ interface MakePartitions {
   importedMs?: number[];
 }
 
-/** Creates the partitions of the previous, the current, and the coming weeks; returns how many were missing. */
+/** Creates the partitions of one table for the previous, the current, and the coming weeks; returns how many were missing. */
 export const makePartitionsOperation = operation(
   'messages.makePartitions',
   'write',
-  async (tx, { nowMs, importedMs }: MakePartitions): Promise<number> => {
+  async (tx, { nowMs, importedMs, table: wantedTable }: WantedPartitions & { table: string }): Promise<number> => {
     if (tx.dialect === 'sqlite') return 0;
     await begin(tx);
     const weeks = await existingWeeks(tx);
     const thisWeekMs = weekOf(nowMs);
     const wanted = new Set((importedMs ?? []).map(weekOf));
     for (let week = -1; week <= WEEKS_AHEAD; week += 1) wanted.add(thisWeekMs + week * PARTITION_MS);
+    const table = TABLES.find(({ name }) => name === wantedTable)!;
     let made = 0;
     for (const startMs of [...wanted].sort((a, b) => a - b)) {
-      for (const table of TABLES) {
-        if (weeks.get(startMs)?.has(table.name) || (table.floor === bySeq && startMs <= FIRST_WEEK_MS)) continue;
-        if (await makePartition(tx, table, startMs)) made += 1;
-      }
+      if (weeks.get(startMs)?.has(table.name) || (table.floor === bySeq && startMs <= FIRST_WEEK_MS)) continue;
+      if (await makePartition(tx, table, startMs)) made += 1;
     }
     const firstMs = Math.min(...[...wanted, ...weeks.keys()].filter((startMs) => startMs > FIRST_WEEK_MS));
-    if (importedMs !== undefined && Number.isFinite(firstMs)) await makeEarly(tx, firstMs);
+    if (importedMs !== undefined && Number.isFinite(firstMs)) await makeEarly(tx, table, firstMs);
     return made;
   },
 );
 
+/**
+ * Creates the partitions of all tables; returns how many were missing. Each table has a transaction of its own: a transaction that locks
+ * one table exclusively and waits for another deadlocks with statements that join them.
+ */
+export async function makePartitions(database: Pick<Database, 'execute'>, wanted: WantedPartitions): Promise<number> {
+  let made = 0;
+  for (const { name: table } of TABLES) made += await database.execute(makePartitionsOperation, { ...wanted, table });
+  return made;
+}
+
 /** Numbers from other databases are small and sort before those of all weeks. */
-async function makeEarly(tx: Transaction, firstMs: number): Promise<void> {
-  for (const { name, floor, settings } of TABLES) {
-    if (floor !== bySeq) continue;
-    const stray = await tx.get(`SELECT 1 AS found FROM ${name}_rest WHERE seq < ${floor(firstMs)} LIMIT 1`);
-    if (stray !== undefined) continue;
-    await tx.run(
-      `CREATE TABLE IF NOT EXISTS ${name}_early PARTITION OF ${name} FOR VALUES FROM (MINVALUE) TO (${floor(firstMs)}) ${settings}`,
-    );
-  }
+async function makeEarly(tx: Transaction, { name, floor, settings }: Table, firstMs: number): Promise<void> {
+  if (floor !== bySeq) return;
+  const stray = await tx.get(`SELECT 1 AS found FROM ${name}_rest WHERE seq < ${floor(firstMs)} LIMIT 1`);
+  if (stray !== undefined) return;
+  await tx.run(
+    `CREATE TABLE IF NOT EXISTS ${name}_early PARTITION OF ${name} FOR VALUES FROM (MINVALUE) TO (${floor(firstMs)}) ${settings}`,
+  );
 }
 
 /** Returns whether this week and the next have their partitions, so that new ones are not urgent. */

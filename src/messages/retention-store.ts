@@ -129,15 +129,15 @@ export async function dropContents(tx: Transaction, emailSeqs: readonly number[]
   const blobs = new Map<number, string[]>();
   if (emailSeqs.length === 0) return blobs;
   const numbers = [...new Set(emailSeqs)].sort((a, b) => a - b);
-  const asked = rowset(
+  const requested = rowset(
     tx,
     'asked',
     { seq: 'int' },
     numbers.map((seq) => ({ seq })),
   );
   // The bounds tell the planner which partitions to read.
-  const these = `email.seq IN (SELECT asked.seq FROM ${asked.sql}) AND email.seq >= ? AND email.seq <= ?`;
-  const params = [...asked.params, numbers[0]!, numbers.at(-1)!];
+  const these = `email.seq IN (SELECT asked.seq FROM ${requested.sql}) AND email.seq >= ? AND email.seq <= ?`;
+  const params = [...requested.params, numbers[0]!, numbers.at(-1)!];
   // If two copies are settled at the same time, the later one sees in its second statement that the other is finished.
   const held = locked(tx);
   if (held !== '') await tx.all(`SELECT 1 AS found FROM email WHERE ${these} ORDER BY seq ${held}`, ...params);

@@ -70,12 +70,17 @@ export function shareRoutes({ database, blobs, clock, linkBase }: ShareRouteDeps
   const open = { method: 'GET', tag: 'messages', auth: 'none', shareToken: true, atOnce: READERS_AT_ONCE } as const;
   return [
     defineRoute({
-      ...{ method: 'POST', path: '/messages/:id/share', tag: 'messages', auth: 'key', maxBodyBytes: SMALL_BODY },
+      method: 'POST',
+      path: '/messages/:id/share',
+      tag: 'messages',
+      auth: 'key',
+      maxBodyBytes: SMALL_BODY,
       operationId: 'shareMessage',
       summary: 'Create a link that shows the status of a message',
       description:
         'Anyone who has the link can view the message without logging in: status, attempts, timeline, and content, without tags, metadata, opens, clicks, and other recipients. The link is read-only and cannot be revoked before it expires.',
-      ...{ body: shareBody, bodyOptional: true },
+      body: shareBody,
+      bodyOptional: true,
       response: { status: 201, schema: linkSchema },
       async handle(request: RouteRequest<Caller, Static<typeof shareBody>>) {
         const key = keyOf(request);
@@ -85,14 +90,17 @@ export function shareRoutes({ database, blobs, clock, linkBase }: ShareRouteDeps
         const expiresAtMs = nowMs + expiresInSeconds * 1_000;
         const expiresAt = iso(expiresAtMs);
         await requestedChanges(database, request, nowMs).execute(recordChangeOperation, {
-          ...{ action: 'message.share', resourceId: key.messageId, asked: { expiresAt, hideSubject, hideContent } },
+          action: 'message.share',
+          resourceId: key.messageId,
+          requested: { expiresAt, hideSubject, hideContent },
         });
         const token = tokens.seal({ ...key, expiresAtMs, hideSubject, hideContent });
         return answer({ url: `${linkBase.baseUrl}/shared#token=${token}`, expiresAt });
       },
     }),
     defineRoute<Caller>({
-      ...{ ...open, path: '/shared/message' },
+      ...open,
+      path: '/shared/message',
       operationId: 'getSharedMessage',
       summary: 'Get the message of a shared link',
       description:
@@ -106,7 +114,8 @@ export function shareRoutes({ database, blobs, clock, linkBase }: ShareRouteDeps
       },
     }),
     defineRoute<Caller>({
-      ...{ ...open, path: '/shared/message/content' },
+      ...open,
+      path: '/shared/message/content',
       operationId: 'getSharedMessageContent',
       summary: 'Get the message content of a shared link',
       description:

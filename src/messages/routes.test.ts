@@ -31,7 +31,10 @@ before(async () => {
   app = await featureApp(({ database, folder }) => {
     blobs = openDiskBlobs(path.join(folder, 'blobs'));
     return messageRoutes({
-      ...{ database, blobs, clock, searches: createSearches() },
+      database,
+      blobs,
+      clock,
+      searches: createSearches(),
       checkSender: async (_, from) => (from.includes('gone.example') ? failure('SENDER_NOT_VERIFIED') : undefined),
       once: createKeyedCalls({ database, inFlight: createInFlightKeys(), clock }),
       nudge: () => {
@@ -71,14 +74,30 @@ test('one message shows its attempts and its timeline, oldest first, and its con
   assert.equal((await api.get(`/messages/${id}`)).body.status, 'sending');
   await app.temp.database.execute(settleOperation, [
     {
-      ...{ seq: job.seq, fence: job.fence, accountId, mode: 'live', messageId: id, emailSeq: job.emailSeq },
-      ...{ retain: '30d', atMs: clock.now() + 5, attempts: 1, to: 'delivered', nextAttemptAtMs: null },
+      seq: job.seq,
+      fence: job.fence,
+      accountId,
+      mode: 'live',
+      messageId: id,
+      emailSeq: job.emailSeq,
+      retain: '30d',
+      atMs: clock.now() + 5,
+      attempts: 1,
+      to: 'delivered',
+      nextAttemptAtMs: null,
       attempt: {
-        ...{ time: new Date(clock.now()).toISOString(), durationMs: 5, host: 'mx.example.com', address: '192.0.2.1' },
-        ...{ tls: 'TLSv1.3', dialogue: [], reply: '250 2.0.0 OK', outcome: 'delivered' },
+        time: new Date(clock.now()).toISOString(),
+        durationMs: 5,
+        host: 'mx.example.com',
+        address: '192.0.2.1',
+        tls: 'TLSv1.3',
+        dialogue: [],
+        reply: '250 2.0.0 OK',
+        outcome: 'delivered',
       },
       event: { id: newId('evt'), type: 'Delivery', detail: { delivery: { reply: '250 2.0.0 OK' } } },
-      ...{ suppress: null, sandboxOutcome: null },
+      suppress: null,
+      sandboxOutcome: null,
       followedBy: null,
     },
   ]);
@@ -224,15 +243,22 @@ test('what is sent again to a suppressed address and not to be kept leaves nothi
   const job = (await claim()).jobs.find((one) => one.messageId === first)!;
   await app.temp.database.execute(settleOperation, [
     {
-      ...{ seq: job.seq, fence: job.fence, accountId, mode: 'live', messageId: first, emailSeq: job.emailSeq },
-      ...{ retain: '30d', atMs: clock.now(), attempts: 1, to: 'bounced', nextAttemptAtMs: null },
-      ...{
-        attempt: null,
-        event: null,
-        suppress: { email: 'ada@example.com', untilMs: null },
-        sandboxOutcome: null,
-        followedBy: null,
-      },
+      seq: job.seq,
+      fence: job.fence,
+      accountId,
+      mode: 'live',
+      messageId: first,
+      emailSeq: job.emailSeq,
+      retain: '30d',
+      atMs: clock.now(),
+      attempts: 1,
+      to: 'bounced',
+      nextAttemptAtMs: null,
+      attempt: null,
+      event: null,
+      suppress: { email: 'ada@example.com', untilMs: null },
+      sandboxOutcome: null,
+      followedBy: null,
     },
   ]);
   const kept = await seed({
@@ -243,7 +269,10 @@ test('what is sent again to a suppressed address and not to be kept leaves nothi
   });
   assert.equal((await api.get(`/messages/${kept}/content`)).status, 200, 'until it is settled');
   const { recipients } = await seedMail(app.temp.database, {
-    ...{ accountId, recipients: ['b@example.com', 'ada@example.com'], retain: 'none', nowMs: clock.now() },
+    accountId,
+    recipients: ['b@example.com', 'ada@example.com'],
+    retain: 'none',
+    nowMs: clock.now(),
     email: { content: null, blobKey: await blobs.put(Buffer.alloc(100_000, 0x21)) },
   });
   const put: string[] = [];

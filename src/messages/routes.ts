@@ -99,10 +99,10 @@ export const outcomeShape = {
   subject: Type.String(),
   sizeBytes: Type.Integer(),
   headerMessageId: Type.String(),
-  createdAt: Type.String(),
-  sendAt: Type.Optional(Type.String()),
-  nextAttemptAt: Type.Optional(Type.String()),
-  expiresAt: Type.String(),
+  createdAt: Type.String({ format: 'date-time' }),
+  sendAt: Type.Optional(Type.String({ format: 'date-time' })),
+  nextAttemptAt: Type.Optional(Type.String({ format: 'date-time' })),
+  expiresAt: Type.String({ format: 'date-time' }),
 };
 const messageShape = {
   ...outcomeShape,
@@ -224,15 +224,15 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
         const page = readPage(request.query, ['msg_']);
         if (!page.ok) return page;
         const { after, limit } = page.value;
-        const asked = {
+        const requested = {
           ...filtersOf(request),
           before: after === undefined ? null : String(after[0]),
           limit: limit + 1,
         };
         // Skip the search if the client disconnected while it waited for its turn.
-        const { rows, stoppedAt } = isSearch(asked)
-          ? await search(deps, asked, request.signal)
-          : { rows: await database.execute(listMessagesOperation, asked), stoppedAt: null };
+        const { rows, stoppedAt } = isSearch(requested)
+          ? await search(deps, requested, request.signal)
+          : { rows: await database.execute(listMessagesOperation, requested), stoppedAt: null };
         return pageAnswer(request, {
           page: page.value,
           rows,
@@ -462,7 +462,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
           await requestedChanges(database, request, clock.now()).execute(recordChangeOperation, {
             action: 'message.resend',
             resourceId: key.messageId,
-            asked: JSON.parse(resent.value).data,
+            requested: JSON.parse(resent.value).data,
           });
           deps.nudge();
           return ok({ status: 200, json: resent.value, replayed: false });

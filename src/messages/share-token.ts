@@ -27,19 +27,19 @@ type Sealed = readonly [accountId: string, mode: Mode, messageId: string, expire
 /** `secretKey` is the service's secret key (32 bytes). */
 export function createShareTokens(secretKey: Uint8Array): ShareTokens {
   const key = Buffer.from(hkdfSync('sha256', secretKey, '', 'postrider share links', 32));
-  const sign = (said: string): string => createHmac('sha256', key).update(said).digest('base64url');
+  const sign = (payload: string): string => createHmac('sha256', key).update(payload).digest('base64url');
   return {
     seal({ accountId, mode, messageId, expiresAtMs, hideSubject, hideContent }) {
       const hidden = `${hideSubject ? 's' : ''}${hideContent ? 'c' : ''}`;
       const sealed: Sealed = [accountId, mode, messageId, expiresAtMs, hidden];
-      const said = Buffer.from(JSON.stringify(sealed)).toString('base64url');
-      return `${said}.${sign(said)}`;
+      const payload = Buffer.from(JSON.stringify(sealed)).toString('base64url');
+      return `${payload}.${sign(payload)}`;
     },
     open(token, nowMs) {
-      const [, said, signature] = TOKEN.exec(token) ?? [];
-      if (said === undefined || signature === undefined) return undefined;
-      if (!timingSafeEqual(Buffer.from(signature), Buffer.from(sign(said)))) return undefined;
-      const sealed = JSON.parse(Buffer.from(said, 'base64url').toString()) as Sealed;
+      const [, payload, signature] = TOKEN.exec(token) ?? [];
+      if (payload === undefined || signature === undefined) return undefined;
+      if (!timingSafeEqual(Buffer.from(signature), Buffer.from(sign(payload)))) return undefined;
+      const sealed = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Sealed;
       const [accountId, mode, messageId, expiresAtMs, hidden] = sealed;
       if (nowMs >= expiresAtMs) return undefined;
       const hides = { hideSubject: hidden.includes('s'), hideContent: hidden.includes('c') };

@@ -36,7 +36,9 @@ for (const dialect of DIALECTS) {
     const app = await featureApp(
       ({ database, folder }) =>
         shareRoutes({
-          ...{ database, clock, blobs: openDiskBlobs(path.join(folder, 'blobs')) },
+          database,
+          clock,
+          blobs: openDiskBlobs(path.join(folder, 'blobs')),
           linkBase: { secretKey: randomBytes(32), baseUrl: 'https://mail.example.org' },
         }),
       undefined,
@@ -47,13 +49,11 @@ for (const dialect of DIALECTS) {
     await roomyAccount(database, 'acc_one');
     const api = app.api('acc_one');
     const { recipients } = await seedMail(database, {
-      ...{
-        accountId: 'acc_one',
-        nowMs: clock.now(),
-        recipients: [ADA, BOB],
-        subject: 'Order 17',
-        tags: ['secret-tag'],
-      },
+      accountId: 'acc_one',
+      nowMs: clock.now(),
+      recipients: [ADA, BOB],
+      subject: 'Order 17',
+      tags: ['secret-tag'],
       email: { metadata: JSON.stringify({ customer: 'secret-value' }) },
     });
     const id = recipients[0]!.messageId;
@@ -62,24 +62,29 @@ for (const dialect of DIALECTS) {
     const { seq, fence, emailSeq } = jobs.find((one) => one.messageId === id)!;
     await database.execute(settleOperation, [
       {
-        ...{ seq, fence, emailSeq, accountId: 'acc_one', mode: 'live', messageId: id, retain: '30d', to: 'delivered' },
-        ...{
-          atMs: clock.now(),
-          attempts: 1,
-          nextAttemptAtMs: null,
-          suppress: null,
-          followedBy: null,
-          sandboxOutcome: null,
-        },
+        seq,
+        fence,
+        emailSeq,
+        accountId: 'acc_one',
+        mode: 'live',
+        messageId: id,
+        retain: '30d',
+        to: 'delivered',
+        atMs: clock.now(),
+        attempts: 1,
+        nextAttemptAtMs: null,
+        suppress: null,
+        followedBy: null,
+        sandboxOutcome: null,
         attempt: {
-          ...{
-            time: new Date(clock.now()).toISOString(),
-            durationMs: 5,
-            host: 'mx.example.com',
-            address: null,
-            tls: null,
-          },
-          ...{ dialogue: lines(SESSION), reply: '250 2.0.0 taken', outcome: 'delivered' },
+          time: new Date(clock.now()).toISOString(),
+          durationMs: 5,
+          host: 'mx.example.com',
+          address: null,
+          tls: null,
+          dialogue: lines(SESSION),
+          reply: '250 2.0.0 taken',
+          outcome: 'delivered',
         },
         event: { id: newId('evt'), type: 'Delivery', detail: { delivery: { reply: '250 2.0.0 taken' } } },
       },

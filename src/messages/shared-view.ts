@@ -66,7 +66,8 @@ export function sharedBody(
   return {
     ...only(SHOWN, messageBody(row)),
     ...(grant.hideSubject && { subject: '' }),
-    ...{ validUntil: iso(grant.expiresAtMs), subjectHidden: grant.hideSubject },
+    validUntil: iso(grant.expiresAtMs),
+    subjectHidden: grant.hideSubject,
     contentHidden: isContentHidden(grant),
     attempts: attempts.map((record) => attemptView(record, row.recipient)),
     timeline: events

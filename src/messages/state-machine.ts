@@ -65,12 +65,22 @@ export async function transitionMany(tx: Transaction, changes: readonly Transiti
     tx,
     'made',
     {
-      ...{ accountId: 'text', mode: 'text', id: 'text', status: 'text', at: 'int', attempts: 'int?' },
+      accountId: 'text',
+      mode: 'text',
+      id: 'text',
+      status: 'text',
+      at: 'int',
+      attempts: 'int?',
       nextAttemptAt: 'int?',
     },
     changes.map((change) => ({
-      ...{ accountId: change.accountId, mode: change.mode, id: change.messageId, status: change.to, at: change.atMs },
-      ...{ attempts: change.attempts ?? null, nextAttemptAt: change.nextAttemptAtMs ?? null },
+      accountId: change.accountId,
+      mode: change.mode,
+      id: change.messageId,
+      status: change.to,
+      at: change.atMs,
+      attempts: change.attempts ?? null,
+      nextAttemptAt: change.nextAttemptAtMs ?? null,
     })),
   );
   // The lowest and the highest id tell the planner which partitions to read.

@@ -11,7 +11,12 @@ test('a process of its own writes what it publishes when that changes, and leave
   const { database, close } = await tempDatabase('sqlite');
   t.after(close);
   const nodes = await joinNodes({
-    ...{ database, clock: systemClock, log: silentLog, host: 'one', version: '1', roles: ['api', 'delivery'] },
+    database,
+    clock: systemClock,
+    log: silentLog,
+    host: 'one',
+    version: '1',
+    roles: ['api', 'delivery'],
   });
   t.after(() => nodes.stop());
   let looks = 0;

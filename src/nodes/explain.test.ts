@@ -4,15 +4,18 @@ import { test } from 'node:test';
 import { explainDestination, type PublishedDestination } from './nodes.ts';
 
 const one: PublishedDestination = {
-  ...{ key: 'google', waiting: 312, connections: 5, limit: 5, messageMs: 100, messagesPerMinute: null },
-  ...{
-    limitReason: 'the limit of the provider google',
-    pausedUntil: null,
-    asked: false,
-    putOff: 0,
-    blockedSince: null,
-    fallback: false,
-  },
+  key: 'google',
+  waiting: 312,
+  connections: 5,
+  limit: 5,
+  messageMs: 100,
+  messagesPerMinute: null,
+  limitReason: 'the limit of the provider google',
+  pausedUntil: null,
+  requested: false,
+  deferred: 0,
+  blockedSince: null,
+  fallback: false,
   replies: [{ at: 5, host: 'mx.example', reply: '250 2.0.0 OK', accepted: true }],
 };
 
@@ -42,7 +45,7 @@ test('nodes add up; a rate below the ceiling counts', () => {
 test('a pause comes first, with the queued messages', () => {
   const until = {
     pausedUntil: Date.UTC(2026, 10, 14, 14, 5),
-    asked: true,
+    requested: true,
     limitReason: 'resumes after one successful probe',
   };
   const replies = [{ at: 5, host: 'mx.example', reply: '421 4.7.28 unusual rate of mail.', accepted: false }];
@@ -50,12 +53,12 @@ test('a pause comes first, with the queued messages', () => {
     messagesPerSecond: 0,
     text: 'Paused by google until 2026-11-14T14:05:00.000Z; 312 messages queued. Last reply: 421 4.7.28 unusual rate of mail. 6 connections × 100 ms a message = 60 messages/s (resumes after one successful probe; the limit of the provider google).',
   });
-  const { text } = explain([{ ...one, ...until, asked: false }], 1);
+  const { text } = explain([{ ...one, ...until, requested: false }], 1);
   assert.match(text, /^google is paused until 2026-11-14T14:05:00\.000Z; 1 message queued\. Last reply: /);
 });
 
 test('explains since when a destination blocks the host, and when the next attempt is', () => {
-  const blocked = { ...one, asked: true, blockedSince: Date.UTC(2026, 10, 14, 13, 5) };
+  const blocked = { ...one, requested: true, blockedSince: Date.UTC(2026, 10, 14, 13, 5) };
   const tried = explain([{ ...blocked, pausedUntil: Date.UTC(2026, 10, 14, 14, 5) }], 2).text;
   const since = 'Blocked by google since 2026-11-14T13:05:00.000Z; ';
   assert.ok(tried.startsWith(`${since}next attempt at 2026-11-14T14:05:00.000Z; 2 messages queued. `), tried);

@@ -12,7 +12,7 @@ import { randomText } from '../base/ids.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
-import { operation, type Transaction } from '../storage/operation.ts';
+import { operation, skipLocked, type Transaction } from '../storage/operation.ts';
 
 const BEAT_MS = 2_000;
 /** Five missed heartbeats: reconnecting to the database takes less. */
@@ -47,9 +47,9 @@ export interface PublishedDestination {
   /** Unix ms; null if not paused. */
   pausedUntil: number | null;
   /** Whether its server requested the pause. */
-  asked: boolean;
+  requested: boolean;
   /** Messages deferred to the end of the pause, by the last count. */
-  putOff: number;
+  deferred: number;
   /** Unix ms since which it refuses Postrider's host; null if it does not. */
   blockedSince: number | null;
   /** Its mail is sent by the fallback route. */
@@ -106,7 +106,13 @@ export async function joinNodes(options: {
     stateOf = state;
   };
   const sign = (state: string): Beat => ({
-    ...{ id, host, version, roles: roles.join(','), state, nowMs: clock.now(), silentMs: SILENT_MS },
+    id,
+    host,
+    version,
+    roles: roles.join(','),
+    state,
+    nowMs: clock.now(),
+    silentMs: SILENT_MS,
   });
   const failed = (error: unknown): void => log.warn({ error: (error as Error).message }, 'node heartbeat failed');
   if (database.dialect === 'sqlite') {
@@ -215,7 +221,11 @@ export const beatOperation = operation('nodes.beat', 'write', async (tx, beat: B
     nowMs,
     nowMs,
   );
-  await tx.run('DELETE FROM node WHERE seen_at <= ?', nowMs - beat.silentMs);
+  // After an outage of the database every node is silent: rows that another one is writing or deleting are not waited for.
+  await tx.run(
+    `DELETE FROM node WHERE id IN (SELECT id FROM node WHERE seen_at <= ? ${skipLocked(tx)})`,
+    nowMs - beat.silentMs,
+  );
   return tx.all<NodeRow>('SELECT id, host, version, roles FROM node ORDER BY id');
 });
 
@@ -274,7 +284,9 @@ function pauseText(nodes: readonly PublishedDestination[]): string | null {
     return until === null ? refuses : `${refuses}; next attempt at ${until}`;
   }
   if (until === null) return null;
-  return nodes.some(({ asked }) => asked) ? `Paused by ${key} until ${until}` : `${key} is paused until ${until}`;
+  return nodes.some(({ requested }) => requested)
+    ? `Paused by ${key} until ${until}`
+    : `${key} is paused until ${until}`;
 }
 
 interface PublishedRow extends Omit<LivingNode, 'roles' | 'state'> {

@@ -41,9 +41,18 @@ let made = 0;
 function refusal(change: Partial<RefusedRequest> = {}): RefusedRequest {
   made += 1;
   return {
-    ...{ accountId: 'acc_a', mode: 'live', requestId: `req_${String(made).padStart(21, '0')}`, atMs: made },
-    ...{ source: 'api', call: 'POST /send', status: 400, code: 'INVALID_REQUEST', message: 'to is missing.' },
-    ...{ details: [{ field: 'to', message: 'is missing' }], credentialId: 'key_a', address: '127.0.0.1' },
+    accountId: 'acc_a',
+    mode: 'live',
+    requestId: `req_${String(made).padStart(21, '0')}`,
+    atMs: made,
+    source: 'api',
+    call: 'POST /send',
+    status: 400,
+    code: 'INVALID_REQUEST',
+    message: 'to is missing.',
+    details: [{ field: 'to', message: 'is missing' }],
+    credentialId: 'key_a',
+    address: '127.0.0.1',
     ...change,
   };
 }

@@ -66,7 +66,17 @@ interface Held {
 function rowOf(refused: RefusedRequest, number: number): RefusedRow {
   const { accountId, mode, requestId, atMs: at, source, call, status, code, credentialId, address } = refused;
   return {
-    ...{ accountId, mode, at, number, requestId, source, call, status, code, credentialId, address },
+    accountId,
+    mode,
+    at,
+    number,
+    requestId,
+    source,
+    call,
+    status,
+    code,
+    credentialId,
+    address,
     message: redactMessage(refused.message),
     details: redactDetails(refused.details),
   };

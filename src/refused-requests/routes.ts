@@ -56,9 +56,14 @@ function show(row: RefusedRow): Static<typeof refusedRequestSchema> {
   const { requestId, source, at, call, status, code, message, details, credentialId, address } = row;
   const isApi = source === 'api';
   return {
-    ...{ requestId, source: isApi ? 'api' : 'smtp', time: iso(at) },
+    requestId,
+    source: isApi ? 'api' : 'smtp',
+    time: iso(at),
     ...(typeof call === 'string' && (isApi ? { endpoint: call } : { verb: call })),
-    ...{ status, code, message, details: JSON.parse(details) as Issue[] },
+    status,
+    code,
+    message,
+    details: JSON.parse(details) as Issue[],
     ...(typeof credentialId === 'string' && (isApi ? { keyId: credentialId } : { smtpCredentialId: credentialId })),
     address,
   };
@@ -67,7 +72,10 @@ function show(row: RefusedRow): Static<typeof refusedRequestSchema> {
 export function refusedRequestRoutes(deps: RefusedRequestRouteDeps): RouteDefinition<Caller>[] {
   return [
     defineRoute({
-      ...{ method: 'GET', path: '/requests', tag: 'requests', auth: 'key' },
+      method: 'GET',
+      path: '/requests',
+      tag: 'requests',
+      auth: 'key',
       operationId: 'listRefusedRequests',
       summary: 'List rejected requests of the last 7 days, newest first',
       description:
@@ -83,14 +91,19 @@ export function refusedRequestRoutes(deps: RefusedRequestRouteDeps): RouteDefini
         // A client sees a refusal immediately after its response.
         await deps.refusedRequests.flush();
         const rows = await deps.database.execute(listRefusedOperation, {
-          ...{ accountId: request.caller.account.id, mode: request.caller.mode, source, code },
+          accountId: request.caller.account.id,
+          mode: request.caller.mode,
+          source,
+          code,
           sinceMs: since === undefined ? oldestMs : Math.max(oldestMs, isoTimeMs(since)),
           untilMs: until === undefined ? null : isoTimeMs(until),
           before: after === undefined ? null : keyOf(after),
           limit: limit + 1,
         });
         return pageAnswer(request, {
-          ...{ page: page.value, rows, show },
+          page: page.value,
+          rows,
+          show,
           keyOf: ({ at, number, requestId }) => [at, number, requestId],
         });
       },

@@ -62,12 +62,23 @@ for (const dialect of DIALECTS) {
     const counts = { accepted: 0, delayed: 0, suppressed: 0, bouncedSoft: 0, bouncedBlock: 0, ...opened };
     const start = Math.floor(clock.now() / HOUR) * HOUR;
     await database.execute(addStepOperation, {
-      ...{ owner: { accountId, mode: 'live' }, from: { position: 0, seq: 0 }, to: { position: 0, seq: 1 } },
-      ...{ events: 1, lastAtMs: clock.now(), isLast: true },
+      owner: { accountId, mode: 'live' },
+      from: { position: 0, seq: 0 },
+      to: { position: 0, seq: 1 },
+      events: 1,
+      lastAtMs: clock.now(),
+      isLast: true,
       counted: [
         {
-          ...{ dimension: 'none', period: 'hour', start, groupValue: '', ...counts, deliveryMs: new Map() },
-          ...{ delivered: 880, bouncedHard: 120, complained: 0 },
+          dimension: 'none',
+          period: 'hour',
+          start,
+          groupValue: '',
+          ...counts,
+          deliveryMs: new Map(),
+          delivered: 880,
+          bouncedHard: 120,
+          complained: 0,
         },
       ],
     });

@@ -51,7 +51,11 @@ export function findings(level: 'warning' | 'critical', counted: Counted): Prote
       complained: all.complained - (before?.complained ?? 0),
     });
     return reaching(level, rates, thresholds).map((rate) => ({
-      ...{ rate, share: rates[rate], answered: rates.answered, periodDays, threshold: thresholds[rate] },
+      rate,
+      share: rates[rate],
+      answered: rates.answered,
+      periodDays,
+      threshold: thresholds[rate],
     }));
   });
 }

@@ -22,8 +22,14 @@ afterEach(async () => {
 
 const never = (): never => assert.fail('there are no webhooks');
 const noWebhooks: SandboxKind = {
-  ...{ kind: 'webhook', shortestWaitsMs: [], most: 1 },
-  ...{ claim: never, deadLetter: never, withoutAttempt: never, attempt: never, record: never },
+  kind: 'webhook',
+  shortestWaitsMs: [],
+  most: 1,
+  claim: never,
+  deadLetter: never,
+  withoutAttempt: never,
+  attempt: never,
+  record: never,
 };
 
 async function open() {
@@ -33,7 +39,10 @@ async function open() {
   const clock = fakeClock(Date.now());
   const startMs = clock.now();
   const deliveries = createSandboxDeliveries({
-    ...{ database, clock, log: silentLog, blobs: openDiskBlobs(path.join(temp.folder, 'blobs')) },
+    database,
+    clock,
+    log: silentLog,
+    blobs: openDiskBlobs(path.join(temp.folder, 'blobs')),
   });
   /** Mail to be sent this many hours from now. */
   const scheduled = async (...hours: number[]): Promise<string[]> => {
@@ -46,7 +55,9 @@ async function open() {
   };
   const advance = (byMs: number, deps: Partial<AdvanceDeps> = {}) =>
     createAdvance({ database, clock, kinds: [deliveries, noWebhooks], nudge: () => undefined, ...deps })({
-      ...{ accountId: 'acc_1', byMs, signal: new AbortController().signal },
+      accountId: 'acc_1',
+      byMs,
+      signal: new AbortController().signal,
     });
   const told = async (messageId: string) => {
     const found = await database.execute(findMessageOperation, { accountId: 'acc_1', mode: 'sandbox', messageId });

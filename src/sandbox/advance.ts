@@ -127,7 +127,11 @@ async function runDue(
   do {
     const lease = { nowMs: clock.now(), leaseMs: MOVE_LEASE_MS };
     const rows = await database.execute(nextStepOperation, {
-      ...{ ...lease, accountId, by, targetMs: untilMs, momentMs: move.momentMs },
+      ...lease,
+      accountId,
+      by,
+      targetMs: untilMs,
+      momentMs: move.momentMs,
       kinds: [deliveries.kind, webhooks.kind],
       most: [deliveries.most, webhooks.most],
       shortestWaitsMs: [deliveries.shortestWaitsMs, webhooks.shortestWaitsMs],

@@ -87,7 +87,7 @@ function firstFrom(words: readonly [start: number, end: number][], at: number): 
   return low;
 }
 
-function isSaid(text: string, at: number): boolean {
+function isAnnounced(text: string, at: number): boolean {
   const before = text.slice(Math.max(0, at - 60), at);
   return SAYS.test(before) && !SAYS_OTHER.test(before);
 }
@@ -112,10 +112,10 @@ export function codesOf(content: string): string[] {
     const number = match[1]!;
     const at = match.index + match[0].length - number.length;
     const hasLetter = number.length < match[0].length;
-    const said = isSaid(text, match.index);
-    if (!said && isJoined(text, match.index)) continue;
-    if (!said && !hasLetter && isOtherNumber(text, number, at)) continue;
-    const likely = said || isNear(at, at + number.length);
+    const announced = isAnnounced(text, match.index);
+    if (!announced && isJoined(text, match.index)) continue;
+    if (!announced && !hasLetter && isOtherNumber(text, number, at)) continue;
+    const likely = announced || isNear(at, at + number.length);
     if (hasLetter && !likely) continue;
     found.push({ code: number, at, likely });
   }
@@ -123,7 +123,7 @@ export function codesOf(content: string): string[] {
     const isMixed = /\d/.test(code) && /[A-Z]/.test(code);
     const isGrouped = code.includes('-') && /^[A-Z-]+$/.test(code);
     if ((!isMixed && !isGrouped) || /^[A-Z]-/.test(code) || KNOWN_NAMES.test(code)) continue;
-    if (isJoined(text, at) && !isSaid(text, at)) continue;
+    if (isJoined(text, at) && !isAnnounced(text, at)) continue;
     if (isNear(at, at + code.length)) found.push({ code, at, likely: true });
   }
   const inOrder = found.sort((a, b) => Number(b.likely) - Number(a.likely) || a.at - b.at);

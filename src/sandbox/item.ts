@@ -19,7 +19,7 @@ const itemShape = {
   subject: Type.String(),
   outcome: Type.Union([oneOf(['Delivered', 'Bounced', 'Delayed', 'Complained', 'Suppressed']), Type.Null()]),
   age: Type.Integer({ description: 'Seconds since it was accepted, by the clock of this sandbox.' }),
-  createdAt: Type.String(),
+  createdAt: Type.String({ format: 'date-time' }),
 };
 
 export const itemSchema = named('SandboxMessage', itemShape);

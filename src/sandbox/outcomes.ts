@@ -21,8 +21,8 @@ export function parseSandboxOutcome(text: string): SandboxPlay | undefined {
 }
 
 /** Returns the simulation for one recipient; `asked` is the value of X-Sandbox-Outcome, if any. */
-export function sandboxPlay(recipient: string, asked: string | undefined): SandboxPlay {
-  const override = asked === undefined ? undefined : parseSandboxOutcome(asked);
+export function sandboxPlay(recipient: string, requested: string | undefined): SandboxPlay {
+  const override = requested === undefined ? undefined : parseSandboxOutcome(requested);
   if (override) return override;
   const local = recipient.slice(0, recipient.lastIndexOf('@')).split('+', 1)[0]!.toLowerCase();
   const word = SANDBOX_OUTCOMES.find((one) => one === local) ?? 'delivered';

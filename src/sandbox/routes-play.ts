@@ -74,7 +74,9 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
     const played = await deps.playByHand(key, play);
     if (!played.ok) return played;
     await requestedChanges(database, request, deps.clock.now()).execute(recordChangeOperation, {
-      ...{ action: 'message.play-outcome', resourceId: key.messageId, asked: { outcome: request.body.outcome } },
+      action: 'message.play-outcome',
+      resourceId: key.messageId,
+      requested: { outcome: request.body.outcome },
     });
     deps.nudge();
     const row = await find();
@@ -86,7 +88,9 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
     if (caller.mode !== 'sandbox') return sandboxOnly;
     const accountId = caller.account.id;
     await requestedChanges(database, request, deps.clock.now()).execute(recordChangeOperation, {
-      ...{ action: 'sandbox-clock.advance', resourceId: null, asked: { seconds: request.body.seconds } },
+      action: 'sandbox-clock.advance',
+      resourceId: null,
+      requested: { seconds: request.body.seconds },
     });
     const moved = await advance({ accountId, byMs: request.body.seconds * 1000, signal });
     deps.nudge();
@@ -101,7 +105,7 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
     await requestedChanges(database, request, deps.clock.now()).execute(recordChangeOperation, {
       action: 'sandbox-clock.reset',
       resourceId: null,
-      asked: {},
+      requested: {},
     });
     const done = await reset({ accountId: caller.account.id, signal });
     deps.nudge();
@@ -110,7 +114,10 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
 
   return [
     defineRoute({
-      ...{ method: 'POST', path: '/sandbox/inbox/:id/outcome', tag: 'sandbox', auth: 'key' },
+      method: 'POST',
+      path: '/sandbox/inbox/:id/outcome',
+      tag: 'sandbox',
+      auth: 'key',
       operationId: 'playSandboxOutcome',
       summary: 'Simulate another outcome for a captured message',
       description:
@@ -122,7 +129,11 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
       handle: playOutcome,
     }),
     defineRoute({
-      ...{ method: 'POST', path: '/sandbox/clock/advance', tag: 'sandbox', auth: 'key', waits: true },
+      method: 'POST',
+      path: '/sandbox/clock/advance',
+      tag: 'sandbox',
+      auth: 'key',
+      waits: true,
       operationId: 'advanceSandboxClock',
       summary: 'Advance the clock of the sandbox',
       description:

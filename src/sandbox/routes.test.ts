@@ -16,7 +16,9 @@ let app: FeatureApp;
 before(async () => {
   app = await featureApp(({ database, folder }) =>
     sandboxRoutes({
-      ...{ database, clock, blobs: openDiskBlobs(path.join(folder, 'blobs')) },
+      database,
+      clock,
+      blobs: openDiskBlobs(path.join(folder, 'blobs')),
       followers: createFollowers({ database }),
       waits: createConcurrencyLimiter('inboxWaits', () => 1),
       isStopping: () => false,
@@ -38,8 +40,13 @@ test('captured messages are listed with outcome and age, and filtered', async ()
   const list = await api.get('/sandbox/inbox');
   assert.deepEqual(list.body, [
     {
-      ...{ messageId: id, from: 'Shop <shop@example.org>', to: 'Ada@example.com', subject: 'Your code', outcome: null },
-      ...{ age: 61, createdAt: new Date(clock.now() - 61_500).toISOString() },
+      messageId: id,
+      from: 'Shop <shop@example.org>',
+      to: 'Ada@example.com',
+      subject: 'Your code',
+      outcome: null,
+      age: 61,
+      createdAt: new Date(clock.now() - 61_500).toISOString(),
     },
   ]);
   for (const query of ['to=ada@EXAMPLE.com', 'subject=CODE', 'tag=login']) {
@@ -147,7 +154,9 @@ test('a waiting call is asked to retry while the service stops', async (t) => {
       return followers.follow(...who);
     };
     return sandboxRoutes({
-      ...{ database, clock, blobs: openDiskBlobs(path.join(folder, 'blobs')) },
+      database,
+      clock,
+      blobs: openDiskBlobs(path.join(folder, 'blobs')),
       followers: { ...followers, follow },
       waits: createConcurrencyLimiter('inboxWaits', () => 1),
       isStopping: () => isStopping,

@@ -71,7 +71,10 @@ export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[]
   const sandboxClock = createSandboxClock(deps);
   return [
     defineRoute({
-      ...{ method: 'GET', path: '/sandbox/inbox', tag: 'sandbox', auth: 'key' },
+      method: 'GET',
+      path: '/sandbox/inbox',
+      tag: 'sandbox',
+      auth: 'key',
       operationId: 'listSandboxInbox',
       summary: 'List captured messages, newest first',
       description: 'The last 1,000 messages of the last 7 days.',
@@ -86,7 +89,10 @@ export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[]
         const { after, limit } = page.value;
         const nowMs = await sandboxClock.now(caller.account.id);
         const rows = await database.execute(listInboxOperation, {
-          ...{ accountId: caller.account.id, nowMs, limit: limit + 1, ...filterOf(request.query) },
+          accountId: caller.account.id,
+          nowMs,
+          limit: limit + 1,
+          ...filterOf(request.query),
           before: after === undefined ? null : String(after[0]),
         });
         const show = (row: InboxRow) => itemBody(row, nowMs);
@@ -95,7 +101,10 @@ export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[]
     }),
     waitRoute(deps),
     defineRoute({
-      ...{ method: 'GET', path: '/sandbox/inbox/:id', tag: 'sandbox', auth: 'key' },
+      method: 'GET',
+      path: '/sandbox/inbox/:id',
+      tag: 'sandbox',
+      auth: 'key',
       operationId: 'getSandboxMessage',
       summary: 'Get a captured message with its content',
       description: 'With html, text, headers, the links in it, and probable one-time codes.',
@@ -111,7 +120,10 @@ export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[]
       },
     }),
     defineRoute({
-      ...{ method: 'DELETE', path: '/sandbox/inbox', tag: 'sandbox', auth: 'key' },
+      method: 'DELETE',
+      path: '/sandbox/inbox',
+      tag: 'sandbox',
+      auth: 'key',
       operationId: 'emptySandboxInbox',
       summary: 'Empty the inbox',
       description: 'Removes the messages from the inbox only; GET /messages still lists them.',
@@ -170,7 +182,11 @@ function waitRoute(deps: SandboxRouteDeps): RouteDefinition<Caller> {
   };
 
   return defineRoute({
-    ...{ method: 'GET', path: '/sandbox/inbox/wait', tag: 'sandbox', auth: 'key', waits: true },
+    method: 'GET',
+    path: '/sandbox/inbox/wait',
+    tag: 'sandbox',
+    auth: 'key',
+    waits: true,
     operationId: 'waitForSandboxMessage',
     summary: 'Wait for a message and get it with its content',
     description:

@@ -75,7 +75,11 @@ export function createWaitForMail({ database, followers }: { database: Database;
         const owner = { accountId, mode: 'sandbox' as const };
         const filters = { messageId: null, eventTypes: ['Send'] as const, sinceMs: null, untilMs: null };
         rows = await database.execute(readEventsOperation, {
-          ...{ ...owner, ...filters, order: 'asc', after: channel.place, limit: PAGE },
+          ...owner,
+          ...filters,
+          order: 'asc',
+          after: channel.place,
+          limit: PAGE,
         });
         const last = rows.at(-1);
         if (!last) return;

@@ -63,6 +63,7 @@ test('recipients: to before cc before bcc, without duplicates, each with its own
   assert.match(mail, /^Cc: c@example.com\r$/m);
   assert.doesNotMatch(mail, /d@example.com|^Bcc/m);
   assert.match(emails[0]!.header_message_id, /@verified\.example>$/);
+  assert.equal(data.headerMessageId, emails[0]!.header_message_id);
   assert.equal(emails[0]!.envelope_from, 'shop@verified.example');
   assert.deepEqual(
     rig.offered.map((job) => job.recipient),

@@ -7,6 +7,7 @@
  *
  * A dry run takes the same steps and returns the email instead of composing it.
  */
+
 import {
   type Failure,
   type FailureCode,
@@ -21,6 +22,7 @@ import { SLICE_MS, timeSlice, yieldToEventLoop } from '../base/time-slice.ts';
 import { compileBody } from '../http/absent-fields.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
 import { type Answer, digestOfJson, type InFlightKeys, once } from '../idempotency/idempotency.ts';
+import { quotaExceeded } from '../limits/limits.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import {
   accountVariables,
@@ -83,6 +85,7 @@ interface SendContext {
 /** Codes after which an identical request may succeed later. */
 export const REPEATABLE: ReadonlySet<FailureCode> = new Set([
   'DUPLICATE_REQUEST_IN_PROGRESS',
+  'QUOTA_EXCEEDED',
   'RATE_LIMITED',
   'INTERNAL_ERROR',
   'OVERLOADED',
@@ -180,7 +183,8 @@ function createFinish(dependencies: SendDependencies) {
   };
 }
 
-function answerOf({ stored, answer }: AcceptanceResult): Result<Answer> | undefined {
+function answerOf({ stored, answer, quota }: AcceptanceResult): Result<Answer> | undefined {
+  if (quota !== undefined) return refuse(quotaExceeded(quota));
   return stored ? ok({ status: 202, json: answer, replayed: false }) : undefined;
 }
 
@@ -271,8 +275,11 @@ async function applyTemplate(
     text: mail.text ?? found.text ?? undefined,
   };
   const template: AppliedTemplate = {
-    ...{ id: found.id, version: found.version, parsed },
-    ...{ optional: new Set(), missing: [] },
+    id: found.id,
+    version: found.version,
+    parsed,
+    optional: new Set(),
+    missing: [],
   };
   if (!mail.render) return ok({ ...whole, template });
   const others = accountVariables(sender.account.settings.variables);

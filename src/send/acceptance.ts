@@ -1,7 +1,7 @@
 /**
  * The transaction that accepts sends: emails, messages, their events, their work, and the idempotency records, each send all or nothing.
  * Sends that wait at the same time are stored together: first one read of everything they depend on, then all rows, many per statement.
- * Suppressed recipients are detected inside the transaction, so that the response and the record agree.
+ * Suppressed recipients and quotas are checked inside the transaction, so that the response and the record agree.
  */
 
 import type { Mode } from '../base/mode.ts';
@@ -13,6 +13,7 @@ import {
   keysInUse,
   keyText,
 } from '../idempotency/idempotency.ts';
+import { type QuotaReached, readQuotas } from '../limits/limits.ts';
 import { domainToAscii } from '../mail/address.ts';
 import {
   DELIVERY_WORK,
@@ -100,8 +101,10 @@ interface RecipientAnswer {
 }
 
 export interface AcceptanceResult {
-  /** False: a record with this key exists, and nothing was stored. */
+  /** False: a record with this key exists, or a quota is used up, and nothing was stored. */
   stored: boolean;
+  /** The quota that the send would exceed. */
+  quota?: QuotaReached | undefined;
   /** The complete response body as text. */
   answer: string;
   recipients: RecipientAnswer[];
@@ -113,22 +116,41 @@ export interface AcceptanceResult {
 
 /** The most frequent message to the storage thread, hence a compact form of its own. */
 export const acceptanceCodec = record<Acceptance>({
-  ...{ accountId: 'text', mode: 'text', source: 'text', nowMs: 'int', clockOffsetMs: 'int' },
+  accountId: 'text',
+  mode: 'text',
+  source: 'text',
+  nowMs: 'int',
+  clockOffsetMs: 'int',
   emails: list(
     record<AcceptedEmail>({
       ...withoutColumns(EMAIL.columns, OF_ACCEPTANCE),
       recipients: list(
         record<AcceptedRecipient>({
-          ...{ messageId: 'text', sendEventId: 'text', rejectEventId: 'text', email: 'text', suppressionKey: 'text' },
-          ...{ role: 'text', lane: 'text', simulateSuppressed: 'json', dsn: 'text?' },
+          messageId: 'text',
+          sendEventId: 'text',
+          rejectEventId: 'text',
+          email: 'text',
+          suppressionKey: 'text',
+          role: 'text',
+          lane: 'text',
+          simulateSuppressed: 'json',
+          dsn: 'text?',
         }),
       ),
     }),
   ),
-  ...{ retain: 'text', contentUntilMs: 'int', sendAtMs: 'int?', expiresAtMs: 'int', from: 'text' },
+  retain: 'text',
+  contentUntilMs: 'int',
+  sendAtMs: 'int?',
+  expiresAtMs: 'int',
+  from: 'text',
   idempotency: nullable(
     record<IdempotencyRecord>({
-      ...{ endpoint: 'text', key: 'text', bodyHash: 'bytes', status: 'int', expiresAtMs: 'int' },
+      endpoint: 'text',
+      key: 'text',
+      bodyHash: 'bytes',
+      status: 'int',
+      expiresAtMs: 'int',
     }),
   ),
   leaseUntilMs: 'int?',
@@ -151,11 +173,15 @@ function realNowMs({ nowMs, clockOffsetMs }: Acceptance): number {
   return nowMs - clockOffsetMs;
 }
 
+const copiesOf = (emails: readonly AcceptedEmail[]): number =>
+  emails.reduce((sum, email) => sum + email.recipients.length, 0);
+
 async function acceptMany(tx: Transaction, calls: readonly Acceptance[]): Promise<AcceptanceResult[]> {
   const emails = calls.flatMap((call) => call.emails);
-  const copies = emails.reduce((sum, email) => sum + email.recipients.length, 0);
+  const copies = copiesOf(emails);
   const keys = calls.flatMap((call) => keyOf(call) ?? []);
-  const [suppressed, inUse, offsetOf, serverMs, [emailSeqs, workSeqs, eventSeqs]] = await Promise.all([
+  const [quotas, suppressed, inUse, offsetOf, serverMs, [emailSeqs, workSeqs, eventSeqs]] = await Promise.all([
+    readQuotas(tx, calls),
     suppressedUntil(tx, calls.flatMap(addressesOf)),
     keysInUse(tx, keys, Math.max(...calls.map(realNowMs))),
     clockOffsets(tx, calls),
@@ -176,11 +202,11 @@ async function acceptMany(tx: Transaction, calls: readonly Acceptance[]): Promis
   let work = 0;
   const results = calls.map((call): AcceptanceResult => {
     const key = keyOf(call);
-    if (key !== undefined) {
-      const text = keyText(key);
-      if (inUse.has(text)) return notStored();
-      inUse.add(text);
-    }
+    const text = key && keyText(key);
+    if (text !== undefined && inUse.has(text)) return notStored();
+    const quota = quotas.take({ ...call, messages: copiesOf(call.emails) });
+    if (quota !== undefined) return { ...notStored(), quota };
+    if (text !== undefined) inUse.add(text);
     return addRows(call, rows, {
       nextEmailSeq: () => emailSeqs![email++]!,
       nextWorkSeq: () => workSeqs![work++]!,
@@ -190,6 +216,7 @@ async function acceptMany(tx: Transaction, calls: readonly Acceptance[]): Promis
     });
   });
   await Promise.all([
+    quotas.write(),
     insertMany(tx, EMAIL, rows.emails),
     insertMany(tx, MESSAGE, rows.messages),
     enqueue(tx, rows.work, rows.workSeqs),
@@ -238,7 +265,7 @@ interface Known {
   nowMs: number;
 }
 
-/** The result if the key already has a response. */
+/** The result if nothing is stored. */
 export function notStored(): AcceptanceResult {
   return { stored: false, answer: '', recipients: [], leased: [], unkeptBlobKeys: [] };
 }
@@ -264,7 +291,7 @@ function addRows(call: Acceptance, rows: Rows, known: Known): AcceptanceResult {
     if (!isKept && email.blobKey !== null) result.unkeptBlobKeys.push(email.blobKey);
     rows.emails.push({ ...email, seq, accountId, mode, source, createdAt: realNowMs(call), retain, ...kept });
   }
-  result.answer = sendAnswer(call.from, result.recipients);
+  result.answer = sendAnswer(call, result.recipients);
   if (call.idempotency) {
     const { expiresAtMs, ...record } = call.idempotency;
     const own = { accountId, mode, body: result.answer, emailSeq: firstEmailSeq };
@@ -292,8 +319,20 @@ function addMessage(
   const dueMs = isSuppressed ? null : (sendAtMs ?? nowMs);
   const workSeq = dueMs === null ? null : known.nextWorkSeq();
   rows.messages.push({
-    ...{ accountId, mode, id: messageId, emailSeq, recipient: recipient.email, role, status, attempts: 0, workSeq },
-    ...{ sendAt: sendAtMs, nextAttemptAt: dueMs, expiresAt: call.expiresAtMs, createdAt: nowMs, updatedAt: nowMs },
+    accountId,
+    mode,
+    id: messageId,
+    emailSeq,
+    recipient: recipient.email,
+    role,
+    status,
+    attempts: 0,
+    workSeq,
+    sendAt: sendAtMs,
+    nextAttemptAt: dueMs,
+    expiresAt: call.expiresAtMs,
+    createdAt: nowMs,
+    updatedAt: nowMs,
     dsn: recipient.dsn ?? null,
   });
   const event = { accountId, mode, messageId };
@@ -316,14 +355,20 @@ function addMessage(
   const isLeased = status === 'queued' && leaseUntilMs !== null;
   rows.workSeqs.push(workSeq);
   rows.work.push({
-    ...{ kind: DELIVERY_WORK, accountId, mode, subject: messageId, ref: emailSeq, lane: recipient.lane, isLeased },
+    kind: DELIVERY_WORK,
+    accountId,
+    mode,
+    subject: messageId,
+    ref: emailSeq,
+    lane: recipient.lane,
+    isLeased,
     dueMs: isLeased ? known.nowMs + leaseUntilMs - nowMs : dueMs! - known.clockOffsetMs,
   });
   if (isLeased) result.leased.push({ messageId, seq: workSeq, emailSeq });
 }
 
 /** The response of POST /send (contract: section 3). Recipients keep the order to, cc, bcc in which they are given. */
-function sendAnswer(from: string, recipients: RecipientAnswer[]): string {
+function sendAnswer({ from, emails }: Acceptance, recipients: RecipientAnswer[]): string {
   const status =
     (['queued', 'scheduled'] as const).find((one) => recipients.some((recipient) => recipient.status === one)) ??
     'suppressed';
@@ -332,6 +377,7 @@ function sendAnswer(from: string, recipients: RecipientAnswer[]): string {
     data: {
       message: status,
       messageId: recipients[0]?.messageId,
+      headerMessageId: emails[0]?.headerMessageId,
       from,
       status,
       totalRecipients: recipients.length,

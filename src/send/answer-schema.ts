@@ -19,6 +19,7 @@ const recipientAnswer = named('RecipientStatus', {
 const sendData = named('SendResult', {
   message: oneOf(['queued', 'scheduled', 'suppressed']),
   messageId: Type.String({ description: "the first recipient's" }),
+  headerMessageId: Type.String({ description: 'Message-ID header of the email, the same for all recipients.' }),
   from: Type.String(),
   status: oneOf(['queued', 'scheduled', 'suppressed']),
   totalRecipients: Type.Integer(),

@@ -192,7 +192,10 @@ export function composedEmail(
     metadata,
     // Bodies are composed in 7 bits; only a header with UTF-8 addresses needs more.
     options: {
-      ...{ requireTls, smtpUtf8, eightBit: smtpUtf8, expiresAfterSeconds },
+      requireTls,
+      smtpUtf8,
+      eightBit: smtpUtf8,
+      expiresAfterSeconds,
       ...(isTlsOptional(mail.headers) && { tlsOptional: true as const }),
       ...(sandboxOutcome !== undefined && { sandboxOutcome }),
     },
@@ -289,7 +292,9 @@ function fillInFor(
     variables[UNSUBSCRIBE_VARIABLE] = `<a href="${url}">Unsubscribe</a>`;
   }
   return render({
-    ...{ subject, html, text },
+    subject,
+    html,
+    text,
     variables: mail.variables,
     accountVariables: variables,
     optional: mail.template?.optional,

@@ -7,6 +7,7 @@
 import { type Failure, failure, ok, type Result, refuse } from '../base/failure.ts';
 import { newId, randomText } from '../base/ids.ts';
 import type { IdempotencyRecord } from '../idempotency/idempotency.ts';
+import { quotaExceeded } from '../limits/limits.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import { endOfHeader, headerFields } from '../mail/mime/header-fields.ts';
 import {
@@ -70,6 +71,7 @@ export async function resendMessage(
     : await deps.database.execute(acceptOperation, acceptance);
   if (!accepted?.stored) {
     dropBlobs(deps.blobs, [email.blobKey]);
+    if (accepted?.quota !== undefined) return refuse(quotaExceeded(accepted.quota));
     return accepted ? undefined : refuse(noLongerKept());
   }
   // A blob that cannot be removed is an orphan and is swept later.

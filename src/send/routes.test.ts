@@ -16,7 +16,10 @@ import { dryRunResponse } from './answer-schema.ts';
 import { createSendRoutes } from './routes.ts';
 
 const CALLER: Omit<Caller, 'account'> = {
-  ...{ mode: 'live' as const, allowedSenders: [], scope: 'send' as const, keyId: 'key_x' },
+  mode: 'live' as const,
+  allowedSenders: [],
+  scope: 'send' as const,
+  keyId: 'key_x',
   actor: { kind: 'key', id: 'key_x', name: 'x' },
 };
 let rig: SendRig;
@@ -47,7 +50,7 @@ interface Answer {
     success?: boolean;
     error?: { code: string; details: { field: string }[] };
     reasonCode?: string;
-    data?: { messageId: string };
+    data?: { messageId: string; headerMessageId: string };
   };
 }
 
@@ -79,10 +82,12 @@ test('202 with the answer of the contract, and its replay', async () => {
   assert.equal(first.status, 202);
   assert.match(first.headers['x-request-id'] as string, /^req_/);
   assert.equal(first.json.success, true);
-  const { messageId } = first.json.data!;
+  const { messageId, headerMessageId } = first.json.data!;
+  assert.match(headerMessageId, /^<[^<>@\s]+@verified\.example>$/);
   assert.deepEqual(first.json.data, {
     message: 'queued',
     messageId,
+    headerMessageId,
     from: GOOD.from,
     status: 'queued',
     totalRecipients: 1,

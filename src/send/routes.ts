@@ -29,6 +29,7 @@ const SEND_REFUSALS = [
   'ATTACHMENT_UPLOAD_INCOMPLETE',
   'SUBMISSION_ALREADY_USED',
   'EMAIL_SIZE_EXCEEDED',
+  'QUOTA_EXCEEDED',
   'IDEMPOTENCY_KEY_MISMATCH',
   'IDEMPOTENCY_KEY_REUSED',
 ] as const;
@@ -90,7 +91,10 @@ export function createSendRoutes(dependencies: SendRouteDependencies): RouteDefi
 
   return [
     defineRoute({
-      ...{ ...SHARED, path: '/send', operationId: 'sendEmail', summary: 'Send an email' },
+      ...SHARED,
+      path: '/send',
+      operationId: 'sendEmail',
+      summary: 'Send an email',
       description: 'Returns 202 once the email is on stable storage. Every recipient has its own message id.',
       body: sendBody,
       query: sendQuery,
@@ -103,7 +107,10 @@ export function createSendRoutes(dependencies: SendRouteDependencies): RouteDefi
       handle: send,
     }),
     defineRoute({
-      ...{ ...SHARED, path: '/send/batch', operationId: 'sendEmailBatch', summary: 'Send up to 100 emails' },
+      ...SHARED,
+      path: '/send/batch',
+      operationId: 'sendEmailBatch',
+      summary: 'Send up to 100 emails',
       description: 'Each message is checked and stored separately. Results are in the order of the messages.',
       body: batchBody,
       response: { status: 200, schema: batchResponse },

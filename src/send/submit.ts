@@ -15,6 +15,7 @@ import {
   once,
   readKey,
 } from '../idempotency/idempotency.ts';
+import { quotaExceeded } from '../limits/limits.ts';
 import { type Address, sameAddressKey } from '../mail/address.ts';
 import type { SubmittedMail } from '../mail/mime/submitted.ts';
 import type { EmailDsn, EmailOptions, MessageDsn, ReportKind, Role } from '../messages/messages.ts';
@@ -75,8 +76,10 @@ export interface Submission {
   /** What two submissions with the same Idempotency-Key must have in common; only called if the mail has a key. */
   digest(): Uint8Array;
   clientAddress?: string | undefined;
-  /** Name and address of the submitter for the Received field. */
-  receivedFrom: string;
+  /** Name and address of an SMTP client for the Received field; undefined for mail that came over HTTP. */
+  receivedFrom?: string;
+  /** Id of the HTTP request, for the log. */
+  requestId?: string;
 }
 
 export interface Submit {
@@ -127,6 +130,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
       nowMs,
       clockOffsetMs,
     });
+    if (result.quota !== undefined) return refuse(quotaExceeded(result.quota));
     return ok(result.stored ? { messageId: result.recipients[0]!.messageId, json: result.answer } : undefined);
   };
 
@@ -236,6 +240,7 @@ function commonOf(
     accountId: account.id,
     mode,
     source: 'smtp',
+    requestId: submission.requestId,
     clientAddress: submission.clientAddress,
     from: mail.fromText,
     retain: account.settings.retainContent,
@@ -251,8 +256,9 @@ function emailOf(submission: Submission, outcome: string | undefined): ComposedE
     smtpUtf8: mail.smtpUtf8,
     eightBit: mail.eightBit,
     expiresAfterSeconds: DEFAULT_EXPIRY_SECONDS,
-    receivedFrom: submission.receivedFrom,
   };
+  if (submission.receivedFrom !== undefined) options.receivedFrom = submission.receivedFrom;
+  else options.receivedOver = 'HTTP';
   if (mail.tlsOptional) options.tlsOptional = true;
   if (outcome !== undefined) options.sandboxOutcome = outcome;
   const roleOf = rolesOf(mail.headerTo);
@@ -288,10 +294,10 @@ function emailDsn({ envid, ret }: Partial<RequestedReports> = {}): EmailDsn | un
 
 /** NOTIFY decides, including NEVER; without it the credential's setting applies. Undefined if no report is wanted. */
 function messageDsn({ reports, unasked }: Submission, address: Address): MessageDsn | undefined {
-  const asked = reports?.recipients.get(sameAddressKey(address));
-  const notify: readonly ReportKind[] = asked?.notify ?? (unasked === 'failures' ? ['failure'] : []);
+  const requested = reports?.recipients.get(sameAddressKey(address));
+  const notify: readonly ReportKind[] = requested?.notify ?? (unasked === 'failures' ? ['failure'] : []);
   if (notify.length === 0) return undefined;
-  const { originalRecipient } = asked ?? {};
+  const { originalRecipient } = requested ?? {};
   return { notify, ...(originalRecipient !== undefined && { originalRecipient }) };
 }
 

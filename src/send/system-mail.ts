@@ -60,7 +60,12 @@ function emailTo(
 ): ComposedEmail {
   const messageId = `<${randomText(26)}@${sender.domain}>`;
   const { content, smtpUtf8 } = compose({
-    ...{ from: sender, to: [recipient], cc: [], replyTo: [], messageId, dateMs: nowMs },
+    from: sender,
+    to: [recipient],
+    cc: [],
+    replyTo: [],
+    messageId,
+    dateMs: nowMs,
     ...written,
   });
   return {
@@ -242,8 +247,15 @@ function toAccept(
 ): EmailsToAccept {
   const bodyHash = createHash('sha256').update(text).digest();
   return {
-    ...{ accountId: SYSTEM_ACCOUNT, mode: 'live', source: 'http', nowMs, clockOffsetMs: 0 },
-    ...{ emails, from: emails[0]!.envelopeFrom, retain, sendAtMs: null },
+    accountId: SYSTEM_ACCOUNT,
+    mode: 'live',
+    source: 'http',
+    nowMs,
+    clockOffsetMs: 0,
+    emails,
+    from: emails[0]!.envelopeFrom,
+    retain,
+    sendAtMs: null,
     expiresAfterSeconds: emails[0]!.options.expiresAfterSeconds,
     idempotency: { endpoint: ENDPOINT, key, bodyHash, status: 202 },
   };

@@ -230,7 +230,8 @@ test('values are not expanded, and reach nothing that was not given', async () =
   const failure = await refused({ templateId: 'hostile', templateVariables: { a: 'x\r\nBcc: y@example.com' } });
   assert.equal(failure.code, 'TEMPLATE_VARIABLE_MISSING');
   const injected = await refused({
-    ...{ templateId: 'hostile', missingVariables: 'empty' },
+    templateId: 'hostile',
+    missingVariables: 'empty',
     templateVariables: { a: 'x\r\nBcc: y@example.com' },
   });
   assert.deepEqual(

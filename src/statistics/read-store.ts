@@ -74,8 +74,8 @@ export interface TookMail {
  * Returns whether a domain accepted live mail of an account in these days, according to the counters: they lack the last minute, and
  * domains that were not kept by name on a day.
  */
-export const tookMailOperation = operation(
-  'statistics.tookMail',
+export const acceptedMailOperation = operation(
+  'statistics.acceptedMail',
   'read',
   async (tx, { accountId, domain, fromMs, untilMs }: TookMail): Promise<boolean> => {
     const first = Math.floor(fromMs / PERIODS.day);
@@ -101,16 +101,16 @@ export interface FailingLately {
 export const failingLatelyOperation = operation(
   'statistics.failingLately',
   'read',
-  async (tx, asked: { after: string; accounts: number; fromMs: number }): Promise<FailingLately> => {
+  async (tx, requested: { after: string; accounts: number; fromMs: number }): Promise<FailingLately> => {
     const ids = await tx.all<{ id: string; failed: number }>(
       `SELECT a.id, CASE WHEN EXISTS (SELECT 1 FROM statistics s WHERE s.account_id = a.id AND s.mode = 'live'
          AND s.dimension = 'none' AND s.period = 'hour' AND s.start >= ? AND s.bounced_hard + s.complained > 0)
          THEN 1 ELSE 0 END AS failed
        FROM account a WHERE a.id > ? ORDER BY a.id LIMIT ?`,
-      ...[asked.fromMs, asked.after, asked.accounts],
+      ...[requested.fromMs, requested.after, requested.accounts],
     );
     const accountIds = ids.flatMap(({ id, failed }) => (failed === 1 ? [id] : []));
-    return { accountIds, next: ids.length < asked.accounts ? null : ids.at(-1)!.id };
+    return { accountIds, next: ids.length < requested.accounts ? null : ids.at(-1)!.id };
   },
 );
 
@@ -188,11 +188,11 @@ function condition({ accountId, mode, dimension, period, fromMs, untilMs }: Stat
 /** Returns the names of the groups, those with the most accepted messages first. */
 async function namesOf(tx: Transaction, query: StatisticsQuery, uncounted: Counted[]): Promise<string[]> {
   if (query.dimension === 'none') return [''];
-  const asked = condition(query);
+  const requested = condition(query);
   const stored = await tx.all<{ name: string }>(
-    `SELECT s.group_value AS name FROM statistics s WHERE ${asked.sql} AND s.group_value <> '${OTHERS}'
+    `SELECT s.group_value AS name FROM statistics s WHERE ${requested.sql} AND s.group_value <> '${OTHERS}'
      GROUP BY s.group_value ORDER BY sum(s.accepted) DESC, s.group_value LIMIT ?`,
-    ...asked.params,
+    ...requested.params,
     query.groups,
   );
   // If stored groups are left out, no group that is only in uncounted events has more messages than they.
@@ -201,7 +201,7 @@ async function namesOf(tx: Transaction, query: StatisticsQuery, uncounted: Count
 }
 
 async function namedRows(tx: Transaction, query: StatisticsQuery, names: string[]): Promise<Counted[]> {
-  const asked = condition(query);
+  const requested = condition(query);
   const named = rowset(
     tx,
     'named',
@@ -209,8 +209,8 @@ async function namedRows(tx: Transaction, query: StatisticsQuery, names: string[
     names.map((name) => ({ name })),
   );
   const rows = await tx.all<StoredRow>(
-    `SELECT ${STORED} FROM statistics s WHERE ${asked.sql} AND s.group_value IN (SELECT named.name FROM ${named.sql})`,
-    ...[...asked.params, ...named.params],
+    `SELECT ${STORED} FROM statistics s WHERE ${requested.sql} AND s.group_value IN (SELECT named.name FROM ${named.sql})`,
+    ...[...requested.params, ...named.params],
   );
   return rows.map(countedOf);
 }
@@ -218,7 +218,7 @@ async function namedRows(tx: Transaction, query: StatisticsQuery, names: string[
 /** Returns the sum of all unnamed groups, one row per period. */
 async function otherRows(tx: Transaction, query: StatisticsQuery, names: string[]): Promise<Counted[]> {
   if (query.dimension === 'none') return [];
-  const asked = condition(query);
+  const requested = condition(query);
   const named = rowset(
     tx,
     'named',
@@ -228,8 +228,8 @@ async function otherRows(tx: Transaction, query: StatisticsQuery, names: string[
   const sums = COUNTERS.map((counter) => `CAST(sum(s.${columnOf(counter)}) AS BIGINT) AS "${counter}"`).join(', ');
   const rows = await tx.all<Pick<Counted, 'start' | Counter>>(
     `SELECT s.start, ${sums} FROM statistics s
-     WHERE ${asked.sql} AND s.group_value NOT IN (SELECT named.name FROM ${named.sql}) GROUP BY s.start`,
-    ...[...asked.params, ...named.params],
+     WHERE ${requested.sql} AND s.group_value NOT IN (SELECT named.name FROM ${named.sql}) GROUP BY s.start`,
+    ...[...requested.params, ...named.params],
   );
   const { dimension, period } = query;
   return rows.map((row) => ({ ...row, dimension, period, groupValue: OTHERS, deliveryMs: new Map() }));

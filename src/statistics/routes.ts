@@ -87,22 +87,25 @@ export function statisticsRoutes({
   const sandboxClock = createSandboxClock({ database, clock });
   return [
     defineRoute<Caller, undefined, typeof query>({
-      ...{ method: 'GET', path: '/statistics', tag: 'statistics', auth: 'key' },
+      method: 'GET',
+      path: '/statistics',
+      tag: 'statistics',
+      auth: 'key',
       operationId: 'getStatistics',
       summary: 'Count messages and events by hour or day',
       description: `Each event counts in the hour and day of its own timestamp, and the numbers agree with GET /events. Kept for ${KEPT_DAYS} days. Without groups every hour or day has a bucket; with groups only where there is something.`,
       query,
       response: { status: 200, schema: statisticsSchema },
       refusals: ['OVERLOADED'],
-      async handle({ caller, query: asked }) {
+      async handle({ caller, query: requested }) {
         const owner = { accountId: caller.account.id, mode: caller.mode };
         const nowMs = caller.mode === 'sandbox' ? await sandboxClock.now(caller.account.id) : clock.now();
         const span = readSpan(
-          { sinceMs: msOf(asked.since), untilMs: msOf(asked.until), interval: asked.interval },
+          { sinceMs: msOf(requested.since), untilMs: msOf(requested.until), interval: requested.interval },
           nowMs,
         );
         if (!span.ok) return span;
-        const dimension = asked.groupBy ?? 'none';
+        const dimension = requested.groupBy ?? 'none';
         const buckets = await read(
           { database, catchUpMs },
           { ...owner, ...span.value, dimension, groups: groupsOf(span.value) },
@@ -130,12 +133,12 @@ function groupsOf({ period, fromMs, untilMs }: Span): number {
 
 async function read(
   { database, catchUpMs }: Pick<Required<StatisticsRouteDeps>, 'database' | 'catchUpMs'>,
-  asked: StatisticsQuery,
+  requested: StatisticsQuery,
 ): Promise<StatisticsBucket[] | null> {
-  const buckets = await database.execute(readStatisticsOperation, asked);
+  const buckets = await database.execute(readStatisticsOperation, requested);
   if (buckets !== null) return buckets;
-  await catchUp(database, { accountId: asked.accountId, mode: asked.mode }, performance.now() + catchUpMs);
-  return database.execute(readStatisticsOperation, asked);
+  await catchUp(database, { accountId: requested.accountId, mode: requested.mode }, performance.now() + catchUpMs);
+  return database.execute(readStatisticsOperation, requested);
 }
 
 /** Adds a bucket of zeros for periods without one. */

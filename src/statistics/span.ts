@@ -17,16 +17,16 @@ export interface Span {
   untilMs: number;
 }
 
-interface Asked {
+interface RequestedSpan {
   sinceMs: number | undefined;
   untilMs: number | undefined;
   interval: Period | undefined;
 }
 
-export function readSpan(asked: Asked, nowMs: number): Result<Span> {
-  const untilMs = asked.untilMs ?? nowMs;
-  const sinceMs = asked.sinceMs ?? untilMs - DEFAULT_DAYS * DAY_MS;
-  const period = asked.interval ?? (untilMs - sinceMs <= HOURLY_DAYS * DAY_MS ? 'hour' : 'day');
+export function readSpan(requested: RequestedSpan, nowMs: number): Result<Span> {
+  const untilMs = requested.untilMs ?? nowMs;
+  const sinceMs = requested.sinceMs ?? untilMs - DEFAULT_DAYS * DAY_MS;
+  const period = requested.interval ?? (untilMs - sinceMs <= HOURLY_DAYS * DAY_MS ? 'hour' : 'day');
   const length = PERIODS[period];
   const fromMs = Math.floor(sinceMs / length) * length;
   const endMs = Math.ceil(untilMs / length) * length;

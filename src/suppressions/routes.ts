@@ -41,7 +41,7 @@ const suppressionSchema = named('Suppression', {
   email: Type.String({ description: 'In lower case, as addresses are compared.' }),
   reason,
   sourceMessageId: nullableText,
-  expiresAt: nullableText,
+  expiresAt: Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time' }),
   createdAt: Type.String({ format: 'date-time' }),
 });
 
@@ -133,7 +133,10 @@ async function readList(
     return { rows: await database.execute(suppressionsOperation, page), stoppedAt: null };
   }
   return searches.run({
-    ...{ accountId: page.accountId, limit: page.limit, from: page.after, signal },
+    accountId: page.accountId,
+    limit: page.limit,
+    from: page.after,
+    signal,
     read: ({ from, rows, limit }) =>
       database.execute(searchSuppressionsOperation, { page: { ...page, after: from, limit }, rows }),
   });
@@ -145,7 +148,10 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock } = deps;
   return [
     route({
-      ...{ method: 'GET', path: '/suppressions', tag: 'suppressions', auth: 'key' },
+      method: 'GET',
+      path: '/suppressions',
+      tag: 'suppressions',
+      auth: 'key',
       operationId: 'listSuppressions',
       summary: 'List suppressed addresses, newest first',
       description: 'In the mode of the key. Addresses are case-insensitive.',
@@ -155,7 +161,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
         const page = readPage(request.query, ['number', 'string']);
         if (!page.ok) return page;
         const [createdAt, email] = (page.value.after ?? []) as [number?, string?];
-        const asked: SuppressionPage = {
+        const requested: SuppressionPage = {
           ...listOf(request.caller),
           nowMs: clock.now(),
           after: createdAt === undefined || email === undefined ? null : { createdAt, email },
@@ -163,15 +169,21 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
           email: partOfKey(request.query.email),
           reason: request.query.reason ?? null,
         };
-        const { rows, stoppedAt } = await readList(deps, asked, request.signal);
+        const { rows, stoppedAt } = await readList(deps, requested, request.signal);
         return pageAnswer(request, {
-          ...{ page: page.value, rows, stoppedAt: stoppedAt && placeOf(stoppedAt) },
-          ...{ keyOf: placeOf, show: body },
+          page: page.value,
+          rows,
+          stoppedAt: stoppedAt && placeOf(stoppedAt),
+          keyOf: placeOf,
+          show: body,
         });
       },
     }),
     route({
-      ...{ method: 'POST', path: '/suppressions', tag: 'suppressions', auth: 'key' },
+      method: 'POST',
+      path: '/suppressions',
+      tag: 'suppressions',
+      auth: 'key',
       operationId: 'suppressAddress',
       summary: 'Suppress an address',
       description:
@@ -190,7 +202,10 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     route({
-      ...{ method: 'GET', path: '/suppressions/:email', tag: 'suppressions', auth: 'key' },
+      method: 'GET',
+      path: '/suppressions/:email',
+      tag: 'suppressions',
+      auth: 'key',
       operationId: 'getSuppression',
       summary: 'Check whether an address is suppressed, and why',
       description: 'Returns 404 if the address is not on the list.',
@@ -203,7 +218,10 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     route({
-      ...{ method: 'DELETE', path: '/suppressions/:email', tag: 'suppressions', auth: 'key' },
+      method: 'DELETE',
+      path: '/suppressions/:email',
+      tag: 'suppressions',
+      auth: 'key',
       operationId: 'deleteSuppression',
       summary: 'Remove an address from the suppression list',
       description: 'Later messages to it are sent again.',
@@ -222,7 +240,10 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
 function csvRoutes({ database, clock }: SuppressionRouteDeps): RouteDefinition<Caller>[] {
   return [
     route({
-      ...{ method: 'GET', path: '/suppressions.csv', tag: 'suppressions', auth: 'key' },
+      method: 'GET',
+      path: '/suppressions.csv',
+      tag: 'suppressions',
+      auth: 'key',
       operationId: 'exportSuppressions',
       summary: 'Export the list as CSV',
       description:
@@ -243,7 +264,10 @@ function csvRoutes({ database, clock }: SuppressionRouteDeps): RouteDefinition<C
       }),
     }),
     route({
-      ...{ method: 'POST', path: '/suppressions/import', tag: 'suppressions', auth: 'key' },
+      method: 'POST',
+      path: '/suppressions/import',
+      tag: 'suppressions',
+      auth: 'key',
       operationId: 'importSuppressions',
       summary: 'Import addresses from CSV',
       description:
@@ -260,7 +284,9 @@ function csvRoutes({ database, clock }: SuppressionRouteDeps): RouteDefinition<C
         if (!read.ok) return read;
         const { suppressions, passedOver } = read.value;
         await requestedChanges(database, request, nowMs).execute(recordChangeOperation, {
-          ...{ action: 'suppression.import', resourceId: null, asked: { addresses: suppressions.length } },
+          action: 'suppression.import',
+          resourceId: null,
+          requested: { addresses: suppressions.length },
         });
         let imported = 0;
         for (let i = 0; i < suppressions.length; i += IMPORT_BATCH) {

@@ -85,11 +85,11 @@ export async function suppressedUntil(
   addresses: readonly ListedAddress[],
 ): Promise<(address: ListedAddress) => number> {
   if (addresses.length === 0) return () => 0;
-  const asked = rowset(tx, 'asked', { accountId: 'text', mode: 'text', email: 'text' }, addresses);
+  const requested = rowset(tx, 'asked', { accountId: 'text', mode: 'text', email: 'text' }, addresses);
   const rows = await tx.all<ListedAddress & { expiresAt: number | null }>(
-    `SELECT s.account_id AS "accountId", s.mode, s.email, s.expires_at AS "expiresAt" FROM ${asked.sql}
+    `SELECT s.account_id AS "accountId", s.mode, s.email, s.expires_at AS "expiresAt" FROM ${requested.sql}
        JOIN suppression s ON s.account_id = asked.account_id AND s.mode = asked.mode AND s.email = asked.email`,
-    ...asked.params,
+    ...requested.params,
   );
   const ends = new Map(rows.map((row) => [keyOf(row), row.expiresAt ?? Number.POSITIVE_INFINITY]));
   return (address) => ends.get(keyOf(address)) ?? 0;

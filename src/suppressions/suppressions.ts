@@ -12,6 +12,7 @@ export {
   type Suppression,
   type SuppressionEntry,
   type SuppressionPage,
+  type SuppressionReason,
   searchSuppressionsOperation,
   suppress,
   suppressedAmongOperation,

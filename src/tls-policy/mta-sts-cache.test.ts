@@ -43,7 +43,12 @@ function open(allowed = '127.0.0.0/8'): TlsPolicies {
   assert.ok(allow.ok);
   const { database } = storage;
   return openTlsPolicies({
-    ...{ database, dns: freshDns(), clock, log: silentLog, allow: allow.cidrs, https: hosts.https },
+    database,
+    dns: freshDns(),
+    clock,
+    log: silentLog,
+    allow: allow.cidrs,
+    https: hosts.https,
   });
 }
 

@@ -147,9 +147,9 @@ export function openStsPolicies({ database, dns, fetchPolicy, clock, log, isChos
 
   const refresh = async (): Promise<void> => {
     const nowMs = clock.now();
-    const asked = { checkedBefore: nowMs - DAY_MS, usedAfter: nowMs - USED_MS, nowMs, limit: BATCH };
+    const requested = { checkedBefore: nowMs - DAY_MS, usedAfter: nowMs - USED_MS, nowMs, limit: BATCH };
     for (let rows: StsRow[] = [], first = true; first || rows.length === BATCH; first = false) {
-      rows = await database.execute(staleStsPoliciesOperation, asked);
+      rows = await database.execute(staleStsPoliciesOperation, requested);
       for (let at = 0; at < rows.length && !stopping.signal.aborted; at += REFRESH_AT_ONCE) {
         await Promise.all(rows.slice(at, at + REFRESH_AT_ONCE).map(refreshOne));
       }
@@ -173,9 +173,9 @@ export function openStsPolicies({ database, dns, fetchPolicy, clock, log, isChos
     policyOf: (domain) => {
       const underWay = asking.get(domain);
       if (underWay) return underWay;
-      const asked = ask(domain).finally(() => asking.delete(domain));
-      asking.set(domain, asked);
-      return asked;
+      const requested = ask(domain).finally(() => asking.delete(domain));
+      asking.set(domain, requested);
+      return requested;
     },
     refresh,
     stop: async () => {

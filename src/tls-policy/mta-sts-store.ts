@@ -25,10 +25,10 @@ const COLUMNS = `p.domain, p.policy_id AS "policyId", p.mode, p.mx, p.max_age AS
 /** Returns the stored policy of a domain, expired or not. */
 export const findStsPolicyOperation = batch('tlsPolicy.find', 'read', async (tx, domains: readonly string[]) => {
   const names = [...new Set(domains)].map((domain) => ({ domain }));
-  const asked = rowset(tx, 'asked', { domain: 'text' }, names);
+  const requested = rowset(tx, 'asked', { domain: 'text' }, names);
   const rows = await tx.all<StsRow>(
-    `SELECT ${COLUMNS} FROM ${asked.sql} JOIN mta_sts_policy p ON p.domain = asked.domain`,
-    ...asked.params,
+    `SELECT ${COLUMNS} FROM ${requested.sql} JOIN mta_sts_policy p ON p.domain = asked.domain`,
+    ...requested.params,
   );
   const found = new Map(rows.map((row) => [row.domain, row]));
   return domains.map((domain): StsRow | null => found.get(domain) ?? null);
@@ -59,11 +59,11 @@ export const noteStsPolicyOperation = operation(
 export const staleStsPoliciesOperation = operation(
   'tlsPolicy.stale',
   'read',
-  (tx, asked: { checkedBefore: number; usedAfter: number; nowMs: number; limit: number }) =>
+  (tx, requested: { checkedBefore: number; usedAfter: number; nowMs: number; limit: number }) =>
     tx.all<StsRow>(
       `SELECT ${COLUMNS} FROM mta_sts_policy p WHERE p.checked_at < ? AND p.used_at > ? AND p.expires_at > ?
        ORDER BY p.checked_at, p.domain LIMIT ?`,
-      ...[asked.checkedBefore, asked.usedAfter, asked.nowMs, asked.limit],
+      ...[requested.checkedBefore, requested.usedAfter, requested.nowMs, requested.limit],
     ),
 );
 

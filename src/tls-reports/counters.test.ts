@@ -10,7 +10,9 @@ import { openTlsCounters } from './counters.ts';
 import type { CountRow } from './store.ts';
 
 const session = (host: string, failure?: TlsSession['failure']): TlsSession => ({
-  ...{ domain: 'a.example', host, ...(failure && { failure }) },
+  domain: 'a.example',
+  host,
+  ...(failure && { failure }),
   policy: { type: 'no-policy-found', domain: 'a.example', lines: [], mx: [] },
 });
 const stalled = { type: 'validation-failure', message: 'it stalled' } as const;

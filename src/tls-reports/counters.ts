@@ -67,7 +67,9 @@ export function openTlsCounters({ database, clock, log, flushMs = FLUSH_MS }: Co
   };
 
   const rounds = startRounds({
-    ...{ name: 'counters of TLS sessions', everyMs: flushMs, log },
+    name: 'counters of TLS sessions',
+    everyMs: flushMs,
+    log,
     round: async () => {
       if (missed > 0) log.warn({ sessions: missed }, 'TLS sessions omitted from reports: too many different results');
       missed = 0;
@@ -101,7 +103,11 @@ function rowOf(of: Pick<CountRow, 'day' | 'domain' | 'policy'>, session: TlsSess
   const { failure, localAddress, host, address } = session;
   if (!failure) return { ...of, sessions: 1 };
   return {
-    ...{ ...of, failure: failure.type, localAddress, host, address },
+    ...of,
+    failure: failure.type,
+    localAddress,
+    host,
+    address,
     reason: failure.message.slice(0, MAX_REASON).toWellFormed(),
     sessions: 1,
   };

@@ -41,7 +41,10 @@ interface Written {
 }
 
 const good = (domain: string): TlsSession => ({
-  ...{ domain, host: `mx.${domain}`, address: '192.0.2.1', localAddress: '192.0.2.9' },
+  domain,
+  host: `mx.${domain}`,
+  address: '192.0.2.1',
+  localAddress: '192.0.2.9',
   policy: { type: 'sts', domain, lines: ['version: STSv1', 'mode: enforce'], mx: [`mx.${domain}`] },
 });
 const bad = (domain: string, message = 'it is old'): TlsSession => ({
@@ -83,7 +86,13 @@ async function world(t: TestContext, dialect: Dialect, options: WorldOptions) {
     const http = openHttpClient({ lookup: resolver.lookupHost, allow, ca: certificate.cert });
     const counters = openTlsCounters({ database, clock, log: silentLog, flushMs: 1e9 });
     const reporter = startReporter({
-      ...{ database, clock, log: silentLog, dns: { resolveTxt }, http, submitter: 'sender.example', roundMs: 1e9 },
+      database,
+      clock,
+      log: silentLog,
+      dns: { resolveTxt },
+      http,
+      submitter: 'sender.example',
+      roundMs: 1e9,
       isVerified: options.isVerified ?? (async () => true),
       sendMail: async (mail) => void mails.push(mail),
       random: options.random ?? (() => 0),
@@ -101,7 +110,13 @@ async function world(t: TestContext, dialect: Dialect, options: WorldOptions) {
   });
   const [{ counters }] = nodes as [(typeof nodes)[number]];
   return {
-    ...{ database: first, catcher, dns, clock, mails, nodes, counters },
+    database: first,
+    catcher,
+    dns,
+    clock,
+    mails,
+    nodes,
+    counters,
     /** All nodes at the same time. */
     round: async () => {
       await Promise.all(nodes.map((node) => node.counters.run()));
@@ -137,9 +152,12 @@ for (const dialect of DIALECTS) {
     const [report] = reports();
     const date = new Date(YESTERDAY).toISOString().slice(0, 10);
     const failure = {
-      ...{ 'result-type': 'certificate-expired', 'sending-mta-ip': '192.0.2.9' },
-      ...{ 'receiving-mx-hostname': 'mx.a.example', 'receiving-ip': '192.0.2.1' },
-      ...{ 'failed-session-count': 2, 'failure-reason-code': 'it is older' },
+      'result-type': 'certificate-expired',
+      'sending-mta-ip': '192.0.2.9',
+      'receiving-mx-hostname': 'mx.a.example',
+      'receiving-ip': '192.0.2.1',
+      'failed-session-count': 2,
+      'failure-reason-code': 'it is older',
     };
     assert.deepEqual(report, {
       'organization-name': 'sender.example',
@@ -149,8 +167,10 @@ for (const dialect of DIALECTS) {
       policies: [
         {
           policy: {
-            ...{ 'policy-type': 'sts', 'policy-string': ['version: STSv1', 'mode: enforce'] },
-            ...{ 'policy-domain': 'a.example', 'mx-host': ['mx.a.example'] },
+            'policy-type': 'sts',
+            'policy-string': ['version: STSv1', 'mode: enforce'],
+            'policy-domain': 'a.example',
+            'mx-host': ['mx.a.example'],
           },
           summary: { 'total-successful-session-count': 4, 'total-failure-session-count': 3 },
           'failure-details': [

@@ -62,7 +62,9 @@ export function startReporter(options: ReporterOptions): Rounds {
   const { clock, log, isVerified, roundMs = MINUTE_MS } = options;
   let planAgainMs = 0;
   return startRounds({
-    ...{ name: 'TLS reports', everyMs: roundMs, log },
+    name: 'TLS reports',
+    everyMs: roundMs,
+    log,
     round: async (isStopping) => {
       if (!(await isVerified())) return;
       if (clock.now() >= planAgainMs) {
@@ -76,9 +78,9 @@ export function startReporter(options: ReporterOptions): Rounds {
 
 async function plan({ database, clock, random = Math.random }: ReporterOptions, isStopping: () => boolean) {
   const today = dayOf(clock.now());
-  const asked = { fromDay: today - DAYS_BACK * DAY_MS, toDay: today - DAY_MS, limit: BATCH };
+  const requested = { fromDay: today - DAYS_BACK * DAY_MS, toDay: today - DAY_MS, limit: BATCH };
   for (let count = BATCH; count === BATCH && !isStopping(); ) {
-    const found = await database.execute(unplannedOperation, asked);
+    const found = await database.execute(unplannedOperation, requested);
     const dueOf = (day: number): number => day + DAY_MS + GRACE_MS + Math.floor(random() * SPREAD_MS);
     await database.execute(
       planOperation,

@@ -97,7 +97,10 @@ export const claimReportsOperation = operation(
       );
     }
     return due.map(({ day, domain, attempts, firstAt, served }) => ({
-      ...{ day, domain, attempts: attempts + 1, triedForMs: claimedAt - (firstAt ?? claimedAt) },
+      day,
+      domain,
+      attempts: attempts + 1,
+      triedForMs: claimedAt - (firstAt ?? claimedAt),
       served: JSON.parse(served) as string[],
     }));
   },

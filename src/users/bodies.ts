@@ -66,10 +66,17 @@ export const signedInSchema = named('SignedInUser', {
 
 export function signedInBody(user: User, sessionId: string, profile: Profile): Record<string, unknown> {
   return {
-    ...{ userId: user.id, email: user.email, isOperator: user.isOperator, sessionId },
+    userId: user.id,
+    email: user.email,
+    isOperator: user.isOperator,
+    sessionId,
     twoFactor: { totp: user.hasTotp, recoveryCodes: profile.recoveryCodes, passkeys: profile.passkeys },
     accounts: profile.memberships.map(({ role, account, supportAccessUntil }) => ({
-      ...{ accountId: account.id, name: account.name, role, plan: account.plan, status: account.status },
+      accountId: account.id,
+      name: account.name,
+      role,
+      plan: account.plan,
+      status: account.status,
       ...(supportAccessUntil !== undefined && { supportAccessUntil: iso(supportAccessUntil) }),
     })),
   };
@@ -88,8 +95,13 @@ export const sessionSchema = named('Session', {
 export function sessionBody(session: Session, current: string): Record<string, unknown> {
   const { id, createdAt, lastSeenAt, expiresAt, address, userAgent } = session;
   return {
-    ...{ sessionId: id, current: id === current, createdAt: iso(createdAt) },
-    ...{ lastSeenAt: iso(lastSeenAt), expiresAt: iso(expiresAt), address, userAgent },
+    sessionId: id,
+    current: id === current,
+    createdAt: iso(createdAt),
+    lastSeenAt: iso(lastSeenAt),
+    expiresAt: iso(expiresAt),
+    address,
+    userAgent,
   };
 }
 
@@ -117,7 +129,12 @@ export const roleRequest = named('RoleRequest', { role });
 export function memberBody(member: Member): Record<string, unknown> {
   const { userId, email, role, hasPassword, hasTotp, createdAt, lastSignInAt } = member;
   return {
-    ...{ userId, email, role, status: hasPassword ? 'active' : 'invited', totp: hasTotp, createdAt: iso(createdAt) },
+    userId,
+    email,
+    role,
+    status: hasPassword ? 'active' : 'invited',
+    totp: hasTotp,
+    createdAt: iso(createdAt),
     lastSignInAt: lastSignInAt === null ? null : iso(lastSignInAt),
   };
 }

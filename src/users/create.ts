@@ -141,11 +141,20 @@ async function rowsOf(drawn: FirstRun, nowMs: number) {
   const { accountId } = drawn;
   const createdAt = Date.parse(drawn.createdAt);
   const keyRow = (apiKey: string, mode: 'live' | 'sandbox') => ({
-    ...{ id: keyIdOf(apiKey), accountId, mode, scope: 'full' as const, name: 'Default key', createdAt },
+    id: keyIdOf(apiKey),
+    accountId,
+    mode,
+    scope: 'full' as const,
+    name: 'Default key',
+    createdAt,
     secretHash: apiKeyHash(apiKey),
   });
   const credentialRow = async (mode: 'live' | 'sandbox', username: string, password: string) => ({
-    ...{ id: username, accountId, mode, username, createdAt },
+    id: username,
+    accountId,
+    mode,
+    username,
+    createdAt,
     passwordHash: await hashPassword(password),
   });
   const userId = drawn.operatorUserId;

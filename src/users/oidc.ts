@@ -86,7 +86,9 @@ export function createOidc(deps: OidcDeps, signIn: SignInService) {
     const { authorizationCodeGrant, fetchUserInfo } = await library();
     const config = await configuration(settings);
     const tokens = await authorizationCodeGrant(config, new URL(`${deps.baseUrl}${url}`), {
-      ...{ pkceCodeVerifier: flow.verifier, expectedState: flow.state, expectedNonce: flow.nonce },
+      pkceCodeVerifier: flow.verifier,
+      expectedState: flow.state,
+      expectedNonce: flow.nonce,
       idTokenExpected: true,
     });
     const inToken = tokens.claims()!;
@@ -103,9 +105,12 @@ export function createOidc(deps: OidcDeps, signIn: SignInService) {
       const verifier = random.randomPKCECodeVerifier();
       const flow = { state: random.randomState(), nonce: random.randomNonce(), verifier };
       const url = buildAuthorizationUrl(await configuration(oidc), {
-        ...{ redirect_uri: `${deps.baseUrl}${CALLBACK}`, scope: 'openid email' },
-        ...{ state: flow.state, nonce: flow.nonce },
-        ...{ code_challenge: await calculatePKCECodeChallenge(verifier), code_challenge_method: 'S256' },
+        redirect_uri: `${deps.baseUrl}${CALLBACK}`,
+        scope: 'openid email',
+        state: flow.state,
+        nonce: flow.nonce,
+        code_challenge: await calculatePKCECodeChallenge(verifier),
+        code_challenge_method: 'S256',
       });
       const sealed = seal(
         deps.secretKey,

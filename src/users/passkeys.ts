@@ -107,8 +107,12 @@ export function createPasskeys(deps: PasskeyDeps, signIn: SignInService) {
       const { generateRegistrationOptions } = await library();
       const known = await database.execute(passkeysOperation, user.id);
       return generateRegistrationOptions({
-        ...{ rpName: 'Postrider', rpID: new URL(deps.baseUrl).hostname, timeout: LIFETIME_MS, attestationType: 'none' },
-        ...{ userID: new Uint8Array(Buffer.from(user.id)), userName: user.email },
+        rpName: 'Postrider',
+        rpID: new URL(deps.baseUrl).hostname,
+        timeout: LIFETIME_MS,
+        attestationType: 'none',
+        userID: new Uint8Array(Buffer.from(user.id)),
+        userName: user.email,
         challenge: challenges.issue('add', clock.now()),
         excludeCredentials: known.map(({ id }) => ({ id })),
         authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
@@ -130,7 +134,9 @@ export function createPasskeys(deps: PasskeyDeps, signIn: SignInService) {
       const made = { id, userId: user.id, name, publicKey, counter, createdAt: clock.now() };
       const passkey = { ...made, transports: transports.join(',') };
       const added = await changesOf(deps, user, request).execute(addPasskeyOperation, {
-        ...{ passkey, answered: answeredBy(user.id, credential), mayHaveAtMost: PASSKEYS_AT_MOST },
+        passkey,
+        answered: answeredBy(user.id, credential),
+        mayHaveAtMost: PASSKEYS_AT_MOST,
       });
       if (added !== 'added') return refuse(failure('CONFLICT', { message: CONFLICTS[added] }));
       return ok({ ...passkey, lastUsedAt: null });
@@ -139,7 +145,9 @@ export function createPasskeys(deps: PasskeyDeps, signIn: SignInService) {
     signInOptions: async (): Promise<object> => {
       const { generateAuthenticationOptions } = await library();
       return generateAuthenticationOptions({
-        ...{ rpID: new URL(deps.baseUrl).hostname, timeout: LIFETIME_MS, userVerification: 'required' },
+        rpID: new URL(deps.baseUrl).hostname,
+        timeout: LIFETIME_MS,
+        userVerification: 'required',
         challenge: challenges.issue('sign-in', clock.now()),
       });
     },
@@ -160,7 +168,9 @@ export function createPasskeys(deps: PasskeyDeps, signIn: SignInService) {
       }).catch(() => undefined);
       if (!verified?.verified) return REFUSED;
       const isUsed = await database.execute(usePasskeyOperation, {
-        ...{ id, counter: verified.authenticationInfo.newCounter, nowMs: clock.now() },
+        id,
+        counter: verified.authenticationInfo.newCounter,
+        nowMs: clock.now(),
         answered: answeredBy(holder.user.id, credential),
       });
       return isUsed ? signIn.complete(holder.user, request, { taken: admitted.value }) : REFUSED;

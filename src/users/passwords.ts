@@ -71,7 +71,10 @@ export function createPasswords(deps: PasswordDeps, signIn: SignInService) {
     const nowMs = clock.now();
     const secret = newSecret();
     const isMade = await database.execute(requestResetOperation, {
-      ...{ email, nowMs, name: limitedName(email), address: limitedAddress(remoteAddress) },
+      email,
+      nowMs,
+      name: limitedName(email),
+      address: limitedAddress(remoteAddress),
       token: tokenRow(secret, { purpose: 'reset', byMail: true, nowMs }),
     });
     if (!isMade) return;
@@ -115,7 +118,10 @@ export function createPasswords(deps: PasswordDeps, signIn: SignInService) {
       if (!confirmed.ok) return confirmed;
       const passwordHash = await hashPassword(normalPassword(given.password));
       const isChanged = await changesOf(deps, caller.user, request).execute(changePasswordOperation, {
-        ...{ userId: caller.user.id, oldHash: confirmed.value, passwordHash, keptSessionId: caller.sessionId },
+        userId: caller.user.id,
+        oldHash: confirmed.value,
+        passwordHash,
+        keptSessionId: caller.sessionId,
       });
       return isChanged
         ? ok(undefined)

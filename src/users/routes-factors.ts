@@ -38,7 +38,8 @@ export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
   const common = { path: '/user/totp', tag: 'session', auth: 'user' } as const;
   return [
     userRoute({
-      ...{ ...common, method: 'POST' },
+      ...common,
+      method: 'POST',
       operationId: 'offerTotp',
       summary: 'Start setting up an authenticator app',
       description:
@@ -48,7 +49,8 @@ export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       handle: ({ caller }) => staleRefusal(deps, caller) ?? offerTotp(deps, caller),
     }),
     userRoute({
-      ...{ ...common, method: 'PUT' },
+      ...common,
+      method: 'PUT',
       operationId: 'confirmTotp',
       summary: 'Confirm the authenticator app with a code',
       description:
@@ -59,7 +61,8 @@ export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       handle: (request) => staleRefusal(deps, request.caller) ?? confirmTotp(deps, request, request.body.code),
     }),
     userRoute({
-      ...{ ...common, method: 'DELETE' },
+      ...common,
+      method: 'DELETE',
       operationId: 'removeTotp',
       summary: 'Turn off the authenticator app',
       description: 'Deletes the secret and the recovery codes.',

@@ -56,7 +56,10 @@ export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock } = deps;
   return [
     route({
-      ...{ method: 'GET', path: '/users', tag: 'users', auth: 'key' },
+      method: 'GET',
+      path: '/users',
+      tag: 'users',
+      auth: 'key',
       operationId: 'listUsers',
       summary: 'List the users of the account, newest first',
       description: 'Each with the role in this account, and whether a password has been set.',
@@ -77,7 +80,12 @@ export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     route({
-      ...{ method: 'POST', path: '/users', tag: 'users', auth: 'key', role: 'owner', changesShared: true },
+      method: 'POST',
+      path: '/users',
+      tag: 'users',
+      auth: 'key',
+      role: 'owner',
+      changesShared: true,
       operationId: 'inviteUser',
       summary: 'Invite a user to the account',
       description:
@@ -88,7 +96,12 @@ export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       handle: (request) => invite(deps, request),
     }),
     route({
-      ...{ method: 'PATCH', path: '/users/:id', tag: 'users', auth: 'key', role: 'owner', changesShared: true },
+      method: 'PATCH',
+      path: '/users/:id',
+      tag: 'users',
+      auth: 'key',
+      role: 'owner',
+      changesShared: true,
       operationId: 'changeUserRole',
       summary: 'Change the role of a user in the account',
       description: 'Applies immediately, on other nodes within a second. The last owner cannot be demoted.',
@@ -104,7 +117,12 @@ export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     route({
-      ...{ method: 'DELETE', path: '/users/:id', tag: 'users', auth: 'key', role: 'owner', changesShared: true },
+      method: 'DELETE',
+      path: '/users/:id',
+      tag: 'users',
+      auth: 'key',
+      role: 'owner',
+      changesShared: true,
       operationId: 'removeUser',
       summary: 'Remove a user from the account',
       description: 'A user without any other account is deleted with all sessions. The last owner cannot be removed.',
@@ -145,7 +163,11 @@ async function invite(
   const byMail = await sendsMail(deps);
   const userId = newId('usr', nowMs);
   const invited = await requestedChanges(database, request, nowMs).execute(inviteOperation, {
-    ...{ accountId: caller.account.id, role, name: limitedName(email), nowMs, mayHaveAtMost: MEMBERS_AT_MOST },
+    accountId: caller.account.id,
+    role,
+    name: limitedName(email),
+    nowMs,
+    mayHaveAtMost: MEMBERS_AT_MOST,
     byOperator: caller.isOperator === true,
     user: { id: userId, email, emailVerified: 0, isOperator: 0, passwordHash: null, createdAt: nowMs },
     token: { ...tokenRow(secret, { purpose: 'invitation', byMail, nowMs }), userId },

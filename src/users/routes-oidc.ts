@@ -12,7 +12,8 @@ export function oidcRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDef
   const common = { method: 'GET', tag: 'session', auth: 'none', hidden: true, response: { status: 302 } } as const;
   return [
     userRoute({
-      ...{ ...common, path: '/session/oidc' },
+      ...common,
+      path: '/session/oidc',
       summary: 'Redirect to the identity provider',
       handle: async () => {
         const begun = await oidc.begin();
@@ -21,7 +22,9 @@ export function oidcRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDef
       },
     }),
     userRoute({
-      ...{ ...common, path: '/session/oidc/callback', ownQuery: true },
+      ...common,
+      path: '/session/oidc/callback',
+      ownQuery: true,
       summary: 'Complete the sign-in with the identity provider',
       handle: async (request) => {
         const signedIn = await oidc.finish(request);

@@ -53,7 +53,9 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
   const common = { tag: 'session', auth: 'user' } as const;
   return [
     userRoute({
-      ...{ ...common, method: 'GET', path: '/user/passkeys' },
+      ...common,
+      method: 'GET',
+      path: '/user/passkeys',
       operationId: 'listPasskeys',
       summary: 'List your passkeys, newest first',
       description: 'With their names, and when each was last used.',
@@ -62,7 +64,9 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
         answer((await database.execute(passkeysOperation, caller.user.id)).map((one) => passkeyBody(one))),
     }),
     userRoute({
-      ...{ ...common, method: 'POST', path: '/user/passkeys/options' },
+      ...common,
+      method: 'POST',
+      path: '/user/passkeys/options',
       operationId: 'offerPasskey',
       summary: 'Start adding a passkey',
       description: 'The options for the browser. Valid for five minutes, for one use.',
@@ -70,7 +74,10 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
       handle: async ({ caller }) => staleRefusal(deps, caller) ?? answer(await passkeys.addOptions(caller.user)),
     }),
     userRoute({
-      ...{ ...common, method: 'POST', path: '/user/passkeys', maxBodyBytes: SMALL_BODY },
+      ...common,
+      method: 'POST',
+      path: '/user/passkeys',
+      maxBodyBytes: SMALL_BODY,
       operationId: 'addPasskey',
       summary: 'Finish adding a passkey',
       description: 'From now on it can log in without password and code.',
@@ -86,7 +93,9 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
       },
     }),
     userRoute({
-      ...{ ...common, method: 'DELETE', path: '/user/passkeys/:id' },
+      ...common,
+      method: 'DELETE',
+      path: '/user/passkeys/:id',
       operationId: 'removePasskey',
       summary: 'Remove a passkey',
       description: 'It can no longer log in. Existing sessions continue: GET /sessions lists them.',
@@ -110,7 +119,8 @@ function passkeySignInRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefi
   const common = { tag: 'session', auth: 'none', method: 'POST', maxBodyBytes: SMALL_BODY } as const;
   return [
     userRoute({
-      ...{ ...common, path: '/session/passkey/options' },
+      ...common,
+      path: '/session/passkey/options',
       operationId: 'offerPasskeySignIn',
       summary: 'Start a sign-in with a passkey',
       description: 'Names no user: the browser offers the passkeys that it has. Valid for five minutes, for one use.',
@@ -118,7 +128,8 @@ function passkeySignInRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefi
       handle: async () => answer(await passkeys.signInOptions()),
     }),
     userRoute({
-      ...{ ...common, path: '/session/passkey' },
+      ...common,
+      path: '/session/passkey',
       operationId: 'signInWithPasskey',
       summary: 'Sign in with a passkey',
       description: 'Sets the cookie like POST /session. A passkey is both factors, so no code is required.',

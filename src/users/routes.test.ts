@@ -28,7 +28,9 @@ test('login sets a cookie that replaces a key; logout ends it', async () => {
   const { sessionId, ...shown } = answer.body;
   assert.match(sessionId, /^ses_[0-9A-Za-z]{21}$/);
   assert.deepEqual(shown, {
-    ...{ userId: ann.userId, email: 'ann@example.com', isOperator: false },
+    userId: ann.userId,
+    email: 'ann@example.com',
+    isOperator: false,
     twoFactor: { totp: false, recoveryCodes: 0, passkeys: 0 },
     accounts: [{ accountId: app.account.id, name: 'One', role: 'owner', plan: 'enterprise', status: 'active' }],
   });
@@ -165,7 +167,9 @@ test('a wrong email, password or code is one refusal', async () => {
     ].map((body) => app.browser().call('POST', '/session', body)),
   );
   const shown = answers.map(({ status, headers, body: { requestId: _, ...body } }) => ({
-    ...{ status, cookie: headers['set-cookie'], body },
+    status,
+    cookie: headers['set-cookie'],
+    body,
   }));
   assert.equal(shown[0]!.status, 401);
   for (const one of shown) assert.deepEqual(one, shown[0]);

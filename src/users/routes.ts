@@ -43,7 +43,11 @@ function signInRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefiniti
   const common = { path: '/session', tag: 'session' } as const;
   return [
     userRoute({
-      ...{ ...common, method: 'POST', auth: 'none', maxBodyBytes: SMALL_BODY, atOnce: SIGN_INS_AT_ONCE },
+      ...common,
+      method: 'POST',
+      auth: 'none',
+      maxBodyBytes: SMALL_BODY,
+      atOnce: SIGN_INS_AT_ONCE,
       operationId: 'signIn',
       summary: 'Sign in',
       description:
@@ -59,7 +63,9 @@ function signInRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefiniti
       },
     }),
     userRoute({
-      ...{ ...common, method: 'GET', auth: 'user' },
+      ...common,
+      method: 'GET',
+      auth: 'user',
       operationId: 'getSession',
       summary: 'Get the logged-in user and their accounts',
       description: 'The accounts that X-Id can name, with the role in each. Accounts with support access come last.',
@@ -67,7 +73,9 @@ function signInRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefiniti
       handle: ({ caller }) => shownUser(deps, caller.user, caller.sessionId),
     }),
     userRoute({
-      ...{ ...common, method: 'DELETE', auth: 'user' },
+      ...common,
+      method: 'DELETE',
+      auth: 'user',
       operationId: 'signOut',
       summary: 'Sign out',
       description: 'The session ends, on every node within a second.',
@@ -99,7 +107,10 @@ function sessionListRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock } = deps;
   return [
     userRoute({
-      ...{ method: 'GET', path: '/sessions', tag: 'session', auth: 'user' },
+      method: 'GET',
+      path: '/sessions',
+      tag: 'session',
+      auth: 'user',
       operationId: 'listSessions',
       summary: 'List your sessions, newest first',
       description: 'Where you are logged in: address, browser, and time of last use.',
@@ -112,7 +123,10 @@ function sessionListRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     userRoute({
-      ...{ method: 'DELETE', path: '/sessions/:id', tag: 'session', auth: 'user' },
+      method: 'DELETE',
+      path: '/sessions/:id',
+      tag: 'session',
+      auth: 'user',
       operationId: 'endSession',
       summary: 'End a session of the logged-in user',
       description: 'Its cookie is refused, on every node within a second.',
@@ -130,7 +144,11 @@ function passwordRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefini
   const passwords = createPasswords(deps, signIn);
   return [
     userRoute({
-      ...{ method: 'POST', path: '/password-reset', tag: 'session', auth: 'none', maxBodyBytes: SMALL_BODY },
+      method: 'POST',
+      path: '/password-reset',
+      tag: 'session',
+      auth: 'none',
+      maxBodyBytes: SMALL_BODY,
       operationId: 'requestPasswordReset',
       summary: 'Request a password reset link',
       description:
@@ -143,7 +161,11 @@ function passwordRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefini
       },
     }),
     userRoute({
-      ...{ method: 'PUT', path: '/password', tag: 'session', auth: 'none', maxBodyBytes: SMALL_BODY },
+      method: 'PUT',
+      path: '/password',
+      tag: 'session',
+      auth: 'none',
+      maxBodyBytes: SMALL_BODY,
       operationId: 'setPassword',
       summary: 'Set your password',
       description:

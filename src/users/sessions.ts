@@ -95,8 +95,12 @@ export function newSession(
 ): { session: NewSession; token: string } {
   const token = newSecret();
   const session: NewSession = {
-    ...{ id: newId('ses', nowMs), tokenHash: tokenHash(token), userId },
-    ...{ createdAt: nowMs, lastSeenAt: nowMs, expiresAt: nowMs + LONGEST_MS },
+    id: newId('ses', nowMs),
+    tokenHash: tokenHash(token),
+    userId,
+    createdAt: nowMs,
+    lastSeenAt: nowMs,
+    expiresAt: nowMs + LONGEST_MS,
     address: limitedAddress(remoteAddress),
     userAgent: headers['user-agent']?.slice(0, LONGEST_AGENT) ?? null,
   };

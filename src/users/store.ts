@@ -82,7 +82,9 @@ export const firstRunOperation = change(
     return true;
   },
   {
-    ...{ action: 'account.create', table: 'account', shows: ['name', 'plan', 'status'] },
+    action: 'account.create',
+    table: 'account',
+    shows: ['name', 'plan', 'status'],
     where: ({ account }) => ({ id: account.id }),
   },
 );
