@@ -5,7 +5,7 @@
 import pg from 'pg';
 import { idFloor } from '../src/base/ids.ts';
 import { silentLog } from '../src/base/log.ts';
-import { makePartitionsOperation } from '../src/messages/partition-store.ts';
+import { makePartitions } from '../src/messages/partition-store.ts';
 import { dataDirectory } from '../src/storage/data-directory.ts';
 import { openPostgresDatabase } from '../src/storage/postgres/database.ts';
 import { parsePostgresUrl } from '../src/storage/postgres/url.ts';
@@ -73,7 +73,7 @@ export function fillSqlite(folder: string, accountId: string, messages: number, 
 export async function fillPostgres(url: string, accountId: string, messages: number, firstSeq: number): Promise<void> {
   const database = await openPostgresDatabase({ address: parsePostgresUrl(url), log: silentLog });
   const importedMs = Array.from({ length: 11 }, (_, week) => Date.now() - week * WEEK_MS);
-  await database.execute(makePartitionsOperation, { nowMs: Date.now(), importedMs });
+  await makePartitions(database, { nowMs: Date.now(), importedMs });
   await database.close();
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -6,6 +6,7 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { llmsFullText, llmsText, readDocs } from '../src/mcp/mcp.ts';
 
 const root = path.dirname(import.meta.dirname);
 const site = path.join(root, 'site');
@@ -48,6 +49,13 @@ for (const file of globSync(['*.md', 'docs/**/*.md'], { cwd: root })) {
 cpSync(path.join(root, 'docs/images'), path.join(pages, 'images'), { recursive: true });
 mkdirSync(path.join(pages, 'public'), { recursive: true });
 cpSync(path.join(root, 'docs/openapi.json'), path.join(pages, 'public/openapi.json'));
+const docs = await readDocs();
+writeFileSync(path.join(pages, 'public/llms.txt'), llmsText(docs, ''));
+writeFileSync(path.join(pages, 'public/llms-full.txt'), llmsFullText(docs));
+for (const { path: file, markdown } of docs) {
+  mkdirSync(path.join(pages, 'public', path.dirname(file)), { recursive: true });
+  writeFileSync(path.join(pages, 'public', file), markdown);
+}
 
 if (!existsSync(path.join(site, 'node_modules/vitepress'))) run('npm', ['ci']);
 run(process.execPath, [path.join(site, 'node_modules/vitepress/bin/vitepress.js'), 'build', '.']);

@@ -92,6 +92,7 @@ Every setting of Postrider, for operators. Settings are environment variables.
 
 - **Invalid values** stop the start with exit code 78 and one line that names the variable, the value, and what is
   allowed.
+- **Before a start,** \`npx postrider config check\` reports every invalid setting and opens no data.
 - **Unknown variables** that start with \`POSTRIDER_\` produce a warning.
 - **Quotes:** write values without quotes. Docker and systemd pass quotes on.
 - **Secrets** can come from a file: add \`_FILE\` to the name, for example
@@ -137,7 +138,7 @@ curl -s localhost:3000/account -H "X-Api-Key: $KEY" -H "X-Id: $ID"
 - \`POST /send\` and \`POST /send/batch\` wrap their result; other calls return the resource itself. A delete returns
   \`{ "message": "…" }\`.
 - \`PUT\` replaces a resource and accepts the body of the \`GET\`; fields that only \`GET\` returns are ignored. \`PATCH\` changes the
-  fields that you send.
+  fields that you send. Omitted fields and \`null\` leave the stored value.
 - Every response has an \`X-Request-Id\`. [Errors](errors.md) describes responses that are not 2xx.
 - JSON responses to \`GET\` of 2 KB and more are compressed if the client sends \`Accept-Encoding: gzip\`.
 - Retry safely with an [\`Idempotency-Key\`](../guides/send.md#idempotency).

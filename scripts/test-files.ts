@@ -81,14 +81,17 @@ export const isOnS3 = (file: string): boolean => says(file, ON_S3);
 /** Whether the file uses the portal in a browser. */
 export const isOnPortal = (file: string): boolean => reached(file).includes('test/kit/browser.ts');
 
+/** Durations of the longest files in seconds, for machines on which they have not run yet. */
+const USUAL_TIMES = 'test/durations.json';
 /** Durations of files in the last runs on this machine, in seconds. */
 const TIMES = 'node_modules/.cache/postrider-test-seconds.json';
 
 export function recordedSeconds(): Record<string, number> {
+  const usual = JSON.parse(readFileSync(USUAL_TIMES, 'utf8'));
   try {
-    return JSON.parse(readFileSync(TIMES, 'utf8'));
+    return { ...usual, ...JSON.parse(readFileSync(TIMES, 'utf8')) };
   } catch {
-    return {};
+    return usual;
   }
 }
 

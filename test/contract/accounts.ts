@@ -2,11 +2,22 @@
 import assert from 'node:assert/strict';
 import type { Account, Revocation } from '../../src/accounts/account.ts';
 import {
+  type AgentRequest,
+  agentRequestOperation,
+  agentRequestsOperation,
+  askAgentRequestOperation,
+  callerOfKeyOperation,
+  decideAgentRequestOperation,
+  finishAgentRequestOperation,
+  removeAgentRequestsOperation,
+} from '../../src/accounts/agent-request-store.ts';
+import {
   createCredentialOperation,
   createKeyOperation,
   credentialsOperation,
   findCredentialOperation,
   findKeyOperation,
+  findSigningKeyOperation,
   keysOperation,
   renameKeyOperation,
   revokeCredentialOperation,
@@ -150,6 +161,99 @@ export const keys: Scenario = async (stage) => {
   await stage.act(keysOperation, { accountId: account.id, before: null, limit: 10 });
 };
 
+export const signingKeys: Scenario = async (stage) => {
+  const account = newAccount(stage);
+  await stage.act(createAccountOperation, { account, keys: [] });
+  const id = stage.id('key');
+  const signing = { accessKeyId: `AKIA${'A'.repeat(16)}`, secretSealed: hash('sealed') };
+  const expiresAt = stage.nowMs + 1_000;
+  await stage.act(createKeyOperation, {
+    id,
+    accountId: account.id,
+    mode: 'sandbox',
+    scope: 'send',
+    name: 'aws',
+    secretHash: hash('none'),
+    signing,
+    expiresAt,
+    createdAt: stage.nowMs,
+  });
+  const holder = await stage.act(findSigningKeyOperation, signing.accessKeyId);
+  assert.deepEqual([holder?.caller.keyId, holder?.caller.expiresAt], [id, expiresAt]);
+  assert.deepEqual(Buffer.from(holder!.secretSealed), Buffer.from(signing.secretSealed));
+  assert.equal(await stage.act(findSigningKeyOperation, `AKIA${'B'.repeat(16)}`), null);
+  const of = { keyId: id, accountId: account.id };
+  assert.equal((await stage.act(callerOfKeyOperation, { ...of, nowMs: expiresAt - 1 }))?.scope, 'send');
+  assert.equal(await stage.act(callerOfKeyOperation, { ...of, nowMs: expiresAt }), null, 'expired');
+  assert.equal(await stage.act(callerOfKeyOperation, { ...of, accountId: 'acc_other', nowMs: 0 }), null);
+  await stage.act(revokeKeyOperation, { id, accountId: account.id, mode: null, nowMs: stage.nowMs });
+  assert.equal(await stage.act(findSigningKeyOperation, signing.accessKeyId), null);
+  assert.equal(await stage.act(callerOfKeyOperation, { ...of, nowMs: 0 }), null, 'revoked');
+};
+
+export const agentRequests: Scenario = async (stage) => {
+  const account = newAccount(stage);
+  await stage.act(createAccountOperation, { account, keys: [] });
+  const { nowMs } = stage;
+  const requestOf = (digest: string, expiresAt = nowMs + 600_000): AgentRequest => ({
+    id: stage.id('agr'),
+    accountId: account.id,
+    mode: 'live',
+    keyId: 'key_agent',
+    client: 'agent 1.0',
+    tool: 'send_email',
+    call: '{"to":"a@x.example"}',
+    digest,
+    status: 'pending',
+    createdAt: nowMs,
+    expiresAt,
+    decidedAt: null,
+    decidedBy: null,
+    result: null,
+  });
+  const ask = (request: AgentRequest, mostPending = 3) =>
+    stage.act(askAgentRequestOperation, { request, mostPending, id: request.id });
+  const first = requestOf('d1');
+  const expired = requestOf('d2', nowMs);
+  assert.equal((await ask(first))?.id, first.id);
+  assert.equal((await ask(requestOf('d1')))?.id, first.id, 'the same call is one request');
+  assert.equal((await ask(expired))?.id, expired.id);
+  const second = requestOf('d3');
+  assert.equal((await ask(second))?.id, second.id);
+  assert.equal(await ask(requestOf('d4'), 2), null, 'too many');
+  const key = { id: first.id, accountId: account.id, mode: 'live' as const };
+  assert.equal(await stage.act(agentRequestOperation, { ...key, mode: 'sandbox' }), null);
+  assert.equal((await stage.act(agentRequestOperation, key))?.call, first.call);
+  const page = { accountId: account.id, mode: 'live' as const, before: null, limit: 10 };
+  const all = await stage.act(agentRequestsOperation, { ...page, pendingAtMs: null });
+  assert.deepEqual(
+    all.map(({ id }) => id),
+    [second.id, expired.id, first.id],
+  );
+  const pending = await stage.act(agentRequestsOperation, { ...page, pendingAtMs: nowMs });
+  assert.deepEqual(
+    pending.map(({ id }) => id),
+    [second.id, first.id],
+  );
+  const decide = (id: string, digest: string, status: 'running' | 'declined' = 'running') =>
+    stage.act(decideAgentRequestOperation, { ...key, id, digest, status, decidedBy: 'usr_1', nowMs });
+  assert.equal((await decide('agr_none', 'd1')).outcome, 'unknown');
+  assert.equal((await decide(first.id, 'd9')).outcome, 'other-call');
+  assert.equal((await decide(expired.id, 'd2')).outcome, 'expired');
+  assert.equal((await decide(first.id, 'd1')).outcome, 'decided');
+  assert.equal((await decide(first.id, 'd1')).outcome, 'already-decided');
+  assert.equal((await decide(second.id, 'd3', 'declined')).outcome, 'decided');
+  await stage.act(finishAgentRequestOperation, { id: second.id, status: 'done', result: '{}' });
+  await stage.act(finishAgentRequestOperation, { id: first.id, status: 'done', result: '{"status":200}' });
+  const done = await stage.act(agentRequestOperation, key);
+  assert.deepEqual([done?.status, done?.call, done?.result], ['done', '', '{"status":200}']);
+  const declined = await stage.act(agentRequestOperation, { ...key, id: second.id });
+  assert.deepEqual([declined?.status, declined?.result], ['declined', null], 'what was declined is never done');
+  await stage.act(removeAgentRequestsOperation, { beforeMs: 0, nowMs: nowMs + 1, limit: 10 });
+  assert.equal((await stage.act(agentRequestOperation, { ...key, id: expired.id }))?.call, '');
+  assert.equal(await stage.act(removeAgentRequestsOperation, { beforeMs: nowMs + 1, nowMs, limit: 2 }), 2);
+};
+
 export const credentials: Scenario = async (stage) => {
   const account = newAccount(stage);
   const free = newAccount(stage, 'free');
@@ -204,7 +308,12 @@ export const domains: Scenario = async (stage) => {
     { algorithm: 'rsa', selector, publicKey: 'r', privateKeySealed: Buffer.alloc(0) },
   ];
   const add = (domain: string, status: NewDomain['status']): NewDomain => ({
-    ...{ id: stage.id('dom'), accountId: account.id, domain, status, nowMs: stage.nowMs, keys: keysOf('s1') },
+    id: stage.id('dom'),
+    accountId: account.id,
+    domain,
+    status,
+    nowMs: stage.nowMs,
+    keys: keysOf('s1'),
   });
   const shop = add('shop.example', 'pending');
   await stage.act(addDomainOperation, shop);
@@ -338,7 +447,7 @@ export const facts: Scenario = async (stage) => {
     ['green', 'dark'],
   );
   assert.equal(await stage.act(alignEventOrderOperation, null), false, 'nothing was restored');
-  assert.equal(await stage.act(makePartitionsOperation, { nowMs: stage.nowMs }), 0, 'all are there');
+  assert.equal(await stage.act(makePartitionsOperation, { nowMs: stage.nowMs, table: 'event' }), 0, 'all are there');
   assert.equal(await stage.act(hasWeeksOperation, { nowMs: stage.nowMs }), true);
   assert.equal(await stage.act(dropOldestWeekOperation, { beforeMs: stage.nowMs - 8 * 86_400_000 }), false);
   const state = JSON.stringify({ leases: { delivery: 1 }, destinations: [] });

@@ -10,8 +10,15 @@ import type { Scenario, Stage } from './stage.ts';
 
 const DAY = 86_400_000;
 const everything: AuditPage = {
-  ...{ accountId: null, mode: null, action: null, resource: null, resourceId: null, actorId: null },
-  ...{ fromId: '', belowId: 'aud_~', limit: 10 },
+  accountId: null,
+  mode: null,
+  action: null,
+  resource: null,
+  resourceId: null,
+  actorId: null,
+  fromId: '',
+  belowId: 'aud_~',
+  limit: 10,
 };
 
 /** Executes the change on behalf of `by`. */
@@ -29,10 +36,12 @@ export const audit: Scenario = async (stage) => {
   await changeBy(stage, by, setAccountOperation, { ...set, status: 'suspended' });
   await changeBy(stage, by, setAccountOperation, { ...set, status: 'suspended' });
   await changeBy(stage, { ...by, mode: 'sandbox' }, recordChangeOperation, {
-    ...{ action: 'webhook.replay', resourceId: 'whk_1', asked: { since: 'then' } },
+    action: 'webhook.replay',
+    resourceId: 'whk_1',
+    requested: { since: 'then' },
   });
   // Without an author there is no entry.
-  await stage.act(recordChangeOperation, { action: 'webhook.replay', resourceId: null, asked: {} });
+  await stage.act(recordChangeOperation, { action: 'webhook.replay', resourceId: null, requested: {} });
   const rows = await stage.act(auditOperation, { ...everything, accountId: id });
   assert.deepEqual(
     rows.map((row) => row.action),

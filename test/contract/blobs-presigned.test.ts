@@ -29,7 +29,12 @@ after(() => peer?.close());
 function presign(key: string, changes: { nowMs?: number; sizeBytes?: number } = {}): Promise<PresignedPut> {
   const expiresInSeconds = 60;
   return blobs.presignPut({
-    ...{ key, sizeBytes: CONTENT.length, contentType: TYPE, sha256, expiresInSeconds, nowMs: Date.now() },
+    key,
+    sizeBytes: CONTENT.length,
+    contentType: TYPE,
+    sha256,
+    expiresInSeconds,
+    nowMs: Date.now(),
     ...changes,
   });
 }
@@ -124,7 +129,12 @@ test('buckets are addressed by host name as well', { skip }, async () => {
   const { port } = new URL(peer.location.endpoint);
   const virtual = peer.open({ location: { style: 'virtual', endpoint: `http://${STORAGE_DOMAIN}:${port}` } });
   const { url, headers } = await virtual.presignPut({
-    ...{ key, sizeBytes: CONTENT.length, contentType: TYPE, sha256, expiresInSeconds: 60, nowMs: Date.now() },
+    key,
+    sizeBytes: CONTENT.length,
+    contentType: TYPE,
+    sha256,
+    expiresInSeconds: 60,
+    nowMs: Date.now(),
   });
   const { host, pathname, search } = new URL(url);
   assert.equal(host, `${peer.location.bucket}.${STORAGE_DOMAIN}:${port}`);
@@ -140,7 +150,11 @@ test('a clock of ours that is wrong by days stops nothing: the store is believed
     const wrong = peer.open({ clock });
     assert.deepEqual(await wrong.get(await wrong.put(CONTENT)), CONTENT);
     const { url, headers } = await wrong.presignPut({
-      ...{ key: blobs.newKey(), sizeBytes: CONTENT.length, contentType: TYPE, sha256, expiresInSeconds: 60 },
+      key: blobs.newKey(),
+      sizeBytes: CONTENT.length,
+      contentType: TYPE,
+      sha256,
+      expiresInSeconds: 60,
       nowMs: clock.now(),
     });
     assert.equal(await put(url, headers), 200);

@@ -22,7 +22,8 @@ export const deliveryReports: Scenario = async (stage) => {
   const to = ['ada@example.com', 'bob@example.com', 'kim@example.com', 'eve@example.com'];
   const suppress = (email: string) =>
     stage.act(suppressOperation, {
-      ...{ accountId, mode: 'live' },
+      accountId,
+      mode: 'live',
       suppression: { email, reason: 'manual', sourceMessageId: null, expiresAt: null, createdAt: stage.nowMs },
     });
   await suppress('bob@example.com');
@@ -58,8 +59,13 @@ export const deliveryReports: Scenario = async (stage) => {
 
   await suppress('shop@example.org');
   const bounce = (): LateResult => ({
-    ...{ accountId, messageId: ada, atMs: stage.nowMs + 9, eventId: stage.id('evt'), type: 'Bounce' },
-    ...{ detail: { bounce: { late: true } }, suppress: null },
+    accountId,
+    messageId: ada,
+    atMs: stage.nowMs + 9,
+    eventId: stage.id('evt'),
+    type: 'Bounce',
+    detail: { bounce: { late: true } },
+    suppress: null,
   });
   for (const lease of await leases(stage, 2)) {
     const { inboundId } = lease;

@@ -14,6 +14,7 @@ import {
 import { createAccountOperation, setAccountOperation } from '../../src/accounts/store.ts';
 import { claimOperation } from '../../src/delivery/queue/claim.ts';
 import { settleOperation } from '../../src/delivery/record/settle.ts';
+import { quotaNoticeGivenOperation, quotaNoticesOperation } from '../../src/limits/quota-store.ts';
 import { listMessagesOperation } from '../../src/messages/api-store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { answeredOperation, failingLatelyOperation } from '../../src/statistics/read-store.ts';
@@ -162,7 +163,11 @@ export const bouncedAgain: Scenario = async (stage) => {
       ),
   );
   const list = await stage.database.execute(suppressionsByEmailOperation, {
-    ...{ accountId, mode: 'live', nowMs: stage.nowMs, after: '', limit: 10 },
+    accountId,
+    mode: 'live',
+    nowMs: stage.nowMs,
+    after: '',
+    limit: 10,
   });
   assert.deepEqual(
     list.map((one) => [one.email.split('@')[0], one.reason, one.expiresAt]),
@@ -226,4 +231,28 @@ export const bouncedForDays: Scenario = async (stage) => {
     (await listAt(days(8))).map((one) => one.email.split('@')[0]),
     ['endless', 'longer'],
   );
+};
+
+export const quotas: Scenario = async (stage) => {
+  const account = newAccount(stage, 'paid');
+  const accountId = account.id;
+  await stage.act(createAccountOperation, { account, keys: [] });
+  const change = { id: accountId, plan: null, status: null, approvedEmailBytes: null, nowMs: stage.nowMs };
+  const send = (to: string[]) => stage.act(acceptOperation, acceptance(stage, { accountId, to }));
+  await send(['a@x.example']);
+  await stage.act(setAccountOperation, { ...change, limits: { messagesPerDay: 5, messagesPerMonth: 4 } });
+  assert.equal((await send(['b@x.example', 'c@x.example', 'd@x.example'])).stored, true);
+  assert.equal((await send(['e@x.example'])).quota?.quota, 'messagesPerMonth');
+  const notices = await stage.act(quotaNoticesOperation, 10);
+  assert.deepEqual(
+    notices.map(({ quota, level, used }) => [quota, level, used]),
+    [
+      ['messagesPerDay', 80, 4],
+      ['messagesPerMonth', 100, 4],
+    ],
+  );
+  for (const notice of notices) await stage.act(quotaNoticeGivenOperation, notice);
+  assert.deepEqual(await stage.act(quotaNoticesOperation, 10), []);
+  await stage.act(setAccountOperation, { ...change, limits: { messagesPerDay: null, messagesPerMonth: null } });
+  assert.equal((await send(['e@x.example'])).stored, true);
 };

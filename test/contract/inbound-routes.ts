@@ -41,34 +41,46 @@ async function accountOf(stage: Stage, domain: string): Promise<string> {
   const { id } = account;
   await stage.act(createAccountOperation, { account, keys: [] });
   await stage.act(addDomainOperation, {
-    ...{ id: stage.id('dom'), accountId: id, domain, status: 'verified', nowMs: stage.nowMs, keys: [] },
+    id: stage.id('dom'),
+    accountId: id,
+    domain,
+    status: 'verified',
+    nowMs: stage.nowMs,
+    keys: [],
   });
   return id;
 }
 
 const route = (stage: Stage, local: string, change: Partial<RouteFields> = {}): RouteFields => ({
-  ...{ local, domain: 'in.shop.example', events: true, maxBytes: 1_000_000, nowMs: stage.nowMs, endpoint: null },
+  local,
+  domain: 'in.shop.example',
+  events: true,
+  maxBytes: 1_000_000,
+  nowMs: stage.nowMs,
+  endpoint: null,
   covering: { names: ['in.shop.example', 'shop.example'], failingAfterMs: 0 },
   mx: { status: 'verified', found: ['10 mail.example.com'], checkedAt: stage.nowMs },
   ...change,
 });
 
 const read = (stage: Stage, change: Partial<ReadInbound>): ReadInbound => ({
-  ...{ id: stage.id('inb'), accountId: 'acc', mode: 'live', routeId: 'inr_none', receivedAtMs: stage.nowMs },
-  ...{
-    envelopeFrom: 'Ann@x.example',
-    recipient: 'a@in.shop.example',
-    headerFrom: 'Änn <ann@x.example>',
-    subject: 'Grüße',
-  },
-  ...{
-    sizeBytes: 5,
-    content: { text: 'hello', html: null, authentication: NOT_AUTHENTICATED },
-    files: '[]',
-    eventId: stage.id('evt'),
-    dropped: null,
-  },
-  ...{ headerMessageId: '<m@x.example>', references: [], namedMessageId: null },
+  id: stage.id('inb'),
+  accountId: 'acc',
+  mode: 'live',
+  routeId: 'inr_none',
+  receivedAtMs: stage.nowMs,
+  envelopeFrom: 'Ann@x.example',
+  recipient: 'a@in.shop.example',
+  headerFrom: 'Änn <ann@x.example>',
+  subject: 'Grüße',
+  sizeBytes: 5,
+  content: { text: 'hello', html: null, authentication: NOT_AUTHENTICATED },
+  files: '[]',
+  eventId: stage.id('evt'),
+  dropped: null,
+  headerMessageId: '<m@x.example>',
+  references: [],
+  namedMessageId: null,
   ...change,
 });
 
@@ -82,27 +94,23 @@ export const mails: Scenario = async (stage) => {
   const sent = acceptance(stage, { accountId, to: ['ann@x.example', 'bob@x.example'] });
   await stage.act(acceptOperation, sent);
   const messages = await stage.act(listMessagesOperation, {
-    ...{
-      accountId,
-      mode: sent.mode,
-      before: null,
-      limit: 5,
-      status: null,
-      messageId: null,
-      to: null,
-      from: null,
-      subject: null,
-    },
-    ...{
-      any: null,
-      templateId: null,
-      tags: [],
-      metadata: [],
-      sinceMs: null,
-      untilMs: null,
-      lowestId: null,
-      highestId: null,
-    },
+    accountId,
+    mode: sent.mode,
+    before: null,
+    limit: 5,
+    status: null,
+    messageId: null,
+    to: null,
+    from: null,
+    subject: null,
+    any: null,
+    templateId: null,
+    tags: [],
+    metadata: [],
+    sinceMs: null,
+    untilMs: null,
+    lowestId: null,
+    highestId: null,
   });
   const { header_message_id: headerMessageId, id: messageId } = messages.find(
     ({ recipient }) => recipient === 'ann@x.example',
@@ -122,11 +130,22 @@ export const mails: Scenario = async (stage) => {
     receivedAtMs: stage.nowMs,
   };
   const stored = mails.map(({ id, envelopeFrom, recipient }) => ({
-    ...{ ...facts, id, envelopeFrom, recipient, content: Buffer.from('hello'), blobKey: null, nowMs: stage.nowMs },
+    ...facts,
+    id,
+    envelopeFrom,
+    recipient,
+    content: Buffer.from('hello'),
+    blobKey: null,
+    nowMs: stage.nowMs,
   }));
   await stage.act(storeInboundOperation, stored.slice(0, 3));
   const { jobs } = await stage.database.execute(claimInboundOperation, {
-    ...{ nowMs: stage.nowMs + 1_000, leaseMs: 60_000, limit: 10, quarantined: true, freeOnly: false, overQuota: [] },
+    nowMs: stage.nowMs + 1_000,
+    leaseMs: 60_000,
+    limit: 10,
+    quarantined: true,
+    freeOnly: false,
+    overQuota: [],
   });
   const found = mails.slice(0, 3).map((mail) => {
     const { seq, fence } = jobs.find((job) => job.mail.id === mail.id)!;
@@ -177,8 +196,15 @@ export const largeEvents: Scenario = async (stage) => {
     const mail = read(stage, { ...own, headerMessageId: null, content: { text: 'x'.repeat(1_900_000) } });
     const { id, envelopeFrom, recipient } = mail;
     const stored = {
-      ...{ id, envelopeFrom, recipient, nowMs: stage.nowMs, receivedAtMs: stage.nowMs, sizeBytes: 5 },
-      ...{ client: { address: '192.0.2.1', helo: 'x', tls: null }, content: Buffer.from('hello'), blobKey: null },
+      id,
+      envelopeFrom,
+      recipient,
+      nowMs: stage.nowMs,
+      receivedAtMs: stage.nowMs,
+      sizeBytes: 5,
+      client: { address: '192.0.2.1', helo: 'x', tls: null },
+      content: Buffer.from('hello'),
+      blobKey: null,
       use: { kind: 'route', ...own, routeId: 'inr_none' } as const,
     };
     ids.push((await stage.act(playInboundOperation, { stored, mail })).eventId!);
@@ -208,9 +234,16 @@ export const replayed: Scenario = async (stage) => {
     await stage.act(createRouteOperation, { ...own, id: routeId, ...route(stage, local, change) });
     const mail = read(stage, { ...own, routeId, recipient: `${local}@in.shop.example` });
     const stored = {
-      ...{ id: mail.id, envelopeFrom: mail.envelopeFrom, recipient: mail.recipient, nowMs: stage.nowMs },
-      ...{ client: { address: '192.0.2.1', helo: 'x', tls: null }, use: { kind: 'route', ...own, routeId } as const },
-      ...{ sizeBytes: 5, receivedAtMs: stage.nowMs, content: Buffer.from('hello'), blobKey: null },
+      id: mail.id,
+      envelopeFrom: mail.envelopeFrom,
+      recipient: mail.recipient,
+      nowMs: stage.nowMs,
+      client: { address: '192.0.2.1', helo: 'x', tls: null },
+      use: { kind: 'route', ...own, routeId } as const,
+      sizeBytes: 5,
+      receivedAtMs: stage.nowMs,
+      content: Buffer.from('hello'),
+      blobKey: null,
     };
     await stage.act(playInboundOperation, { stored, mail });
   };
@@ -220,14 +253,25 @@ export const replayed: Scenario = async (stage) => {
   const sent = { ...acceptance(stage, { accountId }), mode: 'live' as const };
   await stage.act(acceptOperation, sent);
   await stage.act(createEndpointOperation, {
-    ...{ ...own, ...all, nowMs: stage.nowMs, events: '["Inbound","Send"]', description: null, enabled: null },
+    ...own,
+    ...all,
+    nowMs: stage.nowMs,
+    events: '["Inbound","Send"]',
+    description: null,
+    enabled: null,
   });
   const log = { ...own, order: 'asc', after: null, limit: 50, messageId: null, sinceMs: null, untilMs: null } as const;
   const events = await stage.act(readEventsOperation, log);
   const chosenFor = async ({ id: webhookId }: { id: string }): Promise<string[]> => {
     const { chosen } = await stage.act(chooseForReplayOperation, {
-      ...{ ...own, webhookId, sinceMs: 0, untilMs: stage.nowMs + 3_600_000, eventTypes: ['Inbound', 'Send'] },
-      ...{ range: { from: 0, to: Number.MAX_SAFE_INTEGER }, after: null, scan: 50 },
+      ...own,
+      webhookId,
+      sinceMs: 0,
+      untilMs: stage.nowMs + 3_600_000,
+      eventTypes: ['Inbound', 'Send'],
+      range: { from: 0, to: Number.MAX_SAFE_INTEGER },
+      after: null,
+      scan: 50,
     });
     const found = chosen.map(({ seq }) => events.find((event) => event.seq === seq)!);
     return found.map(({ type, detail }) => `${type} ${(JSON.parse(detail) as { recipient?: string }).recipient ?? ''}`);
@@ -298,7 +342,9 @@ export const routes: Scenario = async (stage) => {
     [strangerId, 'a'],
   ] as const) {
     const refused = await stage.act(createRouteOperation, {
-      ...{ accountId: who, mode: 'live', id: stage.id('inr') },
+      accountId: who,
+      mode: 'live',
+      id: stage.id('inr'),
       ...route(stage, local),
     });
     assert.ok('refused' in refused);
@@ -338,6 +384,10 @@ export const routes: Scenario = async (stage) => {
   ])
     await stage.act(replaceRouteOperation, { ...live, id, ...route(stage, 'all', change) });
   await stage.act(replaceRouteOperation, { ...live, id, ...route(stage, 'reply+*') });
+  const basis = (await stage.act(findRouteOperation, { ...live, id }))!;
+  await stage.act(replaceRouteOperation, { ...live, id, ...route(stage, 'based', { basis, maxBytes: 2_000 }) });
+  const late = { ...live, id, ...route(stage, 'late', { basis }) };
+  assert.equal(await stage.act(replaceRouteOperation, late), 'outdated');
   await stage.act(replaceRouteOperation, { ...live, id: 'inr_none', ...route(stage, 'b') });
   await stage.act(removeRouteOperation, { ...live, id });
   await stage.act(removeRouteOperation, { ...live, id });

@@ -10,12 +10,12 @@ import {
 import {
   claimInboundOperation,
   clampInboundOperation,
+  deferInboundOperation,
   findInboundOperation,
   type InboundJob,
   inboundBlobsOperation,
   keepInboundOperation,
   type NewInbound,
-  putOffInboundOperation,
   removeInboundOperation,
   storeInboundOperation,
   storeKeptOperation,
@@ -36,19 +36,22 @@ export const inboundMail: Scenario = async (stage) => {
     assert.equal(await stage.act(isReturnPathOperation, name), false);
   const accountId = stage.id('acc');
   const mail = (change: Partial<NewInbound> = {}): NewInbound => ({
-    ...{
-      id: stage.id('inb'),
-      receivedAtMs: nowMs,
-      envelopeFrom: '',
-      recipient: 'abuse@b.example',
-      use: { kind: 'abuse' },
-    },
+    id: stage.id('inb'),
+    receivedAtMs: nowMs,
+    envelopeFrom: '',
+    recipient: 'abuse@b.example',
+    use: { kind: 'abuse' },
     client: { address: '192.0.2.1', helo: 'mx.example', tls: 'TLSv1.3' },
-    ...{ sizeBytes: 4, content: Buffer.from('mail'), blobKey: null, nowMs },
+    sizeBytes: 4,
+    content: Buffer.from('mail'),
+    blobKey: null,
+    nowMs,
     ...change,
   });
   const ofRoute = mail({
-    ...{ use: { kind: 'route', accountId, mode: 'live', routeId: 'inr_1' }, content: null, blobKey: 'zz/1' },
+    use: { kind: 'route', accountId, mode: 'live', routeId: 'inr_1' },
+    content: null,
+    blobKey: 'zz/1',
     sizeBytes: 70_000,
   });
   await stage.act(storeInboundOperation, [mail({ content: null, blobKey: 'zz/1' }), ofRoute]);
@@ -61,8 +64,8 @@ export const inboundMail: Scenario = async (stage) => {
   const [shared, off, aside] = jobs.map(leaseOf);
   const owner = { accountId: '', mode: 'live' } as const;
   const stale = { ...off!, fence: off!.fence - 1, ...owner, againAtMs: null };
-  assert.equal((await stage.actNumbers(putOffInboundOperation, [stale])).length, 1, 'an old fence changes nothing');
-  await stage.actNumbers(putOffInboundOperation, [
+  assert.equal((await stage.actNumbers(deferInboundOperation, [stale])).length, 1, 'an old fence changes nothing');
+  await stage.actNumbers(deferInboundOperation, [
     { ...off!, ...owner, againAtMs: nowMs + 9 * HOUR_MS },
     { ...aside!, ...owner, againAtMs: null },
   ]);
@@ -71,7 +74,7 @@ export const inboundMail: Scenario = async (stage) => {
   assert.equal((await stage.actNumbers(keepInboundOperation, [shared!])).length, 1, 'it is ended once');
   assert.deepEqual(await stage.act(inboundBlobsOperation, ['zz/1', 'zz/2']), ['zz/1']);
   assert.deepEqual(await stage.act(inboundBlobsOperation, []), []);
-  const kept = mail({ ...{ use: ofRoute.use, content: null, blobKey: 'zz/3' }, sizeBytes: 70_000 });
+  const kept = mail({ use: ofRoute.use, content: null, blobKey: 'zz/3', sizeBytes: 70_000 });
   await stage.act(storeKeptOperation, kept);
   assert.equal((await stage.act(findInboundOperation, { id: kept.id, accountId, mode: 'live' }))?.blobKey, 'zz/3');
   const found = await stage.act(findInboundOperation, { id: ofRoute.id, accountId, mode: 'live' });

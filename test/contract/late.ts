@@ -24,7 +24,13 @@ export async function leases(stage: Stage, count: number): Promise<NonNullable<M
   await stage.act(
     storeInboundOperation,
     ids.map((id) => ({
-      ...{ ...MAIL, id, client, use, content: Buffer.from('mail'), receivedAtMs: stage.nowMs, nowMs: stage.nowMs },
+      ...MAIL,
+      id,
+      client,
+      use,
+      content: Buffer.from('mail'),
+      receivedAtMs: stage.nowMs,
+      nowMs: stage.nowMs,
     })),
   );
   const { jobs } = await stage.database.execute(claimInboundOperation, { ...claimRequest(stage), overQuota: [] });
@@ -41,8 +47,15 @@ export const late: Scenario = async (stage) => {
   const ids = mail.emails[0]!.recipients.map((one) => one.messageId);
   const [ada, bob, eve, kim] = ids as [string, string, string, string];
   await stage.act(createEndpointOperation, {
-    ...{ id: stage.id('whk'), accountId, mode: 'live', url: 'https://a.example', description: null, enabled: true },
-    ...{ events: '["Bounce","Complaint"]', secretSealed: Buffer.from([1]), nowMs: stage.nowMs },
+    id: stage.id('whk'),
+    accountId,
+    mode: 'live',
+    url: 'https://a.example',
+    description: null,
+    enabled: true,
+    events: '["Bounce","Complaint"]',
+    secretSealed: Buffer.from([1]),
+    nowMs: stage.nowMs,
   });
   const { headerMessageId } = mail.emails[0]!;
   const copies = await stage.act(findSentOperation, { headerMessageId });
@@ -67,7 +80,12 @@ export const late: Scenario = async (stage) => {
 
   const atMs = stage.nowMs + 10 * SECOND;
   const result = (messageId: string, change: Partial<LateResult> = {}): LateResult => ({
-    ...{ accountId, messageId, atMs, eventId: stage.id('evt'), type: 'Bounce', detail: { bounce: { late: true } } },
+    accountId,
+    messageId,
+    atMs,
+    eventId: stage.id('evt'),
+    type: 'Bounce',
+    detail: { bounce: { late: true } },
     suppress: { email: 'ada@example.com', reason: 'bounce', untilMs: null },
     ...change,
   });
@@ -77,7 +95,10 @@ export const late: Scenario = async (stage) => {
   const record = async (...meanings: [results: LateResult[], unsubscribing?: Meaning['unsubscribing']][]) => {
     const held = await leases(stage, meanings.length);
     const given = meanings.map(([results, unsubscribing = null], index) => ({
-      ...{ inboundId: held[index]!.inboundId, lease: held[index]!, results, unsubscribing },
+      inboundId: held[index]!.inboundId,
+      lease: held[index]!,
+      results,
+      unsubscribing,
     }));
     const { answers } = await stage.act(recordReportsOperation, given);
     return answers.map((one) => [...one.results, ...(one.unsubscribed ? ['unsubscribed'] : [])].join());
@@ -118,8 +139,13 @@ export const late: Scenario = async (stage) => {
     'of a mail without a row',
   );
   const wish: Meaning['unsubscribing'] = {
-    ...{ accountId, mode: 'live', messageId: bob, email: 'bob@example.com', method: 'mail' },
-    ...{ eventId: stage.id('evt'), nowMs: atMs },
+    accountId,
+    mode: 'live',
+    messageId: bob,
+    email: 'bob@example.com',
+    method: 'mail',
+    eventId: stage.id('evt'),
+    nowMs: atMs,
   };
   assert.deepEqual(await record([[], wish], [[], { ...wish, eventId: stage.id('evt') }]), ['unsubscribed', '']);
   for (const messageId of ids) await stage.act(findMessageOperation, { accountId, mode: 'live', messageId });

@@ -86,7 +86,9 @@ export const lists: Scenario = async (stage) => {
   const accountId = stage.id('acc');
   const mails = ['Ångström@x.example', 'ada@x.example', 'Bob@x.example'].map((email, index) =>
     acceptance(stage, {
-      ...{ accountId, to: [email], change: { nowMs: stage.nowMs + index * 1_000 } },
+      accountId,
+      to: [email],
+      change: { nowMs: stage.nowMs + index * 1_000 },
       email: {
         subject: ['Ärger 100%', 'Hello_World', "it's ? fine"][index]!,
         tags: ['["a"]', '["ab","ß"]', '[]'][index]!,

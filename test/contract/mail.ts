@@ -100,15 +100,24 @@ export const claimRequest = (stage: Stage, leaseMs = HOUR) => ({
 
 export function settlement(stage: Stage, job: DeliveryJob, change: Partial<Settlement> = {}): Settlement {
   return {
-    ...{ seq: job.seq, fence: job.fence, accountId: job.accountId, mode: job.mode, messageId: job.messageId },
-    ...{ emailSeq: job.emailSeq, retain: job.retain, atMs: stage.nowMs + 5, attempts: job.attempts + 1 },
+    seq: job.seq,
+    fence: job.fence,
+    accountId: job.accountId,
+    mode: job.mode,
+    messageId: job.messageId,
+    emailSeq: job.emailSeq,
+    retain: job.retain,
+    atMs: stage.nowMs + 5,
+    attempts: job.attempts + 1,
     attempt: {
-      ...{ time: '2026-11-01T00:00:00.000Z', durationMs: 12, host: 'mx.example', address: '192.0.2.1', tls: 'TLSv1.3' },
-      ...{
-        dialogue: [{ atMs: 1, direction: 'S' as const, text: '250 ok\u0000' }],
-        reply: '250 ok',
-        outcome: 'delivered' as const,
-      },
+      time: '2026-11-01T00:00:00.000Z',
+      durationMs: 12,
+      host: 'mx.example',
+      address: '192.0.2.1',
+      tls: 'TLSv1.3',
+      dialogue: [{ atMs: 1, direction: 'S' as const, text: '250 ok\u0000' }],
+      reply: '250 ok',
+      outcome: 'delivered' as const,
     },
     to: 'delivered',
     nextAttemptAtMs: null,
@@ -123,25 +132,36 @@ export function settlement(stage: Stage, job: DeliveryJob, change: Partial<Settl
 /** Returns the events of an account, oldest first: all of them once nothing is being written. */
 export function readEvents(stage: Stage, accountId: string, change: object = {}) {
   return stage.act(readEventsOperation, {
-    ...{ accountId, mode: 'live', order: 'asc', after: null, limit: 100, messageId: null },
-    ...{ sinceMs: null, untilMs: null },
+    accountId,
+    mode: 'live',
+    order: 'asc',
+    after: null,
+    limit: 100,
+    messageId: null,
+    sinceMs: null,
+    untilMs: null,
     ...change,
   });
 }
 
 export const wholePage = (accountId: string) => ({
-  ...{ accountId, mode: 'live' as const, before: null, limit: 50, status: null, messageId: null, to: null, from: null },
-  ...{
-    subject: null,
-    any: null,
-    templateId: null,
-    tags: [],
-    metadata: [],
-    sinceMs: null,
-    untilMs: null,
-    lowestId: null,
-    highestId: null,
-  },
+  accountId,
+  mode: 'live' as const,
+  before: null,
+  limit: 50,
+  status: null,
+  messageId: null,
+  to: null,
+  from: null,
+  subject: null,
+  any: null,
+  templateId: null,
+  tags: [],
+  metadata: [],
+  sinceMs: null,
+  untilMs: null,
+  lowestId: null,
+  highestId: null,
 });
 
 export const accepting: Scenario = async (stage) => {
@@ -164,7 +184,9 @@ export const accepting: Scenario = async (stage) => {
   });
   await stage.act(acceptOperation, later);
   const unkept = acceptance(stage, {
-    ...{ accountId, to: ['gone@example.com'], change: { retain: 'none' } },
+    accountId,
+    to: ['gone@example.com'],
+    change: { retain: 'none' },
     email: { content: null, blobKey: 'ab/00000000000000000000000001', templateId: 'tpl_1', templateVersion: 3 },
   });
   assert.equal((await stage.act(acceptOperation, unkept)).unkeptBlobKeys.length, 1);
@@ -211,8 +233,15 @@ export const atOnce: Scenario = async (stage) => {
   const stored = await stage.database.execute(listMessagesOperation, { ...wholePage(accountId), limit: 100 });
   assert.equal(stored.length, calls.length - 1);
   const events = await stage.database.execute(readEventsOperation, {
-    ...{ accountId, mode: 'live', order: 'desc', after: null, limit: 100, messageId: null, eventTypes: ['Send'] },
-    ...{ sinceMs: null, untilMs: null },
+    accountId,
+    mode: 'live',
+    order: 'desc',
+    after: null,
+    limit: 100,
+    messageId: null,
+    eventTypes: ['Send'],
+    sinceMs: null,
+    untilMs: null,
   });
   assert.equal(events.length, calls.length - 1);
 };
@@ -237,7 +266,11 @@ export const idempotency: Scenario = async (stage) => {
   assert.equal((await stage.act(acceptOperation, again(after))).stored, false, 'its message is not finished');
   await stage.act(storedAnswerOperation, { ...key, nowMs: after });
   await stage.act(cancelMessageOperation, {
-    ...{ accountId, mode: 'live', messageId: idsOf(first)[0]!, eventId: stage.id('evt'), nowMs: stage.nowMs + 1 },
+    accountId,
+    mode: 'live',
+    messageId: idsOf(first)[0]!,
+    eventId: stage.id('evt'),
+    nowMs: stage.nowMs + 1,
   });
   assert.equal(await stage.act(storedAnswerOperation, { ...key, nowMs: after }), null);
   assert.equal((await stage.act(acceptOperation, again(after))).stored, true);

@@ -6,8 +6,8 @@ import {
   blockNotifiedOperation,
   bringForwardOperation,
   claimProbeOperation,
-  putOffByDomainOperation,
-  putOffPageOperation,
+  deferredByDomainOperation,
+  deferredPageOperation,
   readPausesOperation,
   resumeDestinationOperation,
   writePausesOperation,
@@ -79,8 +79,8 @@ export const endingPauses: Scenario = async (stage) => {
   const counted = queue.find((row) => row.accountId === accountId);
   assert.deepEqual([counted?.depth, counted?.due, counted?.name], [4, 0, null]);
   const span = { fromMs: untilMs, untilMs: untilMs + 6_000 };
-  const first = await stage.act(putOffPageOperation, { ...span, after: null, limit: 1 });
-  const rest = await stage.act(putOffPageOperation, { ...span, after: first[0]!, limit: 10 });
+  const first = await stage.act(deferredPageOperation, { ...span, after: null, limit: 1 });
+  const rest = await stage.act(deferredPageOperation, { ...span, after: first[0]!, limit: 10 });
   const own = [...first, ...rest];
   assert.deepEqual(
     own.map(({ domain, due }) => [domain, due - untilMs]),
@@ -91,19 +91,19 @@ export const endingPauses: Scenario = async (stage) => {
     'neither other times nor the sandbox',
   );
   assert.deepEqual(
-    (await stage.act(putOffByDomainOperation, { ...span, rows: 10, domains: 10 })).map((one) => Object.values(one)),
+    (await stage.act(deferredByDomainOperation, { ...span, rows: 10, domains: 10 })).map((one) => Object.values(one)),
     [
       ['paused.example', 1],
       ['unpaused.example', 1],
     ],
   );
-  assert.equal((await stage.act(putOffByDomainOperation, { ...span, rows: 10, domains: 1 })).length, 1);
+  assert.equal((await stage.act(deferredByDomainOperation, { ...span, rows: 10, domains: 1 })).length, 1);
   const seqs = [rest[0]!.seq];
   const bring = (more: object) => stage.act(bringForwardOperation, { ...span, seqs, nowMs, ...more });
   assert.equal(await bring({ fromMs: untilMs + 1_001 }), 0, 'what has another time by now keeps it');
   assert.equal(await bring({}), 1);
   assert.equal(await bring({}), 0);
-  assert.equal((await stage.act(putOffPageOperation, { ...span, after: null, limit: 10 })).length, 1);
+  assert.equal((await stage.act(deferredPageOperation, { ...span, after: null, limit: 10 })).length, 1);
   const domains = await stage.act(queueByDomainOperation, { rows: 1_000 });
   const paused = domains.find(({ domain }) => domain === 'paused.example');
   assert.deepEqual([paused?.depth, paused?.nextDueMs, paused?.failedSeq], [2, nowMs, null]);

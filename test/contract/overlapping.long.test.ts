@@ -1,6 +1,6 @@
 /**
  * What two nodes do to the same rows of a real PostgreSQL at the same moment, for each place at which one can overtake the other. The
- * simulation does not cover this, because its database runs one transaction at a time.
+ * simulation draws such places (`--overlapping`), and this tries each of them.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -11,6 +11,7 @@ import { type Settlement, settleOperation } from '../../src/delivery/record/sett
 import { cancelMessageOperation } from '../../src/messages/api-store.ts';
 import { type LateResult, settleLate } from '../../src/messages/late-store.ts';
 import type { DeliveryJob } from '../../src/messages/message.ts';
+import { beatOperation } from '../../src/nodes/nodes.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { openPostgresDatabase } from '../../src/storage/postgres/database.ts';
@@ -52,8 +53,21 @@ const settling = (job: DeliveryJob, to: 'delivered' | 'delayed' = 'delivered'): 
   const { seq, fence, accountId, mode, messageId, emailSeq, retain } = job;
   const isEnd = to === 'delivered';
   const settlement: Settlement = {
-    ...{ seq, fence, accountId, mode, messageId, emailSeq, retain, atMs: Date.now(), attempts: 1, attempt: null, to },
-    ...{ nextAttemptAtMs: isEnd ? null : Date.now() + MINUTE, suppress: null, followedBy: null, sandboxOutcome: null },
+    seq,
+    fence,
+    accountId,
+    mode,
+    messageId,
+    emailSeq,
+    retain,
+    atMs: Date.now(),
+    attempts: 1,
+    attempt: null,
+    to,
+    nextAttemptAtMs: isEnd ? null : Date.now() + MINUTE,
+    suppress: null,
+    followedBy: null,
+    sandboxOutcome: null,
     event: { id: newEventId(), type: isEnd ? 'Delivery' : 'DeliveryDelay', detail: {} },
   };
   return callOf(settleOperation, [settlement]);
@@ -63,7 +77,12 @@ const RECIPIENT = 'ada@example.com';
 const reporting = (messageId: string, type: 'Bounce' | 'Complaint'): Call<string> => ({
   run: async (tx) => {
     const result: LateResult = {
-      ...{ accountId: ACCOUNT, messageId, eventId: newEventId(), atMs: Date.now(), type, detail: {} },
+      accountId: ACCOUNT,
+      messageId,
+      eventId: newEventId(),
+      atMs: Date.now(),
+      type,
+      detail: {},
       suppress: { email: RECIPIENT, reason: type === 'Bounce' ? 'bounce' : 'complaint', untilMs: null },
     };
     return (await settleLate(tx, [result]))[0]!;
@@ -72,11 +91,19 @@ const reporting = (messageId: string, type: 'Bounce' | 'Complaint'): Call<string
 
 const cancelling = (messageId: string): Call<{ changed: boolean }> =>
   callOf(cancelMessageOperation, {
-    ...{ accountId: ACCOUNT, mode: 'live' as const, messageId, eventId: newEventId(), nowMs: Date.now() },
+    accountId: ACCOUNT,
+    mode: 'live' as const,
+    messageId,
+    eventId: newEventId(),
+    nowMs: Date.now(),
   });
 
 const idempotency = (key: string) => ({
-  ...{ endpoint: '/send', key, bodyHash: Buffer.from('h'), status: 202, expiresAtMs: Date.now() + MINUTE },
+  endpoint: '/send',
+  key,
+  bodyHash: Buffer.from('h'),
+  status: 202,
+  expiresAtMs: Date.now() + MINUTE,
 });
 const accepting = (key?: string): Call<{ stored: boolean; recipients: { status: string; messageId: string }[] }> =>
   callOf(acceptOperation, {
@@ -150,7 +177,10 @@ async function bothWays<F, A, B>(race: Omit<Overlap<F, A, B>, 'nodes'>): Promise
   const { prepare, first, second, check } = race;
   const one = await overlapEverywhere({ ...race, nodes });
   const other = await overlapEverywhere<F, B, A>({
-    ...{ nodes, prepare, first: second, second: first },
+    nodes,
+    prepare,
+    first: second,
+    second: first,
     check: (answers) => check({ ...answers, first: answers.second, second: answers.first }),
   });
   assert.ok(one.places > 1 && other.places > 1, 'each stands at some place');
@@ -304,6 +334,32 @@ describe('two nodes at the same rows', () => {
         const status = second.changed ? 'cancelled' : 'delayed';
         assert.deepEqual(await left(), { status, events: end, work: second.changed ? 0 : 1 });
       },
+    });
+  });
+
+  test('two nodes that remove each other after a long silence do not wait for each other', async () => {
+    let runs = 0;
+    const beating = (id: string): Call<unknown> => {
+      const beat = { id, host: id, version: '1', roles: 'api', state: '{}', nowMs: Date.now(), silentMs: MINUTE };
+      const call = callOf(beatOperation, beat);
+      return {
+        run: (tx) => {
+          runs += 1;
+          return call.run(tx);
+        },
+      };
+    };
+    await bothWays({
+      prepare: async () => {
+        await temp.empty();
+        for (const id of ['one', 'another']) await execute(nodes[2], beating(id));
+        const silence: Call<unknown> = { run: async (tx) => tx.run('UPDATE node SET seen_at = 0') };
+        await execute(nodes[2], silence);
+        runs = 0;
+      },
+      first: () => beating('one'),
+      second: () => beating('another'),
+      check: async () => assert.equal(runs, 2, 'none is rolled back because of a deadlock'),
     });
   });
 

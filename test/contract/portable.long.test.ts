@@ -149,8 +149,14 @@ test('everything moves into PostgreSQL and back, row by row', async () => {
     await target.database.execute(alignEventOrderOperation, null);
     const follow = (seq: number) =>
       target.database.execute(readEventsOperation, {
-        ...{ accountId, mode: 'live', order: 'asc', after: { position: seq, seq }, limit: 50, messageId: null },
-        ...{ sinceMs: null, untilMs: null },
+        accountId,
+        mode: 'live',
+        order: 'asc',
+        after: { position: seq, seq },
+        limit: 50,
+        messageId: null,
+        sinceMs: null,
+        untilMs: null,
       });
     const last = Number(exported.tables.event);
     const middle = await follow(last - 40);

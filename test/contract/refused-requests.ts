@@ -11,9 +11,19 @@ import type { Scenario } from './stage.ts';
 export const refusedRequests: Scenario = async (stage) => {
   const [accountId, other] = [stage.id('acc'), stage.id('acc')];
   const row = (change: Partial<RefusedRow> = {}): RefusedRow => ({
-    ...{ accountId, mode: 'live', at: stage.nowMs, requestId: stage.id('req'), number: 0, source: 'api' },
-    ...{ call: 'POST /send', status: 400, code: 'INVALID_REQUEST', message: 'Größe', details: '[]' },
-    ...{ credentialId: 'key_1', address: '192.0.2.1' },
+    accountId,
+    mode: 'live',
+    at: stage.nowMs,
+    requestId: stage.id('req'),
+    number: 0,
+    source: 'api',
+    call: 'POST /send',
+    status: 400,
+    code: 'INVALID_REQUEST',
+    message: 'Größe',
+    details: '[]',
+    credentialId: 'key_1',
+    address: '192.0.2.1',
     ...change,
   });
   const batch = stage.id('req');

@@ -24,9 +24,18 @@ const file = {
 
 function registration(changes: Partial<Registration> = {}): Registration {
   return {
-    ...{ id: newId('sub', NOW), accountId: 'acc_1', mode: 'live', idempotencyKey: 'key', keysFromMs: 0, fits: true },
-    ...{ manifestHash: Buffer.from('manifest'), nowMs: NOW, expiresAtMs: NOW + HOUR },
-    ...{ countedBytes: 5, maximumUnsentBytes: 5, keepUnsentMs: 24 * HOUR },
+    id: newId('sub', NOW),
+    accountId: 'acc_1',
+    mode: 'live',
+    idempotencyKey: 'key',
+    keysFromMs: 0,
+    fits: true,
+    manifestHash: Buffer.from('manifest'),
+    nowMs: NOW,
+    expiresAtMs: NOW + HOUR,
+    countedBytes: 5,
+    maximumUnsentBytes: 5,
+    keepUnsentMs: 24 * HOUR,
     files: [{ ...file, number: 0, name: 'a.txt' }],
     ...changes,
   };
@@ -56,7 +65,8 @@ test('what another node removes between the look and the new expiry is made anew
   const late = registration({ nowMs: NOW + 25 * HOUR, expiresAtMs: NOW + 26 * HOUR });
   const registered = await temp.database.execute(
     {
-      ...{ name: 'test.registerBesideRemoval', mode: 'write' },
+      name: 'test.registerBesideRemoval',
+      mode: 'write',
       run: (tx: Transaction, calls: readonly Registration[]): Promise<Registered[]> | Registered[] =>
         registerOperation.run(removing(tx), calls),
     },

@@ -36,7 +36,8 @@ export const emails: Scenario = async (stage) => {
   const idempotency = { endpoint: '/send', bodyHash: Buffer.from('h'), status: 202, expiresAtMs: stage.nowMs };
   const made = ['zz/1', 'zz/2', 'zz/3'].map((blobKey) =>
     acceptance(stage, {
-      ...{ accountId, email: { content: null, blobKey } },
+      accountId,
+      email: { content: null, blobKey },
       change: { contentUntilMs: stage.nowMs + HOUR, idempotency: { ...idempotency, key: blobKey } },
     }),
   );
@@ -108,23 +109,23 @@ export const deliveries: Scenario = async (stage) => {
   const batch = await stage.database.execute(claimWebhooksOperation, { ...claimRequest(stage), overQuota: [] });
   const settled = batch.jobs.map(
     (job, index): Settled => ({
-      ...{ seq: job.seq, fence: job.fence, accountId, webhookId: job.webhookId, eventSeq: job.eventSeq },
-      ...{
-        mode: 'live',
-        eventId: `evt_${index}`,
-        eventType: 'Send',
-        url: 'https://a.example',
-        result: index === 0 ? 'succeeded' : 'retry',
-        tried: true,
-      },
-      ...{
-        nextAttemptMs: null,
-        responseStatus: 200,
-        responseStart: null,
-        error: null,
-        latencyMs: 1,
-        atMs: stage.nowMs,
-      },
+      seq: job.seq,
+      fence: job.fence,
+      accountId,
+      webhookId: job.webhookId,
+      eventSeq: job.eventSeq,
+      mode: 'live',
+      eventId: `evt_${index}`,
+      eventType: 'Send',
+      url: 'https://a.example',
+      result: index === 0 ? 'succeeded' : 'retry',
+      tried: true,
+      nextAttemptMs: null,
+      responseStatus: 200,
+      responseStart: null,
+      error: null,
+      latencyMs: 1,
+      atMs: stage.nowMs,
     }),
   );
   const request = { nowMs: stage.nowMs, settled };
@@ -164,8 +165,14 @@ export const segments: Scenario = async (stage) => {
   assert.deepEqual(found, [5, 5, 2, 2, 3, 3, 2, 2, 1, 1, 0, 0, 0, 0]);
   for (const order of ['asc', 'desc'] as const) {
     const page = {
-      ...{ accountId, mode: 'live' as const, order, after: null, messageId: null, limit: 10 },
-      ...{ sinceMs: null, untilMs: null },
+      accountId,
+      mode: 'live' as const,
+      order,
+      after: null,
+      messageId: null,
+      limit: 10,
+      sinceMs: null,
+      untilMs: null,
     };
     const read = (change: object) => stage.act(readEventsOperation, { ...page, ...change });
     const search = (after: EventPlace | null, rows: number, change: object = {}) =>

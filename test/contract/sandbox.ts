@@ -41,8 +41,15 @@ const KINDS = ['delivery', 'webhook'] as const;
 
 function stepOf(stage: Stage, accountId: string, change: Partial<Step> = {}): Step {
   return {
-    ...{ accountId, by: 'one', nowMs: stage.nowMs, leaseMs: HOUR, kinds: KINDS, most: [4, 4] as const },
-    ...{ targetMs: stage.nowMs + 90 * MINUTE, momentMs: stage.nowMs, shortestWaitsMs: [[54_000], [4_500, 270_000]] },
+    accountId,
+    by: 'one',
+    nowMs: stage.nowMs,
+    leaseMs: HOUR,
+    kinds: KINDS,
+    most: [4, 4] as const,
+    targetMs: stage.nowMs + 90 * MINUTE,
+    momentMs: stage.nowMs,
+    shortestWaitsMs: [[54_000], [4_500, 270_000]],
     ...change,
   };
 }
@@ -66,8 +73,15 @@ export const movingTheClock: Scenario = async (stage) => {
   const [nowId, laterId] = mails.flatMap(idsOf) as [string, string];
   const webhookId = stage.id('whk');
   await stage.act(createEndpointOperation, {
-    ...{ id: webhookId, accountId, mode, url: 'https://a.example', description: null, enabled: true },
-    ...{ events: '["DeliveryDelay","Delivery"]', secretSealed: Buffer.from([1]), nowMs: stage.nowMs },
+    id: webhookId,
+    accountId,
+    mode,
+    url: 'https://a.example',
+    description: null,
+    enabled: true,
+    events: '["DeliveryDelay","Delivery"]',
+    secretSealed: Buffer.from([1]),
+    nowMs: stage.nowMs,
   });
   await stage.act(clockOffsetOperation, accountId);
   const mover = { accountId, by: 'one', nowMs: stage.nowMs, leaseMs: HOUR };
@@ -105,7 +119,12 @@ export const movingTheClock: Scenario = async (stage) => {
   const batch = await stage.act(claimWebhooksOperation, only(stage, due));
   const webhookJob = batch.jobs[0]!;
   const tried = {
-    ...{ seq: webhookJob.seq, fence: webhookJob.fence, accountId, mode, webhookId, eventSeq: webhookJob.eventSeq },
+    seq: webhookJob.seq,
+    fence: webhookJob.fence,
+    accountId,
+    mode,
+    webhookId,
+    eventSeq: webhookJob.eventSeq,
     ...({
       eventId: batch.events[0]!.id,
       eventType: batch.events[0]!.type,
@@ -113,8 +132,12 @@ export const movingTheClock: Scenario = async (stage) => {
       tried: true,
       url: 'https://a.example',
     } as const),
-    ...{ responseStatus: 500, responseStart: '', error: 'no', latencyMs: 1 },
-    ...{ nextAttemptMs: stage.nowMs + 5 + 70 * MINUTE, atMs: stage.nowMs + 5 },
+    responseStatus: 500,
+    responseStart: '',
+    error: 'no',
+    latencyMs: 1,
+    nextAttemptMs: stage.nowMs + 5 + 70 * MINUTE,
+    atMs: stage.nowMs + 5,
   };
   await stage.act(settleWebhooksOperation, { nowMs: stage.nowMs, settled: [tried] });
 

@@ -22,9 +22,18 @@ export const sendingAgain: Scenario = async (stage) => {
   };
   const { nowMs } = stage;
   await stage.act(registerOperation, {
-    ...{ id, accountId, mode: 'live', idempotencyKey: null, manifestHash: Buffer.from('manifest'), nowMs },
-    ...{ expiresAtMs: nowMs + 1000, countedBytes: 5, keysFromMs: 0 },
-    ...{ maximumUnsentBytes: 5, keepUnsentMs: 0, fits: true },
+    id,
+    accountId,
+    mode: 'live',
+    idempotencyKey: null,
+    manifestHash: Buffer.from('manifest'),
+    nowMs,
+    expiresAtMs: nowMs + 1000,
+    countedBytes: 5,
+    keysFromMs: 0,
+    maximumUnsentBytes: 5,
+    keepUnsentMs: 0,
+    fits: true,
     files: [{ ...file, number: 0, name: 'a.txt' }],
   });
   await stage.act(finishUploadOperation, { submissionId: id, number: 0, blobKey: `${id}/1`, blobStamp: null });

@@ -42,7 +42,8 @@ after(async () => {
 });
 const fresh = (t: TestContext): void => t.after(() => temp.empty());
 const write = <R>(run: (tx: Transaction) => Promise<R>) => ({
-  ...{ name: 'test.once', mode: 'write' as const },
+  name: 'test.once',
+  mode: 'write' as const,
   run: eachCall(run),
 });
 
@@ -51,9 +52,22 @@ const claim = async (node: Database, nowMs = Date.now(), limit = 10): Promise<De
 
 function delivered(job: DeliveryJob): Settlement {
   return {
-    ...{ seq: job.seq, fence: job.fence, accountId: job.accountId, mode: job.mode, messageId: job.messageId },
-    ...{ emailSeq: job.emailSeq, retain: job.retain, atMs: Date.now(), attempts: 1, attempt: null, to: 'delivered' },
-    ...{ nextAttemptAtMs: null, event: null, suppress: null, followedBy: null, sandboxOutcome: null },
+    seq: job.seq,
+    fence: job.fence,
+    accountId: job.accountId,
+    mode: job.mode,
+    messageId: job.messageId,
+    emailSeq: job.emailSeq,
+    retain: job.retain,
+    atMs: Date.now(),
+    attempts: 1,
+    attempt: null,
+    to: 'delivered',
+    nextAttemptAtMs: null,
+    event: null,
+    suppress: null,
+    followedBy: null,
+    sandboxOutcome: null,
   };
 }
 
@@ -112,11 +126,21 @@ test('a delay whose commit was not acknowledged and that is recorded again is on
   const [job] = await claim(nodes[0]!);
   const event = { id: 'evt_delay', type: 'DeliveryDelay', detail: {} } as const;
   const attempt = {
-    ...{ time: new Date().toISOString(), durationMs: 1, host: null, address: null, tls: null },
-    ...{ dialogue: [], reply: null, outcome: 'delayed' as const },
+    time: new Date().toISOString(),
+    durationMs: 1,
+    host: null,
+    address: null,
+    tls: null,
+    dialogue: [],
+    reply: null,
+    outcome: 'delayed' as const,
   };
   const delay: Settlement = {
-    ...{ ...delivered(job!), attempt, to: 'delayed', nextAttemptAtMs: Date.now() + MINUTE, event },
+    ...delivered(job!),
+    attempt,
+    to: 'delayed',
+    nextAttemptAtMs: Date.now() + MINUTE,
+    event,
   };
   assert.deepEqual((await nodes[0]!.execute(settleOperation, [delay])).lost, []);
   assert.deepEqual((await nodes[0]!.execute(settleOperation, [delay])).lost, [job!.seq]);
@@ -270,8 +294,14 @@ test('a node with another secret key is refused with one line', async (t) => {
 async function follow(node: Database, after: EventRow | undefined): Promise<EventRow[]> {
   const place = after === undefined ? null : { position: after.position!, seq: after.seq };
   return node.execute(readEventsOperation, {
-    ...{ accountId: 'acc_1', mode: 'live', order: 'asc', after: place, limit: 100, messageId: null },
-    ...{ sinceMs: null, untilMs: null },
+    accountId: 'acc_1',
+    mode: 'live',
+    order: 'asc',
+    after: place,
+    limit: 100,
+    messageId: null,
+    sinceMs: null,
+    untilMs: null,
   });
 }
 
@@ -307,8 +337,14 @@ test('whoever follows the events misses none of a transaction that takes longer 
   );
   assert.deepEqual(await follow(nodes[0]!, sent), [], 'what is committed is not shown before what lies in front of it');
   const newest = await nodes[0]!.execute(readEventsOperation, {
-    ...{ accountId: 'acc_1', mode: 'live', order: 'desc', after: null, limit: 1, messageId: null },
-    ...{ sinceMs: null, untilMs: null },
+    accountId: 'acc_1',
+    mode: 'live',
+    order: 'desc',
+    after: null,
+    limit: 1,
+    messageId: null,
+    sinceMs: null,
+    untilMs: null,
   });
   assert.equal(newest[0]!.id, 'evt_quick', 'control: it is there');
   finish();

@@ -4,7 +4,7 @@ import { createAccountOperation } from '../../src/accounts/store.ts';
 import { claimOperation } from '../../src/delivery/queue/claim.ts';
 import { settleOperation } from '../../src/delivery/record/settle.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
-import { readStatisticsOperation, tookMailOperation } from '../../src/statistics/read-store.ts';
+import { acceptedMailOperation, readStatisticsOperation } from '../../src/statistics/read-store.ts';
 import {
   addStepOperation,
   behindOperation,
@@ -35,7 +35,8 @@ export const statistics: Scenario = async (stage) => {
     await stage.database.execute(
       acceptOperation,
       acceptance(stage, {
-        ...{ accountId, to: [`a@${index % 7}.example`] },
+        accountId,
+        to: [`a@${index % 7}.example`],
         // Each with its own time: claims do not define an order of equal ones.
         change: { nowMs: stage.nowMs + index - (index % 20 === 0 ? DAY : 0) },
         email: { tags: JSON.stringify(tagsOf(index)), templateId: index % 3 ? 'tpl_a' : null },
@@ -61,11 +62,14 @@ export const statistics: Scenario = async (stage) => {
   }
   await read(500);
   const lately = { accountId, fromMs, untilMs: stage.nowMs };
-  assert.equal(await stage.act(tookMailOperation, { ...lately, domain: '3.example' }), true);
-  assert.equal(await stage.act(tookMailOperation, { ...lately, domain: '9.example' }), false);
-  assert.equal(await stage.act(tookMailOperation, { ...lately, domain: '3.example', accountId: 'acc_other' }), false);
+  assert.equal(await stage.act(acceptedMailOperation, { ...lately, domain: '3.example' }), true);
+  assert.equal(await stage.act(acceptedMailOperation, { ...lately, domain: '9.example' }), false);
+  assert.equal(
+    await stage.act(acceptedMailOperation, { ...lately, domain: '3.example', accountId: 'acc_other' }),
+    false,
+  );
   const before = { fromMs: fromMs - 3 * DAY, untilMs: stage.nowMs - 2 * DAY };
-  assert.equal(await stage.act(tookMailOperation, { ...lately, ...before, domain: '3.example' }), false);
+  assert.equal(await stage.act(acceptedMailOperation, { ...lately, ...before, domain: '3.example' }), false);
   await stage.act(behindOperation, { after: accountId, accounts: 10 });
   await stage.act(behindOperation, { after: '', accounts: 1 });
   assert.ok((await stage.act(removeStatisticsOperation, { beforeMs: stage.nowMs - HOUR, limit: 3 })) > 0);

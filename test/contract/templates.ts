@@ -42,9 +42,17 @@ function writing(
   content: Partial<TemplateContent> = {},
 ): TemplateToWrite {
   return {
-    ...{ accountId, mode: 'live', name, templateId: stage.id('tpl'), nowMs: stage.nowMs },
+    accountId,
+    mode: 'live',
+    name,
+    templateId: stage.id('tpl'),
+    nowMs: stage.nowMs,
     content: {
-      ...{ type: 'transactional', subject: 'Grüße {{ x }}', html: '<p>é</p>', text: null, layoutId: null },
+      type: 'transactional',
+      subject: 'Grüße {{ x }}',
+      html: '<p>é</p>',
+      text: null,
+      layoutId: null,
       variables: [{ name: 'x', type: 'object', required: false, default: { ü: [1, null] } }],
       ...content,
     },
@@ -52,6 +60,20 @@ function writing(
 }
 
 const refusal = (written: Written): string => ('refused' in written ? written.refused : 'written');
+
+/** A change that was derived from an earlier version is refused; without a difference there is no new version. */
+export const templateChanges: Scenario = async (stage) => {
+  const account = newAccount(stage);
+  await stage.act(createAccountOperation, { account, keys: [] });
+  const made = writing(stage, account.id, 'changed');
+  await stage.act(createTemplateOperation, made);
+  const same = await stage.act(replaceTemplateOperation, { ...made, basis: 1 });
+  assert.equal('template' in same && same.template.version, 1);
+  const content = { ...made.content, subject: 'Another' };
+  const next = await stage.act(replaceTemplateOperation, { ...made, content, basis: 1 });
+  assert.equal('template' in next && next.template.version, 2);
+  assert.equal(refusal(await stage.act(replaceTemplateOperation, { ...made, basis: 1 })), 'outdated');
+};
 
 export const templates: Scenario = async (stage) => {
   const account = newAccount(stage);
@@ -246,8 +268,13 @@ export const engagement: Scenario = async (stage) => {
   await stage.act(senderOfOperation, { ...copy, mode: 'sandbox' });
   const track = (change: Partial<Tracked>): Promise<boolean> =>
     stage.act(trackOperation, {
-      ...{ ...copy, kind: 'click', url: 'https://a.test/ü', isBot: false, userAgent: 'x' },
-      ...{ eventId: stage.id('evt'), nowMs: stage.nowMs },
+      ...copy,
+      kind: 'click',
+      url: 'https://a.test/ü',
+      isBot: false,
+      userAgent: 'x',
+      eventId: stage.id('evt'),
+      nowMs: stage.nowMs,
       ...change,
     });
   assert.equal(await track({}), true, 'before the delivery: by a machine');
@@ -262,7 +289,12 @@ export const engagement: Scenario = async (stage) => {
   assert.equal(await track({ nowMs: later - 30 * SECOND, kind: 'open', url: null, isBot: true }), true);
   assert.equal(await track({ messageId: 'msg_none' }), false);
   const unsubscribing = (messageId: string, email: string) => ({
-    ...{ ...copy, messageId, email, eventId: stage.id('evt'), nowMs: later, method: 'page' as const },
+    ...copy,
+    messageId,
+    email,
+    eventId: stage.id('evt'),
+    nowMs: later,
+    method: 'page' as const,
   });
   assert.equal(await stage.act(unsubscribeOperation, unsubscribing(ada!, 'ada@example.com')), true);
   assert.equal(await stage.act(unsubscribeOperation, unsubscribing(ada!, 'ada@example.com')), false);

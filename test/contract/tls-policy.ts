@@ -29,8 +29,14 @@ const DAY_MS = 86_400_000;
 export const stsPolicies: Scenario = async (stage) => {
   const { nowMs } = stage;
   const row = (domain: string, change: Partial<StsRow> = {}): StsRow => ({
-    ...{ domain, policyId: '1', mode: 'enforce', mx: '["mx.example"]', maxAge: 604_800 },
-    ...{ checkedAt: nowMs - 2 * DAY_MS, usedAt: nowMs, expiresAt: nowMs + DAY_MS },
+    domain,
+    policyId: '1',
+    mode: 'enforce',
+    mx: '["mx.example"]',
+    maxAge: 604_800,
+    checkedAt: nowMs - 2 * DAY_MS,
+    usedAt: nowMs,
+    expiresAt: nowMs + DAY_MS,
     ...change,
   });
   await stage.act(keepStsPolicyOperation, row('a.example'));
@@ -62,7 +68,11 @@ export const stsPolicies: Scenario = async (stage) => {
 export const tlsReports: Scenario = async (stage) => {
   const day = stage.nowMs - (stage.nowMs % DAY_MS) - 2 * DAY_MS;
   const row = (id: string, change: Partial<CountRow> = {}): CountRow => ({
-    ...{ id, day, domain: 'a.example', policy: '{"type":"sts"}', sessions: 1 },
+    id,
+    day,
+    domain: 'a.example',
+    policy: '{"type":"sts"}',
+    sessions: 1,
     ...change,
   });
   const failed = { failure: 'certificate-expired', host: 'mx.a.example', address: '192.0.2.1', reason: 'old' };

@@ -56,7 +56,11 @@ function newUser(stage: Stage, email: string, changes: object = {}) {
 }
 
 const link = (stage: Stage, text: string, changes: object = {}) => ({
-  ...{ tokenHash: hash(text), purpose: 'reset', byMail: 1, createdAt: stage.nowMs, expiresAt: stage.nowMs + 10 },
+  tokenHash: hash(text),
+  purpose: 'reset',
+  byMail: 1,
+  createdAt: stage.nowMs,
+  expiresAt: stage.nowMs + 10,
   ...changes,
 });
 
@@ -183,12 +187,22 @@ export const signingIn: Scenario = async (stage) => {
   assert.ok('taken' in nobody && nobody.candidate === null);
 
   const sessionAt = (text: string, at: number) => ({
-    ...{ id: stage.id('ses', at), tokenHash: hash(text), userId: ada.id, createdAt: at, lastSeenAt: at },
-    ...{ expiresAt: at + 14 * DAY, address: attempt.address, userAgent: text === 'a' ? null : 'Browser' },
+    id: stage.id('ses', at),
+    tokenHash: hash(text),
+    userId: ada.id,
+    createdAt: at,
+    lastSeenAt: at,
+    expiresAt: at + 14 * DAY,
+    address: attempt.address,
+    userAgent: text === 'a' ? null : 'Browser',
   });
   const complete = (text: string, changes: Partial<SignIn> = {}) =>
     stage.act(completeSignInOperation, {
-      ...{ session: sessionAt(text, nowMs), formerTokenHash: null, taken: begun.taken, passwordHash: 'p', ...changes },
+      session: sessionAt(text, nowMs),
+      formerTokenHash: null,
+      taken: begun.taken,
+      passwordHash: 'p',
+      ...changes,
     });
   assert.equal(await complete('a', { passwordHash: 'changed' }), false);
   assert.equal(await complete('a'), true);
@@ -239,8 +253,14 @@ export const supportAccess: Scenario = async (stage) => {
   const token = { ...link(stage, 't'), userId: operator.id };
   await stage.act(inviteOperation, { ...invitation, accountId: own.id, user: operator, token });
   const session = (text: string) => ({
-    ...{ id: stage.id('ses'), tokenHash: hash(text), userId: operator.id, createdAt: nowMs, lastSeenAt: nowMs },
-    ...{ expiresAt: nowMs + 14 * DAY, address: '192.0.2.1', userAgent: null },
+    id: stage.id('ses'),
+    tokenHash: hash(text),
+    userId: operator.id,
+    createdAt: nowMs,
+    lastSeenAt: nowMs,
+    expiresAt: nowMs + 14 * DAY,
+    address: '192.0.2.1',
+    userAgent: null,
   });
   const [one, two] = [session('one'), session('two')];
   for (const begun of [one, two])
@@ -320,7 +340,13 @@ export const factors: Scenario = async (stage) => {
   assert.equal(await stage.act(removeTotpOperation, ada.id), false);
 
   const passkey = (id: string) => ({
-    ...{ id, userId: ada.id, name: 'Laptop', publicKey: hash('key'), counter: 0, transports: 'usb', createdAt: nowMs },
+    id,
+    userId: ada.id,
+    name: 'Laptop',
+    publicKey: hash('key'),
+    counter: 0,
+    transports: 'usb',
+    createdAt: nowMs,
   });
   const answered = (text: string) => ({ ...link(stage, text, { purpose: 'answered' }), userId: ada.id });
   const add = (id: string, challenge: string, mayHaveAtMost = 2) =>

@@ -38,35 +38,46 @@ const DAY = 24 * HOUR;
 
 function endpoint(stage: Stage, accountId: string, events: string[]) {
   return {
-    ...{
-      id: stage.id('whk'),
-      accountId,
-      mode: 'live' as const,
-      url: 'https://hooks.example/x?a=1',
-      events: JSON.stringify(events),
-    },
-    ...{ description: null, enabled: null, secretSealed: Buffer.from([1, 2, 3]), nowMs: stage.nowMs },
+    id: stage.id('whk'),
+    accountId,
+    mode: 'live' as const,
+    url: 'https://hooks.example/x?a=1',
+    events: JSON.stringify(events),
+    description: null,
+    enabled: null,
+    secretSealed: Buffer.from([1, 2, 3]),
+    nowMs: stage.nowMs,
   };
 }
 
 const claim = (stage: Stage, leaseMs = HOUR) => ({
-  ...{ nowMs: stage.nowMs + 60_000, leaseMs, limit: 50, quarantined: true, overQuota: [] as string[] },
+  nowMs: stage.nowMs + 60_000,
+  leaseMs,
+  limit: 50,
+  quarantined: true,
+  overQuota: [] as string[],
 });
 
 function settled(stage: Stage, batch: ClaimedBatch, job: WebhookJob, change: Partial<Settled> = {}): Settled {
   const event = batch.events.find((one) => one.seq === job.eventSeq)!;
   return {
-    ...{ seq: job.seq, fence: job.fence, accountId: job.accountId, webhookId: job.webhookId, eventSeq: job.eventSeq },
-    ...{
-      mode: job.mode,
-      eventId: event.id,
-      eventType: event.type,
-      result: 'succeeded',
-      tried: true,
-      nextAttemptMs: null,
-    },
+    seq: job.seq,
+    fence: job.fence,
+    accountId: job.accountId,
+    webhookId: job.webhookId,
+    eventSeq: job.eventSeq,
+    mode: job.mode,
+    eventId: event.id,
+    eventType: event.type,
+    result: 'succeeded',
+    tried: true,
+    nextAttemptMs: null,
     url: 'https://a.example/hook',
-    ...{ responseStatus: 200, responseStart: 'ok', error: null, latencyMs: 12, atMs: stage.nowMs + 100 },
+    responseStatus: 200,
+    responseStart: 'ok',
+    error: null,
+    latencyMs: 12,
+    atMs: stage.nowMs + 100,
     ...change,
   };
 }
@@ -101,6 +112,12 @@ export const endpoints: Scenario = async (stage) => {
   await stage.act(replaceEndpointOperation, { ...change, enabled: null, secretSealed: null });
   await stage.act(replaceEndpointOperation, { ...change, enabled: true, secretSealed: Buffer.from([9]) });
   await stage.act(replaceEndpointOperation, { ...change, id: 'whk_none', enabled: false, secretSealed: null });
+  const basis = await stage.act(findEndpointOperation, { ...owner, id: two.id });
+  const { description: _, ...undescribed } = { ...change, basis: basis!, secretSealed: null };
+  const kept = await stage.act(replaceEndpointOperation, { ...undescribed, url: 'https://c.example', enabled: false });
+  assert.equal(typeof kept === 'object' && kept.description, 'x');
+  assert.equal(await stage.act(replaceEndpointOperation, { ...undescribed, enabled: true }), 'outdated');
+  await stage.act(replaceEndpointOperation, { ...undescribed, id: 'whk_none', enabled: true });
   await stage.act(findTargetOperation, { ...owner, id: two.id });
   await stage.act(rotateSecretOperation, { ...owner, id: one.id, secretSealed: Buffer.from([7]), nowMs: stage.nowMs });
   await stage.act(rotateSecretOperation, {
@@ -272,8 +289,13 @@ export const crowds: Scenario = async (stage) => {
   const owner = { accountId, mode: 'live' as const };
   await stage.actNumbers(replayRangesOperation, { mode: 'live', sinceMs: 0, untilMs: 1 });
   const segment = {
-    ...{ ...owner, sinceMs: 0, untilMs: stage.nowMs + HOUR, range: { from: 0, to: Number.MAX_SAFE_INTEGER } },
-    ...{ webhookId: calm.id, after: null, eventTypes: ['Send' as const] },
+    ...owner,
+    sinceMs: 0,
+    untilMs: stage.nowMs + HOUR,
+    range: { from: 0, to: Number.MAX_SAFE_INTEGER },
+    webhookId: calm.id,
+    after: null,
+    eventTypes: ['Send' as const],
   };
   const first = await stage.act(chooseForReplayOperation, { ...segment, scan: 1 });
   const rest = await stage.act(chooseForReplayOperation, { ...segment, after: first.last, scan: 10 });

@@ -47,7 +47,10 @@ test('the answer of a commit is lost: 500, stored once, and found by its key', {
 
   await t.test('POST /send/batch', async () => {
     const messages = ['lost-two', 'three'].map((name) => ({
-      ...{ from: 'a@x.example', to: `${name}@x.example`, subject: name, text: 'x' },
+      from: 'a@x.example',
+      to: `${name}@x.example`,
+      subject: name,
+      text: 'x',
     }));
     proxy.loseAnswer('lost-two@x.example');
     const answer = await api.post('/send/batch', { messages }, { 'Idempotency-Key': 'batch' });

@@ -36,7 +36,10 @@ test('kill -9 in the middle of a large mail: whole at the receiver after the sta
   const stored = await put({ url: upload.uploadUrl, headers: upload.requiredHeaders, body: bytes });
   assert.equal(stored.status, 200, stored.text);
   const sent = await service.api.post('/send', {
-    ...{ from: 'orders@shop.example', to: 'ann@x.example', subject: 'Files', text: 'Attached.' },
+    from: 'orders@shop.example',
+    to: 'ann@x.example',
+    subject: 'Files',
+    text: 'Attached.',
     attachmentSubmissionId: registered.attachmentSubmissionId,
   });
   assert.equal(sent.status, 202, sent.text);

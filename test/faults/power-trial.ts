@@ -105,7 +105,10 @@ export async function powerTrial(options: PowerOptions): Promise<PowerReport> {
     const { api } = service;
     const from = 'load@load.example';
     load = await startPowerLoad({
-      ...{ api, ledger, from, workers: options.workers },
+      api,
+      ledger,
+      from,
+      workers: options.workers,
       cuts: () => cuts.length,
       ready: () => examining,
     });

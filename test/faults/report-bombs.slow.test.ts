@@ -25,7 +25,9 @@ before(async () => {
   [dns, sink] = await Promise.all([fakeDns(), smtpSink()]);
   service = await startService({
     env: {
-      ...{ ...comesBack, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_DNS_SERVERS: dns.server },
+      ...comesBack,
+      POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`,
+      POSTRIDER_DNS_SERVERS: dns.server,
       POSTRIDER_INBOUND_MAX_CONNECTIONS_PER_ADDRESS: '100',
     },
   });

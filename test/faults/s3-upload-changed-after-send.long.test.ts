@@ -11,7 +11,10 @@ import { waitUntil } from '../kit/wait-until.ts';
 const skip = noLocalS3;
 
 const mail = (to: string): JsonObject => ({
-  ...{ from: 'orders@shop.example', to, subject: 'Files', text: 'See the files.' },
+  from: 'orders@shop.example',
+  to,
+  subject: 'Files',
+  text: 'See the files.',
   // So that there is time to come in between.
   sendAt: new Date(Date.now() + 3_600_000).toISOString(),
 });

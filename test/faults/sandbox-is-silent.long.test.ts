@@ -45,7 +45,8 @@ test('a thousand sandbox sends reach neither DNS nor SMTP', { skip: cannotTrace(
   t.after(() => service.close());
   const mail = { from: 'Shop <orders@gmail.com>', subject: 'Hello', text: 'Hello' };
   const messages = Array.from({ length: SENDS }, (_, index) => ({
-    ...{ ...mail, to: `${WORDS[index % WORDS.length]}+${index}@${DOMAINS[index % DOMAINS.length]}` },
+    ...mail,
+    to: `${WORDS[index % WORDS.length]}+${index}@${DOMAINS[index % DOMAINS.length]}`,
     ...(index % 10 === 9 && { headers: { 'X-Sandbox-Outcome': '451 4.3.0 later' } }),
   }));
   for (let at = 0; at < SENDS; at += 100) {

@@ -19,7 +19,10 @@ const TAGS = [[], ['order'], ['order', 'night']];
 
 const pick = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)]!;
 const mail = (): JsonObject => ({
-  ...{ from: 'shop@shop.example', subject: 'Order', text: 'Thank you.', tags: pick(TAGS) },
+  from: 'shop@shop.example',
+  subject: 'Order',
+  text: 'Thank you.',
+  tags: pick(TAGS),
   to: `${pick(OUTCOMES)}@${pick(['a.example', 'b.example'])}`,
 });
 

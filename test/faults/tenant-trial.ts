@@ -51,8 +51,12 @@ export async function tenantTrial(t: TestContext, { rounds }: { rounds: number }
   await service.cli('domain', 'add', other.accountId, 'other.example', '--verified');
   const api = apiClient(() => service.url, { accountId: other.accountId, apiKey: other.apiKey });
   const tenant = await busyTenant({
-    ...{ url: service.url, credentials: service.live, from: 'shop@busy.example', everyMs: 20 },
-    ...{ webhooks: WEBHOOKS, streams: STREAMS },
+    url: service.url,
+    credentials: service.live,
+    from: 'shop@busy.example',
+    everyMs: 20,
+    webhooks: WEBHOOKS,
+    streams: STREAMS,
   });
   close.unshift(
     async () => tenant.close(),

@@ -76,8 +76,11 @@ async function receiver(): Promise<Receiver> {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const made: Receiver = {
-    ...{ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, told: new Map(), faults: [] },
-    ...{ requests: 0, failed: 0 },
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    told: new Map(),
+    faults: [],
+    requests: 0,
+    failed: 0,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -92,7 +95,9 @@ const WORDS = ['ann', 'bob', 'bounced', 'complained', 'delayed', 'suppressed'];
 /** Repeats the batch with its key until it is answered, as a customer would. */
 async function sendBatch(service: Service, number: number, size: number): Promise<string[]> {
   const messages = Array.from({ length: size }, (_, index) => ({
-    ...{ from: 'a@shop.example', subject: `Mail ${number}.${index}`, text: 'Hello' },
+    from: 'a@shop.example',
+    subject: `Mail ${number}.${index}`,
+    text: 'Hello',
     to: `${WORDS[(number + index) % WORDS.length]}+${number}.${index}@example.com`,
   }));
   return waitUntil(

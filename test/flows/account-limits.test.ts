@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { type IncomingMessage, request } from 'node:http';
 import { after, before, test } from 'node:test';
 import type { Answer, JsonObject } from '../kit/api.ts';
+import { connectTalker } from '../kit/smtp-talker.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
@@ -18,8 +19,16 @@ const setLimits = (...limits: string[]): Promise<JsonObject> =>
 const limitOf = async (name: string): Promise<number> => (await service.api.get('/account')).body.limits[name];
 
 const STANDARD = {
-  ...{ webhooks: 100, domains: 1_000, templates: 5_000, apiKeys: 200, smtpCredentials: 200, openSubmissions: 1_000 },
-  ...{ inboundRoutes: 100, eventStreams: 20, inboxWaits: 50, inboundMailPerHour: 10_000 },
+  webhooks: 100,
+  domains: 1_000,
+  templates: 5_000,
+  apiKeys: 200,
+  smtpCredentials: 200,
+  openSubmissions: 1_000,
+  inboundRoutes: 100,
+  eventStreams: 20,
+  inboxWaits: 50,
+  inboundMailPerHour: 10_000,
 };
 
 const file = { name: 'a.pdf', contentType: 'application/pdf', sizeBytes: 5, sha256: 'ab'.repeat(32) };
@@ -73,8 +82,15 @@ test('one more than a limit is refused by name, until one is gone or the operato
   assert.deepEqual([set.limits.webhooks, set.limits.domains, set.limits.templates], [3, 1_000, 2]);
   assert.equal((await api.post('/webhooks', { url, events: ['Send'] })).status, 201);
   assert.deepEqual((await service.cli('account', 'show', service.live.accountId)).limits, set.limits);
-  for (const wrong of ['webhooks', 'webhooks=x', 'horses=3', 'webhooks=9999999']) {
-    await assert.rejects(setLimits(wrong), /--limit must be/, wrong);
+  for (const wrong of [
+    'webhooks',
+    'webhooks=x',
+    'horses=3',
+    'webhooks=9999999',
+    'webhooks=none',
+    'messagesPerDay=standard',
+  ]) {
+    await assert.rejects(setLimits(wrong), /--limit=/, wrong);
   }
 });
 
@@ -140,4 +156,48 @@ test('waits for the inbox held open at once are bounded, and one that is answere
     code(await service.sandboxApi.get('/sandbox/inbox/wait?to=none@x.example&timeoutSeconds=0')),
     '404 NOT_FOUND',
   );
+});
+
+test('mail beyond the quota of a day is refused over HTTP, in a batch, and over SMTP; nothing of it is stored', async () => {
+  const { sandboxApi: api } = service;
+  const mail = (to: string | string[]) => ({ from: 'a@x.example', to, subject: 'x', text: 'x' });
+  const send = (to: string | string[], headers = {}) => api.post('/send', mail(to), headers);
+  const stored = async () => (await api.get('/messages?limit=100&to=quota.example')).body.length;
+  const set = await setLimits('messagesPerDay=6', 'smtpCredentials=standard');
+  assert.deepEqual([set.limits.messagesPerDay, set.limits.messagesPerMonth], [6, null]);
+  assert.equal((await api.get('/account')).body.limits.messagesPerDay, 6);
+  assert.equal((await send(['a@quota.example', 'b@quota.example', 'c@quota.example'])).status, 202);
+  const tooMany = Array.from({ length: 4 }, (_, index) => `r${index}@quota.example`);
+  const refused = await send(tooMany, { 'Idempotency-Key': 'quota' });
+  assert.equal(code(refused), '429 QUOTA_EXCEEDED');
+  assert.equal(refused.body.reasonCode, 'QUOTA_EXCEEDED');
+  const wait = Number(refused.headers['retry-after']);
+  assert.ok(wait >= 1 && wait <= 86_400, `${wait}`);
+  assert.equal(await stored(), 3);
+  assert.equal((await api.post('/send?dryRun=true', mail(tooMany))).status, 200, 'a dry run counts nothing');
+  const batch = await api.post('/send/batch', {
+    messages: [mail('d@quota.example'), mail(tooMany), mail('e@quota.example')],
+  });
+  assert.deepEqual(
+    batch.body.results.map((one: JsonObject) => `${one.status} ${one.error?.code ?? ''}`.trim()),
+    ['202', '429 QUOTA_EXCEEDED', '202'],
+  );
+  const credential = (await api.post('/smtp-credentials', { mode: 'sandbox' })).body;
+  const smtp = await connectTalker(service.smtpPort);
+  await smtp.reply();
+  await smtp.logIn(credential as { username: string; password: string });
+  const submit = async () => {
+    await smtp.say('MAIL FROM:<a@x.example>');
+    await smtp.say('RCPT TO:<f@quota.example>');
+    await smtp.say('DATA');
+    return smtp.say('From: a@x.example\r\nSubject: x\r\n\r\nx\r\n.');
+  };
+  assert.match(await submit(), /^250 2\.0\.0 /);
+  assert.match(await submit(), /^451 4\.7\.0 .*limits\.messagesPerDay/);
+  smtp.destroy();
+  assert.equal(await stored(), 6);
+  await setLimits('messagesPerDay=10');
+  assert.equal((await send(tooMany, { 'Idempotency-Key': 'quota' })).status, 202, 'the refusal did not use the key');
+  await setLimits('messagesPerDay=none');
+  assert.equal((await send(tooMany)).status, 202);
 });

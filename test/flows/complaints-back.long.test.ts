@@ -24,7 +24,9 @@ before(async () => {
   inboundPort = await freePort();
   service = await startService({
     env: {
-      ...{ ...comesBack, POSTRIDER_INBOUND_PORT: String(inboundPort), POSTRIDER_DNS_SERVERS: dns.server },
+      ...comesBack,
+      POSTRIDER_INBOUND_PORT: String(inboundPort),
+      POSTRIDER_DNS_SERVERS: dns.server,
       POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`,
     },
   });

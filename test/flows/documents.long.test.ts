@@ -100,7 +100,7 @@ async function runSession(
   for (const name of ['bin', 'src', 'test', 'migrations', 'node_modules', 'package.json', '.npmrc', 'docs']) {
     symlinkSync(path.join(root, name), path.join(folder, name));
   }
-  const service = await startService({ dataDir: path.join(folder, 'data'), env: { POSTRIDER_DOORS: 'resend' } });
+  const service = await startService({ dataDir: path.join(folder, 'data'), env: { POSTRIDER_DOORS: 'resend,ses' } });
   t.after(() => service.close());
   const blocks = blocksOf(markdown).filter((one) => LANGUAGES.includes(one.language));
   for (const one of blocks) if (one.notRun) t.diagnostic(`${document}:${one.line} is not run here: ${one.notRun}`);

@@ -16,7 +16,9 @@ test('an export beside a running service has all that was accepted before it', {
   const send = async (): Promise<void> => {
     const large = sent.length % 10 === 0 ? 'x'.repeat(100_000) : '';
     const { status, body, text } = await service.sandboxApi.post('/send', {
-      ...{ from: 'any@unverified.example', to: 'ann@example.com', subject: `Number ${sent.length}` },
+      from: 'any@unverified.example',
+      to: 'ann@example.com',
+      subject: `Number ${sent.length}`,
       text: `Thank you.${large}`,
     });
     assert.equal(status, 202, text);

@@ -18,7 +18,10 @@ after(() => closeShop(shop ?? {}));
 
 const mailFrom = (domain: string, change: JsonObject = {}): JsonObject => ({
   from: `orders@${domain}`,
-  ...{ to: 'a@x.example', subject: domain, text: 'Hi', ...change },
+  to: 'a@x.example',
+  subject: domain,
+  text: 'Hi',
+  ...change,
 });
 const HOUR = 3_600_000;
 const inMs = (ms: number): string => new Date(Date.now() + ms).toISOString();

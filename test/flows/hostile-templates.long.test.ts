@@ -23,7 +23,11 @@ after(async () => {
 });
 
 const mail = (html: string, templateVariables: JsonObject = {}): JsonObject => ({
-  ...{ from: 'a@shop.example', to: 'ann@example.com', subject: 's', html, templateVariables },
+  from: 'a@shop.example',
+  to: 'ann@example.com',
+  subject: 's',
+  html,
+  templateVariables,
 });
 
 const LIST = /more than 10000 items; use a shorter list/;

@@ -38,13 +38,19 @@ const fetchLink = (url: string) => fetch(`${service.url}${new URL(url).pathname}
 test('a reply becomes a signed event, once at each endpoint that is to get it, and is tied to its message', async () => {
   const own = await route({ match: 'reply+*@in.shop.example', url: `${catcher.url}/own` });
   const sent = await service.sandboxApi.post('/send', {
-    ...{ from: 'shop@shop.example', to: 'ann@example.com', subject: 'Order 17', text: 'On its way.' },
+    from: 'shop@shop.example',
+    to: 'ann@example.com',
+    subject: 'Order 17',
+    text: 'On its way.',
   });
   const { messageId } = sent.body.data;
   await service.sandboxApi.post('/webhooks', { url: `${catcher.url}/all`, events: ['Inbound'] });
   const photo = randomBytes(200_000);
   const played = await play({
-    ...{ to: 'reply+17@in.shop.example', from: 'ann@example.com', subject: 'Re: Order 17', inReplyTo: messageId },
+    to: 'reply+17@in.shop.example',
+    from: 'ann@example.com',
+    subject: 'Re: Order 17',
+    inReplyTo: messageId,
     text: 'It came, thank you.\n\nOn 20 Nov 2026 at 9:44 Shop wrote:\n> On its way.\n',
     attachments: [{ name: 'phötó.jpg', contentType: 'image/jpeg', content: photo.toString('base64') }],
   });
@@ -210,7 +216,10 @@ test('what would go round has no event, and is listed with why', async () => {
     play({ to: 'loop@in.shop.example', from: 'a@x.example', raw: `${header}\n\nhello\n` });
   const { messageId } = (
     await service.sandboxApi.post('/send', {
-      ...{ from: 'shop@shop.example', to: 'ann@example.com', subject: 's', text: 't' },
+      from: 'shop@shop.example',
+      to: 'ann@example.com',
+      subject: 's',
+      text: 't',
     })
   ).body.data;
   const { headerMessageId } = (await service.sandboxApi.get(`/messages/${messageId}`)).body;
@@ -240,7 +249,10 @@ test('a mail that is addressed to a message answers it', async () => {
   await route({ match: 'r+*@in.shop.example' });
   const { messageId } = (
     await service.sandboxApi.post('/send', {
-      ...{ from: 'shop@shop.example', to: 'ann@example.com', subject: 's', text: 't' },
+      from: 'shop@shop.example',
+      to: 'ann@example.com',
+      subject: 's',
+      text: 't',
     })
   ).body.data;
   assert.equal(

@@ -56,6 +56,9 @@ test('a mail has its line when it is accepted, and one for what became of each r
   assert.match(metrics, /^postrider_delivery_attempts_total\{class="2xx"\} 1$/m);
   assert.match(metrics, /^postrider_disk_free_bytes\{disk="data directory"\} [1-9]\d+/m);
   assert.match(metrics, /^# TYPE postrider_destination_queued_messages gauge$/m);
+  assert.match(metrics, /^postrider_build_info\{version="[^"]+",node="[^"]+"\} 1$/m);
+  assert.match(metrics, /^postrider_messages_bounced_by_category_total\{category="[a-z-]+",provider="other"\} 1$/m);
+  assert.match(metrics, /^postrider_database_operation_duration_seconds_count\{mode="write"\} [1-9]/m);
   for (const line of [accepted, delivered, bounced, delayed]) assert.equal(line.level, 'info');
   assert.doesNotMatch(service.log, /S3cret|pr_live_/);
 });

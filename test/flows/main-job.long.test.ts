@@ -91,8 +91,10 @@ async function publishedKeys(): Promise<(name: string, type: string) => Promise<
 test('an accepted send arrives, signed so that its receiver can verify it', async () => {
   const data = await send();
   assert.match(data.messageId, /^msg_[0-9A-Za-z]+$/);
+  const { headerMessageId, ...answer } = data;
+  assert.match(headerMessageId, /^<[^<>@\s]+@shop\.example>$/);
   assert.deepEqual(
-    { ...data, messageId: '', recipients: [] },
+    { ...answer, messageId: '', recipients: [] },
     { message: 'queued', messageId: '', from: FROM, status: 'queued', totalRecipients: 1, recipients: [] },
   );
   const wanted = { email: 'ann@example.com', role: 'to', status: 'queued', messageId: data.messageId };
@@ -102,6 +104,7 @@ test('an accepted send arrives, signed so that its receiver can verify it', asyn
   assert.equal(mail.from, 'orders@shop.example');
   const parsed = await PostalMime.parse(mail.content);
   assert.equal(parsed.subject, 'Order 17');
+  assert.equal(parsed.messageId, headerMessageId);
   assert.equal(parsed.html?.trim(), '<p>Thank you</p>');
   assert.equal(parsed.text?.trim(), 'Thank you', 'the text is derived from the html');
   assert.deepEqual(parsed.from, { address: 'orders@shop.example', name: 'Shop' });
@@ -145,7 +148,8 @@ test('its outcome is posted to the webhook, signed, once per event', async () =>
   assert.throws(() => verifier.verify(delivery!.text.replace('bob', 'eve'), delivery!.headers), 'control');
   assert.equal(delivery!.headers['webhook-id'], delivery!.event.eventId);
   assert.match(delivery!.headers['content-type'] ?? '', /^application\/json/);
-  const { eventId, timestamp, delivery: detail, ...rest } = delivery!.event;
+  const { eventId, timestamp, headerMessageId, delivery: detail, ...rest } = delivery!.event;
+  assert.match(headerMessageId, /^<[^<>@\s]+@shop\.example>$/);
   assert.match(eventId, /^evt_/);
   assert.match(timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   assert.deepEqual(rest, {

@@ -56,6 +56,7 @@ test('health, readiness and the description need no key', async () => {
     'GET /webhooks',
     'POST /webhooks',
     'PUT /webhooks/{id}',
+    'PATCH /webhooks/{id}',
     'DELETE /webhooks/{id}',
     'GET /suppressions',
     'POST /suppressions',

@@ -24,8 +24,11 @@ before(async () => {
   [dns, sink] = await Promise.all([fakeDns(), smtpSink()]);
   service = await startService({
     env: {
-      ...{ ...comesBack, POSTRIDER_POSTMASTER: OPERATORS, POSTRIDER_SMTP_HOSTNAME: 'mail.postrider.test' },
-      ...{ POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_DNS_SERVERS: dns.server },
+      ...comesBack,
+      POSTRIDER_POSTMASTER: OPERATORS,
+      POSTRIDER_SMTP_HOSTNAME: 'mail.postrider.test',
+      POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`,
+      POSTRIDER_DNS_SERVERS: dns.server,
     },
   });
   await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
@@ -100,7 +103,10 @@ test('mail of people to postmaster and abuse reaches the operators once, as an a
 
 test('reports to these addresses stay reports, and nothing that was forwarded is forwarded again', async () => {
   const { body } = await service.api.post('/send', {
-    ...{ from: 'orders@shop.example', to: 'ann@example.com', subject: 'Order', text: 'Thank you' },
+    from: 'orders@shop.example',
+    to: 'ann@example.com',
+    subject: 'Order',
+    text: 'Thank you',
   });
   const { messageId } = body.data;
   const sent = await waitUntil('the delivery', async () => {

@@ -36,7 +36,10 @@ async function message(id: string): Promise<JsonObject> {
 
 async function advance(seconds: number): Promise<{ now: string; ran: number }> {
   const answer = await service.sandboxApi.call({
-    ...{ method: 'POST', path: '/sandbox/clock/advance', body: { seconds }, timeoutMs: 60_000 },
+    method: 'POST',
+    path: '/sandbox/clock/advance',
+    body: { seconds },
+    timeoutMs: 60_000,
   });
   assert.equal(answer.status, 200, answer.text);
   assert.deepEqual(Object.keys(answer.body), ['now', 'ran']);
@@ -181,10 +184,12 @@ test('the inbox grows older with the clock, and the accounts beside it do not', 
   const other = await service.cli('account', 'create', '--name', 'Other');
   const mail = { from: 'a@b.example', to: 'c@example.com', subject: 's', text: 't' };
   const sent = await service.anonymous.post('/send', mail, {
-    ...{ 'x-api-key': String(other.sandboxApiKey), 'x-id': String(other.accountId) },
+    'x-api-key': String(other.sandboxApiKey),
+    'x-id': String(other.accountId),
   });
   const shown = await service.anonymous.call({
-    ...{ method: 'GET', path: `/messages/${sent.body.data.messageId}` },
+    method: 'GET',
+    path: `/messages/${sent.body.data.messageId}`,
     headers: { 'x-api-key': String(other.sandboxApiKey), 'x-id': String(other.accountId) },
   });
   assert.ok(Math.abs(ms(shown.body.createdAt) - Date.now()) < 60_000);

@@ -44,7 +44,8 @@ test('waiting answers the mail as soon as it comes, with its codes and links', a
   await send({ to: 'new@example.com', tags: ['signup'] });
   const began = runningMs();
   const id = await send({
-    ...{ to: 'new@example.com', tags: ['a', 'login'] },
+    to: 'new@example.com',
+    tags: ['a', 'login'],
     html: '<p>Your code is 482913. <a href="https://shop.example/in?a=1&amp;b=2">Sign in</a></p>',
   });
   const { status, body } = await waiting;

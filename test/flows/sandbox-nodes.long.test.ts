@@ -63,7 +63,10 @@ test('seventy-two hours of retries on a shared database', async () => {
   const reply = { headers: { 'X-Sandbox-Outcome': '451 4.3.0 later' } };
   const ids = await Promise.all(Array.from({ length: 20 }, () => send(back, reply)));
   const moved = await front.call({
-    ...{ method: 'POST', path: '/sandbox/clock/advance', body: { seconds: 73 * 3_600 }, timeoutMs: 60_000 },
+    method: 'POST',
+    path: '/sandbox/clock/advance',
+    body: { seconds: 73 * 3_600 },
+    timeoutMs: 60_000,
   });
   assert.equal(moved.body.remainingSeconds, undefined, moved.text);
   for (const id of ids) {

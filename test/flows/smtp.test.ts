@@ -120,7 +120,12 @@ test('credentials: made over the API and the command line, listed, revoked; not 
   assert.ok(username && password && made.body.mode === 'sandbox');
   const listed = (await service.api.get('/smtp-credentials')).body as unknown as JsonObject[];
   assert.deepEqual(listed[0], {
-    ...{ smtpCredentialId, username, mode: 'sandbox', allowedSenders: [], createdAt: made.body.createdAt },
+    smtpCredentialId,
+    username,
+    mode: 'sandbox',
+    allowedSenders: [],
+    createdAt: made.body.createdAt,
+    expiresAt: null,
     deliveryReports: 'off',
   });
   assert.ok(!JSON.stringify(listed).includes(password));

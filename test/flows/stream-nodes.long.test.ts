@@ -29,7 +29,8 @@ interface Follower {
 async function follow(url: string, follower: Follower, signal: AbortSignal): Promise<void> {
   const { apiKey, accountId } = cluster.nodes[0]!.sandbox;
   const headers = {
-    ...{ 'x-api-key': apiKey, 'x-id': accountId },
+    'x-api-key': apiKey,
+    'x-id': accountId,
     ...(follower.lastId !== undefined && { 'last-event-id': follower.lastId }),
   };
   try {

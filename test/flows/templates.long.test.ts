@@ -120,7 +120,10 @@ test('a deleted template does not touch what is scheduled', async () => {
   const made = await service.api.post('/templates', { name: 'soon gone', subject: 's', text: 'still here {{ x }}' });
   const sendAt = new Date(Date.now() + 3_600_000).toISOString();
   const { messageId } = await accepted({
-    ...{ to: 'later@example.com', templateId: 'soon gone', templateVariables: { x: 1 }, sendAt },
+    to: 'later@example.com',
+    templateId: 'soon gone',
+    templateVariables: { x: 1 },
+    sendAt,
   });
   await service.api.delete(`/templates/${made.body.templateId}`);
   await service.api.patch(`/messages/${messageId}`, { sendAt: new Date(Date.now() + 500).toISOString() });
@@ -206,13 +209,12 @@ test('one-click: both headers are in the mail and under its signature', async ()
 test('opens and clicks of a tracked mail become events, and the link leads where it led before', async () => {
   const target = 'https://shop.test/order?id=17&x=<a>';
   const { messageId } = await accepted({
-    ...{
-      to: 'tracked@example.com',
-      subject: 's',
-      html: '<a href="{{ link }}">order</a>',
-      templateVariables: { link: target },
-    },
-    ...{ enableClickTracking: true, enableOpenTracking: true },
+    to: 'tracked@example.com',
+    subject: 's',
+    html: '<a href="{{ link }}">order</a>',
+    templateVariables: { link: target },
+    enableClickTracking: true,
+    enableOpenTracking: true,
   });
   await waitUntil(
     'the delivery',

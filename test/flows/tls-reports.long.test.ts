@@ -170,7 +170,10 @@ async function world() {
   const late: { policies?: ReturnType<typeof openTlsPolicies>; keysFor?: ReturnType<typeof createKeysFor> } = {};
   const rig = await deliveryRig({
     routing: {
-      ...{ route: { kind: 'mx' }, dns: resolver, mxPort: receivers.port, mxAllow: allow },
+      route: { kind: 'mx' },
+      dns: resolver,
+      mxPort: receivers.port,
+      mxAllow: allow,
       policies: { ofDomain: (domain) => late.policies!.ofDomain(domain) },
     },
     deps: {
@@ -192,7 +195,14 @@ async function world() {
   const mail = createSystemMail({ database, blobs, clock, log, hostnames: ['postrider.test'], onAccepted });
   const http = openHttpClient({ lookup: resolver.lookupHost, allow, ca: testCertificate(['reports.example']).cert });
   const reporter = startReporter({
-    ...{ database, clock, log, dns: resolver, http, submitter: SENDER, sendMail: mail.sendReport, roundMs: 1e9 },
+    database,
+    clock,
+    log,
+    dns: resolver,
+    http,
+    submitter: SENDER,
+    sendMail: mail.sendReport,
+    roundMs: 1e9,
     isVerified: async () => (await database.execute(signingAccountOperation, SENDER)) !== null,
   });
   return {

@@ -68,9 +68,13 @@ after(async () => {
 /** The origins of the links of a mail sent now: to unsubscribe, clicks, the picture. */
 async function originsOf(subject: string): Promise<{ origins: string[]; unsubscribe: string }> {
   const mail = {
-    ...{ from: 'a@shop.example', to: 'ann@else.example', subject },
-    ...{ html: '<p><a href="https://shop.example/1">x</a> {{unsubscribe_email_html}}</p>' },
-    ...{ enableClickTracking: true, enableOpenTracking: true, listUnsubscribe: true },
+    from: 'a@shop.example',
+    to: 'ann@else.example',
+    subject,
+    html: '<p><a href="https://shop.example/1">x</a> {{unsubscribe_email_html}}</p>',
+    enableClickTracking: true,
+    enableOpenTracking: true,
+    listUnsubscribe: true,
   };
   assert.equal((await service.api.post('/send', mail)).status, 202);
   const arrived = await waitUntil(`${subject} at the relay`, () =>
@@ -88,7 +92,13 @@ function click(url: string): Promise<number> {
   const { hostname, pathname } = new URL(url);
   return new Promise((resolve, reject) => {
     const options = {
-      ...{ host: '127.0.0.1', port, path: pathname, method: 'POST', servername: hostname, ca: both.cert, agent: false },
+      host: '127.0.0.1',
+      port,
+      path: pathname,
+      method: 'POST',
+      servername: hostname,
+      ca: both.cert,
+      agent: false,
       headers: { Host: `${hostname}:${port}`, 'Content-Type': 'application/x-www-form-urlencoded' },
     };
     const request = https.request(options, (response) =>

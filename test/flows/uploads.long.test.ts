@@ -125,7 +125,11 @@ test('a key for sending goes through the whole flow, and no further', async () =
 test('the description of an upload names every status that it may be answered with', async () => {
   const { body } = await service.anonymous.get('/openapi.json');
   const { responses } = body.paths['/uploads/{token}'].put;
-  const schemaOf = (status: string) => responses[status].content['application/json'].schema;
+  const responseOf = (status: string) => {
+    const shared = /[^/]+$/.exec(responses[status].$ref ?? '')?.[0];
+    return shared === undefined ? responses[status] : body.components.responses[shared];
+  };
+  const schemaOf = (status: string) => responseOf(status).content['application/json'].schema;
   assert.deepEqual(schemaOf('408'), schemaOf('400'));
   assert.match(responses['408'].description, /^INVALID_REQUEST/);
 });

@@ -45,7 +45,9 @@ function call(service: Service, line: string, { body, cookie, from, accountId }:
       answer.on('error', reject);
       answer.on('end', () =>
         resolve({
-          ...{ status: answer.statusCode ?? 0, text, tookMs: performance.now() - startedMs },
+          status: answer.statusCode ?? 0,
+          text,
+          tookMs: performance.now() - startedMs,
           cookie: answer.headers['set-cookie']?.[0]?.split(';')[0],
           retryAfter: answer.headers['retry-after'],
         }),

@@ -14,6 +14,8 @@ export interface Parameter {
 }
 
 export interface Response {
+  /** Names a response of `components`, which then has the other members. */
+  $ref?: string;
   headers?: Record<string, unknown>;
   content?: Record<string, { schema?: Schema }>;
 }
@@ -46,14 +48,18 @@ export class Checker {
   /** By the text of the schema: most answers share that of refusals. */
   readonly #validators = new Map<string, ValidateFunction>();
 
+  readonly #shared: Record<string, Response>;
+
   constructor(document: Document) {
+    this.#shared = document.components.responses ?? {};
     this.#ajv.addSchema({ $id: 'openapi', components: document.components });
   }
 
   problemOf({ operation }: Described, answer: Answer): string | undefined {
     const { status, headers } = answer;
     if (status >= 500) return `answered ${status}`;
-    const response = operation.responses[status];
+    const named = operation.responses[status];
+    const response = named?.$ref === undefined ? named : this.#shared[named.$ref.split('/').at(-1)!];
     if (response === undefined) return `answered ${status}, which the document does not name`;
     if (!headers['x-request-id']?.startsWith('req_')) return 'has no X-Request-Id';
     const names = Object.keys(response.headers ?? {}).map((name) => name.toLowerCase());

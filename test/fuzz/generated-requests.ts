@@ -173,8 +173,8 @@ const resolver =
 const isForKeys = ({ operation: { security } }: Described): boolean =>
   security.length === 0 || security.some((one) => 'apiKey' in (one as object));
 
-/** Tags of what people do. */
-const BY_PEOPLE = new Set(['session', 'users', 'operator']);
+/** Operations with these tags need a signed-in person. */
+const TAGS_OF_PEOPLE = new Set(['session', 'users', 'operator']);
 
 /** Reads no further than the headers. */
 async function beginning(service: Service, { path }: Call, headers: Record<string, string>): Promise<Answer> {
@@ -196,6 +196,25 @@ async function sent(service: Service, key: Recipe['key'], call: Call, isEndless:
     return service.anonymous.call({ ...call, headers });
   }
   return { sandbox: service.sandboxApi, live: service.api, none: service.anonymous }[key].call(call);
+}
+
+/** How often a call is repeated that the service asked to repeat, e.g. for statistics that are still being counted. */
+const REPEATS = 10;
+
+/** Sends a call as a client does: a 503 that the document names and that has `Retry-After` is repeated after that time. */
+async function answerTo(
+  service: Service,
+  key: Recipe['key'],
+  call: Call,
+  { operation: { operationId, responses } }: Described,
+): Promise<Answer> {
+  for (let repeats = 0; ; repeats += 1) {
+    const answer = await sent(service, key, call, ENDLESS.has(operationId));
+    const waitSeconds = Number(answer.headers['retry-after']);
+    const isToBeRepeated = answer.status === 503 && responses[503] !== undefined && waitSeconds > 0;
+    if (!isToBeRepeated || repeats === REPEATS) return answer;
+    await new Promise((resolve) => setTimeout(resolve, waitSeconds * 1_000));
+  }
 }
 
 /** Seconds of a wait would be spent waiting. */
@@ -221,7 +240,12 @@ export interface Seen {
 export async function callEverything({ requests, seed: from }: Run): Promise<Seen> {
   const dns = await fakeDns({});
   const service = await startService({
-    env: { POSTRIDER_ROUTE: 'smtp://127.0.0.1:1', POSTRIDER_DNS_SERVERS: dns.server, POSTRIDER_LOG_LEVEL: 'error' },
+    env: {
+      POSTRIDER_ROUTE: 'smtp://127.0.0.1:1',
+      POSTRIDER_DNS_SERVERS: dns.server,
+      POSTRIDER_LOG_LEVEL: 'error',
+      POSTRIDER_MCP: 'on',
+    },
   });
   try {
     await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
@@ -242,7 +266,7 @@ export async function callEverything({ requests, seed: from }: Run): Promise<See
       for (const recipe of recipes) {
         if (operationId === 'waitForSandboxMessage') recipe.query = hurried(recipe.query);
         const call = callOf(described, recipe, idOf);
-        const answer = await sent(service, recipe.key, call, ENDLESS.has(operationId));
+        const answer = await answerTo(service, recipe.key, call, described);
         counts[answer.status] = (counts[answer.status] ?? 0) + 1;
         const problem = checker.problemOf(described, answer);
         if (problem === undefined || problems.has(`${operationId} ${problem}`)) continue;
@@ -253,7 +277,7 @@ export async function callEverything({ requests, seed: from }: Run): Promise<See
     const all = [...problems].map(([problem, how]) => `${problem}\n${how}`);
     const byKeys = describedIn(document)
       .filter(isForKeys)
-      .filter(({ operation }) => !operation.tags.some((tag) => BY_PEOPLE.has(tag)))
+      .filter(({ operation }) => !operation.tags.some((tag) => TAGS_OF_PEOPLE.has(tag)))
       .map(({ operation }) => operation.operationId);
     return { statuses, byKeys, problems: all.length === 0 ? [] : [...all, service.log.slice(-4_000)] };
   } finally {

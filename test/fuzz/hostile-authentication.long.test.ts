@@ -107,7 +107,9 @@ after(async () => {
 
 const verify = (content: string) =>
   verifier.verify({
-    ...{ content: Buffer.from(content, 'latin1'), address: '192.0.2.1', helo: 'mx.shop.example' },
+    content: Buffer.from(content, 'latin1'),
+    address: '192.0.2.1',
+    helo: 'mx.shop.example',
     envelopeFrom: 'a@shop.example',
   });
 
@@ -140,7 +142,10 @@ test('a thread that has stopped answering is ended, and the mails beside are ver
   const lines: string[] = [];
   // The time for the work is over before that for the DNS: as if the thread did not see the answers.
   const impatient = createMailVerifier({
-    ...{ dns: stuck, hostname: 'mx.example', dnsMs: 60_000, workMs: -50_000 },
+    dns: stuck,
+    hostname: 'mx.example',
+    dnsMs: 60_000,
+    workMs: -50_000,
     log: createLog('error', (line) => lines.push(line)),
   });
   t.after(() => impatient.stop());

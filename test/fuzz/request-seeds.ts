@@ -1,6 +1,7 @@
 /** Resources that generated requests find: made in the sandbox (domains live), one or two for each name that a path has. */
 import assert from 'node:assert/strict';
 import type { Api, JsonObject } from '../kit/api.ts';
+import { mcpClient } from '../kit/mcp.ts';
 import type { Service } from '../kit/start-service.ts';
 import { manifestEntry } from '../kit/upload.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -32,6 +33,11 @@ const HOOK = { url: 'https://shop.example/x', events: ['Send'] };
 
 /** Makes what calls are to find: ids by the noun and the name that a path gives them. */
 const SEEDS: Record<string, (service: Service) => Promise<string[]>> = {
+  'agent-requests/id': async ({ url, live }) => {
+    const agent = mcpClient({ url, key: live.apiKey });
+    const { structuredContent } = await agent.tool('send_email', { ...EMAIL, to: [EMAIL.to] });
+    return [structuredContent.approvalId];
+  },
   'api-keys/keyId': async ({ sandboxApi }) => [await made(sandboxApi, '/api-keys', {}, 'keyId')],
   'attachments/submissionId': async ({ sandboxApi }) => [(await registered(sandboxApi)).attachmentSubmissionId],
   'deliveries/deliveryId': async ({ sandboxApi }) => {

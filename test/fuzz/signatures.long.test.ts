@@ -45,7 +45,9 @@ before(async () => {
   for (const one of ALGORITHMS) published.set(`${one}._domainkey.example.com`, generated[one].dnsValue);
   writeFileSync(keyFile, [...published].map(([name, value]) => `${name} ${value}\n`).join(''));
   const keys = ALGORITHMS.map((algorithm) => ({
-    ...{ algorithm, selector: algorithm, privateKey: createPrivateKey(generated[algorithm].privateKeyPem) },
+    algorithm,
+    selector: algorithm,
+    privateKey: createPrivateKey(generated[algorithm].privateKeyPem),
   }));
   const nowMs = Date.now();
   for (const [index, mail] of fc.sample(anyMail, MAILS).entries()) {

@@ -6,8 +6,11 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import test from 'node:test';
+import test, { type TestContext } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import { guideRoutes } from '../../src/http/guide.ts';
+import { noBrowser, startBrowser } from '../kit/browser.ts';
+import { httpShell } from '../kit/http-shell.ts';
 import { root } from './source-tree.ts';
 
 const site = path.join(root, 'site');
@@ -37,7 +40,7 @@ async function searchOf(words: string): Promise<string[]> {
 test('the site builds with every page, and search finds them', {
   skip: !installed && 'the packages of site/ are not installed; npm run docs:site installs them',
   timeout: 300_000,
-}, async () => {
+}, async (t) => {
   const env = { ...process.env, NODE_PATH: '' };
   execFileSync(process.execPath, [path.join(root, 'scripts/build-docs-site.ts')], { cwd: root, env, stdio: 'pipe' });
   const pages = globSync('docs/**/*.md', { cwd: root });
@@ -51,12 +54,37 @@ test('the site builds with every page, and search finds them', {
     assert.deepEqual(loaded, [], `${page} loads nothing from other hosts`);
   }
   for (const [words, page] of [
-    ['warm up new addresses', '/guides/warm-up'],
-    ['suppression list import', '/guides/suppressions'],
-    ['535', '/guides/troubleshooting'],
+    ['warm up new addresses', '/guide/guides/warm-up'],
+    ['suppression list import', '/guide/guides/suppressions'],
+    ['535', '/guide/guides/troubleshooting'],
   ] as const) {
     const found = await searchOf(words);
     assert.ok(found.slice(0, 10).includes(page), `${words}: ${found.slice(0, 10).join(', ')}`);
   }
   assert.deepEqual(await searchOf('zzzzqqqq'), [], 'control');
+  await walk(t);
 });
+
+/** Visits the site as the service serves it: search, links within it, and a page that is opened by its address. */
+async function walk(t: TestContext): Promise<void> {
+  if (noBrowser()) return t.diagnostic('not walked through in a browser: chromium is not installed');
+  const shell = await httpShell({ more: guideRoutes() });
+  const visitors = await startBrowser();
+  t.after(async () => {
+    await visitors.close();
+    await shell.close();
+  });
+  const { page, assertClean } = await visitors.visit(shell.url);
+  await page.goto('/guide');
+  await page.getByRole('link', { name: 'Quickstart' }).first().click();
+  await page.waitForURL('**/guide/get-started/quickstart');
+  await page.getByRole('button', { name: /Search/ }).click();
+  await page.getByRole('searchbox').fill('warm up new addresses');
+  await page.locator('.result', { hasText: 'Warm' }).first().click();
+  await page.waitForURL('**/guide/guides/warm-up*');
+  await page.goto('/guide/move');
+  await page.locator('main').getByRole('link', { name: 'Resend', exact: true }).first().click();
+  await page.waitForURL('**/guide/move/resend');
+  await page.getByRole('heading', { level: 1 }).waitFor();
+  assertClean();
+}

@@ -21,6 +21,7 @@ const AROUND: Readonly<Record<string, readonly string[]>> = {
       'src/delivery/destinations/providers.ts',
       'src/doctor/certificates.ts',
       'src/doctor/secrets.ts',
+      'src/http/guide.ts',
       'src/http/portal.ts',
     ],
     ...['src/net/dns-servers.ts', 'src/roles/ports.ts', 'src/roles/serve.ts', 'src/smtp/tls-identity.ts'],

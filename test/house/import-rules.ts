@@ -29,7 +29,7 @@ const LEVELS: string[][] = [
   ['inbound'],
   ['inbound-routes'],
   ['smtp', 'routes', 'housekeeping', 'incidents', 'operator', 'doctor'],
-  ['doors'],
+  ['doors', 'mcp'],
   ['config-values'],
   ['config-together'],
   ['config'],

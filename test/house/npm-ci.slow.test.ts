@@ -52,5 +52,5 @@ test('npm ci and npm test warn of nothing', { skip: missing('npm', 'git') }, (t)
   const elsewhere = mkdtempSync(path.join(os.tmpdir(), 'postrider-elsewhere-'));
   t.after(() => rmSync(elsewhere, { recursive: true, force: true }));
   const version = run(elsewhere, path.join(prefix, 'bin/postrider'), '--version');
-  assert.deepEqual([version.code, version.said], [0, '0.1.0\n']);
+  assert.deepEqual([version.code, version.said], [0, '1.0.0\n']);
 });

@@ -22,7 +22,7 @@ interface Operation {
   tags: string[];
   parameters?: (Json & { name?: string })[];
   requestBody?: { content: Record<string, Content> };
-  responses: Record<string, { description: string; headers?: Json; content?: Record<string, Content> }>;
+  responses: Record<string, { $ref?: string; headers?: Json; content?: Record<string, Content> }>;
 }
 interface Document {
   servers: { url: string }[];
@@ -87,9 +87,36 @@ test('every named schema has an example, and it fits', () => {
   }
 });
 
+test('a generated client stays small: errors are shared, and every time has its format', () => {
+  const errors = operations.flatMap(({ operation }) =>
+    Object.entries(operation.responses).filter(([status]) => !status.startsWith('2')),
+  );
+  const written = errors.filter(([, { $ref }]) => $ref === undefined).map(([, response]) => JSON.stringify(response));
+  assert.equal(new Set(written).size, written.length);
+  assert.ok(written.length < 10, `${written.length} error responses are not shared`);
+  assert.ok(errors.length > 500);
+  const untyped: string[] = [];
+  const visit = (value: unknown, place: string): void => {
+    if (typeof value !== 'object' || value === null) return;
+    for (const [key, member] of Object.entries(value)) {
+      if (key === 'example' || key === 'examples') continue;
+      const schema = member as Json | null;
+      const isTime = /(?:At|^timestamp|^time|^since|^until)$/.test(key) && place.endsWith('/properties');
+      const isText = schema !== null && [schema?.type].flat().includes('string');
+      if (isTime && isText && schema.format !== 'date-time') untyped.push(`${place}/${key}`);
+      visit(member, `${place}/${key}`);
+    }
+  };
+  visit(document, '#');
+  assert.deepEqual(untyped, []);
+});
+
 test('headers of requests and answers, webhooks, servers and tags in the order of use', () => {
-  const headersOf = (name: string, status: string) =>
-    Object.keys(operations.find((one) => one.name === name)?.operation.responses[status]?.headers ?? {});
+  const headersOf = (name: string, status: string): string[] => {
+    const response = operations.find((one) => one.name === name)?.operation.responses[status];
+    const shared = document.components.responses?.[response?.$ref?.split('/').at(-1) ?? ''];
+    return Object.keys((shared ?? response)?.headers ?? {});
+  };
   const takesKey = operations
     .filter(({ operation }) =>
       operation.parameters?.some((one) => one.$ref === '#/components/parameters/Idempotency-Key'),

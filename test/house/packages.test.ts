@@ -62,3 +62,12 @@ test('migrations are numbered without gaps, and alike for every dialect', () => 
   assert.deepEqual(migrationFaults(['0001-a.sql', '0002-b.sql'], ['0001-a.sql']), ['postgres lacks 0002'], 'control');
   assert.equal(migrationFaults(['0001-a.sql'], ['0001-a.sql', '0002-c.sql']).length, 1, 'control: the other way');
 });
+
+test('each file whose usual duration is known exists', () => {
+  const known = Object.keys(JSON.parse(readFileSync(path.join(root, 'test/durations.json'), 'utf8')));
+  assert.notEqual(known.length, 0);
+  assert.deepEqual(
+    known.filter((file) => !existsSync(path.join(root, file))),
+    [],
+  );
+});

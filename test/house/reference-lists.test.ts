@@ -72,7 +72,7 @@ test('checks of the doctor', () => {
 });
 
 /** Units that the name of a gauge may end with. */
-const UNITS = /_(seconds|bytes|messages|events|connections|orders|open)$/;
+const UNITS = /_(seconds|bytes|messages|events|operations|connections|orders|open|info)$/;
 
 test('metrics, with their types; counters end with _total, times and sizes with their unit', async () => {
   const text = await createMetrics().text();

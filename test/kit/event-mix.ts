@@ -63,8 +63,14 @@ export interface Log {
 /** Returns the account's log as `GET /events` shows it. */
 export async function logOf(database: Database, { accountId, mode }: Log): Promise<JsonObject[]> {
   const rows = await database.execute(readEventsOperation, {
-    ...{ accountId, mode, order: 'desc', after: null, limit: 1_000_000, messageId: null },
-    ...{ sinceMs: null, untilMs: null },
+    accountId,
+    mode,
+    order: 'desc',
+    after: null,
+    limit: 1_000_000,
+    messageId: null,
+    sinceMs: null,
+    untilMs: null,
   });
   return rows.map(eventBody);
 }

@@ -25,7 +25,12 @@ function callerOf(accountId: string, mode: Mode, changes: Partial<Account>): Cal
   const settings = { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null } as const;
   return {
     account: {
-      ...{ id: accountId, name: 'Test', plan: 'paid', status: 'active', approvedEmailBytes: 2_000_000, createdAt: 0 },
+      id: accountId,
+      name: 'Test',
+      plan: 'paid',
+      status: 'active',
+      approvedEmailBytes: 2_000_000,
+      createdAt: 0,
       limits: {},
       settings: { ...settings },
       ...changes,

@@ -29,34 +29,60 @@ function shellRoutes(held: Held, gate: Promise<void>): RouteDefinition<CallerKey
   const base = { tag: 'notes', auth: 'key', body: noteSchema, maxBodyBytes: 2_000, response: respond } as const;
   return [
     defineRoute({
-      ...{ ...base, method: 'POST', path: '/parsed', summary: 'Validated by the shell' },
+      ...base,
+      method: 'POST',
+      path: '/parsed',
+      summary: 'Validated by the shell',
       handle: (request) => ({ ok: true, body: { name: request.body.name } }),
     }),
     defineRoute({
-      ...{ ...base, method: 'POST', path: '/raw-first', summary: 'Validated by its handler', rawFirst: true },
+      ...base,
+      method: 'POST',
+      path: '/raw-first',
+      summary: 'Validated by its handler',
+      rawFirst: true,
       handle(request) {
         const parsed = request.parse();
         return parsed.ok ? { ok: true, body: { name: parsed.value.name } } : parsed;
       },
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/notes/:id', summary: 'One note', tag: 'notes', auth: 'key', scope: 'send' },
+      method: 'GET',
+      path: '/notes/:id',
+      summary: 'One note',
+      tag: 'notes',
+      auth: 'key',
+      scope: 'send',
       query: closed({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })) }),
       response: { status: 200 },
       handle: (request) => ({ ok: true, body: { id: request.params.id, limit: request.query.limit ?? null } }),
     }),
     defineRoute({
-      ...{ method: 'POST', path: '/notes/:id/cancel', summary: 'Takes no body', tag: 'notes', auth: 'key' },
+      method: 'POST',
+      path: '/notes/:id/cancel',
+      summary: 'Takes no body',
+      tag: 'notes',
+      auth: 'key',
       response: { status: 200 },
       handle: () => ({ ok: true, body: { message: 'cancelled' } }),
     }),
     defineRoute({
-      ...{ method: 'POST', path: '/import', summary: 'CSV', tag: 'notes', auth: 'key', bodyType: 'text/csv' },
+      method: 'POST',
+      path: '/import',
+      summary: 'CSV',
+      tag: 'notes',
+      auth: 'key',
+      bodyType: 'text/csv',
       response: { status: 200 },
       handle: (request) => ({ ok: true, body: { text: request.body } }),
     }),
     defineRoute({
-      ...{ method: 'PUT', path: '/uploads/:id', summary: 'Streamed', tag: 'notes', auth: 'none', bodyType: 'stream' },
+      method: 'PUT',
+      path: '/uploads/:id',
+      summary: 'Streamed',
+      tag: 'notes',
+      auth: 'none',
+      bodyType: 'stream',
       response: { status: 200 },
       async handle(request) {
         let size = 0;
@@ -68,12 +94,20 @@ function shellRoutes(held: Held, gate: Promise<void>): RouteDefinition<CallerKey
       },
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/stream', summary: 'A stream', tag: 'notes', auth: 'none' },
+      method: 'GET',
+      path: '/stream',
+      summary: 'A stream',
+      tag: 'notes',
+      auth: 'none',
       response: { status: 200, contentType: 'message/rfc822' },
       handle: () => ({ ok: true, contentType: 'message/rfc822', content: Readable.from(['one ', 'two']) }),
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/broken/:how', summary: 'Throws', tag: 'notes', auth: 'none' },
+      method: 'GET',
+      path: '/broken/:how',
+      summary: 'Throws',
+      tag: 'notes',
+      auth: 'none',
       response: { status: 200 },
       handle(request) {
         if (request.params.how === 'outage') throw new Unavailable('disk /secret/path is gone');
@@ -81,12 +115,21 @@ function shellRoutes(held: Held, gate: Promise<void>): RouteDefinition<CallerKey
       },
     }),
     defineRoute({
-      ...{ method: 'POST', path: '/intake', summary: 'Takes on mail', tag: 'notes', auth: 'key', acceptsMail: true },
+      method: 'POST',
+      path: '/intake',
+      summary: 'Takes on mail',
+      tag: 'notes',
+      auth: 'key',
+      acceptsMail: true,
       response: { status: 202 },
       handle: () => ({ ok: true, body: { taken: true } }),
     }),
     defineRoute({
-      ...{ method: 'POST', path: '/held', summary: 'Waits for the test', tag: 'notes', auth: 'none' },
+      method: 'POST',
+      path: '/held',
+      summary: 'Waits for the test',
+      tag: 'notes',
+      auth: 'none',
       response: { status: 200 },
       async handle() {
         held.started += 1;
@@ -95,7 +138,12 @@ function shellRoutes(held: Held, gate: Promise<void>): RouteDefinition<CallerKey
       },
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/follow', summary: 'Waits for ever', tag: 'notes', auth: 'none', waits: true },
+      method: 'GET',
+      path: '/follow',
+      summary: 'Waits for ever',
+      tag: 'notes',
+      auth: 'none',
+      waits: true,
       response: { status: 200 },
       async handle(request) {
         held.started += 1;

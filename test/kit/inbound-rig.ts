@@ -54,11 +54,19 @@ export async function inboundRig(dialect: Dialect = 'sqlite') {
   const listen = async (options: InboundServerOptions = {}) => {
     const { limits, recipients, ...rest } = options;
     const server = createInboundServer({
-      ...{ hostname: 'postrider.test', blobs, tls, clock, log, metrics },
+      hostname: 'postrider.test',
+      blobs,
+      tls,
+      clock,
+      log,
+      metrics,
       // Under load, a slow client must not count as an early talker.
       limits: { greetingMs: 0, ...limits },
       recipients: createRecipients({
-        ...{ tokens, clock, bounceDomain: BOUNCE_DOMAIN, hostname: 'postrider.test' },
+        tokens,
+        clock,
+        bounceDomain: BOUNCE_DOMAIN,
+        hostname: 'postrider.test',
         isReturnPath: (domain) => database.execute(isReturnPathOperation, domain),
         findRoute: async ({ local, domain }) =>
           `${local}@${domain}` === 'support@in.example' ? { use: route, maxBytes: 25_000_000 } : undefined,
@@ -78,7 +86,14 @@ export async function inboundRig(dialect: Dialect = 'sqlite') {
 
   return {
     ...temp,
-    ...{ accepted, blobs, clock, metrics, tokens, messageId, listen, route },
+    accepted,
+    blobs,
+    clock,
+    metrics,
+    tokens,
+    messageId,
+    listen,
+    route,
     /** Log lines in JSON. */
     log: lines,
     /** Local parts that are used literally in transcripts. */

@@ -16,7 +16,11 @@ export interface TemplateToMake extends Partial<TemplateContent> {
 export async function makeTemplate(database: Database, wish: TemplateToMake): Promise<Template> {
   const { accountId = 'acc_test', mode = 'live', templateId, name, ...content } = wish;
   const row: TemplateToWrite = {
-    ...{ accountId, mode, name, templateId: templateId ?? newId('tpl'), nowMs: Date.now() },
+    accountId,
+    mode,
+    name,
+    templateId: templateId ?? newId('tpl'),
+    nowMs: Date.now(),
     content: {
       type: 'transactional',
       subject: null,

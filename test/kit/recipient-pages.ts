@@ -57,7 +57,9 @@ export async function recipientPages() {
     state.nudges += 1;
   };
   const app = createHttpApp<Caller>({
-    ...{ host: '127.0.0.1', port: 0, log: silentLog },
+    host: '127.0.0.1',
+    port: 0,
+    log: silentLog,
     routes: [
       ...unsubscribeRoutes({ database, clock, unsubscribeLinks, nudge }),
       ...trackingRoutes({ database, clock, trackingLinks, nudge }),

@@ -100,7 +100,11 @@ async function peerOf(swift: Swift | undefined): Promise<S3Peer> {
   return {
     kind: swift ? 'swift' : 'other',
     log: () => swift?.log() ?? '',
-    ...{ location, credentials, open, call, close },
+    location,
+    credentials,
+    open,
+    call,
+    close,
     environment: (endpoint = location.endpoint) => {
       const options = new URLSearchParams({ endpoint, region: location.region, style: location.style });
       return {

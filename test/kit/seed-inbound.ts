@@ -17,13 +17,27 @@ export async function seedInbound(
     sizeBytes: 5,
   };
   const mail: ReadInbound = {
-    ...{ ...shared, accountId, mode: 'live', routeId: 'inr_none', headerFrom: 'ann@x.example', subject: 'x' },
-    ...{ content: { text }, files: '[]', eventId: newId('evt', nowMs), dropped: null },
-    ...{ headerMessageId: null, references: [], namedMessageId: null },
+    ...shared,
+    accountId,
+    mode: 'live',
+    routeId: 'inr_none',
+    headerFrom: 'ann@x.example',
+    subject: 'x',
+    content: { text },
+    files: '[]',
+    eventId: newId('evt', nowMs),
+    dropped: null,
+    headerMessageId: null,
+    references: [],
+    namedMessageId: null,
   };
   const stored = {
-    ...{ ...shared, use: { kind: 'route', accountId, mode: 'live', routeId: 'inr_none' } as const, nowMs },
-    ...{ client: { address: '192.0.2.1', helo: 'x', tls: null }, content: Buffer.from('hello'), blobKey: null },
+    ...shared,
+    use: { kind: 'route', accountId, mode: 'live', routeId: 'inr_none' } as const,
+    nowMs,
+    client: { address: '192.0.2.1', helo: 'x', tls: null },
+    content: Buffer.from('hello'),
+    blobKey: null,
   };
   const { eventId } = await database.execute(playInboundOperation, { stored, mail });
   return eventId!;

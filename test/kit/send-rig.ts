@@ -88,6 +88,7 @@ export type SendRig = Awaited<ReturnType<typeof sendRig>>;
 
 export interface SentData {
   messageId: string;
+  headerMessageId: string;
   from: string;
   status: string;
   totalRecipients: number;

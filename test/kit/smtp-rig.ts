@@ -91,7 +91,13 @@ export async function smtpRig() {
     const server = createSubmissionServer({
       hostname: 'postrider.test',
       authenticator: createSmtpAuthenticator({ database, clock }),
-      ...{ submit, blobs, tls, clock, log, metrics, guard },
+      submit,
+      blobs,
+      tls,
+      clock,
+      log,
+      metrics,
+      guard,
       // Under load, a slow client must not count as an early talker.
       limits: { greetingMs: 0, ...limits },
       ...rest,
@@ -102,7 +108,15 @@ export async function smtpRig() {
 
   return {
     ...temp,
-    ...{ account, credential, credentials, accepted, blobs, metrics, clock, submit, listen },
+    account,
+    credential,
+    credentials,
+    accepted,
+    blobs,
+    metrics,
+    clock,
+    submit,
+    listen,
     /** Log lines in JSON. */
     log: lines,
     close: async (): Promise<void> => {

@@ -134,7 +134,12 @@ export async function connectTalker(
   };
 
   return {
-    ...{ send, line, reply, say, startTls, secure },
+    send,
+    line,
+    reply,
+    say,
+    startTls,
+    secure,
     closed: async (timeoutMs = SLOWEST_MS) => {
       await until('the end of the connection', () => isOver || undefined, timeoutMs);
     },

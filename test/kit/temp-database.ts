@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { silentLog } from '../../src/base/log.ts';
-import { makePartitionsOperation } from '../../src/messages/partition-store.ts';
+import { makePartitions } from '../../src/messages/partition-store.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { connectPostgres } from '../../src/storage/postgres/connection.ts';
 import { openPostgresDatabase } from '../../src/storage/postgres/database.ts';
@@ -59,7 +59,7 @@ async function migrate(url: string): Promise<void> {
   const address = parsePostgresUrl(url);
   await migratePostgres({ address, log: silentLog, nowMs: Date.now() });
   const database = await openPostgresDatabase({ address, log: silentLog });
-  await database.execute(makePartitionsOperation, { nowMs: Date.now() });
+  await makePartitions(database, { nowMs: Date.now() });
   await database.close();
 }
 

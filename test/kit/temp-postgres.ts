@@ -143,13 +143,14 @@ function givenServer(address: string): PostgresServer {
   };
 }
 
-interface Programs {
+export interface Programs {
+  /** With the folder bin. */
   folder: string;
   identity: { uid: number; gid: number } | object;
 }
 
 /** Returns the programs of the package; as root, a copy that `nobody` may run, since PostgreSQL refuses to run as root. */
-function installPrograms(home: string): Programs {
+export function installPrograms(home: string): Programs {
   const others = process.env.TEST_PG_PROGRAMS;
   if (others) {
     if (process.getuid?.() !== 0) return { folder: others, identity: {} };
@@ -199,16 +200,18 @@ if [ -n "$pid" ]; then
 fi
 rm -rf "$1"`;
 
-async function startPostgres(): Promise<PostgresServer> {
-  const home = mkdtempSync(path.join(os.tmpdir(), 'postrider-pg-'));
-  const { folder, identity } = installPrograms(home);
+/** Ends the server in `home`/data, and removes `home`, when this process ends. */
+export function keep(home: string): void {
   const keeper = spawn('/bin/sh', ['-c', KEEPER, 'keeper', home], {
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,
   });
   keeper.unref();
   (keeper.stdin as unknown as { unref(): void }).unref();
-  const data = path.join(home, 'data');
+}
+
+/** Creates the data folder of a server. */
+export function initialize({ folder, identity }: Programs, data: string, ...options: string[]): void {
   const made = spawnSync(
     path.join(folder, 'bin', 'initdb'),
     // A linguistic collation instead of bytes, as in most installations, so that code which needs byte order must request it.
@@ -223,13 +226,19 @@ async function startPostgres(): Promise<PostgresServer> {
       '--locale=C',
       '--locale-provider=icu',
       '--icu-locale=en-US',
+      ...options,
     ],
     { ...identity, encoding: 'utf8' },
   );
-  if (made.status !== 0) {
-    rmSync(home, { recursive: true, force: true });
-    throw new Error(`initdb failed: ${made.error?.message ?? made.stderr}`);
-  }
+  if (made.status !== 0) throw new Error(`initdb failed: ${made.error?.message ?? made.stderr}`);
+}
+
+async function startPostgres(): Promise<PostgresServer> {
+  const home = mkdtempSync(path.join(os.tmpdir(), 'postrider-pg-'));
+  const { folder, identity } = installPrograms(home);
+  keep(home);
+  const data = path.join(home, 'data');
+  initialize({ folder, identity }, data);
   const port = await freePort();
   let server: ChildProcess | undefined;
   const start = async (): Promise<void> => {

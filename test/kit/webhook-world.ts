@@ -72,15 +72,13 @@ export async function webhookWorld(
   const start = (): Webhooks => {
     const { limits, random } = options;
     const made = startWebhooks({
-      ...{
-        database: options.wrap?.(db.database) ?? db.database,
-        http,
-        clock,
-        log: silentLog,
-        secretKey,
-        pollMs: 20,
-        quarantineAfterMs: 0,
-      },
+      database: options.wrap?.(db.database) ?? db.database,
+      http,
+      clock,
+      log: silentLog,
+      secretKey,
+      pollMs: 20,
+      quarantineAfterMs: 0,
       ...(limits ? { limits } : {}),
       ...(random ? { random } : {}),
       ...options.deps,
@@ -103,7 +101,12 @@ export async function webhookWorld(
       const id = newId('whk');
       const secret = newSecret();
       await execute(createEndpointOperation, {
-        ...{ id, accountId, mode: 'live', url, description: null, enabled: true },
+        id,
+        accountId,
+        mode: 'live',
+        url,
+        description: null,
+        enabled: true,
         events: JSON.stringify(['Send']),
         secretSealed: seal(secretKey, secret, sealContext(id)),
         nowMs: clock.now(),

@@ -69,8 +69,12 @@ export async function wholeApi({ env = {}, clock }: WholeApiOptions = {}): Promi
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-api-'));
   const dns = await fakeDns();
   const config = readConfig({
-    ...{ POSTRIDER_DATA_DIR: folder, POSTRIDER_HTTP_PORT: '0', POSTRIDER_HTTP_HOST: '127.0.0.1' },
-    ...{ POSTRIDER_DNS_SERVERS: dns.server, POSTRIDER_MIN_FREE_BYTES: '1000000', ...env },
+    POSTRIDER_DATA_DIR: folder,
+    POSTRIDER_HTTP_PORT: '0',
+    POSTRIDER_HTTP_HOST: '127.0.0.1',
+    POSTRIDER_DNS_SERVERS: dns.server,
+    POSTRIDER_MIN_FREE_BYTES: '1000000',
+    ...env,
   });
   const parts = await openParts({ config, log: silentLog, onBroken: assert.fail, ...(clock && { clock }) });
   const http = openHttpClient({ lookup: parts.dns.lookupHost, allow: [], connectionsPerOrigin: 1 });
@@ -82,14 +86,22 @@ export async function wholeApi({ env = {}, clock }: WholeApiOptions = {}): Promi
   const options: ApiOptions = {
     nodes,
     directDispatch: { hasCapacity: () => false, dispatch: () => undefined },
-    ...{ http, followers, mail, logins: createSmtpAuthenticator(parts) },
+    http,
+    followers,
+    mail,
+    logins: createSmtpAuthenticator(parts),
     refusedRequests: createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped }),
-    ...{ nudgeDelivery: () => undefined, nudgeWebhooks: () => undefined, rateShare: () => 1 },
+    nudgeDelivery: () => undefined,
+    nudgeWebhooks: () => undefined,
+    rateShare: () => 1,
     submissionPorts: () => ({ port: 587, tlsPort: null }),
   };
   const baseUrl = 'http://localhost';
   const routes = apiRoutes({
-    ...{ parts, options, callers: createAuthenticator(parts), sessions: createSessions({ ...parts, baseUrl }) },
+    parts,
+    options,
+    callers: createAuthenticator(parts),
+    sessions: createSessions({ ...parts, baseUrl }),
     linkBase: { secretKey: parts.secretKey, baseUrl },
   }) as RouteDefinition<never>[];
   const app = createApi(parts, options);
@@ -100,7 +112,17 @@ export async function wholeApi({ env = {}, clock }: WholeApiOptions = {}): Promi
   const [live, sandbox] = [client(apiKey), client(sandboxApiKey)];
   const browser = (from = '127.0.0.1'): Browser => openBrowser(port, url, from);
   return {
-    ...{ parts, port, url, account, live, sandbox, routes, mails, mail, browser, accountId: account.id },
+    parts,
+    port,
+    url,
+    account,
+    live,
+    sandbox,
+    routes,
+    mails,
+    mail,
+    browser,
+    accountId: account.id,
     databaseFile: path.join(folder, 'postrider.db'),
     user: async (email, role, accountId = account.id) => {
       const made = await createUser(parts, { email, isOperator: false });
@@ -133,7 +155,12 @@ async function join(
 ): Promise<void> {
   const nowMs = clock.now();
   const invited = await database.execute(inviteOperation, {
-    ...{ accountId, role, mayHaveAtMost: 1_000, byOperator: true, name: email, nowMs },
+    accountId,
+    role,
+    mayHaveAtMost: 1_000,
+    byOperator: true,
+    name: email,
+    nowMs,
     user: { id: userId, email, emailVerified: 1, isOperator: 0, passwordHash: null, createdAt: nowMs },
     token: {
       tokenHash: Buffer.alloc(32),
@@ -173,7 +200,9 @@ export function openBrowser(port: number, origin: string, localAddress: string):
                 ? JSON.parse(text)
                 : {};
               resolve({
-                ...{ status: answer.statusCode ?? 0, headers: Object.fromEntries(flat), text },
+                status: answer.statusCode ?? 0,
+                headers: Object.fromEntries(flat),
+                text,
                 body: parsed as JsonObject,
               });
             });

@@ -48,7 +48,9 @@ before(async () => {
   dns = await fakeDns({});
   port = await freePort();
   policyHost = await webhookCatcher({
-    ...{ certificate: policyCertificate(), host: POLICY_HOST, port: 443 },
+    certificate: policyCertificate(),
+    host: POLICY_HOST,
+    port: 443,
     script: () => policyAnswer({ mode: 'enforce', mx: ['mx1.sts.example'], maxAge: (3 * DAY) / 1000 }),
   });
   const authorities = path.join(folder, 'authorities.pem');
@@ -56,8 +58,10 @@ before(async () => {
   service = await startService({
     env: {
       ...clock.env,
-      ...{ NODE_EXTRA_CA_CERTS: authorities, POSTRIDER_DNS_SERVERS: dns.server },
-      ...{ POSTRIDER_MX_PORT: String(port), POSTRIDER_MX_ALLOW: '127.0.0.0/8' },
+      NODE_EXTRA_CA_CERTS: authorities,
+      POSTRIDER_DNS_SERVERS: dns.server,
+      POSTRIDER_MX_PORT: String(port),
+      POSTRIDER_MX_ALLOW: '127.0.0.0/8',
     },
   });
   const { domainId } = await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');

@@ -44,11 +44,17 @@ const issued = (name: string) => issuedCertificate(mx(name));
 function peers(): DanePeer[] {
   const policy = 'dane';
   const fits = (name: string, record: [number, number, number], certificate = own(name)): DanePeer => ({
-    ...{ name, fate: 'encrypted', policy, certificate },
+    name,
+    fate: 'encrypted',
+    policy,
+    certificate,
     records: [[...record, certificate.cert]],
   });
   const byIssuer = (name: string, record: [number, number, number]): DanePeer => ({
-    ...{ name, fate: 'encrypted', policy, certificate: issued(name) },
+    name,
+    fate: 'encrypted',
+    policy,
+    certificate: issued(name),
     records: [[...record, issued(name).issuer]],
   });
   return [
@@ -83,13 +89,15 @@ function peers(): DanePeer[] {
     },
     {
       ...byIssuer('issuer-name', [2, 0, 1]),
-      ...{ fate: 'waits', certificate: issuedCertificate('other.example') },
+      fate: 'waits',
+      certificate: issuedCertificate('other.example'),
       records: [[2, 0, 1, issuedCertificate('other.example').issuer]],
       reply: /require a certificate for mx-issuer-name\.good\.test; the certificate is for other\.example/,
     },
     {
       ...byIssuer('issuer-old', [2, 0, 1]),
-      ...{ fate: 'waits', certificate: issuedCertificate(mx('issuer-old'), { expired: true }) },
+      fate: 'waits',
+      certificate: issuedCertificate(mx('issuer-old'), { expired: true }),
       records: [[2, 0, 1, issuedCertificate(mx('issuer-old'), { expired: true }).issuer]],
       reply: /has expired/,
     },
@@ -104,11 +112,17 @@ function peers(): DanePeer[] {
     { name: 'unusable-clear', fate: 'waits', policy, records: [[0, 0, 1, another.cert]], reply: /requires TLS/ },
     { name: 'no-records', fate: 'clear', policy: 'opportunistic' },
     {
-      ...{ name: 'alias', fate: 'encrypted', policy, certificate: own('behind'), exchanger: 'alias-of.good.test' },
+      name: 'alias',
+      fate: 'encrypted',
+      policy,
+      certificate: own('behind'),
+      exchanger: 'alias-of.good.test',
       lines: (port) => ['alias-of CNAME mx-alias', `_${port}._tcp.mx-alias ${tlsa([3, 1, 1, own('behind').cert])}`],
     },
     {
-      ...{ name: 'withheld', fate: 'waits', certificate: own('withheld') },
+      name: 'withheld',
+      fate: 'waits',
+      certificate: own('withheld'),
       // The records are in a zone whose signatures are no good: somebody may be withholding them.
       lines: (port) => [`_${port}._tcp.mx-withheld CNAME records.bogus.test.`],
       reply: /cannot tell whether mx-withheld\.good\.test requires TLS by DANE/,
@@ -174,7 +188,10 @@ export async function daneRig(server: string, port: number) {
   const rig = await deliveryRig({
     deps: { timeouts: { tlsMs: 5_000 } },
     routing: {
-      ...{ route: { kind: 'mx' }, dns, mxPort: port, mxAllow: allow },
+      route: { kind: 'mx' },
+      dns,
+      mxPort: port,
+      mxAllow: allow,
       policies: { ofDomain: (domain) => policies.ofDomain(domain) },
     },
   });

@@ -21,7 +21,9 @@ for (const programs of servers.length > 0 ? servers : ['none']) {
     const suites = ['operations', 'several-nodes', 'portable'].map((name) => `test/contract/${name}.test.ts`);
     const { NODE_TEST_CONTEXT: _, [RUN_SERVER]: __, ...env } = process.env;
     const run = promisify(execFile)(process.execPath, ['--test', ...suites], {
-      ...{ cwd: root, env: { ...env, TEST_PG_PROGRAMS: programs }, maxBuffer: 1e8 },
+      cwd: root,
+      env: { ...env, TEST_PG_PROGRAMS: programs },
+      maxBuffer: 1e8,
     });
     const { stdout } = await run.catch((error: { stdout: string }) => assert.fail(error.stdout.slice(-4_000)));
     assert.match(stdout, /fail 0/);

@@ -25,7 +25,9 @@ async function serviceTo(t: TestContext, { port, inboundPort }: { port: number; 
   const dns = await fakeDns();
   const service = await startService({
     env: {
-      ...{ ...comesBack, POSTRIDER_INBOUND_PORT: String(inboundPort), POSTRIDER_ROUTE: `smtp://127.0.0.1:${port}` },
+      ...comesBack,
+      POSTRIDER_INBOUND_PORT: String(inboundPort),
+      POSTRIDER_ROUTE: `smtp://127.0.0.1:${port}`,
       POSTRIDER_DNS_SERVERS: dns.server,
     },
   });
@@ -73,10 +75,15 @@ test('Postfix returns mail that the server behind it refuses, and says that anot
     `{ ${BOUNCE_DOMAIN} = smtp:[127.0.0.1]:${inboundPort} }`,
   ];
   const postfix = await startPostfix({
-    ...{ domain: DOMAIN, users: ['closed', 'gone', 'slow', 'ann'] },
+    domain: DOMAIN,
+    users: ['closed', 'gone', 'slow', 'ann'],
     settings: {
-      ...{ transport_maps: `inline:{ ${ways.join(' ')} }`, delay_warning_time: '1s', queue_run_delay: '1s' },
-      ...{ minimal_backoff_time: '1s', maximal_backoff_time: '2s', notify_classes: '' },
+      transport_maps: `inline:{ ${ways.join(' ')} }`,
+      delay_warning_time: '1s',
+      queue_run_delay: '1s',
+      minimal_backoff_time: '1s',
+      maximal_backoff_time: '2s',
+      notify_classes: '',
     },
   });
   t.after(async () => {

@@ -141,7 +141,10 @@ const PLAIN = mailFrom('ann@shop.example');
 
 function python(program: string, input: unknown): unknown {
   const { stdout, stderr, status } = spawnSync(PYTHON, ['-c', program], {
-    ...{ input: JSON.stringify(input), encoding: 'utf8', timeout: 60_000, maxBuffer: 100_000_000 },
+    input: JSON.stringify(input),
+    encoding: 'utf8',
+    timeout: 60_000,
+    maxBuffer: 100_000_000,
   });
   assert.equal(status, 0, stderr);
   return JSON.parse(stdout);
@@ -285,11 +288,9 @@ test('signatures of OpenDKIM, dkimpy and ourselves', { skip, timeout: 240_000 },
   const below = mailFrom('ann@mail.strict.example');
   await one('the policy of subdomains', below, 'unsigned; fail none; none');
   const { signatures: expired } = await dkimSign(PLAIN, {
-    ...{
-      canonicalization: 'relaxed/relaxed',
-      signTime: new Date(Date.now() - 7_200_000),
-      expires: new Date(Date.now() - 3_600_000),
-    },
+    canonicalization: 'relaxed/relaxed',
+    signTime: new Date(Date.now() - 7_200_000),
+    expires: new Date(Date.now() - 3_600_000),
     signatureData: [{ signingDomain: 'shop.example', selector: 's', privateKey: pem(rsa) }],
   } as never);
   await one('expired', expired + PLAIN, 'neutral; fail reject; none');

@@ -17,7 +17,8 @@ before(async () => {
   if (skip) return;
   behind = await smtpSink({});
   peer = await startOpenSmtpd({
-    ...{ domain: DOMAIN, relayPort: behind.port },
+    domain: DOMAIN,
+    relayPort: behind.port,
     filters: {
       lines: [
         'filter "later" phase rcpt-to match rcpt-to regex "^<?later" reject "451 4.3.0 come back later"',

@@ -26,7 +26,10 @@ after(async () => {
 });
 
 const mailTo = (to: string) => ({
-  ...{ from: "Ann's shop <ann@shop.example>", to, subject: "It's here", text: "The shop's first mail" },
+  from: "Ann's shop <ann@shop.example>",
+  to,
+  subject: "It's here",
+  text: "The shop's first mail",
 });
 
 async function snippets(to: string): Promise<Record<string, string>> {

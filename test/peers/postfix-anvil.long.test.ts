@@ -17,7 +17,8 @@ function postfixWith(settings: Record<string, string>): Promise<PrivatePostfix> 
   const users = Array.from({ length: MAILS }, (_, user) => String(user));
   // By default clients of its own networks are not counted.
   return startPostfix({
-    ...{ domain: DOMAIN, users },
+    domain: DOMAIN,
+    users,
     settings: { smtpd_client_event_limit_exceptions: '', ...settings },
   });
 }

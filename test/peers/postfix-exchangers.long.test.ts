@@ -64,8 +64,13 @@ type Fate = 'first' | 'second' | 'waits' | 'bounce';
 
 /** The words of the page for a first attempt, by where the mail is then. */
 const FATES: Record<string, Fate> = {
-  ...{ delivered: 'first', clear: 'first', second: 'second' },
-  ...{ waits: 'waits', pause: 'waits', bounce: 'bounce', suppress: 'bounce' },
+  delivered: 'first',
+  clear: 'first',
+  second: 'second',
+  waits: 'waits',
+  pause: 'waits',
+  bounce: 'bounce',
+  suppress: 'bounce',
 };
 
 interface Cell {
@@ -106,14 +111,22 @@ async function startCells(t: TestContext, port: number): Promise<Cell[]> {
 
 async function sendBy(postfix: PrivatePostfix, recipients: string[]): Promise<void> {
   const opened = await openSmtpSession({
-    ...{ host: 'localhost', addresses: ['127.0.0.1'], port: postfix.port, helo: 'tester.example' },
-    ...{ tls: 'never', verifyCertificate: false },
+    host: 'localhost',
+    addresses: ['127.0.0.1'],
+    port: postfix.port,
+    helo: 'tester.example',
+    tls: 'never',
+    verifyCertificate: false,
   });
   assert.ok(opened.ok, JSON.stringify(opened));
   for (const recipient of recipients) {
     const sent = await opened.session.send({
-      ...{ mailFrom: 'a@shop.example', recipients: [recipient], content: CONTENT, sizeBytes: CONTENT.length },
-      ...{ smtpUtf8: false, eightBit: false },
+      mailFrom: 'a@shop.example',
+      recipients: [recipient],
+      content: CONTENT,
+      sizeBytes: CONTENT.length,
+      smtpUtf8: false,
+      eightBit: false,
     });
     assert.equal(sent.recipients[0]!.accepted, true, JSON.stringify(sent));
   }
@@ -165,7 +178,9 @@ test('two exchangers, the second of them good: where the mail is after the first
   t.after(zones.close);
   const routes = cells.map(({ name }) => `{ ${name}.two.test = smtp:${name}.two.test:${port} }`);
   const postfix = await startPostfix({
-    ...{ domain: 'mailboxes.example', users: [], resolverAddress },
+    domain: 'mailboxes.example',
+    users: [],
+    resolverAddress,
     settings: { ...SENDING, transport_maps: `inline:{ ${routes.join(', ')} }` },
   });
   t.after(() => postfix.stop());

@@ -32,11 +32,15 @@ before(async () => {
   ])
     assert.equal((await service.api.post('/inbound-routes', { match, maxBytes })).status, 201);
   postfix = await startPostfix({
-    ...{ domain: 'mx.example', users: [] },
+    domain: 'mx.example',
+    users: [],
     settings: {
       transport_maps: `inline:{ { in.shop.example = smtp:[127.0.0.1]:${inboundPort} } }`,
-      ...{ mynetworks: '127.0.0.0/8', smtpd_relay_restrictions: 'permit_mynetworks, reject_unauth_destination' },
-      ...{ smtp_tls_security_level: 'may', notify_classes: '', local_header_rewrite_clients: '' },
+      mynetworks: '127.0.0.0/8',
+      smtpd_relay_restrictions: 'permit_mynetworks, reject_unauth_destination',
+      smtp_tls_security_level: 'may',
+      notify_classes: '',
+      local_header_rewrite_clients: '',
     },
   });
 });
@@ -48,8 +52,12 @@ after(async () => {
 /** Hands a mail to Postfix, from the null sender, so that what cannot be delivered ends there. */
 async function submit(to: string, content: Buffer): Promise<void> {
   const opened = await openSmtpSession({
-    ...{ host: 'localhost', addresses: ['127.0.0.1'], port: postfix.port, helo: 'tester.example' },
-    ...{ tls: 'never', verifyCertificate: false },
+    host: 'localhost',
+    addresses: ['127.0.0.1'],
+    port: postfix.port,
+    helo: 'tester.example',
+    tls: 'never',
+    verifyCertificate: false,
   });
   assert.ok(opened.ok, JSON.stringify(opened));
   const mail = { mailFrom: '', recipients: [to], content, sizeBytes: content.length };

@@ -61,15 +61,23 @@ const DIFFERENCES: Record<string, { postfix: PostfixFate; ours: Fate; why: strin
 
 async function sendBy(postfix: PrivatePostfix, recipients: string[]): Promise<void> {
   const opened = await openSmtpSession({
-    ...{ host: 'localhost', addresses: ['127.0.0.1'], port: postfix.port, helo: 'tester.example' },
-    ...{ tls: 'never', verifyCertificate: false },
+    host: 'localhost',
+    addresses: ['127.0.0.1'],
+    port: postfix.port,
+    helo: 'tester.example',
+    tls: 'never',
+    verifyCertificate: false,
   });
   assert.ok(opened.ok, JSON.stringify(opened));
   const content = Buffer.from('From: a@shop.example\r\nSubject: x\r\n\r\nhello\r\n');
   for (const recipient of recipients) {
     const sent = await opened.session.send({
-      ...{ mailFrom: 'a@shop.example', recipients: [recipient], content, sizeBytes: content.length },
-      ...{ smtpUtf8: false, eightBit: false },
+      mailFrom: 'a@shop.example',
+      recipients: [recipient],
+      content,
+      sizeBytes: content.length,
+      smtpUtf8: false,
+      eightBit: false,
     });
     assert.equal(sent.recipients[0]!.accepted, true, JSON.stringify(sent));
   }
@@ -132,7 +140,9 @@ test('DANE: both deliver, or neither', { skip, timeout: 240_000 }, async (t) => 
   ];
   const routes = cells.map(({ domain }) => `{ ${domain} = smtp:${domain}:${port} }`);
   const postfix = await startPostfix({
-    ...{ domain: 'mailboxes.example', users: [], resolverAddress },
+    domain: 'mailboxes.example',
+    users: [],
+    resolverAddress,
     settings: {
       ...SENDING,
       smtp_tls_security_level: 'dane',
@@ -193,7 +203,8 @@ test('MTA-STS that is enforced: both deliver, or neither', { skip, timeout: 240_
   );
   writeFileSync(path.join(folder, 'policies'), answers.join(''));
   const postfix = await startPostfix({
-    ...{ domain: 'mailboxes.example', users: [] },
+    domain: 'mailboxes.example',
+    users: [],
     settings: {
       ...SENDING,
       transport_maps: `inline:{ ${routes.join(', ')} }`,
@@ -210,7 +221,10 @@ test('MTA-STS that is enforced: both deliver, or neither', { skip, timeout: 240_
   let policies: ReturnType<typeof openTlsPolicies>;
   const rig = await deliveryRig({
     routing: {
-      ...{ route: { kind: 'mx' }, dns: resolver, mxPort: port, mxAllow: allow },
+      route: { kind: 'mx' },
+      dns: resolver,
+      mxPort: port,
+      mxAllow: allow,
       policies: { ofDomain: (domain) => policies.ofDomain(domain) },
     },
     deps: { timeouts: { tlsMs: 5_000 } },

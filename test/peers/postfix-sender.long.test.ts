@@ -47,15 +47,23 @@ test('what Postfix delivers without a policy, the table delivers, encrypted or i
   timeout: 180_000,
 }, async () => {
   const opened = await openSmtpSession({
-    ...{ host: 'localhost', addresses: ['127.0.0.1'], port: postfix.port, helo: 'tester.example' },
-    ...{ tls: 'never', verifyCertificate: false },
+    host: 'localhost',
+    addresses: ['127.0.0.1'],
+    port: postfix.port,
+    helo: 'tester.example',
+    tls: 'never',
+    verifyCertificate: false,
   });
   assert.ok(opened.ok, JSON.stringify(opened));
   const content = Buffer.from('From: a@shop.example\r\nSubject: x\r\n\r\nhello\r\n');
   for (const peer of receivers.peers) {
     const sent = await opened.session.send({
-      ...{ mailFrom: 'a@shop.example', recipients: [`postfix@${peer.domain}`], content, sizeBytes: content.length },
-      ...{ smtpUtf8: false, eightBit: false },
+      mailFrom: 'a@shop.example',
+      recipients: [`postfix@${peer.domain}`],
+      content,
+      sizeBytes: content.length,
+      smtpUtf8: false,
+      eightBit: false,
     });
     assert.equal(sent.recipients[0]!.accepted, true, JSON.stringify(sent));
   }

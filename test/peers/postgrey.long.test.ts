@@ -38,11 +38,14 @@ before(async () => {
     '--auto-whitelist-clients=0',
   ] as const;
   postgrey = await startPeer([...command, `--pidfile=${folder}/pid`], {
-    ...{ folder, port, env: clock.env },
+    folder,
+    port,
+    env: clock.env,
     user: { uid: id('-u'), gid: id('-g') },
   });
   postfix = await startPostfix({
-    ...{ domain: DOMAIN, users: USERS },
+    domain: DOMAIN,
+    users: USERS,
     settings: {
       smtpd_recipient_restrictions: `reject_unlisted_recipient, check_policy_service { inet:127.0.0.1:${port}, default_action=DEFER_IF_PERMIT }`,
       smtpd_error_sleep_time: '0',

@@ -138,7 +138,13 @@ test('HAProxy with the settings of docs/guides/reverse-proxy.md', {
   const call = (at: string, from: string, body?: object): Promise<{ status: number; cookie: string }> =>
     new Promise((resolve, reject) => {
       const request = https.request({
-        ...{ host: '127.0.0.1', port: web, path: at, servername: NAME, ca: cert, agent: false, localAddress: from },
+        host: '127.0.0.1',
+        port: web,
+        path: at,
+        servername: NAME,
+        ca: cert,
+        agent: false,
+        localAddress: from,
         method: body === undefined ? 'GET' : 'POST',
         headers: {
           Host: `${NAME}:${web}`,

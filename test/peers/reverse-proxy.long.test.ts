@@ -92,7 +92,11 @@ interface Call {
 
 function caller(port: number) {
   const connection = {
-    ...{ host: '127.0.0.1', port, servername: NAME, ca: testCertificate([NAME]).cert, agent: false },
+    host: '127.0.0.1',
+    port,
+    servername: NAME,
+    ca: testCertificate([NAME]).cert,
+    agent: false,
   } as const;
   const open = (at: string, { method = 'GET', headers = {}, from = CLIENT }: Call) =>
     https.request({
@@ -202,7 +206,9 @@ async function signIn({ service, port, call }: Behind): Promise<void> {
     '--operator',
   )) as JsonObject;
   const headers = {
-    ...{ 'Content-Type': 'application/json', 'X-Requested-With': 'postrider', Origin: `https://${NAME}:${port}` },
+    'Content-Type': 'application/json',
+    'X-Requested-With': 'postrider',
+    Origin: `https://${NAME}:${port}`,
     'X-Forwarded-For': '203.0.113.9',
   };
   const body = JSON.stringify({ email: email ?? 'op@example.com', password });
@@ -211,7 +217,8 @@ async function signIn({ service, port, call }: Behind): Promise<void> {
   const cookie = String(signedIn.headers['set-cookie']);
   assert.match(cookie, /; Secure/);
   const made = await call('/operator/accounts', {
-    ...{ method: 'POST', body: JSON.stringify({ name: 'Made' }) },
+    method: 'POST',
+    body: JSON.stringify({ name: 'Made' }),
     headers: { ...headers, Cookie: cookie.split(';')[0]! },
   });
   assert.ok(made.status < 300, made.text);
@@ -251,7 +258,8 @@ for (const [name, start] of [
       dataDir: service.dataDir,
       env: {
         POSTRIDER_DOCTOR_NETWORK: 'on',
-        ...{ POSTRIDER_BASE_URL: `https://${NAME}:${port}`, POSTRIDER_DNS_SERVERS: dns.server },
+        POSTRIDER_BASE_URL: `https://${NAME}:${port}`,
+        POSTRIDER_DNS_SERVERS: dns.server,
       },
     });
     assert.match(stdout, /^ok {4}public address: \S+ points to this service$/m);

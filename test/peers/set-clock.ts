@@ -25,7 +25,9 @@ export function setClock(folder: string, options: { monotonic?: boolean } = {}):
   write();
   return {
     env: {
-      ...{ LD_PRELOAD: LIBRARY, FAKETIME_TIMESTAMP_FILE: file, FAKETIME_NO_CACHE: '1' },
+      LD_PRELOAD: LIBRARY,
+      FAKETIME_TIMESTAMP_FILE: file,
+      FAKETIME_NO_CACHE: '1',
       ...(options.monotonic ? {} : { FAKETIME_DONT_FAKE_MONOTONIC: '1' }),
     },
     now: () => Date.now() + offsetMs,

@@ -231,8 +231,14 @@ with smtplib.SMTP('127.0.0.1', ${service.smtpPort}, local_hostname='python.examp
 test('nodemailer, pooled', async () => {
   const { username: user, password: pass } = service.smtpCredential;
   const transport = nodemailer.createTransport({
-    ...{ host: '127.0.0.1', port: service.smtpPort, requireTLS: true, pool: true, maxConnections: 3 },
-    ...{ auth: { user, pass }, tls: { rejectUnauthorized: false }, name: 'nodemailer.example' },
+    host: '127.0.0.1',
+    port: service.smtpPort,
+    requireTLS: true,
+    pool: true,
+    maxConnections: 3,
+    auth: { user, pass },
+    tls: { rejectUnauthorized: false },
+    name: 'nodemailer.example',
   });
   const sent = await Promise.all(
     Array.from({ length: 12 }, (_, index) =>
@@ -259,8 +265,12 @@ test('nodemailer, pooled', async () => {
 test('nodemailer with secure: true', async () => {
   const { username: user, password: pass } = service.smtpCredential;
   const transport = nodemailer.createTransport({
-    ...{ host: '127.0.0.1', port: service.smtpsPort, secure: true, name: 'nodemailer.example' },
-    ...{ auth: { user, pass }, tls: { rejectUnauthorized: false } },
+    host: '127.0.0.1',
+    port: service.smtpsPort,
+    secure: true,
+    name: 'nodemailer.example',
+    auth: { user, pass },
+    tls: { rejectUnauthorized: false },
   });
   const info = await transport.sendMail({ from: SENDER, to: 'ann@example.com', subject: 'secure-mark', text: 'x' });
   transport.close();

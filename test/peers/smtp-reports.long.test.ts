@@ -73,8 +73,12 @@ function pipeInto(program: string, args: string[], input: string): Promise<void>
 test('nodemailer, option dsn', async () => {
   const { username: user, password: pass } = service.smtpCredential;
   const transport = nodemailer.createTransport({
-    ...{ host: '127.0.0.1', port: service.smtpPort, requireTLS: true },
-    ...{ auth: { user, pass }, tls: { rejectUnauthorized: false }, name: 'nodemailer.example' },
+    host: '127.0.0.1',
+    port: service.smtpPort,
+    requireTLS: true,
+    auth: { user, pass },
+    tls: { rejectUnauthorized: false },
+    name: 'nodemailer.example',
   });
   const mail = { from: SENDER, text: 'x', subject: 'nodemailer-reports' };
   const dsn = { id: 'order 17+x', return: 'headers' as const, notify: ['success' as const, 'failure' as const] };
