@@ -173,6 +173,10 @@ function isMail(type: string): boolean {
   return type === 'message/rfc822';
 }
 
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 9;
+}
+
 /** The two header fields that define the structure of the body, read line by line. */
 class StructureFields {
   type: string | undefined;
@@ -180,10 +184,15 @@ class StructureFields {
   /** The field that the last line belongs to. */
   #field: 'type' | 'encoding' | undefined;
 
+  /** Whether a folded line that comes next would not be kept. */
+  get ignoresFolded(): boolean {
+    return this.#field === undefined || this[this.#field]!.length >= MAX_FIELD_LENGTH;
+  }
+
   line(line: string): void {
     const first = line.charCodeAt(0);
-    if (first === 0x20 || first === 9) {
-      if (this.#field !== undefined && this[this.#field]!.length < MAX_FIELD_LENGTH) this[this.#field] += line;
+    if (isSpace(first)) {
+      if (!this.ignoresFolded) this[this.#field!] += line;
       return;
     }
     this.#field = undefined;
@@ -269,7 +278,7 @@ export class MimeWalk {
 
   /** Returns whether the line from `at` in `text` must be passed to `line`. */
   wants(text: string, at: number): boolean {
-    if (this.#header !== undefined) return true;
+    if (this.#header !== undefined) return !(this.#header.ignoresFolded && isSpace(text.charCodeAt(at)));
     return this.#open.hasBoundaries() && text.charCodeAt(at) === DASH && text.charCodeAt(at + 1) === DASH;
   }
 
@@ -287,6 +296,11 @@ export class MimeWalk {
   /** Whether the next line belongs to a header. */
   get isInHeader(): boolean {
     return this.#header !== undefined;
+  }
+
+  /** Whether the next line belongs to a header, and would be ignored if it were folded (RFC 5322 §2.2.3). */
+  get ignoresFolded(): boolean {
+    return this.#header?.ignoresFolded ?? false;
   }
 
   /**

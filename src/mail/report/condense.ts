@@ -47,7 +47,11 @@ const MAX_HEADER_LINE = 16_384;
 const MAX_HEADER_READ = 1_000_000;
 /** A boundary has at most 70 characters (RFC 2046 §5.1.1). */
 const MAX_DELIMITER_LINE = 1_000;
+/** Maximum number of bytes of folded lines that are copied at once. */
+const MAX_FOLDED = 65_536;
 const LF = 10;
+const SPACE = 32;
+const TAB = 9;
 const DASH = 45;
 const NOTHING = Buffer.alloc(0);
 const LINE_END = Buffer.from('\r\n');
@@ -57,6 +61,10 @@ const DELIMITER_START = Buffer.from('\n--');
 function lineAt(bytes: Buffer, from: number, end: number): string {
   const line = bytes.toString('latin1', from, end);
   return line.endsWith('\r') ? line.slice(0, -1) : line;
+}
+
+function isBlank(byte: number | undefined): boolean {
+  return byte === SPACE || byte === TAB;
 }
 
 /** Finds the end of the header of a message inside a part: the first empty line after its first field. */
@@ -136,6 +144,7 @@ export class ReportCondenser {
 
   /** Returns where the next line starts; undefined if the line is not complete yet. */
   #headerLine(bytes: Buffer, at: number): number | undefined {
+    if (this.#walk.ignoresFolded && isBlank(bytes[at])) return this.#foldedLines(bytes, at);
     const end = bytes.indexOf(LF, at);
     if (end < 0 && bytes.length - at < MAX_HEADER_LINE) return undefined;
     const next = end < 0 ? bytes.length : end + 1;
@@ -146,6 +155,19 @@ export class ReportCondenser {
     else this.#keep(bytes.subarray(at, next));
     if (isDelimiter || isHeaderEnd) this.#beginRegion();
     else if (this.#offset - this.#regionStart > MAX_HEADER_READ) this.#isDone = true;
+    return next;
+  }
+
+  /** Copies folded lines that do not affect the structure, without decoding each. */
+  #foldedLines(bytes: Buffer, at: number): number {
+    let next = at;
+    do {
+      const end = bytes.indexOf(LF, next);
+      this.#isInLongLine = end < 0;
+      next = end < 0 ? bytes.length : end + 1;
+    } while (next - at < MAX_FOLDED && isBlank(bytes[next]));
+    this.#keep(bytes.subarray(at, next));
+    if (this.#offset - this.#regionStart > MAX_HEADER_READ) this.#isDone = true;
     return next;
   }
 
