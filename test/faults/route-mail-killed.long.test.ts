@@ -10,6 +10,8 @@ import { waitUntil } from '../kit/wait-until.ts';
 import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
 
 const COUNT = 10;
+/** A machine may be so slow that everything is posted before the kill: then the round is repeated. */
+const MAX_ROUNDS = 10;
 const env = { POSTRIDER_INBOUND_PORT: '0', POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8' };
 const LINE = `${'x'.repeat(76)}\r\n`;
 
@@ -44,17 +46,19 @@ function mailOf(bytes: number): string {
 test('kill -9 between 250 and the event: each mail has one event at the webhook', { timeout: 300_000 }, async () => {
   await route('*@in.shop.example');
   const ids: string[] = [];
-  for (let round = 0; round < 2; round += 1) {
+  let interrupted = 0;
+  for (let round = 0; interrupted < 2 && round < MAX_ROUNDS; round += 1) {
     const talker = await openInbound(service.inboundPort);
     for (let index = 0; index < COUNT; index += 1)
       ids.push(idIn(await bringMail(talker, `r${round}-${index}@in.shop.example`)));
     const { length: postedBefore } = postedIds();
     assert.deepEqual(await service.kill('SIGKILL'), { code: null, signal: 'SIGKILL' });
-    assert.ok(postedBefore < ids.length, 'some were still to be dealt with');
+    if (postedBefore < ids.length) interrupted += 1;
     talker.destroy();
     await service.restart({ env });
+    await waitUntil('all of them', () => ids.every((id) => postedIds().includes(id)));
   }
-  await waitUntil('all of them', () => ids.every((id) => postedIds().includes(id)));
+  assert.equal(interrupted, 2, 'mail was still to be posted at two kills');
   const events = (await service.api.get('/events?eventType=Inbound&limit=100')).body as unknown as {
     eventId: string;
   }[];

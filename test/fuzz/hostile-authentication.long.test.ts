@@ -34,37 +34,37 @@ const arcSet = (index: number): string =>
   `ARC-Message-Signature: i=${index}; a=rsa-sha256; d=shop.example; s=a${index}; h=from; bh=${EMPTY_BODY}; b=AAAA\r\n` +
   `ARC-Authentication-Results: i=${index}; mx.example; ${'dkim=pass header.d=x; '.repeat(150)}\r\n`;
 
-/** The mail, and the most that its processor time may be, in ms. */
+/** The mail, and the most that its processor time may be, in ms: several times that of a slow machine, far below that of quadratic work. */
 const SHAPES: Record<string, [content: () => string, cpuMs: number]> = {
-  'tabs, 25 MB': [() => large(' \t x\r\n'), 20_000],
-  'one line, 25 MB': [() => large('x'), 6_000],
-  'line ends, 25 MB': [() => large('\r\n'), 6_000],
+  'tabs, 25 MB': [() => large(' \t x\r\n'), 60_000],
+  'one line, 25 MB': [() => large('x'), 24_000],
+  'line ends, 25 MB': [() => large('\r\n'), 24_000],
   'boundaries, 25 MB': [
     () => `Content-Type: multipart/mixed; boundary=${'b'.repeat(70)}\r\n${large(`--${'b'.repeat(60)}c\r\n`)}`,
-    6_000,
+    24_000,
   ],
   'ten lengths of 100 KB': [
     () => `${times(10, (l) => signature({ l: 90_000 + l }))}${FROM}\r\n`.padEnd(99_000, ' \t x\r\n'),
     2_000,
   ],
-  'ten lengths of 25 MB': [() => times(8, (l) => signature({ l })) + large(' \t x\r\n'), 2_000],
-  'spaces in tags': [() => `${times(10, () => signature({ more: ` z=${' '.repeat(7_800)}x;` }))}${FROM}\r\n`, 2_000],
+  'ten lengths of 25 MB': [() => times(8, (l) => signature({ l })) + large(' \t x\r\n'), 8_000],
+  'spaces in tags': [() => `${times(10, () => signature({ more: ` z=${' '.repeat(7_800)}x;` }))}${FROM}\r\n`, 8_000],
   'fields in h=': [
     () =>
       `${times(10, () => signature({ h: `from:${'b:'.repeat(3_500)}`, bh: EMPTY_BODY }))}${FROM}${'b: x\r\n'.repeat(4_900)}\r\n`,
-    4_000,
+    16_000,
   ],
-  '50,000 signatures': [() => `${times(50_000, () => signature({}))}${FROM}\r\n`, 2_000],
-  'a header of 25 MB': [() => `${FROM}X: ${'x'.repeat(MOST - 1_000)}\r\n\r\n`, 2_000],
-  'a header without end': [() => FROM.repeat(1_000_000), 2_000],
-  folds: [() => `${FROM}X: y\r\n${' z\r\n'.repeat(4_900)}\r\n`, 2_000],
-  'spaces before a colon': [() => `${FROM}X${' '.repeat(200_000)}: y\r\n\r\n`, 2_000],
-  'fifty ARC sets': [() => `${times(50, (index) => arcSet(index + 1))}${FROM}\r\n`, 3_000],
-  '5,000 ARC sets': [() => `${times(5_000, () => arcSet(1))}${FROM}\r\n`, 2_000],
-  comments: [() => `ARC-Authentication-Results: ${'('.repeat(8_000)}\r\n`.repeat(20) + FROM, 2_000],
-  addresses: [() => `From: ${'a@b.example,'.repeat(600)}\r\n\r\n`, 2_000],
-  'From fields': [() => `${FROM.repeat(4_900)}\r\n`, 2_000],
-  'a key of 16,384 bits': [() => `${times(10, () => signature({ s: 'huge', bh: EMPTY_BODY }))}${FROM}\r\n`, 2_000],
+  '50,000 signatures': [() => `${times(50_000, () => signature({}))}${FROM}\r\n`, 8_000],
+  'a header of 25 MB': [() => `${FROM}X: ${'x'.repeat(MOST - 1_000)}\r\n\r\n`, 8_000],
+  'a header without end': [() => FROM.repeat(1_000_000), 8_000],
+  folds: [() => `${FROM}X: y\r\n${' z\r\n'.repeat(4_900)}\r\n`, 8_000],
+  'spaces before a colon': [() => `${FROM}X${' '.repeat(200_000)}: y\r\n\r\n`, 8_000],
+  'fifty ARC sets': [() => `${times(50, (index) => arcSet(index + 1))}${FROM}\r\n`, 12_000],
+  '5,000 ARC sets': [() => `${times(5_000, () => arcSet(1))}${FROM}\r\n`, 8_000],
+  comments: [() => `ARC-Authentication-Results: ${'('.repeat(8_000)}\r\n`.repeat(20) + FROM, 8_000],
+  addresses: [() => `From: ${'a@b.example,'.repeat(600)}\r\n\r\n`, 8_000],
+  'From fields': [() => `${FROM.repeat(4_900)}\r\n`, 8_000],
+  'a key of 16,384 bits': [() => `${times(10, () => signature({ s: 'huge', bh: EMPTY_BODY }))}${FROM}\r\n`, 8_000],
 };
 
 let zone: FakeDns;
@@ -127,8 +127,8 @@ for (const [name, [make, mostCpuMs]] of Object.entries(SHAPES)) {
     assert.equal(found.spf.result, 'pass', 'verified to its end');
     assert.ok(found.dkim.every(({ result }) => result !== 'pass'));
     assert.ok(cpuMs < mostCpuMs, `${cpuMs} ms of the processor`);
-    // Copying 25 MB and passing on what the DNS says; on a machine that gives this thread a fourth of a core.
-    assert.ok(active < 1_000, `the serving thread was busy for ${Math.round(active)} ms`);
+    // Copying 25 MB and passing on what the DNS says, 150 ms; slow machines are ten times slower for seconds.
+    assert.ok(active < 2_000, `the serving thread was busy for ${Math.round(active)} ms`);
     assert.ok(zone.questions.length < 500);
   });
 }

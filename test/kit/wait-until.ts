@@ -6,7 +6,7 @@
 export async function waitUntil<T>(
   what: string,
   condition: () => T | undefined | false | Promise<T | undefined | false>,
-  timeoutMs = 30_000,
+  timeoutMs = 60_000,
 ): Promise<T> {
   const end = performance.now() + timeoutMs;
   for (;;) {
