@@ -169,6 +169,7 @@ test('an operator looks at an account: a strip says so, nothing can be changed, 
   await page.getByRole('button', { name: 'View as account (read-only)' }).click();
   await page.getByText(/^Support access: viewing ACME, read-only until \d\d:\d\d/).waitFor();
   assert.equal(new URL(page.url()).pathname, '/app/live');
+  await page.locator('aside summary', { hasText: 'Account' }).click();
   await page.getByRole('link', { name: 'Team' }).click();
   await page.getByText('Only owners can manage team members.').waitFor();
   assert.equal(await page.getByRole('button', { name: 'Invite member' }).count(), 0);

@@ -73,6 +73,9 @@ describe('how mail fares', { skip: noBrowser() }, () => {
     await page.getByRole('button', { name: /^Delivered\s*3$/ }).waitFor();
     await page.getByRole('button', { name: /^Delayed\s*2$/ }).waitFor();
     await page.getByRole('link', { name: 'Emails to slow.example are delayed' }).waitFor();
+    const figures = page.getByRole('list', { name: 'Last 7 days' }).getByRole('listitem');
+    await figures.filter({ hasText: 'Delivery rate' }).filter({ hasText: '100%' }).waitFor();
+    await figures.filter({ hasText: 'Accepted' }).filter({ hasText: 'No earlier data' }).waitFor();
     await seen(/Not enough data \(3 of 100 messages\)/);
     await page.locator('canvas').first().waitFor();
     await accessible();

@@ -40,6 +40,8 @@ export interface NavigationPage {
 
 export interface NavigationGroup {
   name?: string;
+  /** Collapsed until it is opened, or a page of it is. */
+  isRare?: boolean;
   pages: readonly NavigationPage[];
 }
 
@@ -76,6 +78,7 @@ export const ACCOUNT_PAGES: readonly NavigationGroup[] = [
   },
   {
     name: navigation.administration,
+    isRare: true,
     pages: [
       { name: navigation.usage, path: '/usage', icon: IconChartBar },
       { name: navigation.agents, path: '/agents', icon: IconRobot, isFor: ({ mode }) => mode === 'live' },

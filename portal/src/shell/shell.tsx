@@ -21,7 +21,7 @@ import { EmptyState } from '../parts/states.tsx';
 import { useScope } from '../scope.ts';
 import { SignedIn, setPerson } from '../session.tsx';
 import { shell } from '../texts/shell.ts';
-import { AccountIcon, OperatorIcon, placeOf } from './navigation.ts';
+import { AccountIcon, type NavigationGroup, OperatorIcon, placeOf } from './navigation.ts';
 import classes from './shell.module.css';
 import { SupportAccess } from './support-access.tsx';
 
@@ -116,22 +116,50 @@ function Side({ onSearch }: { onSearch(): void }) {
         <kbd>⌘K</kbd>
       </button>
       <nav aria-label={shell.menu}>
-        {groups.map(({ name, pages }) => (
-          <div key={name ?? ''}>
-            {name !== undefined && <p className={classes.heading}>{name}</p>}
-            <ul className={classes.group}>
-              {pages.map((page) => (
-                <li key={page.path}>
-                  <PageLink {...page} base={base} pathname={pathname} />
-                </li>
-              ))}
-            </ul>
-          </div>
+        {groups.map((group) => (
+          <MenuGroup key={group.name ?? ''} group={group} base={base} pathname={pathname} />
         ))}
       </nav>
       <PersonMenu isOperators={base === '/app/operator'} />
     </>
   );
+}
+
+interface MenuGroupProps {
+  group: NavigationGroup;
+  base: string;
+  pathname: string;
+}
+
+function MenuGroup({ group: { name, isRare, pages }, base, pathname }: MenuGroupProps) {
+  const list = (
+    <ul className={classes.group}>
+      {pages.map((page) => (
+        <li key={page.path}>
+          <PageLink {...page} base={base} pathname={pathname} />
+        </li>
+      ))}
+    </ul>
+  );
+  if (isRare)
+    return (
+      <details open={pages.some(({ path }) => isWithin(base + path, pathname))}>
+        <summary className={classes.heading}>{name}</summary>
+        {list}
+      </details>
+    );
+  return (
+    <div>
+      {name !== undefined && <p className={classes.heading}>{name}</p>}
+      {list}
+    </div>
+  );
+}
+
+/** Whether the page at this path, or one below it, is shown. */
+function isWithin(path: string, pathname: string): boolean {
+  const here = pathname.replace(/\/$/, '');
+  return here === path || here.startsWith(`${path}/`);
 }
 
 interface PageLinkProps {
@@ -143,8 +171,7 @@ interface PageLinkProps {
 }
 
 function PageLink({ name, path, base, pathname, icon: Icon }: PageLinkProps) {
-  const here = pathname.replace(/\/$/, '');
-  const isChosen = path === '' ? here === base : here === base + path || here.startsWith(`${base}${path}/`);
+  const isChosen = path === '' ? pathname.replace(/\/$/, '') === base : isWithin(base + path, pathname);
   return (
     <Link
       to={base + path}

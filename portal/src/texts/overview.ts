@@ -32,6 +32,22 @@ export const overview = {
   allIncidents: (number: number, isMore: boolean) => `All ${count(number)}${isMore ? '+' : ''} incidents`,
 };
 
+export const summary = {
+  label: (range: string) => `Last ${range}`,
+  deliveryRate: 'Delivery rate',
+  deliveryRateHint: 'Delivered out of delivered and bounced',
+  accepted: 'Accepted',
+  bounceRate: 'Bounce rate',
+  complaintRate: 'Complaint rate',
+  /** Shown for a rate without messages. */
+  none: '–',
+  noneHint: 'No outcomes in this period',
+  versus: (change: string, range: string) => `${change} vs. previous ${range}`,
+  same: (range: string) => `Same as previous ${range}`,
+  noPrevious: 'No earlier data',
+  points: (points: string) => `${points} pts`,
+};
+
 export const tiles = {
   label: 'Now',
   waiting: 'Queued',

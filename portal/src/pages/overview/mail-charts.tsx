@@ -5,16 +5,15 @@ import type { Answer } from '../../api.ts';
 import { Chart, type Series } from '../../parts/chart.tsx';
 import { count, duration } from '../../parts/time.tsx';
 import { overview, ranges } from '../../texts/overview.ts';
+import { bouncesOf } from './comparison.ts';
 import type { Range } from './range.tsx';
 
-export type Bucket = Answer<'getStatistics'>['buckets'][number];
+type Bucket = Answer<'getStatistics'>['buckets'][number];
 
 interface ChartOf {
   buckets: readonly Bucket[];
   range: Range;
 }
-
-export const bouncesOf = ({ bounced }: Pick<Bucket, 'bounced'>): number => bounced.hard + bounced.soft + bounced.block;
 
 type Line = Pick<Series, 'name' | 'color' | 'stroke' | 'isFilled'> & { of(bucket: Bucket): number };
 

@@ -1,7 +1,7 @@
 /** The overview: current incidents, message outcomes over time, delivery times, and reputation. */
 import { Button, Skeleton, Stack } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
-import { type Answer, useCall } from '../../api.ts';
+import { useCall } from '../../api.ts';
 import { IconSend } from '../../icons.ts';
 import { useFresh } from '../../live.tsx';
 import { AsCode } from '../../parts/as-code.tsx';
@@ -9,27 +9,28 @@ import { Page, Panel } from '../../parts/page.tsx';
 import { EmptyState, ErrorState } from '../../parts/states.tsx';
 import { useScope } from '../../scope.ts';
 import { newAccount, overview } from '../../texts/overview.ts';
+import { bouncesOf, type Counts, periodsOf } from './comparison.ts';
 import { Failing, LISTED } from './failing.tsx';
 import { Health } from './health.tsx';
-import { bouncesOf, DeliveryTimeChart, MailChart } from './mail-charts.tsx';
+import { DeliveryTimeChart, MailChart } from './mail-charts.tsx';
 import classes from './overview.module.css';
 import { RangeControl, useRange } from './range.tsx';
+import { Summary } from './summary.tsx';
 import { Tiles } from './tiles.tsx';
 
 /** Statistics are reloaded this long after an event: busy accounts have many events per second. */
 const REFRESH_MS = 2_000;
 
-type Bucket = Answer<'getStatistics'>['buckets'][number];
-
-const isQuiet = (buckets: readonly Bucket[]): boolean =>
+const isQuiet = (buckets: readonly Counts[]): boolean =>
   buckets.every((one) => one.accepted + one.delivered + bouncesOf(one) + one.complained === 0);
 
 export function OverviewPage() {
   const range = useRange();
   const account = useCall('getAccount', {}, { everyMs: 60_000 });
-  const statistics = useCall('getStatistics', { query: range.query }, { keepsLast: true });
+  const statistics = useCall('getStatistics', { query: range.queryWithPrevious }, { keepsLast: true });
   useFresh(['getStatistics', 'getAccount', 'getAccountHealth', 'listIncidents'], undefined, REFRESH_MS);
-  const buckets = statistics.data?.buckets.slice(-range.buckets);
+  const periods = statistics.data && periodsOf(statistics.data.buckets, range.buckets);
+  const buckets = periods?.shown;
   const incidents = useCall('listIncidents', LISTED);
   // Until all of it is known, only placeholders are shown: what arrives later would move what is there.
   const isLoading = [account, statistics, incidents].some(({ isPending }) => isPending);
@@ -50,6 +51,7 @@ export function OverviewPage() {
         {!isLoading && isNew && <NewAccount />}
         {!isLoading && !isNew && (
           <>
+            {periods !== undefined && <Summary {...periods} range={range} />}
             <Tiles account={account.data} />
             <Panel title={overview.mail}>
               {buckets === undefined ? (

@@ -18,6 +18,8 @@ export interface Range {
   /** Hours or days that are shown; the response has more while the sandbox clock is unknown. */
   buckets: number;
   query: Pick<Query<'getStatistics'>, 'since' | 'interval'>;
+  /** Covers the period before as well. */
+  queryWithPrevious: Pick<Query<'getStatistics'>, 'since' | 'interval'>;
 }
 
 /** Returns the current hour or day, counted from 1970. The sandbox has its own clock: statistics without a time end with it. */
@@ -39,8 +41,11 @@ export function useRange(isWhole = false): Range {
   const buckets = (DAYS[name] * LENGTHS_MS.day) / lengthMs;
   const current = useCurrent(unit);
   return useMemo(() => {
-    const since = current === undefined ? current : new Date((current - buckets + 1) * lengthMs).toISOString();
-    return { name, unit, buckets, query: { since, interval: unit } };
+    const queryOf = (length: number): Range['query'] => ({
+      since: current === undefined ? current : new Date((current - length + 1) * lengthMs).toISOString(),
+      interval: unit,
+    });
+    return { name, unit, buckets, query: queryOf(buckets), queryWithPrevious: queryOf(2 * buckets) };
   }, [name, unit, buckets, current]);
 }
 

@@ -8,7 +8,7 @@ import { ErrorState, Loading } from '../../parts/states.tsx';
 import { count } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { use as texts } from '../../texts/templates.ts';
-import { bouncesOf } from '../overview/mail-charts.tsx';
+import { bouncesOf } from '../overview/comparison.ts';
 import { isLayout, type Template } from './content.ts';
 
 const DAYS = 30;
