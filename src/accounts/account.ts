@@ -58,6 +58,8 @@ export interface Caller {
   keyId: string;
   /** Addresses and domains that the key or credential is restricted to; empty means unrestricted. */
   allowedSenders: readonly string[];
+  /** Networks that the key or credential can be used from; empty means unrestricted. */
+  allowedNetworks: readonly string[];
   actor: Actor;
   /** Unix ms at which the key or credential stops being valid; absent or null for never. */
   expiresAt?: number | null;
@@ -68,7 +70,7 @@ export interface Caller {
   isOperator?: boolean;
 }
 
-const NO_SENDERS: readonly string[] = [];
+const EMPTY: readonly string[] = [];
 
 export interface AccountRow {
   id: string;
@@ -186,11 +188,11 @@ export function handedOn(own: readonly string[], requested: readonly string[] | 
   );
 }
 
-/** Returns the value for the database column. */
-export function sendersColumn(allowed: readonly string[] = NO_SENDERS): string | null {
-  return allowed.length === 0 ? null : JSON.stringify(allowed);
+/** Returns the value for the database column of allowed senders or networks. */
+export function listColumn(list: readonly string[] = EMPTY): string | null {
+  return list.length === 0 ? null : JSON.stringify(list);
 }
 
-export function sendersOf(column: string | null): readonly string[] {
-  return column === null ? NO_SENDERS : (JSON.parse(column) as string[]);
+export function listOf(column: string | null): readonly string[] {
+  return column === null ? EMPTY : (JSON.parse(column) as string[]);
 }

@@ -42,6 +42,7 @@ export {
   type KnownCallers,
   type KnownLogins,
   keyIdOf,
+  type LogInResult,
   type SmtpAuthenticator,
   signingSecretOf,
 } from './authenticate.ts';

@@ -6,7 +6,7 @@ import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { insertMany, table } from '../storage/rows.ts';
-import { type Caller, readAccount, sendersOf } from './account.ts';
+import { type Caller, listOf, readAccount } from './account.ts';
 
 /** `running`: approved, and the result is not recorded yet. An undecided request expires. */
 export type AgentRequestStatus = 'pending' | 'declined' | 'running' | 'done' | 'failed';
@@ -181,17 +181,23 @@ export const callerOfKeyOperation = operation(
     { keyId, accountId, nowMs }: { keyId: string; accountId: string; nowMs: number },
   ): Promise<Caller | null> => {
     const row = await tx.get<
-      Pick<Caller, 'mode' | 'scope'> & { name: string | null; senders: string | null; expiresAt: number | null }
+      Pick<Caller, 'mode' | 'scope'> & {
+        name: string | null;
+        senders: string | null;
+        networks: string | null;
+        expiresAt: number | null;
+      }
     >(
-      `SELECT mode, scope, name, allowed_senders AS senders, expires_at AS "expiresAt" FROM api_key
+      `SELECT mode, scope, name, allowed_senders AS senders, allowed_networks AS networks, expires_at AS "expiresAt" FROM api_key
        WHERE id = ? AND account_id = ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`,
       ...[keyId, accountId, nowMs],
     );
     const account = row && (await readAccount(tx, accountId));
     if (!row || !account) return null;
-    const { mode, scope, name, senders, expiresAt } = row;
+    const { mode, scope, name, expiresAt } = row;
     const actor = { kind: 'key', id: keyId, name: name ?? keyId } as const;
-    return { account, mode, scope, keyId, allowedSenders: sendersOf(senders), expiresAt, actor };
+    const [allowedSenders, allowedNetworks] = [listOf(row.senders), listOf(row.networks)];
+    return { account, mode, scope, keyId, allowedSenders, allowedNetworks, expiresAt, actor };
   },
 );
 

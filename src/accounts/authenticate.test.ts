@@ -11,9 +11,13 @@ import {
   findKeyOperation,
   revokeCredentialOperation,
   revokeKeyOperation,
+  updateCredentialOperation,
+  updateKeyOperation,
 } from './credential-store.ts';
 import { hashPassword, NOBODYS_PASSWORD, verifyPassword } from './passwords.ts';
 import { setAccountOperation } from './store.ts';
+
+const address = '192.0.2.1';
 
 async function setup(t: TestContext) {
   const temp = await tempDatabase();
@@ -154,27 +158,28 @@ test('logins, and what ends their validity', async (t) => {
   assert.ok(!JSON.stringify(stored).includes(password));
 
   const smtp = createSmtpAuthenticator({ database, clock });
-  assert.equal(await smtp.recall(username, password), undefined, 'not known before it was right once');
-  const first = await smtp.logIn(username, password);
+  assert.equal(await smtp.recall({ username, password, address }), undefined, 'not known before it was right once');
+  const first = await smtp.logIn({ username, password, address });
   assert.ok(first.ok);
-  assert.deepEqual(await smtp.recall(username, password), first.value);
-  assert.equal(await smtp.recall(username, `${password}x`), undefined);
-  assert.equal(await smtp.recall('smtp_nobody', password), undefined);
+  assert.deepEqual(await smtp.recall({ username, password, address }), first.value);
+  assert.equal(await smtp.recall({ username, password: `${password}x`, address }), undefined);
+  assert.equal(await smtp.recall({ username: 'smtp_nobody', password, address }), undefined);
   assert.deepEqual(first.value, {
     account,
     mode: 'sandbox',
     scope: 'send',
     keyId: created.value.smtpCredentialId,
     allowedSenders: [],
+    allowedNetworks: [],
     actor: { kind: 'credential', id: created.value.smtpCredentialId, name: created.value.smtpCredentialId },
     deliveryReports: 'off',
     expiresAt: null,
   });
-  assert.deepEqual(await smtp.logIn(username, password), first);
+  assert.deepEqual(await smtp.logIn({ username, password, address }), first);
 
   const answers = new Set<string>();
   const refused = async (name: string, user: string, pass: string) => {
-    const result = await smtp.logIn(user, pass);
+    const result = await smtp.logIn({ username: user, password: pass, address });
     assert.equal(result.ok, false, name);
     answers.add(JSON.stringify(result));
   };
@@ -193,23 +198,78 @@ test('logins, and what ends their validity', async (t) => {
     });
     clock.advance(1_000);
   };
-  assert.ok((await smtp.stillAllowed(username)).ok);
+  assert.ok((await smtp.stillAllowed({ username, address })).ok);
   await set({ plan: 'free' });
-  assert.equal((await smtp.stillAllowed(username)).ok, false);
+  assert.equal((await smtp.stillAllowed({ username, address })).ok, false);
   await refused('plan', username, password);
-  assert.equal(await smtp.recall(username, password), undefined);
+  assert.equal(await smtp.recall({ username, password, address }), undefined);
   await set({ plan: 'paid', status: 'suspended' });
   await refused('suspended', username, password);
   await set({ status: 'active' });
-  assert.ok((await smtp.logIn(username, password)).ok);
+  assert.ok((await smtp.logIn({ username, password, address })).ok);
   const revoke = { id: created.value.smtpCredentialId, accountId: account.id, mode: null, nowMs: clock.now() };
   assert.equal(await database.execute(revokeCredentialOperation, { ...revoke, accountId: 'acc_other' }), 'unknown');
   assert.equal(await database.execute(revokeCredentialOperation, revoke), 'revoked');
   clock.advance(1_000);
-  assert.equal((await smtp.stillAllowed(username)).ok, false);
+  assert.equal((await smtp.stillAllowed({ username, address })).ok, false);
   await refused('revoked', username, password);
-  assert.equal(await smtp.recall(username, password), undefined);
+  assert.equal(await smtp.recall({ username, password, address }), undefined);
   assert.equal(answers.size, 1);
+});
+
+test('networks apply to the address of each login and of each mail, with the refusal of a wrong password', async (t) => {
+  const { database, close } = await tempDatabase();
+  t.after(close);
+  const clock = fakeClock();
+  const making = { database, clock };
+  const { account } = await createAccount(making, { name: 'One', plan: 'paid' });
+  const allowedNetworks = ['192.0.2.0/24', '2001:db8::/32'];
+  const made = await createSmtpCredential(making, { accountId: account.id, mode: 'live', allowedNetworks });
+  assert.ok(made.ok);
+  const { username, password, smtpCredentialId } = made.value;
+  const smtp = createSmtpAuthenticator({ database, clock });
+  const from = (where: string) => ({ username, password, address: where });
+  const outside = await smtp.logIn(from('203.0.113.9'));
+  assert.ok(!outside.ok);
+  assert.equal(outside.outside?.keyId, smtpCredentialId);
+  const wrong = await smtp.logIn({ ...from('203.0.113.9'), password: 'wrong' });
+  assert.deepEqual(wrong, { ok: false, failure: outside.failure }, 'only a correct password is reported');
+  assert.equal(await smtp.recall(from('192.0.2.1')), undefined, 'a login from outside is not remembered');
+  const inside = await smtp.logIn(from('192.0.2.1'));
+  assert.deepEqual(inside.ok && inside.value.allowedNetworks, allowedNetworks);
+  for (const where of ['192.0.2.1', '2001:db8::1']) {
+    assert.ok(await smtp.recall(from(where)), where);
+    assert.ok((await smtp.stillAllowed({ username, address: where })).ok, where);
+  }
+  assert.equal(await smtp.recall(from('203.0.113.9')), undefined, 'known, from another address');
+  assert.equal((await smtp.logIn(from('203.0.113.9'))).ok, false);
+  assert.equal((await smtp.stillAllowed({ username, address: '203.0.113.9' })).ok, false);
+
+  const target = { id: smtpCredentialId, accountId: account.id, mode: null };
+  await database.execute(updateCredentialOperation, { ...target, allowedNetworks: ['203.0.113.9/32'] });
+  clock.advance(1_000);
+  assert.equal((await smtp.stillAllowed({ username, address: '192.0.2.1' })).ok, false, 'changed by another process');
+  assert.ok((await smtp.logIn(from('203.0.113.9'))).ok);
+});
+
+test('changed networks of a key are known within a second, and its caller always has the current ones', async (t) => {
+  const { database, clock, authenticate, making, first } = await setup(t);
+  const wish = { accountId: first.account.id, mode: 'live', scope: 'send', name: null } as const;
+  const made = await createKey(making, { ...wish, allowedNetworks: ['192.0.2.1'] });
+  assert.ok(made.ok);
+  const { apiKey, keyId } = made.value;
+  const networks = async () => {
+    const caller = await authenticate(apiKey, first.account.id);
+    return caller.ok && caller.value.allowedNetworks;
+  };
+  assert.deepEqual(await networks(), ['192.0.2.1/32']);
+  const change = { id: keyId, accountId: first.account.id, mode: null, allowedNetworks: [] };
+  await database.execute(updateKeyOperation, change);
+  clock.advance(1_000);
+  assert.deepEqual(await networks(), []);
+  await database.execute(updateKeyOperation, { ...change, allowedNetworks: ['10.0.0.0/8'] });
+  authenticate.evictKey(keyId);
+  assert.deepEqual(await networks(), ['10.0.0.0/8']);
 });
 
 test('an account on a free plan cannot create a credential', async (t) => {

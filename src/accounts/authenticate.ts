@@ -1,5 +1,6 @@
 /**
  * Authenticates callers, over HTTP with an API key and over SMTP with a login, through caches that keep the hot path free of the database.
+ * The address of the client is never cached: for an API key the HTTP pipeline checks it on every request, for a login this file does.
  * Cached data is at most 700 ms old, so changes by another process (a revoked key, a suspended account, another plan) take effect within a
  * second. Changes by this process evict the cache entry and take effect immediately. All authentication failures get the same response
  * after the same work.
@@ -11,11 +12,12 @@
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Actor } from '../base/actor.ts';
 import type { Clock } from '../base/clock.ts';
-import { failure, ok, type Result, refuse } from '../base/failure.ts';
+import { type Failure, failure, ok, type Result, refuse } from '../base/failure.ts';
 import { createFreshCache } from '../base/fresh-cache.ts';
 import { newId, randomText } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { open, seal } from '../base/seal.ts';
+import { isAllowedAddress } from '../net/networks.ts';
 import type { Database } from '../storage/database.ts';
 import type { Caller } from './account.ts';
 import {
@@ -227,19 +229,29 @@ export interface KnownLogins {
   evictAccount(accountId: string): void;
 }
 
+/** The user name and password of a login, and the address of its client. */
+export interface SmtpLogin {
+  username: string;
+  password: string;
+  address: string;
+}
+
+/** `outside`: the password is correct, but the client's address is not in the networks of this caller. The client must not learn this. */
+export type LogInResult = { ok: true; value: Caller } | { ok: false; failure: Failure; outside?: Caller };
+
 export interface SmtpAuthenticator extends KnownLogins {
   /**
    * Returns the caller of a recent successful login; undefined if it is not cached, for any reason. Does not compute argon2, so password
    * guessing does not delay known clients.
    */
-  recall(username: string, password: string): Promise<Caller | undefined>;
-  /** Returns the caller of a login (keyId is the id of the credential); all failures get the same refusal. */
-  logIn(username: string, password: string): Promise<Result<Caller>>;
+  recall(login: SmtpLogin): Promise<Caller | undefined>;
+  /** Returns the caller of a login (keyId is the id of the credential); all failures get the same refusal after the same work. */
+  logIn(login: SmtpLogin): Promise<LogInResult>;
   /**
-   * Returns the current caller, for the next MAIL of an open session; refused if revoked, suspended, or without SMTP. `caller` is the caller
-   * that logged in with the user name.
+   * Returns the current caller, for the next MAIL of an open session from this address; refused if revoked, suspended, without SMTP, or if
+   * the address is no longer allowed. `caller` is the caller that logged in with the user name.
    */
-  stillAllowed(username: string, caller?: Caller): Result<Caller> | Promise<Result<Caller>>;
+  stillAllowed(session: Omit<SmtpLogin, 'password'>, caller?: Caller): Result<Caller> | Promise<Result<Caller>>;
 }
 
 function eligible(holder: CredentialHolder | undefined, clock: Clock): holder is CredentialHolder {
@@ -248,9 +260,9 @@ function eligible(holder: CredentialHolder | undefined, clock: Clock): holder is
 }
 
 function callerOf(holder: CredentialHolder): Caller {
-  const { account, mode, allowedSenders, deliveryReports, expiresAt, credentialId: keyId } = holder;
+  const { account, mode, allowedSenders, allowedNetworks, deliveryReports, expiresAt, credentialId: keyId } = holder;
   const actor: Actor = { kind: 'credential', id: keyId, name: keyId };
-  return { account, mode, scope: 'send', keyId, allowedSenders, expiresAt, actor, deliveryReports };
+  return { account, mode, scope: 'send', keyId, allowedSenders, allowedNetworks, expiresAt, actor, deliveryReports };
 }
 
 /**
@@ -278,25 +290,28 @@ export function createSmtpAuthenticator(options: { database: Database; clock: Cl
     return known !== undefined && timingSafeEqual(known, proofOf(password, holder));
   };
 
+  const isUsable = (holder: CredentialHolder | undefined, address: string): holder is CredentialHolder =>
+    eligible(holder, options.clock) && isAllowedAddress(address, holder.allowedNetworks);
+
   return {
-    recall: async (username, password) => {
+    recall: async ({ username, password, address }) => {
       const holder = await holderOf(username);
-      return eligible(holder, options.clock) && isProven(password, holder) ? callerOf(holder) : undefined;
+      return isUsable(holder, address) && isProven(password, holder) ? callerOf(holder) : undefined;
     },
-    logIn: async (username, password) => {
+    logIn: async ({ username, password, address }) => {
       const holder = await holderOf(username);
-      const may = eligible(holder, options.clock);
-      if (may && isProven(password, holder)) return ok(callerOf(holder));
+      if (isUsable(holder, address) && isProven(password, holder)) return ok(callerOf(holder));
       const right = await verifyPassword(password.slice(0, LONGEST), holder?.passwordHash ?? NOBODYS_PASSWORD);
-      if (!may || !right || password.length > LONGEST) return refused;
+      if (!eligible(holder, options.clock) || !right || password.length > LONGEST) return refused;
+      if (!isUsable(holder, address)) return { ...refused, outside: callerOf(holder) };
       proven.delete(holder.credentialId);
       proven.set(holder.credentialId, proofOf(password, holder));
       if (proven.size > CREDENTIALS_KEPT) proven.delete(proven.keys().next().value as string);
       return ok(callerOf(holder));
     },
-    stillAllowed: (username) => {
+    stillAllowed: ({ username, address }) => {
       const check = (holder: CredentialHolder | undefined): Result<Caller> =>
-        eligible(holder, options.clock) ? ok(callerOf(holder)) : refused;
+        isUsable(holder, address) ? ok(callerOf(holder)) : refused;
       const holder = holders.get(username, username);
       return holder instanceof Promise ? holder.then(check) : check(holder);
     },

@@ -11,6 +11,7 @@ import {
   type SubmissionPorts,
 } from './account.ts';
 import type { ApiKeyRecord, CredentialRecord } from './credential-store.ts';
+import { MAXIMUM_NETWORKS } from './networks.ts';
 import type { SendingProtection } from './protection-store.ts';
 import { protectionBody } from './protection-words.ts';
 import type { Usage } from './usage.ts';
@@ -153,6 +154,9 @@ export const resumeRequest = named('ResumeSendingRequest', {
 const allowedSenders = Type.Array(Type.String(), {
   description: 'Addresses and domains (including subdomains) that it can send from. Empty: any sender of the account.',
 });
+const allowedNetworks = Type.Array(Type.String(), {
+  description: 'IPv4 and IPv6 networks (CIDR) that it can be used from. Empty: any address.',
+});
 const keyKind = oneOf(['api-key', 'sigv4'], {
   description:
     'api-key: sent in X-Api-Key. sigv4: an access key id and a secret that sign requests to the SES interface (AWS Signature Version 4).',
@@ -169,6 +173,7 @@ const keyFields = {
   mode,
   scope,
   allowedSenders,
+  allowedNetworks,
   name: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
   expiresAt,
   createdAt: time,
@@ -189,6 +194,7 @@ export function keyBody(key: Omit<ApiKeyRecord, 'accountId'>): Record<string, un
     mode: key.mode,
     scope: key.scope,
     allowedSenders: key.allowedSenders,
+    allowedNetworks: key.allowedNetworks,
     name: key.name,
     expiresAt: key.expiresAt === null ? null : iso(key.expiresAt),
     createdAt: iso(key.createdAt),
@@ -204,6 +210,7 @@ const credentialFields = {
   username: Type.String(),
   mode,
   allowedSenders,
+  allowedNetworks,
   deliveryReports,
   expiresAt,
   createdAt: time,
@@ -220,6 +227,7 @@ export function credentialBody(row: Omit<CredentialRecord, 'accountId'>): Record
     username: row.username,
     mode: row.mode,
     allowedSenders: row.allowedSenders,
+    allowedNetworks: row.allowedNetworks,
     deliveryReports: row.deliveryReports,
     expiresAt: row.expiresAt === null ? null : iso(row.expiresAt),
     createdAt: iso(row.createdAt),
@@ -234,6 +242,13 @@ const sendersWanted = Type.Optional(
   }),
 );
 
+const networksOf = (description: string) =>
+  Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: MAXIMUM_NETWORKS, description }));
+const networksWanted = networksOf(
+  'IPv4 and IPv6 networks (CIDR) or addresses that it can be used from; from any other address it returns 403, over SMTP 535. Empty: any address. By default the networks of the key that creates it.',
+);
+const networksChange = networksOf('Replaces all networks (CIDR) that it can be used from. Empty: any address.');
+
 const expiryWanted = Type.Optional(
   Type.String({
     format: 'date-time',
@@ -243,20 +258,23 @@ const expiryWanted = Type.Optional(
   }),
 );
 
+const keyName = Type.Optional(Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f]*$' }));
+
 export const newKeyRequest = named('ApiKeyRequest', {
   mode: Type.Optional(mode),
   kind: Type.Optional(keyKind),
   scope: Type.Optional(scope),
   allowedSenders: sendersWanted,
+  allowedNetworks: networksWanted,
   expiresAt: expiryWanted,
-  name: Type.Optional(Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f]*$' })),
+  name: keyName,
 });
-export const renameKeyRequest = named('RenameApiKeyRequest', {
-  name: Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f]*$' }),
-});
+export const keyChangeRequest = named('ApiKeyChangeRequest', { name: keyName, allowedNetworks: networksChange });
 export const newCredentialRequest = named('SmtpCredentialRequest', {
   mode: Type.Optional(mode),
   allowedSenders: sendersWanted,
+  allowedNetworks: networksWanted,
   expiresAt: expiryWanted,
   deliveryReports: Type.Optional(deliveryReports),
 });
+export const credentialChangeRequest = named('SmtpCredentialChangeRequest', { allowedNetworks: networksChange });

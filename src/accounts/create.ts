@@ -3,7 +3,7 @@
  * be read again.
  */
 import type { Clock } from '../base/clock.ts';
-import { failure, ok, type Result, refuse } from '../base/failure.ts';
+import { failure, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { newId, randomText } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { limitReached } from '../limits/limits.ts';
@@ -19,6 +19,7 @@ import {
 } from './account.ts';
 import { apiKeyHash, newApiKey, newSigningKey } from './authenticate.ts';
 import { createCredentialOperation, createKeyOperation, type NewKeyRow } from './credential-store.ts';
+import { readAllowedNetworks } from './networks.ts';
 import { hashPassword } from './passwords.ts';
 import { createAccountOperation } from './store.ts';
 
@@ -58,6 +59,8 @@ export interface NewKey {
   name: string | null;
   /** Unrestricted if absent. */
   allowedSenders?: readonly string[];
+  /** Unrestricted if absent. */
+  allowedNetworks?: readonly string[];
   /** Unix ms; valid until it is revoked if absent. */
   expiresAt?: number | null;
 }
@@ -97,7 +100,7 @@ export async function createSigningKey(
   return added.ok ? ok({ keyId, accessKeyId, secretAccessKey, createdAt }) : added;
 }
 
-/** Creates an API key; NOT_FOUND if the account does not exist, INVALID_REQUEST for invalid senders, or LIMIT_REACHED. */
+/** Creates an API key; NOT_FOUND if the account does not exist, INVALID_REQUEST for invalid senders or networks, or LIMIT_REACHED. */
 export async function createKey(
   context: AccountContext,
   wanted: NewKey,
@@ -107,10 +110,20 @@ export async function createKey(
   return added.ok ? ok({ keyId: row.id, apiKey, createdAt: row.createdAt }) : added;
 }
 
+type Lists = Pick<NewKey, 'allowedSenders' | 'allowedNetworks'>;
+
+/** Returns the senders and networks in their stored form. */
+function readLists({ allowedSenders = [], allowedNetworks = [] }: Lists): Result<Required<Lists>> {
+  const senders = readAllowedSenders(allowedSenders);
+  const networks = readAllowedNetworks(allowedNetworks);
+  if (senders.ok && networks.ok) return ok({ allowedSenders: senders.value, allowedNetworks: networks.value });
+  return refuse(invalid([senders, networks].flatMap((read) => (read.ok ? [] : read.failure.details))));
+}
+
 async function addKey({ database }: AccountContext, row: NewKeyRow): Promise<Result<undefined>> {
-  const senders = readAllowedSenders(row.allowedSenders ?? []);
-  if (!senders.ok) return senders;
-  const outcome = await database.execute(createKeyOperation, { ...row, allowedSenders: senders.value });
+  const lists = readLists(row);
+  if (!lists.ok) return lists;
+  const outcome = await database.execute(createKeyOperation, { ...row, ...lists.value });
   if (outcome === 'unknown-account') return refuse(failure('NOT_FOUND'));
   if (outcome !== 'created') return refuse(limitReached(outcome));
   return ok(undefined);
@@ -130,19 +143,20 @@ export async function createSmtpCredential(
     accountId: string;
     mode: Mode;
     allowedSenders?: readonly string[];
+    allowedNetworks?: readonly string[];
     /** `off` when absent. */
     deliveryReports?: DeliveryReports;
     /** Unix ms; valid until it is revoked if absent. */
     expiresAt?: number | null;
   },
 ): Promise<Result<CreatedCredential>> {
-  const senders = readAllowedSenders(wanted.allowedSenders ?? []);
-  if (!senders.ok) return senders;
+  const lists = readLists(wanted);
+  if (!lists.ok) return lists;
   const createdAt = context.clock.now();
   const id = newId('smtp', createdAt);
   const password = newPassword();
   const passwordHash = await hashPassword(password);
-  const row = { ...wanted, allowedSenders: senders.value, id, username: id, passwordHash, createdAt };
+  const row = { ...wanted, ...lists.value, id, username: id, passwordHash, createdAt };
   const outcome = await context.database.execute(createCredentialOperation, row);
   if (outcome === 'unknown-account') return refuse(failure('NOT_FOUND'));
   if (outcome === 'plan-not-eligible') return refuse(failure('PLAN_NOT_ELIGIBLE'));

@@ -8,18 +8,18 @@ import { change } from '../audit/audit.ts';
 import type { Actor } from '../base/actor.ts';
 import type { Mode } from '../base/mode.ts';
 import { checkLimit, type LimitReached } from '../limits/limits.ts';
-import { operation, type Transaction } from '../storage/operation.ts';
+import { locked, operation, type Transaction } from '../storage/operation.ts';
 import {
   type Account,
   type Caller,
   type DeliveryReports,
+  listColumn,
+  listOf,
   type PageRequest,
   type Revocation,
   readAccount,
   revoke,
   type Scope,
-  sendersColumn,
-  sendersOf,
 } from './account.ts';
 
 export interface NewKeyRow {
@@ -30,6 +30,8 @@ export interface NewKeyRow {
   name: string | null;
   /** Unrestricted if absent. */
   allowedSenders?: readonly string[];
+  /** Unrestricted if absent. */
+  allowedNetworks?: readonly string[];
   /** Unix ms; valid until it is revoked if absent. */
   expiresAt?: number | null;
   secretHash: Uint8Array;
@@ -40,14 +42,15 @@ export interface NewKeyRow {
 
 export async function insertKey(tx: Transaction, key: NewKeyRow): Promise<void> {
   await tx.run(
-    `INSERT INTO api_key (id, account_id, mode, scope, name, allowed_senders, secret_hash, access_key_id, signing_secret_sealed,
-       created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO api_key (id, account_id, mode, scope, name, allowed_senders, allowed_networks, secret_hash, access_key_id,
+       signing_secret_sealed, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     key.id,
     key.accountId,
     key.mode,
     key.scope,
     key.name,
-    sendersColumn(key.allowedSenders),
+    listColumn(key.allowedSenders),
+    listColumn(key.allowedNetworks),
     key.secretHash,
     key.signing?.accessKeyId ?? null,
     key.signing?.secretSealed ?? null,
@@ -63,6 +66,7 @@ export interface ApiKeyRecord {
   scope: Scope;
   name: string | null;
   allowedSenders: readonly string[];
+  allowedNetworks: readonly string[];
   /** Null for keys that are sent with a request. */
   accessKeyId: string | null;
   expiresAt: number | null;
@@ -72,14 +76,30 @@ export interface ApiKeyRecord {
 /** Neither revoked nor expired at a time. */
 const VALID = 'revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)';
 
-type KeyRow = Omit<ApiKeyRecord, 'allowedSenders'> & { senders: string | null };
+/** A row with its lists as they are stored. */
+type Stored<R> = Omit<R, 'allowedSenders' | 'allowedNetworks'> & { senders: string | null; networks: string | null };
 
-const KEY_COLUMNS = `id, account_id AS "accountId", mode, scope, name, allowed_senders AS senders, access_key_id AS "accessKeyId",
+function recordOf<R extends object>({ senders, networks, ...row }: Stored<R>) {
+  return { ...row, allowedSenders: listOf(senders), allowedNetworks: listOf(networks) };
+}
+
+const LIST_COLUMNS = 'allowed_senders AS senders, allowed_networks AS networks';
+const KEY_COLUMNS = `id, account_id AS "accountId", mode, scope, name, ${LIST_COLUMNS}, access_key_id AS "accessKeyId",
   expires_at AS "expiresAt", created_at AS "createdAt"`;
 
 const KEY_TRAIL = {
   table: 'api_key',
-  shows: ['mode', 'scope', 'name', 'allowed_senders', 'access_key_id', 'created_at', 'expires_at', 'revoked_at'],
+  shows: [
+    'mode',
+    'scope',
+    'name',
+    'allowed_senders',
+    'allowed_networks',
+    'access_key_id',
+    'created_at',
+    'expires_at',
+    'revoked_at',
+  ],
 };
 
 export const createKeyOperation = change(
@@ -101,36 +121,57 @@ export const keysOperation = operation(
   'accounts.keys',
   'read',
   async (tx, args: PageRequest & { accountId: string }): Promise<ApiKeyRecord[]> => {
-    const rows = await tx.all<KeyRow>(
+    const rows = await tx.all<Stored<ApiKeyRecord>>(
       `SELECT ${KEY_COLUMNS}
        FROM api_key WHERE account_id = ? AND revoked_at IS NULL AND id < ? ORDER BY id DESC LIMIT ?`,
       args.accountId,
       args.before ?? 'key_~',
       args.limit,
     );
-    return rows.map(({ senders, ...row }) => ({ ...row, allowedSenders: sendersOf(senders) }));
+    return rows.map(recordOf<ApiKeyRecord>);
   },
 );
 
-/** Gives a key in force another name. */
-export const renameKeyOperation = change(
-  'accounts.renameKey',
-  async (tx, { id, accountId, mode, name }: Omit<Revocation, 'nowMs'> & { name: string }): Promise<Renamed> => {
-    const row = await tx.get<KeyRow>(
-      `SELECT ${KEY_COLUMNS}
-       FROM api_key WHERE id = ? AND account_id = ? AND revoked_at IS NULL`,
-      ...[id, accountId],
+type Changed<R> = R | 'unknown' | 'other-mode';
+type Target = Omit<Revocation, 'nowMs' | 'accountId'> & { accountId: string };
+
+/** Reads an active key or credential to change it, and locks it until the end of the transaction. */
+async function readToChange<R extends { mode: Mode }>(
+  tx: Transaction,
+  select: string,
+  { id, accountId, mode }: Target,
+): Promise<Changed<R>> {
+  const row = await tx.get<R>(
+    `${select} WHERE id = ? AND account_id = ? AND revoked_at IS NULL ${locked(tx)}`,
+    ...[id, accountId],
+  );
+  if (row === undefined) return 'unknown';
+  return mode !== null && row.mode !== mode ? 'other-mode' : row;
+}
+
+/** Changes the given fields of an active key. */
+export const updateKeyOperation = change(
+  'accounts.updateKey',
+  async (
+    tx,
+    {
+      name,
+      allowedNetworks,
+      ...target
+    }: Target & { name?: string | undefined; allowedNetworks?: readonly string[] | undefined },
+  ): Promise<Changed<ApiKeyRecord>> => {
+    const row = await readToChange<Stored<ApiKeyRecord>>(tx, `SELECT ${KEY_COLUMNS} FROM api_key`, target);
+    if (typeof row === 'string') return row;
+    const key = recordOf<ApiKeyRecord>(row);
+    const changed = { ...key, name: name ?? key.name, allowedNetworks: allowedNetworks ?? key.allowedNetworks };
+    await tx.run(
+      'UPDATE api_key SET name = ?, allowed_networks = ? WHERE id = ?',
+      ...[changed.name, listColumn(changed.allowedNetworks), changed.id],
     );
-    if (row === undefined) return 'unknown';
-    if (mode !== null && row.mode !== mode) return 'other-mode';
-    await tx.run('UPDATE api_key SET name = ? WHERE id = ?', name, id);
-    const { senders, ...key } = row;
-    return { ...key, name, allowedSenders: sendersOf(senders) };
+    return changed;
   },
-  { ...KEY_TRAIL, action: 'api-key.rename' },
+  { ...KEY_TRAIL, action: 'api-key.update' },
 );
-
-export type Renamed = ApiKeyRecord | 'unknown' | 'other-mode';
 
 export const revokeKeyOperation = change(
   'accounts.revokeKey',
@@ -149,7 +190,7 @@ export const findKeyOperation = operation(
   'read',
   async (tx, args: { keyId: string; secretHash: Uint8Array }): Promise<Caller | null> => {
     const row = await tx.get<HolderRow & { secret_hash: Uint8Array; revoked_at: number | null }>(
-      `SELECT id, account_id, mode, scope, name, allowed_senders, secret_hash, revoked_at, expires_at
+      `SELECT id, account_id, mode, scope, name, ${LIST_COLUMNS}, secret_hash, revoked_at, expires_at
        FROM api_key WHERE id <= ? ORDER BY id DESC LIMIT 1`,
       args.keyId,
     );
@@ -165,7 +206,8 @@ interface HolderRow {
   mode: Mode;
   scope: Scope;
   name: string | null;
-  allowed_senders: string | null;
+  senders: string | null;
+  networks: string | null;
   /** Unix ms; null for never. */
   expires_at: number | null;
 }
@@ -173,14 +215,14 @@ interface HolderRow {
 async function holderOf(tx: Transaction, row: HolderRow): Promise<Caller | null> {
   const account = await readAccount(tx, row.account_id);
   if (!account) return null;
-  const allowedSenders = sendersOf(row.allowed_senders);
   const actor: Actor = { kind: 'key', id: row.id, name: row.name ?? row.id };
   return {
     account,
     mode: row.mode,
     scope: row.scope,
     keyId: row.id,
-    allowedSenders,
+    allowedSenders: listOf(row.senders),
+    allowedNetworks: listOf(row.networks),
     expiresAt: row.expires_at,
     actor,
   };
@@ -198,7 +240,7 @@ export const findSigningKeyOperation = operation(
   'read',
   async (tx, accessKeyId: string): Promise<SigningKeyHolder | null> => {
     const row = await tx.get<HolderRow & { signing_secret_sealed: Uint8Array }>(
-      `SELECT id, account_id, mode, scope, name, allowed_senders, expires_at, signing_secret_sealed
+      `SELECT id, account_id, mode, scope, name, ${LIST_COLUMNS}, expires_at, signing_secret_sealed
        FROM api_key WHERE access_key_id = ? AND revoked_at IS NULL`,
       accessKeyId,
     );
@@ -214,6 +256,8 @@ export interface NewCredentialRow {
   username: string;
   /** Unrestricted if absent. */
   allowedSenders?: readonly string[];
+  /** Unrestricted if absent. */
+  allowedNetworks?: readonly string[];
   /** `off` when absent. */
   deliveryReports?: DeliveryReports;
   /** Unix ms; valid until it is revoked if absent. */
@@ -224,13 +268,14 @@ export interface NewCredentialRow {
 
 export async function insertCredential(tx: Transaction, row: NewCredentialRow): Promise<void> {
   await tx.run(
-    `INSERT INTO smtp_credential (id, account_id, mode, username, allowed_senders, delivery_reports, password_hash, created_at, expires_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO smtp_credential (id, account_id, mode, username, allowed_senders, allowed_networks, delivery_reports, password_hash,
+       created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     row.id,
     row.accountId,
     row.mode,
     row.username,
-    sendersColumn(row.allowedSenders),
+    listColumn(row.allowedSenders),
+    listColumn(row.allowedNetworks),
     row.deliveryReports === 'failures' ? 'failures' : null,
     row.passwordHash,
     row.createdAt,
@@ -244,16 +289,20 @@ export interface CredentialRecord {
   mode: Mode;
   username: string;
   allowedSenders: readonly string[];
+  allowedNetworks: readonly string[];
   deliveryReports: DeliveryReports;
   expiresAt: number | null;
   createdAt: number;
 }
 
+const CREDENTIAL_COLUMNS = `id, account_id AS "accountId", mode, username, ${LIST_COLUMNS},
+  coalesce(delivery_reports, 'off') AS "deliveryReports", expires_at AS "expiresAt", created_at AS "createdAt"`;
+
 type CredentialOutcome = 'created' | 'unknown-account' | 'plan-not-eligible' | LimitReached;
 
 const CREDENTIAL_TRAIL = {
   table: 'smtp_credential',
-  shows: ['mode', 'allowed_senders', 'delivery_reports', 'created_at', 'expires_at', 'revoked_at'],
+  shows: ['mode', 'allowed_senders', 'allowed_networks', 'delivery_reports', 'created_at', 'expires_at', 'revoked_at'],
 };
 
 export const createCredentialOperation = change(
@@ -277,16 +326,36 @@ export const credentialsOperation = operation(
   'accounts.credentials',
   'read',
   async (tx, args: PageRequest & { accountId: string }): Promise<CredentialRecord[]> => {
-    const rows = await tx.all<Omit<CredentialRecord, 'allowedSenders'> & { senders: string | null }>(
-      `SELECT id, account_id AS "accountId", mode, username, allowed_senders AS senders,
-         coalesce(delivery_reports, 'off') AS "deliveryReports", expires_at AS "expiresAt", created_at AS "createdAt"
+    const rows = await tx.all<Stored<CredentialRecord>>(
+      `SELECT ${CREDENTIAL_COLUMNS}
        FROM smtp_credential WHERE account_id = ? AND revoked_at IS NULL AND id < ? ORDER BY id DESC LIMIT ?`,
       args.accountId,
       args.before ?? 'smtp_~',
       args.limit,
     );
-    return rows.map(({ senders, ...row }) => ({ ...row, allowedSenders: sendersOf(senders) }));
+    return rows.map(recordOf<CredentialRecord>);
   },
+);
+
+/** Changes the networks of an active credential. */
+export const updateCredentialOperation = change(
+  'accounts.updateCredential',
+  async (
+    tx,
+    { allowedNetworks, ...target }: Target & { allowedNetworks?: readonly string[] | undefined },
+  ): Promise<Changed<CredentialRecord>> => {
+    const select = `SELECT ${CREDENTIAL_COLUMNS} FROM smtp_credential`;
+    const row = await readToChange<Stored<CredentialRecord>>(tx, select, target);
+    if (typeof row === 'string') return row;
+    const credential = recordOf<CredentialRecord>(row);
+    const changed = { ...credential, allowedNetworks: allowedNetworks ?? credential.allowedNetworks };
+    await tx.run(
+      'UPDATE smtp_credential SET allowed_networks = ? WHERE id = ?',
+      ...[listColumn(changed.allowedNetworks), changed.id],
+    );
+    return changed;
+  },
+  { ...CREDENTIAL_TRAIL, action: 'smtp-credential.update' },
 );
 
 export const revokeCredentialOperation = change(
@@ -300,6 +369,7 @@ export interface CredentialHolder {
   credentialId: string;
   mode: Mode;
   allowedSenders: readonly string[];
+  allowedNetworks: readonly string[];
   deliveryReports: DeliveryReports;
   expiresAt: number | null;
   passwordHash: string;
@@ -314,23 +384,23 @@ export const findCredentialOperation = operation(
       id: string;
       account_id: string;
       mode: Mode;
-      allowed_senders: string | null;
+      senders: string | null;
+      networks: string | null;
       delivery_reports: DeliveryReports;
       password_hash: string;
       expires_at: number | null;
     }>(
-      `SELECT id, account_id, mode, allowed_senders, coalesce(delivery_reports, 'off') AS delivery_reports, password_hash,
-         expires_at
+      `SELECT id, account_id, mode, ${LIST_COLUMNS}, coalesce(delivery_reports, 'off') AS delivery_reports, password_hash, expires_at
        FROM smtp_credential WHERE username = ? AND revoked_at IS NULL`,
       username,
     );
     const account = row && (await readAccount(tx, row.account_id));
     if (!row || !account) return null;
-    const allowedSenders = sendersOf(row.allowed_senders);
     return {
       credentialId: row.id,
       mode: row.mode,
-      allowedSenders,
+      allowedSenders: listOf(row.senders),
+      allowedNetworks: listOf(row.networks),
       deliveryReports: row.delivery_reports,
       expiresAt: row.expires_at,
       passwordHash: row.password_hash,

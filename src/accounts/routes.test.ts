@@ -14,6 +14,8 @@ import { createAccount } from './create.ts';
 import { accountRoutes } from './routes.ts';
 import { createUsageReader, healthOf } from './usage.ts';
 
+const address = '192.0.2.1';
+
 async function setup(t: TestContext, plan: Plan = 'paid') {
   const temp = await tempDatabase();
   t.after(temp.close);
@@ -185,6 +187,7 @@ test('API keys are created, returned once, listed in pages, and revoked, but nev
     mode: 'sandbox',
     scope: 'send',
     allowedSenders: [],
+    allowedNetworks: [],
     name: 'ci',
     expiresAt: null,
     createdAt: new Date(clock.now()).toISOString(),
@@ -220,6 +223,7 @@ test('SMTP credentials are created, returned once, listed, and revoked; none on 
   assert.equal(made.status, 201);
   assert.match(made.body.smtpCredentialId, /^smtp_[0-9A-Za-z]{21}$/);
   assert.deepEqual(Object.keys(made.body).sort(), [
+    'allowedNetworks',
     'allowedSenders',
     'createdAt',
     'deliveryReports',
@@ -291,19 +295,19 @@ test('a revoked credential is refused over SMTP immediately, and a changed setti
   const made = (await call('POST', '/smtp-credentials', { mode: 'sandbox' })).body;
   const { smtpCredentialId: id, username, password } = made;
   const other = (await call('POST', '/smtp-credentials', { mode: 'live' })).body;
-  assert.ok((await logins.logIn(username, password)).ok);
-  assert.ok((await logins.logIn(other.username, other.password)).ok);
+  assert.ok((await logins.logIn({ username, password, address })).ok);
+  assert.ok((await logins.logIn({ ...other, address })).ok);
   // The clock does not advance, so no cache entry expires.
   assert.equal((await server.call('DELETE', `/smtp-credentials/${id}`, foreign)).status, 404);
-  assert.ok((await logins.stillAllowed(username)).ok);
+  assert.ok((await logins.stillAllowed({ username, address })).ok);
   assert.equal((await call('PATCH', '/account', { retainContent: '7d' })).status, 200);
-  const allowed = await logins.stillAllowed(username);
+  const allowed = await logins.stillAllowed({ username, address });
   assert.ok(allowed.ok && allowed.value.account.settings.retainContent === '7d');
   assert.equal((await call('DELETE', `/smtp-credentials/${id}`)).status, 200);
-  assert.equal((await logins.stillAllowed(username)).ok, false);
-  assert.equal(await logins.recall(username, password), undefined);
-  assert.equal((await logins.logIn(username, password)).ok, false);
-  assert.ok(await logins.recall(other.username, other.password));
+  assert.equal((await logins.stillAllowed({ username, address })).ok, false);
+  assert.equal(await logins.recall({ username, password, address }), undefined);
+  assert.equal((await logins.logIn({ username, password, address })).ok, false);
+  assert.ok(await logins.recall({ ...other, address }));
 });
 
 test('a key of kind sigv4 has an access key id and a secret that is returned once and stored sealed', async (t) => {
@@ -323,6 +327,7 @@ test('a key of kind sigv4 has an access key id and a secret that is returned onc
     scope: 'send',
     name: 'aws',
     allowedSenders: ['shop.example'],
+    allowedNetworks: [],
     expiresAt: null,
   });
   assert.match(accessKeyId, /^AKIA[A-Z2-7]{16}$/);
@@ -384,7 +389,7 @@ test('a key and a credential with expiresAt are refused from that time on, and c
   const sooner = await server.call('POST', '/api-keys', { ...own, json: { expiresAt: at(HOUR / 2) } });
   assert.equal(sooner.status, 201);
   const { username, password } = byDefault.body;
-  assert.ok((await logins.logIn(username, password)).ok);
+  assert.ok((await logins.logIn({ username, password, address })).ok);
   clock.advance(HOUR - 1);
   assert.equal((await server.call('GET', '/account', own)).status, 200);
   assert.equal((await server.call('GET', '/account', { ...own, key: sooner.body.apiKey })).status, 401);
@@ -396,7 +401,87 @@ test('a key and a credential with expiresAt are refused from that time on, and c
     [401, unknown.body.error],
     'the same refusal as for an unknown key',
   );
-  assert.equal((await logins.logIn(username, password)).ok, false);
-  assert.equal(await logins.recall(username, password), undefined);
-  assert.equal((await logins.stillAllowed(username)).ok, false, 'an open session');
+  assert.equal((await logins.logIn({ username, password, address })).ok, false);
+  assert.equal(await logins.recall({ username, password, address }), undefined);
+  assert.equal((await logins.stillAllowed({ username, address })).ok, false, 'an open session');
+});
+
+test('networks of keys and credentials are validated, normalized, listed, and changed', async (t) => {
+  const { call, foreign, server, account } = await setup(t);
+  const kinds = [
+    ['/api-keys', 'keyId'],
+    ['/smtp-credentials', 'smtpCredentialId'],
+  ] as const;
+  for (const [path, id] of kinds) {
+    const asked = { allowedNetworks: ['127.0.0.0/8', '2001:DB8::', '127.0.0.0/8'] };
+    const made = await call('POST', path, asked);
+    assert.deepEqual(
+      [made.status, made.body.allowedNetworks],
+      [201, ['127.0.0.0/8', '2001:db8::/128']],
+      made.body.error?.message,
+    );
+    const one = `${path}/${made.body[id]}`;
+    const listed = async () =>
+      (await call('GET', path)).body.find((row: Record<string, unknown>) => row[id] === made.body[id]).allowedNetworks;
+    assert.deepEqual(await listed(), ['127.0.0.0/8', '2001:db8::/128']);
+    for (const [method, where] of [
+      ['POST', path],
+      ['PATCH', one],
+    ] as const) {
+      const refused = await call(method, where, { allowedNetworks: ['127.0.0.1', '10.1.2.3/8', 'shop.example'] });
+      assert.deepEqual([refused.status, fields(refused)], [400, ['allowedNetworks[1]', 'allowedNetworks[2]']], where);
+      assert.match(refused.body.error.message, /allowedNetworks\[1\] .*use 10\.0\.0\.0\/8 for the network/);
+      for (const wrong of ['127.0.0.1', [5], Array.from({ length: 21 }, (_, i) => `10.${i}.0.0/16`)])
+        assert.equal((await call(method, where, { allowedNetworks: wrong })).status, 400, JSON.stringify(wrong));
+    }
+    assert.deepEqual((await call('PATCH', one, {})).body.allowedNetworks, ['127.0.0.0/8', '2001:db8::/128']);
+    const none = await call('PATCH', one, { allowedNetworks: null });
+    assert.deepEqual(none.body.allowedNetworks, ['127.0.0.0/8', '2001:db8::/128'], 'null is an omitted field');
+    const changed = await call('PATCH', one, { allowedNetworks: ['192.0.2.0/24'] });
+    assert.deepEqual([changed.status, changed.body.allowedNetworks], [200, ['192.0.2.0/24']]);
+    assert.deepEqual(await listed(), ['192.0.2.0/24']);
+    assert.deepEqual((await call('PATCH', one, { allowedNetworks: [] })).body.allowedNetworks, []);
+    assert.equal((await server.call('PATCH', one, { ...foreign, json: { allowedNetworks: [] } })).status, 404);
+    assert.deepEqual(Object.keys(changed.body).sort(), Object.keys((await call('GET', path)).body[0]).sort());
+  }
+  const { keyId } = (await call('POST', '/api-keys', { name: 'shop', allowedNetworks: ['127.0.0.1'] })).body;
+  const renamed = await call('PATCH', `/api-keys/${keyId}`, { name: 'store' });
+  assert.deepEqual([renamed.body.name, renamed.body.allowedNetworks], ['store', ['127.0.0.1/32']]);
+
+  const bound = (await call('POST', '/api-keys', { allowedNetworks: ['127.0.0.0/24'] })).body;
+  const own = { key: bound.apiKey, id: account.id };
+  for (const [path, id] of kinds) {
+    const inherited = await server.call('POST', path, { ...own, json: {} });
+    assert.deepEqual(inherited.body.allowedNetworks, ['127.0.0.0/24'], 'the networks of its creator');
+    const one = `${path}/${inherited.body[id]}`;
+    for (const allowedNetworks of [[], ['127.0.0.0/16']]) {
+      const json = { allowedNetworks };
+      assert.equal(code(await server.call('POST', path, { ...own, json })), 'FORBIDDEN', path);
+      assert.equal(code(await server.call('PATCH', one, { ...own, json })), 'FORBIDDEN', path);
+    }
+    const narrowed = await server.call('PATCH', one, { ...own, json: { allowedNetworks: ['127.0.0.1'] } });
+    assert.deepEqual(narrowed.body.allowedNetworks, ['127.0.0.1/32']);
+  }
+  const itself = `/api-keys/${bound.keyId}`;
+  assert.equal(code(await server.call('PATCH', itself, { ...own, json: { allowedNetworks: [] } })), 'FORBIDDEN');
+});
+
+test('a key is refused from an address outside its networks, from the next request on', async (t) => {
+  const { call, server, account } = await setup(t);
+  const { apiKey, keyId } = (await call('POST', '/api-keys', {})).body;
+  const own = { key: apiKey, id: account.id };
+  const status = async () => (await server.call('GET', '/account', own)).status;
+  const limit = (...allowedNetworks: string[]) => call('PATCH', `/api-keys/${keyId}`, { allowedNetworks });
+  assert.equal(await status(), 200);
+  await limit('192.0.2.0/24');
+  const refused = await server.call('GET', '/account', own);
+  assert.deepEqual([refused.status, code(refused)], [403, 'FORBIDDEN']);
+  assert.match(refused.body.error.message, /cannot be used from the address 127\.0\.0\.1/);
+  assert.doesNotMatch(JSON.stringify(refused.body), /192\.0\.2/, 'the networks are not named');
+  await limit('192.0.2.0/24', '127.0.0.1');
+  assert.equal(await status(), 200);
+  await limit('::/0');
+  assert.equal(await status(), 403);
+  await limit();
+  assert.equal(await status(), 200);
 });

@@ -31,12 +31,15 @@ import type { KnownCallers, KnownLogins } from './authenticate.ts';
 import * as bodies from './bodies.ts';
 import { createKey, createSigningKey, createSmtpCredential, type NewKey } from './create.ts';
 import {
+  type ApiKeyRecord,
   credentialsOperation,
   keysOperation,
-  renameKeyOperation,
   revokeCredentialOperation,
   revokeKeyOperation,
+  updateCredentialOperation,
+  updateKeyOperation,
 } from './credential-store.ts';
+import { allowedNetworkIssues, networksHandedOn } from './networks.ts';
 import { sendingProtectionOperation } from './protection-store.ts';
 import { patchSettings, settingsIssues, settingsPatchSchema } from './settings.ts';
 import { type Approval, accountOperation, approvalsOperation, askApprovalOperation } from './store.ts';
@@ -68,15 +71,23 @@ function mayManage(caller: Caller, mode: Mode): boolean {
   return caller.mode === 'live' || mode === 'sandbox';
 }
 
+/** Identifies a key or credential of the caller's account that it can change. */
+function targetOf(caller: Caller, id: string) {
+  return { id, accountId: caller.account.id, mode: mayManage(caller, 'live') ? null : caller.mode };
+}
+
 function revocationOf(caller: Caller, id: string, clock: Clock): Revocation {
-  const mode = mayManage(caller, 'live') ? null : caller.mode;
-  return { id, accountId: caller.account.id, mode, nowMs: clock.now() };
+  return { ...targetOf(caller, id), nowMs: clock.now() };
+}
+
+function unchangedAnswer(why: 'unknown' | 'other-mode', what: string): RouteAnswer {
+  if (why === 'other-mode') return refuse(NO_LIVE_POWER);
+  return refuse(failure('NOT_FOUND', { message: `No ${what} has this id.` }));
 }
 
 function revokedAnswer(revoked: Revoked, what: string): RouteAnswer {
-  if (revoked === 'revoked') return answer({ message: `The ${what} has been revoked.` });
-  if (revoked === 'other-mode') return refuse(NO_LIVE_POWER);
-  return refuse(failure('NOT_FOUND', { message: `No ${what} has this id.` }));
+  if (revoked !== 'revoked') return unchangedAnswer(revoked, what);
+  return answer({ message: `The ${what} has been revoked.` });
 }
 
 interface AccountRouteOptions {
@@ -184,10 +195,22 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
 
 /** Returns the issues of a new key or credential that its schema cannot find. */
 function grantIssues(
-  { allowedSenders = [], expiresAt }: { allowedSenders?: readonly (string | undefined)[]; expiresAt?: string },
+  {
+    allowedSenders = [],
+    allowedNetworks = [],
+    expiresAt,
+  }: {
+    allowedSenders?: readonly (string | undefined)[];
+    allowedNetworks?: readonly (string | undefined)[];
+    expiresAt?: string;
+  },
   clock: Clock,
 ): Issue[] {
-  return [...allowedSenderIssues(allowedSenders), ...expiryIssues(expiresAt, clock)];
+  return [
+    ...allowedSenderIssues(allowedSenders),
+    ...allowedNetworkIssues(allowedNetworks),
+    ...expiryIssues(expiresAt, clock),
+  ];
 }
 
 function expiryIssues(expiresAt: string | undefined, clock: Clock): Issue[] {
@@ -206,7 +229,29 @@ function expiryOf({ expiresAt }: Caller, asked: string | undefined, clock: Clock
   return refuse(failure('FORBIDDEN', { message }));
 }
 
-type WantedKey = NewKey & { allowedSenders: readonly string[]; expiresAt: number | null };
+type Grant = Pick<ApiKeyRecord, 'allowedSenders' | 'allowedNetworks' | 'expiresAt'>;
+
+/** Returns what a key gives to a key or credential that it creates: by default its own restrictions, and never more (FORBIDDEN). */
+function grantOf(
+  caller: Caller,
+  asked: { allowedSenders?: string[]; allowedNetworks?: string[]; expiresAt?: string },
+  clock: Clock,
+): Result<Grant> {
+  const senders = handedOn(caller.allowedSenders, asked.allowedSenders);
+  if (!senders.ok) return senders;
+  const networks = networksHandedOn(caller.allowedNetworks, asked.allowedNetworks);
+  if (!networks.ok) return networks;
+  const expiry = expiryOf(caller, asked.expiresAt, clock);
+  if (!expiry.ok) return expiry;
+  return ok({ allowedSenders: senders.value, allowedNetworks: networks.value, expiresAt: expiry.value });
+}
+
+/** Returns the networks that a change sets, undefined if it sets none; a restricted key cannot allow more than its own (FORBIDDEN). */
+function changedNetworks(caller: Caller, asked: string[] | undefined): Result<readonly string[] | undefined> {
+  return asked === undefined ? ok(undefined) : networksHandedOn(caller.allowedNetworks, asked);
+}
+
+type WantedKey = NewKey & Grant;
 
 async function keyAnswer(context: { database: Database; clock: Clock }, wanted: WantedKey): Promise<RouteAnswer> {
   const made = await createKey(context, wanted);
@@ -264,18 +309,9 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
         const { caller, body } = request;
         const { mode = caller.mode, scope = 'full', name = null, kind = 'api-key' } = body;
         if (!mayManage(caller, mode)) return refuse(NO_LIVE_POWER);
-        const senders = handedOn(caller.allowedSenders, body.allowedSenders);
-        if (!senders.ok) return senders;
-        const expiry = expiryOf(caller, body.expiresAt, clock);
-        if (!expiry.ok) return expiry;
-        const wanted = {
-          mode,
-          scope,
-          name,
-          allowedSenders: senders.value,
-          expiresAt: expiry.value,
-          accountId: caller.account.id,
-        };
+        const grant = grantOf(caller, body, clock);
+        if (!grant.ok) return grant;
+        const wanted = { mode, scope, name, ...grant.value, accountId: caller.account.id };
         const context = { database: requestedChanges(database, request, clock.now()), clock };
         return kind === 'sigv4' ? signingKeyAnswer(context, wanted) : keyAnswer(context, wanted);
       },
@@ -286,26 +322,26 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       tag: 'account',
       auth: 'key',
       role: 'owner',
-      operationId: 'renameApiKey',
-      summary: 'Rename an API key',
-      description: 'The key and what it is allowed to do stay the same. A sandbox key renames sandbox keys only.',
-      body: bodies.renameKeyRequest,
+      operationId: 'updateApiKey',
+      summary: 'Change the name or the networks of an API key',
+      description:
+        'Changes the fields in the request; omitted fields and null leave the stored value. Networks apply from the next request on, on other nodes within a second. A sandbox key changes sandbox keys only.',
+      body: bodies.keyChangeRequest,
+      furtherIssues: ({ allowedNetworks = [] }) => allowedNetworkIssues(allowedNetworks),
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: bodies.keySchema },
       handle: async (request) => {
         const { caller, params, body } = request;
-        const keyId = params.keyId ?? '';
-        const { id, accountId, mode } = revocationOf(caller, keyId, clock);
-        const renamed = await requestedChanges(database, request, clock.now()).execute(renameKeyOperation, {
-          id,
-          accountId,
-          mode,
+        const networks = changedNetworks(caller, body.allowedNetworks);
+        if (!networks.ok) return networks;
+        const target = targetOf(caller, params.keyId ?? '');
+        const changed = await requestedChanges(database, request, clock.now()).execute(updateKeyOperation, {
+          ...target,
           name: body.name,
+          allowedNetworks: networks.value,
         });
-        if (renamed === 'other-mode') return refuse(NO_LIVE_POWER);
-        if (renamed === 'unknown') return refuse(failure('NOT_FOUND', { message: 'There is no such API key.' }));
-        options.callers.evictKey(keyId);
-        return answer(bodies.keyBody(renamed));
+        options.callers.evictKey(target.id);
+        return typeof changed === 'string' ? unchangedAnswer(changed, 'API key') : answer(bodies.keyBody(changed));
       },
     }),
     route({
@@ -372,12 +408,10 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
         const { caller, body } = request;
         const { mode = caller.mode } = body;
         if (!mayManage(caller, mode)) return refuse(NO_LIVE_POWER);
-        const senders = handedOn(caller.allowedSenders, body.allowedSenders);
-        if (!senders.ok) return senders;
+        const grant = grantOf(caller, body, clock);
+        if (!grant.ok) return grant;
         const { deliveryReports = 'off' } = body;
-        const expiry = expiryOf(caller, body.expiresAt, clock);
-        if (!expiry.ok) return expiry;
-        const wanted = { mode, allowedSenders: senders.value, deliveryReports, expiresAt: expiry.value };
+        const wanted = { mode, ...grant.value, deliveryReports };
         const made = await createSmtpCredential(
           { database: requestedChanges(database, request, clock.now()), clock },
           { ...wanted, accountId: caller.account.id },
@@ -385,6 +419,35 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
         if (!made.ok) return made;
         const { smtpCredentialId: id, username, password, createdAt } = made.value;
         return answer({ ...bodies.credentialBody({ ...wanted, id, username, createdAt }), password });
+      },
+    }),
+    route({
+      method: 'PATCH',
+      path: '/smtp-credentials/:id',
+      tag: 'account',
+      auth: 'key',
+      role: 'owner',
+      operationId: 'updateSmtpCredential',
+      summary: 'Change the networks of an SMTP credential',
+      description:
+        'Networks apply from the next login and the next mail of an open session on, on other nodes within a second. A sandbox key changes sandbox credentials only.',
+      body: bodies.credentialChangeRequest,
+      furtherIssues: ({ allowedNetworks = [] }) => allowedNetworkIssues(allowedNetworks),
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: bodies.credentialSchema },
+      handle: async (request) => {
+        const { caller, params, body } = request;
+        const networks = changedNetworks(caller, body.allowedNetworks);
+        if (!networks.ok) return networks;
+        const target = targetOf(caller, params.id ?? '');
+        const changed = await requestedChanges(database, request, clock.now()).execute(updateCredentialOperation, {
+          ...target,
+          allowedNetworks: networks.value,
+        });
+        logins.evictCredential(target.id);
+        return typeof changed === 'string'
+          ? unchangedAnswer(changed, 'SMTP credential')
+          : answer(bodies.credentialBody(changed));
       },
     }),
     route({

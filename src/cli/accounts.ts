@@ -149,6 +149,7 @@ function limitsAsked(requested: string[]): NonNullable<AccountChange['limits']> 
 interface CredentialOptions {
   mode: Mode;
   allowedSender?: string[];
+  network?: string[];
 }
 
 interface SmtpCredentialOptions extends CredentialOptions {
@@ -162,8 +163,8 @@ interface KeyOptions extends CredentialOptions {
 
 export async function makeKey(call: CommandCall<KeyOptions>): Promise<CommandOutcome> {
   const [accountId = ''] = call.args;
-  const { mode, scope, kind, allowedSender: allowedSenders = [] } = call.options;
-  const wanted = { accountId, mode, scope, name: null, allowedSenders };
+  const { mode, scope, kind, allowedSender: allowedSenders = [], network: allowedNetworks = [] } = call.options;
+  const wanted = { accountId, mode, scope, name: null, allowedSenders, allowedNetworks };
   if (kind === 'sigv4') {
     const made = await withStore(call, async (store) =>
       createSigningKey(store, { ...wanted, secretKey: await store.secretKey() }),
@@ -191,8 +192,8 @@ export async function revokeKey(call: CommandCall): Promise<CommandOutcome> {
 
 export async function makeSmtpCredential(call: CommandCall<SmtpCredentialOptions>): Promise<CommandOutcome> {
   const [accountId = ''] = call.args;
-  const { mode, deliveryReports, allowedSender: allowedSenders = [] } = call.options;
-  const wanted = { accountId, mode, allowedSenders, deliveryReports };
+  const { mode, deliveryReports, allowedSender: allowedSenders = [], network: allowedNetworks = [] } = call.options;
+  const wanted = { accountId, mode, allowedSenders, allowedNetworks, deliveryReports };
   const made = await withStore(call, (store) => createSmtpCredential(store, wanted));
   const { smtpCredentialId, username, password } = successOf(made, unknownAccount(accountId));
   const data = { smtpCredentialId, username, password };

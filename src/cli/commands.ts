@@ -44,6 +44,12 @@ const several = (flags: string, description: string): Option =>
 const PLANS = ['free', 'paid', 'enterprise'];
 const MODES = ['live', 'sandbox'];
 
+const ALLOWED_SENDER = several(
+  '--allowed-sender <sender>',
+  'Address or domain that it can send from (can be repeated)',
+);
+const NETWORK = several('--network <cidr>', 'Network that it can be used from (can be repeated)');
+
 const PROFILE = text('--profile <name>', 'Profile saved by postrider login');
 const LOGIN_OPTIONS = [
   text('--url <address>', 'URL of the API (or POSTRIDER_URL)'),
@@ -202,11 +208,13 @@ const ACCOUNTS: Section = {
         choice('--kind <kind>', 'sigv4 makes an access key for the SES interface', ['api-key', 'sigv4']).default(
           'api-key',
         ),
-        several('--allowed-sender <sender>', 'Address or domain that it can send from (can be repeated)'),
+        ALLOWED_SENDER,
+        NETWORK,
       ],
       examples: [
         'key create acc_123',
         'key create acc_123 --scope send --allowed-sender billing@example.com',
+        'key create acc_123 --network 203.0.113.0/24 --network 2001:db8::/32',
         'key create acc_123 --kind sigv4',
       ],
       load: async () => (await import('./accounts.ts')).makeKey,
@@ -222,7 +230,8 @@ const ACCOUNTS: Section = {
       summary: 'Create an SMTP credential',
       options: [
         choice('--mode <mode>', 'live sends real email, sandbox delivers nothing', MODES).default('live'),
-        several('--allowed-sender <sender>', 'Address or domain that it can send from (can be repeated)'),
+        ALLOWED_SENDER,
+        NETWORK,
         choice('--delivery-reports <which>', 'Send delivery reports for bounces even if not requested', [
           'off',
           'failures',

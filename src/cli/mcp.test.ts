@@ -74,6 +74,11 @@ test('errors are replies with the id of the request', async () => {
   assert.equal(parse.get(null)!.error.code, -32700);
   const refused = await bridge([message(7, 'tools/list')], { key: 'pr_test_wrong' });
   assert.equal(refused.get(7)!.error.data.code, 'UNAUTHORIZED');
+  const wish = { accountId: app.accountId, mode: 'sandbox', scope: 'full', name: 'elsewhere' } as const;
+  const elsewhere = await createKey(app.parts, { ...wish, allowedNetworks: ['192.0.2.0/24'] });
+  assert.ok(elsewhere.ok);
+  const outside = await bridge([message(7, 'tools/list')], { key: elsewhere.value.apiKey });
+  assert.equal(outside.get(7)!.error.data.code, 'FORBIDDEN');
   const unreachable = await bridge([message(8, 'tools/list')], { url: 'http://127.0.0.1:1' });
   assert.equal(unreachable.get(8)!.error.code, -32603);
 });

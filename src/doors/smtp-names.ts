@@ -3,8 +3,9 @@
  * need another host and password. Only keys with the scope `send` are accepted, so that the password of an SMTP client cannot change an
  * account. Every failure gets the reply of a wrong password, after the same work.
  */
-import type { Authenticator, Caller, SmtpAuthenticator } from '../accounts/accounts.ts';
-import { failure, type Result, refuse } from '../base/failure.ts';
+import type { Authenticator, Caller, LogInResult, SmtpAuthenticator } from '../accounts/accounts.ts';
+import { failure, refuse } from '../base/failure.ts';
+import { isAllowedAddress } from '../net/networks.ts';
 
 const NAMES = new Set(['resend', 'apikey', 'SMTP_Injection']);
 
@@ -15,23 +16,28 @@ const NOT_ALLOWED = refuse(
 /** Adds logins with these names to `logins`. The key of a session is remembered as long as its caller, to check it again later. */
 export function withForeignNames(logins: SmtpAuthenticator, callers: Pick<Authenticator, 'ofKey'>): SmtpAuthenticator {
   const keys = new WeakMap<Caller, string>();
-  const callerOf = async (apiKey: string): Promise<Result<Caller>> => {
+  const callerOf = async (apiKey: string, address: string): Promise<LogInResult> => {
     const found = await callers.ofKey(apiKey);
     if (!found.ok || found.value.scope !== 'send' || found.value.account.plan === 'free') return NOT_ALLOWED;
+    if (!isAllowedAddress(address, found.value.allowedNetworks)) return { ...NOT_ALLOWED, outside: found.value };
     const caller = { ...found.value };
     keys.set(caller, apiKey);
     return { ok: true, value: caller };
   };
   return {
     ...logins,
-    recall: async (username, password) => {
-      if (!NAMES.has(username)) return logins.recall(username, password);
-      const found = await callerOf(password);
+    recall: async (login) => {
+      if (!NAMES.has(login.username)) return logins.recall(login);
+      const found = await callerOf(login.password, login.address);
       return found.ok ? found.value : undefined;
     },
-    stillAllowed: (username, caller) => {
+    logIn: async (login) => {
+      const refused = await logins.logIn(login);
+      return NAMES.has(login.username) ? callerOf(login.password, login.address) : refused;
+    },
+    stillAllowed: (session, caller) => {
       const apiKey = caller && keys.get(caller);
-      return apiKey === undefined ? logins.stillAllowed(username, caller) : callerOf(apiKey);
+      return apiKey === undefined ? logins.stillAllowed(session, caller) : callerOf(apiKey, session.address);
     },
   };
 }

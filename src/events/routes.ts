@@ -73,8 +73,8 @@ export interface EventRouteDeps {
   followers: Followers;
   searches: Searches;
   streams: ConcurrencyLimiter;
-  /** Returns whether a request still has a valid key or session; called while a stream is open. */
-  isAllowed(request: IdentifiedRequest, access: Access): Promise<boolean>;
+  /** Returns whether a request still has a valid key or session for its address; called while a stream is open. */
+  isAllowed(request: IdentifiedRequest & { remoteAddress: string }, access: Access): Promise<boolean>;
 }
 
 const STREAM_ACCESS = { method: 'GET', auth: 'key', accountInQuery: true } as const;
@@ -225,7 +225,7 @@ async function follow(
   const after = given ?? (await database.execute(latestPlacesOperation, [owner]))[0]!;
   const permit = streams.acquire(request.caller.account);
   if (!permit.ok) return permit;
-  const { method, url, headers, signal } = request;
+  const { method, url, headers, remoteAddress, signal } = request;
   const content = eventStream({
     database,
     followers,
@@ -234,7 +234,7 @@ async function follow(
     signal,
     page: { ...owner, messageId, eventTypes, tags },
     read: (page) => readPageOf(deps, signal, page),
-    isAllowed: () => isAllowed({ method, url, headers }, STREAM_ACCESS),
+    isAllowed: () => isAllowed({ method, url, headers, remoteAddress }, STREAM_ACCESS),
   });
   content.once('close', permit.release);
   // Tells proxies not to buffer the response, which would delay events.

@@ -6,6 +6,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Failure, failure, invalid, type Result, refuse } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
+import { isAllowedAddress } from '../net/networks.ts';
 import { type CallerKey, MEMBER_ROLES, type MemberRole, NO_LIVE_POWER, type RouteDefinition } from './route.ts';
 
 /** The parts of a request that identify the caller. */
@@ -91,6 +92,13 @@ export function createIdentify<C extends CallerKey>(
     const isByKey = headers['x-api-key'] !== undefined || !sessions?.isGiven(headers);
     return isByKey ? authenticate(headers) : byMember(request, access);
   };
+}
+
+/** Returns why a caller with this address cannot use its key. The message does not name the networks, because the key may be stolen. */
+export function refusedAddress({ allowedNetworks = [] }: CallerKey, address: string): Failure | undefined {
+  if (isAllowedAddress(address, allowedNetworks)) return undefined;
+  const message = `This API key cannot be used from the address ${address}. Call from one of its allowedNetworks, or add the address to them.`;
+  return failure('FORBIDDEN', { message });
 }
 
 /** Returns why an authenticated caller is not allowed to make this call. */

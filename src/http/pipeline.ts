@@ -13,7 +13,7 @@ import { refusalAnswer, routeAnswer } from './answer.ts';
 import { type BodyBudget, type BodyRules, checkBody, compileQuery, type QueryReader, readBody } from './body.ts';
 import type { ArrivedRequest } from './door.ts';
 import type { Exchange, Load } from './exchange.ts';
-import { createIdentify, type IdentifyOptions, notPermitted } from './identify.ts';
+import { createIdentify, type IdentifyOptions, notPermitted, refusedAddress } from './identify.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import type { BodyParser, CallerKey, HttpAnswer, Method, Refusal, RouteDefinition } from './route.ts';
 import type { ParsedJson } from './strict-json.ts';
@@ -283,7 +283,7 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     if (!identified.ok) return identified.failure;
     const caller = identified.value;
     exchange.caller = caller;
-    const refusal = notPermitted(caller, definition);
+    const refusal = refusedAddress(caller, exchange.remoteAddress) ?? notPermitted(caller, definition);
     if (refusal !== undefined) return refusal;
     if (options.rateLimiter === undefined) return undefined;
     const decision = options.rateLimiter.take(caller.keyId, exchange.startedMs);

@@ -32,6 +32,8 @@ export interface CallerKey {
   actor: Actor;
   /** Role of a logged-in user in the account; keys have none. */
   role?: MemberRole;
+  /** Networks (CIDR) that the key can be used from; absent or empty for any address. */
+  allowedNetworks?: readonly string[];
   /** For the log; operators have none. */
   account?: { readonly id: string };
 }

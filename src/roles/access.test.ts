@@ -34,7 +34,7 @@ const TABLE: Record<Who, string> = {
     POST /domains · PUT /domains · POST /domains/:id/verify · POST /domains/:id/rotate-keys · DELETE /domains/:id · POST /incidents/:id/retry`,
   owner: `
     PATCH /account · POST /account/resume-sending · POST /approvals · POST /api-keys · PATCH /api-keys/:keyId · DELETE /api-keys/:keyId
-    POST /smtp-credentials · DELETE /smtp-credentials/:id · POST /users · PATCH /users/:id · DELETE /users/:id`,
+    POST /smtp-credentials · PATCH /smtp-credentials/:id · DELETE /smtp-credentials/:id · POST /users · PATCH /users/:id · DELETE /users/:id`,
   user: `
     GET /session · DELETE /session · GET /sessions · DELETE /sessions/:id · POST /user/totp · PUT /user/totp · DELETE /user/totp
     GET /user/passkeys · POST /user/passkeys/options · POST /user/passkeys · DELETE /user/passkeys/:id`,

@@ -117,7 +117,8 @@ const statisticsBucket = {
 };
 
 const allowedSenders = ['shop@example.com'];
-const bound = { mode: 'live', allowedSenders, expiresAt: null, createdAt: DAY_BEFORE };
+const allowedNetworks = ['203.0.113.0/24', '2001:db8::/32'];
+const bound = { mode: 'live', allowedSenders, allowedNetworks, expiresAt: null, createdAt: DAY_BEFORE };
 const apiKey = { keyId: ids.key, scope: 'send', name: 'web shop', ...bound };
 const credential = {
   smtpCredentialId: ids.credential,
@@ -311,11 +312,12 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     sendingProtection: { status: 'good', since: null, reason: null, countedSince: null },
   },
   ResumeSendingRequest: { confirm: true },
-  RenameApiKeyRequest: { name: 'web shop, staging' },
-  ApiKeyRequest: { mode: 'live', scope: 'send', allowedSenders, name: 'web shop' },
+  ApiKeyChangeRequest: { name: 'web shop, staging', allowedNetworks },
+  ApiKeyRequest: { mode: 'live', scope: 'send', allowedSenders, allowedNetworks, name: 'web shop' },
   ApiKey: apiKey,
   NewApiKey: { ...apiKey, apiKey: 'pr_live_…' },
-  SmtpCredentialRequest: { mode: 'live', deliveryReports: 'failures' },
+  SmtpCredentialRequest: { mode: 'live', allowedNetworks, deliveryReports: 'failures' },
+  SmtpCredentialChangeRequest: { allowedNetworks },
   SmtpCredential: credential,
   NewSmtpCredential: { ...credential, password: '…' },
   AgentRequest: {

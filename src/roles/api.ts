@@ -30,7 +30,7 @@ import { createHttpApp, type HttpApp } from '../http/app.ts';
 import { basePathOf } from '../http/base-path.ts';
 import { docsRoutes } from '../http/docs.ts';
 import { guideRoutes } from '../http/guide.ts';
-import { type Authenticate, createIdentify } from '../http/identify.ts';
+import { type Authenticate, createIdentify, refusedAddress } from '../http/identify.ts';
 import { createInnerCalls } from '../http/inner-calls.ts';
 import { createOpenapi } from '../http/openapi.ts';
 import { portalRoutes } from '../http/portal.ts';
@@ -237,7 +237,10 @@ function logRoutes({ parts, options, callers, sessions, searches }: RouteContext
       secretKey,
       followers: options.followers,
       streams: createConcurrencyLimiter('eventStreams', options.rateShare),
-      isAllowed: async (request, access) => (await identify(request, access)).ok,
+      isAllowed: async (request, access) => {
+        const found = await identify(request, access);
+        return found.ok && refusedAddress(found.value, request.remoteAddress) === undefined;
+      },
     }),
     ...statisticsRoutes({ database, clock }),
     ...webhookRoutes({

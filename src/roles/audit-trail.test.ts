@@ -243,7 +243,7 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
   ],
   'POST /api-keys': ['api-key.create', () => live.post('/api-keys', { name: 'shop' })],
   'PATCH /api-keys/:keyId': [
-    'api-key.rename',
+    'api-key.update',
     async () => live.patch(`/api-keys/${(await made(live.post('/api-keys', {}))).keyId}`, { name: 'renamed' }),
   ],
   'DELETE /api-keys/:keyId': [
@@ -251,6 +251,13 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
     async () => live.delete(`/api-keys/${(await made(live.post('/api-keys', {}))).keyId}`),
   ],
   'POST /smtp-credentials': ['smtp-credential.create', () => live.post('/smtp-credentials', {})],
+  'PATCH /smtp-credentials/:id': [
+    'smtp-credential.update',
+    async () => {
+      const { smtpCredentialId } = await made(live.post('/smtp-credentials', {}));
+      return live.patch(`/smtp-credentials/${smtpCredentialId}`, { allowedNetworks: ['192.0.2.0/24'] });
+    },
+  ],
   'DELETE /smtp-credentials/:id': [
     'smtp-credential.revoke',
     async () => live.delete(`/smtp-credentials/${(await made(live.post('/smtp-credentials', {}))).smtpCredentialId}`),

@@ -64,6 +64,7 @@ const POWERS: Record<string, Power> = {
   'PATCH /api-keys/:keyId': 'by mode',
   'DELETE /api-keys/:keyId': 'by mode',
   'POST /smtp-credentials': 'by mode',
+  'PATCH /smtp-credentials/:id': 'by mode',
   'DELETE /smtp-credentials/:id': 'by mode',
   'POST /inbound-routes': 'own',
   'POST /inbound-routes/:id/verify': 'own',

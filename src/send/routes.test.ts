@@ -18,6 +18,7 @@ import { createSendRoutes } from './routes.ts';
 const CALLER: Omit<Caller, 'account'> = {
   mode: 'live' as const,
   allowedSenders: [],
+  allowedNetworks: [],
   scope: 'send' as const,
   keyId: 'key_x',
   actor: { kind: 'key', id: 'key_x', name: 'x' },

@@ -13,8 +13,8 @@ before(async () => {
 after(() => rig.close());
 
 /** A session inside TLS that is not logged in. */
-async function secured(port: number): Promise<Talker> {
-  const talker = await connectTalker(port);
+async function secured(port: number, options: { localAddress?: string } = {}): Promise<Talker> {
+  const talker = await connectTalker(port, options);
   await talker.reply();
   await talker.secure();
   return talker;
@@ -22,18 +22,24 @@ async function secured(port: number): Promise<Talker> {
 
 test('every wrong log-in is refused in the same words and takes as long', async () => {
   const { port } = await rig.listen({ limits: { maxClientErrors: 100 } });
-  const talker = await connectTalker(port);
-  await talker.reply();
-  await talker.secure();
+  const bound = await rig.credential('live', rig.account.id, ['127.0.0.2']);
+  (await openSession(port, bound, { localAddress: '127.0.0.2' })).destroy();
+  const talker = await secured(port);
+  // Another address, whose log-ins the guard counts separately.
+  const elsewhere = await secured(port, { localAddress: '127.0.0.3' });
   const { username } = rig.credentials.live;
-  const kinds = { 'wrong password': [username, 'wrong'], 'unknown name': ['smtp_nobody', 'wrong'] } as const;
+  const kinds: Record<string, [Talker, string, string]> = {
+    'wrong password': [talker, username, 'wrong'],
+    'unknown name': [talker, 'smtp_nobody', 'wrong'],
+    'correct password from another network': [elsewhere, bound.username, bound.password],
+  };
   const tookMs: Record<string, number[]> = {};
   const words = new Set<string>();
   // Two each: from the sixth on the delays of the guard would be measured.
   for (let round = 0; round < 2; round += 1) {
-    for (const [kind, [user, pass]] of Object.entries(kinds)) {
+    for (const [kind, [by, user, pass]] of Object.entries(kinds)) {
       const since = runningMs();
-      words.add(await talker.say(`AUTH PLAIN ${plainResponse({ username: user, password: pass })}`));
+      words.add(await by.say(`AUTH PLAIN ${plainResponse({ username: user, password: pass })}`));
       tookMs[kind] = [...(tookMs[kind] ?? []), runningMs() - since];
     }
   }
@@ -42,7 +48,7 @@ test('every wrong log-in is refused in the same words and takes as long', async 
   const fastest = Object.values(tookMs).map((all) => Math.min(...all));
   assert.ok(Math.max(...fastest) < 4 * Math.min(...fastest), JSON.stringify(tookMs));
   assert.ok(Math.min(...fastest) > 5, JSON.stringify(tookMs));
-  talker.destroy();
+  for (const one of [talker, elsewhere]) one.destroy();
 });
 
 test('slows down and disconnects guessing clients, and no others', async () => {

@@ -6,7 +6,7 @@
  * Refused are responses that are not Base64 of the mechanism (RFC 4616), control characters in names, and names that are not UTF-8.
  */
 import { isUtf8 } from 'node:buffer';
-import type { SmtpAuthenticator } from '../accounts/accounts.ts';
+import type { Caller, SmtpAuthenticator } from '../accounts/accounts.ts';
 import { Unavailable } from '../base/failure.ts';
 import {
   AUTH_BYTES,
@@ -60,6 +60,8 @@ const MALFORMED = '501 5.5.2 invalid response: expected Base64 data of this mech
 const CANCELLED = '501 5.0.0 authentication canceled';
 const TOO_LONG = `501 5.5.6 line too long: at most ${AUTH_BYTES} bytes`;
 const TOO_MANY = '421 4.7.0 too many failed logins; try again later';
+/** The reason in the list of rejected requests. */
+const OUTSIDE = '535 5.7.8 the address of the client is not in allowedNetworks of the credential';
 const NOT_NOW = '454 4.7.0 temporary authentication failure; try again later';
 const OUR_NAMES = /^smtp_[0-9A-Za-z]{1,40}$/;
 
@@ -123,23 +125,26 @@ function askPassword(logins: Logins, dialogue: Dialogue, encodedName: string): u
   });
 }
 
-async function logIn(logins: Logins, dialogue: Dialogue, { username, password }: Credentials): Promise<void> {
+async function logIn(logins: Logins, dialogue: Dialogue, credentials: Credentials): Promise<void> {
   const { authenticator, guard } = logins;
+  const { username } = credentials;
+  const login = { ...credentials, address: dialogue.address };
   const address = dialogue.countedAddress;
   let attempt: LoginAttempt | undefined;
   try {
-    const known = await authenticator.recall(username, password);
+    const known = await authenticator.recall(login);
     if (known !== undefined) {
       guard.succeeded(address, username);
       return welcome(dialogue, { username, caller: known });
     }
     attempt = await guard.enter(address, username);
     if (attempt === undefined) return refuse(dialogue, username, TOO_MANY);
-    const result = await authenticator.logIn(username, password);
+    const result = await authenticator.logIn(login);
     if (result.ok) {
       attempt.succeeded();
       return welcome(dialogue, { username, caller: result.value });
     }
+    if (result.outside !== undefined) noteOutside(dialogue, result.outside);
   } catch (error) {
     attempt?.undecided();
     if (!(error instanceof Unavailable)) throw error;
@@ -152,6 +157,16 @@ async function logIn(logins: Logins, dialogue: Dialogue, { username, password }:
 function welcome(dialogue: Dialogue, login: Login): undefined {
   dialogue.login = login;
   dialogue.reply('235 2.7.0 authentication succeeded');
+}
+
+/** Reports a correct password from an address that is not allowed, to the log and the account; the client gets the usual reply. */
+function noteOutside({ address, log, services }: Dialogue, caller: Caller): void {
+  const { account, keyId: credentialId, mode } = caller;
+  log.warn(
+    { accountId: account.id, credentialId, mode, address },
+    'SMTP login from an address outside allowedNetworks',
+  );
+  services.profile.onRefused?.({ caller, address, verb: 'AUTH', reply: OUTSIDE });
 }
 
 function refuse(dialogue: Dialogue, username: string, line: string): undefined {

@@ -62,7 +62,8 @@ function beginMail(submission: Submission, dialogue: Dialogue, argument: string)
 
 function checkLogin(submission: Submission, dialogue: Dialogue & { login: Login }, mail: MailCommand): Pending {
   const { login } = dialogue;
-  const allowed = submission.authenticator.stillAllowed(login.username, login.caller);
+  const session = { username: login.username, address: dialogue.address };
+  const allowed = submission.authenticator.stillAllowed(session, login.caller);
   const proceed = (result: Awaited<typeof allowed>): Pending => {
     if (!result.ok) {
       refuse(dialogue, LOGIN_FAILED);

@@ -33,9 +33,14 @@ test('the first run makes working credentials once, and keeps them in a private 
   const sandbox = await authenticate(made.sandboxApiKey, made.accountId);
   assert.ok(sandbox.ok && sandbox.value.mode === 'sandbox');
   const smtp = createSmtpAuthenticator({ database, clock });
-  const ofLive = await smtp.logIn(made.smtpUsername, made.smtpPassword);
+  const address = '127.0.0.1';
+  const ofLive = await smtp.logIn({ username: made.smtpUsername, password: made.smtpPassword, address });
   assert.ok(ofLive.ok && ofLive.value.mode === 'live');
-  const ofSandbox = await smtp.logIn(made.sandboxSmtpUsername, made.sandboxSmtpPassword);
+  const ofSandbox = await smtp.logIn({
+    username: made.sandboxSmtpUsername,
+    password: made.sandboxSmtpPassword,
+    address,
+  });
   assert.ok(ofSandbox.ok && ofSandbox.value.mode === 'sandbox');
 
   const [, token = ''] = made.signInUrl.split(`${BASE}/welcome#token=`);

@@ -127,7 +127,17 @@ function signedInOf(found: FoundSession, nowMs: number): SignedIn<Caller> {
   if (isSupport && supportAccessUntil <= nowMs) return signedIn;
   const callerIn: NonNullable<SignedIn<Caller>['member']>['callerIn'] = (mode) =>
     account.status === 'active' || isSupport
-      ? ok({ account, mode, scope: 'full', keyId: user.keyId, allowedSenders: [], actor: user.actor, role, isOperator })
+      ? ok({
+          account,
+          mode,
+          scope: 'full',
+          keyId: user.keyId,
+          allowedSenders: [],
+          allowedNetworks: [],
+          actor: user.actor,
+          role,
+          isOperator,
+        })
       : SUSPENDED;
   return { ...signedIn, member: { callerIn } };
 }

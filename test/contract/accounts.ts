@@ -19,9 +19,10 @@ import {
   findKeyOperation,
   findSigningKeyOperation,
   keysOperation,
-  renameKeyOperation,
   revokeCredentialOperation,
   revokeKeyOperation,
+  updateCredentialOperation,
+  updateKeyOperation,
 } from '../../src/accounts/credential-store.ts';
 import {
   accountOperation,
@@ -145,17 +146,28 @@ export const keys: Scenario = async (stage) => {
   assert.equal(await stage.act(findKeyOperation, { keyId: 'a', secretHash: hash('sone') }), null);
   await stage.act(keysOperation, { accountId: account.id, before: null, limit: 2 });
   await stage.act(keysOperation, { accountId: account.id, before: two!, limit: 2 });
-  const revocation = { id: one!, accountId: account.id, mode: null, nowMs: stage.nowMs };
-  const rename = (changes: Partial<Revocation>) =>
-    stage.act(renameKeyOperation, { ...revocation, ...changes, name: 'Renamed' });
+  const target = { id: one!, accountId: account.id, mode: null };
+  const revocation = { ...target, nowMs: stage.nowMs };
+  const update = (changes: object) => stage.act(updateKeyOperation, { ...target, ...changes });
   const revoke = (changes: Partial<Revocation>) => stage.act(revokeKeyOperation, { ...revocation, ...changes });
-  assert.equal(await rename({ accountId: 'acc_other' }), 'unknown');
-  assert.equal(await rename({ mode: 'sandbox' }), 'other-mode');
-  await rename({});
+  const allowedNetworks = ['192.0.2.0/24', '2001:db8::/32'];
+  assert.equal(await update({ accountId: 'acc_other', name: 'Renamed' }), 'unknown');
+  assert.equal(await update({ mode: 'sandbox', name: 'Renamed' }), 'other-mode');
+  await update({ name: 'Renamed' });
+  await update({ mode: 'live', allowedNetworks });
+  await update({});
+  const found = await stage.act(findKeyOperation, { keyId: one!, secretHash: hash('sone') });
+  assert.deepEqual([found?.actor.name, found?.allowedNetworks], ['Renamed', allowedNetworks]);
+  const [listed] = await stage.act(keysOperation, { accountId: account.id, before: two!, limit: 1 });
+  assert.deepEqual([listed?.id, listed?.allowedNetworks], [one, allowedNetworks]);
+  await update({ allowedNetworks: [] });
+  const opened = await stage.act(findKeyOperation, { keyId: one!, secretHash: hash('sone') });
+  assert.deepEqual([opened?.actor.name, opened?.allowedNetworks], ['Renamed', []]);
   assert.equal(await revoke({ accountId: 'acc_other' }), 'unknown');
   assert.equal(await revoke({ mode: 'sandbox' }), 'other-mode');
   assert.equal(await revoke({ mode: 'live' }), 'revoked');
   assert.equal(await revoke({}), 'unknown');
+  assert.equal(await update({ allowedNetworks }), 'unknown', 'revoked');
   assert.equal(await revoke({ id: three!, accountId: null }), 'revoked');
   await stage.act(findKeyOperation, { keyId: one!, secretHash: hash('sone') });
   await stage.act(keysOperation, { accountId: account.id, before: null, limit: 10 });
@@ -173,6 +185,7 @@ export const signingKeys: Scenario = async (stage) => {
     mode: 'sandbox',
     scope: 'send',
     name: 'aws',
+    allowedNetworks: ['192.0.2.0/24'],
     secretHash: hash('none'),
     signing,
     expiresAt,
@@ -180,10 +193,12 @@ export const signingKeys: Scenario = async (stage) => {
   });
   const holder = await stage.act(findSigningKeyOperation, signing.accessKeyId);
   assert.deepEqual([holder?.caller.keyId, holder?.caller.expiresAt], [id, expiresAt]);
+  assert.deepEqual(holder?.caller.allowedNetworks, ['192.0.2.0/24']);
   assert.deepEqual(Buffer.from(holder!.secretSealed), Buffer.from(signing.secretSealed));
   assert.equal(await stage.act(findSigningKeyOperation, `AKIA${'B'.repeat(16)}`), null);
   const of = { keyId: id, accountId: account.id };
-  assert.equal((await stage.act(callerOfKeyOperation, { ...of, nowMs: expiresAt - 1 }))?.scope, 'send');
+  const caller = await stage.act(callerOfKeyOperation, { ...of, nowMs: expiresAt - 1 });
+  assert.deepEqual([caller?.scope, caller?.allowedNetworks], ['send', ['192.0.2.0/24']]);
   assert.equal(await stage.act(callerOfKeyOperation, { ...of, nowMs: expiresAt }), null, 'expired');
   assert.equal(await stage.act(callerOfKeyOperation, { ...of, accountId: 'acc_other', nowMs: 0 }), null);
   await stage.act(revokeKeyOperation, { id, accountId: account.id, mode: null, nowMs: stage.nowMs });
@@ -272,6 +287,14 @@ export const credentials: Scenario = async (stage) => {
   await stage.act(credentialsOperation, { accountId: account.id, before: id, limit: 10 });
   await stage.act(findCredentialOperation, 'shop');
   await stage.act(findCredentialOperation, 'SHOP');
+  const update = (changes: object) =>
+    stage.act(updateCredentialOperation, { id, accountId: account.id, mode: null, ...changes });
+  const allowedNetworks = ['192.0.2.7/32'];
+  assert.equal(await update({ accountId: free.id, allowedNetworks }), 'unknown');
+  assert.equal(await update({ mode: 'sandbox', allowedNetworks }), 'other-mode');
+  await update({ allowedNetworks });
+  await update({});
+  assert.deepEqual((await stage.act(findCredentialOperation, 'shop'))?.allowedNetworks, allowedNetworks);
   for (const accountId of [free.id, account.id]) {
     await stage.act(revokeCredentialOperation, { id, accountId, mode: null, nowMs: stage.nowMs });
   }

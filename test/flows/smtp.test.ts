@@ -124,6 +124,7 @@ test('credentials: made over the API and the command line, listed, revoked; not 
     username,
     mode: 'sandbox',
     allowedSenders: [],
+    allowedNetworks: [],
     createdAt: made.body.createdAt,
     expiresAt: null,
     deliveryReports: 'off',

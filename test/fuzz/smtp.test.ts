@@ -69,6 +69,7 @@ const caller: Caller = {
   scope: 'send',
   keyId: 'smtp_fuzz',
   allowedSenders: [],
+  allowedNetworks: [],
   actor: { kind: 'credential', id: 'smtp_fuzz', name: 'smtp_fuzz' },
 };
 

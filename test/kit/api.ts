@@ -47,9 +47,16 @@ function payload(body: unknown): Buffer | undefined {
   return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-/** `base` is called for every request: a restarted service has another port. Without credentials none are sent. */
-export function apiClient(base: () => string, credentials?: Credentials): Api {
-  const agent = new Agent({ keepAlive: true });
+/**
+ * `base` is called for every request: a restarted service has another port. Without credentials none are sent. `localAddress` is the address
+ * that connections come from.
+ */
+export function apiClient(
+  base: () => string,
+  credentials?: Credentials,
+  { localAddress }: { localAddress?: string } = {},
+): Api {
+  const agent = new Agent({ keepAlive: true, ...(localAddress !== undefined && { localAddress }) });
   const call = (one: Call): Promise<Answer> =>
     new Promise((resolve, reject) => {
       const content = payload(one.body);

@@ -39,6 +39,7 @@ function callerOf(accountId: string, mode: Mode, changes: Partial<Account>): Cal
     scope: 'full',
     keyId: `key_${accountId}_${mode}`,
     allowedSenders: [],
+    allowedNetworks: [],
     actor: { kind: 'key', id: `key_${accountId}_${mode}`, name: 'test' },
   };
 }

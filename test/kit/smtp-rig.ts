@@ -60,8 +60,12 @@ export async function smtpRig() {
   const { database } = temp;
   const clock = systemClock;
   const { account } = await createAccount({ database, clock }, { name: 'Rig', plan: 'paid' });
-  const credential = async (mode: Mode, accountId = account.id): Promise<RigCredential> => {
-    const made = await createSmtpCredential({ database, clock }, { accountId, mode });
+  const credential = async (
+    mode: Mode,
+    accountId = account.id,
+    allowedNetworks: string[] = [],
+  ): Promise<RigCredential> => {
+    const made = await createSmtpCredential({ database, clock }, { accountId, mode, allowedNetworks });
     if (!made.ok) throw new Error(made.failure.message);
     const { smtpCredentialId: id, username, password } = made.value;
     return { id, username, password };
@@ -129,8 +133,12 @@ export async function smtpRig() {
 
 export type SmtpRig = Awaited<ReturnType<typeof smtpRig>>;
 
-export async function openSession(port: number, credential: { username: string; password: string }): Promise<Talker> {
-  const talker = await connectTalker(port);
+export async function openSession(
+  port: number,
+  credential: { username: string; password: string },
+  options: { localAddress?: string } = {},
+): Promise<Talker> {
+  const talker = await connectTalker(port, options);
   assert.match(await talker.reply(), /^220 /);
   await talker.logIn(credential);
   return talker;

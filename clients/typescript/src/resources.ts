@@ -227,8 +227,8 @@ export function accountOf(caller: Caller) {
     apiKeys: {
       list: (query: Query<'listApiKeys'> = {}, options?: Given) => pagesOf(caller, 'listApiKeys', { query }, options),
       create: (body: Body<'createApiKey'> = {}, options?: Given) => caller.call('createApiKey', { body }, options),
-      rename: (keyId: string, name: string, options?: Given) =>
-        caller.call('renameApiKey', { path: { keyId }, body: { name } }, options),
+      update: (keyId: string, body: Body<'updateApiKey'>, options?: Given) =>
+        caller.call('updateApiKey', { path: { keyId }, body }, options),
       revoke: (keyId: string, options?: Given) => caller.call('revokeApiKey', { path: { keyId } }, options),
     },
     smtpCredentials: {
@@ -236,6 +236,8 @@ export function accountOf(caller: Caller) {
         pagesOf(caller, 'listSmtpCredentials', { query }, options),
       create: (body: Body<'createSmtpCredential'> = {}, options?: Given) =>
         caller.call('createSmtpCredential', { body }, options),
+      update: (id: string, body: Body<'updateSmtpCredential'>, options?: Given) =>
+        caller.call('updateSmtpCredential', { path: { id }, body }, options),
       revoke: (id: string, options?: Given) => caller.call('revokeSmtpCredential', { path: { id } }, options),
     },
   };

@@ -76,10 +76,10 @@ export interface paths {
      */
     delete: operations["revokeApiKey"];
     /**
-     * Rename an API key
-     * @description The key and what it is allowed to do stay the same. A sandbox key renames sandbox keys only.
+     * Change the name or the networks of an API key
+     * @description Changes the fields in the request; omitted fields and null leave the stored value. Networks apply from the next request on, on other nodes within a second. A sandbox key changes sandbox keys only.
      */
-    patch: operations["renameApiKey"];
+    patch: operations["updateApiKey"];
   };
   "/approvals": {
     /**
@@ -692,6 +692,11 @@ export interface paths {
      * @description Log-ins are refused from now on, and so is the next mail of an open session; on other nodes within a second.
      */
     delete: operations["revokeSmtpCredential"];
+    /**
+     * Change the networks of an SMTP credential
+     * @description Networks apply from the next login and the next mail of an open session on, on other nodes within a second. A sandbox key changes sandbox credentials only.
+     */
+    patch: operations["updateSmtpCredential"];
   };
   "/statistics": {
     /**
@@ -1188,6 +1193,8 @@ export interface components {
       scope: "send" | "full";
       /** @description Addresses and domains (including subdomains) that it can send from. Empty: any sender of the account. */
       allowedSenders: string[];
+      /** @description IPv4 and IPv6 networks (CIDR) that it can be used from. Empty: any address. */
+      allowedNetworks: string[];
       name: string | null;
       /**
        * Format: date-time
@@ -1196,6 +1203,12 @@ export interface components {
       expiresAt: string | null;
       /** Format: date-time */
       createdAt: string;
+    };
+    /** ApiKeyChangeRequest */
+    ApiKeyChangeRequest: {
+      name?: string;
+      /** @description Replaces all networks (CIDR) that it can be used from. Empty: any address. */
+      allowedNetworks?: string[];
     };
     /** ApiKeyRequest */
     ApiKeyRequest: {
@@ -1210,6 +1223,8 @@ export interface components {
       scope?: "send" | "full";
       /** @description Addresses and domains (including subdomains) that it can send from; any other From returns 403. Empty or absent: unrestricted. */
       allowedSenders?: string[];
+      /** @description IPv4 and IPv6 networks (CIDR) or addresses that it can be used from; from any other address it returns 403, over SMTP 535. Empty: any address. By default the networks of the key that creates it. */
+      allowedNetworks?: string[];
       /**
        * Format: date-time
        * @description When it stops being valid, in the future. By default when the key that creates it does, otherwise never.
@@ -2170,6 +2185,8 @@ export interface components {
       scope: "send" | "full";
       /** @description Addresses and domains (including subdomains) that it can send from. Empty: any sender of the account. */
       allowedSenders: string[];
+      /** @description IPv4 and IPv6 networks (CIDR) that it can be used from. Empty: any address. */
+      allowedNetworks: string[];
       name: string | null;
       /**
        * Format: date-time
@@ -2191,6 +2208,8 @@ export interface components {
       mode: "live" | "sandbox";
       /** @description Addresses and domains (including subdomains) that it can send from. Empty: any sender of the account. */
       allowedSenders: string[];
+      /** @description IPv4 and IPv6 networks (CIDR) that it can be used from. Empty: any address. */
+      allowedNetworks: string[];
       /**
        * @description failures: the envelope sender receives a delivery report when a message bounces, even if RCPT has no NOTIFY. NOTIFY=NEVER takes precedence.
        * @enum {string}
@@ -2663,10 +2682,6 @@ export interface components {
       /** @description the reason that the account can read */
       reason: string;
     };
-    /** RenameApiKeyRequest */
-    RenameApiKeyRequest: {
-      name: string;
-    };
     /** RenderRequest */
     RenderRequest: {
       /** @description values of the variables */
@@ -3112,6 +3127,8 @@ export interface components {
       mode: "live" | "sandbox";
       /** @description Addresses and domains (including subdomains) that it can send from. Empty: any sender of the account. */
       allowedSenders: string[];
+      /** @description IPv4 and IPv6 networks (CIDR) that it can be used from. Empty: any address. */
+      allowedNetworks: string[];
       /**
        * @description failures: the envelope sender receives a delivery report when a message bounces, even if RCPT has no NOTIFY. NOTIFY=NEVER takes precedence.
        * @enum {string}
@@ -3125,12 +3142,19 @@ export interface components {
       /** Format: date-time */
       createdAt: string;
     };
+    /** SmtpCredentialChangeRequest */
+    SmtpCredentialChangeRequest: {
+      /** @description Replaces all networks (CIDR) that it can be used from. Empty: any address. */
+      allowedNetworks?: string[];
+    };
     /** SmtpCredentialRequest */
     SmtpCredentialRequest: {
       /** @enum {string} */
       mode?: "live" | "sandbox";
       /** @description Addresses and domains (including subdomains) that it can send from; any other From returns 403. Empty or absent: unrestricted. */
       allowedSenders?: string[];
+      /** @description IPv4 and IPv6 networks (CIDR) or addresses that it can be used from; from any other address it returns 403, over SMTP 535. Empty: any address. By default the networks of the key that creates it. */
+      allowedNetworks?: string[];
       /**
        * Format: date-time
        * @description When it stops being valid, in the future. By default when the key that creates it does, otherwise never.
@@ -3801,6 +3825,10 @@ export interface operations {
          *   "allowedSenders": [
          *     "shop@example.com"
          *   ],
+         *   "allowedNetworks": [
+         *     "203.0.113.0/24",
+         *     "2001:db8::/32"
+         *   ],
          *   "name": "web shop"
          * }
          */
@@ -3840,10 +3868,10 @@ export interface operations {
     };
   };
   /**
-   * Rename an API key
-   * @description The key and what it is allowed to do stay the same. A sandbox key renames sandbox keys only.
+   * Change the name or the networks of an API key
+   * @description Changes the fields in the request; omitted fields and null leave the stored value. Networks apply from the next request on, on other nodes within a second. A sandbox key changes sandbox keys only.
    */
-  renameApiKey: {
+  updateApiKey: {
     parameters: {
       path: {
         /**
@@ -3857,10 +3885,14 @@ export interface operations {
       content: {
         /**
          * @example {
-         *   "name": "web shop, staging"
+         *   "name": "web shop, staging",
+         *   "allowedNetworks": [
+         *     "203.0.113.0/24",
+         *     "2001:db8::/32"
+         *   ]
          * }
          */
-        "application/json": components["schemas"]["RenameApiKeyRequest"];
+        "application/json": components["schemas"]["ApiKeyChangeRequest"];
       };
     };
     responses: {
@@ -6116,6 +6148,10 @@ export interface operations {
         /**
          * @example {
          *   "mode": "live",
+         *   "allowedNetworks": [
+         *     "203.0.113.0/24",
+         *     "2001:db8::/32"
+         *   ],
          *   "deliveryReports": "failures"
          * }
          */
@@ -6150,6 +6186,42 @@ export interface operations {
       200: {
         content: {
           "application/json": components["schemas"]["Confirmation"];
+        };
+      };
+    };
+  };
+  /**
+   * Change the networks of an SMTP credential
+   * @description Networks apply from the next login and the next mail of an open session on, on other nodes within a second. A sandbox key changes sandbox credentials only.
+   */
+  updateSmtpCredential: {
+    parameters: {
+      path: {
+        /**
+         * @description The smtpCredentialId.
+         * @example smtp_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "allowedNetworks": [
+         *     "203.0.113.0/24",
+         *     "2001:db8::/32"
+         *   ]
+         * }
+         */
+        "application/json": components["schemas"]["SmtpCredentialChangeRequest"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["SmtpCredential"];
         };
       };
     };
@@ -7211,6 +7283,7 @@ export type AccountSettingsRequest = components['schemas']['AccountSettingsReque
 export type AgentRequest = components['schemas']['AgentRequest'];
 export type AgentRequestDecision = components['schemas']['AgentRequestDecision'];
 export type ApiKey = components['schemas']['ApiKey'];
+export type ApiKeyChangeRequest = components['schemas']['ApiKeyChangeRequest'];
 export type ApiKeyRequest = components['schemas']['ApiKeyRequest'];
 export type Approval = components['schemas']['Approval'];
 export type ApprovalRequest = components['schemas']['ApprovalRequest'];
@@ -7280,7 +7353,6 @@ export type RecoveryCodes = components['schemas']['RecoveryCodes'];
 export type Refusal = components['schemas']['Refusal'];
 export type RefusedRequest = components['schemas']['RefusedRequest'];
 export type RejectionRequest = components['schemas']['RejectionRequest'];
-export type RenameApiKeyRequest = components['schemas']['RenameApiKeyRequest'];
 export type RenderRequest = components['schemas']['RenderRequest'];
 export type RenderSourcesRequest = components['schemas']['RenderSourcesRequest'];
 export type RenderedTemplate = components['schemas']['RenderedTemplate'];
@@ -7305,6 +7377,7 @@ export type SharedMessage = components['schemas']['SharedMessage'];
 export type SignInRequest = components['schemas']['SignInRequest'];
 export type SignedInUser = components['schemas']['SignedInUser'];
 export type SmtpCredential = components['schemas']['SmtpCredential'];
+export type SmtpCredentialChangeRequest = components['schemas']['SmtpCredentialChangeRequest'];
 export type SmtpCredentialRequest = components['schemas']['SmtpCredentialRequest'];
 export type Statistics = components['schemas']['Statistics'];
 export type StatisticsBucket = components['schemas']['StatisticsBucket'];
@@ -7343,7 +7416,7 @@ export const routes = {
   declineAgentRequest: ['POST', '/agent-requests/{id}/decline'],
   listApiKeys: ['GET', '/api-keys'],
   createApiKey: ['POST', '/api-keys'],
-  renameApiKey: ['PATCH', '/api-keys/{keyId}'],
+  updateApiKey: ['PATCH', '/api-keys/{keyId}'],
   revokeApiKey: ['DELETE', '/api-keys/{keyId}'],
   listApprovals: ['GET', '/approvals'],
   requestApproval: ['POST', '/approvals'],
@@ -7436,6 +7509,7 @@ export const routes = {
   getSharedMessageContent: ['GET', '/shared/message/content'],
   listSmtpCredentials: ['GET', '/smtp-credentials'],
   createSmtpCredential: ['POST', '/smtp-credentials'],
+  updateSmtpCredential: ['PATCH', '/smtp-credentials/{id}'],
   revokeSmtpCredential: ['DELETE', '/smtp-credentials/{id}'],
   getStatistics: ['GET', '/statistics'],
   listSuppressions: ['GET', '/suppressions'],
