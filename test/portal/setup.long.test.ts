@@ -202,11 +202,21 @@ test('a key is made, works, and is replaced by another', { skip }, async (t) => 
   await page.getByRole('textbox', { name: 'Name' }).fill('web shop');
   await page.getByRole('dialog').getByRole('radio', { name: 'Sandbox' }).check();
   await page.getByRole('combobox', { name: 'Allowed senders' }).fill('orders@shop.example');
+  const networks = page.getByRole('combobox', { name: 'Allowed networks' });
+  await networks.fill('127.0.0.1/8');
+  await button(page, 'Create').click();
+  await page
+    .getByRole('alert')
+    .filter({ hasText: /use 127\.0\.0\.0\/8 for the network/ })
+    .waitFor();
+  await networks.press('Backspace');
+  await networks.fill('127.0.0.0/8');
   await button(page, 'Create').click();
   const first = await secret(/pr_test_\w+/);
   await page.keyboard.press('Escape');
   await button(page, 'Done').click();
-  await page.getByRole('row', { name: /web shop.*Sandbox.*Sending access.*orders@shop\.example/ }).waitFor();
+  const row = /web shop.*Sandbox.*Sending access.*orders@shop\.example.*127\.0\.0\.0\/8/;
+  await page.getByRole('row', { name: row }).waitFor();
   assert.equal(await statusOf(first), 200);
 
   await button(page, 'Rotate web shop').click();
@@ -221,11 +231,15 @@ test('a key is made, works, and is replaced by another', { skip }, async (t) => 
   );
   await letUndoPass(page, /^\/api-keys\/key_/);
   assert.deepEqual([await statusOf(first), await statusOf(second)], [401, 200]);
-  const listed = (await service.api.get('/api-keys')).body as never as { name: string; allowedSenders: string[] }[];
+  const listed = (await service.api.get('/api-keys')).body as never as {
+    name: string;
+    allowedSenders: string[];
+    allowedNetworks: string[];
+  }[];
   const named = listed.filter((one) => one.name === 'web shop');
   assert.deepEqual(
-    named.map(({ allowedSenders }) => allowedSenders),
-    [['orders@shop.example']],
+    named.map(({ allowedSenders, allowedNetworks }) => [allowedSenders, allowedNetworks]),
+    [[['orders@shop.example'], ['127.0.0.0/8']]],
   );
   assertClean();
 });

@@ -18,6 +18,8 @@ export const keys = {
   scopes: { send: 'Sending access', full: 'Full access' },
   senders: 'Allowed senders',
   anySender: 'All verified domains',
+  networks: 'Allowed networks',
+  anyNetwork: 'Any address',
   id: 'ID',
   username: 'Username',
   created: 'Created',
@@ -58,6 +60,9 @@ export const making = {
   senders: 'Allowed senders (optional)',
   sendersHint: 'Up to 20 addresses or domains. Leave blank to allow all verified domains.',
   sendersPlaceholder: 'orders@shop.example or shop.example',
+  networks: 'Allowed networks (optional)',
+  networksHint: 'Up to 20 IP networks or addresses that it can be used from. Leave blank to allow any address.',
+  networksPlaceholder: '203.0.113.0/24 or 2001:db8::/32',
   submit: 'Create',
 };
 

@@ -5,7 +5,7 @@ import { useRemoval } from '../../parts/removal.ts';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { keys } from '../../texts/keys.ts';
-import { type ApiKey, credentialOfKey, senderText } from './credentials.ts';
+import { type ApiKey, credentialOfKey, networkText, senderText } from './credentials.ts';
 import { RowActions, Toolbar, useFlow } from './manage.tsx';
 
 export function ApiKeys() {
@@ -25,6 +25,11 @@ export function ApiKeys() {
       name: keys.senders,
       cell: ({ allowedSenders }) => senderText(allowedSenders),
       text: ({ allowedSenders }) => allowedSenders.join(' '),
+    },
+    {
+      name: keys.networks,
+      cell: ({ allowedNetworks }) => networkText(allowedNetworks),
+      text: ({ allowedNetworks }) => allowedNetworks.join(' '),
     },
     {
       name: keys.id,

@@ -1,4 +1,4 @@
-/** A common form of API keys and SMTP credentials: both have a mode and allowed senders, are shown once, and can be rotated and revoked. */
+/** A common form of API keys and SMTP credentials: both have a mode, allowed senders, and allowed networks, are shown once, and can be rotated and revoked. */
 import type { Answer, Caller, Mode } from '../../api.ts';
 import { useScope } from '../../scope.ts';
 import { keys } from '../../texts/keys.ts';
@@ -11,6 +11,7 @@ export type Kind = 'key' | 'smtp';
 export interface Wish {
   mode: Mode;
   allowedSenders: string[];
+  allowedNetworks: string[];
   /** For API keys. */
   scope: ApiKey['scope'];
   name: string;
@@ -38,6 +39,7 @@ export const credentialOfKey = (key: ApiKey): Credential => ({
   scope: key.scope,
   name: key.name ?? '',
   allowedSenders: key.allowedSenders,
+  allowedNetworks: key.allowedNetworks,
   deliveryReports: 'off',
 });
 
@@ -49,21 +51,26 @@ export const credentialOfSmtp = (one: SmtpCredential): Credential => ({
   scope: 'send',
   name: '',
   allowedSenders: one.allowedSenders,
+  allowedNetworks: one.allowedNetworks,
   deliveryReports: one.deliveryReports,
 });
 
 export async function make(caller: Caller, kind: Kind, wish: Wish): Promise<Made> {
-  const { mode, allowedSenders, scope, name, deliveryReports } = wish;
+  const { mode, allowedSenders, allowedNetworks, scope, name, deliveryReports } = wish;
+  const limits = { mode, allowedSenders, allowedNetworks };
   if (kind === 'smtp') {
-    const body = { mode, allowedSenders, deliveryReports };
+    const body = { ...limits, deliveryReports };
     return { kind, secret: await caller.call('createSmtpCredential', { body }) };
   }
   const named = name.trim() === '' ? {} : { name: name.trim() };
-  return { kind, secret: await caller.call('createApiKey', { body: { mode, allowedSenders, scope, ...named } }) };
+  return { kind, secret: await caller.call('createApiKey', { body: { ...limits, scope, ...named } }) };
 }
 
 export const senderText = (senders: readonly string[]): string =>
   senders.length === 0 ? keys.anySender : senders.join(', ');
+
+export const networkText = (networks: readonly string[]): string =>
+  networks.length === 0 ? keys.anyNetwork : networks.join(', ');
 
 /** Whether the user may change credentials of a mode: owners always, others only in the sandbox. */
 export function useMayChange(): (mode: Mode) => boolean {

@@ -7,7 +7,7 @@ import { EmptyState } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { keys } from '../../texts/keys.ts';
-import { credentialOfSmtp, type SmtpCredential, senderText } from './credentials.ts';
+import { credentialOfSmtp, networkText, type SmtpCredential, senderText } from './credentials.ts';
 import { RowActions, Toolbar, useFlow } from './manage.tsx';
 
 export function SmtpCredentials() {
@@ -32,6 +32,11 @@ export function SmtpCredentials() {
       name: keys.senders,
       cell: ({ allowedSenders }) => senderText(allowedSenders),
       text: ({ allowedSenders }) => allowedSenders.join(' '),
+    },
+    {
+      name: keys.networks,
+      cell: ({ allowedNetworks }) => networkText(allowedNetworks),
+      text: ({ allowedNetworks }) => allowedNetworks.join(' '),
     },
     {
       name: keys.created,

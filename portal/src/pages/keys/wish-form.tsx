@@ -7,6 +7,7 @@ import { keys, making } from '../../texts/keys.ts';
 import type { Kind, Wish } from './credentials.ts';
 
 const SENDERS_AT_MOST = 20;
+const NETWORKS_AT_MOST = 20;
 
 interface WishFormProps {
   kind: Kind;
@@ -28,6 +29,7 @@ export function WishForm({ kind, isBusy, error, onSubmit }: WishFormProps) {
     scope: 'send',
     name: '',
     allowedSenders: [],
+    allowedNetworks: [],
     deliveryReports: 'off',
   });
   const change = (changed: Partial<Wish>): void => setWish({ ...wish, ...changed });
@@ -77,15 +79,21 @@ export function WishForm({ kind, isBusy, error, onSubmit }: WishFormProps) {
             onChange={(deliveryReports) => change({ deliveryReports })}
           />
         )}
-        <TagsInput
+        <Tags
           label={making.senders}
           description={making.sendersHint}
-          placeholder={wish.allowedSenders.length === 0 ? making.sendersPlaceholder : undefined}
+          placeholder={making.sendersPlaceholder}
           maxTags={SENDERS_AT_MOST}
-          acceptValueOnBlur
-          splitChars={[',', ' ', ';']}
           value={wish.allowedSenders}
           onChange={(allowedSenders) => change({ allowedSenders })}
+        />
+        <Tags
+          label={making.networks}
+          description={making.networksHint}
+          placeholder={making.networksPlaceholder}
+          maxTags={NETWORKS_AT_MOST}
+          value={wish.allowedNetworks}
+          onChange={(allowedNetworks) => change({ allowedNetworks })}
         />
         {problem !== undefined && (
           <Text c="red" role="alert">
@@ -97,6 +105,26 @@ export function WishForm({ kind, isBusy, error, onSubmit }: WishFormProps) {
         </Button>
       </Stack>
     </form>
+  );
+}
+
+interface TagsProps {
+  label: string;
+  description: string;
+  placeholder: string;
+  maxTags: number;
+  value: string[];
+  onChange(value: string[]): void;
+}
+
+function Tags({ placeholder, ...props }: TagsProps) {
+  return (
+    <TagsInput
+      placeholder={props.value.length === 0 ? placeholder : undefined}
+      acceptValueOnBlur
+      splitChars={[',', ' ', ';']}
+      {...props}
+    />
   );
 }
 
