@@ -104,6 +104,40 @@ test('new mail comes in by itself, changes its state before the eyes, and is sav
   visit.assertClean();
 });
 
+test('several messages are resent or canceled at once, each action for those that it applies to', {
+  skip,
+}, async (t) => {
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  const later = { sendAt: new Date(Date.now() + 86_400_000).toISOString(), tags: ['bulk'] };
+  const scheduled = [
+    await send('a@example.com', 'Bulk later 1', later),
+    await send('b@example.com', 'Bulk later 2', later),
+  ];
+  await becomes(await send('c@example.com', 'Bulk now', { tags: ['bulk'] }), 'delivered');
+  await page.goto('/app/sandbox/messages?tags=bulk');
+  await row(page, 'Bulk later 2').waitFor();
+  await page.getByRole('checkbox', { name: 'Select all loaded rows' }).check();
+  const bar = page.getByRole('region', { name: 'Selected rows' });
+  await bar.getByText('3 selected').waitFor();
+  await bar.getByRole('button', { name: 'Cancel (2)' }).click();
+  await page.getByRole('button', { name: 'Cancel 2 messages' }).click();
+  await page.getByText('2 messages canceled').waitFor();
+  for (const id of scheduled) await becomes(id, 'cancelled');
+
+  await page
+    .getByRole('row', { name: /Bulk now/ })
+    .getByRole('checkbox')
+    .check();
+  await bar.getByRole('button', { name: 'Resend', exact: true }).click();
+  await page.getByRole('button', { name: 'Resend 1 message' }).click();
+  await page.getByText('1 message resent').waitFor();
+  await bar.waitFor({ state: 'detached' });
+  const { body } = await service.sandboxApi.get('/messages?q=Bulk+now');
+  assert.equal(body.length, 2, 'the message and its copy');
+  visit.assertClean();
+});
+
 test('a message answers first; behind it are its attempts, its content and its files', { skip }, async (t) => {
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;

@@ -1,5 +1,5 @@
 /**
- * The compressed bytes of a first visit: at most 155 KB for the page to sign in, and at most 262 KB for any other page (1 KB = 1,000 bytes).
+ * The compressed bytes of a first visit: at most 155 KB for the page to sign in, and at most 266 KB for any other page (1 KB = 1,000 bytes).
  * While the overview loads, what is there already does not move.
  */
 import assert from 'node:assert/strict';
@@ -9,7 +9,7 @@ import { startService } from '../kit/start-service.ts';
 import { everyPage, open, SEED_ENV, seed } from './every-page.ts';
 
 const FIRST_LOAD_BYTES = 155_000;
-const PAGE_BYTES = 262_000;
+const PAGE_BYTES = 266_000;
 const LAYOUT_SHIFT = 0.05;
 
 test('pages are small', { skip: noBrowser(), timeout: 890_000 }, async (t) => {

@@ -5,10 +5,11 @@
 import { Button, Group, Skeleton, Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
-import { type ReactNode, useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { lazy, type ReactNode, Suspense, useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { basePath } from '../base-path.ts';
 import { IconDownload } from '../icons.ts';
-import { lists } from '../texts/parts.ts';
+import { bulk as bulkTexts, lists } from '../texts/parts.ts';
+import type { BulkAction } from './bulk.tsx';
 import { type Cell, saveCsv } from './csv.ts';
 import classes from './parts.module.css';
 import { EmptyState, ErrorState } from './states.tsx';
@@ -48,11 +49,15 @@ export interface RowsProps<T> {
   empty: { title: string; hint?: ReactNode; action?: ReactNode };
   /** Name of the CSV file without its extension; without it there is no button. */
   csvName?: string;
+  /** Actions on several rows; with any, each row has a checkbox, except on a phone. */
+  bulk?: readonly BulkAction<T>[] | undefined;
   /** All rows for the CSV file, including further pages; without it the loaded rows. */
   csvRows?(): AsyncIterable<T>;
 }
 
 const OVERSCAN = 20;
+/** Most visits to a list select nothing. */
+const BulkBar = lazy(() => import('./bulk.tsx'));
 
 export function Rows<T>(props: RowsProps<T>) {
   const { rows, error, empty } = props;
@@ -77,9 +82,44 @@ function LoadingRows() {
   );
 }
 
-function Table<T>({ rows, columns, label, keyOf, href, onOpen, ...props }: RowsProps<T> & { rows: readonly T[] }) {
+interface Selection<T> {
+  chosen: readonly T[];
+  isChosen(row: T): boolean;
+  choose(row: T, isChosen: boolean): void;
+  chooseAll(isChosen: boolean): void;
+}
+
+/** The selected rows; a row that is no longer in the list is no longer selected. */
+function useSelection<T>(rows: readonly T[], keyOf: (row: T) => string): Selection<T> {
+  const [keys, setKeys] = useState<ReadonlySet<string>>(new Set());
+  return {
+    chosen: keys.size === 0 ? [] : rows.filter((row) => keys.has(keyOf(row))),
+    isChosen: (row) => keys.has(keyOf(row)),
+    choose(row, isChosen) {
+      const next = new Set(keys);
+      if (isChosen) next.add(keyOf(row));
+      else next.delete(keyOf(row));
+      setKeys(next);
+    },
+    chooseAll: (isChosen) => setKeys(new Set(isChosen ? rows.map(keyOf) : [])),
+  };
+}
+
+function Table<T>({
+  rows,
+  columns,
+  label,
+  keyOf,
+  href,
+  onOpen,
+  bulk,
+  ...props
+}: RowsProps<T> & { rows: readonly T[] }) {
   const { hasMore, isLoadingMore, onMore, csvName } = props;
   const body = useRef<HTMLTableElement>(null);
+  const selection = useSelection(rows, keyOf);
+  const { chosen } = selection;
+  const width = columns.length + (bulk ? 1 : 0);
   const [top, setTop] = useState(0);
   useLayoutEffect(() => setTop(body.current?.offsetTop ?? 0), []);
   const virtual = useWindowVirtualizer({
@@ -98,6 +138,11 @@ function Table<T>({ rows, columns, label, keyOf, href, onOpen, ...props }: RowsP
   const after = virtual.getTotalSize() - ((items.at(-1)?.end ?? top) - top);
   return (
     <>
+      {bulk !== undefined && chosen.length > 0 && (
+        <Suspense>
+          <BulkBar chosen={chosen} actions={bulk as BulkAction<unknown>[]} onClear={() => selection.chooseAll(false)} />
+        </Suspense>
+      )}
       <table
         className={classes.list}
         data-lines={columns.some(({ phone }) => phone !== undefined) || undefined}
@@ -107,6 +152,19 @@ function Table<T>({ rows, columns, label, keyOf, href, onOpen, ...props }: RowsP
       >
         <thead>
           <tr>
+            {bulk && (
+              <th className={classes.choice}>
+                <input
+                  type="checkbox"
+                  aria-label={bulkTexts.all}
+                  checked={chosen.length === rows.length}
+                  ref={(box) => {
+                    if (box) box.indeterminate = chosen.length > 0 && chosen.length < rows.length;
+                  }}
+                  onChange={({ currentTarget }) => selection.chooseAll(currentTarget.checked)}
+                />
+              </th>
+            )}
             {columns.map(({ name, width, atEnd }) => (
               <th key={name} scope="col" style={{ width }} className={atEnd ? classes.end : undefined}>
                 {name}
@@ -115,7 +173,7 @@ function Table<T>({ rows, columns, label, keyOf, href, onOpen, ...props }: RowsP
           </tr>
         </thead>
         <tbody>
-          {before > 0 && <Space height={before} columns={columns.length} />}
+          {before > 0 && <Space height={before} columns={width} />}
           {items.map(({ index, key }) => (
             <Row
               key={key}
@@ -124,10 +182,11 @@ function Table<T>({ rows, columns, label, keyOf, href, onOpen, ...props }: RowsP
               row={rows[index]!}
               href={href?.(rows[index]!)}
               onOpen={onOpen}
+              selection={bulk && selection}
               measure={virtual.measureElement}
             />
           ))}
-          {after > 0 && <Space height={after} columns={columns.length} />}
+          {after > 0 && <Space height={after} columns={width} />}
         </tbody>
       </table>
       <Group justify="space-between" mt="sm" mih={28}>
@@ -161,10 +220,12 @@ interface RowProps<T> {
   columns: readonly Column<T>[];
   href: string | undefined;
   onOpen: ((row: T) => void) | undefined;
+  /** Undefined in a list without actions on several rows. */
+  selection: Selection<T> | undefined;
   measure(element: Element | null): void;
 }
 
-function Row<T>({ row, index, columns, href, onOpen, measure }: RowProps<T>) {
+function Row<T>({ row, index, columns, href, onOpen, selection, measure }: RowProps<T>) {
   const link = useRef<HTMLAnchorElement & HTMLButtonElement>(null);
   const open = (): void => onOpen?.(row);
   const first = (content: ReactNode): ReactNode => {
@@ -193,6 +254,16 @@ function Row<T>({ row, index, columns, href, onOpen, measure }: RowProps<T>) {
         else link.current?.click();
       }}
     >
+      {selection && (
+        <td className={classes.choice}>
+          <input
+            type="checkbox"
+            aria-label={bulkTexts.one}
+            checked={selection.isChosen(row)}
+            onChange={({ currentTarget }) => selection.choose(row, currentTarget.checked)}
+          />
+        </td>
+      )}
       {columns.map((column, at) => (
         <td
           key={column.name}

@@ -165,7 +165,6 @@ export const actions = {
   cancelEffect: 'The message won’t be sent. You can resend it later as a new message.',
   cancelled: 'Message canceled',
   cancelConfirm: 'Cancel message',
-  keep: 'Close',
   move: 'Reschedule',
   moveLabel: 'New send time',
   moveEffect: 'Up to 30 days ahead. A time in the past sends the message immediately.',
@@ -175,6 +174,18 @@ export const actions = {
   liftEffect: (to: string) =>
     `You can email ${to} again. Do this only if the problem is fixed or the recipient asked for it: another bounce or complaint harms your reputation.`,
   lifted: 'Address removed from the suppression list',
+};
+
+const messagesOf = (count: number): string => (count === 1 ? '1 message' : `${count} messages`);
+
+export const bulkActions = {
+  resend: (count: number) => `Resend ${messagesOf(count)}`,
+  resendEffect: (count: number) =>
+    `Sends ${messagesOf(count)} again, as new ${count === 1 ? 'message' : 'messages'} with the stored content.`,
+  resent: (count: number) => `${messagesOf(count)} resent`,
+  cancel: (count: number) => `Cancel ${messagesOf(count)}`,
+  cancelEffect: (count: number) => `${messagesOf(count)} won’t be sent. You can resend canceled messages later.`,
+  cancelled: (count: number) => `${messagesOf(count)} canceled`,
 };
 
 export const sharing = {

@@ -17,6 +17,20 @@ export const lists = {
   csvFailed: 'Export failed',
 };
 
+export const confirming = { close: 'Close' };
+
+export const bulk = {
+  label: 'Selected rows',
+  all: 'Select all loaded rows',
+  one: 'Select row',
+  selected: (count: number) => `${count} selected`,
+  progress: (finished: number, total: number) => `${finished} of ${total}`,
+  /** The action applies to some of the selected rows. */
+  some: (name: string, count: number) => `${name} (${count})`,
+  failed: (failed: number, total: number, first: string) => `${failed} of ${total} failed. ${first}`,
+  clear: 'Clear selection',
+};
+
 export const shared = { toLive: 'Switch to Live' };
 export const charts = { asTable: 'Show as table', time: 'Time', none: '–' };
 

@@ -19,6 +19,11 @@ export const suppressions = {
   actions: 'Actions',
   lift: (email: string) => `Remove ${email}`,
   lifted: (email: string) => `${email} removed. You can email this address again.`,
+  remove: 'Remove',
+  removeConfirm: (count: number) => (count === 1 ? 'Remove 1 address' : `Remove ${count} addresses`),
+  removeEffect: (count: number) =>
+    `You can email ${count === 1 ? 'this address' : `these ${count} addresses`} again. Do this only if the problem is fixed or the recipients asked for it.`,
+  removed: (count: number) => (count === 1 ? '1 address removed' : `${count} addresses removed`),
   emptyTitle: 'No suppressed addresses',
   emptyHint:
     'Postrider adds addresses automatically after hard bounces, spam complaints, and unsubscribes. If you migrate from another service, import its list first.',

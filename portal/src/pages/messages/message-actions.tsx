@@ -1,59 +1,22 @@
 /** Actions on a message. Each explains its effect first. */
-import { Anchor, Button, Group, Popover, Stack, Text, TextInput } from '@mantine/core';
+import { Anchor, TextInput } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useNavigate } from '@tanstack/react-router';
-import { type ReactNode, useState } from 'react';
+import { useState } from 'react';
 import { type MessageDetail, useChange } from '../../api.ts';
 import { basePath } from '../../base-path.ts';
 import { IconCalendarTime, IconMailForward, IconShield, IconX } from '../../icons.ts';
+import { Confirmed } from '../../parts/confirmed.tsx';
 import { shortTime } from '../../parts/time.tsx';
 import { done, failed, withUndo } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
 import { actions as texts } from '../../texts/messages.ts';
 
 export const SETTLED: ReadonlySet<string> = new Set(['delivered', 'bounced', 'complained', 'suppressed', 'cancelled']);
-const CANCELLABLE: ReadonlySet<string> = new Set(['scheduled', 'queued', 'delayed']);
+export const CANCELLABLE: ReadonlySet<string> = new Set(['scheduled', 'queued', 'delayed']);
 
 interface Props {
   message: MessageDetail;
-}
-
-/** A button that explains the effect, and a second one that confirms. */
-function Confirmed({ label, icon, effect, confirm, run, isBusy, children }: ConfirmedProps) {
-  const [isOpen, setOpen] = useState(false);
-  return (
-    <Popover opened={isOpen} onChange={setOpen} width={300} position="bottom-end" trapFocus returnFocus shadow="md">
-      <Popover.Target>
-        <Button variant="default" leftSection={icon} onClick={() => setOpen(!isOpen)}>
-          {label}
-        </Button>
-      </Popover.Target>
-      <Popover.Dropdown aria-label={label}>
-        <Stack gap="sm">
-          <Text>{effect}</Text>
-          {children}
-          <Group justify="flex-end" gap="xs">
-            <Button variant="default" onClick={() => setOpen(false)}>
-              {texts.keep}
-            </Button>
-            <Button loading={isBusy} onClick={() => void run().finally(() => setOpen(false))}>
-              {confirm}
-            </Button>
-          </Group>
-        </Stack>
-      </Popover.Dropdown>
-    </Popover>
-  );
-}
-
-interface ConfirmedProps {
-  label: string;
-  icon: ReactNode;
-  effect: string;
-  confirm: string;
-  isBusy: boolean;
-  run(): Promise<unknown>;
-  children?: ReactNode;
 }
 
 export function MessageActions({ message, isSuppressed }: Props & { isSuppressed: boolean | undefined }) {

@@ -4,19 +4,21 @@ import { Link } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { pagesOf } from '../../../../clients/typescript/src/pages.ts';
 import { type Message, usePages } from '../../api.ts';
-import { IconChevronUp } from '../../icons.ts';
+import { IconChevronUp, IconMailForward, IconX } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { StatusBadge } from '../../parts/badge.tsx';
+import type { BulkAction } from '../../parts/bulk.tsx';
 import { Page } from '../../parts/page.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { EmptyState } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { visible } from '../../parts/visible.ts';
 import { useScope } from '../../scope.ts';
-import { messageList } from '../../texts/messages.ts';
+import { actions, bulkActions, messageList } from '../../texts/messages.ts';
 import { FilterBar } from './filter-bar.tsx';
 import { type MessageQuery, useListQuery } from './list-query.ts';
 import { useLiveList } from './live-list.ts';
+import { CANCELLABLE, SETTLED } from './message-actions.tsx';
 import classes from './messages.module.css';
 
 /** A search continues automatically through this many parts without results. */
@@ -52,6 +54,29 @@ const COLUMNS: readonly Column<Message>[] = [
     atEnd: true,
     cell: ({ createdAt }) => <Time at={createdAt} />,
     text: ({ createdAt }) => createdAt,
+  },
+];
+
+const BULK: readonly BulkAction<Message>[] = [
+  {
+    name: actions.resend,
+    icon: <IconMailForward size={14} aria-hidden />,
+    confirm: bulkActions.resend,
+    effect: bulkActions.resendEffect,
+    finished: bulkActions.resent,
+    appliesTo: ({ status }) => SETTLED.has(status),
+    run: (caller, { messageId }) => caller.call('resendMessage', { path: { id: messageId } }),
+    stale: ['listMessages'],
+  },
+  {
+    name: actions.cancel,
+    icon: <IconX size={14} aria-hidden />,
+    confirm: bulkActions.cancel,
+    effect: bulkActions.cancelEffect,
+    finished: bulkActions.cancelled,
+    appliesTo: ({ status }) => CANCELLABLE.has(status),
+    run: (caller, { messageId }) => caller.call('cancelMessage', { path: { id: messageId } }),
+    stale: ['listMessages'],
   },
 ];
 
@@ -141,6 +166,7 @@ export function MessagesPage() {
           hasMore={pages.hasNextPage && !isPaused}
           isLoadingMore={pages.isFetchingNextPage}
           onMore={pages.fetchNextPage}
+          bulk={scope.mayWrite ? BULK : undefined}
           empty={list.isFiltered ? nothingFits(list.clear) : nothingYet(base, scope.mayWrite)}
           csvName={`messages-${scope.mode}`}
           csvRows={() => pagesOf(scope.caller, 'listMessages', { query: { limit: 100, ...list.query } }, undefined)}

@@ -3,8 +3,9 @@ import { Button, Select, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useState } from 'react';
 import { type Answer, type Input, usePages } from '../../api.ts';
-import { IconDownload, IconPlus, IconUpload } from '../../icons.ts';
+import { IconDownload, IconPlus, IconTrash, IconUpload } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
+import type { BulkAction } from '../../parts/bulk.tsx';
 import { saveFile } from '../../parts/csv.ts';
 import { Facts, Page } from '../../parts/page.tsx';
 import { useRemoval } from '../../parts/removal.ts';
@@ -21,6 +22,19 @@ import classes from './suppressions.module.css';
 type Reason = Answer<'listSuppressions'>[number]['reason'];
 
 const TYPING_MS = 250;
+
+const BULK: readonly BulkAction<Answer<'listSuppressions'>[number]>[] = [
+  {
+    name: suppressions.remove,
+    icon: <IconTrash size={14} aria-hidden />,
+    confirm: suppressions.removeConfirm,
+    effect: suppressions.removeEffect,
+    finished: suppressions.removed,
+    appliesTo: () => true,
+    run: (caller, { email }) => caller.call('deleteSuppression', { path: { email } }),
+    stale: ['listSuppressions'],
+  },
+];
 
 export function SuppressionsPage() {
   const { mayWrite, mode } = useScope();
@@ -55,6 +69,7 @@ export function SuppressionsPage() {
         hasMore={list.hasNextPage}
         isLoadingMore={list.isFetchingNextPage}
         onMore={list.fetchNextPage}
+        bulk={mayWrite ? BULK : undefined}
         empty={
           isFiltered
             ? {

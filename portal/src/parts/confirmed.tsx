@@ -1,0 +1,41 @@
+/** A button that explains the effect of an action first; a second one confirms it. */
+import { Button, Group, Popover, Stack, Text } from '@mantine/core';
+import { type ReactNode, useState } from 'react';
+import { confirming } from '../texts/parts.ts';
+
+interface ConfirmedProps {
+  label: string;
+  icon: ReactNode;
+  effect: string;
+  confirm: string;
+  isBusy: boolean;
+  run(): Promise<unknown>;
+  children?: ReactNode;
+}
+
+export function Confirmed({ label, icon, effect, confirm, run, isBusy, children }: ConfirmedProps) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <Popover opened={isOpen} onChange={setOpen} width={300} position="bottom-end" trapFocus returnFocus shadow="md">
+      <Popover.Target>
+        <Button variant="default" leftSection={icon} onClick={() => setOpen(!isOpen)}>
+          {label}
+        </Button>
+      </Popover.Target>
+      <Popover.Dropdown aria-label={label}>
+        <Stack gap="sm">
+          <Text>{effect}</Text>
+          {children}
+          <Group justify="flex-end" gap="xs">
+            <Button variant="default" onClick={() => setOpen(false)}>
+              {confirming.close}
+            </Button>
+            <Button loading={isBusy} onClick={() => void run().finally(() => setOpen(false))}>
+              {confirm}
+            </Button>
+          </Group>
+        </Stack>
+      </Popover.Dropdown>
+    </Popover>
+  );
+}
