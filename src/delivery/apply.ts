@@ -13,7 +13,7 @@ import type { Held } from './queue/held.ts';
 import type { Schedule } from './queue/schedule.ts';
 import type { Window } from './queue/window.ts';
 import type { Results } from './record/results.ts';
-import type { Settlement } from './record/settle.ts';
+import type { AttemptFacts, Settlement } from './record/settle.ts';
 import type { ExchangerSets } from './routing/exchanger-sets.ts';
 
 /** Maximum number of waiting messages that fail with one failed connection. */
@@ -158,7 +158,8 @@ export class Apply {
       (held.domain === domain || (first.facts.host !== null && sets.areAlike(held.domain, domain))) &&
       (isForAll || held.job.accountId === job.accountId);
     for (const held of schedule.waitingAt(destination, MAX_SIBLINGS, isSame)) {
-      if (!held.quarantined && engine.holds(held)) engine.settle(held, results.of(held, conclude({ ...first, held })));
+      if (held.quarantined || !engine.holds(held)) continue;
+      engine.settle(held, results.of(held, conclude({ ...first, held, facts: sinceClaim(held, first.facts) })));
     }
   }
 }
@@ -168,4 +169,14 @@ function isOfDomainAlone({ key }: Destination, { signal, results: [first] }: Att
   return (
     signal.kind === 'unreachable' && first?.kind === 'ended' && first.facts.host === null && first.held.domain !== key
   );
+}
+
+/** Returns the facts of a connection that began before the message was claimed: for the message they begin with its claim. */
+function sinceClaim({ claimedMs }: Held, facts: AttemptFacts): AttemptFacts {
+  const missedMs = Math.max(0, claimedMs - facts.startedAtMs);
+  return {
+    ...facts,
+    startedAtMs: facts.startedAtMs + missedMs,
+    durationMs: Math.max(0, facts.durationMs - missedMs),
+  };
 }

@@ -219,6 +219,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
       warmUp: this.warmUp,
       senders: { connections: this.connections, hosts, missingDomains, returnPaths, hostname: deps.hostname },
       results: this.#results,
+      database,
       blobs,
       clock,
       log,
@@ -263,13 +264,14 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
   async claim(request: ClaimRequest): Promise<Claimed<Held>> {
     await this.#pauses.loaded();
     const { jobs, taken } = await this.#deps.database.execute(claimOperation, request);
-    return { items: this.itemsOf(jobs, request.nowMs + request.leaseMs), taken, overQuota: [] };
+    const times = { claimedMs: request.nowMs, leaseUntilMs: request.nowMs + request.leaseMs };
+    return { items: this.itemsOf(jobs, times), taken, overQuota: [] };
   }
 
-  itemsOf(jobs: readonly DeliveryJob[], leaseUntilMs: number): Held[] {
+  itemsOf(jobs: readonly DeliveryJob[], times: Pick<Held, 'claimedMs' | 'leaseUntilMs'>): Held[] {
     return jobs.map((job) => {
-      if (job.mode === 'sandbox') return heldOf(job, { hop: { destination: SANDBOX }, domain: SANDBOX, leaseUntilMs });
-      return heldOf(job, { ...this.#admissions.firstHop(job.recipient), leaseUntilMs });
+      if (job.mode === 'sandbox') return heldOf(job, { hop: { destination: SANDBOX }, domain: SANDBOX, ...times });
+      return heldOf(job, { ...this.#admissions.firstHop(job.recipient), ...times });
     });
   }
 
@@ -346,7 +348,8 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
   engine.begin();
   return {
     hasCapacity: (jobs, bytes) => engine.isOpen && worker.isReady && queue.room(engine.size, bytes) >= jobs,
-    dispatch: (jobs, leaseUntilMs) => engine.receive(worker.itemsOf(jobs, leaseUntilMs)),
+    dispatch: (jobs, leaseUntilMs) =>
+      engine.receive(worker.itemsOf(jobs, { claimedMs: deps.clock.now(), leaseUntilMs })),
     nudge: () => engine.nudge(),
     state: () => ({
       window: engine.size,

@@ -139,17 +139,18 @@ function ofNumbers(evidence: ScheduleEvidence, { id, attempts }: MessageRow): st
   return isWhole ? [] : [`the attempts of ${id} are numbered ${numbers.join()}, and it counts ${attempts}`];
 }
 
-/** No attempt is made before its delay is over, except the last one at the end of the lifetime. */
-function ofEarly(evidence: ScheduleEvidence, { id, recipient, expires_at: expiresAtMs }: MessageRow): string[] {
+/** No attempt is made before its message was accepted or its delay is over, except the last one at the end of the lifetime. */
+function ofEarly(evidence: ScheduleEvidence, message: MessageRow): string[] {
+  const { id, recipient, created_at: createdAtMs, expires_at: expiresAtMs } = message;
   if (evidence.clockSetAtMs.length > 0 || evidence.isShared) return [];
   const own = ownOf(evidence, id);
-  /** A failed connection counts for all messages that wait for it, whenever they became due. */
-  const begins = ({ startedMs, at, host }: Attempt): number =>
-    evidence.attempts.some((one) => one.at === at && one.host === host && one.message_id !== id) ? at : startedMs;
+  const [first] = own;
+  if (first !== undefined && first.startedMs < createdAtMs)
+    return [`attempt 1 of ${id} started ${createdAtMs - first.startedMs} ms before the message was accepted`];
   return own.flatMap((one, at) => {
     const next = own[at + 1];
     if (next === undefined) return [];
-    const nextMs = begins(next);
+    const nextMs = next.startedMs;
     const delay = delayMs(one.number, isBlocked(one, recipient) ? 'blocked' : undefined);
     const earliestMs = Math.min(expiresAtMs, one.at + (1 - JITTER) * delay) - ROUNDING_MS;
     if (nextMs >= earliestMs) return [];

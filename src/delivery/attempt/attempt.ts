@@ -1,11 +1,15 @@
 /**
  * One attempt: a group of messages of one email, to one destination. Returns the result of each message and what happens next; apply.ts
  * updates the queue and the destination. An attempt that exceeds its deadline is cut and is a temporary failure. An exception in
- * Postrider's own code is thrown and counts as a crash. If the account was suspended in the meantime, its messages are released.
+ * Postrider's own code is thrown and counts as a crash. If the account was suspended in the meantime, its messages are released; if an
+ * address was suppressed, its message is not sent.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { sameAddressKey } from '../../mail/address.ts';
 import type { Blobs } from '../../storage/blobs/blobs.ts';
+import type { Database } from '../../storage/database.ts';
+import { suppressedAmongOperation } from '../../suppressions/suppressions.ts';
 import type { Engine } from '../../work/work.ts';
 import type { Limits } from '../destinations/limits.ts';
 import type { Destination, Registry } from '../destinations/registry.ts';
@@ -30,6 +34,7 @@ export interface AttemptDeps {
   warmUp: Pick<WarmUp, 'of'>;
   senders: Senders;
   results: Results;
+  database: Pick<Database, 'execute'>;
   blobs: Blobs;
   clock: Clock;
   log: Log;
@@ -39,6 +44,9 @@ export interface AttemptDeps {
   /** Deadline of the entire attempt. */
   deadlineMs: number;
 }
+
+/** An attempt later than this after the claim reads the suppression list again. */
+const SUPPRESSION_MAX_AGE_MS = 60_000;
 
 /** An attempt by SMTP that a deadline can cut. */
 interface Cuttable {
@@ -68,7 +76,24 @@ export class Attempts {
     const { job } = group[0]!;
     if (job.mode === 'sandbox') return unsent(group.map((held) => this.#play(held)));
     if (await this.#isSuspended(job.accountId)) return unsent(group.map((held) => this.#suspended(held)));
+    const suppressed = await this.#suppressedSinceClaim(group, startedMs);
+    if (suppressed === undefined) return unsent(group.map((held) => ({ held, kind: 'released' })));
+    if (suppressed.length === 0) return this.#attempt(destination, group, { session, progress, startedMs });
+    const unwanted = suppressed.map((held): AttemptResult => {
+      return { held, kind: 'settled', settlement: this.#deps.results.suppressed(held) };
+    });
+    const wanted = group.filter((held) => !suppressed.includes(held));
+    if (wanted.length === 0) return unsent(unwanted);
+    const report = await this.#attempt(destination, wanted, { session, progress, startedMs });
+    return { ...report, results: [...report.results, ...unwanted] };
+  }
 
+  /** Sends the group, within the deadline. */
+  async #attempt(
+    destination: Destination,
+    group: Held[],
+    { session, progress, startedMs }: { session: PooledSession | undefined; progress: Progress; startedMs: number },
+  ): Promise<AttemptReport> {
     const attempt: Cuttable = { startedAtMs: startedMs, pooled: session, isCut: false };
     const began = performance.now();
     try {
@@ -85,7 +110,7 @@ export class Attempts {
     }
     const results = this.#cutOff(destination, group, attempt);
     abandon(group, attempt);
-    return { ...unsent(results), pooled: undefined };
+    return { startedMs, elapsedMs: 0, results, signal: NO_SIGNAL, pooled: undefined };
   }
 
   /** Returns the result of a simulated server. */
@@ -101,6 +126,25 @@ export class Attempts {
     } catch (error) {
       this.#deps.log.warn({ error: (error as Error).message }, 'account status lookup failed');
       return true;
+    }
+  }
+
+  /**
+   * Returns the messages whose address was suppressed while they waited in memory, which a stalled destination can make long. Undefined if
+   * the list cannot be read.
+   */
+  async #suppressedSinceClaim(group: readonly Held[], nowMs: number): Promise<Held[] | undefined> {
+    const old = group.filter(({ claimedMs }) => nowMs - claimedMs > SUPPRESSION_MAX_AGE_MS);
+    if (old.length === 0) return [];
+    const { accountId, mode } = old[0]!.job;
+    const keyOf = ({ job }: Held): string => sameAddressKey(job.recipient);
+    const keys = old.map(keyOf);
+    try {
+      const found = await this.#deps.database.execute(suppressedAmongOperation, { accountId, mode, keys, nowMs });
+      return old.filter((held) => found.includes(keyOf(held)));
+    } catch (error) {
+      this.#deps.log.warn({ error: (error as Error).message }, 'suppression lookup failed');
+      return undefined;
     }
   }
 

@@ -48,6 +48,8 @@ export interface Held extends Item<DeliveryJob> {
    * The domain whose hosts receive the message: the recipient's domain, in A-labels. If all mail uses one route, the destination itself.
    */
   readonly domain: string;
+  /** Unix ms of the claim or the handover: what the job says about its address was true then. */
+  readonly claimedMs: number;
   /** How often the message was put back without an attempt. */
   returns: number;
 }
@@ -61,9 +63,9 @@ export function accountOfLane(lane: string): string {
 /** Returns an item for a claimed job. Its content is held once for all recipients: the item owns the job from here on. */
 export function heldOf(
   job: DeliveryJob,
-  { hop, domain, leaseUntilMs }: { hop: Hop; domain: string; leaseUntilMs: number },
+  { hop, domain, claimedMs, leaseUntilMs }: Pick<Held, 'hop' | 'domain' | 'claimedMs' | 'leaseUntilMs'>,
 ): Held {
   const email = { seq: job.emailSeq, inline: job.content, jobs: new Set<Held>(), trying: 0, prepared: undefined };
   job.content = null;
-  return { ...claimedItem(job, leaseUntilMs), email, hop, domain, returns: 0 };
+  return { ...claimedItem(job, leaseUntilMs), email, hop, domain, claimedMs, returns: 0 };
 }

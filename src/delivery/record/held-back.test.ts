@@ -42,6 +42,34 @@ test('a domain that is removed while recipients of one email wait is felt by the
   assert.deepEqual(rig.rows('SELECT email FROM suppression'), []);
 });
 
+test('an address that is suppressed while its message waits in memory receives nothing', async () => {
+  const shortestLease = (): number =>
+    Math.min(...rig.rows<{ due: number }>('SELECT due FROM work').map(({ due }) => due));
+  /** Waits for the leases, which end within a minute. */
+  const passMinute = async (): Promise<void> => {
+    for (let part = 0; part < 3; part += 1) {
+      rig.clock.advance(25_000);
+      await waitUntil('the leases to be extended', () => shortestLease() > rig.clock.now() + 50_000);
+    }
+  };
+  const script: SinkOptions['script'] = {
+    async rcpt({ to }) {
+      if (to.length === 0) return undefined;
+      await passMinute();
+      rig.tamper(`INSERT INTO suppression (account_id, mode, email, reason, created_at)
+        VALUES ('acc_1', 'live', '2@x.example', 'manual', 0)`);
+      return '452 4.5.3 too many recipients';
+    },
+  };
+  const [rig, sink] = await rigWithSink({}, { script });
+  const [first, second] = await rig.send({ to: ['1@x.example', '2@x.example'] });
+  await settled(rig, first!, 'delivered');
+  await settled(rig, second!, 'suppressed');
+  assert.equal(sink.accepted, 1);
+  assert.deepEqual(rig.attempts(second!), []);
+  assert.equal(rig.events(second!).at(-1)!.type, 'Reject');
+});
+
 test('one claim skips all mail of a suspended account, however much it is', async () => {
   const [rig, sink] = await rigWithSink({ pollMs: 3_600_000 });
   const account = (id: string, status: string) =>

@@ -83,9 +83,13 @@ export class Results {
 
   /** Returns the settlement of a message that is not attempted: its address is suppressed, or its destination is paused. */
   withoutAttempt(held: Held, admission: Admission = { kind: 'run' }): Settlement | undefined {
-    const { suppressed } = held.job;
-    if (suppressed) return suppressedSettlementOf(held.job, this.nowOf(held));
+    if (held.job.suppressed) return this.suppressed(held);
     return admission.kind === 'wait' ? this.defer(held, admission.pause) : undefined;
+  }
+
+  /** Returns the settlement of a message whose address is suppressed: it is not sent. */
+  suppressed(held: Held): Settlement {
+    return suppressedSettlementOf(held.job, this.nowOf(held));
   }
 
   /** Returns the settlement of a message whose destination is paused: deferred to the end of the pause, without an attempt. */

@@ -58,6 +58,7 @@ export function createSandboxDeliveries(deps: SandboxDeliveryDeps): SandboxDeliv
       const place = {
         hop: { destination: SANDBOX },
         domain: SANDBOX,
+        claimedMs: request.nowMs,
         leaseUntilMs: request.nowMs + request.leaseMs,
       };
       return { items: jobs.map((job) => heldOf(job, place)), taken, overQuota: [] };
