@@ -193,7 +193,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     replace: 'isSuppressed: () => false,',
     also: {
       file: 'delivery/record/results.ts',
-      find: '    if (suppressed) return suppressedSettlementOf(held.job, this.nowOf(held));\n',
+      find: '    if (held.job.suppressed) return this.suppressed(held);\n',
       replace: '',
     },
     finds: /, which is suppressed/,
@@ -227,9 +227,9 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   'a clock that was set ends lifetimes untried': {
     seed: 101,
     file: 'delivery/record/results.ts',
-    find: '    if (suppressed) return suppressedSettlementOf(held.job, this.nowOf(held));\n',
+    find: '    if (held.job.suppressed) return this.suppressed(held);\n',
     replace:
-      '    if (suppressed) return suppressedSettlementOf(held.job, this.nowOf(held));\n    if (this.nowOf(held) > held.job.expiresAt) return this.of(held, { outcome: deadLettered(), facts: null });\n',
+      '    if (held.job.suppressed) return this.suppressed(held);\n    if (this.nowOf(held) > held.job.expiresAt) return this.of(held, { outcome: deadLettered(), facts: null });\n',
     finds: /expired by a clock that was set|bounced, and nobody refused it/,
   },
   'a server that asks for time is not given any': {
