@@ -123,7 +123,7 @@ async function foundById({ page }: Stage, id: string): Promise<void> {
   await page.goto('/app/sandbox');
   await page.locator('h1').first().waitFor();
   await page.keyboard.press('ControlOrMeta+k');
-  await page.getByPlaceholder('Search emails, pages, message IDs…').fill(id);
+  await page.getByPlaceholder('Search emails, templates, domains, pages…').fill(id);
   await page.getByText(`Open ${id}`).click();
   await title(page, 'Re: Order 17').waitFor();
   assert.equal(new URL(page.url()).pathname, `/app/sandbox/inbound/${id}`);

@@ -71,6 +71,11 @@ test('mail is found by what is known of it, and the filters stay in the address'
   await row(page, 'Your invoice').waitFor();
   await page.getByRole('button', { name: 'Filters (1)' }).waitFor();
 
+  await page.goto('/app/sandbox/messages');
+  await page.getByRole('searchbox', { name: 'Search' }).fill('status:bounced tag:invoice');
+  await row(page, 'Your invoice').waitFor({ state: 'detached' });
+  await row(page, 'Your invoice again').waitFor();
+
   await page.goto('/app/sandbox/messages?q=no+such+mail');
   await page.getByText('No emails match your filters').waitFor();
   visit.assertClean();
@@ -269,5 +274,34 @@ test('a viewer sees all of it, and finds no button that would be refused', { ski
   }
   await page.goto('/app/sandbox/messages/msg_none');
   await page.getByText('Not found').waitFor();
+  visit.assertClean();
+});
+
+test('the palette finds templates, domains and suppressed addresses, and changes the mode', { skip }, async (t) => {
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  const template = { name: 'palette-welcome', subject: 'Welcome', text: 'Hello' };
+  const { templateId } = (await service.api.post('/templates', template)).body;
+  const { domainId } = (await service.api.post('/domains', { domain: 'palette.example' })).body;
+  await service.api.post('/suppressions', { email: 'gone@palette.example' });
+  await page.goto('/app/live');
+  await page.locator('h1').first().waitFor();
+  const search = async (text: string): Promise<void> => {
+    await page.keyboard.press('ControlOrMeta+k');
+    await page.getByPlaceholder('Search emails, templates, domains, pages…').fill(text);
+  };
+  const found = (name: string) => page.getByRole('dialog').getByRole('button', { name });
+  await search('palette');
+  await found('palette-welcome').click();
+  await page.waitForURL(`**/templates/${templateId}`);
+  await search('palette.example');
+  await found('palette.example Domain').click();
+  await page.waitForURL(`**/domains/${domainId}`);
+  await search('gone@');
+  await found('gone@palette.example').click();
+  await page.waitForURL('**/suppressions?email=gone%40palette.example');
+  await search('sandbox');
+  await found('Switch to Sandbox').click();
+  await page.waitForURL('**/app/sandbox');
   visit.assertClean();
 });

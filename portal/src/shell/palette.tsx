@@ -1,14 +1,20 @@
-/** ⌘K: finds a page by name, a sent or inbound message by id, and messages by address or subject. */
+/**
+ * ⌘K: finds a page by name, a sent or inbound message by id, messages by address or subject, and templates, webhooks, domains and suppressed
+ * addresses; changes mode and appearance.
+ */
 import '@mantine/spotlight/styles.css';
+import { useMantineColorScheme } from '@mantine/core';
 import { Spotlight, type SpotlightActionData, type SpotlightActionGroupData, spotlight } from '@mantine/spotlight';
 import { useLocation, useNavigate } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { useCall } from '../api.ts';
-import { IconMail, IconSearch } from '../icons.ts';
+import { basePath } from '../base-path.ts';
+import { IconBolt, IconEye, IconFileText, IconFlask, IconMail, IconSearch } from '../icons.ts';
 import { pathOfMail } from '../parts/mail-path.ts';
 import { useScope } from '../scope.ts';
 import { palette } from '../texts/palette.ts';
 import { ACCOUNT_PAGES, OPERATOR_PAGES } from './navigation.ts';
+import { useResources } from './palette-resources.ts';
 
 /** Minimum length of a message search. */
 const SEARCH_FROM = 3;
@@ -23,6 +29,8 @@ export default function Palette({ wanted }: { wanted: number }) {
   const text = query.trim();
   const isSearch = text.length >= SEARCH_FROM && !MAIL_ID.test(text) && scope.account !== undefined;
   const found = useCall('listMessages', { query: { q: text, limit: 5 } }, { enabled: isSearch, keepsLast: true });
+  const resources = useResources(text, isSearch);
+  const actions = useActions(text);
   const base = `/app/${scope.mode}`;
   const go = (to: string) => () => void navigate({ to });
 
@@ -66,7 +74,18 @@ export default function Palette({ wanted }: { wanted: number }) {
   ];
   const groups: SpotlightActionGroupData[] = [
     { group: palette.mail, actions: messages },
+    {
+      group: palette.resources,
+      actions: resources.map(({ id, name, path, search, icon: Icon }) => ({
+        id,
+        label: name,
+        description: palette.kinds[path.split('/')[1] as keyof typeof palette.kinds],
+        leftSection: <Icon size={16} aria-hidden />,
+        onClick: () => void navigate({ to: base + path, search: search as never }),
+      })),
+    },
     { group: palette.pages, actions: pages },
+    { group: palette.actions, actions },
   ].filter(({ actions }) => actions.length > 0);
   return (
     <Spotlight
@@ -86,4 +105,39 @@ export default function Palette({ wanted }: { wanted: number }) {
       }}
     />
   );
+}
+
+/** What the palette can do besides opening something. */
+function useActions(text: string): SpotlightActionData[] {
+  const { mode, account } = useScope();
+  const navigate = useNavigate();
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const other = mode === 'live' ? 'sandbox' : 'live';
+  const scheme = colorScheme === 'dark' ? 'light' : 'dark';
+  const ModeIcon = other === 'live' ? IconBolt : IconFlask;
+  const all: SpotlightActionData[] = [
+    ...(account === undefined
+      ? []
+      : [
+          {
+            id: 'mode',
+            label: palette.switchTo[other],
+            leftSection: <ModeIcon size={16} aria-hidden />,
+            onClick: () => void navigate({ to: `/app/${other}` }),
+          },
+        ]),
+    {
+      id: 'appearance',
+      label: palette.appearance[scheme],
+      leftSection: <IconEye size={16} aria-hidden />,
+      onClick: () => setColorScheme(scheme),
+    },
+    {
+      id: 'documentation',
+      label: palette.documentation,
+      leftSection: <IconFileText size={16} aria-hidden />,
+      onClick: () => location.assign(`${basePath}/docs`),
+    },
+  ];
+  return all.filter(({ label }) => label!.toLowerCase().includes(text.toLowerCase()));
 }

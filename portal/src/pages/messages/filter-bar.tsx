@@ -6,13 +6,10 @@ import { IconFilter, IconSearch, IconX } from '../../icons.ts';
 import { filters, messageList } from '../../texts/messages.ts';
 import { isPair, listed, TEXT_FILTERS, type useListQuery } from './list-query.ts';
 import classes from './messages.module.css';
+import { STATUSES } from './search-syntax.ts';
 
 /** After the last keystroke. */
 const TYPING_MS = 300;
-const STATUSES = [
-  ...(['scheduled', 'queued', 'sending', 'delayed', 'delivered'] as const),
-  ...(['bounced', 'complained', 'suppressed', 'cancelled'] as const),
-];
 
 type List = ReturnType<typeof useListQuery>;
 

@@ -5,6 +5,7 @@
 import { useMemo } from 'react';
 import type { Query } from '../../api.ts';
 import { useSearchState } from '../../router.tsx';
+import { searchTerms } from './search-syntax.ts';
 
 export type MessageQuery = Query<'listMessages'>;
 
@@ -46,13 +47,16 @@ function metadataOf(text: string | undefined): MessageQuery {
 type Search = ReturnType<typeof useSearchState>[0];
 
 function queryOf(search: Search): MessageQuery {
-  const { q, status, to, from, subject, template } = search;
-  const tag = listed(search.tags, ',');
+  const { status, to, from, subject, template } = search;
+  // A filter of its own field outweighs the search field.
+  const { text: q, tags, ...typed } = searchTerms(search.q ?? '');
+  const tag = [...new Set([...listed(search.tags, ','), ...tags])];
   const times =
     search.range === 'between'
       ? { since: timeOf(search.since), until: timeOf(search.until) }
       : { since: rangeStart(search.range) };
-  const query = { q, status, to, from, subject, template, tag: tag.length > 0 ? tag : undefined, ...times };
+  const fields = Object.fromEntries(Object.entries({ status, to, from, subject, template }).filter(([, one]) => one));
+  const query = { q, ...typed, ...fields, tag: tag.length > 0 ? tag : undefined, ...times };
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
   return { ...Object.fromEntries(given), ...metadataOf(search.metadata) } as MessageQuery;
 }
