@@ -41,6 +41,7 @@ function oneMail(accountId: string, recipient: string): Acceptance {
             rejectEventId: newId('evt', nowMs),
             email: recipient,
             suppressionKey: recipient,
+            addressHash: '',
             role: 'to',
             lane: `${accountId}/${domain}`,
             simulateSuppressed: false,

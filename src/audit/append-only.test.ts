@@ -17,7 +17,7 @@ const everything = {
   mode: null,
   action: null,
   resource: null,
-  resourceId: null,
+  resourceIds: null,
   actorId: null,
   fromId: '',
   belowId: 'aud_~',

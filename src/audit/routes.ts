@@ -10,6 +10,7 @@ import type { Mode } from '../base/mode.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { type CallerKey, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
+import { sameAddressKey } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';
 import { type AuditPage, type AuditRow, auditOperation } from './store.ts';
 
@@ -20,7 +21,7 @@ const text = (description: string) => Type.Optional(Type.String({ minLength: 1, 
 const auditFilters = {
   action: text('Entries of one action, such as webhook.replace.'),
   resource: text('Entries of one kind of resource, such as webhook.'),
-  resourceId: text('Entries of one resource.'),
+  resourceId: text('Entries of one resource. Changes of a suppression are found by its email address.'),
   actorId: text('Entries of one user or key.'),
   since: time('At or after.'),
   until: time('At or before.'),
@@ -66,7 +67,7 @@ function auditBody(row: AuditRow) {
 
 /** Ids start with the time, so a time range is an id range. */
 function pageOf(
-  of: Pick<AuditPage, 'accountId' | 'mode'>,
+  of: LogOf,
   filters: AuditFilters,
   { before, limit }: { before: string | undefined; limit: number },
 ): AuditPage {
@@ -74,13 +75,30 @@ function pageOf(
   const untilId = until === undefined ? 'aud_~' : idFloor('aud', Math.max(0, isoTimeMs(until)) + 1);
   const fromId = since === undefined ? '' : idFloor('aud', Math.max(0, isoTimeMs(since)));
   const belowId = before !== undefined && before < untilId ? before : untilId;
-  return { ...of, action, resource, resourceId, actorId, fromId, belowId, limit };
+  const { accountId, mode, resourceIds } = of;
+  return {
+    accountId,
+    mode,
+    action,
+    resource,
+    resourceIds: resourceId === null ? null : resourceIds(resourceId),
+    actorId,
+    fromId,
+    belowId,
+    limit,
+  };
+}
+
+/** The log that a caller reads. */
+interface LogOf extends Pick<AuditPage, 'accountId' | 'mode'> {
+  /** Returns the ids under which a resource is recorded: entries name an address by its hash, earlier ones as it is. */
+  resourceIds(id: string): readonly [string, string];
 }
 
 /** Returns a page of the log, of one account or (null) of all. */
 async function auditPage(
   database: Database,
-  of: Pick<AuditPage, 'accountId' | 'mode'>,
+  of: LogOf,
   request: { readonly url: string; readonly query: AuditFilters & { limit?: number; cursor?: string } },
 ) {
   const page = readPage(request.query, ['aud_']);
@@ -102,7 +120,7 @@ const CSV_COLUMNS = [
 /** Streams the entire log, newest first. */
 function auditExport(
   database: Database,
-  of: Pick<AuditPage, 'accountId' | 'mode'>,
+  of: LogOf,
   { filters, format }: { filters: AuditFilters; format: 'csv' | 'jsonl' },
 ): Readable {
   async function* chunks(): AsyncGenerator<string> {
@@ -131,10 +149,16 @@ interface AuditCaller extends CallerKey {
   mode: Mode;
 }
 
-const ownLog = ({ account, mode }: AuditCaller) => ({
-  accountId: account.id,
-  mode: mode === 'sandbox' ? mode : null,
-});
+/** Returns the keyed hash of an address of an account, which entries have instead of the address. */
+type HashAddress = (accountId: string, email: string) => string;
+
+function ownLog({ account, mode }: AuditCaller, addressHash: HashAddress): LogOf {
+  return {
+    accountId: account.id,
+    mode: mode === 'sandbox' ? mode : null,
+    resourceIds: (id) => [id, id.includes('@') ? addressHash(account.id, sameAddressKey(id)) : id],
+  };
+}
 
 const EXPORTS = [
   { format: 'csv', contentType: 'text/csv; charset=utf-8', name: 'CSV' },
@@ -150,10 +174,16 @@ interface LogRoutes<C> {
   noun: string;
   summary: string;
   description: string;
-  of(caller: C): Pick<AuditPage, 'accountId' | 'mode'>;
+  of(caller: C): LogOf;
 }
 
-export function auditRoutes<C extends AuditCaller>({ database }: { database: Database }): RouteDefinition<C>[] {
+export function auditRoutes<C extends AuditCaller>({
+  database,
+  addressHash,
+}: {
+  database: Database;
+  addressHash: HashAddress;
+}): RouteDefinition<C>[] {
   return logRoutes<C>(database, {
     auth: 'key',
     tag: 'audit',
@@ -162,7 +192,7 @@ export function auditRoutes<C extends AuditCaller>({ database }: { database: Dat
     summary: 'List changes, newest first',
     description:
       'Returns one entry per change of this account: who made it (user, key, command line, or the service itself), from where, and the values before and after. Entries cannot be changed and are kept for 400 days.',
-    of: ownLog,
+    of: (caller) => ownLog(caller, addressHash),
   });
 }
 
@@ -175,7 +205,7 @@ export function operatorAuditRoutes<C>({ database }: { database: Database }): Ro
     noun: 'ServiceAudit',
     summary: 'List changes in all accounts, newest first',
     description: 'Like GET /audit, for all accounts and the service itself.',
-    of: () => ({ accountId: null, mode: null }),
+    of: () => ({ accountId: null, mode: null, resourceIds: (id) => [id, id] }),
   });
 }
 

@@ -27,7 +27,8 @@ export interface AuditPage {
   mode: 'sandbox' | null;
   action: string | null;
   resource: string | null;
-  resourceId: string | null;
+  /** Any of these; null for all resources. */
+  resourceIds: readonly [string, string] | null;
   /** Id of a user or key. */
   actorId: string | null;
   /** Ids from this one on, and below that one. */
@@ -42,20 +43,20 @@ const COLUMNS = `id, account_id AS "accountId", mode, at, actor_kind AS "actorKi
 
 /** Newest first. */
 export const auditOperation = operation('audit.list', 'read', async (tx, page: AuditPage): Promise<AuditRow[]> => {
-  const wanted: [condition: string, value: SqlValue][] = [
+  const wanted: [condition: string, ...values: SqlValue[]][] = [
     ['id >= ?', page.fromId],
     ['id < ?', page.belowId],
     ['account_id = ?', page.accountId],
     ['mode = ?', page.mode],
     ['action = ?', page.action],
     ['resource = ?', page.resource],
-    ['resource_id = ?', page.resourceId],
+    ['resource_id IN (?, ?)', ...(page.resourceIds ?? [null])],
     ['actor_id = ?', page.actorId],
   ];
   const requested = wanted.filter(([, value]) => value !== null);
   return tx.all<AuditRow>(
     `SELECT ${COLUMNS} FROM audit WHERE ${requested.map(([condition]) => condition).join(' AND ')} ORDER BY id DESC LIMIT ?`,
-    ...requested.map(([, value]) => value),
+    ...requested.flatMap(([, ...values]) => values),
     page.limit,
   );
 });

@@ -24,7 +24,8 @@ export type IdPrefix =
   | 'req'
   | 'aud'
   | 'inb'
-  | 'inr';
+  | 'inr'
+  | 'ers';
 
 /** Characters after the prefix. */
 const ID_LENGTH = 21;

@@ -43,16 +43,22 @@ export const senderOfOperation = operation(
 export interface Unsubscribing extends Copy {
   /** In the form used to compare addresses. */
   email: string;
+  /** Its keyed hash; only needed if the message may no longer exist. */
+  addressHash?: string;
   method: 'page' | 'one-click' | 'mail';
   eventId: string;
   nowMs: number;
 }
 
-/** Suppresses the address permanently, replacing a weaker reason; returns whether the suppression or the event is new. */
+/**
+ * Suppresses the address permanently, replacing a weaker reason; returns whether the suppression or the event is new. An erased address is
+ * suppressed already, and is not stored again.
+ */
 export async function unsubscribe(tx: Transaction, one: Unsubscribing): Promise<boolean> {
   const { accountId, mode, messageId } = one;
   await lockMessage(tx, one);
   const known = await findSuppression(tx, one);
+  if (known?.isErased) return false;
   const isWished = known?.expiresAt === null && (known.reason === 'unsubscribe' || known.reason === 'complaint');
   if (isWished && (await hasEvent(tx, one, 'Unsubscribe'))) return false;
   if (!isWished) {

@@ -26,6 +26,7 @@ import {
 import { sameAddressKey } from '../mail/address.ts';
 import { escapeAttribute } from '../mail/html/html-tags.ts';
 import type { Database } from '../storage/database.ts';
+import type { AddressHash } from '../suppressions/suppressions.ts';
 import { TRACKING_PATH, type TrackingLinks, UNSUBSCRIBE_PATH, type UnsubscribeLinks } from './engagement.ts';
 import {
   senderOfOperation,
@@ -42,7 +43,7 @@ interface RouteDeps {
 }
 
 type TrackingRouteDeps = RouteDeps & { trackingLinks: TrackingLinks };
-type UnsubscribeRouteDeps = RouteDeps & { unsubscribeLinks: UnsubscribeLinks };
+type UnsubscribeRouteDeps = RouteDeps & { unsubscribeLinks: UnsubscribeLinks; addressHash: AddressHash };
 
 /** Maximum events waiting for the storage; more are dropped. */
 const MAX_WRITING = 1_000;
@@ -221,6 +222,7 @@ async function unsubscribe(deps: UnsubscribeRouteDeps, request: RouteRequest): P
   if (claim === undefined) return unknownLink();
   const { accountId, mode, messageId, recipient } = claim;
   const nowMs = deps.clock.now();
+  const email = sameAddressKey(recipient);
   const isOneClick = /List-Unsubscribe\b[\s\S]{0,20}One-Click/i.test(request.rawBody.toString('latin1'));
   try {
     const wish: Unsubscribing = {
@@ -228,7 +230,8 @@ async function unsubscribe(deps: UnsubscribeRouteDeps, request: RouteRequest): P
       mode,
       messageId,
       nowMs,
-      email: sameAddressKey(recipient),
+      email,
+      addressHash: deps.addressHash(accountId, email),
       method: isOneClick ? 'one-click' : 'page',
       eventId: newId('evt', nowMs),
     };

@@ -124,6 +124,7 @@ test('a temporary suppression becomes permanent; it replaces bounces and manual 
     const nowMs = rig.clock.now();
     const suppression = { email, reason, sourceMessageId: null, expiresAt: null, createdAt: nowMs };
     await rig.database.execute(suppressOperation, {
+      addressHash: '',
       accountId: rig.account.id,
       mode: 'live' as const,
       suppression,

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
+import { testAddressHash } from '../../test/kit/address-hash.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { LARGE_PARTS, type LargeMail, largeMail } from '../../test/kit/large-mail.ts';
@@ -28,6 +29,7 @@ before(async () => {
       database,
       blobs,
       clock,
+      addressHash: testAddressHash,
       searches: createSearches(),
       checkSender: async () => undefined,
       once,

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
+import { testAddressHash } from '../../test/kit/address-hash.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { type SeededMail, seedMail } from '../../test/kit/seed-mail.ts';
@@ -20,6 +21,7 @@ before(async () => {
       database,
       blobs: openDiskBlobs(path.join(folder, 'blobs')),
       clock,
+      addressHash: testAddressHash,
       searches: createSearches({ firstRows: 2, answerMs: 60_000 }),
       checkSender: async () => undefined,
       once: async (_, first) => (await first(null))!,
@@ -113,6 +115,7 @@ test('a search over its time limit returns short pages whose links lead to all m
       database,
       blobs: openDiskBlobs(path.join(folder, 'blobs')),
       clock,
+      addressHash: testAddressHash,
       searches: createSearches({ firstRows: 2, answerMs: 0 }),
       checkSender: async () => undefined,
       once: async (_, first) => (await first(null))!,

@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
+import { testAddressHash } from '../../test/kit/address-hash.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { type SeededMail, seedMail } from '../../test/kit/seed-mail.ts';
@@ -34,6 +35,7 @@ before(async () => {
       database,
       blobs,
       clock,
+      addressHash: testAddressHash,
       searches: createSearches(),
       checkSender: async (_, from) => (from.includes('gone.example') ? failure('SENDER_NOT_VERIFIED') : undefined),
       once: createKeyedCalls({ database, inFlight: createInFlightKeys(), clock }),
@@ -224,6 +226,7 @@ test('a resend is refused if a send is', () => {
     database: app.temp.database,
     blobs,
     clock,
+    addressHash: testAddressHash,
     searches: createSearches(),
     checkSender: async () => undefined,
     once: async (_, first) => (await first(null))!,

@@ -23,6 +23,7 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 import { removeBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
 import type { Searches } from '../storage/searches.ts';
+import type { AddressHash } from '../suppressions/suppressions.ts';
 import {
   cancelMessageOperation,
   findContentOperation,
@@ -41,6 +42,7 @@ interface MessageRouteDeps {
   database: Database;
   blobs: Blobs;
   clock: Clock;
+  addressHash: AddressHash;
   /** Checks whether this caller may still send from this header's address; called before a message is resent. */
   checkSender(caller: Caller, headerFrom: string): Promise<Failure | undefined>;
   /** Runs a send once per Idempotency-Key. */

@@ -17,7 +17,7 @@ const TABLE: Record<Who, string> = {
   viewer: `
     GET /emails/:id · GET /messages · GET /messages/:id · GET /messages/:id/content · GET /events · GET /events/stream · GET /requests
     GET /statistics · GET /webhooks · GET /webhooks/:id · GET /webhooks/:id/deliveries · GET /suppressions
-    GET /suppressions.csv · GET /suppressions/:email · GET /templates · GET /templates/:id · GET /templates/:id/versions · GET /domains · GET /domains/:id
+    GET /suppressions.csv · GET /suppressions/:email · GET /recipients/erasures · GET /recipients/erasures/:id · GET /templates · GET /templates/:id · GET /templates/:id/versions · GET /domains · GET /domains/:id
     GET /domains/:id/dns-records · GET /sandbox/inbox · GET /sandbox/inbox/:id · GET /sandbox/inbox/wait · GET /account
     GET /account/health · GET /audit · GET /audit.csv · GET /audit.jsonl · GET /api-keys · GET /smtp-credentials · GET /approvals · GET /users · GET /attachments/:submissionId
     GET /incidents · GET /incidents/:id · GET /inbound-routes · GET /inbound-routes/:id · GET /agent-requests · GET /agent-requests/:id
@@ -26,7 +26,7 @@ const TABLE: Record<Who, string> = {
     POST /send · POST /send/batch · POST /attachments · PATCH /messages/:id · POST /messages/:id/cancel
     POST /messages/:id/resend · POST /messages/:id/share · POST /webhooks · PUT /webhooks/:id · PATCH /webhooks/:id · DELETE /webhooks/:id · POST /webhooks/:id/rotate-secret
     POST /webhooks/:id/test · POST /webhooks/:id/deliveries/:deliveryId/retry · POST /webhooks/:id/replay
-    POST /suppressions · POST /suppressions/import · DELETE /suppressions/:email · POST /sandbox/inbox/:id/outcome
+    POST /recipients/erase · POST /suppressions · POST /suppressions/import · DELETE /suppressions/:email · POST /sandbox/inbox/:id/outcome
     POST /sandbox/clock/advance · POST /sandbox/clock/reset · DELETE /sandbox/inbox · POST /templates · PUT /templates/:id · PATCH /templates/:id · DELETE /templates/:id
     POST /templates/:id/versions/:version/restore · POST /templates/:id/render · POST /templates/render
     POST /sandbox/inbound · POST /inbound-routes · PUT /inbound-routes/:id · PATCH /inbound-routes/:id · DELETE /inbound-routes/:id · POST /inbound-routes/:id/verify

@@ -257,6 +257,14 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   },
   SuppressionRequest: { email: ANN, reason: 'manual' },
   SuppressionImport: { imported: 2, skipped: 1 },
+  ErasureRequest: { email: ANN },
+  Erasure: {
+    erasureId: 'ers_2zAbCdEfGhIjKlMnOpQrStU',
+    status: 'running',
+    createdAt: TIME,
+    completedAt: null,
+    removed: { messages: 12, events: 31, inboundMessages: 1 },
+  },
   SandboxMessage: inboxItem,
   SandboxMessageDetail: {
     ...inboxItem,

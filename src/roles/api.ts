@@ -24,6 +24,7 @@ import { domainRoutes } from '../domains/routes.ts';
 import { createResendDoor, createSesDoor } from '../doors/doors.ts';
 import { createTrackingLinks, createUnsubscribeLinks } from '../engagement/engagement.ts';
 import { trackingRoutes, unsubscribeRoutes } from '../engagement/routes.ts';
+import { erasureRoutes } from '../erasure/routes.ts';
 import type { Followers } from '../events/events.ts';
 import { eventRoutes } from '../events/routes.ts';
 import { createHttpApp, type HttpApp } from '../http/app.ts';
@@ -90,6 +91,7 @@ export interface ApiOptions {
   nodes: Pick<Nodes, 'list'>;
   nudgeDelivery(): void;
   nudgeWebhooks(): void;
+  nudgeErasures(): void;
   /** Ports of SMTP submission: those of this process, else those in the settings. */
   submissionPorts(): SubmissionPorts;
   /** Returns this process's share of a limit among the nodes with the api role. */
@@ -165,7 +167,7 @@ function agentChanges({ parts, linkBase }: Pick<RouteSetup, 'parts' | 'linkBase'
 
 /** Routes for sending: also recipient pages, templates, and uploads. */
 function mailRoutes({ parts, options, linkBase, searches, nudge, ...given }: RouteContext): RouteDefinition<Caller>[] {
-  const { config, database, blobs, clock } = parts;
+  const { config, database, blobs, clock, addressHash } = parts;
   const inFlight = createInFlightKeys();
   const senders = createSenderCheck({ database, clock });
   const render = createRender(htmlToText);
@@ -177,6 +179,7 @@ function mailRoutes({ parts, options, linkBase, searches, nudge, ...given }: Rou
       database,
       blobs,
       clock,
+      addressHash,
       directDispatch: options.directDispatch,
       onAccepted: (accepted) => noteAccepted(parts, options, accepted),
       onItemRefused: (request, index, refusal) =>
@@ -195,7 +198,7 @@ function mailRoutes({ parts, options, linkBase, searches, nudge, ...given }: Rou
       unsubscribeLinks,
       trackingLinks,
     }),
-    ...unsubscribeRoutes({ database, clock, unsubscribeLinks, nudge: options.nudgeWebhooks }),
+    ...unsubscribeRoutes({ database, clock, addressHash, unsubscribeLinks, nudge: options.nudgeWebhooks }),
     ...trackingRoutes({ database, clock, trackingLinks, nudge: options.nudgeWebhooks }),
     ...templateRoutes({
       database,
@@ -217,6 +220,7 @@ function mailRoutes({ parts, options, linkBase, searches, nudge, ...given }: Rou
       database,
       blobs,
       clock,
+      addressHash,
       checkSender: (caller, headerFrom) => checkSender(senders, caller, headerFrom),
       once: createKeyedCalls({ database, inFlight, clock }),
       nudge,
@@ -286,7 +290,7 @@ function settingRoutes({
   searches,
   nudge,
 }: RouteContext): RouteDefinition<Caller>[] {
-  const { config, database, blobs, clock, secretKey, dns } = parts;
+  const { config, database, blobs, clock, secretKey, dns, addressHash } = parts;
   const freshDns = () => openDns({ servers: config.dnsServers, dnssec: config.dnssec });
   return [
     ...domainRoutes({
@@ -308,7 +312,8 @@ function settingRoutes({
       mx: mxOf(config),
       checkUrl: (url) => checkUrl(url, { lookup: dns.lookupHost, allow: ranges(config.webhookAllow) }),
     }),
-    ...suppressionRoutes({ database, clock, searches }),
+    ...suppressionRoutes({ database, clock, searches, addressHash }),
+    ...erasureRoutes({ database, clock, secretKey, addressHash, nudge: options.nudgeErasures }),
     ...incidentRoutes({ database, clock, nudge }),
     ...refusedRequestRoutes({ database, clock, refusedRequests: options.refusedRequests }),
     ...accountRoutes({
@@ -321,7 +326,7 @@ function settingRoutes({
       signingSecretKey: config.doors.includes('ses') ? secretKey : undefined,
     }),
     ...approvalRoutes({ database, clock }),
-    ...auditRoutes<Caller>({ database }),
+    ...auditRoutes<Caller>({ database, addressHash }),
   ];
 }
 
@@ -468,11 +473,12 @@ function doorsOf({ parts, options, templates, linkBase, callers, routes }: DoorS
 
 /** Accepts complete emails that arrive over HTTP. */
 function submitOf(parts: Parts, options: ApiOptions, linkBase: LinkBase): Submit {
-  const { database, blobs, clock } = parts;
+  const { database, blobs, clock, addressHash } = parts;
   return createSubmit({
     database,
     blobs,
     clock,
+    addressHash,
     directDispatch: options.directDispatch,
     inFlight: createInFlightKeys(),
     trackingLinks: createTrackingLinks(linkBase),

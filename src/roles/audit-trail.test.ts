@@ -88,6 +88,7 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
     'webhook.replay',
     async () => live.post(`/webhooks/${(await made(live.post('/webhooks', hook))).webhookId}/replay`, span),
   ],
+  'POST /recipients/erase': ['recipient.erase', () => live.post('/recipients/erase', { email: 'four@x.example' })],
   'POST /suppressions': ['suppression.add', () => live.post('/suppressions', { email: 'one@x.example' })],
   'POST /suppressions/import': [
     'suppression.import',

@@ -48,6 +48,9 @@ import '../attachments/store.ts';
 import '../attachments/register-store.ts';
 
 import '../suppressions/store.ts';
+import '../erasure/store.ts';
+import '../erasure/find-store.ts';
+import '../erasure/remove-store.ts';
 import '../messages/api-store.ts';
 import '../messages/email-store.ts';
 import '../events/read-store.ts';

@@ -22,6 +22,7 @@ import {
 } from '../storage/data-directory.ts';
 import type { Database, Hints } from '../storage/database.ts';
 import { loadSecretKey } from '../storage/secret-key.ts';
+import { type AddressHash, createAddressHash } from '../suppressions/suppressions.ts';
 import { backlogOperation } from '../work/work.ts';
 import { checkBlobStore, openBlobStore } from './blob-store.ts';
 import { openDatabase, openHints } from './open-database.ts';
@@ -36,6 +37,7 @@ export interface Parts extends Running {
   database: Database;
   blobs: Blobs;
   secretKey: Buffer;
+  addressHash: AddressHash;
   dns: Dns;
   overload: Overload;
   /** Hints between nodes that share a database. */
@@ -108,8 +110,9 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     opened.push(store);
     const { blobs } = store;
     await checkBlobStore(config, { blobs, database, log });
+    const addressHash = createAddressHash(secretKey);
     const shared = { config, log, clock, metrics, directory, database, blobs, secretKey, dns, overload, hints };
-    return { ...shared, stop: () => stopAll(opened) };
+    return { ...shared, addressHash, stop: () => stopAll(opened) };
   } catch (error) {
     await stopAll(opened);
     throw error;

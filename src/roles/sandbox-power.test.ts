@@ -37,6 +37,7 @@ const POWERS: Record<string, Power> = {
   'POST /incidents/:id/retry': 'own',
   'POST /agent-requests/:id/approve': 'refused',
   'POST /agent-requests/:id/decline': 'refused',
+  'POST /recipients/erase': 'own',
   'POST /suppressions': 'own',
   'POST /suppressions/import': 'own',
   'DELETE /suppressions/:email': 'own',

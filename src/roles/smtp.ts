@@ -43,7 +43,7 @@ export interface SmtpRole extends Running {
 
 /** Rejects with an error for the operator if the port is unavailable. */
 export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Promise<SmtpRole> {
-  const { config, database, blobs, clock, log, metrics, overload } = parts;
+  const { config, database, blobs, clock, log, metrics, overload, addressHash } = parts;
   const { rateLimit } = config;
   const limiter = rateLimit === undefined ? undefined : createRateLimiter(rateLimit, { share: options.rateShare });
   const server = createSubmissionServer({
@@ -53,6 +53,7 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
       database,
       blobs,
       clock,
+      addressHash,
       directDispatch: options.directDispatch,
       inFlight: createInFlightKeys(),
       trackingLinks: createTrackingLinks({

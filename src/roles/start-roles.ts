@@ -15,6 +15,7 @@ import {
   type TrackingHosts,
 } from '../domains/domains.ts';
 import { withForeignNames } from '../doors/doors.ts';
+import { ERASURE_WORK, startErasures } from '../erasure/erasure.ts';
 import { createFollowers, startLogLag, WEBHOOK_WORK } from '../events/events.ts';
 import { startHousekeeping } from '../housekeeping/housekeeping.ts';
 import type { HttpApp } from '../http/app.ts';
@@ -128,7 +129,7 @@ interface WorkerOptions extends Pick<RoleOptions, 'nodes' | 'providers'> {
 
 /** Starts delivery and webhooks, with their wake-ups. */
 function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOptions) {
-  const { config, database, blobs, clock, log, secretKey, metrics } = parts;
+  const { config, database, blobs, clock, log, secretKey, metrics, addressHash } = parts;
   const http = openHttpClient({
     lookup: parts.dns.lookupHost,
     allow: ranges(config.webhookAllow),
@@ -142,7 +143,7 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
     followers.nudge();
   };
   const hostnames = [config.smtpHostname, ...(config.baseUrl === undefined ? [] : [new URL(config.baseUrl).hostname])];
-  const mail = createSystemMail({ database, blobs, clock, log, hostnames, onAccepted: nudgeDelivery });
+  const mail = createSystemMail({ database, blobs, clock, log, addressHash, hostnames, onAccepted: nudgeDelivery });
   const webhooks = config.roles.includes('webhooks')
     ? startWebhooks({ database, http, clock, log, secretKey, metrics, notify: mail.notify })
     : undefined;
@@ -169,6 +170,8 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
     destinations: delivery?.delivery.published() ?? [],
   }));
   if (delivery) wakeUps.onWake(DELIVERY_WORK, () => delivery.delivery.nudge());
+  const erasures = delivery && startErasures({ database, blobs, clock, log, secretKey });
+  if (erasures) wakeUps.onWake(ERASURE_WORK, () => void erasures.run());
   let inbound: InboundWorker | undefined;
   return {
     http,
@@ -176,6 +179,7 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
     mail,
     nudgeDelivery,
     nudgeInbound: (): void => wakeUps.wake(INBOUND_WORK),
+    nudgeErasures: (): void => wakeUps.wake(ERASURE_WORK),
     /** Processes received mail where deliveries run, once the base URL of links in events is known. */
     startInbound: (baseUrl: string): void => {
       if (!config.roles.includes('delivery')) return;
@@ -196,7 +200,8 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
       nudgeWebhooks();
     },
     directDispatch: delivery?.delivery,
-    drain: () => Promise.all([delivery?.running.stop(), inbound?.stop(), webhooks?.stop(), followers.stop()]),
+    drain: () =>
+      Promise.all([delivery?.running.stop(), inbound?.stop(), webhooks?.stop(), followers.stop(), erasures?.stop()]),
   };
 }
 

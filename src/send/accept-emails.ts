@@ -25,6 +25,7 @@ import {
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
+import type { AddressHash } from '../suppressions/suppressions.ts';
 import { FIRST_FENCE } from '../work/work.ts';
 import {
   type Acceptance,
@@ -77,6 +78,7 @@ export interface AcceptDependencies {
   /** The delivery worker in this process, if there is one. */
   directDispatch?: DirectDispatch | undefined;
   clock: Clock;
+  addressHash: AddressHash;
   /** Called after each commit, for counters and to wake whatever waits for events or work. */
   onAccepted?(accepted: Accepted): void;
 }
@@ -123,13 +125,13 @@ export interface EmailsToAccept {
 export type AcceptEmails = (given: EmailsToAccept) => Promise<AcceptanceResult | LargeAcceptanceResult>;
 
 export function createAcceptEmails(dependencies: AcceptDependencies): AcceptEmails {
-  const { database, blobs, directDispatch, clock, onAccepted } = dependencies;
+  const { database, blobs, directDispatch, clock, addressHash, onAccepted } = dependencies;
   return async (given) => {
     const blobKeys = hasLargeContent(given.emails) ? await putLargeContent(blobs, given.emails) : NO_BLOBS;
     // The lease starts here: checking files and storing content may have taken longer than a lease lasts. It does not start at the commit
     // either: a process that was suspended since may see it late.
     const leaseUntilMs = clock.now() + LEASE_MS;
-    const acceptance = acceptanceOf(given, { blobKeys, leaseUntilMs }, directDispatch);
+    const acceptance = acceptanceOf(given, { blobKeys, leaseUntilMs, addressHash }, directDispatch);
     // After a lost reply, a leftover blob is an orphan at worst, whereas removing the blob of a stored email would lose mail.
     const result = await accept(database, given, acceptance);
     dropBlobs(blobs, result.stored ? result.unkeptBlobKeys : blobKeys);
@@ -172,7 +174,11 @@ function putLargeContent(blobs: Blobs, emails: ComposedEmail[]): Promise<(string
 
 function acceptanceOf(
   given: EmailsToAccept,
-  { blobKeys, leaseUntilMs }: { blobKeys: readonly (string | null)[]; leaseUntilMs: number },
+  {
+    blobKeys,
+    leaseUntilMs,
+    addressHash,
+  }: { blobKeys: readonly (string | null)[]; leaseUntilMs: number; addressHash: AddressHash },
   directDispatch: DirectDispatch | undefined,
 ): Acceptance {
   const { accountId, mode, nowMs, clockOffsetMs, sendAtMs, retain } = given;
@@ -189,7 +195,9 @@ function acceptanceOf(
     source: given.source,
     nowMs,
     clockOffsetMs,
-    emails: given.emails.map((email, index) => acceptedEmail(given, email, blobKeys[index] ?? null)),
+    emails: given.emails.map((email, index) =>
+      acceptedEmail(given, email, { blobKey: blobKeys[index] ?? null, addressHash }),
+    ),
     retain,
     contentUntilMs: startMs - clockOffsetMs + RETAIN_MS[retain],
     sendAtMs,
@@ -200,7 +208,11 @@ function acceptanceOf(
   };
 }
 
-function acceptedEmail(given: EmailsToAccept, email: ComposedEmail, blobKey: string | null): AcceptedEmail {
+function acceptedEmail(
+  given: EmailsToAccept,
+  email: ComposedEmail,
+  { blobKey, addressHash }: { blobKey: string | null; addressHash: AddressHash },
+): AcceptedEmail {
   return {
     headerFrom: email.headerFrom,
     headerTo: JSON.stringify(email.headerTo),
@@ -217,18 +229,24 @@ function acceptedEmail(given: EmailsToAccept, email: ComposedEmail, blobKey: str
     blobKey,
     clientAddress: given.clientAddress,
     dsn: email.dsn === undefined ? null : JSON.stringify(email.dsn),
-    recipients: email.recipients.map((recipient) => acceptedRecipient(given, recipient)),
+    recipients: email.recipients.map((recipient) => acceptedRecipient(given, recipient, addressHash)),
   };
 }
 
-function acceptedRecipient(given: EmailsToAccept, recipient: EmailRecipient): AcceptedRecipient {
+function acceptedRecipient(
+  given: EmailsToAccept,
+  recipient: EmailRecipient,
+  addressHash: AddressHash,
+): AcceptedRecipient {
   const { address } = recipient;
+  const suppressionKey = recipient.key ?? sameAddressKey(address);
   return {
     messageId: recipient.messageId,
     sendEventId: newId('evt', given.nowMs),
     rejectEventId: newId('evt', given.nowMs),
     email: address.address,
-    suppressionKey: recipient.key ?? sameAddressKey(address),
+    suppressionKey,
+    addressHash: addressHash(given.accountId, suppressionKey),
     role: recipient.role,
     lane: laneOf(given, address.domain),
     simulateSuppressed: recipient.simulateSuppressed,

@@ -52,6 +52,7 @@ const rich: Acceptance = {
         ...one,
         email: 'Jo@X.Example',
         suppressionKey: 'jo@x.example',
+        addressHash: 'a-b_c',
         simulateSuppressed: true,
         dsn: '{"notify":["failure"]}',
       })),

@@ -44,6 +44,8 @@ export interface AcceptedRecipient {
   email: string;
   /** Lower-case address, as the suppression list compares it. */
   suppressionKey: string;
+  /** Its keyed hash, as the list keeps the addresses of erased recipients. */
+  addressHash: string;
   role: Role;
   lane: string;
   /** Sandbox: the outcome `suppressed` was requested, so the suppression list is not consulted. */
@@ -131,6 +133,7 @@ export const acceptanceCodec = record<Acceptance>({
           rejectEventId: 'text',
           email: 'text',
           suppressionKey: 'text',
+          addressHash: 'text',
           role: 'text',
           lane: 'text',
           simulateSuppressed: 'json',
@@ -237,7 +240,9 @@ function keyOf({ accountId, mode, idempotency }: Acceptance): IdempotencyKey | u
 
 function addressesOf({ accountId, mode, emails }: Acceptance): ListedAddress[] {
   return emails.flatMap(({ recipients }) =>
-    recipients.flatMap((one) => (one.simulateSuppressed ? [] : [{ accountId, mode, email: one.suppressionKey }])),
+    recipients.flatMap(({ simulateSuppressed, suppressionKey: email, addressHash }) =>
+      simulateSuppressed ? [] : [{ accountId, mode, email, addressHash }],
+    ),
   );
 }
 

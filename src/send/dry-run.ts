@@ -8,7 +8,7 @@ import type { Failure } from '../base/failure.ts';
 import { composeSkeleton, type FileBySize } from '../mail/compose/compose.ts';
 import { newMessageId } from '../mail/compose/header.ts';
 import type { Database } from '../storage/database.ts';
-import { suppressedAmongOperation } from '../suppressions/suppressions.ts';
+import { type AddressHash, suppressedAmongOperation } from '../suppressions/suppressions.ts';
 import type { CheckedMail } from './check.ts';
 import { type FilledMail, type FillInDependencies, mailToCompose, personalise } from './compose-emails.ts';
 import { largeSizeIssues, type SizeIssue, type UploadedFile } from './large.ts';
@@ -44,14 +44,20 @@ interface ShownMail {
   senderFailure: Failure | undefined;
 }
 
+interface DryRunDependencies extends FillInDependencies {
+  database: Database;
+  addressHash: AddressHash;
+  senderAdvice?: SenderAdvice | undefined;
+}
+
 /** Returns the mail as the first recipient would get it. */
 export async function dryRun(
-  dependencies: FillInDependencies & { database: Database; senderAdvice?: SenderAdvice | undefined },
+  dependencies: DryRunDependencies,
   mail: CheckedMail,
   sender: Sender,
   { filled, files, senderFailure }: ShownMail,
 ): Promise<DryRun> {
-  const { database, unsubscribeLinks, senderAdvice } = dependencies;
+  const { unsubscribeLinks, senderAdvice } = dependencies;
   const content = personalise(filled.parts, mail, { sender, recipient: filled.groups[0]![0]! }, dependencies);
   const messageId = newMessageId(mail.from.domain, sender.nowMs);
   const attachments = files ?? mail.files.map((file) => ({ ...file, sizeBytes: file.content.length }));
@@ -64,7 +70,7 @@ export async function dryRun(
     text: content.text ?? null,
     sizeBytes: skeleton.sizeBytes,
     limitBytes: files ? Math.min(approvedEmailBytes, MAXIMUM_EMAIL_BYTES) : STANDARD_EMAIL_BYTES,
-    suppressed: await suppressedAmong(database, mail, sender, filled),
+    suppressed: await suppressedAmong(dependencies, mail, sender, filled),
     missingVariables: content.missing,
     warnings: [],
   };
@@ -87,7 +93,7 @@ function sizeIssues(sizeBytes: number): SizeIssue[] {
 }
 
 async function suppressedAmong(
-  database: Database,
+  { database, addressHash }: Pick<DryRunDependencies, 'database' | 'addressHash'>,
   mail: CheckedMail,
   sender: Sender,
   filled: FilledMail,
@@ -96,9 +102,12 @@ async function suppressedAmong(
   for (const recipient of filled.groups.flat()) if (recipient.simulateSuppressed) simulated.add(recipient.address);
   const found = new Set(
     await database.execute(suppressedAmongOperation, {
-      accountId: sender.account.id,
-      mode: sender.mode,
-      keys: mail.recipients.all.map((recipient) => recipient.key),
+      addresses: mail.recipients.all.map(({ key: email }) => ({
+        accountId: sender.account.id,
+        mode: sender.mode,
+        email,
+        addressHash: addressHash(sender.account.id, email),
+      })),
       nowMs: sender.nowMs - sender.clockOffsetMs,
     }),
   );

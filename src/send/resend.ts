@@ -24,6 +24,7 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import { storedContentOf } from '../storage/blobs/stored-content.ts';
 import type { Database } from '../storage/database.ts';
+import type { AddressHash } from '../suppressions/suppressions.ts';
 import { type Acceptance, type AcceptedEmail, acceptOperation, laneOf } from './acceptance.ts';
 import { acceptAgainOperation } from './large-store.ts';
 
@@ -35,21 +36,24 @@ interface Resend extends MessageKey {
   idempotency: IdempotencyRecord | null;
 }
 
+interface ResendDeps {
+  database: Database;
+  blobs: Blobs;
+  addressHash: AddressHash;
+}
+
 /**
  * Returns the text of the /send response; undefined if a record of its key already exists. Fails with NOT_FOUND for an unknown message, and
  * with CONFLICT while it is unfinished (there would be two copies) or if its content was deleted.
  */
-export async function resendMessage(
-  deps: { database: Database; blobs: Blobs },
-  resend: Resend,
-): Promise<Result<string> | undefined> {
+export async function resendMessage(deps: ResendDeps, resend: Resend): Promise<Result<string> | undefined> {
   const { accountId, mode, messageId, nowMs, clockOffsetMs } = resend;
   const mail = await deps.database.execute(findMailOperation, resend);
   if (!mail) return refuse(failure('NOT_FOUND', { message: 'No message has this id.' }));
   if (isUnfinished(mail.status)) return refuse(notSettled(mail.status));
   const stored = await storedContentOf(mail, deps.blobs);
   if (!stored) return refuse(noLongerKept());
-  const email = await emailOf(deps.blobs, resend, { mail, stored });
+  const email = await emailOf(deps, resend, { mail, stored });
   const { expiresAfterSeconds, files } = JSON.parse(mail.options) as EmailOptions;
   const acceptance: Acceptance = {
     accountId,
@@ -96,7 +100,7 @@ function movedFiles(options: EmailOptions, byBytes: number): EmailOptions {
 }
 
 async function emailOf(
-  blobs: Blobs,
+  { blobs, addressHash }: Pick<ResendDeps, 'blobs' | 'addressHash'>,
   resend: Resend,
   { mail, stored }: { mail: StoredMail; stored: Uint8Array },
 ): Promise<AcceptedEmail> {
@@ -105,6 +109,7 @@ async function emailOf(
   const grownBytes = content.length - stored.length;
   const blobKey = content.length > INLINE_BYTES ? await blobs.put(content) : null;
   const domain = mail.recipient.slice(mail.recipient.lastIndexOf('@') + 1);
+  const suppressionKey = sameAddressKey(mail.recipient);
   return {
     headerFrom: mail.header_from,
     headerTo: mail.header_to,
@@ -125,7 +130,8 @@ async function emailOf(
         sendEventId: newId('evt', resend.nowMs),
         rejectEventId: newId('evt', resend.nowMs),
         email: mail.recipient,
-        suppressionKey: sameAddressKey(mail.recipient),
+        suppressionKey,
+        addressHash: addressHash(resend.accountId, suppressionKey),
         role: mail.role,
         lane: laneOf(resend, domain),
         // The sandbox simulates the same outcome again.

@@ -18,6 +18,7 @@ import { FORWARDED_FIELD } from '../mail/report/letter.ts';
 import type { EmailOptions, Retain } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
+import type { AddressHash } from '../suppressions/suppressions.ts';
 import { unsuppressOperation } from '../suppressions/suppressions.ts';
 import type { ReportMail } from '../tls-reports/tls-reports.ts';
 import { contactsOperation } from '../users/users.ts';
@@ -35,6 +36,7 @@ interface SystemMailOptions {
   blobs: Blobs;
   clock: Clock;
   log: Log;
+  addressHash: AddressHash;
   /** Names of this service; the first that is valid in an address is the sender's domain. */
   hostnames: readonly string[];
   /** Called when there is something to deliver. */
@@ -146,8 +148,8 @@ export interface SystemMailer {
 }
 
 export function createSystemMail(options: SystemMailOptions): SystemMailer {
-  const { database, blobs, clock, log, onAccepted } = options;
-  const acceptEmails = createAcceptEmails({ database, blobs, clock, onAccepted });
+  const { database, blobs, clock, log, addressHash, onAccepted } = options;
+  const acceptEmails = createAcceptEmails({ database, blobs, clock, addressHash, onAccepted });
   const sender = systemSender(options.hostnames);
 
   const accept = async (recipients: Address[], notice: Letter, retain: '7d' | 'none'): Promise<void> => {
@@ -226,7 +228,9 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
     const email = emailTo(recipient, sender, { written, nowMs, options: {} });
     // An operator set this address: one bounce must not stop reports from then on.
     const list = { accountId: SYSTEM_ACCOUNT, mode: 'live' } as const;
-    await database.execute(unsuppressOperation, { ...list, email: sameAddressKey(recipient), nowMs });
+    const normalized = sameAddressKey(recipient);
+    const address = { ...list, email: normalized, addressHash: addressHash(SYSTEM_ACCOUNT, normalized) };
+    await database.execute(unsuppressOperation, { ...address, nowMs });
     await acceptEmails(toAccept([email], { key, text, nowMs, retain: 'none' }));
     return true;
   };

@@ -13,6 +13,7 @@ import type { Database } from '../storage/database.ts';
 import type { Found, Searches } from '../storage/searches.ts';
 import { readSuppressions, suppressionsCsv } from './csv.ts';
 import {
+  type AddressHash,
   findSuppressionOperation,
   importOperation,
   type ListOf,
@@ -99,6 +100,7 @@ interface SuppressionRouteDeps {
   database: Database;
   clock: Clock;
   searches: Searches;
+  addressHash: AddressHash;
 }
 
 export function suppressionRoutes(options: SuppressionRouteDeps): RouteDefinition<Caller>[] {
@@ -145,7 +147,12 @@ async function readList(
 const placeOf = ({ createdAt, email }: Pick<Suppression, 'createdAt' | 'email'>): PageKey => [createdAt, email];
 
 function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
-  const { database, clock } = deps;
+  const { database, clock, addressHash } = deps;
+  const addressOf = (caller: Caller, email: string) => ({
+    ...listOf(caller),
+    email,
+    addressHash: addressHash(caller.account.id, email),
+  });
   return [
     route({
       method: 'GET',
@@ -154,7 +161,8 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       auth: 'key',
       operationId: 'listSuppressions',
       summary: 'List suppressed addresses, newest first',
-      description: 'In the mode of the key. Addresses are case-insensitive.',
+      description:
+        'In the mode of the key. Addresses are case-insensitive. Erased addresses are not listed, because only their hashes are stored.',
       query: listQuery,
       response: { status: 200, schema: Type.Array(suppressionSchema) },
       handle: async (request) => {
@@ -187,7 +195,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'suppressAddress',
       summary: 'Suppress an address',
       description:
-        'If the address is already on the list, the stronger reason and the later expiry are kept; remove it first to weaken it. Without expiresAt it stays until it is removed.',
+        'If the address is already on the list, the stronger reason and the later expiry are kept; remove it first to weaken it. Without expiresAt it stays until it is removed. The address of an erased recipient is not stored again.',
       body: newSuppression,
       furtherIssues: (fields) => issuesOf(fields, clock.now()),
       response: { status: 201, schema: suppressionSchema },
@@ -197,6 +205,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
         const kept = await requestedChanges(database, request, clock.now()).execute(suppressOperation, {
           ...listOf(request.caller),
           suppression: read.value,
+          addressHash: addressHash(request.caller.account.id, read.value.email),
         });
         return answer(body(kept));
       },
@@ -212,7 +221,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: suppressionSchema },
       handle: async ({ caller, params }) => {
-        const entry = { ...listOf(caller), email: keyOf(params), nowMs: clock.now() };
+        const entry = { ...addressOf(caller, keyOf(params)), nowMs: clock.now() };
         const found = await database.execute(findSuppressionOperation, entry);
         return found ? answer(body(found)) : notSuppressed;
       },
@@ -229,7 +238,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       response: { status: 200, schema: confirmationSchema },
       handle: async (request) => {
         const { caller, params } = request;
-        const entry = { ...listOf(caller), email: keyOf(params), nowMs: clock.now() };
+        const entry = { ...addressOf(caller, keyOf(params)), nowMs: clock.now() };
         const removed = await requestedChanges(database, request, clock.now()).execute(unsuppressOperation, entry);
         return removed ? answer({ message: 'Address removed from the suppression list.' }) : notSuppressed;
       },
@@ -237,7 +246,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
   ];
 }
 
-function csvRoutes({ database, clock }: SuppressionRouteDeps): RouteDefinition<Caller>[] {
+function csvRoutes({ database, clock, addressHash }: SuppressionRouteDeps): RouteDefinition<Caller>[] {
   return [
     route({
       method: 'GET',
@@ -290,7 +299,9 @@ function csvRoutes({ database, clock }: SuppressionRouteDeps): RouteDefinition<C
         });
         let imported = 0;
         for (let i = 0; i < suppressions.length; i += IMPORT_BATCH) {
-          const batch = suppressions.slice(i, i + IMPORT_BATCH);
+          const batch = suppressions
+            .slice(i, i + IMPORT_BATCH)
+            .map((one) => ({ ...one, addressHash: addressHash(request.caller.account.id, one.email) }));
           imported += await database.execute(importOperation, {
             ...listOf(request.caller),
             nowMs,

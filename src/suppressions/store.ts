@@ -1,4 +1,7 @@
-/** The rows of the suppression list: one per account, mode, and normalized address (lower case, A-label domain). */
+/**
+ * The rows of the suppression list: one per account, mode, and normalized address (lower case, A-label domain). An erased address has no
+ * row: the erasure keeps its hash, and lookups find it if they have the hash of the address.
+ */
 import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
@@ -27,6 +30,9 @@ const COLUMNS =
   'email, reason, source_message_id AS "sourceMessageId", expires_at AS "expiresAt", created_at AS "createdAt"';
 
 export interface SuppressionEntry extends ListOf, Suppression {}
+
+/** An entry that was found; `isErased` if only the hash of its address is stored. */
+export type FoundSuppression = Suppression & { isErased?: true };
 
 /** A recipient's own request is stronger than a server's reply, which is stronger than a manual entry. */
 const strength = (column: string): string => `(CASE ${column} WHEN 'manual' THEN 1 WHEN 'bounce' THEN 2 ELSE 3 END)`;
@@ -61,20 +67,29 @@ export async function suppress(tx: Transaction, entries: readonly SuppressionEnt
 }
 
 /** Returns the entry of an address; undefined if it is not on the list, or has expired. */
-export function findSuppression(
+export async function findSuppression(
   tx: Transaction,
-  { accountId, mode, email, nowMs }: ListOf & { email: string; nowMs: number },
-) {
-  return tx.get<Suppression>(
+  { accountId, mode, email, addressHash, nowMs }: ListedAddress & { nowMs: number },
+): Promise<FoundSuppression | undefined> {
+  const listed = await tx.get<Suppression>(
     `SELECT ${COLUMNS} FROM suppression WHERE account_id = ? AND mode = ? AND email = ?
        AND (expires_at IS NULL OR expires_at > ?)`,
     ...[accountId, mode, email, nowMs],
   );
+  if (listed !== undefined || addressHash === undefined) return listed;
+  const erased = await tx.get<Pick<Suppression, 'reason' | 'createdAt'>>(
+    `SELECT reason, created_at AS "createdAt" FROM erasure
+     WHERE account_id = ? AND mode = ? AND address_hash = ? AND is_suppressed = 1 ORDER BY id DESC LIMIT 1`,
+    ...[accountId, mode, addressHash],
+  );
+  return erased && { email, ...erased, sourceMessageId: null, expiresAt: null, isErased: true };
 }
 
 export interface ListedAddress extends ListOf {
   /** The normalized address. */
   email: string;
+  /** Its hash; without it, an erased address is not recognized. */
+  addressHash?: string | undefined;
 }
 
 const keyOf = ({ accountId, mode, email }: ListedAddress): string => `${accountId} ${mode} ${email}`;
@@ -85,40 +100,72 @@ export async function suppressedUntil(
   addresses: readonly ListedAddress[],
 ): Promise<(address: ListedAddress) => number> {
   if (addresses.length === 0) return () => 0;
-  const requested = rowset(tx, 'asked', { accountId: 'text', mode: 'text', email: 'text' }, addresses);
+  const columns = { accountId: 'text', mode: 'text', email: 'text', addressHash: 'text?' } as const;
+  const requested = rowset(tx, 'asked', columns, addresses);
   const rows = await tx.all<ListedAddress & { expiresAt: number | null }>(
-    `SELECT s.account_id AS "accountId", s.mode, s.email, s.expires_at AS "expiresAt" FROM ${requested.sql}
-       JOIN suppression s ON s.account_id = asked.account_id AND s.mode = asked.mode AND s.email = asked.email`,
+    `SELECT asked.account_id AS "accountId", asked.mode, asked.email,
+       CASE WHEN x.id IS NULL THEN s.expires_at END AS "expiresAt" FROM ${requested.sql}
+       LEFT JOIN suppression s ON s.account_id = asked.account_id AND s.mode = asked.mode AND s.email = asked.email
+       LEFT JOIN erasure x ON x.account_id = asked.account_id AND x.mode = asked.mode
+         AND x.address_hash = asked.address_hash AND x.is_suppressed = 1
+     WHERE s.email IS NOT NULL OR x.id IS NOT NULL`,
     ...requested.params,
   );
   const ends = new Map(rows.map((row) => [keyOf(row), row.expiresAt ?? Number.POSITIVE_INFINITY]));
   return (address) => ends.get(keyOf(address)) ?? 0;
 }
 
-const SUPPRESSION_TRAIL = { table: 'suppression', shows: ['email', 'reason', 'source_message_id', 'expires_at'] };
+/** The audit log is kept for 400 days and cannot be changed, so it names an address by its hash: an erased address is not in it. */
+const SUPPRESSION_TRAIL = { table: 'suppression', shows: ['reason', 'source_message_id', 'expires_at'] };
+
+/** An address of a change that the audit log records. */
+type HashedAddress = ListedAddress & { addressHash: string };
 
 function keyColumns({ accountId, mode, email }: ListedAddress) {
   return { account_id: accountId, mode, email };
 }
 
-/** `suppress` for one address; returns its entry. */
+interface NewEntry extends ListOf {
+  suppression: Suppression;
+  addressHash: string;
+}
+
+/** `suppress` for one address; returns its entry. The address of an erased recipient is not stored again. */
 export const suppressOperation = change(
   'suppressions.add',
-  async (tx, { suppression, ...list }: ListOf & { suppression: Suppression }): Promise<Suppression> =>
-    (await suppress(tx, [{ ...list, ...suppression }]))[0]!,
+  async (tx, { suppression, addressHash, ...list }: NewEntry): Promise<Suppression> => {
+    const { email, createdAt: nowMs } = suppression;
+    const known = await findSuppression(tx, { ...list, email, addressHash, nowMs });
+    if (known?.isErased) return withoutMark(known);
+    return (await suppress(tx, [{ ...list, ...suppression }]))[0]!;
+  },
   {
     ...SUPPRESSION_TRAIL,
     action: 'suppression.add',
-    where: ({ suppression, ...list }) => keyColumns({ ...list, email: suppression.email }),
+    where: ({ suppression: { email }, ...list }) => keyColumns({ ...list, email }),
+    resourceId: ({ addressHash }) => addressHash,
   },
 );
+
+function withoutMark({ isErased: _, ...entry }: FoundSuppression): Suppression {
+  return entry;
+}
 
 /** Adds addresses that are not actively suppressed; returns how many were added. */
 export const importOperation = operation(
   'suppressions.import',
   'write',
-  async (tx, { nowMs, suppressions, ...list }: ListOf & { nowMs: number; suppressions: Suppression[] }) => {
-    const known = await Promise.all(suppressions.map(({ email }) => findSuppression(tx, { ...list, email, nowMs })));
+  async (
+    tx,
+    {
+      nowMs,
+      suppressions,
+      ...list
+    }: ListOf & { nowMs: number; suppressions: (Suppression & { addressHash?: string })[] },
+  ) => {
+    const known = await Promise.all(
+      suppressions.map(({ email, addressHash }) => findSuppression(tx, { ...list, email, addressHash, nowMs })),
+    );
     const added = new Map<string, SuppressionEntry>();
     for (const [index, one] of suppressions.entries())
       if (known[index] === undefined && !added.has(one.email)) added.set(one.email, { ...list, ...one });
@@ -129,28 +176,41 @@ export const importOperation = operation(
 
 export const findSuppressionOperation = operation('suppressions.find', 'read', findSuppression);
 
-/** Returns which of these normalized addresses are suppressed. */
+/** Returns which of these addresses are suppressed, normalized. */
 export const suppressedAmongOperation = operation(
   'suppressions.among',
   'read',
-  async (tx, { keys, ...list }: ListOf & { keys: string[]; nowMs: number }): Promise<string[]> => {
-    const found = await Promise.all(keys.map((email) => findSuppression(tx, { ...list, email })));
-    return keys.filter((_, index) => found[index] !== undefined);
+  async (tx, { addresses, nowMs }: { addresses: ListedAddress[]; nowMs: number }): Promise<string[]> => {
+    const untilMs = await suppressedUntil(tx, addresses);
+    return addresses.filter((one) => untilMs(one) > nowMs).map(({ email }) => email);
   },
 );
 
-/** Returns false if the address is not on the list, or has expired. */
+/** Whose entry was removed: of a listed address, or of an erased one, of which only the hash is known. */
+export type Unsuppressed = 'listed' | 'erased' | null;
+
+/** Returns null if the address is not on the list, or has expired. */
 export const unsuppressOperation = change(
   'suppressions.remove',
-  async (tx, args: ListOf & { email: string; nowMs: number }): Promise<boolean> => {
+  async (tx, args: HashedAddress & { nowMs: number }): Promise<Unsuppressed> => {
     const changed = await tx.run(
       `DELETE FROM suppression WHERE account_id = ? AND mode = ? AND email = ?
          AND (expires_at IS NULL OR expires_at > ?)`,
       ...[args.accountId, args.mode, args.email, args.nowMs],
     );
-    return changed === 1;
+    const erased = await tx.run(
+      'UPDATE erasure SET is_suppressed = 0 WHERE account_id = ? AND mode = ? AND address_hash = ? AND is_suppressed = 1',
+      ...[args.accountId, args.mode, args.addressHash],
+    );
+    return changed === 1 ? 'listed' : erased > 0 ? 'erased' : null;
   },
-  { ...SUPPRESSION_TRAIL, action: 'suppression.delete', where: (entry) => keyColumns(entry) },
+  {
+    ...SUPPRESSION_TRAIL,
+    action: 'suppression.delete',
+    where: (address) => keyColumns(address),
+    resourceId: ({ addressHash }) => addressHash,
+    did: (_, removed) => (removed === 'erased' ? { suppressed: false } : undefined),
+  },
 );
 
 /** Position of a row in the list, by time and address. */

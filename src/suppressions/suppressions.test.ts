@@ -1,6 +1,7 @@
 /** The suppression list through the real shell: per mode and account, without case, CSV in and out. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
+import { testAddressHash } from '../../test/kit/address-hash.ts';
 import { type Called, serveRoutes } from '../../test/kit/call-routes.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
@@ -18,7 +19,11 @@ async function setup(t: TestContext) {
   const two = await createAccount(making, { name: 'Two', plan: 'paid' });
   const server = await serveRoutes({
     ...making,
-    routes: suppressionRoutes({ ...making, searches: createSearches({ firstRows: 2, answerMs: 60_000 }) }),
+    routes: suppressionRoutes({
+      ...making,
+      addressHash: testAddressHash,
+      searches: createSearches({ firstRows: 2, answerMs: 60_000 }),
+    }),
   });
   t.after(server.close);
   const live = { key: one.apiKey, id: one.account.id };

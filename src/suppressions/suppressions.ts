@@ -2,7 +2,9 @@
  * Addresses that an account does not send to: bounced, complained, unsubscribed, or added manually. Compared without case, stored per mode,
  * and read and extended inside the transactions of sends, deliveries, and unsubscribes.
  */
+export { type AddressHash, createAddressHash } from './address-hash.ts';
 export {
+  type FoundSuppression,
   findSuppression,
   findSuppressionOperation,
   importOperation,

@@ -14,7 +14,7 @@ const everything: AuditPage = {
   mode: null,
   action: null,
   resource: null,
-  resourceId: null,
+  resourceIds: null,
   actorId: null,
   fromId: '',
   belowId: 'aud_~',
@@ -53,7 +53,7 @@ export const audit: Scenario = async (stage) => {
   const read = (narrow: Partial<AuditPage>) => stage.act(auditOperation, { ...everything, accountId: id, ...narrow });
   assert.equal((await read({ mode: 'sandbox' })).length, 1);
   assert.equal(
-    (await read({ action: 'account.set', resource: 'account', resourceId: id, actorId: 'usr_1' })).length,
+    (await read({ action: 'account.set', resource: 'account', resourceIds: [id, 'other'], actorId: 'usr_1' })).length,
     1,
   );
   assert.equal((await read({ belowId: rows[0]!.id, limit: 1 })).length, 1);

@@ -22,6 +22,7 @@ export const deliveryReports: Scenario = async (stage) => {
   const to = ['ada@example.com', 'bob@example.com', 'kim@example.com', 'eve@example.com'];
   const suppress = (email: string) =>
     stage.act(suppressOperation, {
+      addressHash: '',
       accountId,
       mode: 'live',
       suppression: { email, reason: 'manual', sourceMessageId: null, expiresAt: null, createdAt: stage.nowMs },

@@ -148,7 +148,7 @@ export const bouncedAgain: Scenario = async (stage) => {
   ];
   for (const [email, reason, expiresAt] of entries) {
     const suppression = { email, reason, expiresAt, sourceMessageId: null, createdAt: stage.nowMs - HOUR };
-    await stage.act(suppressOperation, { accountId, mode: 'live', suppression });
+    await stage.act(suppressOperation, { addressHash: '', accountId, mode: 'live', suppression });
   }
   await stage.act(
     settleOperation,
@@ -201,7 +201,7 @@ export const bouncedForDays: Scenario = async (stage) => {
       sourceMessageId: null,
       createdAt: stage.nowMs - HOUR,
     } as const;
-    await stage.act(suppressOperation, { accountId, mode: 'live', suppression });
+    await stage.act(suppressOperation, { addressHash: '', accountId, mode: 'live', suppression });
   }
   await stage.act(
     settleOperation,

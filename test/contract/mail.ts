@@ -70,6 +70,7 @@ export function acceptance(stage: Stage, mail: Mail): Acceptance {
           rejectEventId: stage.id('evt', nowMs),
           email,
           suppressionKey: email.toLowerCase(),
+          addressHash: '',
           role: 'to',
           lane: `${mail.accountId}/${email.slice(email.indexOf('@') + 1)}`,
           simulateSuppressed: false,
@@ -173,7 +174,7 @@ export const accepting: Scenario = async (stage) => {
     expiresAt: null,
     createdAt: 1,
   } as const;
-  await stage.act(suppressOperation, { accountId, mode: 'live', suppression });
+  await stage.act(suppressOperation, { addressHash: '', accountId, mode: 'live', suppression });
   const two = acceptance(stage, { accountId, to: ['ada@example.com', 'Gone@example.com'] });
   await stage.act(acceptOperation, two);
   const leased = acceptance(stage, { accountId, change: { leaseUntilMs: stage.nowMs + HOUR } });

@@ -4,6 +4,7 @@ import { certificates } from './acme.ts';
 import * as attachments from './attachments.ts';
 import { audit } from './audit.ts';
 import { deliveryReports } from './delivery-reports.ts';
+import { erasure } from './erasure.ts';
 import * as heldBack from './held-back.ts';
 import { inboundMail, operatorMail } from './inbound.ts';
 import * as inboundRoutes from './inbound-routes.ts';
@@ -43,6 +44,7 @@ export const scenarios: Record<string, Scenario> = {
   'certificates of an authority': certificates,
   'sender domains': accounts.domains,
   suppressions,
+  'erasure of a recipient': erasure,
   'facts and nodes': accounts.facts,
   accepting: mail.accepting,
   'accepting at once': mail.atOnce,

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import {
   findSuppressionOperation,
   importOperation,
+  type Suppression,
   type SuppressionPage,
   searchSuppressionsOperation,
   suppressedAmongOperation,
@@ -18,13 +19,13 @@ export const suppressions: Scenario = async (stage) => {
   const { nowMs } = stage;
   const entry = (email: string, at: number, expiresAt: number | null = null) =>
     ({ email, reason: 'manual', sourceMessageId: null, expiresAt, createdAt: at }) as const;
-  await stage.act(suppressOperation, { ...list, suppression: entry('b@x.example', nowMs, nowMs + 10) });
-  await stage.act(suppressOperation, {
-    ...list,
-    suppression: { ...entry('B@x.example', nowMs), reason: 'bounce', sourceMessageId: 'msg_1' },
-  });
-  await stage.act(suppressOperation, { ...list, suppression: entry('b@x.example', nowMs + 1, nowMs + 20) });
-  await stage.act(suppressOperation, { ...list, suppression: entry('ünï@x.example', nowMs + 1) });
+  const hashed = (email: string) => ({ ...list, email, addressHash: `hash of ${email}` });
+  const add = (suppression: Suppression) =>
+    stage.act(suppressOperation, { ...list, suppression, addressHash: `hash of ${suppression.email}` });
+  await add(entry('b@x.example', nowMs, nowMs + 10));
+  await add({ ...entry('B@x.example', nowMs), reason: 'bounce', sourceMessageId: 'msg_1' });
+  await add(entry('b@x.example', nowMs + 1, nowMs + 20));
+  await add(entry('ünï@x.example', nowMs + 1));
   const many = ['a@x.example', 'b@x.example', 'z@x.example', 'a@x.example', '_@x.example'].map((email) =>
     entry(email, nowMs + 2),
   );
@@ -56,8 +57,11 @@ export const suppressions: Scenario = async (stage) => {
   assert.equal(await stage.act(findSuppressionOperation, { ...list, nowMs, email: 'none@x.example' }), undefined);
   await stage.act(suppressionsByEmailOperation, { ...list, nowMs, after: '', limit: 3 });
   await stage.act(suppressionsByEmailOperation, { ...list, nowMs, after: 'a@x.example', limit: 9 });
-  await stage.act(suppressedAmongOperation, { ...list, nowMs, keys: ['b@x.example', 'B@x.example', 'c@x.example'] });
-  await stage.act(suppressedAmongOperation, { ...list, nowMs: nowMs + 50, keys: ['b@x.example'] });
-  await stage.act(unsuppressOperation, { ...list, email: 'a@x.example', nowMs });
-  await stage.act(unsuppressOperation, { ...list, email: 'a@x.example', nowMs });
+  await stage.act(suppressedAmongOperation, {
+    nowMs,
+    addresses: ['b@x.example', 'B@x.example', 'c@x.example'].map(hashed),
+  });
+  await stage.act(suppressedAmongOperation, { nowMs: nowMs + 50, addresses: [hashed('b@x.example')] });
+  await stage.act(unsuppressOperation, { ...hashed('a@x.example'), nowMs });
+  await stage.act(unsuppressOperation, { ...hashed('a@x.example'), nowMs });
 };

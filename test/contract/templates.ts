@@ -304,7 +304,11 @@ export const engagement: Scenario = async (stage) => {
     reason: 'bounce' as const,
     email: 'bob@example.com',
   };
-  await stage.act(suppressOperation, { ...copy, suppression: { ...suppression, expiresAt: later + SECOND } });
+  await stage.act(suppressOperation, {
+    addressHash: '',
+    ...copy,
+    suppression: { ...suppression, expiresAt: later + SECOND },
+  });
   const again = unsubscribing(bob!, 'bob@example.com');
   const both = await Promise.all([1, 2].map(() => stage.database.execute(unsubscribeOperation, again)));
   assert.deepEqual(both.sort(), [false, true], 'of two at once one is new');

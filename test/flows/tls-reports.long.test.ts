@@ -20,6 +20,7 @@ import { createKeysFor } from '../../src/roles/tls-reports.ts';
 import { createSystemMail, SYSTEM_ACCOUNT } from '../../src/send/send.ts';
 import { openTlsPolicies } from '../../src/tls-policy/tls-policy.ts';
 import { openTlsCounters, startReporter } from '../../src/tls-reports/tls-reports.ts';
+import { testAddressHash } from '../kit/address-hash.ts';
 import { deliveryRig } from '../kit/delivery-rig.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { type PolicyHosts, policyAnswer, policyHosts } from '../kit/policy-hosts.ts';
@@ -192,7 +193,15 @@ async function world() {
   const { count } = counters;
   late.policies = openTlsPolicies({ database, dns: resolver, clock, log, allow, https: hosts.https, count });
   const onAccepted = (): void => rig.delivery.nudge();
-  const mail = createSystemMail({ database, blobs, clock, log, hostnames: ['postrider.test'], onAccepted });
+  const mail = createSystemMail({
+    database,
+    blobs,
+    clock,
+    log,
+    addressHash: testAddressHash,
+    hostnames: ['postrider.test'],
+    onAccepted,
+  });
   const http = openHttpClient({ lookup: resolver.lookupHost, allow, ca: testCertificate(['reports.example']).cert });
   const reporter = startReporter({
     database,

@@ -28,7 +28,7 @@ const LEVELS: string[][] = [
   ['send', 'delivery', 'webhooks'],
   ['inbound'],
   ['inbound-routes'],
-  ['smtp', 'routes', 'housekeeping', 'incidents', 'operator', 'doctor'],
+  ['smtp', 'routes', 'housekeeping', 'erasure', 'incidents', 'operator', 'doctor'],
   ['doors', 'mcp'],
   ['config-values'],
   ['config-together'],

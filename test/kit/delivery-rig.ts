@@ -107,6 +107,7 @@ function emailOf(mail: RigMail, stored: { nowMs: number; content: Buffer; blobKe
       rejectEventId: newId('evt', nowMs),
       email,
       suppressionKey: email.toLowerCase(),
+      addressHash: '',
       role: 'to' as const,
       lane: `${mail.accountId ?? 'acc_1'}/${email.slice(email.indexOf('@') + 1)}`,
       simulateSuppressed: false,

@@ -11,6 +11,7 @@ import type { Mode } from '../../src/base/mode.ts';
 import { trackingRoutes, unsubscribeRoutes } from '../../src/engagement/routes.ts';
 import { createHttpApp } from '../../src/http/app.ts';
 import type { Database } from '../../src/storage/database.ts';
+import { testAddressHash } from './address-hash.ts';
 import { dataOf, GOOD, rowsOf, sendRig, settle } from './send-rig.ts';
 
 export const PERSON =
@@ -61,7 +62,7 @@ export async function recipientPages() {
     port: 0,
     log: silentLog,
     routes: [
-      ...unsubscribeRoutes({ database, clock, unsubscribeLinks, nudge }),
+      ...unsubscribeRoutes({ database, clock, addressHash: testAddressHash, unsubscribeLinks, nudge }),
       ...trackingRoutes({ database, clock, trackingLinks, nudge }),
     ],
     authenticate: () => ({ ok: false, failure: failure('UNAUTHORIZED') }),

@@ -60,6 +60,7 @@ export function acceptance(mail: SeededMail): Acceptance {
           rejectEventId: newId('evt', nowMs),
           email,
           suppressionKey: email.toLowerCase(),
+          addressHash: '',
           role: 'to',
           lane: email.slice(email.indexOf('@') + 1),
           simulateSuppressed: false,

@@ -17,6 +17,7 @@ import type { DeliveryJob } from '../../src/messages/messages.ts';
 import { createSend, type SendDependencies } from '../../src/send/send.ts';
 import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
 import { createRender, createTemplateSource } from '../../src/templates/templates.ts';
+import { testAddressHash } from './address-hash.ts';
 import { fakeClock } from './fake-clock.ts';
 import { tempDatabase } from './temp-database.ts';
 
@@ -57,6 +58,7 @@ export async function sendRig(changes: Partial<SendDependencies> = {}) {
     blobs: openDiskBlobs(path.join(temp.folder, 'blobs')),
     directDispatch: { hasCapacity: () => true, dispatch: (jobs) => offered.push(...jobs) },
     clock,
+    addressHash: testAddressHash,
     inFlight: createInFlightKeys(),
     render: createRender(htmlToText),
     htmlToText,

@@ -25,6 +25,7 @@ import {
 } from '../../src/smtp/smtp.ts';
 import type { Blobs } from '../../src/storage/blobs/blobs.ts';
 import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
+import { testAddressHash } from './address-hash.ts';
 import { connectTalker, type Talker } from './smtp-talker.ts';
 import { tempDatabase } from './temp-database.ts';
 
@@ -81,6 +82,7 @@ export async function smtpRig() {
     database,
     blobs,
     clock,
+    addressHash: testAddressHash,
     directDispatch: { hasCapacity: () => true, dispatch: (jobs) => void accepted.push(...jobs) },
     inFlight: createInFlightKeys(),
     trackingLinks: createTrackingLinks({ secretKey: Buffer.alloc(32, 1), baseUrl: 'https://mail.test' }),

@@ -16,6 +16,7 @@ import { createSendRoutes } from '../../src/send/routes.ts';
 import type { Blobs } from '../../src/storage/blobs/blobs.ts';
 import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
 import { createRender, createTemplateSource } from '../../src/templates/templates.ts';
+import { testAddressHash } from './address-hash.ts';
 import type { Answer, JsonObject } from './api.ts';
 import { fakeClock } from './fake-clock.ts';
 import { featureApp } from './feature-app.ts';
@@ -49,6 +50,7 @@ export async function uploadApp(options: UploadAppOptions = {}) {
         ...attachmentRoutes({ ...shared, ...more, urls: createUploadUrls(place), uploadTtlSeconds: 900 }),
         ...createSendRoutes({
           ...shared,
+          addressHash: testAddressHash,
           directDispatch: {
             hasCapacity: () => true,
             dispatch: (jobs, leaseUntilMs) => {

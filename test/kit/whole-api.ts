@@ -93,6 +93,7 @@ export async function wholeApi({ env = {}, clock }: WholeApiOptions = {}): Promi
     refusedRequests: createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped }),
     nudgeDelivery: () => undefined,
     nudgeWebhooks: () => undefined,
+    nudgeErasures: () => undefined,
     rateShare: () => 1,
     submissionPorts: () => ({ port: 587, tlsPort: null }),
   };

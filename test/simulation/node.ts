@@ -20,6 +20,7 @@ import { openS3Blobs } from '../../src/storage/blobs/s3.ts';
 import type { Database } from '../../src/storage/database.ts';
 import type { SqliteConnection } from '../../src/storage/sqlite/connection.ts';
 import { openSqliteDatabase } from '../../src/storage/sqlite/database.ts';
+import { createAddressHash } from '../../src/suppressions/suppressions.ts';
 import { recoverOperation } from '../../src/work/work.ts';
 import { absent } from './absences.ts';
 import { DATABASE_URL } from './database-server.ts';
@@ -153,6 +154,7 @@ export function createNode({
       hints,
       directory,
       secretKey: template.secretKey,
+      addressHash: createAddressHash(template.secretKey),
       blobs: store ?? openDiskBlobs('/simulated/blobs', { onBroken: ends }),
       stop: async () => {
         await overload.stop();
