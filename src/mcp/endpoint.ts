@@ -7,6 +7,8 @@ import type { Caller } from '../accounts/accounts.ts';
 import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
 import type { RouteAnswer, RouteRequest } from '../http/route.ts';
 import { compile, type Validator } from '../http/validate.ts';
+import { sameAddressKey } from '../mail/address.ts';
+import { createAddressHash } from '../suppressions/suppressions.ts';
 import { type Asking, type ChangeDeps, type Changed, changeState, requestChange } from './changes.ts';
 import {
   agreedVersion,
@@ -91,15 +93,24 @@ function answerOf(call: Pick<RpcCall, 'id' | 'isCurrent'>, reply: Reply, serverI
 
 const LONGEST_NOTED = 200;
 
-/** Returns the arguments for the audit log: texts are cut, and those with content of mail are left out. */
-function noted(args: unknown): Record<string, unknown> {
+const ADDRESS = /[^\s"'<>(),:;[\]]+@[^\s"'<>(),:;[\]]+/g;
+
+/**
+ * Returns the arguments for the audit log: texts are cut, and those with content of mail are left out. The log cannot be changed, so that
+ * an erased address must not be in it: addresses are replaced by their hashes.
+ */
+function noted(args: unknown, hashOf: (email: string) => string): Record<string, unknown> {
+  const hashed = (_: string, value: unknown): unknown =>
+    typeof value === 'string' ? value.replace(ADDRESS, (one) => hashOf(sameAddressKey(one))) : value;
   const kept = Object.entries(members(args)).filter(
     ([name]) => !['html', 'text', 'attachments', 'headers'].includes(name),
   );
   return Object.fromEntries(
     kept.map(([name, value]) => {
-      const json = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
-      return [name, json.length <= LONGEST_NOTED ? value : `${json.slice(0, LONGEST_NOTED).toWellFormed()}…`];
+      const json = JSON.stringify(value, hashed) ?? 'null';
+      const shown = JSON.parse(json) as unknown;
+      const text = typeof shown === 'string' ? shown : json;
+      return [name, text.length <= LONGEST_NOTED ? shown : `${text.slice(0, LONGEST_NOTED).toWellFormed()}…`];
     }),
   );
 }
@@ -133,6 +144,7 @@ export interface Endpoint {
 
 export function createEndpoint(deps: EndpointDeps): Endpoint {
   const { database, clock, version, access } = deps;
+  const addressHash = createAddressHash(deps.secretKey);
   const serverInfo = { name: 'postrider', title: 'Postrider', version };
   const all = { on: offered(deps.tools, false), read: offered(deps.tools, true) };
   const toolsOf = (request: Request): readonly Offered[] => {
@@ -145,7 +157,12 @@ export function createEndpoint(deps: EndpointDeps): Endpoint {
     requestedChanges(database, request, clock.now()).execute(recordChangeOperation, {
       action: 'agent.call',
       resourceId: tool,
-      requested: { client: client.name, clientVersion: client.version, arguments: noted(args), outcome },
+      requested: {
+        client: client.name,
+        clientVersion: client.version,
+        arguments: noted(args, (email) => addressHash(request.caller.account.id, email)),
+        outcome,
+      },
     });
 
   const contextOf = (request: Request, asking: Asking, isReadOnly: boolean): ToolContext => ({
