@@ -141,18 +141,42 @@ async function cleanEmail(tx: Transaction, step: Step, seq: number): Promise<str
     email.dsn === null ? null : mentions.without(email.dsn),
     ...[nowMs, nowMs, seq],
   );
-  // Messages of others may mention the address in the parameters of their delivery reports.
-  const reports = await tx.all<{ id: string; dsn: string }>(
-    'SELECT id, dsn FROM message WHERE email_seq = ? AND dsn IS NOT NULL',
-    seq,
-  );
-  for (const { id, dsn } of reports) {
-    if (!mentions.has(dsn)) continue;
-    const { accountId, mode } = step;
-    const changed = [mentions.without(dsn), accountId, mode, id];
-    await tx.run('UPDATE message SET dsn = ? WHERE account_id = ? AND mode = ? AND id = ?', ...changed);
-  }
+  await cleanCopies(tx, step, seq);
   return (await dropContents(tx, [seq])).get(seq) ?? [];
+}
+
+/**
+ * Removes the address from what is recorded about the messages of others: copies of one email can share an SMTP transaction, whose transcript
+ * names all of its recipients.
+ */
+async function cleanCopies(tx: Transaction, { accountId, mode, address }: Step, emailSeq: number): Promise<void> {
+  const mentions = createMentions(address);
+  const copies = await tx.all<{ id: string; dsn: string | null }>(
+    'SELECT id, dsn FROM message WHERE email_seq = ?',
+    emailSeq,
+  );
+  for (const { id, dsn } of copies) {
+    if (dsn !== null && mentions.has(dsn)) {
+      const changed = [mentions.without(dsn), accountId, mode, id];
+      await tx.run('UPDATE message SET dsn = ? WHERE account_id = ? AND mode = ? AND id = ?', ...changed);
+    }
+    const attempts = await tx.all<{ number: number; record: string }>(
+      'SELECT number, record FROM attempt WHERE account_id = ? AND message_id = ?',
+      ...[accountId, id],
+    );
+    for (const { number, record } of attempts) {
+      if (!mentions.has(record)) continue;
+      const changed = [mentions.without(record), accountId, id, number];
+      await tx.run('UPDATE attempt SET record = ? WHERE account_id = ? AND message_id = ? AND number = ?', ...changed);
+    }
+    const events = await tx.all<{ seq: number; detail: string }>(
+      'SELECT seq, detail FROM event WHERE message_id = ? AND account_id = ? AND mode = ?',
+      ...[id, accountId, mode],
+    );
+    for (const { seq, detail } of events)
+      if (mentions.has(detail))
+        await tx.run('UPDATE event SET detail = ? WHERE seq = ?', mentions.without(detail), seq);
+  }
 }
 
 /** Removes the addresses of the recipient, with their display names, from the addresses that the API shows. */

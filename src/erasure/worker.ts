@@ -42,7 +42,8 @@ import {
 } from './store.ts';
 
 const ROUND_MS = 2_000;
-const LEASE_MS = 60_000;
+/** A step takes milliseconds, and extends the lease. */
+const LEASE_MS = 20_000;
 /** Rows read per step: some milliseconds of the reader thread. */
 const SCAN = 1_000;
 /** Rows removed per transaction. */

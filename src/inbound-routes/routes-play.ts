@@ -185,7 +185,7 @@ export function playInboundRoute(deps: PlayInboundDeps): RouteDefinition<Caller>
     await requestedChanges(database, request, clock.now()).execute(recordChangeOperation, {
       action: 'inbound.play',
       resourceId: source.id,
-      requested: { to: source.recipient, from: source.envelopeFrom },
+      requested: { inboundRouteId: route.routeId },
     });
     deps.nudge();
     const { outcome, eventId, inReplyTo } = recorded;

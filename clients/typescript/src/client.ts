@@ -13,6 +13,7 @@ import {
   inboundOf,
   incidentsOf,
   messagesOf,
+  recipientsOf,
   refusedRequestsOf,
   sandboxOf,
   statisticsOf,
@@ -31,6 +32,7 @@ export class Postrider {
   readonly domains: ReturnType<typeof domainsOf>;
   readonly inbound: ReturnType<typeof inboundOf>;
   readonly suppressions: ReturnType<typeof suppressionsOf>;
+  readonly recipients: ReturnType<typeof recipientsOf>;
   readonly sandbox: ReturnType<typeof sandboxOf>;
   readonly statistics: ReturnType<typeof statisticsOf>;
   readonly refusedRequests: ReturnType<typeof refusedRequestsOf>;
@@ -51,6 +53,7 @@ export class Postrider {
     this.domains = domainsOf(caller);
     this.inbound = inboundOf(caller);
     this.suppressions = suppressionsOf(caller);
+    this.recipients = recipientsOf(caller);
     this.sandbox = sandboxOf(caller);
     this.statistics = statisticsOf(caller);
     this.refusedRequests = refusedRequestsOf(caller);

@@ -150,6 +150,16 @@ export function suppressionsOf(caller: Caller) {
   };
 }
 
+export function recipientsOf(caller: Caller) {
+  return {
+    /** Starts the erasure of all data of a recipient, or returns the one that is running. */
+    erase: (email: string, options?: Given) => caller.call('eraseRecipient', { body: { email } }, options),
+    erasures: (query: Query<'listErasures'> = {}, options?: Given) =>
+      pagesOf(caller, 'listErasures', { query }, options),
+    erasure: (id: string, options?: Given) => caller.call('getErasure', { path: { id } }, options),
+  };
+}
+
 /** Added to the time that the service waits itself. */
 const WAIT_MARGIN_MS = 10_000;
 

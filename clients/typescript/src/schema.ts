@@ -540,6 +540,27 @@ export interface paths {
      */
     get: operations["getReady"];
   };
+  "/recipients/erase": {
+    /**
+     * Erase all data of a recipient
+     * @description Deletes the messages to this address with their events, attempts, and content, mail received from it, and everything else that names it, in the mode of the key. Queued messages are canceled without events. The address stays suppressed by a keyed hash. The work continues in the background: read its status with GET /recipients/erasures/{id}. An erasure of this address that is running is returned instead of a new one.
+     */
+    post: operations["eraseRecipient"];
+  };
+  "/recipients/erasures": {
+    /**
+     * List erasures, newest first
+     * @description In the mode of the key. Addresses are not shown, because they are erased too.
+     */
+    get: operations["listErasures"];
+  };
+  "/recipients/erasures/{id}": {
+    /**
+     * Show the status of an erasure
+     * @description Completed erasures stay as a receipt.
+     */
+    get: operations["getErasure"];
+  };
   "/requests": {
     /**
      * List rejected requests of the last 7 days, newest first
@@ -708,12 +729,12 @@ export interface paths {
   "/suppressions": {
     /**
      * List suppressed addresses, newest first
-     * @description In the mode of the key. Addresses are case-insensitive.
+     * @description In the mode of the key. Addresses are case-insensitive. Erased addresses are not listed, because only their hashes are stored.
      */
     get: operations["listSuppressions"];
     /**
      * Suppress an address
-     * @description If the address is already on the list, the stronger reason and the later expiry are kept; remove it first to weaken it. Without expiresAt it stays until it is removed.
+     * @description If the address is already on the list, the stronger reason and the later expiry are kept; remove it first to weaken it. Without expiresAt it stays until it is removed. The address of an erased recipient is not stored again.
      */
     post: operations["suppressAddress"];
   };
@@ -1726,6 +1747,27 @@ export interface components {
           /** @enum {string} */
           status: "scheduled" | "queued" | "sending" | "delayed" | "delivered" | "bounced" | "complained" | "suppressed" | "cancelled";
         })[];
+    };
+    /** Erasure */
+    Erasure: {
+      /** @description Recorded in the audit log; the address is not. */
+      erasureId: string;
+      /** @enum {string} */
+      status: "running" | "completed";
+      /** Format: date-time */
+      createdAt: string;
+      /** Format: date-time */
+      completedAt: string | null;
+      /** @description Number of deleted records so far. */
+      removed: {
+        messages: number;
+        events: number;
+        inboundMessages: number;
+      };
+    };
+    /** ErasureRequest */
+    ErasureRequest: {
+      email: string;
     };
     /** Event */
     Event: {
@@ -4016,7 +4058,7 @@ export interface operations {
         action?: string;
         /** @description Entries of one kind of resource, such as webhook. */
         resource?: string;
-        /** @description Entries of one resource. */
+        /** @description Entries of one resource. Changes of a suppression are found by its email address. */
         resourceId?: string;
         /** @description Entries of one user or key. */
         actorId?: string;
@@ -4050,7 +4092,7 @@ export interface operations {
         action?: string;
         /** @description Entries of one kind of resource, such as webhook. */
         resource?: string;
-        /** @description Entries of one resource. */
+        /** @description Entries of one resource. Changes of a suppression are found by its email address. */
         resourceId?: string;
         /** @description Entries of one user or key. */
         actorId?: string;
@@ -4080,7 +4122,7 @@ export interface operations {
         action?: string;
         /** @description Entries of one kind of resource, such as webhook. */
         resource?: string;
-        /** @description Entries of one resource. */
+        /** @description Entries of one resource. Changes of a suppression are found by its email address. */
         resourceId?: string;
         /** @description Entries of one user or key. */
         actorId?: string;
@@ -5309,7 +5351,7 @@ export interface operations {
         action?: string;
         /** @description Entries of one kind of resource, such as webhook. */
         resource?: string;
-        /** @description Entries of one resource. */
+        /** @description Entries of one resource. Changes of a suppression are found by its email address. */
         resourceId?: string;
         /** @description Entries of one user or key. */
         actorId?: string;
@@ -5343,7 +5385,7 @@ export interface operations {
         action?: string;
         /** @description Entries of one kind of resource, such as webhook. */
         resource?: string;
-        /** @description Entries of one resource. */
+        /** @description Entries of one resource. Changes of a suppression are found by its email address. */
         resourceId?: string;
         /** @description Entries of one user or key. */
         actorId?: string;
@@ -5373,7 +5415,7 @@ export interface operations {
         action?: string;
         /** @description Entries of one kind of resource, such as webhook. */
         resource?: string;
-        /** @description Entries of one resource. */
+        /** @description Entries of one resource. Changes of a suppression are found by its email address. */
         resourceId?: string;
         /** @description Entries of one user or key. */
         actorId?: string;
@@ -5629,6 +5671,75 @@ export interface operations {
       200: {
         content: {
           "application/json": components["schemas"]["Readiness"];
+        };
+      };
+    };
+  };
+  /**
+   * Erase all data of a recipient
+   * @description Deletes the messages to this address with their events, attempts, and content, mail received from it, and everything else that names it, in the mode of the key. Queued messages are canceled without events. The address stays suppressed by a keyed hash. The work continues in the background: read its status with GET /recipients/erasures/{id}. An erasure of this address that is running is returned instead of a new one.
+   */
+  eraseRecipient: {
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "email": "ann@example.com"
+         * }
+         */
+        "application/json": components["schemas"]["ErasureRequest"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      201: {
+        content: {
+          "application/json": components["schemas"]["Erasure"];
+        };
+      };
+    };
+  };
+  /**
+   * List erasures, newest first
+   * @description In the mode of the key. Addresses are not shown, because they are erased too.
+   */
+  listErasures: {
+    parameters: {
+      query?: {
+        /** @description How many to show, 25 by default. */
+        limit?: number;
+        /** @description The X-Next-Cursor of the previous page. */
+        cursor?: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Erasure"][];
+        };
+      };
+    };
+  };
+  /**
+   * Show the status of an erasure
+   * @description Completed erasures stay as a receipt.
+   */
+  getErasure: {
+    parameters: {
+      path: {
+        /**
+         * @description The erasureId.
+         * @example ers_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Erasure"];
         };
       };
     };
@@ -6254,7 +6365,7 @@ export interface operations {
   };
   /**
    * List suppressed addresses, newest first
-   * @description In the mode of the key. Addresses are case-insensitive.
+   * @description In the mode of the key. Addresses are case-insensitive. Erased addresses are not listed, because only their hashes are stored.
    */
   listSuppressions: {
     parameters: {
@@ -6280,7 +6391,7 @@ export interface operations {
   };
   /**
    * Suppress an address
-   * @description If the address is already on the list, the stronger reason and the later expiry are kept; remove it first to weaken it. Without expiresAt it stays until it is removed.
+   * @description If the address is already on the list, the stronger reason and the later expiry are kept; remove it first to weaken it. Without expiresAt it stays until it is removed. The address of an erased recipient is not stored again.
    */
   suppressAddress: {
     requestBody: {
@@ -7309,6 +7420,8 @@ export type DomainRequest = components['schemas']['DomainRequest'];
 export type DomainVerification = components['schemas']['DomainVerification'];
 export type DryRunResponse = components['schemas']['DryRunResponse'];
 export type Email = components['schemas']['Email'];
+export type Erasure = components['schemas']['Erasure'];
+export type ErasureRequest = components['schemas']['ErasureRequest'];
 export type Event = components['schemas']['Event'];
 export type Health = components['schemas']['Health'];
 export type InboundContent = components['schemas']['InboundContent'];
@@ -7487,6 +7600,9 @@ export const routes = {
   setPassword: ['PUT', '/password'],
   requestPasswordReset: ['POST', '/password-reset'],
   getReady: ['GET', '/ready'],
+  eraseRecipient: ['POST', '/recipients/erase'],
+  listErasures: ['GET', '/recipients/erasures'],
+  getErasure: ['GET', '/recipients/erasures/{id}'],
   listRefusedRequests: ['GET', '/requests'],
   advanceSandboxClock: ['POST', '/sandbox/clock/advance'],
   resetSandboxClock: ['POST', '/sandbox/clock/reset'],
