@@ -138,9 +138,9 @@ export class Attempts {
     if (old.length === 0) return [];
     const { accountId, mode } = old[0]!.job;
     const keyOf = ({ job }: Held): string => sameAddressKey(job.recipient);
-    const keys = old.map(keyOf);
+    const addresses = old.map((held) => ({ accountId, mode, email: keyOf(held) }));
     try {
-      const found = await this.#deps.database.execute(suppressedAmongOperation, { accountId, mode, keys, nowMs });
+      const found = await this.#deps.database.execute(suppressedAmongOperation, { addresses, nowMs });
       return old.filter((held) => found.includes(keyOf(held)));
     } catch (error) {
       this.#deps.log.warn({ error: (error as Error).message }, 'suppression lookup failed');
