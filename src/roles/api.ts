@@ -4,13 +4,7 @@
 
 import type { AddressInfo } from 'node:net';
 import type { SecureContext } from 'node:tls';
-import {
-  type Authenticator,
-  type Caller,
-  createAuthenticator,
-  type KnownLogins,
-  type SubmissionPorts,
-} from '../accounts/accounts.ts';
+import type { Authenticator, Caller, KnownLogins, SubmissionPorts } from '../accounts/accounts.ts';
 import { accountRoutes, approvalRoutes } from '../accounts/routes.ts';
 import { challengeRoutes } from '../acme/routes.ts';
 import { createUploadUrls } from '../attachments/attachments.ts';
@@ -83,6 +77,8 @@ export interface ApiOptions {
   http: HttpClient;
   /** Wakes the readers that follow events. */
   followers: Followers;
+  /** API keys that this process has cached. */
+  callers: Authenticator;
   /** SMTP logins that this process has cached. */
   logins: KnownLogins;
   refusedRequests: RefusedRequests;
@@ -378,7 +374,7 @@ function operatorTools({ parts, options, callers, nudge }: RouteContext): RouteD
 
 export function createApi(parts: Parts, options: ApiOptions): HttpApp {
   const { config, database, clock, log, metrics, overload } = parts;
-  const authenticator = createAuthenticator({ database, clock });
+  const authenticator = options.callers;
   let app: HttpApp | undefined;
   const portOf = (): number => (app?.server.address() as AddressInfo | null | undefined)?.port ?? config.httpPort;
   const linkBase: LinkBase = {

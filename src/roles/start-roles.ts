@@ -228,11 +228,13 @@ async function openPorts(
   const { config } = parts;
   const hasApi = config.roles.includes('api');
   // Shared, so that what the API revokes is refused over SMTP immediately.
-  const logins = createSmtpAuthenticator({ database: parts.database, clock: parts.clock });
+  const callers = createAuthenticator(parts);
+  const logins = createSmtpAuthenticator(parts);
   const shared = { ...workers, logins, refusedRequests, trackingUrlOf: trackingHosts.urlOf };
   ports.app = hasApi
     ? createApi(parts, {
         ...shared,
+        callers,
         nodes,
         rateShare: () => nodes.share('api'),
         tls: certificates.https,
@@ -253,7 +255,7 @@ async function openPorts(
       tls: certificates.smtp,
       baseUrl,
       rateShare,
-      logins: config.doors.includes('resend') ? withForeignNames(logins, createAuthenticator(parts)) : logins,
+      logins: config.doors.includes('resend') ? withForeignNames(logins, callers) : logins,
     });
   }
   if (certificates.smtp && config.roles.includes('inbound')) {

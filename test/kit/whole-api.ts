@@ -89,6 +89,7 @@ export async function wholeApi({ env = {}, clock }: WholeApiOptions = {}): Promi
     http,
     followers,
     mail,
+    callers: createAuthenticator(parts),
     logins: createSmtpAuthenticator(parts),
     refusedRequests: createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped }),
     nudgeDelivery: () => undefined,
@@ -101,7 +102,7 @@ export async function wholeApi({ env = {}, clock }: WholeApiOptions = {}): Promi
   const routes = apiRoutes({
     parts,
     options,
-    callers: createAuthenticator(parts),
+    callers: options.callers,
     sessions: createSessions({ ...parts, baseUrl }),
     linkBase: { secretKey: parts.secretKey, baseUrl },
   }) as RouteDefinition<never>[];
