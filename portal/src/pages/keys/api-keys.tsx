@@ -5,15 +5,15 @@ import { useRemoval } from '../../parts/removal.ts';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { keys } from '../../texts/keys.ts';
-import { type ApiKey, credentialOfKey, networkText, senderText } from './credentials.ts';
-import { RowActions, Toolbar, useFlow } from './manage.tsx';
+import { type ApiKey, credentialOfKey } from './credentials.ts';
+import { Restrictions, RowActions, Toolbar, useFlow } from './manage.tsx';
 
 export function ApiKeys() {
   const list = usePages('listApiKeys');
   const removal = useRemoval('revokeApiKey', ['listApiKeys']);
   const flow = useFlow('key', ({ id, label }) => removal.remove(id, { path: { keyId: id } }, keys.revoked(label)));
   const columns: Column<ApiKey>[] = [
-    { name: keys.name, cell: ({ name }) => name ?? keys.noName, text: ({ name }) => name },
+    { name: keys.name, width: '9rem', cell: ({ name }) => name ?? keys.noName, text: ({ name }) => name },
     {
       name: keys.mode,
       width: '6.5rem',
@@ -22,14 +22,9 @@ export function ApiKeys() {
     },
     { name: keys.scope, width: '7rem', cell: ({ scope }) => keys.scopes[scope], text: ({ scope }) => scope },
     {
-      name: keys.senders,
-      cell: ({ allowedSenders }) => senderText(allowedSenders),
-      text: ({ allowedSenders }) => allowedSenders.join(' '),
-    },
-    {
-      name: keys.networks,
-      cell: ({ allowedNetworks }) => networkText(allowedNetworks),
-      text: ({ allowedNetworks }) => allowedNetworks.join(' '),
+      name: keys.restrictions,
+      cell: (key) => <Restrictions of={key} />,
+      text: ({ allowedSenders, allowedNetworks }) => [...allowedSenders, ...allowedNetworks].join(' '),
     },
     {
       name: keys.id,

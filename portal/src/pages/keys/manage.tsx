@@ -1,11 +1,11 @@
 /** Shared parts of both lists: the buttons to create, rotate and revoke, and the dialog for the first two. */
-import { ActionIcon, Button, Group, Tooltip } from '@mantine/core';
+import { ActionIcon, Button, Group, Stack, Tooltip } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { IconPlus, IconRotateClockwise, IconTrash } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { useScope } from '../../scope.ts';
 import { keys } from '../../texts/keys.ts';
-import { type Credential, type Kind, useMayChange } from './credentials.ts';
+import { type Credential, type Kind, networkText, senderText, useMayChange } from './credentials.ts';
 import { SecretDialog } from './secret-dialog.tsx';
 
 export interface Flow {
@@ -45,6 +45,18 @@ export function Toolbar({ flow, label, operation }: ToolbarProps) {
       )}
       <AsCode operation={operation} />
     </Group>
+  );
+}
+
+type Restricted = Pick<Credential, 'allowedSenders' | 'allowedNetworks'>;
+
+/** The allowed senders, and the allowed networks below them. */
+export function Restrictions({ of: { allowedSenders, allowedNetworks } }: { of: Restricted }) {
+  return (
+    <Stack gap={0}>
+      <span>{senderText(allowedSenders)}</span>
+      <span>{networkText(allowedNetworks)}</span>
+    </Stack>
   );
 }
 

@@ -7,8 +7,8 @@ import { EmptyState } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { keys } from '../../texts/keys.ts';
-import { credentialOfSmtp, networkText, type SmtpCredential, senderText } from './credentials.ts';
-import { RowActions, Toolbar, useFlow } from './manage.tsx';
+import { credentialOfSmtp, type SmtpCredential } from './credentials.ts';
+import { Restrictions, RowActions, Toolbar, useFlow } from './manage.tsx';
 
 export function SmtpCredentials() {
   const { account } = useScope();
@@ -29,14 +29,9 @@ export function SmtpCredentials() {
       cell: ({ mode }) => <Badge tone={mode === 'live' ? 'good' : 'wait'}>{keys.modes[mode]}</Badge>,
     },
     {
-      name: keys.senders,
-      cell: ({ allowedSenders }) => senderText(allowedSenders),
-      text: ({ allowedSenders }) => allowedSenders.join(' '),
-    },
-    {
-      name: keys.networks,
-      cell: ({ allowedNetworks }) => networkText(allowedNetworks),
-      text: ({ allowedNetworks }) => allowedNetworks.join(' '),
+      name: keys.restrictions,
+      cell: (one) => <Restrictions of={one} />,
+      text: ({ allowedSenders, allowedNetworks }) => [...allowedSenders, ...allowedNetworks].join(' '),
     },
     {
       name: keys.created,
