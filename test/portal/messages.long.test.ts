@@ -163,6 +163,12 @@ test('a message answers first; behind it are its attempts, its content and its f
 
   await page.getByText('Attempt 1').click();
   await page.getByRole('list', { name: 'SMTP transcript' }).getByText('RCPT TO:<bounced@example.com>').waitFor();
+  const [transcript] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Download SMTP transcript' }).click(),
+  ]);
+  assert.match(transcript.suggestedFilename(), /^smtp-[\dTZ-]+\.txt$/);
+  assert.match(readFileSync(await transcript.path(), 'utf8'), /^ +\d+ ms {2}C: RCPT TO:<bounced@example\.com>$/m);
   await page.frameLocator('iframe').getByText('Read me').waitFor();
   await page.getByRole('tab', { name: 'Text' }).click();
   await page.getByText('Plain words').waitFor();

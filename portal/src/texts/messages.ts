@@ -83,6 +83,8 @@ export const timeline = {
   took: 'Duration',
   reply: 'Response',
   dialogue: 'SMTP transcript',
+  copyDialogue: 'Copy SMTP transcript',
+  saveDialogue: 'Download SMTP transcript',
   noDialogue: 'No transcript: no connection was established.',
   client: 'Client',
   server: 'Server',

@@ -1,6 +1,9 @@
 /** One delivery attempt: the server, the result, and the complete SMTP dialogue when opened. */
-import { Text } from '@mantine/core';
+import { ActionIcon, Group, Text, Tooltip } from '@mantine/core';
+import { IconDownload } from '../../icons.ts';
 import { Badge } from '../../parts/badge.tsx';
+import { Copy } from '../../parts/copy.tsx';
+import { saveFile } from '../../parts/csv.ts';
 import { Facts } from '../../parts/page.tsx';
 import { duration } from '../../parts/time.tsx';
 import { visible } from '../../parts/visible.ts';
@@ -53,9 +56,46 @@ function AttemptDetail({ attempt }: { attempt: AttemptRecord }) {
           [texts.reply, reply === null ? undefined : <code key="reply">{visible(reply)}</code>],
         ]}
       />
-      {dialogue.length === 0 ? <Text c="dimmed">{texts.noDialogue}</Text> : <Dialogue lines={dialogue} />}
+      {dialogue.length === 0 ? (
+        <Text c="dimmed">{texts.noDialogue}</Text>
+      ) : (
+        <>
+          <Group gap={4} justify="space-between">
+            <Text fw={550}>{texts.dialogue}</Text>
+            <SaveDialogue attempt={attempt} />
+          </Group>
+          <Dialogue lines={dialogue} />
+        </>
+      )}
     </div>
   );
+}
+
+/** Copies or saves the dialogue, for a report to the operator of the other server. */
+function SaveDialogue({ attempt }: { attempt: AttemptRecord }) {
+  const text = dialogueText(attempt);
+  const name = `smtp-${attempt.time.replace(/[:.]/g, '-')}.txt`;
+  return (
+    <Group gap={4}>
+      <Copy value={text} label={texts.copyDialogue} />
+      <Tooltip label={texts.saveDialogue}>
+        <ActionIcon
+          size="sm"
+          aria-label={texts.saveDialogue}
+          onClick={() => saveFile(name, new Blob([text], { type: 'text/plain;charset=utf-8' }))}
+        >
+          <IconDownload size={14} />
+        </ActionIcon>
+      </Tooltip>
+    </Group>
+  );
+}
+
+/** Formats one line per line of the dialogue: milliseconds since the start, C for the client or S for the server, and the text. */
+function dialogueText({ time, host, address, tls, dialogue }: AttemptRecord): string {
+  const head = [time, host, address && `[${address}]`, tls].filter(Boolean).join(' ');
+  const lines = dialogue.map(({ atMs, direction, text }) => `${String(atMs).padStart(7)} ms  ${direction}: ${text}`);
+  return `${[head, ...lines].join('\n')}\n`;
 }
 
 function Dialogue({ lines }: { lines: AttemptRecord['dialogue'] }) {
