@@ -135,7 +135,7 @@ function inLiquid(part: 'Subject' | 'Text' | 'Html', source: string | undefined)
   if (source === undefined || source.length > MAX_SOURCE_LENGTH) return ok(source);
   const field = `Content.Template.TemplateContent.${part}`;
   try {
-    const { source: liquid, checks } = convertTemplate(source, 'ses', part === 'Html' ? 'html' : 'text');
+    const { source: liquid, checks } = convertTemplate(source, 'ses', part === 'Html' ? 'unescaped html' : 'text');
     const left = checks.find((check) => !check.isConverted);
     if (left === undefined) return ok(liquid);
     return invalidField(field, `has ${left.what} in line ${left.line}, which is not supported: ${left.why}`);

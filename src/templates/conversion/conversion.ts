@@ -66,11 +66,14 @@ interface Condition {
   expression: string;
 }
 
+/** `unescaped html` inserts values into HTML as they are, which SES does; by default they are escaped, as everywhere in Postrider. */
+export type PartKind = 'html' | 'text' | 'unescaped html';
+
 /**
  * Converts a part of a template. Throws a ConversionError if the source cannot be read, for example because a block is not closed.
  */
-export function convertTemplate(source: string, dialect: Dialect, kind: 'html' | 'text'): Conversion {
-  if (dialect === 'resend') return convertResend(source, kind);
+export function convertTemplate(source: string, dialect: Dialect, kind: PartKind): Conversion {
+  if (dialect === 'resend') return convertResend(source, kind === 'text' ? 'text' : 'html');
   const language = dialect === 'postmark' ? 'mustachio' : 'handlebars';
   const nodes = parseTags(source, language);
   return new Converter(source, dialect, kind).convert(nodes);
@@ -92,14 +95,14 @@ function convertResend(source: string, kind: 'html' | 'text'): Conversion {
 class Converter {
   readonly #source: string;
   readonly #dialect: Dialect;
-  readonly #kind: 'html' | 'text';
+  readonly #kind: PartKind;
   readonly #isMustachio: boolean;
   readonly #scopes: Scopes;
   readonly #checks: Check[] = [];
   #unconverted = 0;
   #printsEscaped: number | undefined = undefined;
 
-  constructor(source: string, dialect: Dialect, kind: 'html' | 'text') {
+  constructor(source: string, dialect: Dialect, kind: PartKind) {
     this.#source = source;
     this.#dialect = dialect;
     this.#kind = kind;
@@ -194,6 +197,7 @@ class Converter {
     const isStrict = isPresent || this.#dialect === 'ses';
     const filled = isStrict ? value : `${value} | default: ""`;
     const isNamedHtml = last.endsWith('_html');
+    if (this.#kind === 'unescaped html') return `{{ ${filled} | raw }}`;
     if (this.#kind === 'html') return `{{ ${filled}${isRaw ? ' | raw' : isNamedHtml ? ' | escape' : ''} }}`;
     // A filter other than default keeps Postrider from reducing the value to text.
     return `{{ ${filled}${isNamedHtml ? ' | append: ""' : ''} }}`;
