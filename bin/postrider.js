@@ -1,20 +1,36 @@
 #!/usr/bin/env node
-// The program's entry. Runs src/main.ts under the Node 26 that the package brings along when the caller's own Node is
-// older; refuses with one clear line when neither is there.
+// The program's entry. Runs src/main.ts under the Node 26 that npm installed with Postrider if the caller's own Node is
+// older; refuses with one clear line if neither is there.
 //
 // The sources are TypeScript that Node runs as it is. What it makes of them is kept beside the dependencies, for every
 // thread, so that only the first start pays for it: 0.4 s instead of 0.65 s, and 45 MB less resident memory.
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import module from 'node:module';
 import { availableParallelism } from 'node:os';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 // Node opens its debugger at SIGUSR1, and SIGUSR2 ends a process. A service ignores both.
 for (const signal of ['SIGUSR1', 'SIGUSR2']) process.on(signal, () => undefined);
 
-const bundled = fileURLToPath(new URL('../node_modules/.bin/node', import.meta.url));
-if (Number(process.versions.node.split('.')[0]) >= 26) {
+/** Returns the Node that npm installed as an optional dependency, below this package or next to it in a project that depends on it. */
+function installedNode() {
+  const { resolve } = module.createRequire(import.meta.url);
+  const isWindows = process.platform === 'win32';
+  const platform = `${isWindows ? 'win' : process.platform}-${process.arch}`;
+  for (const name of [`node-${platform}`, `node-bin-${platform}`]) {
+    try {
+      return path.join(path.dirname(resolve(`${name}/package.json`)), 'bin', isWindows ? 'node.exe' : 'node');
+    } catch (error) {
+      if (error.code !== 'MODULE_NOT_FOUND') throw error;
+    }
+  }
+  return undefined;
+}
+
+const isRecent = Number(process.versions.node.split('.')[0]) >= 26;
+const installed = isRecent ? undefined : installedNode();
+if (isRecent) {
   // The variable is for the threads, which read it when they start.
   process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../node_modules/.cache/postrider', import.meta.url));
   module.enableCompileCache(process.env.NODE_COMPILE_CACHE);
@@ -22,8 +38,8 @@ if (Number(process.versions.node.split('.')[0]) >= 26) {
   // the serving thread nearly half of what a signature takes (docs/explanation/performance.md).
   process.env.UV_THREADPOOL_SIZE ??= String(Math.max(2, Math.min(4, availableParallelism())));
   await import('../src/main.ts');
-} else if (existsSync(bundled)) {
-  const child = spawn(bundled, ['--disable-sigusr1', fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+} else if (installed) {
+  const child = spawn(installed, ['--disable-sigusr1', fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
     stdio: 'inherit',
   });
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => child.kill(signal));
