@@ -1,0 +1,80 @@
+/**
+ * The application as it is installed: JavaScript, migrations, documentation, and the built portal. Node does not strip types of files below
+ * node_modules, so the sources are stripped here, by the function that Node uses itself. Lines and columns stay, so that stack traces point
+ * into the sources.
+ */
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { stripTypeScriptTypes } from 'node:module';
+import path from 'node:path';
+import { buildPortal } from '../build-portal.ts';
+import { copy, root } from './files.ts';
+import { lock, servicePackages } from './lock.ts';
+import { notices } from './notices.ts';
+
+export interface Manifest {
+  name: string;
+  version: string;
+  description: string;
+  license: string;
+  type: string;
+  engines: Record<string, string>;
+  bin: Record<string, string>;
+  dependencies: Record<string, string>;
+  optionalDependencies: Record<string, string>;
+  overrides: Record<string, string>;
+}
+
+export const manifest = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as Manifest;
+
+/** Returns the JavaScript of a source file. Imports and worker threads name files by relative paths, whose ending changes. */
+function javascript(source: string): string {
+  return stripTypeScriptTypes(source).replace(/(['"])(\.{1,2}\/[^'"\n]+)\.ts\1/g, '$1$2.js$1');
+}
+
+function writeSources(folder: string): void {
+  for (const file of globSync(['src/**/*', 'bin/*'], { cwd: root, withFileTypes: true })) {
+    const from = path.join(file.parentPath, file.name);
+    const name = path.relative(root, from);
+    if (!file.isFile() || name.endsWith('.test.ts') || name.includes('/golden/')) continue;
+    const to = path.join(folder, name.replace(/\.ts$/, '.js'));
+    if (/\.[tj]s$/.test(name)) {
+      mkdirSync(path.dirname(to), { recursive: true });
+      writeFileSync(to, javascript(readFileSync(from, 'utf8')), { mode: name.startsWith('bin/') ? 0o755 : 0o644 });
+    } else copy(from, to);
+  }
+}
+
+/** Writes the application into the folder. */
+export async function writeApp(folder: string): Promise<void> {
+  await buildPortal();
+  writeSources(folder);
+  copy(path.join(root, 'migrations'), path.join(folder, 'migrations'));
+  copy(path.join(root, 'portal/dist'), path.join(folder, 'portal/dist'), (name) => name !== 'sources');
+  copy(path.join(root, 'docs'), path.join(folder, 'docs'), (name) => !name.startsWith('decisions'));
+  for (const name of ['LICENSE', 'README.md', 'CHANGELOG.md', 'SECURITY.md']) {
+    copy(path.join(root, name), path.join(folder, name));
+  }
+  writeFileSync(path.join(folder, 'THIRD_PARTY_NOTICES'), notices());
+  const { name, version, description, license, type, engines, bin } = manifest;
+  const { dependencies, optionalDependencies, overrides } = manifest;
+  // npm ignores the overrides of a package that it installs, so the dependencies come with it, as they were tested.
+  const bundleDependencies = Object.keys(dependencies);
+  const published = { name, version, description, license, type, engines, bin, dependencies, bundleDependencies };
+  const text = JSON.stringify({ ...published, optionalDependencies, overrides }, null, 2);
+  writeFileSync(path.join(folder, 'package.json'), `${text}\n`);
+  writePackages(folder);
+}
+
+/** Files of packages that nothing imports: hidden ones, source maps, type declarations, documentation, and tests. */
+const UNUSED =
+  /(^|\/)\.|\.(map|d\.[cm]?ts|html)$|^(test|tests|docs|benchmarks?|examples?)(\/|$)|^(?!licen[cs]e|copying|notice).*\.md$/i;
+
+/** Copies the packages that the service imports into `node_modules` of the folder. */
+function writePackages(folder: string): void {
+  for (const name of servicePackages()) {
+    const installed = JSON.parse(readFileSync(path.join(root, name, 'package.json'), 'utf8')) as { version: string };
+    const wanted = lock.packages[name]!.version;
+    if (installed.version !== wanted) throw new Error(`${name} is ${installed.version}, not ${wanted}. Run npm ci.`);
+    copy(path.join(root, name), path.join(folder, name), (file) => file !== 'node_modules' && !UNUSED.test(file));
+  }
+}

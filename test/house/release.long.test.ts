@@ -1,0 +1,310 @@
+/**
+ * The release: built twice with the same bytes, installed from each artifact, and used to send an email. The npm packages are installed into
+ * a temporary prefix, the Debian package into a copy-on-write view of this machine, and the image into a container engine of its own.
+ */
+import assert from 'node:assert/strict';
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import { buildPortal } from '../../scripts/build-portal.ts';
+import { apiClient, type JsonObject } from '../kit/api.ts';
+import { freePort } from '../kit/free-ports.ts';
+import { missing, notAllowed } from '../kit/peers.ts';
+import { environment } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+const root = path.resolve(import.meta.dirname, '../..');
+const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as { version: string };
+const skip = missing('npm', 'tar', 'dpkg-deb', 'mmdebstrap');
+const withoutLintian = skip || missing('lintian');
+const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-releases-'));
+const out = path.join(folder, 'out');
+const again = path.join(folder, 'again');
+const run = promisify(execFile);
+const machine = process.arch === 'arm64' ? 'arm64' : 'amd64';
+const deb = path.join(out, `postrider_${version}-1_${machine}.deb`);
+
+/** The environment of a user: without the variables and the Node of this project. */
+function userEnvironment(more: Record<string, string> = {}): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_|POSTRIDER_)/i.test(name));
+  const PATH = (process.env.PATH ?? '').split(':').filter((one) => !one.includes('node_modules'));
+  return { ...Object.fromEntries(kept), PATH: [...PATH, '/usr/sbin', '/sbin'].join(':'), ...more };
+}
+
+async function build(target: string, only: string): Promise<void> {
+  const script = path.join(root, 'scripts/release.ts');
+  const args = ['--disable-warning=ExperimentalWarning', script, '--compression', '1', '--out', target, '--only', only];
+  // Another umask and time zone must not change the bytes.
+  const env = { ...process.env, SOURCE_DATE_EPOCH: '1790000000', ...(target === again && { TZ: 'Asia/Tokyo' }) };
+  await run('sh', ['-c', 'umask $0; exec "$@"', target === again ? '077' : '022', process.execPath, ...args], { env });
+}
+
+before(async () => {
+  if (skip) return;
+  await buildPortal();
+  await Promise.all([build(out, 'npm,deb,image'), build(again, 'deb,image')]);
+  const both = path.join(folder, 'npm');
+  await build(both, 'npm');
+  for (const name of readdirSync(both)) cpSync(path.join(both, name), path.join(again, name));
+  if (!withoutLintian) lint = linted();
+});
+
+/** What lintian prints; it runs alongside the other tests, because it takes longest. */
+const linted = (): Promise<string> =>
+  run('lintian', ['--allow-root', '--fail-on', 'none', deb], { env: userEnvironment() }).then(
+    ({ stdout }) => stdout,
+    (error: Error) => error.message,
+  );
+let lint: Promise<string> | undefined;
+
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+function digests(of: string): Record<string, string> {
+  const names = readdirSync(of).filter((name) => name !== 'SHA256SUMS');
+  const sum = (name: string): string =>
+    createHash('sha256')
+      .update(readFileSync(path.join(of, name)))
+      .digest('hex');
+  return Object.fromEntries(names.sort().map((name) => [name, sum(name)]));
+}
+
+test('two builds have the same bytes, and SHA256SUMS has their sums', { skip }, () => {
+  const sums = digests(out);
+  assert.deepEqual(digests(again), sums);
+  const listed = readFileSync(path.join(out, 'SHA256SUMS'), 'utf8').trimEnd().split('\n');
+  assert.deepEqual(Object.fromEntries(listed.map((line) => line.split('  ').reverse())), sums);
+  assert.equal(Object.keys(sums).length, 7);
+});
+
+test('the bill of materials and the notices name every package of the service', { skip }, () => {
+  const lock = JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8'));
+  const needed = Object.entries<JsonObject>(lock.packages)
+    .filter(([name, one]) => name !== '' && !one.dev && !one.devOptional && !one.optional)
+    .map(([name, one]) => `${name.split('node_modules/').at(-1)} ${one.version}`);
+  const text = readFileSync(path.join(out, `postrider-${version}.cdx.json`), 'utf8');
+  const bill = JSON.parse(text) as { components: { name: string; version: string; purl: string }[] };
+  const listed = new Set(bill.components.map((one) => `${one.name} ${one.version}`));
+  const notices = readFileSync(path.join(out, 'THIRD_PARTY_NOTICES'), 'utf8');
+  const noted = new Set([...notices.matchAll(/^(\S+ \S+) \(.+\)$/gm)].map(([, name]) => name));
+  assert.ok(needed.length > 50);
+  for (const name of [...needed, `react ${lock.packages['node_modules/react'].version}`]) {
+    assert.ok(listed.has(name), `${name} in the bill of materials`);
+    assert.ok(noted.has(name), `${name} in the notices`);
+  }
+  assert.doesNotMatch(text, /https?:\/\/(?!cyclonedx\.org)/, 'no registry of the build');
+  const image = readFileSync(path.join(out, `postrider-${version}-image-${machine}.cdx.json`), 'utf8');
+  assert.match(image, /pkg:deb\/debian\/libc6@/);
+});
+
+/** Sends an email in the sandbox and waits for its delivery. Returns its id. */
+async function sendsAnEmail(url: string, firstRun: JsonObject): Promise<string> {
+  const api = apiClient(() => url, { accountId: firstRun.accountId, apiKey: firstRun.sandboxApiKey });
+  try {
+    const mail = { from: 'shop@shop.example', to: 'ann@example.com', subject: 'Order', text: 'Thank you.' };
+    const sent = await api.post('/send', mail);
+    assert.equal(sent.status, 202, sent.text);
+    const { messageId } = sent.body.data;
+    await waitUntil('the delivery', async () => (await api.get(`/messages/${messageId}`)).body.status === 'delivered');
+    const [, script = ''] = /<script type="module"[^>]* src="([^"]+)"/.exec((await api.get('/')).text) ?? [];
+    assert.equal((await api.get(script)).status, 200, 'the portal is served');
+    return messageId;
+  } finally {
+    api.close();
+  }
+}
+
+const json = (file: string): JsonObject => JSON.parse(readFileSync(file, 'utf8')) as JsonObject;
+
+test('npm install -g and npx start a service that sends an email', { skip, timeout: 300_000 }, async (t) => {
+  const prefix = path.join(folder, 'prefix');
+  const data = path.join(folder, 'npm-data');
+  const packed = ['postrider', 'postrider-client'].map((name) => path.join(out, `${name}-${version}.tgz`));
+  const env = userEnvironment();
+  const args = ['install', '--global', '--prefix', prefix, '--prefer-offline', '--no-audit', '--no-fund', ...packed];
+  const { stderr } = await run('npm', args, { env, cwd: folder });
+  assert.doesNotMatch(stderr, /EBADENGINE|install-scripts|ERR/);
+  const program = path.join(prefix, 'bin/postrider');
+  assert.equal((await run(program, ['--version'], { env, cwd: folder })).stdout, `${version}\n`);
+  const { PATH } = env;
+  const service = spawn(program, ['serve'], { cwd: folder, env: { ...environment(data), PATH }, stdio: 'ignore' });
+  const ended = new Promise((resolve) => service.once('exit', resolve));
+  t.after(() => service.kill('SIGKILL'));
+  const serving = path.join(data, 'serving.json');
+  await waitUntil('the service to serve', () => existsSync(serving) && service.exitCode === null, 60_000);
+  await sendsAnEmail(`http://127.0.0.1:${json(serving).httpPort}`, json(path.join(data, 'first-run.json')));
+  service.kill('SIGTERM');
+  assert.equal(await ended, 0);
+});
+
+/** Mounts a copy-on-write view of this machine at /mnt/m, in a mount namespace. */
+const VIEW = `mount -t tmpfs none /mnt && mkdir /mnt/u /mnt/w /mnt/m &&
+  mount -t overlay -o lowerdir=/,upperdir=/mnt/u,workdir=/mnt/w none /mnt/m`;
+
+function cannotOverlay(): string | false {
+  return notAllowed('mount a view of this machine', () =>
+    execFileSync('unshare', ['--mount', 'sh', '-c', VIEW], { stdio: 'pipe' }),
+  );
+}
+
+/**
+ * The life of the package, in a copy-on-write view of this machine. $1 is the package, $2 a port, $3 a folder that both sides see. A file
+ * in that folder ends each phase: it lets this process look at the running service.
+ */
+const LIFE = `
+set -eu
+package=$1 port=$2 shared=$3
+phase() { touch "$shared/$1"; until [ -e "$shared/$1-done" ]; do sleep 0.1; done; }
+serve() {
+  postrider serve >"$shared/log" 2>&1 &
+  service=$!
+  until [ -s /var/lib/postrider/serving.json ]; do kill -0 $service; sleep 0.1; done
+  cp /var/lib/postrider/first-run.json "$shared/first-run.json"
+}
+stop() { kill -TERM $service; wait $service; rm -f /var/lib/postrider/serving.json; }
+export DEBIAN_FRONTEND=noninteractive
+dpkg --install "$package"
+stat -c '%U %a %n' /var/lib/postrider /etc/postrider/postrider.env
+cat >>/etc/postrider/postrider.env <<END
+POSTRIDER_HTTP_PORT=$port
+POSTRIDER_HTTP_HOST=127.0.0.1
+POSTRIDER_SMTP_PORT=0
+POSTRIDER_DOCTOR_NETWORK=off
+END
+serve
+echo "runs as $(ps -o user:20= -p $service)"
+phase installed
+postrider account list
+stop
+dpkg --install "$package"
+grep -c "^POSTRIDER_HTTP_PORT=$port" /etc/postrider/postrider.env
+serve
+phase upgraded
+stop
+systemd-analyze verify --man=no postrider.service
+dpkg --remove postrider
+ls -d /etc/postrider/postrider.env /var/lib/postrider
+dpkg --info "$package" postrm >"$shared/postrm"
+dpkg --purge postrider
+if [ -e /etc/postrider ] || [ -e /usr/lib/postrider ] || [ ! -e /var/lib/postrider ]; then exit 3; fi
+PURGE_DATA=yes sh "$shared/postrm" purge
+if [ -e /var/lib/postrider ]; then exit 4; fi
+echo purged
+`;
+
+test('the Debian package installs, serves, upgrades, and keeps data until it is asked to delete it', {
+  skip: skip || missing('systemd-analyze', 'adduser', 'setpriv', 'ps') || cannotOverlay(),
+  timeout: 300_000,
+}, async (t) => {
+  const shared = path.join(folder, 'shared');
+  mkdirSync(shared);
+  const script = path.join(folder, 'life.sh');
+  writeFileSync(script, LIFE);
+  const port = await freePort();
+  const view = `${VIEW} && mkdir -p "/mnt/m$FOLDER" && mount --bind "$FOLDER" "/mnt/m$FOLDER" && mount --bind /dev /mnt/m/dev && mount -t proc none /mnt/m/proc && exec chroot /mnt/m sh "$@"`;
+  const namespaces = ['--mount', '--pid', '--fork', '--kill-child'];
+  const life = spawn('unshare', [...namespaces, 'sh', '-c', view, 'sh', script, deb, String(port), shared], {
+    env: userEnvironment({ FOLDER: folder }),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  t.after(() => life.kill('SIGKILL'));
+  let output = '';
+  for (const stream of [life.stdout, life.stderr])
+    stream.on('data', (chunk) => {
+      output += chunk;
+    });
+  const ended = new Promise((resolve) => life.once('close', resolve));
+  const phase = (name: string): Promise<unknown> =>
+    waitUntil(
+      `the phase ${name}`,
+      () => {
+        if (life.exitCode !== null) throw new Error(output);
+        return existsSync(path.join(shared, name));
+      },
+      120_000,
+    );
+  const url = `http://127.0.0.1:${port}`;
+  await phase('installed');
+  const firstRun = json(path.join(shared, 'first-run.json'));
+  const messageId = await sendsAnEmail(url, firstRun);
+  writeFileSync(path.join(shared, 'installed-done'), '');
+  await phase('upgraded');
+  const api = apiClient(() => url, { accountId: firstRun.accountId, apiKey: firstRun.sandboxApiKey });
+  assert.equal((await api.get(`/messages/${messageId}`)).status, 200, 'the upgrade kept the data');
+  api.close();
+  writeFileSync(path.join(shared, 'upgraded-done'), '');
+  assert.equal(await ended, 0, output);
+  assert.match(output, /^postrider 700 \/var\/lib\/postrider$/m);
+  assert.match(output, /^root 600 \/etc\/postrider\/postrider\.env$/m);
+  assert.match(output, /^runs as postrider$/m);
+  assert.match(output, new RegExp(firstRun.accountId), 'the command line has the same settings');
+  assert.match(output, /^purged$/m);
+});
+
+function cannotRunContainers(): string | false {
+  return notAllowed('run a container engine', () => assert.equal(process.getuid?.(), 0, 'only root can'));
+}
+
+/** Starts a container engine with its own folders and socket; nothing of the machine's own engine is used. */
+async function startEngine(): Promise<{ docker(...args: string[]): Promise<string>; close(): Promise<void> }> {
+  const base = mkdtempSync(path.join(os.tmpdir(), 'postrider-engine-'));
+  const socket = `unix://${base}/docker.sock`;
+  const network = ['--iptables=false', '--ip6tables=false', '--bridge=none'];
+  const folders = ['--data-root', `${base}/data`, '--exec-root', `${base}/exec`, '--pidfile', `${base}/pid`];
+  // In a mount namespace, so that nothing stays mounted when the engine ends.
+  const engine = spawn('unshare', ['--mount', 'dockerd', ...folders, ...network, '--host', socket], {
+    env: userEnvironment(),
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let log = '';
+  engine.stderr?.on('data', (chunk) => {
+    log += chunk;
+  });
+  const ended = new Promise((resolve) => engine.once('exit', resolve));
+  const env = userEnvironment({ DOCKER_HOST: socket });
+  const docker = async (...args: string[]): Promise<string> => (await run('docker', args, { env })).stdout.trim();
+  await waitUntil('the container engine', async () => {
+    if (engine.exitCode !== null) throw new Error(log.slice(-2000));
+    return existsSync(`${base}/docker.sock`) && (await docker('version').catch(() => false));
+  });
+  const close = async (): Promise<void> => {
+    const containers = await docker('ps', '--all', '--quiet');
+    if (containers) await docker('rm', '--force', '--volumes', ...containers.split('\n'));
+    engine.kill('SIGTERM');
+    await ended;
+    rmSync(base, { recursive: true, force: true });
+  };
+  return { docker, close };
+}
+
+test('the image serves read-only and unprivileged, and becomes healthy', {
+  skip: skip || missing('dockerd', 'docker') || cannotRunContainers(),
+  timeout: 300_000,
+}, async (t) => {
+  const { docker, close } = await startEngine();
+  t.after(close);
+  const loaded = await docker('load', '--input', path.join(out, `postrider-${version}-image-${machine}.tar`));
+  assert.match(loaded, new RegExp(`postrider:${version}`));
+  const port = await freePort();
+  const settings = { HTTP_PORT: port, HTTP_HOST: '127.0.0.1', SMTP_PORT: 0, DOCTOR_NETWORK: 'off' };
+  const env = Object.entries(settings).flatMap(([name, value]) => ['--env', `POSTRIDER_${name}=${value}`]);
+  const limits = ['--read-only', '--tmpfs', '/tmp', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'];
+  const id = await docker('run', '--detach', '--network', 'host', ...limits, ...env, `postrider:${version}`);
+  const inside = (...args: string[]): Promise<string> => docker('exec', id, 'node', ...args);
+  const health = (): Promise<string> => docker('inspect', '--format', '{{.State.Health.Status}}', id);
+  await waitUntil('the container to be healthy', async () => (await health()) === 'healthy', 120_000);
+  const firstRun = JSON.parse(await inside('-p', 'fs.readFileSync("/data/first-run.json", "utf8")')) as JsonObject;
+  await sendsAnEmail(`http://127.0.0.1:${port}`, firstRun);
+  assert.match(await inside('bin/postrider.js', 'account', 'list'), new RegExp(firstRun.accountId));
+  assert.equal(await inside('-p', 'process.getuid()'), '1000');
+  assert.equal(await inside('-p', 'fs.existsSync("/bin/sh")'), 'false', 'there is no shell');
+  await docker('stop', '--time', '40', id);
+  assert.equal(await docker('inspect', '--format', '{{.State.ExitCode}}', id), '0');
+});
+
+test('lintian finds no error in the Debian package', { skip: withoutLintian, timeout: 600_000 }, async () => {
+  assert.doesNotMatch((await lint) ?? '', /^E:|failed/m);
+});
