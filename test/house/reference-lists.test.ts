@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
+import { parse } from 'yaml';
 import { createMetrics } from '../../src/base/metrics.ts';
 import { explanations } from '../../src/delivery/outcome/outcome-words.ts';
 import { EVENT_TYPES } from '../../src/events/event.ts';
@@ -93,6 +94,54 @@ test('metrics, with their types; counters end with _total, times and sizes with 
     if (type === 'gauge') assert.match(name!, UNITS);
   }
 });
+
+/** Returns the metrics and labels in a PromQL expression that docs/reference/metrics.md does not list. */
+function unknownInQuery(query: string): string[] {
+  const known = new Map(rowsOf('reference/metrics.md').map(([name, , labels = '']) => [name!, labels.split(', ')]));
+  const unknown: string[] = [];
+  for (const [, name = '', selector = ''] of query.matchAll(/\b(postrider_\w+?)(?:_bucket)?(?:\{([^}]*)\}|\b)/g)) {
+    const labels = known.get(name);
+    if (!labels) unknown.push(name);
+    for (const [, label = ''] of selector.matchAll(/(\w+)(?:=~?|!=|!~)/g)) {
+      if (label !== 'instance' && !labels?.includes(label)) unknown.push(`${name}: ${label}`);
+    }
+  }
+  const all = [...known.values()].flat();
+  for (const [, labels = ''] of query.matchAll(/\bby \(([^)]*)\)/g)) {
+    unknown.push(...labels.split(', ').filter((label) => !['instance', 'le', ...all].includes(label)));
+  }
+  return unknown;
+}
+
+test('alerts and the dashboard query metrics and labels that exist, and each runbook is a section of the docs', () => {
+  const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
+  const { groups } = parse(read('deploy/alerts.yaml')) as {
+    groups: { rules: { alert: string; expr: string; annotations: Record<string, string> }[] }[];
+  };
+  const rules = groups.flatMap((group) => group.rules);
+  const { panels } = JSON.parse(read('deploy/dashboard.json')) as { panels: { targets: { expr: string }[] }[] };
+  const queries = [
+    ...rules.map(({ expr }) => expr),
+    ...panels.flatMap((panel) => panel.targets.map(({ expr }) => expr)),
+  ];
+  assert.ok(queries.length > 25);
+  for (const query of queries) assert.deepEqual(unknownInQuery(query), [], query);
+  for (const { alert, annotations } of rules) {
+    const [page = '', section] = annotations.runbook!.split('#');
+    const headings = [...read(`docs/${page}`).matchAll(/^#+ (.+)$/gm)].map(([, text]) => slug(text!));
+    if (section !== undefined) assert.ok(headings.includes(section), alert);
+  }
+  const wrong = 'sum by (tenant) (rate(postrider_mails_total{mode="live"}[5m])) + postrider_disk_free_bytes{drive="a"}';
+  const found = ['postrider_mails_total', 'postrider_mails_total: mode', 'postrider_disk_free_bytes: drive', 'tenant'];
+  assert.deepEqual(unknownInQuery(wrong), found, 'control');
+});
+
+/** The fragment of a heading. */
+const slug = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replace(/[^\w\s-]/g, '')
+    .replaceAll(' ', '-');
 
 /** Messages that are not literals at the log call, by file; `…` is the variable part. */
 const COMPOSED: Readonly<Record<string, string[]>> = {
