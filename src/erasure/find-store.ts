@@ -74,14 +74,19 @@ export const findMessagesOperation = operation(
        WHERE m.account_id = ? AND m.mode = ? AND m.id > ? ORDER BY m.id LIMIT ?`,
       ...[accountId, mode, after?.[0] ?? '', rows],
     );
+    const emails = new Set<number>();
     return select(look, scanned, {
       keyOf: ({ id }) => [id],
       find: ({ id, emailSeq, ...row }) => {
         const isOwn = mentions.isAddress(row.recipient);
+        // One of the copies of an email is sufficient to clean it.
+        if (!isOwn && emails.has(emailSeq)) return undefined;
         const isNamed = [row.headerTo, row.subject, row.metadata, row.emailDsn, row.dsn].some((text) =>
           mentions.has(text),
         );
-        return isOwn || isNamed ? { id, emailSeq, isOwn } : undefined;
+        if (!isOwn && !isNamed) return undefined;
+        emails.add(emailSeq);
+        return { id, emailSeq, isOwn };
       },
     });
   },

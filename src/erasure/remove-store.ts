@@ -82,19 +82,14 @@ async function removeEvents(tx: Transaction, { accountId, mode }: Step, messageI
     'DELETE FROM event WHERE message_id = ? AND account_id = ? AND mode = ? RETURNING id',
     ...[messageId, accountId, mode],
   );
-  const webhooks = await tx.all<{ id: string }>(
-    'SELECT id FROM webhook WHERE account_id = ? AND mode = ?',
-    ...[accountId, mode],
-  );
   for (const { id: eventId } of events) {
     // The id of a record has the time of its event.
     const first = `del_${eventId.slice(4, 12)}`;
-    for (const { id: webhookId } of webhooks) {
-      await tx.run(
-        'DELETE FROM webhook_delivery WHERE webhook_id = ? AND id >= ? AND id < ? AND event_id = ?',
-        ...[webhookId, first, `${first}~`, eventId],
-      );
-    }
+    await tx.run(
+      `DELETE FROM webhook_delivery WHERE webhook_id IN (SELECT id FROM webhook WHERE account_id = ? AND mode = ?)
+         AND id >= ? AND id < ? AND event_id = ?`,
+      ...[accountId, mode, first, `${first}~`, eventId],
+    );
   }
   return events.length;
 }
@@ -149,34 +144,34 @@ async function cleanEmail(tx: Transaction, step: Step, seq: number): Promise<str
  * Removes the address from what is recorded about the messages of others: copies of one email can share an SMTP transaction, whose transcript
  * names all of its recipients.
  */
-async function cleanCopies(tx: Transaction, { accountId, mode, address }: Step, emailSeq: number): Promise<void> {
+async function cleanCopies(tx: Transaction, { address }: Step, emailSeq: number): Promise<void> {
   const mentions = createMentions(address);
-  const copies = await tx.all<{ id: string; dsn: string | null }>(
-    'SELECT id, dsn FROM message WHERE email_seq = ?',
+  const copies = await tx.all<{ accountId: string; mode: Mode; id: string; dsn: string | null }>(
+    'SELECT account_id AS "accountId", mode, id, dsn FROM message WHERE email_seq = ?',
     emailSeq,
   );
-  for (const { id, dsn } of copies) {
-    if (dsn !== null && mentions.has(dsn)) {
-      const changed = [mentions.without(dsn), accountId, mode, id];
-      await tx.run('UPDATE message SET dsn = ? WHERE account_id = ? AND mode = ? AND id = ?', ...changed);
-    }
-    const attempts = await tx.all<{ number: number; record: string }>(
-      'SELECT number, record FROM attempt WHERE account_id = ? AND message_id = ?',
-      ...[accountId, id],
-    );
-    for (const { number, record } of attempts) {
-      if (!mentions.has(record)) continue;
-      const changed = [mentions.without(record), accountId, id, number];
-      await tx.run('UPDATE attempt SET record = ? WHERE account_id = ? AND message_id = ? AND number = ?', ...changed);
-    }
-    const events = await tx.all<{ seq: number; detail: string }>(
-      'SELECT seq, detail FROM event WHERE message_id = ? AND account_id = ? AND mode = ?',
-      ...[id, accountId, mode],
-    );
-    for (const { seq, detail } of events)
-      if (mentions.has(detail))
-        await tx.run('UPDATE event SET detail = ? WHERE seq = ?', mentions.without(detail), seq);
+  for (const { accountId, mode, id, dsn } of copies) {
+    if (dsn === null || !mentions.has(dsn)) continue;
+    const changed = [mentions.without(dsn), accountId, mode, id];
+    await tx.run('UPDATE message SET dsn = ? WHERE account_id = ? AND mode = ? AND id = ?', ...changed);
   }
+  const these = rowset(tx, 'copy', { accountId: 'text', id: 'text' }, copies);
+  const attempts = await tx.all<{ accountId: string; id: string; number: number; record: string }>(
+    `SELECT account_id AS "accountId", message_id AS id, number, record FROM attempt
+     WHERE (account_id, message_id) IN (SELECT copy.account_id, copy.id FROM ${these.sql})`,
+    ...these.params,
+  );
+  for (const { accountId, id, number, record } of attempts) {
+    if (!mentions.has(record)) continue;
+    const changed = [mentions.without(record), accountId, id, number];
+    await tx.run('UPDATE attempt SET record = ? WHERE account_id = ? AND message_id = ? AND number = ?', ...changed);
+  }
+  const events = await tx.all<{ seq: number; detail: string }>(
+    `SELECT seq, detail FROM event WHERE message_id IN (SELECT copy.id FROM ${these.sql})`,
+    ...these.params,
+  );
+  for (const { seq, detail } of events)
+    if (mentions.has(detail)) await tx.run('UPDATE event SET detail = ? WHERE seq = ?', mentions.without(detail), seq);
 }
 
 /** Removes the addresses of the recipient, with their display names, from the addresses that the API shows. */

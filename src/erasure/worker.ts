@@ -46,8 +46,10 @@ const ROUND_MS = 2_000;
 const LEASE_MS = 20_000;
 /** Rows read per step: some milliseconds of the reader thread. */
 const SCAN = 1_000;
-/** Rows removed per transaction. */
-const BATCH = 50;
+/** Rows found per read. */
+const FOUND = 500;
+/** Rows removed per transaction: each may be an email with 50 copies. */
+const BATCH = 20;
 const PAUSE_MS = 5;
 /** When a step is repeated that met a message in delivery, and one that failed. */
 const BUSY_MS = 2_000;
@@ -104,20 +106,20 @@ async function erase(deps: ErasureDeps, claimed: ClaimedErasure, isStopping: () 
   const { database, clock, blobs } = deps;
   const { id, seq, fence, accountId, mode } = claimed;
   const lease = { seq, fence };
+  const owner = { accountId, mode };
   const address = open(deps.secretKey, claimed.addressSealed, sealContext(id)).toString();
+  const held = () => ({ id, lease, nowMs: clock.now(), leaseMs: LEASE_MS });
   let progress = JSON.parse(claimed.progress) as Progress;
-  for (;;) {
-    if (isStopping()) return 'stopping';
-    // Their rows are gone since the last step; they are named here until they are removed.
+  /** No row names them since the last step; the erasure does, until they are removed. */
+  const removeBlobs = async (): Promise<void> => {
     for (const key of progress.blobKeys) await blobs.remove(key);
     progress = { ...progress, blobKeys: [] };
-    const owner = { accountId, mode };
-    const held = { id, lease, nowMs: clock.now(), leaseMs: LEASE_MS };
-    const found = await find(
-      database,
-      { ...owner, address, after: startOf(progress, claimed), rows: SCAN, limit: BATCH },
-      progress,
-    );
+  };
+  await removeBlobs();
+  for (;;) {
+    if (isStopping()) return 'stopping';
+    const look = { ...owner, address, after: startOf(progress, claimed), rows: SCAN, limit: FOUND };
+    const found = await find(database, look, progress);
     const next = following(progress, found.after);
     if (next === undefined && found.keys.length === 0) {
       const email = sameAddressKey(address);
@@ -125,24 +127,34 @@ async function erase(deps: ErasureDeps, claimed: ClaimedErasure, isStopping: () 
       const completion = { ...owner, id, lease, email, progress, nowMs: clock.now() };
       return (await changes.execute(completeErasureOperation, completion)) ? 'completed' : 'lost';
     }
-    // The last part has rows left to remove: it is looked through again from where it is.
-    const position = next ?? { ...progress, after: found.after ?? progress.after };
-    const result: StepResult =
-      found.keys.length === 0
-        ? (await database.execute(advanceErasureOperation, { ...held, progress: position }))
-          ? { outcome: 'done', progress: position }
-          : { outcome: 'lost' }
-        : await found.remove({ ...held, ...owner, address, progress: position });
-    if (result.outcome !== 'done') return result.outcome;
-    progress = result.progress;
-    await setTimeout(PAUSE_MS);
+    // The end of the last part is examined again, until it has nothing left to remove.
+    const end = next ?? progress;
+    if (found.keys.length === 0) {
+      if (!(await database.execute(advanceErasureOperation, { ...held(), progress: end }))) return 'lost';
+      progress = end;
+    }
+    for (let from = 0; from < found.keys.length; from += BATCH) {
+      if (isStopping()) return 'stopping';
+      const to = Math.min(from + BATCH, found.keys.length);
+      const position = to === found.keys.length ? end : { ...progress, after: found.keys[to - 1]! };
+      const { blobKeys, removed } = progress;
+      const step = { ...held(), ...owner, address, progress: { ...position, blobKeys, removed } };
+      const result = await found.remove(from, to, step);
+      if (result.outcome !== 'done') return result.outcome;
+      ({ progress } = result);
+      await removeBlobs();
+      await setTimeout(PAUSE_MS);
+    }
   }
 }
 
 interface FoundRows {
-  keys: readonly unknown[];
+  /** Keys of the rows that were found, in order. */
+  keys: readonly Key[];
+  /** Where to continue; null at the end of the part. */
   after: Key | null;
-  remove(step: Step): Promise<StepResult>;
+  /** Removes the rows from one index to another, exclusive. */
+  remove(from: number, to: number, step: Step): Promise<StepResult>;
 }
 
 function startOf({ part, after }: Progress, { createdAt }: ClaimedErasure): Key | null {
@@ -163,21 +175,33 @@ async function find(database: Database, look: Look, { part }: Progress): Promise
       const { found, after } = await database.execute(findMessagesOperation, look);
       // Statistics keep what they have counted, so events are counted before they are removed.
       if (found.length > 0) await catchUp(database, look, performance.now() + COUNT_MS);
-      return { keys: found, after, remove: (step) => database.execute(removeMessagesOperation, { ...step, found }) };
+      return {
+        keys: found.map(({ id }) => [id]),
+        after,
+        remove: (from, to, step) =>
+          database.execute(removeMessagesOperation, { ...step, found: found.slice(from, to) }),
+      };
     }
-    case 'receiving': {
-      const { found, after } = await database.execute(findReceivingOperation, look);
-      const ids = found.map(({ id }) => id);
-      return { keys: ids, after, remove: (step) => database.execute(removeReceivingOperation, { ...step, ids }) };
-    }
+    case 'receiving':
     case 'inbound': {
-      const { found, after } = await database.execute(findInboundOperation, look);
+      const isRead = part === 'inbound';
+      const { found, after } = await database.execute(isRead ? findInboundOperation : findReceivingOperation, look);
       const ids = found.map(({ id }) => id);
-      return { keys: ids, after, remove: (step) => database.execute(removeInboundOfOperation, { ...step, ids }) };
+      const removal = isRead ? removeInboundOfOperation : removeReceivingOperation;
+      return {
+        keys: ids.map((id) => [id]),
+        after,
+        remove: (from, to, step) => database.execute(removal, { ...step, ids: ids.slice(from, to) }),
+      };
     }
     default: {
       const { found: keys, after } = await database.execute(findTextsOperation, { ...look, part });
-      return { keys, after, remove: (step) => database.execute(removeTextsOperation, { ...step, part, keys }) };
+      return {
+        keys,
+        after,
+        remove: (from, to, step) =>
+          database.execute(removeTextsOperation, { ...step, part, keys: keys.slice(from, to) }),
+      };
     }
   }
 }
