@@ -68,7 +68,12 @@ export const erasure: Scenario = async (stage) => {
   });
   const own = acceptance(stage, { accountId, to: [KEY] });
   const other = acceptance(stage, { accountId, to: ['joada@example.com'] });
-  for (const one of [shared, own, other]) await stage.act(acceptOperation, one);
+  const named = acceptance(stage, {
+    accountId,
+    to: ['eve@example.com'],
+    email: { headerTo: JSON.stringify({ to: ['Eve <eve@example.com>'], cc: [`Ada <${ADDRESS}>`] }) },
+  });
+  for (const one of [shared, own, other, named]) await stage.act(acceptOperation, one);
   const [adaId, bobId] = idsOf(shared) as [string, string];
   const { jobs } = await stage.act(claimOperation, claimRequest(stage));
   const entry = {
@@ -128,7 +133,7 @@ export const erasure: Scenario = async (stage) => {
   const step = { ...held, ...owner, address: ADDRESS };
 
   const { found, after } = await stage.act(findMessagesOperation, { ...look, rows: 10 });
-  assert.deepEqual([found.map((one) => one.isOwn), after], [[true, false, true], null]);
+  assert.deepEqual([found.map((one) => one.isOwn), after], [[true, true, false], null], 'one copy of each email');
   assert.deepEqual((await stage.act(findMessagesOperation, { ...look, limit: 1 })).after, [adaId]);
   const busy = await stage.act(removeMessagesOperation, { ...step, progress, found });
   assert.equal(busy.outcome, 'busy', 'a worker holds them');
@@ -217,5 +222,5 @@ export const erasure: Scenario = async (stage) => {
     lowestId: null,
     highestId: null,
   };
-  assert.equal((await stage.act(listMessagesOperation, { ...owner, ...list, ...others })).length, 3);
+  assert.equal((await stage.act(listMessagesOperation, { ...owner, ...list, ...others })).length, 4);
 };
