@@ -9,7 +9,7 @@ import type { Mode } from '../base/mode.ts';
 import { locked, operation, presentTime, type Transaction } from '../storage/operation.ts';
 import { insertMany, type TableRow, table } from '../storage/rows.ts';
 import { type SuppressionReason, suppress } from '../suppressions/suppressions.ts';
-import { type ClaimLimits, claim, enqueue, finish, type Lease, reschedule } from '../work/work.ts';
+import { type ClaimLimits, claim, enqueue, finish, type Lease, markRunning, reschedule } from '../work/work.ts';
 
 /** Kind of the work rows of erasures; their subject is the id of the erasure. */
 export const ERASURE_WORK = 'erasure';
@@ -165,6 +165,8 @@ export const findErasureOperation = operation(
 export interface ClaimedErasure extends Lease, ErasureOwner {
   id: string;
   attempts: number;
+  /** How often the process crashed while it held this erasure, since its last completed step. */
+  crashes: number;
   addressSealed: Uint8Array;
   /** JSON of Progress. */
   progress: string;
@@ -178,13 +180,14 @@ export const claimErasureOperation = operation(
   async (tx, limits: Omit<ClaimLimits, 'limit' | 'quarantined'>): Promise<ClaimedErasure | null> => {
     const [work] = await claim(tx, { kind: ERASURE_WORK, ...limits, limit: 1, quarantined: true });
     if (work === undefined) return null;
-    const { seq, fence, attempts, subject: id } = work;
+    const { seq, fence, attempts, crashes, subject: id } = work;
+    if (crashes > 0) await markRunning(tx, { leases: [work], running: true });
     const row = await tx.get<ErasureOwner & Pick<ClaimedErasure, 'addressSealed' | 'progress' | 'createdAt'>>(
       `SELECT account_id AS "accountId", mode, address_sealed AS "addressSealed", progress, created_at AS "createdAt"
        FROM erasure WHERE id = ? AND completed_at IS NULL`,
       id,
     );
-    if (row !== undefined) return { seq, fence, id, attempts, ...row };
+    if (row !== undefined) return { seq, fence, id, attempts, crashes, ...row };
     await finish(tx, [work]);
     return null;
   },
@@ -201,7 +204,7 @@ export interface HeldErasure {
 export async function hold(tx: Transaction, { lease, nowMs, leaseMs }: HeldErasure): Promise<boolean> {
   const now = presentTime(tx, nowMs);
   const held = await tx.run(
-    `UPDATE work SET due = ${now.sql} + CAST(? AS BIGINT) WHERE seq = ? AND fence = ? AND leased > 0`,
+    `UPDATE work SET due = ${now.sql} + CAST(? AS BIGINT), crashes = 0 WHERE seq = ? AND fence = ? AND leased > 0`,
     ...[...now.params, leaseMs, lease.seq, lease.fence],
   );
   return held === 1;

@@ -13,7 +13,7 @@ import { sameAddressKey } from '../mail/address.ts';
 import { catchUp } from '../statistics/statistics.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { isFreeOnly } from '../work/work.ts';
+import { DEAD_LETTER_AFTER_CRASHES, isFreeOnly } from '../work/work.ts';
 import {
   findInboundOperation,
   findMessagesOperation,
@@ -54,6 +54,8 @@ const PAUSE_MS = 5;
 /** When a step is repeated that met a message in delivery, and one that failed. */
 const BUSY_MS = 2_000;
 const FAILED_MS = 60_000;
+/** After the last of several crashes without a completed step, so that an erasure cannot prevent the start. */
+const CRASHED_MS = 3_600_000;
 /** Mail that was being accepted when the erasure started has ids of at most this time before. */
 const ACCEPTING_MS = 3_600_000;
 const COUNT_MS = 2_000;
@@ -86,13 +88,15 @@ async function eraseDue(deps: ErasureDeps, isStopping: () => boolean): Promise<v
     const { id, seq, fence, accountId } = claimed;
     let postponeMs = 0;
     try {
+      if (claimed.crashes >= DEAD_LETTER_AFTER_CRASHES)
+        throw new Error('the process crashed repeatedly in this erasure');
       const outcome = await erase(deps, claimed, isStopping);
       if (outcome === 'completed') log.info({ erasureId: id, accountId }, 'recipient erased');
       if (outcome === 'completed' || outcome === 'lost') continue;
       postponeMs = outcome === 'busy' ? BUSY_MS : 0;
     } catch (error) {
       log.error({ erasureId: id, accountId, error: (error as Error).message }, 'erasure failed; retrying');
-      postponeMs = FAILED_MS;
+      postponeMs = claimed.crashes >= DEAD_LETTER_AFTER_CRASHES ? CRASHED_MS : FAILED_MS;
     }
     const dueMs = clock.now() + postponeMs;
     await database.execute(postponeErasureOperation, { lease: { seq, fence }, dueMs });

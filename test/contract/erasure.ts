@@ -126,7 +126,12 @@ export const erasure: Scenario = async (stage) => {
   const first = await stage.act(claimErasureOperation, limits);
   await stage.act(postponeErasureOperation, { lease: first!, dueMs: nowMs });
   const lost = { id, lease: { seq: first!.seq, fence: first!.fence }, ...limits };
+  for (const crashes of [0, 1, 2]) {
+    const crashed = await stage.act(claimErasureOperation, { ...limits, leaseMs: -3_600_000 });
+    assert.equal(crashed?.crashes, crashes, 'of a process that ended without a step');
+  }
   const claimed = (await stage.act(claimErasureOperation, limits))!;
+  assert.equal(claimed.crashes, 3);
   const held = { ...lost, lease: { seq: claimed.seq, fence: claimed.fence } };
   let progress = JSON.parse(claimed.progress) as Progress;
   const look: Look = { ...owner, address: ADDRESS, after: null, rows: 2, limit: 5 };
@@ -177,6 +182,7 @@ export const erasure: Scenario = async (stage) => {
   const position: Progress = { ...progress, part: 'webhookDeliveries', after: ['whk_1', 'del_1'] };
   assert.equal(await stage.act(advanceErasureOperation, { ...lost, progress: position }), false);
   assert.equal(await stage.act(advanceErasureOperation, { ...held, progress: position }), true);
+  assert.equal(await stage.act(claimErasureOperation, limits), null, 'its lease was extended');
   const completion = { id, ...owner, email: KEY, progress, nowMs: nowMs + 5 };
   assert.equal(await stage.act(completeErasureOperation, { ...completion, lease: lost.lease }), false);
   assert.equal(await stage.act(completeErasureOperation, { ...completion, lease: held.lease }), true);

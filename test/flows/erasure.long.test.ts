@@ -130,7 +130,7 @@ async function fill(one: World): Promise<{ kept: string[]; delivered: string }> 
   await reaches(api, first.messageId, 'delivered');
   const again = await send(api, { to: `Erika <${ADDRESS}>`, subject: `For ${ADDRESS}`, metadata, ...tracked }, 'key-1');
   assert.equal(again.messageId, first.messageId);
-  await send(api, { to: ADDRESS }, `order-${LOCAL}@m.example`.replace(`${LOCAL}@m.example`, 'erika'));
+  await send(api, { to: ADDRESS }, `order:${SPELLINGS[1]}`);
   const content = sink.messages[0]!.content.toString('latin1').replace(/=\r\n/g, '').replaceAll('=3D', '=');
   for (const [path] of content.matchAll(/\/t\/[\w-]+/g)) await fetch(`${service.url}${path}`, { redirect: 'manual' });
   const file = {
@@ -196,6 +196,7 @@ const FILLED = [
   'email.subject',
   'event.detail',
   'idempotency.body',
+  'idempotency.key',
   'inbound_mail.content',
   'inbound_mail.envelope_from',
   'inbound_message.detail',
