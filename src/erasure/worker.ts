@@ -41,7 +41,8 @@ import {
   postponeErasureOperation,
 } from './store.ts';
 
-const ROUND_MS = 2_000;
+/** A new erasure wakes the worker; rounds find what a failure, a restart or another node left. */
+const ROUND_MS = 15_000;
 /** A step takes milliseconds, and extends the lease. */
 const LEASE_MS = 20_000;
 /** Rows read per step: some milliseconds of the reader thread. */
@@ -71,12 +72,15 @@ export interface ErasureDeps {
 }
 
 export function startErasures(deps: ErasureDeps): Rounds {
-  return startRounds({
+  const rounds = startRounds({
     name: 'erasure',
     everyMs: deps.everyMs ?? ROUND_MS,
     log: deps.log,
     round: (isStopping) => eraseDue(deps, isStopping),
   });
+  // The process before this one may have left an erasure.
+  void rounds.run();
+  return rounds;
 }
 
 async function eraseDue(deps: ErasureDeps, isStopping: () => boolean): Promise<void> {
