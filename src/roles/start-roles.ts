@@ -69,6 +69,8 @@ interface RoleOptions {
   nodes: Nodes;
   tlsFiles: TlsFiles | undefined;
   providers: Providers;
+  /** Whether this process may carry out erasures; true by default. Simulated worlds have none. */
+  erases?: boolean;
 }
 
 export async function startRoles(parts: Parts, options: RoleOptions): Promise<Roles> {
@@ -122,13 +124,13 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
 
 type Workers = ReturnType<typeof startWorkers>;
 
-interface WorkerOptions extends Pick<RoleOptions, 'nodes' | 'providers'> {
+interface WorkerOptions extends Pick<RoleOptions, 'nodes' | 'providers' | 'erases'> {
   /** Port of this process, once it listens. */
   inboundPort(): number | undefined;
 }
 
 /** Starts delivery and webhooks, with their wake-ups. */
-function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOptions) {
+function startWorkers(parts: Parts, { nodes, providers, erases = true, inboundPort }: WorkerOptions) {
   const { config, database, blobs, clock, log, secretKey, metrics, addressHash } = parts;
   const http = openHttpClient({
     lookup: parts.dns.lookupHost,
@@ -170,7 +172,7 @@ function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOpt
     destinations: delivery?.delivery.published() ?? [],
   }));
   if (delivery) wakeUps.onWake(DELIVERY_WORK, () => delivery.delivery.nudge());
-  const erasures = delivery && startErasures({ database, blobs, clock, log, secretKey });
+  const erasures = delivery && erases ? startErasures({ database, blobs, clock, log, secretKey }) : undefined;
   if (erasures) wakeUps.onWake(ERASURE_WORK, () => void erasures.run());
   let inbound: InboundWorker | undefined;
   return {

@@ -165,7 +165,7 @@ export function createNode({
       },
     };
     const nodes = await joinNodes({ ...parts, host: config.smtpHostname, version: VERSION, roles: config.roles });
-    const roles = await startRoles(parts, { nodes, tlsFiles: undefined, providers: PROVIDERS });
+    const roles = await startRoles(parts, { nodes, tlsFiles: undefined, providers: PROVIDERS, erases: false });
     return {
       stop: async () => {
         overload.startDraining();
