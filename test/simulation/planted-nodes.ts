@@ -18,7 +18,7 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     finds: /another copy after/,
   },
   'leases end by the clock of the node that looks': {
-    seed: 4,
+    seed: 1,
     file: 'storage/operation.ts',
     find: "? { sql: '(SELECT now_ms())', params: [] }",
     replace: "? { sql: 'CAST(? AS BIGINT)', params: [Date.now()] }",
@@ -39,7 +39,7 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     finds: /^key .* messages to/,
   },
   'the key of a mail is unique in the memory of a node': {
-    seed: 12,
+    seed: 36,
     file: 'send/acceptance.ts',
     find: 'if (text !== undefined && inUse.has(text)) return notStored();',
     replace: 'if (inUse.has(text) && calls.length > 1) return notStored();',
@@ -51,7 +51,7 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     finds: /^key .* messages to/,
   },
   'a result counts though its lease was lost': {
-    seed: 11,
+    seed: 5,
     file: 'work/store.ts',
     find: 'return [...bySeq].flatMap(([seq, { one }]) => (ended.has(seq) || moved.has(seq) ? [one] : []));',
     replace: 'return [...bySeq].map(([, { one }]) => one);',
@@ -65,14 +65,14 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     finds: /another copy after|and it counts/,
   },
   'what a dead node held is never taken over': {
-    seed: 4,
+    seed: 7,
     file: 'work/store.ts',
     find: "${options.freeOnly ? `AND leased = ${FREE}` : ''}",
     replace: "${tx.dialect === 'postgres' ? `AND leased = ${FREE}` : ''}",
     finds: /not come to its end/,
   },
   'a pause is not shared': {
-    seed: 2,
+    seed: 5,
     file: 'delivery/destinations/shared-pauses.ts',
     find: '    if (unwritten.has(destination)) return;\n',
     replace: '    if (isLoaded) return;\n',
