@@ -58,7 +58,7 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     finds: /result could not be recorded|another copy after/,
   },
   'a node that lost its lease goes on to the dot': {
-    seed: 7,
+    seed: 28,
     file: 'delivery/attempt/attempt.ts',
     find: "const holds = (): boolean => group.every((held) => held.state !== 'running' || engine.holds(held));",
     replace: 'const holds = (): boolean => true;',
