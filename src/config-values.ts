@@ -263,7 +263,7 @@ export function roles(text: string): Role[] {
   return list.map(words(ROLES));
 }
 
-/** Which tools AI agents get. */
+/** The tools that AI agents get. */
 export const MCP_ACCESS = ['off', 'read', 'on'] as const;
 export type McpAccess = (typeof MCP_ACCESS)[number];
 

@@ -62,7 +62,7 @@ export const MOST_PENDING = 50;
 interface Asking {
   request: AgentRequest;
   mostPending: number;
-  /** Of the request that is returned; for the audit log. */
+  /** The id of the request that is returned, for the audit log. */
   id: string;
 }
 

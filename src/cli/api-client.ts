@@ -162,7 +162,7 @@ const TIMEOUT_MS = 60_000;
 export interface ApiAnswer {
   status: number;
   body: Record<string, unknown>;
-  /** Of a list that continues. */
+  /** Set if the list continues. */
   nextCursor?: string | undefined;
 }
 
@@ -170,7 +170,7 @@ interface HttpCall {
   method: 'GET' | 'POST' | 'PUT';
   path: string;
   body?: string;
-  /** Of the body; JSON by default. */
+  /** The type of the body; JSON by default. */
   contentType?: string | undefined;
   idempotencyKey?: string | undefined;
 }

@@ -35,7 +35,7 @@ interface FileReport {
   rows: number;
 }
 
-/** What the files ask for. */
+/** The changes that the files request. */
 interface Wanted {
   files: FileReport[];
   suppressions: Map<string, Entry>;

@@ -1,7 +1,7 @@
 /** Finds and replaces an address in texts, in any spelling: upper and lower case, both forms of a domain, quoted, percent-encoded. */
 import { addressSpellings, parseAddress, sameAddressKey } from '../mail/address.ts';
 
-/** What texts show instead of an erased address. */
+/** Texts show this instead of an erased address. */
 export const ERASED = '[erased]';
 
 export interface Mentions {

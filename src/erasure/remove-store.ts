@@ -25,7 +25,7 @@ export interface Step extends HeldErasure {
 /** `lost`: the lease was lost, and nothing was changed. `busy`: a message is being delivered or read; the step must be repeated later. */
 export type StepResult = { outcome: 'lost' | 'busy' } | { outcome: 'done'; progress: Progress };
 
-/** What a step removed. */
+/** The records that a step removed. */
 interface Effect extends Removed {
   blobKeys: string[];
 }

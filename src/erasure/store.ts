@@ -14,7 +14,7 @@ import { type ClaimLimits, claim, enqueue, finish, type Lease, markRunning, resc
 /** Kind of the work rows of erasures; their subject is the id of the erasure. */
 export const ERASURE_WORK = 'erasure';
 
-/** What was removed so far. */
+/** The records removed so far. */
 export interface Removed {
   messages: number;
   events: number;

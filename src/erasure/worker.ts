@@ -159,7 +159,7 @@ async function erase(deps: ErasureDeps, claimed: ClaimedErasure, isStopping: () 
 interface FoundRows {
   /** Keys of the rows that were found, in order. */
   keys: readonly Key[];
-  /** Where to continue; null at the end of the part. */
+  /** The key to continue after; null at the end of the part. */
   after: Key | null;
   /** Removes the rows from one index to another, exclusive. */
   remove(from: number, to: number, step: Step): Promise<StepResult>;

@@ -33,7 +33,7 @@ export const QUOTA_NAMES = ['messagesPerDay', 'messagesPerMonth'] as const;
 export type QuotaName = (typeof QUOTA_NAMES)[number];
 export const HIGHEST_QUOTA = 1_000_000_000;
 
-/** What an operator has set for an account, as it is stored. */
+/** The limits that an operator has set for an account, as they are stored. */
 export type SetLimits = Partial<Record<LimitName | QuotaName, number>>;
 export type Limits = Record<LimitName, number> & Record<QuotaName, number | null>;
 

@@ -47,7 +47,7 @@ export interface Change {
 }
 
 export type ChangeCall = Pick<InnerCall, 'method' | 'path' | 'query' | 'body'> & {
-  /** Of sends; the id of the request by default. */
+  /** The idempotency key of sends; the id of the request by default. */
   idempotencyKey?: string | undefined;
 };
 

@@ -141,7 +141,7 @@ export function apiRoutes(setup: RouteSetup): RouteDefinition<Caller>[] {
   return [...routes, ...agentRequestRoutes(agentChanges(setup, routes))];
 }
 
-/** What changes of AI agents need; `routes` are those that an approved change can call. */
+/** The dependencies of changes by AI agents; `routes` are those that an approved change can call. */
 function agentChanges({ parts, linkBase }: Pick<RouteSetup, 'parts' | 'linkBase'>, routes: RouteDefinition<Caller>[]) {
   const { database, clock, overload, secretKey } = parts;
   return {

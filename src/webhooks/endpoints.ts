@@ -35,7 +35,7 @@ export interface EndpointRow {
   header_names: string | null;
 }
 
-/** What the API returns for the value of each header. */
+/** The API returns this for the value of each header. */
 export const HEADER_MASK = '********';
 
 export const headerNamesOf = ({ header_names }: Pick<EndpointRow, 'header_names'>): string[] =>

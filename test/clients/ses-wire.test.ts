@@ -52,7 +52,7 @@ interface Call {
   service?: string;
   /** Seconds from now. */
   skew?: number;
-  /** What is sent in place of what was signed. */
+  /** This is sent in place of the signed request. */
   sent?: { path?: string; body?: string; method?: string; headers?: Record<string, string> };
   /** The origin that the client signs. */
   origin?: string;

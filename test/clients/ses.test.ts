@@ -54,7 +54,7 @@ async function messagesTo(to: string): Promise<string[]> {
   return (body as unknown as { messageId: string }[]).map(({ messageId }) => messageId);
 }
 
-/** What the receiving server got for a recipient. */
+/** Returns the mail that the receiving server got for a recipient. */
 const received = (to: string) =>
   waitUntil(`mail to ${to}`, () => sink.messages.find((one) => one.to.includes(to))?.content.toString('latin1'));
 

@@ -202,9 +202,9 @@ export const erasure: Scenario = async (stage) => {
   assert.equal(await stage.act(importOperation, imported), 0);
   assert.deepEqual(await stage.act(suppressionsOperation, { ...owner, nowMs, after: null, limit: 5 }), []);
 
-  const anew = acceptance(stage, { accountId, to: [KEY] });
-  anew.emails[0]!.recipients[0]!.addressHash = HASH;
-  const accepted = await stage.act(acceptOperation, anew);
+  const second = acceptance(stage, { accountId, to: [KEY] });
+  second.emails[0]!.recipients[0]!.addressHash = HASH;
+  const accepted = await stage.act(acceptOperation, second);
   assert.equal(accepted.recipients[0]?.status, 'suppressed');
   assert.equal(await stage.act(unsuppressOperation, { ...address, nowMs }), 'erased');
   assert.equal(await stage.act(unsuppressOperation, { ...address, nowMs }), null);

@@ -184,7 +184,7 @@ async function fill(one: World): Promise<{ kept: string[]; delivered: string }> 
   return { kept: others.map(({ messageId }: JsonObject) => messageId), delivered: first.messageId };
 }
 
-/** Where a filled store has the address, at least. */
+/** A filled store has the address in these places, at least. */
 const FILLED = [
   'agent_request.call',
   'attachment_file.name',

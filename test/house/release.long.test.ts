@@ -63,7 +63,7 @@ before(async () => {
   if (!withoutLintian) lint = linted();
 });
 
-/** What lintian prints; it runs alongside the other tests, because it takes longest. */
+/** The output of lintian, which runs alongside the other tests, because it takes longest. */
 const linted = (): Promise<string> =>
   run('lintian', ['--allow-root', '--fail-on', 'none', deb], { env: userEnvironment() }).then(
     ({ stdout }) => stdout,

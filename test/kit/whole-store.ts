@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { connectPostgres } from '../../src/storage/postgres/connection.ts';
 import { parsePostgresUrl } from '../../src/storage/postgres/url.ts';
 
-/** Where a text was found: a table and column, or a file. */
+/** A place where a text was found: a table and column, or a file. */
 export type Place = string;
 
 /** The text itself, and Base64 of it at each of the three offsets within a longer text. */

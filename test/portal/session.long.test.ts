@@ -1,4 +1,4 @@
-/** What holds on every page: links to sign in, several tabs, the number of calls of a load, formats of the browser's language, undo. */
+/** Behavior of every page: links to sign in, several tabs, the number of calls of a load, formats of the browser's language, undo. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';

@@ -26,7 +26,7 @@ import {
 import type { Waiting } from './timeline.ts';
 
 const SETTINGS = /\b(SET(?: LOCAL)?) (lock_timeout|statement_timeout|idle_in_transaction_session_timeout) = (\d+)/g;
-/** Of a notice that stands for a notification: the backend does not listen. */
+/** A notice stands for a notification: the backend does not listen. */
 const NOTIFICATION = 'PN001';
 const DEADLOCK_TIMEOUT_MS = 1_000;
 

@@ -28,7 +28,7 @@ import { type MessagePort, workerData } from 'node:worker_threads';
 import { initialize, installPrograms, keep, type Programs } from '../kit/temp-postgres.ts';
 import { int32, message, messagesOf, readRows, statement } from './postgres-protocol.ts';
 
-/** What a backend did with a request. */
+/** The result of a request at a backend. */
 export interface Progress {
   bytes: Uint8Array;
   /** It waits for a lock, or it ended. */
@@ -37,7 +37,7 @@ export interface Progress {
 
 const DATABASE = 'postrider';
 const MB = 1024 * 1024;
-/** Of pg_wal, so that copies are small. */
+/** Bytes per file of pg_wal: few, so that copies are small. */
 const SEGMENT_BYTES = MB;
 const SEGMENTS_OF_FILE = 0x1_0000_0000 / SEGMENT_BYTES;
 /** Nothing happens in the server that the simulation did not start, and time plays no role in it. */

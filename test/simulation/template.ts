@@ -52,7 +52,7 @@ export interface Template {
 export const SENDER_DOMAIN = 'shop.example';
 
 /**
- * What the oracle knows about the states of messages, and which work gained a crash although it only waited and already had one;
+ * Records the states of messages, and which work gained a crash although it only waited and already had one;
  * `synchronous` determines what the storage keeps after a power cut.
  */
 const WITNESS = `

@@ -199,7 +199,7 @@ function ofSchedule(evidence: WebhookEvidence, { url, received }: Endpoint): str
   if (clockSetAtMs.length > 0 || isShared || isRefused) return [];
   const faults: string[] = [];
   const loggedMs = new Map(events.map(({ id, at }) => [id, at - startMs]));
-  // What arrives after the death of its sender may be overtaken by what the next process sends.
+  // Bytes that arrive after the death of their sender may be overtaken by those of the next process.
   const inOrder = received.filter(({ sender, atMs }) => (sender?.endedMs ?? atMs) >= atMs);
   for (const [id, own] of Map.groupBy(inOrder, (one) => one.eventId)) {
     const first = own[0]!.atMs - (loggedMs.get(id) ?? 0);

@@ -107,7 +107,7 @@ export default function Palette({ wanted }: { wanted: number }) {
   );
 }
 
-/** What the palette can do besides opening something. */
+/** Returns the actions of the palette besides opening something. */
 function useActions(text: string): SpotlightActionData[] {
   const { mode, account } = useScope();
   const navigate = useNavigate();

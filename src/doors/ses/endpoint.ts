@@ -1,5 +1,5 @@
 /**
- * What the operations of this interface share: an operation translates. It calls routes of Postrider's API on behalf of its caller, or
+ * The shared parts of the operations. An operation translates: it calls routes of Postrider's API on behalf of its caller, or
  * submits a complete email, and returns the result in the form of SES, for both versions of its API.
  */
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
