@@ -257,7 +257,8 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   },
   SuppressionRequest: { email: ANN, reason: 'manual' },
   SuppressionImport: { imported: 2, skipped: 1 },
-  ErasureRequest: { email: ANN },
+  // An address that no other example sends to, because it is suppressed afterwards.
+  ErasureRequest: { email: 'former.customer@example.com' },
   Erasure: {
     erasureId: 'ers_2zAbCdEfGhIjKlMnOpQrStU',
     status: 'running',

@@ -45,6 +45,9 @@ const SEEDS: Record<string, (service: Service) => Promise<string[]>> = {
     return [await aDelivery(sandboxApi, body[0].webhookId)];
   },
   'domains/id': async ({ api }) => [(await api.put('/domains', { domain: 'shop.example' })).body.domainId],
+  'erasures/id': async ({ sandboxApi }) => [
+    await made(sandboxApi, '/recipients/erase', { email: 'erased@example.com' }, 'erasureId'),
+  ],
   'inbox/id': async ({ sandboxApi }) => [await delivered(sandboxApi)],
   'attachments/number': async () => ['0', '1', 'x'],
   'inbound/id': async ({ sandboxApi }) => [(await playedIn(sandboxApi)).inboundId],

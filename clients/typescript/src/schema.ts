@@ -5684,7 +5684,7 @@ export interface operations {
       content: {
         /**
          * @example {
-         *   "email": "ann@example.com"
+         *   "email": "former.customer@example.com"
          * }
          */
         "application/json": components["schemas"]["ErasureRequest"];
