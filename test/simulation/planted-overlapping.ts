@@ -4,7 +4,7 @@ import type { Planted } from './planted.ts';
 
 export const PLANTED_OVERLAPPING: Readonly<Record<string, Planted>> = {
   'a claim does not lock the rows that it chooses': {
-    seed: 1,
+    seed: 23,
     file: 'work/store.ts',
     find: "${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ? ${skipLocked(tx)}",
     replace: "${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ?",

@@ -9,28 +9,21 @@ import { simulate } from './simulate-process.ts';
 /** One of the first twenty finds most of them. */
 const SEEDS = 2_000;
 
+const WORLDS = [
+  { kind: 'found', planted: PLANTED, options: [] },
+  { kind: 'found with several nodes', planted: PLANTED_NODES, options: ['--nodes'] },
+  { kind: 'found with overlapping transactions', planted: PLANTED_OVERLAPPING, options: ['--overlapping'] },
+];
+
 describe('each planted bug is found', { concurrency: 2 }, () => {
-  for (const [name, { seed }] of Object.entries(PLANTED)) {
-    test(`found: ${name}`, async () => {
-      if (seed && (await simulate(['--seed', String(seed), '--planted', name])).failed.length === 1) return;
-      const { failed, output } = await simulate(['--seeds', String(SEEDS), '--planted', name]);
-      assert.equal(failed.length, 1, output.slice(-2_000));
-    });
-  }
-  for (const [name, { seed }] of Object.entries(PLANTED_NODES)) {
-    test(`found with several nodes: ${name}`, async () => {
-      const once = ['--nodes', '--seed', String(seed), '--planted', name];
-      if (seed && (await simulate(once)).failed.length === 1) return;
-      const { failed, output } = await simulate(['--nodes', '--seeds', String(SEEDS), '--planted', name]);
-      assert.equal(failed.length, 1, output.slice(-2_000));
-    });
-  }
-  for (const [name, { seed }] of Object.entries(PLANTED_OVERLAPPING)) {
-    test(`found with overlapping transactions: ${name}`, async () => {
-      const { failed, output } = await simulate(['--overlapping', '--seed', String(seed), '--planted', name]);
-      assert.equal(failed.length, 1, output.slice(-2_000));
-    });
-  }
+  for (const { kind, planted, options } of WORLDS)
+    for (const [name, { seed }] of Object.entries(planted))
+      test(`${kind}: ${name}`, async () => {
+        const bug = [...options, '--planted', name];
+        if (seed && (await simulate([...bug, '--seed', String(seed)])).failed.length === 1) return;
+        const { failed, output } = await simulate([...bug, '--seeds', String(SEEDS)]);
+        assert.equal(failed.length, 1, output.slice(-2_000));
+      });
 });
 
 test('control: a bug that is none is not found', async () => {
