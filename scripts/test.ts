@@ -20,6 +20,8 @@ import type { Took } from './test-process.ts';
 
 /** Processes at a time: more than the two cores of the smallest machine, since they also wait for disks, sockets and timers. */
 const LANES = 3;
+/** Number of files in the table of the slowest. */
+const SLOWEST = 30;
 /** Maximum time without output of a process. */
 const FAST_DEADLINE_MS = 300_000;
 const SLOW_DEADLINE_MS = 900_000;
@@ -161,7 +163,7 @@ const total = (of: Took[], member: 'seconds' | 'cpuSeconds'): number => of.reduc
 const kindOf = (file: string): string => (file.startsWith('src/') ? 'src' : path.dirname(file));
 if (skipped.length > 0) console.log(`\nSkipped:\n${skipped.map((one) => `  ${one}`).join('\n')}`);
 console.log('\nSlowest:       wall       CPU');
-for (const { seconds, cpuSeconds, file } of took.toSorted((a, b) => b.seconds - a.seconds).slice(0, 10)) {
+for (const { seconds, cpuSeconds, file } of took.toSorted((a, b) => b.seconds - a.seconds).slice(0, SLOWEST)) {
   console.log(line(seconds, cpuSeconds, file));
 }
 console.log('\nBy kind:       wall       CPU');

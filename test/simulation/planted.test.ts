@@ -1,4 +1,4 @@
-/** Planted bugs match the source that they change; planted.slow.test.ts runs the simulation for each of them. */
+/** Planted bugs match the source that they change; planted.long.test.ts runs the simulation for each of them. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -15,7 +15,7 @@ const WORLDS = [
   { kind: 'found with overlapping transactions', planted: PLANTED_OVERLAPPING, options: ['--overlapping'] },
 ];
 
-describe('each planted bug is found', { concurrency: 2 }, () => {
+describe('each planted bug is found', () => {
   for (const { kind, planted, options } of WORLDS)
     for (const [name, { seed }] of Object.entries(planted))
       test(`${kind}: ${name}`, async () => {
