@@ -109,7 +109,8 @@ ${rows.join('\n')}
 const API_INTRODUCTION = `# API
 
 How to call the HTTP API, and every call, for developers. A running service displays all fields with examples at \`/docs\`,
-and serves the OpenAPI 3.1 document at \`/openapi.json\` ([openapi.json](../openapi.json)).
+and serves the OpenAPI 3.1 document at \`/openapi.json\` ([openapi.json](../openapi.json)). openapi-typescript, hey-api, and
+orval generate TypeScript clients from it; tests send with them.
 
 \`\`\`sh
 curl -s localhost:3000/account -H "X-Api-Key: $KEY" -H "X-Id: $ID"
