@@ -28,9 +28,11 @@ const limitShape: Record<LimitName, TInteger> = {
   apiKeys: Type.Integer(),
   smtpCredentials: Type.Integer(),
   inboundRoutes: Type.Integer(),
-  openSubmissions: Type.Integer({ description: 'Not sent yet, with valid upload URLs or uploaded files.' }),
-  eventStreams: Type.Integer({ description: 'Open at the same time.' }),
-  inboxWaits: Type.Integer({ description: 'Open at the same time.' }),
+  openSubmissions: Type.Integer({
+    description: 'Submissions that are not sent yet and have valid upload URLs or uploaded files.',
+  }),
+  eventStreams: Type.Integer({ description: 'Event streams open at the same time.' }),
+  inboxWaits: Type.Integer({ description: 'Calls of GET /sandbox/inbox/wait open at the same time.' }),
   inboundMailPerHour: Type.Integer({ description: 'Messages from outside for inbound routes. More are deferred.' }),
 };
 
@@ -168,8 +170,8 @@ const expiresAt = Type.Unsafe<string | null>({
 });
 const keyFields = {
   keyId: Type.String(),
-  kind: Type.Optional(Type.Literal('sigv4', { description: 'Of a key that signs requests to the SES interface.' })),
-  accessKeyId: Type.Optional(Type.String({ description: 'Of a key of kind sigv4.' })),
+  kind: Type.Optional(Type.Literal('sigv4', { description: 'sigv4: the key signs requests to the SES interface.' })),
+  accessKeyId: Type.Optional(Type.String({ description: 'Only for keys of kind sigv4.' })),
   mode,
   scope,
   allowedSenders,
@@ -183,7 +185,7 @@ export const newKeySchema = named('NewApiKey', {
   ...keyFields,
   apiKey: Type.Optional(Type.String({ description: 'Returned only in this response; absent for kind sigv4.' })),
   secretAccessKey: Type.Optional(
-    Type.String({ description: 'Of a key of kind sigv4. Returned only in this response.' }),
+    Type.String({ description: 'Only for keys of kind sigv4. Returned only in this response.' }),
   ),
 });
 

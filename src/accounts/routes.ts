@@ -459,7 +459,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       operationId: 'revokeSmtpCredential',
       summary: 'Revoke an SMTP credential',
       description:
-        'Log-ins are refused from now on, and so is the next mail of an open session; on other nodes within a second.',
+        'Logins fail from now on, and so does the next message of an open session; on other nodes within a second.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: confirmationSchema },
       handle: async (request) => {
@@ -488,7 +488,7 @@ const reason = Type.String({
   minLength: 1,
   maxLength: 2_000,
   pattern: '^(?=[\\s\\S]*\\S)[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$',
-  description: 'the reason for the request, for the operator who decides',
+  description: 'Reason for the request, for the operator who decides.',
 });
 
 const approvalSchema = named('Approval', {

@@ -19,16 +19,16 @@ export const manifestSchema = closed(
   {
     attachments: Type.Array(
       closed({
-        name: Type.String({ minLength: 1, maxLength: 255, description: 'file name, without path; at most 255 bytes' }),
-        contentType: Type.String({ minLength: 1, maxLength: 255, description: 'MIME type of the file' }),
+        name: Type.String({ minLength: 1, maxLength: 255, description: 'File name, without path; at most 255 bytes.' }),
+        contentType: Type.String({ minLength: 1, maxLength: 255, description: 'MIME type of the file.' }),
         sizeBytes: Type.Integer({
           minimum: 0,
           maximum: Number.MAX_SAFE_INTEGER,
-          description: 'size of the raw file, not of its Base64 form',
+          description: 'Size of the raw file, not of its Base64 form.',
         }),
         sha256: Type.String({
           pattern: '^[0-9a-fA-F]{64}$',
-          description: '64 hex characters: SHA-256 of the raw file',
+          description: 'SHA-256 of the raw file: 64 hex characters.',
         }),
       }),
       { minItems: 1, maxItems: MAX_FILES },

@@ -92,10 +92,14 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
       auth: 'none',
       operationId: 'uploadFile',
       summary: 'Upload the raw bytes of one file',
-      description: 'The address is an uploadUrl of POST /attachments; its requiredHeaders go with it unchanged.',
+      description: 'The URL is an uploadUrl from POST /attachments. Send its requiredHeaders unchanged.',
       bodyType: 'stream',
       ownQuery: true,
-      response: { status: 200, contentType: 'text/plain', description: 'The file is on stable storage; no content.' },
+      response: {
+        status: 200,
+        contentType: 'text/plain',
+        description: 'The file is on stable storage. The response has no content.',
+      },
       furtherResponses: [
         {
           status: 408,

@@ -23,8 +23,8 @@ const auditFilters = {
   resource: text('Entries of one kind of resource, such as webhook.'),
   resourceId: text('Entries of one resource. Changes of a suppression are found by its email address.'),
   actorId: text('Entries of one user or key.'),
-  since: time('At or after.'),
-  until: time('At or before.'),
+  since: time('Start of the period, inclusive.'),
+  until: time('End of the period, inclusive.'),
 };
 type AuditFilters = Static<ReturnType<typeof closed<typeof auditFilters>>>;
 

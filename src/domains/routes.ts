@@ -153,9 +153,9 @@ function addRoute(deps: Shared, method: Method): RouteDefinition<Caller> {
     auth: 'key',
     changesShared: true,
     operationId: method === 'PUT' ? 'putDomain' : 'addDomain',
-    summary: method === 'PUT' ? 'Add a sender domain, or find the one that was added' : 'Add a sender domain',
+    summary: method === 'PUT' ? 'Add a sending domain unless the account has it' : 'Add a sending domain',
     description:
-      'Makes its DKIM keys. Publish the records in dnsRecords, then call verify. 200 when it was there already.',
+      'Creates the DKIM keys of the domain. Publish the records in dnsRecords, then call verify. Returns 200 if the account already has the domain.',
     body: domainRequest,
     furtherIssues: ({ domain = '' }) => {
       const name = senderDomainName(domain);

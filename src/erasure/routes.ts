@@ -125,7 +125,7 @@ export function erasureRoutes(deps: ErasureRouteDeps): RouteDefinition<Caller>[]
       method: 'GET',
       path: '/recipients/erasures/:id',
       operationId: 'getErasure',
-      summary: 'Show the status of an erasure',
+      summary: 'Get the status of an erasure',
       description: 'Completed erasures stay as a receipt.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: erasureSchema },

@@ -8,7 +8,7 @@ const nullable = (type: 'string' | 'integer', description: string) =>
 const time = Type.String({ format: 'date-time' });
 
 const whose = {
-  owner: oneOf(['recipient', 'sender', 'service', 'remote'], { description: 'Whose move it is.' }),
+  owner: oneOf(['recipient', 'sender', 'service', 'remote'], { description: 'Who can fix it.' }),
   advice: Type.String({ description: 'One sentence that explains what to do.' }),
   suppressed: Type.Boolean({ description: 'Whether the address was suppressed.' }),
 };
@@ -21,10 +21,10 @@ const failureFields = {
   category: Type.String({
     description: 'For example mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired.',
   }),
-  smtpCode: nullable('integer', 'Null where no server replied.'),
-  enhancedCode: nullable('string', 'Such as 5.1.1.'),
-  reply: nullable('string', 'What the server said, or what happened instead.'),
-  remoteHost: nullable('string', 'The exchanger.'),
+  smtpCode: nullable('integer', 'Null if no server replied.'),
+  enhancedCode: nullable('string', 'Enhanced status code, such as 5.1.1.'),
+  reply: nullable('string', 'Reply of the server, or a description of the problem if there was none.'),
+  remoteHost: nullable('string', 'The mail server that replied; null if none did.'),
   ...whose,
 };
 
@@ -32,15 +32,20 @@ const late = Type.Optional(
   Type.Boolean({ description: 'true: reported by email after the receiving server had accepted the message.' }),
 );
 
-const engagement = { machine: Type.Boolean({ description: 'A program, not a person.' }), userAgent: Type.String() };
+const engagement = {
+  machine: Type.Boolean({ description: 'true: opened by a program, such as a scanner, not by a person.' }),
+  userAgent: Type.String(),
+};
 
 const deliveryFields = {
-  remoteHost: nullable('string', 'The exchanger.'),
-  reply: nullable('string', 'What the server said.'),
-  tls: nullable('string', 'Such as TLSv1.3; null in the clear.'),
-  tlsFallback: Type.Optional(Type.String({ description: 'Why it went in the clear although the server offers TLS.' })),
+  remoteHost: nullable('string', 'The mail server that accepted the message.'),
+  reply: nullable('string', 'Reply of the server.'),
+  tls: nullable('string', 'Protocol version, such as TLSv1.3; null if unencrypted.'),
+  tlsFallback: Type.Optional(
+    Type.String({ description: 'Why the connection was unencrypted although the server offers TLS.' }),
+  ),
   attempts: Type.Integer(),
-  latencyMs: Type.Integer({ description: 'From acceptance to delivery.' }),
+  latencyMs: Type.Integer({ description: 'Milliseconds from acceptance to delivery.' }),
 };
 
 const outcomes = {
@@ -48,29 +53,29 @@ const outcomes = {
   deliveryDelay: Type.Optional(
     closed({
       ...failureFields,
-      nextAttemptAt: Type.Optional(Type.String({ format: 'date-time', description: 'Not of a late one.' })),
+      nextAttemptAt: Type.Optional(Type.String({ format: 'date-time', description: 'Absent if `late` is true.' })),
       late,
     }),
   ),
   bounce: Type.Optional(closed({ ...failureFields, late })),
   complaint: Type.Optional(
-    closed({ feedbackType: Type.String(), remoteHost: nullable('string', 'Who reported it.'), ...whose }),
+    closed({ feedbackType: Type.String(), remoteHost: nullable('string', 'The server that reported it.'), ...whose }),
   ),
   reject: Type.Optional(closed({ reason: oneOf(['suppressed', 'cancelled']), ...whose })),
 };
 
 const link = (description: string) => Type.String({ description });
 
-const reason = nullable('string', 'Why it is no plain pass, for people.');
+const reason = nullable('string', 'Explanation of any result other than a plain pass.');
 const spf = closed({
   result: oneOf(['none', 'neutral', 'pass', 'fail', 'softfail', 'temperror', 'permerror']),
-  domain: nullable('string', 'Of MAIL FROM; the HELO name where that is empty.'),
+  domain: nullable('string', 'Domain of MAIL FROM, or the HELO name if that is empty.'),
   reason,
 });
 const dkim = closed({
   result: oneOf(['pass', 'fail', 'policy', 'neutral', 'temperror', 'permerror']),
-  domain: nullable('string', 'd= of the signature.'),
-  selector: nullable('string', 's= of the signature.'),
+  domain: nullable('string', 'The d= tag of the signature.'),
+  selector: nullable('string', 'The s= tag of the signature.'),
   reason,
 });
 const dmarc = closed({
@@ -79,7 +84,7 @@ const dmarc = closed({
     enum: ['none', 'quarantine', 'reject', null],
     description: 'Policy of the domain for mail that fails; null without a record.',
   }),
-  domain: nullable('string', 'Of From.'),
+  domain: nullable('string', 'Domain of the From header.'),
   reason,
 });
 const arc = closed({ result: oneOf(['none', 'pass', 'fail']), reason });
@@ -94,13 +99,16 @@ const authentication = named('AuthenticationResults', {
 export const inboundContentSchema = named('InboundContent', {
   inboundId: Type.String(),
   inboundRouteId: Type.String(),
-  envelope: closed({ from: Type.String({ description: 'Empty for bounces and the like.' }), to: Type.String() }),
-  headers: Type.Array(closed({ name: Type.String(), value: Type.String() }), {
-    description: 'All of them, in their order.',
+  envelope: closed({
+    from: Type.String({ description: 'Empty for bounces and other automatic messages.' }),
+    to: Type.String(),
   }),
-  headerMessageId: nullable('string', 'The Message-ID that the mail came with.'),
-  text: nullable('string', 'Its text, or what its html says where it has none.'),
-  html: nullable('string', 'As it came. Never show it without a sandbox around it.'),
+  headers: Type.Array(closed({ name: Type.String(), value: Type.String() }), {
+    description: 'All header fields, in their original order.',
+  }),
+  headerMessageId: nullable('string', 'Message-ID header of the message.'),
+  text: nullable('string', 'The text part, or text derived from the HTML if there is none.'),
+  html: nullable('string', 'The HTML part as received. Display it only in a sandbox.'),
   replyText: nullable('string', 'The text without the quoted mail below it and without a signature.'),
   textTruncated: Type.Boolean({ description: 'Whether the text was truncated. rawUrl has the complete message.' }),
   htmlTruncated: Type.Boolean(),
@@ -109,14 +117,17 @@ export const inboundContentSchema = named('InboundContent', {
       name: Type.String(),
       contentType: Type.String(),
       sizeBytes: Type.Integer(),
-      contentId: nullable('string', 'Of an inline file: what cid: in the html names.'),
+      contentId: nullable('string', 'Content-ID of an inline file, which cid: URLs in the HTML refer to.'),
       url: link('Returns the file without a key until linksExpireAt.'),
     }),
   ),
-  rawUrl: link('The mail byte for byte, until linksExpireAt.'),
+  rawUrl: link('URL of the message as received, valid until linksExpireAt.'),
   linksExpireAt: time,
   sizeBytes: Type.Integer(),
-  inReplyTo: nullable('string', 'The messageId that it answers, by In-Reply-To, References or reply+MESSAGEID@.'),
+  inReplyTo: nullable(
+    'string',
+    'The messageId that it replies to, found by In-Reply-To, References, or reply+MESSAGEID@.',
+  ),
   autoReply: Type.Boolean({ description: 'Written by a program, such as an out-of-office reply.' }),
   authentication: Type.Optional(authentication),
   unreadable: Type.Array(Type.String(), {

@@ -140,14 +140,14 @@ const REQUEST_HEADERS: Record<string, Json> = {
 };
 
 const ANSWER_HEADERS: Record<string, Json> = {
-  'X-Request-Id': ofHeader('Names this request in the log.', 'req_2zAbCdEfGhIjKlMnOpQrStU'),
-  'Idempotent-Replayed': ofHeader('true: the stored answer of an earlier request with this key.', 'true'),
+  'X-Request-Id': ofHeader('Identifies this request in the log.', 'req_2zAbCdEfGhIjKlMnOpQrStU'),
+  'Idempotent-Replayed': ofHeader('true: the stored response of an earlier request with this key.', 'true'),
   Link: ofHeader('The next page, with rel="next"; absent on the last.', '</messages?cursor=WyJtc2dfIl0>; rel="next"'),
   'X-Next-Cursor': ofHeader('The cursor of the next page.', 'WyJtc2dfIl0'),
-  'Retry-After': ofHeader('Seconds after which the same request may be repeated.', '5'),
-  'RateLimit-Limit': ofHeader('Requests per second of this key; where the service limits them.', '50'),
-  'RateLimit-Remaining': ofHeader('Requests that this key may make at once.', '49'),
-  'RateLimit-Reset': ofHeader('Seconds until the whole limit is there again.', '1'),
+  'Retry-After': ofHeader('Seconds after which you can repeat the request.', '5'),
+  'RateLimit-Limit': ofHeader('Requests per second allowed for this key. Absent if the service sets no limit.', '50'),
+  'RateLimit-Remaining': ofHeader('Requests that this key can make now.', '49'),
+  'RateLimit-Reset': ofHeader('Seconds until the full limit is available again.', '1'),
   Allow: ofHeader('With 405: the methods that this path supports.', 'GET, POST'),
 };
 
@@ -341,7 +341,11 @@ export interface OpenapiOptions {
 }
 
 const WEBHOOK_HEADERS = [
-  ['webhook-id', 'The eventId; the same on every retry, for telling repeats apart.', 'evt_2zAbCdEfGhIjKlMnOpQrStU'],
+  [
+    'webhook-id',
+    'The eventId. It is the same on every retry, so that you can detect duplicates.',
+    'evt_2zAbCdEfGhIjKlMnOpQrStU',
+  ],
   ['webhook-timestamp', 'Unix time in seconds at which this request was signed.', '1795167840'],
   [
     'webhook-signature',
@@ -362,7 +366,7 @@ function webhooks({ schema, types }: NonNullable<OpenapiOptions['events']>, comp
   }));
   const answers = {
     '2XX': { description: 'Accepted. Postrider retries after any other response, or if there is none within 15 s.' },
-    '410': { description: 'The endpoint is gone: it is disabled.' },
+    '410': { description: 'The endpoint no longer exists. Postrider disables the webhook.' },
   };
   return Object.fromEntries(
     types.map(({ name, summary, example }) => {
@@ -409,9 +413,9 @@ export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], options:
           in: 'cookie',
           name: 'postrider_session',
           description:
-            'Of a signed-in user; calls that change something also carry X-Requested-With: postrider and an Origin.',
+            'Session of a signed-in user. Calls that change something also need X-Requested-With: postrider and an Origin header.',
         },
-        accountId: { type: 'apiKey', in: 'header', name: 'X-Id', description: 'The account, acc_….' },
+        accountId: { type: 'apiKey', in: 'header', name: 'X-Id', description: 'ID of the account, acc_….' },
       },
     },
   };

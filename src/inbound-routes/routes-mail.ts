@@ -44,7 +44,7 @@ const summary = {
   envelopeFrom: Type.String(),
   subject: Type.String(),
   sizeBytes: Type.Integer(),
-  attachments: Type.Integer({ description: 'How many.' }),
+  attachments: Type.Integer({ description: 'Number of attachments.' }),
   inReplyTo: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
   receivedAt: Type.String({ format: 'date-time' }),
 };
@@ -57,7 +57,9 @@ const wholeSchema = named('InboundMailWithContent', {
 });
 const query = closed({
   ...pageFields,
-  inboundRouteId: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'The route that took it.' })),
+  inboundRouteId: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 64, description: 'Messages that this route received.' }),
+  ),
   outcome: Type.Optional(oneOf(OUTCOMES, { description: 'Result of processing the message.' })),
 });
 
@@ -221,7 +223,7 @@ function linkRoute(deps: InboundMailDeps): RouteDefinition<Caller> {
     auth: 'none',
     atOnce: READERS_AT_ONCE,
     operationId: 'getInboundFile',
-    summary: 'Download the file of a link in an event',
+    summary: 'Download a file that an event links to',
     description: `Returns a message or one of its attachments without a key, until linksExpireAt. Up to ${READERS_OF_AN_ACCOUNT} downloads per account at the same time.`,
     refusals: ['NOT_FOUND', 'RATE_LIMITED'],
     response: { status: 200, contentType: '*/*' },

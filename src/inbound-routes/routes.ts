@@ -61,7 +61,7 @@ const routeRequest = named('InboundRouteRequest', {
     maxLength: 320,
     description: 'support@in.shop.example, reply+*@in.shop.example, or *@in.shop.example.',
   }),
-  url: Type.Optional(nullableText('Posts the mail of this route there: http or https, without credentials.')),
+  url: Type.Optional(nullableText('URL that receives the events of this route: http or https, without credentials.')),
   events: Type.Optional(
     Type.Boolean({
       description:

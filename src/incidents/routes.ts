@@ -28,7 +28,7 @@ const listQuery = closed(pageFields);
 const owner = oneOf(['recipient', 'sender', 'service', 'remote'], { description: 'Who can fix it.' });
 const times = {
   since: Type.String({ format: 'date-time' }),
-  lastAt: Type.String({ format: 'date-time', description: 'When it failed last.' }),
+  lastAt: Type.String({ format: 'date-time', description: 'Time of the last failure.' }),
 };
 const incidentIdField = Type.String({ description: 'Id of the incident, stable while it lasts.' });
 
@@ -47,10 +47,10 @@ const deliveryShape = {
   category: Type.String({ description: 'As in events.' }),
   owner,
   advice: Type.String({ description: 'What to do, in one sentence.' }),
-  messages: Type.Integer({ description: 'How many.' }),
+  messages: Type.Integer({ description: 'Number of messages.' }),
   ...times,
   nextAttemptAt: Type.Optional(
-    Type.String({ format: 'date-time', description: 'When the first of them is tried again.' }),
+    Type.String({ format: 'date-time', description: 'Time of the next attempt of any of them.' }),
   ),
   sampleMessageIds: Type.Array(Type.String()),
 };
@@ -160,7 +160,7 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
       auth: 'key',
       operationId: 'getIncident',
       summary: 'Get an incident with its messages',
-      description: 'affectedMessages is a page of them, newest first. 404 once it is over.',
+      description: 'Returns a page of the affected messages, newest first, and 404 once the incident is over.',
       query: listQuery,
       response: { status: 200, schema: detailSchema },
       async handle(request: Request<Static<typeof listQuery>>) {

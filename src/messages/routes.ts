@@ -78,8 +78,8 @@ const listFields = {
   messageId: text(64, 'One id.'),
   template: text(64, 'The id of the template that the message was created from.'),
   q: text(998, 'Part of the address or of the subject (case-insensitive).'),
-  since: time('Accepted at or after.'),
-  until: time('Accepted at or before.'),
+  since: time('Accepted at or after this time.'),
+  until: time('Accepted at or before this time.'),
   ...pageFields,
 };
 /** A metadata filter includes the name of the pair in its own name. */
@@ -269,7 +269,7 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       tag: 'messages',
       auth: 'key',
       operationId: 'getEmail',
-      summary: 'Show an email with its recipients',
+      summary: 'Get an email with its recipients',
       description: 'By its emailId, or by the messageId of any of its recipients.',
       response: { status: 200, schema: emailSchema },
       async handle(request: Request) {

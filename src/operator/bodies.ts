@@ -64,7 +64,7 @@ export const accountDetailSchema = named('OperatorAccountDetail', {
   usage: closed({
     messagesToday: count('Live messages since midnight UTC.'),
     messagesLast30Days: count('Counted up to 100,000.'),
-    queued: count('Those that are queued.'),
+    queued: count('Queued messages.'),
   }),
   health: closed({
     status: oneOf(['good', 'warning', 'critical']),
@@ -119,7 +119,7 @@ const name = Type.String({
   minLength: 1,
   maxLength: 200,
   pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
-  description: '1 to 200 characters without control characters',
+  description: '1 to 200 characters, without control characters.',
 });
 export const newAccountRequest = named('NewAccountRequest', { name, plan: Type.Optional(plan) });
 export const newAccountSchema = named('NewAccount', {
@@ -198,7 +198,7 @@ export const approvalSchema = named('OperatorApproval', {
   requestedEmailBytes: Type.Integer(),
   reason: Type.String(),
   status: oneOf(['pending', 'approved', 'rejected']),
-  decisionReason: nullable('The response to the account.'),
+  decisionReason: nullable('Reason that the account can read.'),
   createdAt: time,
   decidedAt: nullableTime('Null while it is pending.'),
   sender: closed({
@@ -251,7 +251,7 @@ export const rejectionRequest = named('RejectionRequest', {
     minLength: 1,
     maxLength: 2_000,
     pattern: '^(?=[\\s\\S]*\\S)[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$',
-    description: 'the reason that the account can read',
+    description: 'Reason that the account can read.',
   }),
 });
 

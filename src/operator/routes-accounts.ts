@@ -178,7 +178,7 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'resumeSendingOfAccount',
       summary: 'Release held live mail of an account',
       description:
-        'Sends the live mail that sending protection holds, and counts bounces and complaints from zero. 409 if no mail is held.',
+        'Sends the live mail that sending protection holds, and counts bounces and complaints from zero. Returns 409 if no mail is held.',
       body: closed({}),
       bodyOptional: true,
       response: { status: 200, schema: confirmationSchema },

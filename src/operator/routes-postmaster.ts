@@ -20,7 +20,7 @@ const fields = {
   receivedAt: Type.String({ format: 'date-time' }),
   recipient: Type.String({ description: 'The address it was sent to, such as `abuse@bounces.example.net`.' }),
   from: Type.String({ description: 'The From header.' }),
-  envelopeFrom: Type.String({ description: 'Empty for the null sender.' }),
+  envelopeFrom: Type.String({ description: 'Empty for the null sender (<>).' }),
   subject: Type.String(),
   sizeBytes: Type.Integer({ description: 'Size of the mail as received.' }),
   isWhole: Type.Boolean({ description: 'false: it was larger than 10,000,000 bytes, and its files are not kept.' }),
@@ -73,7 +73,7 @@ export function postmasterRoutes(deps: OperatorRouteDeps): RouteDefinition<Calle
       path: '/operator/postmaster-mail/:id',
       operationId: 'getPostmasterMail',
       summary: 'Get a message to postmaster or abuse, with its text',
-      description: 'The fields of the list, and its text.',
+      description: 'Returns the fields of the list and the text.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: wholeSchema },
       handle: async ({ params }) => {

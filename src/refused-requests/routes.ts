@@ -23,8 +23,8 @@ const query = closed({
   code: Type.Optional(
     Type.String({ minLength: 1, maxLength: 64, description: 'One code, such as INVALID_REQUEST or 5.7.1.' }),
   ),
-  since: time('Refused at or after.'),
-  until: time('Refused at or before.'),
+  since: time('Rejected at or after this time.'),
+  until: time('Rejected at or before this time.'),
   ...pageFields,
 });
 

@@ -78,7 +78,7 @@ export const API_DOCUMENT: Omit<OpenapiOptions, 'serverUrl'> = {
     { name: 'domains', description: 'The domains that an account sends from, and their DNS records.' },
     { name: 'inbound', description: 'Receive mail as events.' },
     { name: 'suppressions', description: 'Addresses that receive no mail.' },
-    { name: 'recipients', description: 'Erasing the data of a person.' },
+    { name: 'recipients', description: 'Erase the data of a recipient.' },
     { name: 'sandbox', description: 'The virtual inbox of sandbox keys, its outcomes and its clock.' },
     { name: 'account', description: 'Settings, limits, keys, SMTP credentials, approvals.' },
     { name: 'audit', description: 'Who changed what, when and from where.' },

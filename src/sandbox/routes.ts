@@ -45,7 +45,7 @@ const filters = {
     Type.String({
       format: 'date-time',
       maxLength: 40,
-      description: 'Accepted at or after, by the clock of the sandbox.',
+      description: 'Accepted at or after this time, by the clock of the sandbox.',
     }),
   ),
 };

@@ -18,7 +18,7 @@ const recipientAnswer = named('RecipientStatus', {
 
 const sendData = named('SendResult', {
   message: oneOf(['queued', 'scheduled', 'suppressed']),
-  messageId: Type.String({ description: "the first recipient's" }),
+  messageId: Type.String({ description: 'The messageId of the first recipient.' }),
   headerMessageId: Type.String({ description: 'Message-ID header of the email, the same for all recipients.' }),
   from: Type.String(),
   status: oneOf(['queued', 'scheduled', 'suppressed']),
@@ -33,9 +33,9 @@ export const dryRunResponse = named('DryRunResponse', {
   subject: Type.String(),
   html: Type.Union([Type.String(), Type.Null()]),
   text: Type.Union([Type.String(), Type.Null()]),
-  sizeBytes: Type.Integer({ description: 'of the complete message' }),
+  sizeBytes: Type.Integer({ description: 'Size of the complete message.' }),
   limitBytes: Type.Integer(),
-  suppressed: Type.Array(Type.String(), { description: 'recipients who are suppressed and would not get the email' }),
+  suppressed: Type.Array(Type.String(), { description: 'Recipients who are suppressed and would not get the email.' }),
   missingVariables: Type.Array(Type.String()),
   warnings: Type.Array(closed({ code: Type.String(), message: Type.String(), remedy: Type.String() })),
 });

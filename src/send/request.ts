@@ -19,11 +19,15 @@ const addresses = (description: string) =>
   });
 
 const attachment = named('Attachment', {
-  name: Type.String({ minLength: 1, maxLength: 255, description: 'file name, without path' }),
-  contentType: Type.String({ minLength: 1, maxLength: 255, description: 'MIME type of the file' }),
-  content: Type.String({ maxLength: MAX_BODY_BYTES, description: 'the bytes in Base64' }),
+  name: Type.String({ minLength: 1, maxLength: 255, description: 'File name, without path.' }),
+  contentType: Type.String({ minLength: 1, maxLength: 255, description: 'MIME type of the file.' }),
+  content: Type.String({ maxLength: MAX_BODY_BYTES, description: 'Content in Base64.' }),
   contentId: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 255, description: 'makes the file inline, referred to as cid: from html' }),
+    Type.String({
+      minLength: 1,
+      maxLength: 255,
+      description: 'Makes the file inline; cid: URLs in the HTML refer to it.',
+    }),
   ),
 });
 
@@ -32,40 +36,48 @@ export const sendBody = closed(
     from: Type.Optional(
       Type.String({
         maxLength: 1000,
-        description: 'address, or display name plus address; required unless the account has a defaultFrom',
+        description:
+          'Sender: an address, or a display name and an address. Required unless the account has a defaultFrom.',
       }),
     ),
-    to: Type.Optional(addresses('recipients that everyone sees; 1 to 50 in to, cc and bcc together')),
-    cc: Type.Optional(addresses('more recipients that everyone sees')),
-    bcc: Type.Optional(addresses('recipients that other recipients do not see')),
-    replyTo: Type.Optional(addresses('addresses for replies')),
-    subject: Type.Optional(Type.String({ maxLength: 100_000, description: 'at most 998 characters after rendering' })),
-    html: Type.Optional(content('html body; at least one of html, text and templateId')),
-    text: Type.Optional(content('text body; derived from html when absent')),
+    to: Type.Optional(addresses('Recipients; 1 to 50 in to, cc, and bcc together.')),
+    cc: Type.Optional(addresses('More recipients that everyone sees.')),
+    bcc: Type.Optional(addresses('Recipients that other recipients do not see.')),
+    replyTo: Type.Optional(addresses('Addresses for replies.')),
+    subject: Type.Optional(Type.String({ maxLength: 100_000, description: 'At most 998 characters after rendering.' })),
+    html: Type.Optional(content('HTML body. At least one of html, text, and templateId is required.')),
+    text: Type.Optional(content('Text body; derived from html if absent.')),
     templateId: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 255,
         description:
-          'id or name of a stored template; subject, html, and text given here replace those of the template',
+          'ID or name of a stored template. subject, html, and text in the request replace those of the template.',
       }),
     ),
     templateVariables: Type.Optional(
       mapOf(Type.Unknown(), {
         maxProperties: 10_000,
-        description: 'values of the variables in subject, html and text',
+        description: 'Values of the variables in subject, html, and text.',
       }),
     ),
-    render: Type.Optional(Type.Boolean({ description: 'false sends subject, html and text literally; default true' })),
+    render: Type.Optional(
+      Type.Boolean({
+        description: 'false: subject, html, and text are sent without replacing variables. true by default.',
+      }),
+    ),
     missingVariables: Type.Optional(oneOf(['error', 'empty', 'keep'])),
     headers: Type.Optional(
-      mapOf(Type.String({ maxLength: 10_000 }), { maxProperties: 100, description: 'extra headers' }),
+      mapOf(Type.String({ maxLength: 10_000 }), {
+        maxProperties: 100,
+        description: 'More headers to add to the message.',
+      }),
     ),
     attachments: Type.Optional(Type.Array(attachment, { maxItems: 100 })),
     attachmentSubmissionId: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
     tags: Type.Optional(
       Type.Array(
-        Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$', description: '1 to 64 characters of A-Z, a-z, 0-9, _ and -' }),
+        Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$', description: '1 to 64 characters: A-Z, a-z, 0-9, _, and -.' }),
         {
           maxItems: 10,
         },
@@ -74,35 +86,35 @@ export const sendBody = closed(
     metadata: Type.Optional(
       mapOf(Type.String({ maxLength: 10_000 }), {
         maxProperties: 20,
-        description: 'returned in events; up to 20 pairs',
+        description: 'Returned in events; up to 20 pairs.',
       }),
     ),
     sendAt: Type.Optional(
       Type.String({
         format: 'date-time',
         maxLength: 40,
-        description: 'up to 30 days ahead; a time in the past sends immediately',
+        description: 'Up to 30 days ahead; a time in the past sends immediately.',
       }),
     ),
     expiresAfterSeconds: Type.Optional(Type.Integer({ minimum: 60, maximum: 259_200 })),
     retainContent: Type.Optional(oneOf(['none', '7d', '30d'])),
     enableClickTracking: Type.Optional(
       Type.Boolean({
-        description: 'rewrites links in the html to go through Postrider, which records a Click event for each',
+        description: 'true: links in the HTML go through Postrider, which records a Click event for each visit.',
       }),
     ),
     enableOpenTracking: Type.Optional(
       Type.Boolean({
-        description: 'adds a tracking pixel to the html; Postrider records an Open event when it is loaded',
+        description: 'true: the HTML gets a tracking pixel, and Postrider records an Open event when it is loaded.',
       }),
     ),
     listUnsubscribe: Type.Optional(
-      Type.Boolean({ description: 'adds List-Unsubscribe headers for one-click unsubscribing (RFC 8058)' }),
+      Type.Boolean({ description: 'true: adds List-Unsubscribe headers for one-click unsubscribe (RFC 8058).' }),
     ),
     requireTls: Type.Optional(
       Type.Union([Type.Boolean(), Type.Literal('verified')], {
         description:
-          'false, or omitted: encrypted if the server supports it; true: never unencrypted, which protects against passive eavesdropping; "verified": only to a mail server whose certificate is valid for its name. Otherwise the email is deferred, and bounces when it expires',
+          'false, or omitted: encrypted if the server supports it. true: never unencrypted, which protects against passive eavesdropping. "verified": only to a mail server whose certificate is valid for its name. Otherwise the email is deferred, and bounces when it expires.',
       }),
     ),
   },
@@ -112,7 +124,7 @@ export const sendBody = closed(
 export type SendBody = Static<typeof sendBody>;
 
 export const sendQuery = closed({
-  dryRun: Type.Optional(Type.Boolean({ description: 'true: returns what would be sent, without sending it' })),
+  dryRun: Type.Optional(Type.Boolean({ description: 'true: returns what would be sent, without sending it.' })),
 });
 
 /** Each message is checked separately against the body of /send. */

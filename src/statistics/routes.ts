@@ -31,7 +31,7 @@ const query = closed({
       description: 'By default hour up to 3 days, else day. At most 31 days by hour, 400 by day.',
     }),
   ),
-  groupBy: Type.Optional(oneOf([...DIMENSIONS], { description: 'Default: none.' })),
+  groupBy: Type.Optional(oneOf([...DIMENSIONS], { description: 'How to group the counts; none by default.' })),
 });
 
 const number = (description: string) => Type.Integer({ minimum: 0, description });
@@ -93,7 +93,7 @@ export function statisticsRoutes({
       auth: 'key',
       operationId: 'getStatistics',
       summary: 'Count messages and events by hour or day',
-      description: `Each event counts in the hour and day of its own timestamp, and the numbers agree with GET /events. Kept for ${KEPT_DAYS} days. Without groups every hour or day has a bucket; with groups only where there is something.`,
+      description: `Each event counts in the hour and day of its own timestamp, and the numbers agree with GET /events. Kept for ${KEPT_DAYS} days. Without groups, every hour or day has a bucket; with groups, only those with events.`,
       query,
       response: { status: 200, schema: statisticsSchema },
       refusals: ['OVERLOADED'],

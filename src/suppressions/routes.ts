@@ -36,7 +36,7 @@ const IMPORT_MAX_BYTES = 5_000_000;
 const IMPORT_BATCH = 500;
 const EXPORT_BATCH = 2_000;
 
-const reason = oneOf([...SUPPRESSION_REASONS], { description: 'Why it receives no mail.' });
+const reason = oneOf([...SUPPRESSION_REASONS], { description: 'Reason for the suppression.' });
 const nullableText = Type.Unsafe<string | null>({ type: ['string', 'null'] });
 const suppressionSchema = named('Suppression', {
   email: Type.String({ description: 'In lower case, as addresses are compared.' }),

@@ -21,28 +21,31 @@ const nullable = (maxLength: number, description: string) =>
 const declared = named('TemplateVariable', {
   name: Type.String({ minLength: 1, maxLength: 200 }),
   type: oneOf([...VARIABLE_TYPES]),
-  required: Type.Boolean({ description: 'true: a send without a value is refused.' }),
-  default: Type.Optional(Type.Unknown({ description: 'Used if a send gives no value.' })),
+  required: Type.Boolean({ description: 'true: an email without a value is rejected.' }),
+  default: Type.Optional(Type.Unknown({ description: 'Used if an email gives no value.' })),
 });
 
 const declarable = named('TemplateVariableRequest', {
   name: Type.String({ minLength: 1, maxLength: 200 }),
-  type: Type.Optional(oneOf([...VARIABLE_TYPES], { description: 'string by default' })),
-  required: Type.Optional(Type.Boolean({ description: 'false by default' })),
-  default: Type.Optional(Type.Unknown({ description: 'of the declared type' })),
+  type: Type.Optional(oneOf([...VARIABLE_TYPES], { description: '`string` by default.' })),
+  required: Type.Optional(Type.Boolean({ description: 'false by default.' })),
+  default: Type.Optional(Type.Unknown({ description: 'Must have the declared type.' })),
 });
 
 const sources = {
-  subject: Type.Optional(nullable(100_000, 'may contain variables; at most 998 characters after rendering')),
-  html: Type.Optional(nullable(MAX_SOURCE_LENGTH, 'at least one of html and text')),
-  text: Type.Optional(nullable(MAX_SOURCE_LENGTH, 'derived from html when absent')),
-  layoutTemplateId: Type.Optional(nullable(64, 'a template whose {{ content }} this one fills')),
+  subject: Type.Optional(nullable(100_000, 'Can contain variables; at most 998 characters after rendering.')),
+  html: Type.Optional(nullable(MAX_SOURCE_LENGTH, 'At least one of html and text is required.')),
+  text: Type.Optional(nullable(MAX_SOURCE_LENGTH, 'Derived from html if absent.')),
+  layoutTemplateId: Type.Optional(nullable(64, 'ID of a template whose {{ content }} this one fills.')),
   variables: Type.Optional(Type.Array(declarable, { maxItems: MAX_VARIABLES })),
 };
 
 export const writeQuery = closed({
   publish: Type.Optional(
-    Type.Boolean({ description: 'false: sends keep the version they use now; of a new template they use none.' }),
+    Type.Boolean({
+      description:
+        'false: emails keep using the current version, and a new template cannot be used until a version is published.',
+    }),
   ),
 });
 
@@ -51,7 +54,7 @@ export const templateRequest = named('TemplateRequest', {
     minLength: 1,
     maxLength: 200,
     pattern: '^[^\\u0000-\\u001f\\u007f]*$',
-    description: 'Unique; a send may name the template by it.',
+    description: 'Unique. POST /send accepts it as templateId.',
   }),
   type: Type.Optional(oneOf([...TEMPLATE_TYPES])),
   ...sources,
@@ -64,9 +67,9 @@ const shown = {
   templateId: Type.String(),
   name: Type.String(),
   type: oneOf([...TEMPLATE_TYPES]),
-  subject: nullable(100_000, 'null: required in a send'),
-  html: nullable(MAX_SOURCE_LENGTH, 'null: text only'),
-  text: nullable(MAX_SOURCE_LENGTH, 'null: derived from html'),
+  subject: nullable(100_000, 'null: required in POST /send.'),
+  html: nullable(MAX_SOURCE_LENGTH, 'null: text only.'),
+  text: nullable(MAX_SOURCE_LENGTH, 'null: derived from html.'),
   layoutTemplateId: Type.Optional(Type.String()),
   variables: Type.Array(declared),
   version: Type.Integer(),
@@ -85,7 +88,7 @@ export const versionSchema = closed(shown, {
 });
 
 const templateVariables = Type.Optional(
-  mapOf(Type.Unknown(), { maxProperties: 10_000, description: 'values of the variables' }),
+  mapOf(Type.Unknown(), { maxProperties: 10_000, description: 'Values of the variables.' }),
 );
 export const renderRequest = named('RenderRequest', { templateVariables });
 export const renderSourcesRequest = named('RenderSourcesRequest', { ...sources, templateVariables });
@@ -96,7 +99,9 @@ export const renderResponse = named('RenderedTemplate', {
   subject: part,
   html: part,
   text: part,
-  missingVariables: Type.Array(Type.String(), { description: 'variables that need a value in a send' }),
+  missingVariables: Type.Array(Type.String(), {
+    description: 'Variables that need a value when the template is used.',
+  }),
 });
 
 /** Returns the content that a body describes; an empty part is treated as absent. */

@@ -153,7 +153,7 @@ function readRoutes({ database }: TemplateRouteDeps): RouteDefinition<Caller>[] 
       auth: 'key',
       operationId: 'getTemplate',
       summary: 'Get the current version of a template',
-      description: 'By id; a send can also use the name.',
+      description: 'Finds the template by its ID; POST /send also accepts its name.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: templateSchema },
       async handle(request: Request) {

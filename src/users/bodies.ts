@@ -109,7 +109,7 @@ const memberFields = {
   userId: Type.String(),
   email: Type.String(),
   role,
-  status: oneOf(['active', 'invited'], { description: 'invited: has set no password yet.' }),
+  status: oneOf(['active', 'invited'], { description: 'invited: the user has not set a password yet.' }),
   totp: Type.Boolean(),
   createdAt: time,
   lastSignInAt: nullableTime,

@@ -31,7 +31,7 @@ const totpOffer = named('TotpOffer', {
 });
 const totpRequest = named('TotpRequest', { code: Type.String({ minLength: 6, maxLength: 16 }) });
 const recoveryCodes = named('RecoveryCodes', {
-  recoveryCodes: Type.Array(Type.String(), { description: 'Shown once; each can replace a code once.' }),
+  recoveryCodes: Type.Array(Type.String(), { description: 'Shown only once. Each replaces a code once.' }),
 });
 
 export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {

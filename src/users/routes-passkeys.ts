@@ -58,7 +58,7 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
       path: '/user/passkeys',
       operationId: 'listPasskeys',
       summary: 'List your passkeys, newest first',
-      description: 'With their names, and when each was last used.',
+      description: 'Returns the name of each passkey and when it was last used.',
       response: { status: 200, schema: Type.Array(passkeySchema) },
       handle: async ({ caller }) =>
         answer((await database.execute(passkeysOperation, caller.user.id)).map((one) => passkeyBody(one))),

@@ -52,7 +52,7 @@ const replayFields = named('ReplayRequest', {
 });
 
 const replayQuery = closed({
-  dryRun: Type.Optional(Type.Boolean({ description: 'true: return the number of events without sending them' })),
+  dryRun: Type.Optional(Type.Boolean({ description: 'true: returns the number of events without sending them.' })),
 });
 type ReplayAsked = Request<Static<typeof replayFields>, Static<typeof replayQuery>>;
 

@@ -135,13 +135,13 @@ export interface paths {
      */
     get: operations["listDomains"];
     /**
-     * Add a sender domain, or find the one that was added
-     * @description Makes its DKIM keys. Publish the records in dnsRecords, then call verify. 200 when it was there already.
+     * Add a sending domain unless the account has it
+     * @description Creates the DKIM keys of the domain. Publish the records in dnsRecords, then call verify. Returns 200 if the account already has the domain.
      */
     put: operations["putDomain"];
     /**
-     * Add a sender domain
-     * @description Makes its DKIM keys. Publish the records in dnsRecords, then call verify. 200 when it was there already.
+     * Add a sending domain
+     * @description Creates the DKIM keys of the domain. Publish the records in dnsRecords, then call verify. Returns 200 if the account already has the domain.
      */
     post: operations["addDomain"];
   };
@@ -180,7 +180,7 @@ export interface paths {
   };
   "/emails/{id}": {
     /**
-     * Show an email with its recipients
+     * Get an email with its recipients
      * @description By its emailId, or by the messageId of any of its recipients.
      */
     get: operations["getEmail"];
@@ -215,7 +215,7 @@ export interface paths {
   };
   "/inbound-files/{token}": {
     /**
-     * Download the file of a link in an event
+     * Download a file that an event links to
      * @description Returns a message or one of its attachments without a key, until linksExpireAt. Up to 10 downloads per account at the same time.
      */
     get: operations["getInboundFile"];
@@ -292,7 +292,7 @@ export interface paths {
   "/incidents/{id}": {
     /**
      * Get an incident with its messages
-     * @description affectedMessages is a page of them, newest first. 404 once it is over.
+     * @description Returns a page of the affected messages, newest first, and 404 once the incident is over.
      */
     get: operations["getIncident"];
   };
@@ -391,7 +391,7 @@ export interface paths {
   "/operator/accounts/{id}/resume-sending": {
     /**
      * Release held live mail of an account
-     * @description Sends the live mail that sending protection holds, and counts bounces and complaints from zero. 409 if no mail is held.
+     * @description Sends the live mail that sending protection holds, and counts bounces and complaints from zero. Returns 409 if no mail is held.
      */
     post: operations["resumeSendingOfAccount"];
   };
@@ -501,7 +501,7 @@ export interface paths {
   "/operator/postmaster-mail/{id}": {
     /**
      * Get a message to postmaster or abuse, with its text
-     * @description The fields of the list, and its text.
+     * @description Returns the fields of the list and the text.
      */
     get: operations["getPostmasterMail"];
   };
@@ -556,7 +556,7 @@ export interface paths {
   };
   "/recipients/erasures/{id}": {
     /**
-     * Show the status of an erasure
+     * Get the status of an erasure
      * @description Completed erasures stay as a receipt.
      */
     get: operations["getErasure"];
@@ -710,7 +710,7 @@ export interface paths {
   "/smtp-credentials/{id}": {
     /**
      * Revoke an SMTP credential
-     * @description Log-ins are refused from now on, and so is the next mail of an open session; on other nodes within a second.
+     * @description Logins fail from now on, and so does the next message of an open session; on other nodes within a second.
      */
     delete: operations["revokeSmtpCredential"];
     /**
@@ -722,7 +722,7 @@ export interface paths {
   "/statistics": {
     /**
      * Count messages and events by hour or day
-     * @description Each event counts in the hour and day of its own timestamp, and the numbers agree with GET /events. Kept for 400 days. Without groups every hour or day has a bucket; with groups only where there is something.
+     * @description Each event counts in the hour and day of its own timestamp, and the numbers agree with GET /events. Kept for 400 days. Without groups, every hour or day has a bucket; with groups, only those with events.
      */
     get: operations["getStatistics"];
   };
@@ -786,7 +786,7 @@ export interface paths {
   "/templates/{id}": {
     /**
      * Get the current version of a template
-     * @description By id; a send can also use the name.
+     * @description Finds the template by its ID; POST /send also accepts its name.
      */
     get: operations["getTemplate"];
     /**
@@ -829,14 +829,14 @@ export interface paths {
   "/uploads/{token}": {
     /**
      * Upload the raw bytes of one file
-     * @description The address is an uploadUrl of POST /attachments; its requiredHeaders go with it unchanged.
+     * @description The URL is an uploadUrl from POST /attachments. Send its requiredHeaders unchanged.
      */
     put: operations["uploadFile"];
   };
   "/user/passkeys": {
     /**
      * List your passkeys, newest first
-     * @description With their names, and when each was last used.
+     * @description Returns the name of each passkey and when it was last used.
      */
     get: operations["listPasskeys"];
     /**
@@ -999,11 +999,11 @@ export interface components {
         apiKeys: number;
         smtpCredentials: number;
         inboundRoutes: number;
-        /** @description Not sent yet, with valid upload URLs or uploaded files. */
+        /** @description Submissions that are not sent yet and have valid upload URLs or uploaded files. */
         openSubmissions: number;
-        /** @description Open at the same time. */
+        /** @description Event streams open at the same time. */
         eventStreams: number;
-        /** @description Open at the same time. */
+        /** @description Calls of GET /sandbox/inbox/wait open at the same time. */
         inboxWaits: number;
         /** @description Messages from outside for inbound routes. More are deferred. */
         inboundMailPerHour: number;
@@ -1202,11 +1202,11 @@ export interface components {
     ApiKey: {
       keyId: string;
       /**
-       * @description Of a key that signs requests to the SES interface.
+       * @description sigv4: the key signs requests to the SES interface.
        * @constant
        */
       kind?: "sigv4";
-      /** @description Of a key of kind sigv4. */
+      /** @description Only for keys of kind sigv4. */
       accessKeyId?: string;
       /** @enum {string} */
       mode: "live" | "sandbox";
@@ -1268,18 +1268,18 @@ export interface components {
     ApprovalRequest: {
       /** @description Size in bytes of the largest complete email that the account wants to send. */
       requestedEmailBytes: number;
-      /** @description the reason for the request, for the operator who decides */
+      /** @description Reason for the request, for the operator who decides. */
       reason: string;
     };
     /** Attachment */
     Attachment: {
-      /** @description file name, without path */
+      /** @description File name, without path. */
       name: string;
-      /** @description MIME type of the file */
+      /** @description MIME type of the file. */
       contentType: string;
-      /** @description the bytes in Base64 */
+      /** @description Content in Base64. */
       content: string;
-      /** @description makes the file inline, referred to as cid: from html */
+      /** @description Makes the file inline; cid: URLs in the HTML refer to it. */
       contentId?: string;
     };
     /**
@@ -1288,13 +1288,13 @@ export interface components {
      */
     AttachmentManifest: {
       attachments: {
-          /** @description file name, without path; at most 255 bytes */
+          /** @description File name, without path; at most 255 bytes. */
           name: string;
-          /** @description MIME type of the file */
+          /** @description MIME type of the file. */
           contentType: string;
-          /** @description size of the raw file, not of its Base64 form */
+          /** @description Size of the raw file, not of its Base64 form. */
           sizeBytes: number;
-          /** @description 64 hex characters: SHA-256 of the raw file */
+          /** @description SHA-256 of the raw file: 64 hex characters. */
           sha256: string;
         }[];
     };
@@ -1398,20 +1398,20 @@ export interface components {
       spf: {
         /** @enum {string} */
         result: "none" | "neutral" | "pass" | "fail" | "softfail" | "temperror" | "permerror";
-        /** @description Of MAIL FROM; the HELO name where that is empty. */
+        /** @description Domain of MAIL FROM, or the HELO name if that is empty. */
         domain: string | null;
-        /** @description Why it is no plain pass, for people. */
+        /** @description Explanation of any result other than a plain pass. */
         reason: string | null;
       };
       /** @description One entry per signature; empty without signatures. */
       dkim: ({
           /** @enum {string} */
           result: "pass" | "fail" | "policy" | "neutral" | "temperror" | "permerror";
-          /** @description d= of the signature. */
+          /** @description The d= tag of the signature. */
           domain: string | null;
-          /** @description s= of the signature. */
+          /** @description The s= tag of the signature. */
           selector: string | null;
-          /** @description Why it is no plain pass, for people. */
+          /** @description Explanation of any result other than a plain pass. */
           reason: string | null;
         })[];
       dmarc: {
@@ -1422,15 +1422,15 @@ export interface components {
          * @enum {unknown}
          */
         policy: "none" | "quarantine" | "reject" | "";
-        /** @description Of From. */
+        /** @description Domain of the From header. */
         domain: string | null;
-        /** @description Why it is no plain pass, for people. */
+        /** @description Explanation of any result other than a plain pass. */
         reason: string | null;
       };
       arc: {
         /** @enum {string} */
         result: "none" | "pass" | "fail";
-        /** @description Why it is no plain pass, for people. */
+        /** @description Explanation of any result other than a plain pass. */
         reason: string | null;
       };
     };
@@ -1483,18 +1483,18 @@ export interface components {
       owner: "recipient" | "sender" | "service" | "remote";
       /** @description What to do, in one sentence. */
       advice: string;
-      /** @description How many. */
+      /** @description Number of messages. */
       messages: number;
       /** Format: date-time */
       since: string;
       /**
        * Format: date-time
-       * @description When it failed last.
+       * @description Time of the last failure.
        */
       lastAt: string;
       /**
        * Format: date-time
-       * @description When the first of them is tried again.
+       * @description Time of the next attempt of any of them.
        */
       nextAttemptAt?: string;
       sampleMessageIds: string[];
@@ -1524,18 +1524,18 @@ export interface components {
       owner: "recipient" | "sender" | "service" | "remote";
       /** @description What to do, in one sentence. */
       advice: string;
-      /** @description How many. */
+      /** @description Number of messages. */
       messages: number;
       /** Format: date-time */
       since: string;
       /**
        * Format: date-time
-       * @description When it failed last.
+       * @description Time of the last failure.
        */
       lastAt: string;
       /**
        * Format: date-time
-       * @description When the first of them is tried again.
+       * @description Time of the next attempt of any of them.
        */
       nextAttemptAt?: string;
       sampleMessageIds: string[];
@@ -1693,7 +1693,7 @@ export interface components {
       since: string;
       /**
        * Format: date-time
-       * @description When it failed last.
+       * @description Time of the last failure.
        */
       lastAt: string;
     };
@@ -1712,10 +1712,10 @@ export interface components {
       subject: string;
       html: string | null;
       text: string | null;
-      /** @description of the complete message */
+      /** @description Size of the complete message. */
       sizeBytes: number;
       limitBytes: number;
-      /** @description recipients who are suppressed and would not get the email */
+      /** @description Recipients who are suppressed and would not get the email. */
       suppressed: string[];
       missingVariables: string[];
       warnings: {
@@ -1793,16 +1793,16 @@ export interface components {
       /** @description true: sent by POST /webhooks/{id}/test. */
       test?: boolean;
       delivery?: {
-        /** @description The exchanger. */
+        /** @description The mail server that accepted the message. */
         remoteHost: string | null;
-        /** @description What the server said. */
+        /** @description Reply of the server. */
         reply: string | null;
-        /** @description Such as TLSv1.3; null in the clear. */
+        /** @description Protocol version, such as TLSv1.3; null if unencrypted. */
         tls: string | null;
-        /** @description Why it went in the clear although the server offers TLS. */
+        /** @description Why the connection was unencrypted although the server offers TLS. */
         tlsFallback?: string;
         attempts: number;
-        /** @description From acceptance to delivery. */
+        /** @description Milliseconds from acceptance to delivery. */
         latencyMs: number;
       };
       deliveryDelay?: {
@@ -1813,16 +1813,16 @@ export interface components {
         kind: "hard" | "soft" | "block";
         /** @description For example mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
         category: string;
-        /** @description Null where no server replied. */
+        /** @description Null if no server replied. */
         smtpCode: number | null;
-        /** @description Such as 5.1.1. */
+        /** @description Enhanced status code, such as 5.1.1. */
         enhancedCode: string | null;
-        /** @description What the server said, or what happened instead. */
+        /** @description Reply of the server, or a description of the problem if there was none. */
         reply: string | null;
-        /** @description The exchanger. */
+        /** @description The mail server that replied; null if none did. */
         remoteHost: string | null;
         /**
-         * @description Whose move it is.
+         * @description Who can fix it.
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
@@ -1832,7 +1832,7 @@ export interface components {
         suppressed: boolean;
         /**
          * Format: date-time
-         * @description Not of a late one.
+         * @description Absent if `late` is true.
          */
         nextAttemptAt?: string;
         /** @description true: reported by email after the receiving server had accepted the message. */
@@ -1846,16 +1846,16 @@ export interface components {
         kind: "hard" | "soft" | "block";
         /** @description For example mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
         category: string;
-        /** @description Null where no server replied. */
+        /** @description Null if no server replied. */
         smtpCode: number | null;
-        /** @description Such as 5.1.1. */
+        /** @description Enhanced status code, such as 5.1.1. */
         enhancedCode: string | null;
-        /** @description What the server said, or what happened instead. */
+        /** @description Reply of the server, or a description of the problem if there was none. */
         reply: string | null;
-        /** @description The exchanger. */
+        /** @description The mail server that replied; null if none did. */
         remoteHost: string | null;
         /**
-         * @description Whose move it is.
+         * @description Who can fix it.
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
@@ -1868,10 +1868,10 @@ export interface components {
       };
       complaint?: {
         feedbackType: string;
-        /** @description Who reported it. */
+        /** @description The server that reported it. */
         remoteHost: string | null;
         /**
-         * @description Whose move it is.
+         * @description Who can fix it.
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
@@ -1884,7 +1884,7 @@ export interface components {
         /** @enum {string} */
         reason: "suppressed" | "cancelled";
         /**
-         * @description Whose move it is.
+         * @description Who can fix it.
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
@@ -1894,13 +1894,13 @@ export interface components {
         suppressed: boolean;
       };
       open?: {
-        /** @description A program, not a person. */
+        /** @description true: opened by a program, such as a scanner, not by a person. */
         machine: boolean;
         userAgent: string;
       };
       click?: {
         url: string;
-        /** @description A program, not a person. */
+        /** @description true: opened by a program, such as a scanner, not by a person. */
         machine: boolean;
         userAgent: string;
       };
@@ -1920,20 +1920,20 @@ export interface components {
       inboundId: string;
       inboundRouteId: string;
       envelope: {
-        /** @description Empty for bounces and the like. */
+        /** @description Empty for bounces and other automatic messages. */
         from: string;
         to: string;
       };
-      /** @description All of them, in their order. */
+      /** @description All header fields, in their original order. */
       headers: {
           name: string;
           value: string;
         }[];
-      /** @description The Message-ID that the mail came with. */
+      /** @description Message-ID header of the message. */
       headerMessageId: string | null;
-      /** @description Its text, or what its html says where it has none. */
+      /** @description The text part, or text derived from the HTML if there is none. */
       text: string | null;
-      /** @description As it came. Never show it without a sandbox around it. */
+      /** @description The HTML part as received. Display it only in a sandbox. */
       html: string | null;
       /** @description The text without the quoted mail below it and without a signature. */
       replyText: string | null;
@@ -1944,17 +1944,17 @@ export interface components {
           name: string;
           contentType: string;
           sizeBytes: number;
-          /** @description Of an inline file: what cid: in the html names. */
+          /** @description Content-ID of an inline file, which cid: URLs in the HTML refer to. */
           contentId: string | null;
           /** @description Returns the file without a key until linksExpireAt. */
           url: string;
         })[];
-      /** @description The mail byte for byte, until linksExpireAt. */
+      /** @description URL of the message as received, valid until linksExpireAt. */
       rawUrl: string;
       /** Format: date-time */
       linksExpireAt: string;
       sizeBytes: number;
-      /** @description The messageId that it answers, by In-Reply-To, References or reply+MESSAGEID@. */
+      /** @description The messageId that it replies to, found by In-Reply-To, References, or reply+MESSAGEID@. */
       inReplyTo: string | null;
       /** @description Written by a program, such as an out-of-office reply. */
       autoReply: boolean;
@@ -1990,7 +1990,7 @@ export interface components {
       envelopeFrom: string;
       subject: string;
       sizeBytes: number;
-      /** @description How many. */
+      /** @description Number of attachments. */
       attachments: number;
       inReplyTo: string | null;
       /** Format: date-time */
@@ -2011,7 +2011,7 @@ export interface components {
       envelopeFrom: string;
       subject: string;
       sizeBytes: number;
-      /** @description How many. */
+      /** @description Number of attachments. */
       attachments: number;
       inReplyTo: string | null;
       /** Format: date-time */
@@ -2050,7 +2050,7 @@ export interface components {
     InboundRouteChange: {
       /** @description support@in.shop.example, reply+*@in.shop.example, or *@in.shop.example. */
       match?: string;
-      /** @description Posts the mail of this route there: http or https, without credentials. */
+      /** @description URL that receives the events of this route: http or https, without credentials. */
       url?: string | null;
       /** @description Whether webhooks that subscribe to Inbound receive its events. Defaults to true if there is no url. */
       events?: boolean;
@@ -2061,7 +2061,7 @@ export interface components {
     InboundRouteRequest: {
       /** @description support@in.shop.example, reply+*@in.shop.example, or *@in.shop.example. */
       match: string;
-      /** @description Posts the mail of this route there: http or https, without credentials. */
+      /** @description URL that receives the events of this route: http or https, without credentials. */
       url?: string | null;
       /** @description Whether webhooks that subscribe to Inbound receive its events. Defaults to true if there is no url. */
       events?: boolean;
@@ -2119,7 +2119,7 @@ export interface components {
        */
       role: "viewer" | "member" | "owner";
       /**
-       * @description invited: has set no password yet.
+       * @description invited: the user has not set a password yet.
        * @enum {string}
        */
       status: "active" | "invited";
@@ -2206,7 +2206,7 @@ export interface components {
     };
     /** NewAccountRequest */
     NewAccountRequest: {
-      /** @description 1 to 200 characters without control characters */
+      /** @description 1 to 200 characters, without control characters. */
       name: string;
       /** @enum {string} */
       plan?: "free" | "paid" | "enterprise";
@@ -2215,11 +2215,11 @@ export interface components {
     NewApiKey: {
       keyId: string;
       /**
-       * @description Of a key that signs requests to the SES interface.
+       * @description sigv4: the key signs requests to the SES interface.
        * @constant
        */
       kind?: "sigv4";
-      /** @description Of a key of kind sigv4. */
+      /** @description Only for keys of kind sigv4. */
       accessKeyId?: string;
       /** @enum {string} */
       mode: "live" | "sandbox";
@@ -2239,7 +2239,7 @@ export interface components {
       createdAt: string;
       /** @description Returned only in this response; absent for kind sigv4. */
       apiKey?: string;
-      /** @description Of a key of kind sigv4. Returned only in this response. */
+      /** @description Only for keys of kind sigv4. Returned only in this response. */
       secretAccessKey?: string;
     };
     /** NewSmtpCredential */
@@ -2357,7 +2357,7 @@ export interface components {
         messagesToday: number;
         /** @description Counted up to 100,000. */
         messagesLast30Days: number;
-        /** @description Those that are queued. */
+        /** @description Queued messages. */
         queued: number;
       };
       health: {
@@ -2411,7 +2411,7 @@ export interface components {
       reason: string;
       /** @enum {string} */
       status: "pending" | "approved" | "rejected";
-      /** @description The response to the account. */
+      /** @description Reason that the account can read. */
       decisionReason: string | null;
       /** Format: date-time */
       createdAt: string;
@@ -2560,7 +2560,7 @@ export interface components {
       recipient: string;
       /** @description The From header. */
       from: string;
-      /** @description Empty for the null sender. */
+      /** @description Empty for the null sender (<>). */
       envelopeFrom: string;
       subject: string;
       /** @description Size of the mail as received. */
@@ -2584,7 +2584,7 @@ export interface components {
       recipient: string;
       /** @description The From header. */
       from: string;
-      /** @description Empty for the null sender. */
+      /** @description Empty for the null sender (<>). */
       envelopeFrom: string;
       subject: string;
       /** @description Size of the mail as received. */
@@ -2664,7 +2664,7 @@ export interface components {
     };
     /** RecoveryCodes */
     RecoveryCodes: {
-      /** @description Shown once; each can replace a code once. */
+      /** @description Shown only once. Each replaces a code once. */
       recoveryCodes: string[];
     };
     /** Refusal */
@@ -2721,28 +2721,28 @@ export interface components {
     };
     /** RejectionRequest */
     RejectionRequest: {
-      /** @description the reason that the account can read */
+      /** @description Reason that the account can read. */
       reason: string;
     };
     /** RenderRequest */
     RenderRequest: {
-      /** @description values of the variables */
+      /** @description Values of the variables. */
       templateVariables?: {
         [key: string]: unknown;
       };
     };
     /** RenderSourcesRequest */
     RenderSourcesRequest: {
-      /** @description may contain variables; at most 998 characters after rendering */
+      /** @description Can contain variables; at most 998 characters after rendering. */
       subject?: string | null;
-      /** @description at least one of html and text */
+      /** @description At least one of html and text is required. */
       html?: string | null;
-      /** @description derived from html when absent */
+      /** @description Derived from html if absent. */
       text?: string | null;
-      /** @description a template whose {{ content }} this one fills */
+      /** @description ID of a template whose {{ content }} this one fills. */
       layoutTemplateId?: string | null;
       variables?: components["schemas"]["TemplateVariableRequest"][];
-      /** @description values of the variables */
+      /** @description Values of the variables. */
       templateVariables?: {
         [key: string]: unknown;
       };
@@ -2752,7 +2752,7 @@ export interface components {
       subject: string | null;
       html: string | null;
       text: string | null;
-      /** @description variables that need a value in a send */
+      /** @description Variables that need a value when the template is used. */
       missingVariables: string[];
     };
     /** ReplayRequest */
@@ -2791,7 +2791,7 @@ export interface components {
       since: string;
       /**
        * Format: date-time
-       * @description When it failed last.
+       * @description Time of the last failure.
        */
       lastAt: string;
     };
@@ -2876,58 +2876,58 @@ export interface components {
      * @description One email to 1 to 50 recipients.
      */
     SendRequest: {
-      /** @description address, or display name plus address; required unless the account has a defaultFrom */
+      /** @description Sender: an address, or a display name and an address. Required unless the account has a defaultFrom. */
       from?: string;
-      /** @description recipients that everyone sees; 1 to 50 in to, cc and bcc together */
+      /** @description Recipients; 1 to 50 in to, cc, and bcc together. */
       to?: string | string[];
-      /** @description more recipients that everyone sees */
+      /** @description More recipients that everyone sees. */
       cc?: string | string[];
-      /** @description recipients that other recipients do not see */
+      /** @description Recipients that other recipients do not see. */
       bcc?: string | string[];
-      /** @description addresses for replies */
+      /** @description Addresses for replies. */
       replyTo?: string | string[];
-      /** @description at most 998 characters after rendering */
+      /** @description At most 998 characters after rendering. */
       subject?: string;
-      /** @description html body; at least one of html, text and templateId */
+      /** @description HTML body. At least one of html, text, and templateId is required. */
       html?: string;
-      /** @description text body; derived from html when absent */
+      /** @description Text body; derived from html if absent. */
       text?: string;
-      /** @description id or name of a stored template; subject, html, and text given here replace those of the template */
+      /** @description ID or name of a stored template. subject, html, and text in the request replace those of the template. */
       templateId?: string;
-      /** @description values of the variables in subject, html and text */
+      /** @description Values of the variables in subject, html, and text. */
       templateVariables?: {
         [key: string]: unknown;
       };
-      /** @description false sends subject, html and text literally; default true */
+      /** @description false: subject, html, and text are sent without replacing variables. true by default. */
       render?: boolean;
       /** @enum {string} */
       missingVariables?: "error" | "empty" | "keep";
-      /** @description extra headers */
+      /** @description More headers to add to the message. */
       headers?: {
         [key: string]: string;
       };
       attachments?: components["schemas"]["Attachment"][];
       attachmentSubmissionId?: string;
       tags?: string[];
-      /** @description returned in events; up to 20 pairs */
+      /** @description Returned in events; up to 20 pairs. */
       metadata?: {
         [key: string]: string;
       };
       /**
        * Format: date-time
-       * @description up to 30 days ahead; a time in the past sends immediately
+       * @description Up to 30 days ahead; a time in the past sends immediately.
        */
       sendAt?: string;
       expiresAfterSeconds?: number;
       /** @enum {string} */
       retainContent?: "none" | "7d" | "30d";
-      /** @description rewrites links in the html to go through Postrider, which records a Click event for each */
+      /** @description true: links in the HTML go through Postrider, which records a Click event for each visit. */
       enableClickTracking?: boolean;
-      /** @description adds a tracking pixel to the html; Postrider records an Open event when it is loaded */
+      /** @description true: the HTML gets a tracking pixel, and Postrider records an Open event when it is loaded. */
       enableOpenTracking?: boolean;
-      /** @description adds List-Unsubscribe headers for one-click unsubscribing (RFC 8058) */
+      /** @description true: adds List-Unsubscribe headers for one-click unsubscribe (RFC 8058). */
       listUnsubscribe?: boolean;
-      /** @description false, or omitted: encrypted if the server supports it; true: never unencrypted, which protects against passive eavesdropping; "verified": only to a mail server whose certificate is valid for its name. Otherwise the email is deferred, and bounces when it expires */
+      /** @description false, or omitted: encrypted if the server supports it. true: never unencrypted, which protects against passive eavesdropping. "verified": only to a mail server whose certificate is valid for its name. Otherwise the email is deferred, and bounces when it expires. */
       requireTls?: boolean | "verified";
     };
     /** SendResponse */
@@ -2940,7 +2940,7 @@ export interface components {
     SendResult: {
       /** @enum {string} */
       message: "queued" | "scheduled" | "suppressed";
-      /** @description the first recipient's */
+      /** @description The messageId of the first recipient. */
       messageId: string;
       /** @description Message-ID header of the email, the same for all recipients. */
       headerMessageId: string;
@@ -2988,16 +2988,16 @@ export interface components {
       /** Format: date-time */
       timestamp: string;
       delivery?: {
-        /** @description The exchanger. */
+        /** @description The mail server that accepted the message. */
         remoteHost: string | null;
-        /** @description What the server said. */
+        /** @description Reply of the server. */
         reply: string | null;
-        /** @description Such as TLSv1.3; null in the clear. */
+        /** @description Protocol version, such as TLSv1.3; null if unencrypted. */
         tls: string | null;
-        /** @description Why it went in the clear although the server offers TLS. */
+        /** @description Why the connection was unencrypted although the server offers TLS. */
         tlsFallback?: string;
         attempts: number;
-        /** @description From acceptance to delivery. */
+        /** @description Milliseconds from acceptance to delivery. */
         latencyMs: number;
       };
       deliveryDelay?: {
@@ -3008,16 +3008,16 @@ export interface components {
         kind: "hard" | "soft" | "block";
         /** @description For example mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
         category: string;
-        /** @description Null where no server replied. */
+        /** @description Null if no server replied. */
         smtpCode: number | null;
-        /** @description Such as 5.1.1. */
+        /** @description Enhanced status code, such as 5.1.1. */
         enhancedCode: string | null;
-        /** @description What the server said, or what happened instead. */
+        /** @description Reply of the server, or a description of the problem if there was none. */
         reply: string | null;
-        /** @description The exchanger. */
+        /** @description The mail server that replied; null if none did. */
         remoteHost: string | null;
         /**
-         * @description Whose move it is.
+         * @description Who can fix it.
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
@@ -3027,7 +3027,7 @@ export interface components {
         suppressed: boolean;
         /**
          * Format: date-time
-         * @description Not of a late one.
+         * @description Absent if `late` is true.
          */
         nextAttemptAt?: string;
         /** @description true: reported by email after the receiving server had accepted the message. */
@@ -3041,16 +3041,16 @@ export interface components {
         kind: "hard" | "soft" | "block";
         /** @description For example mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
         category: string;
-        /** @description Null where no server replied. */
+        /** @description Null if no server replied. */
         smtpCode: number | null;
-        /** @description Such as 5.1.1. */
+        /** @description Enhanced status code, such as 5.1.1. */
         enhancedCode: string | null;
-        /** @description What the server said, or what happened instead. */
+        /** @description Reply of the server, or a description of the problem if there was none. */
         reply: string | null;
-        /** @description The exchanger. */
+        /** @description The mail server that replied; null if none did. */
         remoteHost: string | null;
         /**
-         * @description Whose move it is.
+         * @description Who can fix it.
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
@@ -3063,10 +3063,10 @@ export interface components {
       };
       complaint?: {
         feedbackType: string;
-        /** @description Who reported it. */
+        /** @description The server that reported it. */
         remoteHost: string | null;
         /**
-         * @description Whose move it is.
+         * @description Who can fix it.
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
@@ -3079,7 +3079,7 @@ export interface components {
         /** @enum {string} */
         reason: "suppressed" | "cancelled";
         /**
-         * @description Whose move it is.
+         * @description Who can fix it.
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
@@ -3265,7 +3265,7 @@ export interface components {
       /** @description In lower case, as addresses are compared. */
       email: string;
       /**
-       * @description Why it receives no mail.
+       * @description Reason for the suppression.
        * @enum {string}
        */
       reason: "bounce" | "complaint" | "unsubscribe" | "manual";
@@ -3284,7 +3284,7 @@ export interface components {
     SuppressionRequest: {
       email: string;
       /**
-       * @description Why it receives no mail.
+       * @description Reason for the suppression.
        * @enum {string}
        */
       reason?: "bounce" | "complaint" | "unsubscribe" | "manual";
@@ -3319,11 +3319,11 @@ export interface components {
       name: string;
       /** @enum {string} */
       type: "transactional" | "marketing";
-      /** @description null: required in a send */
+      /** @description null: required in POST /send. */
       subject: string | null;
-      /** @description null: text only */
+      /** @description null: text only. */
       html: string | null;
-      /** @description null: derived from html */
+      /** @description null: derived from html. */
       text: string | null;
       layoutTemplateId?: string;
       variables: components["schemas"]["TemplateVariable"][];
@@ -3337,33 +3337,33 @@ export interface components {
     };
     /** TemplateChange */
     TemplateChange: {
-      /** @description Unique; a send may name the template by it. */
+      /** @description Unique. POST /send accepts it as templateId. */
       name?: string;
       /** @enum {string} */
       type?: "transactional" | "marketing";
-      /** @description may contain variables; at most 998 characters after rendering */
+      /** @description Can contain variables; at most 998 characters after rendering. */
       subject?: string | null;
-      /** @description at least one of html and text */
+      /** @description At least one of html and text is required. */
       html?: string | null;
-      /** @description derived from html when absent */
+      /** @description Derived from html if absent. */
       text?: string | null;
-      /** @description a template whose {{ content }} this one fills */
+      /** @description ID of a template whose {{ content }} this one fills. */
       layoutTemplateId?: string | null;
       variables?: components["schemas"]["TemplateVariableRequest"][];
     };
     /** TemplateRequest */
     TemplateRequest: {
-      /** @description Unique; a send may name the template by it. */
+      /** @description Unique. POST /send accepts it as templateId. */
       name: string;
       /** @enum {string} */
       type?: "transactional" | "marketing";
-      /** @description may contain variables; at most 998 characters after rendering */
+      /** @description Can contain variables; at most 998 characters after rendering. */
       subject?: string | null;
-      /** @description at least one of html and text */
+      /** @description At least one of html and text is required. */
       html?: string | null;
-      /** @description derived from html when absent */
+      /** @description Derived from html if absent. */
       text?: string | null;
-      /** @description a template whose {{ content }} this one fills */
+      /** @description ID of a template whose {{ content }} this one fills. */
       layoutTemplateId?: string | null;
       variables?: components["schemas"]["TemplateVariableRequest"][];
     };
@@ -3372,22 +3372,22 @@ export interface components {
       name: string;
       /** @enum {string} */
       type: "string" | "number" | "boolean" | "array" | "object";
-      /** @description true: a send without a value is refused. */
+      /** @description true: an email without a value is rejected. */
       required: boolean;
-      /** @description Used if a send gives no value. */
+      /** @description Used if an email gives no value. */
       default?: unknown;
     };
     /** TemplateVariableRequest */
     TemplateVariableRequest: {
       name: string;
       /**
-       * @description string by default
+       * @description `string` by default.
        * @enum {string}
        */
       type?: "string" | "number" | "boolean" | "array" | "object";
-      /** @description false by default */
+      /** @description false by default. */
       required?: boolean;
-      /** @description of the declared type */
+      /** @description Must have the declared type. */
       default?: unknown;
     };
     /**
@@ -3399,11 +3399,11 @@ export interface components {
       name: string;
       /** @enum {string} */
       type: "transactional" | "marketing";
-      /** @description null: required in a send */
+      /** @description null: required in POST /send. */
       subject: string | null;
-      /** @description null: text only */
+      /** @description null: text only. */
       html: string | null;
-      /** @description null: derived from html */
+      /** @description null: derived from html. */
       text: string | null;
       layoutTemplateId?: string;
       variables: components["schemas"]["TemplateVariable"][];
@@ -3432,7 +3432,7 @@ export interface components {
        */
       role: "viewer" | "member" | "owner";
       /**
-       * @description invited: has set no password yet.
+       * @description invited: the user has not set a password yet.
        * @enum {string}
        */
       status: "active" | "invited";
@@ -3539,7 +3539,7 @@ export interface components {
       since: string;
       /**
        * Format: date-time
-       * @description When it failed last.
+       * @description Time of the last failure.
        */
       lastAt: string;
     };
@@ -3727,7 +3727,7 @@ export interface operations {
       query?: {
         /** @description Only requests that can still be decided. */
         status?: "pending";
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -3838,7 +3838,7 @@ export interface operations {
   listApiKeys: {
     parameters: {
       query?: {
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -3953,7 +3953,7 @@ export interface operations {
   listApprovals: {
     parameters: {
       query?: {
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -4062,11 +4062,11 @@ export interface operations {
         resourceId?: string;
         /** @description Entries of one user or key. */
         actorId?: string;
-        /** @description At or after. */
+        /** @description Start of the period, inclusive. */
         since?: string;
-        /** @description At or before. */
+        /** @description End of the period, inclusive. */
         until?: string;
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -4096,9 +4096,9 @@ export interface operations {
         resourceId?: string;
         /** @description Entries of one user or key. */
         actorId?: string;
-        /** @description At or after. */
+        /** @description Start of the period, inclusive. */
         since?: string;
-        /** @description At or before. */
+        /** @description End of the period, inclusive. */
         until?: string;
       };
     };
@@ -4126,9 +4126,9 @@ export interface operations {
         resourceId?: string;
         /** @description Entries of one user or key. */
         actorId?: string;
-        /** @description At or after. */
+        /** @description Start of the period, inclusive. */
         since?: string;
-        /** @description At or before. */
+        /** @description End of the period, inclusive. */
         until?: string;
       };
     };
@@ -4148,7 +4148,7 @@ export interface operations {
   listDomains: {
     parameters: {
       query?: {
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -4164,8 +4164,8 @@ export interface operations {
     };
   };
   /**
-   * Add a sender domain, or find the one that was added
-   * @description Makes its DKIM keys. Publish the records in dnsRecords, then call verify. 200 when it was there already.
+   * Add a sending domain unless the account has it
+   * @description Creates the DKIM keys of the domain. Publish the records in dnsRecords, then call verify. Returns 200 if the account already has the domain.
    */
   putDomain: {
     requestBody: {
@@ -4194,8 +4194,8 @@ export interface operations {
     };
   };
   /**
-   * Add a sender domain
-   * @description Makes its DKIM keys. Publish the records in dnsRecords, then call verify. 200 when it was there already.
+   * Add a sending domain
+   * @description Creates the DKIM keys of the domain. Publish the records in dnsRecords, then call verify. Returns 200 if the account already has the domain.
    */
   addDomain: {
     requestBody: {
@@ -4339,7 +4339,7 @@ export interface operations {
     };
   };
   /**
-   * Show an email with its recipients
+   * Get an email with its recipients
    * @description By its emailId, or by the messageId of any of its recipients.
    */
   getEmail: {
@@ -4382,7 +4382,7 @@ export interface operations {
         until?: string;
         /** @description asc with cursor follows the log. */
         order?: "asc" | "desc";
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page, or an eventId. Returns the events after it. */
         cursor?: string;
@@ -4448,11 +4448,11 @@ export interface operations {
   listInboundMail: {
     parameters: {
       query?: {
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
-        /** @description The route that took it. */
+        /** @description Messages that this route received. */
         inboundRouteId?: string;
         /** @description Result of processing the message. */
         outcome?: "event" | "auto-reply" | "own-mail" | "too-many-hops";
@@ -4468,7 +4468,7 @@ export interface operations {
     };
   };
   /**
-   * Download the file of a link in an event
+   * Download a file that an event links to
    * @description Returns a message or one of its attachments without a key, until linksExpireAt. Up to 10 downloads per account at the same time.
    */
   getInboundFile: {
@@ -4497,7 +4497,7 @@ export interface operations {
   listInboundRoutes: {
     parameters: {
       query?: {
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -4754,7 +4754,7 @@ export interface operations {
   listIncidents: {
     parameters: {
       query?: {
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -4771,12 +4771,12 @@ export interface operations {
   };
   /**
    * Get an incident with its messages
-   * @description affectedMessages is a page of them, newest first. 404 once it is over.
+   * @description Returns a page of the affected messages, newest first, and 404 once the incident is over.
    */
   getIncident: {
     parameters: {
       query?: {
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -4844,11 +4844,11 @@ export interface operations {
         template?: string;
         /** @description Part of the address or of the subject (case-insensitive). */
         q?: string;
-        /** @description Accepted at or after. */
+        /** @description Accepted at or after this time. */
         since?: string;
-        /** @description Accepted at or before. */
+        /** @description Accepted at or before this time. */
         until?: string;
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -5072,7 +5072,7 @@ export interface operations {
         status?: "active" | "suspended";
         /** @description Accounts on this plan. */
         plan?: "free" | "paid" | "enterprise";
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -5170,7 +5170,7 @@ export interface operations {
   };
   /**
    * Release held live mail of an account
-   * @description Sends the live mail that sending protection holds, and counts bounces and complaints from zero. 409 if no mail is held.
+   * @description Sends the live mail that sending protection holds, and counts bounces and complaints from zero. Returns 409 if no mail is held.
    */
   resumeSendingOfAccount: {
     parameters: {
@@ -5269,7 +5269,7 @@ export interface operations {
       query?: {
         /** @description Requests of this status. */
         status?: "pending" | "approved" | "rejected";
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -5355,11 +5355,11 @@ export interface operations {
         resourceId?: string;
         /** @description Entries of one user or key. */
         actorId?: string;
-        /** @description At or after. */
+        /** @description Start of the period, inclusive. */
         since?: string;
-        /** @description At or before. */
+        /** @description End of the period, inclusive. */
         until?: string;
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -5389,9 +5389,9 @@ export interface operations {
         resourceId?: string;
         /** @description Entries of one user or key. */
         actorId?: string;
-        /** @description At or after. */
+        /** @description Start of the period, inclusive. */
         since?: string;
-        /** @description At or before. */
+        /** @description End of the period, inclusive. */
         until?: string;
       };
     };
@@ -5419,9 +5419,9 @@ export interface operations {
         resourceId?: string;
         /** @description Entries of one user or key. */
         actorId?: string;
-        /** @description At or after. */
+        /** @description Start of the period, inclusive. */
         since?: string;
-        /** @description At or before. */
+        /** @description End of the period, inclusive. */
         until?: string;
       };
     };
@@ -5441,7 +5441,7 @@ export interface operations {
   listDestinations: {
     parameters: {
       query?: {
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -5537,7 +5537,7 @@ export interface operations {
   listPostmasterMail: {
     parameters: {
       query?: {
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -5554,7 +5554,7 @@ export interface operations {
   };
   /**
    * Get a message to postmaster or abuse, with its text
-   * @description The fields of the list, and its text.
+   * @description Returns the fields of the list and the text.
    */
   getPostmasterMail: {
     parameters: {
@@ -5706,7 +5706,7 @@ export interface operations {
   listErasures: {
     parameters: {
       query?: {
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -5722,7 +5722,7 @@ export interface operations {
     };
   };
   /**
-   * Show the status of an erasure
+   * Get the status of an erasure
    * @description Completed erasures stay as a receipt.
    */
   getErasure: {
@@ -5755,11 +5755,11 @@ export interface operations {
         source?: "api" | "smtp";
         /** @description One code, such as INVALID_REQUEST or 5.7.1. */
         code?: string;
-        /** @description Refused at or after. */
+        /** @description Rejected at or after this time. */
         since?: string;
-        /** @description Refused at or before. */
+        /** @description Rejected at or before this time. */
         until?: string;
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -5859,9 +5859,9 @@ export interface operations {
         subject?: string;
         /** @description One tag, exact. */
         tag?: string;
-        /** @description Accepted at or after, by the clock of the sandbox. */
+        /** @description Accepted at or after this time, by the clock of the sandbox. */
         since?: string;
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -5903,7 +5903,7 @@ export interface operations {
         subject?: string;
         /** @description One tag, exact. */
         tag?: string;
-        /** @description Accepted at or after, by the clock of the sandbox. */
+        /** @description Accepted at or after this time, by the clock of the sandbox. */
         since?: string;
         /** @description 30 by default. */
         timeoutSeconds?: number;
@@ -5981,7 +5981,7 @@ export interface operations {
   sendEmail: {
     parameters: {
       query?: {
-        /** @description true: returns what would be sent, without sending it */
+        /** @description true: returns what would be sent, without sending it. */
         dryRun?: boolean;
       };
     };
@@ -6234,7 +6234,7 @@ export interface operations {
   listSmtpCredentials: {
     parameters: {
       query?: {
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -6280,7 +6280,7 @@ export interface operations {
   };
   /**
    * Revoke an SMTP credential
-   * @description Log-ins are refused from now on, and so is the next mail of an open session; on other nodes within a second.
+   * @description Logins fail from now on, and so does the next message of an open session; on other nodes within a second.
    */
   revokeSmtpCredential: {
     parameters: {
@@ -6339,7 +6339,7 @@ export interface operations {
   };
   /**
    * Count messages and events by hour or day
-   * @description Each event counts in the hour and day of its own timestamp, and the numbers agree with GET /events. Kept for 400 days. Without groups every hour or day has a bucket; with groups only where there is something.
+   * @description Each event counts in the hour and day of its own timestamp, and the numbers agree with GET /events. Kept for 400 days. Without groups, every hour or day has a bucket; with groups, only those with events.
    */
   getStatistics: {
     parameters: {
@@ -6350,7 +6350,7 @@ export interface operations {
         until?: string;
         /** @description By default hour up to 3 days, else day. At most 31 days by hour, 400 by day. */
         interval?: "hour" | "day";
-        /** @description Default: none. */
+        /** @description How to group the counts; none by default. */
         groupBy?: "none" | "tag" | "template" | "recipientDomain";
       };
     };
@@ -6372,9 +6372,9 @@ export interface operations {
       query?: {
         /** @description Part of the address (case-insensitive). */
         email?: string;
-        /** @description Why it receives no mail. */
+        /** @description Reason for the suppression. */
         reason?: "bounce" | "complaint" | "unsubscribe" | "manual";
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -6504,7 +6504,7 @@ export interface operations {
   listTemplates: {
     parameters: {
       query?: {
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -6526,7 +6526,7 @@ export interface operations {
   createTemplate: {
     parameters: {
       query?: {
-        /** @description false: sends keep the version they use now; of a new template they use none. */
+        /** @description false: emails keep using the current version, and a new template cannot be used until a version is published. */
         publish?: boolean;
       };
     };
@@ -6587,7 +6587,7 @@ export interface operations {
   };
   /**
    * Get the current version of a template
-   * @description By id; a send can also use the name.
+   * @description Finds the template by its ID; POST /send also accepts its name.
    */
   getTemplate: {
     parameters: {
@@ -6615,7 +6615,7 @@ export interface operations {
   replaceTemplate: {
     parameters: {
       query?: {
-        /** @description false: sends keep the version they use now; of a new template they use none. */
+        /** @description false: emails keep using the current version, and a new template cannot be used until a version is published. */
         publish?: boolean;
       };
       path: {
@@ -6684,7 +6684,7 @@ export interface operations {
   updateTemplate: {
     parameters: {
       query?: {
-        /** @description false: sends keep the version they use now; of a new template they use none. */
+        /** @description false: emails keep using the current version, and a new template cannot be used until a version is published. */
         publish?: boolean;
       };
       path: {
@@ -6757,7 +6757,7 @@ export interface operations {
   listTemplateVersions: {
     parameters: {
       query?: {
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -6809,7 +6809,7 @@ export interface operations {
   };
   /**
    * Upload the raw bytes of one file
-   * @description The address is an uploadUrl of POST /attachments; its requiredHeaders go with it unchanged.
+   * @description The URL is an uploadUrl from POST /attachments. Send its requiredHeaders unchanged.
    */
   uploadFile: {
     parameters: {
@@ -6828,7 +6828,7 @@ export interface operations {
       };
     };
     responses: {
-      /** @description The file is on stable storage; no content. */
+      /** @description The file is on stable storage. The response has no content. */
       200: {
         content: {
           "text/plain": string;
@@ -6838,7 +6838,7 @@ export interface operations {
   };
   /**
    * List your passkeys, newest first
-   * @description With their names, and when each was last used.
+   * @description Returns the name of each passkey and when it was last used.
    */
   listPasskeys: {
     responses: {
@@ -6977,7 +6977,7 @@ export interface operations {
   listUsers: {
     parameters: {
       query?: {
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -7080,7 +7080,7 @@ export interface operations {
   listWebhooks: {
     parameters: {
       query?: {
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -7248,7 +7248,7 @@ export interface operations {
   listWebhookDeliveries: {
     parameters: {
       query?: {
-        /** @description How many to show, 25 by default. */
+        /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
         cursor?: string;
@@ -7305,7 +7305,7 @@ export interface operations {
   replayWebhookEvents: {
     parameters: {
       query?: {
-        /** @description true: return the number of events without sending them */
+        /** @description true: returns the number of events without sending them. */
         dryRun?: boolean;
       };
       path: {
