@@ -81,48 +81,71 @@ export const isOnS3 = (file: string): boolean => says(file, ON_S3);
 /** Whether the file uses the portal in a browser. */
 export const isOnPortal = (file: string): boolean => reached(file).includes('test/kit/browser.ts');
 
-/** Durations of the longest files in seconds, for machines on which they have not run yet. */
-const USUAL_TIMES = 'test/durations.json';
-/** Durations of files in the last runs on this machine, in seconds. */
-const TIMES = 'node_modules/.cache/postrider-test-seconds.json';
+/** Durations of the longest files, for machines on which they have not run yet. */
+const USUAL_DURATIONS = 'test/durations.json';
+/** Durations of files in the last runs on this machine. */
+const DURATIONS = 'node_modules/.cache/postrider-test-durations.json';
 
-export function recordedSeconds(): Record<string, number> {
-  const usual = JSON.parse(readFileSync(USUAL_TIMES, 'utf8'));
+interface Duration {
+  seconds: number;
+  cpuSeconds: number;
+}
+
+/** Returns known durations by file. */
+function recordedDurations(): Record<string, Duration> {
+  const usual = JSON.parse(readFileSync(USUAL_DURATIONS, 'utf8'));
   try {
-    return { ...usual, ...JSON.parse(readFileSync(TIMES, 'utf8')) };
+    return { ...usual, ...JSON.parse(readFileSync(DURATIONS, 'utf8')) };
   } catch {
     return usual;
   }
 }
 
-export function recordSeconds(seconds: Record<string, number>): void {
-  mkdirSync(path.dirname(TIMES), { recursive: true });
-  writeFileSync(TIMES, JSON.stringify({ ...recordedSeconds(), ...seconds }, null, 1));
+export function recordDurations(durations: Record<string, Duration>): void {
+  mkdirSync(path.dirname(DURATIONS), { recursive: true });
+  writeFileSync(DURATIONS, JSON.stringify({ ...recordedDurations(), ...durations }, null, 1));
 }
 
 /** Estimate for an unknown file: this many bytes take a second. */
 const BYTES_PER_SECOND = { test: 1_000, src: 5_000 };
-/** Processes for the files that can share one: few enough that starting them costs little, enough for every lane. */
+/** Estimate for an unknown file: processors that it uses on average. */
+const USUAL_LOAD = 0.8;
+/** Processes for the files that can share one: few enough that starting them costs little, enough to run several at a time. */
 const SHARED_PROCESSES = 12;
 /** Minimum per process, if few files run. */
 const FILES_TOGETHER = 4;
 
+function expectedOf(file: string, recorded: Record<string, Duration>): Duration {
+  const known = recorded[file];
+  if (known) return known;
+  const seconds = statSync(file).size / (file.startsWith('src/') ? BYTES_PER_SECOND.src : BYTES_PER_SECOND.test);
+  return { seconds, cpuSeconds: seconds * USUAL_LOAD };
+}
+
+export interface TestProcess {
+  files: string[];
+  /** Expected number of processors in use, on average. */
+  load: number;
+}
+
 /**
- * Returns the files of each process, longest process first, so that no lane is left with a long one at the end. Files that can share a
- * process are distributed evenly by duration.
+ * Returns the files of each process, longest process first, so that none is left with a long one at the end. Files that can share a process
+ * are distributed evenly by duration.
  */
-export function processesOf(files: string[]): string[][] {
-  const recorded = recordedSeconds();
-  const expected = (file: string): number =>
-    recorded[file] ?? statSync(file).size / (file.startsWith('src/') ? BYTES_PER_SECOND.src : BYTES_PER_SECOND.test);
-  const seconds = new Map(files.map((file) => [file, expected(file)]));
-  const longestFirst = files.toSorted((one, other) => seconds.get(other)! - seconds.get(one)!);
+export function processesOf(files: string[]): TestProcess[] {
+  const recorded = recordedDurations();
+  const expected = new Map(files.map((file) => [file, expectedOf(file, recorded)]));
+  const sum = (of: string[], member: keyof Duration): number =>
+    of.reduce((total, file) => total + expected.get(file)![member], 0);
+  const longestFirst = files.toSorted((one, other) => expected.get(other)!.seconds - expected.get(one)!.seconds);
   const { shared = [], alone = [] } = Object.groupBy(longestFirst, (file) =>
     canShareProcess(file) ? 'shared' : 'alone',
   );
-  const sum = (of: string[]): number => of.reduce((total, file) => total + seconds.get(file)!, 0);
   const count = Math.min(SHARED_PROCESSES, Math.ceil(shared.length / FILES_TOGETHER));
   const processes = Array.from({ length: count }, (): string[] => []);
-  for (const file of shared) processes.reduce((least, one) => (sum(one) < sum(least) ? one : least)).push(file);
-  return [...processes, ...alone.map((file) => [file])].toSorted((one, other) => sum(other) - sum(one));
+  for (const file of shared)
+    processes.reduce((least, one) => (sum(one, 'seconds') < sum(least, 'seconds') ? one : least)).push(file);
+  return [...processes, ...alone.map((file) => [file])]
+    .toSorted((one, other) => sum(other, 'seconds') - sum(one, 'seconds'))
+    .map((one) => ({ files: one, load: sum(one, 'cpuSeconds') / sum(one, 'seconds') }));
 }

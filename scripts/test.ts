@@ -15,11 +15,22 @@ import { spec, type TestEvent } from 'node:test/reporters';
 import { RUN_SWIFT, startSwift } from '../test/kit/swift.ts';
 import { postgresServer, RUN_SERVER } from '../test/kit/temp-postgres.ts';
 import { buildPortal } from './build-portal.ts';
-import { isOnPortal, isOnPostgres, isOnS3, isSlow, processesOf, recordSeconds, testFiles } from './test-files.ts';
+import {
+  isOnPortal,
+  isOnPostgres,
+  isOnS3,
+  isSlow,
+  processesOf,
+  recordDurations,
+  type TestProcess,
+  testFiles,
+} from './test-files.ts';
 import type { Took } from './test-process.ts';
 
-/** Processes at a time: more than the two cores of the smallest machine, since they also wait for disks, sockets and timers. */
-const LANES = 3;
+/** Another process starts while the expected load stays below this many processors: a little more than there are, since all of them also wait. */
+const LOAD = os.availableParallelism() * 1.25;
+/** Limit for processes that hardly use a processor. */
+const PROCESSES_AT_ONCE = 8;
 /** Number of files in the table of the slowest. */
 const SLOWEST = 30;
 /** Maximum time without output of a process. */
@@ -147,13 +158,26 @@ async function runFiles(together: string[]): Promise<void> {
 }
 
 const waiting = processesOf(files.filter((file) => !isSlow(file)));
-const lane = async (): Promise<void> => {
-  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await runFiles(next);
-};
-await Promise.all(Array.from({ length: LANES }, lane));
+const running = new Set<Promise<void>>();
+for (let load = 0; waiting.length > 0; ) {
+  const isRoom = running.size < PROCESSES_AT_ONCE;
+  const at = waiting.findIndex((one) => running.size === 0 || (isRoom && load + one.load <= LOAD));
+  if (at === -1) {
+    await Promise.race(running);
+    continue;
+  }
+  const [next] = waiting.splice(at, 1) as [TestProcess];
+  load += next.load;
+  const ran = runFiles(next.files).finally(() => {
+    load -= next.load;
+    running.delete(ran);
+  });
+  running.add(ran);
+}
+await Promise.all(running);
 for (const file of files.filter(isSlow)) await runFiles([file]);
 await swift?.close();
-recordSeconds(Object.fromEntries(took.map(({ file, seconds }) => [file, seconds])));
+recordDurations(Object.fromEntries(took.map(({ file, seconds, cpuSeconds }) => [file, { seconds, cpuSeconds }])));
 reporter.end();
 await finished(reporter);
 
