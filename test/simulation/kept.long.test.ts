@@ -21,7 +21,7 @@ function command(args: readonly string[]): Promise<string> {
   });
 }
 
-for (const planted of ['a sync of content left out', 'answers leave before the commit']) {
+for (const planted of ['content is not synced', 'responses are sent before the commit']) {
   test(`shrunk, kept and repeated: ${planted}`, async (t) => {
     const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-kept-'));
     t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -45,7 +45,7 @@ for (const planted of ['a sync of content left out', 'answers leave before the c
 test('a world of several nodes is kept as one', async (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-kept-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const planted = 'a claim takes what another node holds';
+  const planted = 'a claim takes work that another node has leased';
   const seed = String(PLANTED_NODES[planted]!.seed);
   const said = await command(['--nodes', '--seed', seed, '--planted', planted, '--keep', folder]);
   const [kept] = readKept({ nodes: true, folder });

@@ -5,21 +5,21 @@
 import type { Planted } from './planted.ts';
 
 export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
-  'a key is kept for half a day': {
+  'idempotency keys expire after 12 hours': {
     seed: 50,
     file: 'idempotency/idempotency.ts',
     find: 'export const KEY_LIFETIME_MS = 86_400_000;',
     replace: 'export const KEY_LIFETIME_MS = 43_200_000;',
     finds: /within a day/,
   },
-  'a key is kept for two days': {
+  'idempotency keys expire after 48 hours': {
     seed: 2,
     file: 'idempotency/idempotency.ts',
     find: 'export const KEY_LIFETIME_MS = 86_400_000;',
     replace: 'export const KEY_LIFETIME_MS = 172_800_000;',
     finds: /after more than a day/,
   },
-  'a key is free while its mail is not settled': {
+  'an idempotency key can be reused before its message is settled': {
     seed: 80,
     file: 'idempotency/idempotency.ts',
     find: 'return expiresAt > nowMs || (await hasUnfinishedMessages(tx, { ...key, body: answer.body })) ? answer : null;',
@@ -31,28 +31,28 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
     },
     finds: /was free for another mail/,
   },
-  'mail that is moved to a later time leaves at its first one': {
+  'rescheduled mail is sent at its first time': {
     seed: 17,
     file: 'messages/api-store.ts',
     find: "'UPDATE work SET due = ?, held = 0 WHERE seq = ? AND leased = 0',",
     replace: "'UPDATE work SET due = min(due, ?), held = 0 WHERE seq = ? AND leased = 0',",
     finds: /came before its time/,
   },
-  'mail that is moved expires as if it was not': {
+  'rescheduled mail expires as if it had its first time': {
     seed: 17,
     file: 'messages/api-store.ts',
     find: '      sendAtMs + expiresAfterSeconds * 1000,\n',
     replace: '      move.nowMs + expiresAfterSeconds * 1000,\n',
     finds: /expires after/,
   },
-  'mail that was deferred cannot be cancelled': {
+  'deferred mail cannot be canceled': {
     seed: 107,
     file: 'messages/api-store.ts',
     find: "const CANCELLABLE: readonly MessageStatus[] = ['scheduled', 'queued', 'delayed'];",
     replace: "const CANCELLABLE: readonly MessageStatus[] = ['scheduled', 'queued'];",
     finds: /was refused: .*its status is delayed/,
   },
-  'mail can be cancelled while it is sent': {
+  'mail can be canceled while it is being delivered': {
     seed: 13,
     file: 'messages/api-store.ts',
     find: "    if ((found.leased ?? 0) > 0) return { changed: false, reason: 'state', status: 'sending' };\n    const { accountId, mode, messageId } = cancellation;\n    if ((await tx.run('DELETE FROM work WHERE seq = ? AND leased = 0'",
@@ -60,56 +60,56 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
       "    const { accountId, mode, messageId } = cancellation;\n    if ((await tx.run('DELETE FROM work WHERE seq = ?'",
     finds: /was cancelled, and came/,
   },
-  'mail can be sent again before it is settled': {
+  'mail can be resent before it is settled': {
     seed: 76,
     file: 'send/resend.ts',
     find: 'if (isUnfinished(mail.status)) return refuse(notSettled(mail.status));',
     replace: '',
     finds: /was sent again before it was settled/,
   },
-  'mail that is sent again keeps its Message-ID': {
+  'resent mail keeps its Message-ID': {
     seed: 8,
     file: 'send/resend.ts',
     find: "const renewed = mail.source === 'http' ? withNewMessageId(stored, mail.header_message_id) : undefined;",
     replace: "const renewed = mail.source === 'smtp' ? withNewMessageId(stored, mail.header_message_id) : undefined;",
     finds: /another copy after/,
   },
-  'mail is sent again as often as it is asked for under one key': {
+  'a resend ignores its idempotency key': {
     seed: 8,
     file: 'send/resend.ts',
     find: '    idempotency: resend.idempotency,\n',
     replace: '    idempotency: null,\n',
     finds: /answered differently|^key resent/,
   },
-  'content that nobody wants is kept after a delivery': {
+  'content without retention is kept after delivery': {
     seed: 11,
     file: 'delivery/record/settle.ts',
     find: "one.retain === 'none' && one.to",
     replace: "one.retain === 'none' && one.to !== 'delivered' && one.to",
     finds: /is kept, though its customer wants that not/,
   },
-  'content that is kept for seven days is gone at once': {
+  'content with seven days of retention is deleted at delivery': {
     seed: 6,
     file: 'delivery/record/settle.ts',
     find: "one.retain === 'none' && one.to",
     replace: "one.retain !== '30d' && one.to",
     finds: /is gone before its time/,
   },
-  'the first copy that is settled takes the content from the others': {
+  'the first settled recipient deletes the content of the others': {
     seed: 6,
     file: 'messages/retention-store.ts',
     find: '`SELECT seq, blob_key FROM email WHERE ${these} AND NOT EXISTS\n       (SELECT 1 FROM message WHERE email_seq = email.seq AND status IN ${UNFINISHED})`',
     replace: '`SELECT seq, blob_key FROM email WHERE ${these}`',
     finds: /content of the message|gone before|is not found|nobody refused it/,
   },
-  'cancelled mail keeps its content': {
+  'canceled mail keeps its content': {
     seed: 22,
     file: 'messages/api-store.ts',
     find: "return email?.retain === 'none' ? [",
     replace: "return email?.retain === '7d' ? [",
     finds: /is kept, though its customer wants that not|is gone before its time/,
   },
-  'a template is remembered for an hour': {
+  'templates are cached for an hour': {
     seed: 12,
     file: 'templates/source.ts',
     find: 'const FRESH_MS = 700;',
@@ -121,35 +121,35 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
     },
     finds: /^edited-1 has \d+ of its/,
   },
-  'every version of a template is taken for its first': {
+  'every version of a template renders as the first': {
     seed: 12,
     file: 'templates/source.ts',
     find: '`${id}/${version}/${layoutId}/${layoutVersion}`',
     replace: '`${id}/${layoutId}/${version * 0}/${layoutVersion}`',
     finds: /^edited-1 has \d+ of its/,
   },
-  'mail that waits is not compared with the suppression list': {
+  'queued mail is not checked against the suppression list': {
     seed: 4,
     file: 'suppressions/store.ts',
     find: 'return (address) => ends.get(keyOf(address)) ?? 0;',
     replace: 'return (address) => (ends.get(keyOf(address)) === 0 ? 1 : 0);',
     finds: /was tried, though .* was suppressed before|which is suppressed/,
   },
-  'an address stays suppressed after it was let off the list': {
+  'an address stays suppressed after its removal from the list': {
     seed: 102,
     file: 'suppressions/store.ts',
     find: '`DELETE FROM suppression WHERE account_id = ? AND mode = ? AND email = ?\n         AND',
     replace: '`UPDATE suppression SET mode = mode WHERE account_id = ? AND mode = ? AND email = ?\n         AND',
     finds: /was let off the list|is suppressed, though/,
   },
-  'all mail of a batch shares one key': {
+  'all messages of a batch share one idempotency key': {
     seed: 3,
     file: 'send/batch.ts',
     find: 'endpoint: `${BATCH_ENDPOINT}#${index}`,',
     replace: 'endpoint: `${BATCH_ENDPOINT}#${index * 0}`,',
     finds: /in a batch|a batch answered|was never acknowledged/,
   },
-  'an invalid mail of a batch takes the next one along': {
+  'an invalid message of a batch skips the next one': {
     seed: 3,
     file: 'send/batch.ts',
     find: "const isFinal = results.every((result) => !('error' in result)",
@@ -157,84 +157,84 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
       "for (const [at, one] of results.entries()) if ('error' in one && results[at + 1]) results[at + 1] = one;\n  const isFinal = results.every((result) => !('error' in result)",
     finds: /a batch answered 400 to a mail that is valid/,
   },
-  'a planned stop counts as a crash': {
+  'a graceful stop counts as a crash': {
     seed: 3,
     file: 'work/engine.ts',
     find: "this.#settler.putBack('release', leaseOf(item));",
     replace: "this.#settler.putBack('crashed', { ...leaseOf(item), dueMs: this.#deps.clock.now() });",
     finds: /count a crash, and no process died/,
   },
-  'a planned stop leaves what waits in progress': {
+  'a graceful stop leaves waiting work leased': {
     seed: 3,
     file: 'work/engine.ts',
     find: "for (const item of [...this.#leases.values()]) if (item.state === 'waiting') this.release(item);",
     replace: '',
     finds: /a planned stop left|a planned stop took/,
   },
-  'work that was parked is not resumed': {
+  'parked work is not resumed': {
     seed: 1,
     file: 'work/store.ts',
     find: 'UPDATE work SET held = 0, due = (SELECT CASE',
     replace: 'UPDATE work SET held = 1, due = (SELECT CASE',
     finds: /not come to its end/,
   },
-  'work that is parked keeps its lease': {
+  'parked work keeps its lease': {
     seed: 26,
     file: 'work/store.ts',
     find: '`held = 1, leased = ${FREE}, due = ?`',
     replace: '`held = 1, due = ?`',
     finds: /given up|not come to its end|before its time|a planned stop left/,
   },
-  'sandbox events go to live endpoints': {
+  'sandbox events go to live webhooks': {
     seed: 129,
     file: 'events/event.ts',
     find: 'AND wanted.mode = made.mode AND wanted.event_type = made.topic',
     replace: 'AND wanted.event_type = made.topic',
     finds: /a live endpoint got .* in mode sandbox/,
   },
-  'a success does not end the failures of an endpoint': {
+  'a success does not reset the failures of a webhook': {
     seed: 1,
     file: 'webhooks/settle.ts',
     find: "await tx.run('UPDATE webhook SET failing_since = NULL WHERE id = ? AND failing_since IS NOT NULL', webhookId);",
     replace: 'await Promise.resolve();',
     finds: /counts as failing since before its success/,
   },
-  'a changed URL of a webhook is not noticed': {
+  'a changed webhook URL is ignored': {
     seed: 17,
     file: 'webhooks/sign.ts',
     find: 'a.url === b.url &&',
     replace: '',
     finds: /ms after its change/,
   },
-  'the answer to a batch is kept with its temporary refusals': {
+  'the stored response of a batch includes temporary errors': {
     seed: 176,
     file: 'send/batch.ts',
     find: 'if (isFinal && messageIds.length > 0) {',
     replace: 'if (messageIds.length > 0) {',
     finds: /was never acknowledged/,
   },
-  're-encoded mail keeps the signature of its first form': {
+  're-encoded mail keeps the DKIM signature of its original': {
     seed: 23,
     file: 'delivery/attempt/prepare.ts',
     find: 'sign: prepared.signerOf(result.content)',
     replace: 'sign: prepared.sign',
     finds: /the signature of another body/,
   },
-  'every lease that ends counts a crash': {
+  'every expired lease counts as a crash': {
     seed: 25,
     file: 'work/store.ts',
     find: 'const CRASH = `(CASE WHEN leased = ${RUNNING} OR (leased = ${HELD} AND crashes = 0) THEN 1 ELSE 0 END)`;',
     replace: 'const CRASH = `(CASE WHEN leased > 0 THEN 1 ELSE 0 END)`;',
     finds: /counts another crash, and only waited/,
   },
-  'a simulated bounce suppresses its address': {
+  'a simulated bounce suppresses the address': {
     seed: 129,
     file: 'delivery/record/results.ts',
     find: "let outcome = job.mode === 'sandbox' ? { ...settling.outcome, suppress: false } : settling.outcome;",
     replace: 'let outcome = settling.outcome;',
     finds: /is suppressed without a reason/,
   },
-  'the recipients of a mail share the link to unsubscribe': {
+  'all recipients of an email share one unsubscribe link': {
     seed: 126,
     file: 'send/compose-emails.ts',
     find: '  if (mail.listUnsubscribe) return true;\n',

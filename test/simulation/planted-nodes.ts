@@ -3,42 +3,42 @@
 import type { Planted } from './planted.ts';
 
 export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
-  'a node that lost its power holds the lock of migrations': {
+  'a node that lost power holds the migration lock': {
     seed: 47,
     file: 'storage/postgres/migrate.ts',
     find: '; SET LOCAL idle_in_transaction_session_timeout = ${IDLE_MS}',
     replace: '',
     finds: /not come to its end/,
   },
-  'a claim takes what another node holds': {
+  'a claim takes work that another node has leased': {
     seed: 2,
     file: 'work/store.ts',
     find: 'held = 0 AND due <= ${now.sql} AND ${condition}',
     replace: 'held = 0 AND (due <= ${now.sql} OR leased > 0) AND ${condition}',
     finds: /another copy after/,
   },
-  'leases end by the clock of the node that looks': {
+  'leases expire by the local clock': {
     seed: 1,
     file: 'storage/operation.ts',
     find: "? { sql: '(SELECT now_ms())', params: [] }",
     replace: "? { sql: 'CAST(? AS BIGINT)', params: [Date.now()] }",
     finds: /another copy after|not come to its end/,
   },
-  'what is handed over in memory is not leased': {
+  'work that is passed in memory is not leased': {
     seed: 8,
     file: 'work/enqueue.ts',
     find: '      due: row.dueMs,\n      leased: row.isLeased ? HELD : FREE,',
     replace: '      due: row.isLeased ? 0 : row.dueMs,\n      leased: FREE,',
     finds: /another copy after/,
   },
-  'the record of a key is not part of the transaction': {
+  'the idempotency record is not part of the transaction': {
     seed: 2,
     file: 'send/acceptance.ts',
     find: 'insertMany(tx, IDEMPOTENCY, rows.records),',
     replace: "tx.dialect === 'postgres' ? [] : insertMany(tx, IDEMPOTENCY, rows.records),",
     finds: /^key .* messages to/,
   },
-  'the key of a mail is unique in the memory of a node': {
+  'idempotency keys are unique per node only': {
     seed: 36,
     file: 'send/acceptance.ts',
     find: 'if (text !== undefined && inUse.has(text)) return notStored();',
@@ -50,42 +50,42 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
     },
     finds: /^key .* messages to/,
   },
-  'a result counts though its lease was lost': {
+  'a result is recorded although its lease was lost': {
     seed: 5,
     file: 'work/store.ts',
     find: 'return [...bySeq].flatMap(([seq, { one }]) => (ended.has(seq) || moved.has(seq) ? [one] : []));',
     replace: 'return [...bySeq].map(([, { one }]) => one);',
     finds: /result could not be recorded|another copy after/,
   },
-  'a node that lost its lease goes on to the dot': {
+  'a node that lost its lease continues to the final dot': {
     seed: 28,
     file: 'delivery/attempt/attempt.ts',
     find: "const holds = (): boolean => group.every((held) => held.state !== 'running' || engine.holds(held));",
     replace: 'const holds = (): boolean => true;',
     finds: /another copy after|and it counts/,
   },
-  'what a dead node held is never taken over': {
+  'work of a dead node is never taken over': {
     seed: 7,
     file: 'work/store.ts',
     find: "${options.freeOnly ? `AND leased = ${FREE}` : ''}",
     replace: "${tx.dialect === 'postgres' ? `AND leased = ${FREE}` : ''}",
     finds: /not come to its end/,
   },
-  'a pause is not shared': {
+  'pauses are not shared between nodes': {
     seed: 5,
     file: 'delivery/destinations/shared-pauses.ts',
     find: '    if (unwritten.has(destination)) return;\n',
     replace: '    if (isLoaded) return;\n',
     finds: /it asked for|its time is over|^left at/,
   },
-  'a limit of a destination counts for each node': {
+  'each node has the full connection limit of a destination': {
     seed: 31,
     file: 'delivery/destinations/limits.ts',
     find: 'if (share === 1) return limits;',
     replace: 'if (share <= 1) return limits;',
     finds: /of a node whose share is/,
   },
-  'what nobody gives notice of is not looked for': {
+  'due work without a notification is not polled': {
     seed: 1,
     file: 'work/engine.ts',
     find: "await this.#wakeUp.sleep(this.#pollMs, 'nudge');",

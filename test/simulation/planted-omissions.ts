@@ -3,28 +3,28 @@
 import type { Planted } from './planted.ts';
 
 export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
-  'mail over SMTP reaches its first recipient alone': {
+  'SMTP submission keeps only the first recipient': {
     seed: 11,
     file: 'send/submit.ts',
     find: 'recipients: submission.recipients.map((address, index) => ({',
     replace: 'recipients: submission.recipients.slice(0, 1).map((address, index) => ({',
     finds: /^lost: mail/,
   },
-  'mail that was put off is tried at its end alone': {
+  'deferred mail is tried again only when it expires': {
     seed: 2,
     file: 'delivery/record/results.ts',
     find: 'return Math.min(nowMs + jitter(delayMs, random), expiresAtMs);',
     replace: 'return expiresAtMs;',
     finds: /was put off for/,
   },
-  'mail that was put off is due an hour after what is said of it': {
+  'deferred mail is due an hour after the reported time': {
     seed: 52,
     file: 'delivery/record/settle.ts',
     find: "againAtMs: one.to === 'delayed' ? (one.nextAttemptAtMs ?? one.atMs) : null,",
     replace: "againAtMs: one.to === 'delayed' ? (one.nextAttemptAtMs ?? one.atMs) + 3_600_000 : null,",
     finds: /attempt \d+ of .* late/,
   },
-  'what a dead process held is due an hour later': {
+  'work of a dead process is due an hour later': {
     seed: 11,
     file: 'work/store.ts',
     find: '`UPDATE work SET leased = 0, due = ?, crashes = crashes + ${CRASH} WHERE leased > 0`, nowMs);',
@@ -32,42 +32,42 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
       '`UPDATE work SET leased = 0, due = ?, crashes = crashes + ${CRASH} WHERE leased > 0`, nowMs + 3_600_000);',
     finds: /in hand at a death, and is not taken over/,
   },
-  'no bounce suppresses its address': {
+  'no bounce suppresses the address': {
     seed: 3,
     file: 'delivery/record/results.ts',
     find: '  if (!suppress) return null;\n',
     replace: '  if (suppress || !suppress) return null;\n',
     finds: /bounced with .*, and is not suppressed/,
   },
-  'a domain that takes no mail is suppressed for good': {
+  'suppression because of a missing domain never expires': {
     seed: 3,
     file: 'delivery/record/results.ts',
     find: 'const untilMs = suppressDays === undefined ? null : nowMs + suppressDays * DAY_MS;',
     replace: 'const untilMs = suppressDays === undefined ? null : null;',
     finds: /is suppressed until null/,
   },
-  'whatever is refused at RCPT suppresses its address': {
+  'every rejection of RCPT suppresses the address': {
     seed: 2,
     file: 'delivery/outcome/outcome.ts',
     find: 'if (suppress === undefined || !isOfOne || !isAboutAddress(reading)) {',
     replace: 'if (!isOfOne) {',
     finds: /is suppressed without a reason/,
   },
-  'a block list ends the mail': {
+  'a blocklist rejection is permanent': {
     seed: 127,
     file: 'delivery/outcome/outcome.ts',
     find: "new Set(['blocked', 'greylisted', 'rate-limited', 'remote-error']);",
     replace: "new Set(['greylisted', 'rate-limited', 'remote-error']);",
     finds: /bounced, and nobody refused it/,
   },
-  'results wait before they are recorded': {
+  'results are recorded with a delay': {
     seed: 6,
     file: 'work/settler.ts',
     find: 'else setImmediate(() => void this.#write());',
     replace: 'else setTimeout(() => void this.#write(), 20_000);',
     finds: /another copy after one that was answered|came again to .* after its success/,
   },
-  'no mail comes in': {
+  'inbound mail is not accepted': {
     seed: 4,
     file: 'smtp/inbound.ts',
     find: '  if (closedToMail() !== undefined) return refuse(dialogue, BUSY);\n  dialogue.envelope =',
@@ -75,7 +75,7 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
       '  if (closedToMail() !== undefined || limits.maxRecipients > 0) return refuse(dialogue, BUSY);\n  dialogue.envelope =',
     finds: /^what came back .* was never taken/,
   },
-  'a batch is never accepted': {
+  'batches are never accepted': {
     seed: 6,
     file: 'send/batch.ts',
     find: '  const { caller, requestId, clientAddress, backPressure, idempotency } = request;\n',
@@ -83,14 +83,14 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
       "  if (index > 0) return refused(failure('OVERLOADED'));\n  const { caller, requestId, clientAddress, backPressure, idempotency } = request;\n",
     finds: /^batched-\d+ was never acknowledged/,
   },
-  'an event is given up after one failure': {
+  'webhook events are dropped after one failure': {
     seed: 1,
     file: 'webhooks/attempt.ts',
     find: "if (delayMs === undefined) return { kind: 'failed'",
     replace: "if (delayMs === undefined || answer.attempts > 0) return { kind: 'failed'",
     finds: /was given up after 1 attempts/,
   },
-  'a refused acceptance is stored all the same': {
+  'rejected mail is stored': {
     seed: 278,
     file: 'send/accept-emails.ts',
     find: 'await putLargeContent(blobs, given.emails) : NO_BLOBS;',
@@ -98,21 +98,21 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
       'await putLargeContent(blobs, given.emails).catch((error) => { setTimeout(() => void createAcceptEmails(dependencies)(given).catch(() => undefined), 5_000); throw error; }) : NO_BLOBS;',
     finds: /was answered 503, and was accepted/,
   },
-  'another mail under the same key is taken for the first': {
+  'another request with the same idempotency key counts as a repeat': {
     seed: 2,
     file: 'idempotency/idempotency.ts',
     find: "if (!isSame) return refuse(failure('IDEMPOTENCY_KEY_REUSED'));",
     replace: "if (!isSame && stored.status === 0) return refuse(failure('IDEMPOTENCY_KEY_REUSED'));",
     finds: /202 to another mail under its key/,
   },
-  'a certificate that a mail asks for is not looked at': {
+  'the certificate is not verified for requireTls "verified"': {
     seed: 6,
     file: 'net/smtp-greeting.ts',
     find: 'const tlsOptions = clientTlsOptions(serverName, { verify, observe',
     replace: 'const tlsOptions = clientTlsOptions(serverName, { verify: false, observe',
     finds: /asks for a certificate and came without/,
   },
-  'the event of a change follows its commit': {
+  'events are written after the commit of their change': {
     seed: 11,
     file: 'messages/state-machine.ts',
     find: '  await appendEvents(tx, appended, seqs);',
@@ -127,7 +127,7 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
       '      const later = (fill: any): string => { setTimeout(() => void write(key.slice(0, 2), fill).catch(() => undefined), 5); return key; };\n      return later(async (file: any) => {\n        await file.writeFile(content)',
     finds: /is named by a row, and gone|content of the message is missing/,
   },
-  'the record of a key follows the commit of its mail': {
+  'the idempotency record is written after the commit of its message': {
     seed: 133,
     file: 'send/acceptance.ts',
     find: 'insertMany(tx, IDEMPOTENCY, rows.records),',

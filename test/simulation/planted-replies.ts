@@ -2,14 +2,14 @@
 import type { Planted } from './planted.ts';
 
 export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
-  'a key signs before it is found in the DNS': {
+  'a DKIM key signs before it is published': {
     seed: 2,
     file: 'domains/store.ts',
     find: "state = 'active' AND (algorithm = 'rsa' OR published_at IS NOT NULL) ORDER",
     replace: "state = 'active' AND (algorithm = 'rsa' OR 1 = 1) ORDER",
     finds: /which is not in the DNS/,
   },
-  'the next key signs as soon as it is made': {
+  'a new DKIM key signs immediately': {
     seed: 159,
     file: 'domains/store.ts',
     find: "state = 'active' AND (algorithm = 'rsa' OR published_at IS NOT NULL) ORDER",
@@ -21,119 +21,119 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     },
     finds: /which is not in the DNS/,
   },
-  'a key that is gone from the DNS goes on signing': {
+  'a DKIM key that was removed from DNS still signs': {
     seed: 10,
     file: 'domains/verify.ts',
     find: 'isPublished: isUnsure ? null : isPublished,',
     replace: 'isPublished: isUnsure || !isPublished ? null : isPublished,',
     finds: /which is not in the DNS/,
   },
-  'the refusal of another server suppresses an address': {
+  'a reply that quotes another server suppresses the address': {
     seed: 235,
     file: 'delivery/outcome/reply-rules.ts',
     find: 'const vetoes = [NOT_THE_ADDRESS, SECOND_HAND, UNSURE];',
     replace: 'const vetoes = [NOT_THE_ADDRESS, UNSURE];',
     finds: /suppressed without a reason|nothing speaks against/,
   },
-  'a policy suppresses an address': {
+  'a policy code (x.7.x) suppresses the address': {
     seed: 125,
     file: 'delivery/outcome/reply-rules.ts',
     find: 'return !/^[47]\\./.test(reading.detail) && !vetoes',
     replace: 'return !vetoes',
     finds: /suppressed without a reason|nothing speaks against/,
   },
-  'a greylisting with a 5xx ends the mail': {
+  'greylisting with a 5xx code is permanent': {
     seed: 178,
     file: 'delivery/outcome/outcome.ts',
     find: "new Set(['blocked', 'greylisted', 'rate-limited', 'remote-error']);",
     replace: "new Set(['blocked', 'rate-limited', 'remote-error']);",
     finds: /and nobody refused it|ended by .*, which passes/,
   },
-  'too many recipients end the mail': {
+  'a "too many recipients" reply is permanent': {
     seed: 32,
     file: 'delivery/outcome/outcome.ts',
     find: "new Set(['blocked', 'greylisted', 'rate-limited', 'remote-error']);",
     replace: "new Set(['blocked', 'greylisted', 'remote-error']);",
     finds: /and nobody refused it|ended by .*, which passes/,
   },
-  'the first line of a reply decides': {
+  'only the first line of a reply is read': {
     seed: 30,
     file: 'mail/smtp-reply.ts',
     find: '  const code = codes.at(-1)!;\n',
     replace: '  const code = codes[0]!;\n',
     finds: /was refused with .*, and waits/,
   },
-  'a dot of several recipients suppresses them': {
+  'a rejection after DATA suppresses several recipients': {
     seed: 526,
     file: 'delivery/outcome/outcome.ts',
     find: "(stage === 'dot' && recipientCount === 1);",
     replace: "(stage === 'dot' && recipientCount > 0);",
     finds: /suppressed without a reason|nothing speaks against/,
   },
-  'a dot suppresses nobody': {
+  'a rejection after DATA never suppresses': {
     seed: 94,
     file: 'delivery/outcome/outcome.ts',
     find: "(stage === 'dot' && recipientCount === 1);",
     replace: "(stage === 'dot' && recipientCount === 0);",
     finds: /and is not suppressed/,
   },
-  'every bounce is a hard one': {
+  'every bounce is hard': {
     seed: 2,
     file: 'delivery/record/results.ts',
     find: "kind: outcome.kind === 'permanent' ? explanations[outcome.category].bounce : 'soft',",
     replace: "kind: outcome.kind === 'permanent' ? 'hard' : 'soft',",
     finds: /bounced with .*, of kind/,
   },
-  'a full mailbox waits': {
+  'a permanently full mailbox is deferred': {
     seed: 125,
     file: 'delivery/outcome/outcome.ts',
     find: "const isTlsDemand = category === 'tls' && reply.code === 530;",
     replace: "const isTlsDemand = category === 'mailbox-full' || (category === 'tls' && reply.code === 530);",
     finds: /was refused with .*, and waits/,
   },
-  'a policy that is over stays in force': {
+  'an expired MTA-STS policy is enforced': {
     seed: 385,
     file: 'tls-policy/mta-sts-cache.ts',
     find: 'if (id === undefined || current?.policyId === id) return answer(current);',
     replace: 'if (id === undefined || current !== undefined) return answer(current);',
     finds: /applied mta-sts, of|has another policy|came to a domain that asks for TLS/,
   },
-  'a policy that is only tested is enforced': {
+  'an MTA-STS policy in testing mode is enforced': {
     seed: 157,
     file: 'tls-policy/policies.ts',
     find: "  const mandatory = mode === 'enforce';\n",
     replace: "  const mandatory = mode !== 'none';\n",
     finds: /applied mta-sts, of/,
   },
-  'records that cannot be looked up are no DANE': {
+  'a failed TLSA lookup counts as no DANE': {
     seed: 19,
     file: 'tls-policy/policies.ts',
     find: "if (answer.kind === 'none') return undefined;",
     replace: "if (answer.kind === 'none' || answer.kind === 'failed') return undefined;",
     finds: /applied (opportunistic|requireTls), of dane|came to .* in the clear, which has DANE|whose TLSA records are/,
   },
-  'a pause lasts for three hours': {
+  'every pause lasts three hours': {
     seed: 31,
     file: 'delivery/destinations/pause-steps.ts',
     find: 'return { beganMs, untilMs: beganMs + forMs, level, blockedMs };',
     replace: 'return { beganMs, untilMs: beganMs + 10_800_000, level, blockedMs };',
     finds: /ms late|was put off for/,
   },
-  'each pause is twice as long as what was asked for before': {
+  'each pause doubles the requested time': {
     seed: 31,
     file: 'delivery/destinations/pause-steps.ts',
     find: ': (ms ?? pauseStepMs(level));',
     replace: ': (ms ?? pauseStepMs(level)) * 40;',
     finds: /ms late|was put off for/,
   },
-  'a suppression that is over is still in force': {
+  'an expired suppression is enforced': {
     seed: 40,
     file: 'send/acceptance.ts',
     find: 'isSuppressed: (address) => suppressed(address) > realNowMs(call),',
     replace: 'isSuppressed: (address) => suppressed(address) > 0,',
     finds: /was let off the list|is suppressed, though/,
   },
-  'the reply of the first host is lost where an attempt continues': {
+  'the reply of the first host is lost if the attempt continues': {
     seed: 14,
     file: 'delivery/attempt/transmit.ts',
     find: 'continuing(one, { nextDestination: next.nextDestination }, hosts)',

@@ -36,7 +36,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   ...PLANTED_READERS,
   ...PLANTED_CUSTOMERS,
   ...PLANTED_REPLIES,
-  'delivered before the answer to the dot': {
+  'delivered before the reply to the final dot': {
     seed: 3,
     file: 'net/smtp-transaction.ts',
     find: "const accepted = stage === 'dot' && positive(reply);",
@@ -48,21 +48,21 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     },
     finds: /is delivered, and nobody took it/,
   },
-  'a temporary refusal taken for a final one': {
+  'a temporary rejection counts as permanent': {
     seed: 2,
     file: 'delivery/outcome/outcome.ts',
     find: 'if (reply.code < 500 || PASSING.has(category) || isTlsDemand || asksForLater(reading)) {',
     replace: 'if (reply.code < 450) {',
     finds: /bounced, and nobody refused it/,
   },
-  'a mail that was put off suppresses its address': {
+  'a deferral suppresses the address': {
     seed: 1,
     file: 'delivery/record/results.ts',
     find: '  if (!suppress) return null;\n',
     replace: '',
     finds: /is suppressed without a reason/,
   },
-  'mail that asks for TLS goes in the clear': {
+  'requireTls mail is sent unencrypted': {
     seed: 11,
     file: 'delivery/attempt/transmit.ts',
     find: 'tls: message.requireTls ?? false',
@@ -74,49 +74,49 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     },
     finds: /asks for TLS and came in the clear/,
   },
-  'the record of a key is not stored': {
+  'the idempotency record is not stored': {
     seed: 2,
     file: 'send/acceptance.ts',
     find: 'insertMany(tx, IDEMPOTENCY, rows.records),',
     replace: '',
     finds: /^key .* messages to/,
   },
-  'the key of a mail over SMTP is overlooked': {
+  'the idempotency key of SMTP submission is ignored': {
     seed: 7,
     file: 'send/submit.ts',
     find: 'if (key !== undefined) return keyed(submission, outcome, key);',
     replace: 'if (key !== undefined && key.length > 50) return keyed(submission, outcome, key);',
     finds: /^key .* messages to/,
   },
-  'a pause does not halve the limit of a server': {
+  'a pause does not halve the connection limit': {
     seed: 848,
     file: 'delivery/destinations/registry.ts',
     find: 'if (!record.pause) record.limit = Math.max(1, record.limit / 2);',
     replace: 'if (!record.pause) record.limit = Math.max(1, record.limit);',
     finds: /connections at once, of/,
   },
-  'a limit of connections that a server names is forgotten': {
+  'a connection limit named by a server is forgotten': {
     seed: 31,
     file: 'delivery/destinations/registry.ts',
     find: 'if (!learned) return Math.min(limit, ceiling);',
     replace: 'if (learned !== null) return Math.min(limit, ceiling);',
     finds: /connections away in a minute/,
   },
-  'the event of a change is not written': {
+  'the event of a status change is not written': {
     seed: 1,
     file: 'delivery/record/results.ts',
     find: "event = { id: newId('evt', nowMs), type: 'Bounce', detail: { bounce: failureDetail(outcome, host) } };",
     replace: 'event = null;',
     finds: / with events /,
   },
-  'each delay is reported again': {
+  'every delay is reported': {
     seed: 1,
     file: 'delivery/record/results.ts',
     find: "} else if (job.status !== 'delayed') {",
     replace: '} else {',
     finds: /delayed twice in the log/,
   },
-  'a lifetime does not end': {
+  'messages never expire': {
     seed: 6,
     file: 'delivery/record/results.ts',
     find: 'if (nowMs >= expiresAtMs) return undefined;',
@@ -128,21 +128,21 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     },
     finds: /was put off for|not come to its end/,
   },
-  'an endpoint that fails counts as one that answered': {
+  'a failed webhook request counts as a success': {
     seed: 1,
     file: 'webhooks/attempt.ts',
     find: 'if (outcome.ok && outcome.status >= 200 && outcome.status < 300)',
     replace: 'if (outcome.ok && outcome.status >= 200 && outcome.status < 600)',
     finds: /never came to its endpoint/,
   },
-  'an endpoint that does not answer is given up': {
+  'an endpoint that times out is not retried': {
     seed: 1,
     file: 'webhooks/attempt.ts',
     find: 'if (outcome.ok && outcome.status === 410)',
     replace: 'if (!outcome.ok || outcome.status === 410)',
     finds: /was given up after/,
   },
-  'the id of an event changes with each attempt': {
+  'the webhook-id changes with each attempt': {
     seed: 1,
     file: 'webhooks/sign.ts',
     find: "'webhook-id': event.id,",
@@ -157,7 +157,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
       "const head = Buffer.from(`Message-ID: <${Math.random()}@changed.example>\\r\\n${received}${signed}`, 'latin1');",
     finds: /copies differ in Message-ID|there is no such message/,
   },
-  'rows of a dead process are never taken over': {
+  'work of a dead process is never taken over': {
     seed: 1,
     file: 'work/store.ts',
     find: '`UPDATE work SET leased = 0, due = ?, crashes = crashes + ${CRASH} WHERE leased > 0`, nowMs);',
@@ -172,21 +172,21 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     replace: 'export const DEAD_LETTER_AFTER_CRASHES = 1;',
     finds: /bounced, and nobody refused it/,
   },
-  'results are forgotten when they are recorded': {
+  'results are lost when they are recorded': {
     seed: 1,
     file: 'delivery/record/settle.ts',
     find: "againAtMs: one.to === 'delayed' ? (one.nextAttemptAtMs ?? one.atMs) : null,",
     replace: "againAtMs: one.to === 'delayed' || one.attempts > 1 ? (one.nextAttemptAtMs ?? one.atMs + 60_000) : null,",
     finds: /another copy after|rows of work are left|could not be recorded/,
   },
-  'a planned stop cuts off answers to dots': {
+  'a graceful stop does not wait for replies to the final dot': {
     seed: 208,
     file: 'delivery/worker.ts',
     find: 'setTimeout(() => connections.cutBeforeDots(), Math.min(STOP_DOTS_MS, graceMs));',
     replace: 'setTimeout(() => connections.destroyAll(), 0);',
     finds: /another copy after/,
   },
-  'a suppressed address gets mail': {
+  'a suppressed address receives mail': {
     seed: 4,
     file: 'send/acceptance.ts',
     find: 'isSuppressed: (address) => suppressed(address) > realNowMs(call),',
@@ -198,14 +198,14 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     },
     finds: /, which is suppressed/,
   },
-  'scheduled mail leaves at once': {
+  'scheduled mail is sent immediately': {
     seed: 2,
     file: 'send/acceptance.ts',
     find: 'const dueMs = isSuppressed ? null : (sendAtMs ?? nowMs);',
     replace: 'const dueMs = isSuppressed ? null : nowMs;',
     finds: /came before its time/,
   },
-  'mail is cancelled while it is sent': {
+  'mail is canceled while it is being delivered': {
     seed: 13,
     file: 'messages/api-store.ts',
     find: "    if ((found.leased ?? 0) > 0) return { changed: false, reason: 'state', status: 'sending' };\n    const { accountId, mode, messageId } = cancellation;",
@@ -217,14 +217,14 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     },
     finds: /was cancelled, and/,
   },
-  'what a storage refused counts as recorded': {
+  'a failed storage operation counts as recorded': {
     seed: 58,
     file: 'work/settler.ts',
     find: 'if (error instanceof Unavailable) return batch;',
     replace: 'if (error instanceof Unavailable) { this.#deps.onDone(batch.map((one) => one.seq)); return []; }',
     finds: /another copy after/,
   },
-  'a clock that was set ends lifetimes untried': {
+  'a clock change expires messages without an attempt': {
     seed: 101,
     file: 'delivery/record/results.ts',
     find: '    if (held.job.suppressed) return this.suppressed(held);\n',
@@ -232,14 +232,14 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
       '    if (held.job.suppressed) return this.suppressed(held);\n    if (this.nowOf(held) > held.job.expiresAt) return this.of(held, { outcome: deadLettered(), facts: null });\n',
     finds: /expired by a clock that was set|bounced, and nobody refused it/,
   },
-  'a server that asks for time is not given any': {
+  'a server that asks for a pause gets none': {
     seed: 3,
     file: 'delivery/outcome/pause.ts',
     find: '  if (asks) return { ms: hint };\n',
     replace: '  return undefined;\n',
     finds: /a connection in the .* it asked for/,
   },
-  'a pause is over before its time': {
+  'a pause ends early': {
     seed: 3,
     file: 'delivery/destinations/registry.ts',
     find: 'return pause !== undefined && nowMs < pause.untilMs && nowMs >= pause.beganMs;',
@@ -253,42 +253,42 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     replace: 'if (destination.pause) return active < most;',
     finds: /connections at once/,
   },
-  'a tenant waits for what another sent before': {
+  'a tenant waits behind the backlog of another': {
     seed: 31,
     file: 'delivery/queue/waiting-mail.ts',
     find: 'return { account: accountOfLane(lane), lane };',
     replace: "return { account: '', lane: '' };",
     finds: /for another tenant/,
   },
-  'one slow server holds up all others': {
+  'one slow server delays all others': {
     seed: 31,
     file: 'delivery/queue/schedule.ts',
     find: '    if (this.#active >= this.#slots) return undefined;',
     replace: '    if (this.#active >= 1) return undefined;',
     finds: /for another tenant/,
   },
-  'mail that came in is answered before it is stored': {
+  'inbound mail is acknowledged before it is stored': {
     seed: 31,
     file: 'smtp/inbound.ts',
     find: '      await port.store(mails);',
     replace: '      setTimeout(() => void port.store(mails).catch(() => undefined), 500);',
     finds: /that got 250 has no event|got 250 \d+ times/,
   },
-  'what is reported twice counts twice': {
+  'a report that arrives twice counts twice': {
     seed: 36,
     file: 'messages/late-store.ts',
     find: "  if (has.has(isProven ? PROVEN_COMPLAINT : type)) return 'repeated';\n",
     replace: '',
     finds: /has \d+ late events/,
   },
-  'a late bounce suppresses nobody': {
+  'a late bounce does not suppress': {
     seed: 4,
     file: 'delivery/record/reported.ts',
     find: '    suppress: outcome.suppress\n',
     replace: '    suppress: outcome.suppress && !isFinal\n',
     finds: /is not suppressed after a bounce/,
   },
-  'a bounce is believed without a token': {
+  'a bounce without a token is accepted': {
     seed: 4,
     file: 'inbound/report-handlers.ts',
     find: "    if (!claim) return ignored('unproven');",
@@ -296,35 +296,35 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
       '    if (!claim) return resultsOfBounce(report, await database.execute(findSentOperation, { headerMessageId: report.mail.messageId! }), clock.now());',
     finds: /has a late Bounce that nobody reported/,
   },
-  'an address with a forged token is somebody': {
+  'a forged return-path token is accepted': {
     seed: 4,
     file: 'mail/token-address.ts',
     find: 'if (!isShaped || !isOurs) return undefined;',
     replace: 'if (!isShaped) return undefined;',
     finds: /an address that is nobody's/,
   },
-  'a token lives for ever': {
+  'return-path tokens never expire': {
     seed: 20,
     file: 'mail/token-address.ts',
     find: 'if (age > LIFE_DAYS[use] || age < -AHEAD_DAYS) return undefined;',
     replace: 'if (age < -AHEAD_DAYS) return undefined;',
     finds: /an address that is nobody's/,
   },
-  'the day of a token is not proven': {
+  'the day in a return-path token is not authenticated': {
     seed: 4,
     file: 'mail/token-address.ts',
     find: "createHmac('sha256', keys[use]).update(claim).digest()",
     replace: "createHmac('sha256', keys[use]).update(claim.subarray(0, ID_BYTES)).digest()",
     finds: /an address that is nobody's/,
   },
-  'mail that was passed on counts as put off': {
+  'a "relayed" report counts as a delay': {
     seed: 4,
     file: 'inbound/report-results.ts',
     find: "if (recipient.action !== 'failed' && recipient.action !== 'delayed') {",
     replace: "if (recipient.action === 'delivered') {",
     finds: /has a late DeliveryDelay that nobody reported/,
   },
-  'mail of the sandbox leaves': {
+  'sandbox mail is delivered': {
     seed: 7,
     file: 'delivery/worker.ts',
     find: "      if (job.mode === 'sandbox') return heldOf(",
@@ -336,7 +336,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     },
     finds: /left the sandbox/,
   },
-  'what of a batch was accepted is sent again': {
+  'a repeated batch sends its accepted messages again': {
     seed: 3,
     file: 'send/batch.ts',
     find: '          key: idempotency.key,\n          bytes:',
@@ -348,21 +348,21 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     },
     finds: /^key .* messages to/,
   },
-  'any certificate will do for DANE': {
+  'DANE accepts any certificate': {
     seed: 19,
     file: 'tls-policy/dane.ts',
     find: 'if (usable.some((record) => record.usage === 3 && matches(record, leaf))) return undefined;',
     replace: 'if (usable.some((record) => record.usage === 3)) return undefined;',
     finds: /whose TLSA records are/,
   },
-  'TLSA records that cannot be had count as none': {
+  'unavailable TLSA records count as none': {
     seed: 19,
     file: 'tls-policy/dane.ts',
     find: "if (tlsa.status === 'temporary') return { kind: 'failed', name, cause: tlsa.cause };",
     replace: "if (tlsa.status === 'temporary') return NONE;",
     finds: /whose TLSA records are|which has DANE/,
   },
-  'a policy host that fails takes the policy away': {
+  'a failing MTA-STS host removes the policy': {
     seed: 134,
     file: 'tls-policy/mta-sts-cache.ts',
     find: 'return renewed ? answer(renewed) : answer(current, failures',
@@ -374,14 +374,14 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     },
     finds: /asks for TLS without it|applied opportunistic, of mta-sts/,
   },
-  'whatever a policy host answers is a policy': {
+  'any response of an MTA-STS host is a policy': {
     seed: 134,
     file: 'tls-policy/mta-sts-fetch.ts',
     find: 'if (got.status !== 200)',
     replace: 'if (got.status < 200)',
     finds: /asks for TLS without it|applied .*, of mta-sts|applied mta-sts/,
   },
-  'a policy on TLS that is kept is forgotten': {
+  'a cached MTA-STS policy is forgotten': {
     seed: 1,
     file: 'tls-policy/mta-sts-cache.ts',
     find: 'return row && row.expiresAt > clock.now() ? row : undefined;',
