@@ -34,7 +34,7 @@ export function planClusterDeaths(world: Mortal): void {
   const again = (node: SimulatedNode): void => {
     const afterMs = draw.chance(0.8) ? draw.between(200, 20_000) : draw.between(60_000, 3_600_000);
     const start = (): void => {
-      cuts.begun(node, 'a start');
+      cuts.begun(node, 'start');
       node.start();
     };
     timeline.after(afterMs, 'start', start, timeline.world);
@@ -47,7 +47,7 @@ export function planClusterDeaths(world: Mortal): void {
   const die = (node: SimulatedNode, how: Death): void => {
     count(how);
     loses(node);
-    if (how === 'a kill') node.kill();
+    if (how === 'kill') node.kill();
     else node.cutPower();
     again(node);
   };
@@ -75,32 +75,32 @@ export function planClusterDeaths(world: Mortal): void {
 
   const freeze = (node: SimulatedNode): void => {
     const forMs = span();
-    count('a node frozen');
+    count('frozen node');
     isAway(node, { forMs, backMs: 0 });
     node.process!.frozenUntilMs = timeline.nowMs + forMs;
   };
   const befall = (node: SimulatedNode): void => {
     const kind = draw.next();
     if (kind < 0.2) {
-      count('a planned stop');
+      count('graceful stop');
       if (cluster.server.writtenToMs < timeline.nowMs) loses(node);
-      cuts.begun(node, 'a stop');
+      cuts.begun(node, 'stop');
       // A node that died in the meantime starts after that death.
       void node.stop().then((isOver) => isOver && again(node));
     } else if (kind < 0.46) {
-      die(node, kind < 0.33 ? 'a power cut' : 'a kill');
+      die(node, kind < 0.33 ? 'power cut' : 'kill');
     } else if (kind < 0.66) {
       freeze(node);
     } else if (kind < 0.8) {
       const forMs = span();
-      count('a node cut off from the database');
+      count('node cut off from the database');
       isAway(node, { forMs, backMs: UNHEARD_MS });
       cluster.cutOff(node, forMs);
     } else if (kind < 0.88) {
-      count('the clock of a node set');
+      count('clock change on a node');
       node.process!.skewMs = draw.between(-CLOCK_MS, CLOCK_MS);
     } else {
-      count('a crash of the database');
+      count('database crash');
       cluster.server.crash(draw.chance(0.7) ? draw.between(100, 20_000) : draw.between(20_000, 200_000));
     }
   };
@@ -117,7 +117,7 @@ export function planClusterDeaths(world: Mortal): void {
   const deaths = draw.chance(0.25) ? 0 : 1 + draw.below(4);
   const drawn = Array.from({ length: deaths }, () => 400 + draw.below(draw.chance(0.7) ? 6_000 : 20_000));
   const atSteps = drawn.sort((a, b) => a - b);
-  if (deaths > 0) for (const node of cluster.nodes) cuts.begun(node, 'a start');
+  if (deaths > 0) for (const node of cluster.nodes) cuts.begun(node, 'start');
   timeline.beforeStep = () => {
     cuts.look();
     if (timeline.steps < (atSteps[0] ?? Number.POSITIVE_INFINITY) || !cluster.isUp) return;

@@ -66,7 +66,7 @@ export function createCluster({ engine, random, isCalm, choices, count, onFault,
   const nodes = names.map((name) =>
     makeNode({ name, skewMs: random.chance(0.5) ? Math.round(random.between(-SKEW_MS, SKEW_MS)) : 0 }),
   );
-  count(names.length === 1 ? 'a world with one node' : `a world with ${names.length} nodes`);
+  count(names.length === 1 ? 'world with one node' : `world with ${names.length} nodes`);
   const rows: Rows = {
     all: (sql, ...params) => engine.rows(sql, ...(params as string[])),
     get: <T>(sql: string, ...params: unknown[]) => engine.rows<T>(sql, ...(params as string[]))[0],

@@ -196,9 +196,9 @@ function words(of: Sums, reached: Reached | undefined): string {
   const never = unseen(of.transitions);
   return [
     `${inWords(of)}, ${of.seeds === 0 ? 0 : Math.round(of.cpuMs / (of.seeds + of.twice))} ms of a core each`,
-    `what befell them:\n${list(of.counts)}`,
-    `changes of state (before>after):\n${list(of.transitions)}`,
-    `never seen: states ${never.states.join(', ') || 'none'}; changes ${never.transitions.join(', ') || 'none'}`,
+    `seen:\n${list(of.counts)}`,
+    `status transitions:\n${list(of.transitions)}`,
+    `never seen: statuses ${never.states.join(', ') || 'none'}; transitions ${never.transitions.join(', ') || 'none'}`,
     ...(reached ? [branchesInWords(reached)] : []),
     ...(kept.length > 0 ? [`kept: ${kept.join(', ')}`] : []),
   ].join('\n');

@@ -7,11 +7,11 @@ import type { Timeline } from './timeline.ts';
 /** Share of starts and stops that are cut. */
 const SHARE = 0.3;
 
-export type Death = 'a power cut' | 'a kill';
+export type Death = 'power cut' | 'kill';
 
 export interface Cuts {
   /** The node starts or stops from now on. */
-  begun(node: SimulatedNode, what: 'a start' | 'a stop'): void;
+  begun(node: SimulatedNode, what: 'start' | 'stop'): void;
   /** Called between any two steps. */
   look(): void;
 }
@@ -42,8 +42,8 @@ export function createCuts({ timeline, random, choices, count, die }: Cutting): 
         if (node.process === undefined || node.isUp) continue;
         cuts += 1;
         if (!choices.has(`cut-${cuts}`)) continue;
-        count(`a death amid ${what}`);
-        die(node, draw.chance(0.5) ? 'a power cut' : 'a kill');
+        count(`crash during ${what}`);
+        die(node, draw.chance(0.5) ? 'power cut' : 'kill');
       }
     },
   };

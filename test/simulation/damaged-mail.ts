@@ -25,7 +25,7 @@ export function planInboundFlips({ timeline, random, disk, node, count }: Endang
   const waits = (key: string): boolean =>
     node.rows?.get("SELECT 1 AS found FROM inbound_mail WHERE blob_key = ? AND status = 'waiting'", key) !== undefined;
   const look = (key: string, left: number): void => {
-    if (waits(key) && disk.flip(key)) count('a bit of mail that came in flipped');
+    if (waits(key) && disk.flip(key)) count('bit flip in inbound mail');
     else if (left > 0) again(key, left - 1);
   };
   const again = (key: string, left: number): void =>

@@ -93,7 +93,7 @@ export abstract class DatabaseServer {
     const { random, faults, count } = this.options;
     if (!isCommit) return random.between(0.02, 0.5);
     if (!random.chance(faults.stalls)) return random.between(0.2, 4);
-    count('a commit that took long');
+    count('slow commit');
     return random.between(50, 3_000);
   }
 }

@@ -28,7 +28,7 @@ export function planDeaths(world: Mortal): void {
   const startAgain = (): void => {
     const afterMs = draw.chance(0.8) ? draw.between(200, 20_000) : draw.between(60_000, 3_600_000);
     const start = (): void => {
-      cuts.begun(node, 'a start');
+      cuts.begun(node, 'start');
       node.start();
     };
     timeline.after(afterMs, 'start', start, timeline.world);
@@ -36,7 +36,7 @@ export function planDeaths(world: Mortal): void {
   const die = (how: Death): void => {
     deathsMs.push(timeline.nowMs);
     count(how);
-    if (how === 'a power cut') {
+    if (how === 'power cut') {
       node.cutPower();
       disk.cutPower();
     } else {
@@ -49,11 +49,11 @@ export function planDeaths(world: Mortal): void {
     if (!node.isUp) return;
     const kind = draw.next();
     if (kind >= 0.35) {
-      die(kind < 0.6 ? 'a power cut' : 'a kill');
+      die(kind < 0.6 ? 'power cut' : 'kill');
       return;
     }
-    count('a planned stop');
-    cuts.begun(node, 'a stop');
+    count('graceful stop');
+    cuts.begun(node, 'stop');
     // A node that died in the meantime starts after that death.
     void node.stop().then((isOver) => isOver && startAgain());
   });
@@ -64,7 +64,7 @@ export function planDeaths(world: Mortal): void {
     () => 50 + draw.below(draw.chance(extent.isDay ? 0.5 : 0.7) ? 800 : 4_000),
   );
   const atSteps = drawn.sort((a, b) => a - b);
-  if (deaths > 0) cuts.begun(node, 'a start');
+  if (deaths > 0) cuts.begun(node, 'start');
   timeline.beforeStep = () => {
     cuts.look();
     if (timeline.steps < (atSteps[0] ?? Number.POSITIVE_INFINITY) || !node.isUp) return;

@@ -88,12 +88,12 @@ export class Disk {
   /** Fails if a sector cannot be read or written. */
   #needsHealth(at: string): void {
     if (this.errorShare === 0 || !this.#random.chance(this.errorShare)) return;
-    this.#count('an I/O error of the disk');
+    this.#count('disk I/O error');
     throw fault('EIO', at);
   }
 
   #noRoom(at: string): Error {
-    this.#count('a write that a full disk refused');
+    this.#count('write rejected by a full disk');
     return fault('ENOSPC', at);
   }
 

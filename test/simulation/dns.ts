@@ -43,7 +43,7 @@ export function createDns(
     const asked = name.toLowerCase();
     const known = zones.get(asked);
     const isFailure = random.chance(faults.failed) || timeline.nowMs < (failing.get(asked) ?? 0);
-    if (isFailure) count('a DNS server that failed');
+    if (isFailure) count('DNS server failure');
     const rcode = isFailure ? SERVER_FAILURE : known === undefined ? NAME_ERROR : 0;
     const answers = isFailure ? [] : (known ?? []).filter((one) => one.type === (type as RecordType));
     return encode({
@@ -61,7 +61,7 @@ export function createDns(
     at: (ms, change) => void timeline.after(ms, 'a zone changes', change, timeline.world),
     ask: (question, answer) => {
       if (random.chance(faults.lost)) {
-        count('a datagram of the DNS lost');
+        count('lost DNS datagram');
         return;
       }
       const reply = answerTo(question);

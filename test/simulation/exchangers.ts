@@ -65,7 +65,7 @@ export function startExchangers(world: {
       const drawn = drawManners(random, { isOnly: hosts === 1 });
       const isGood = isPerfect || random.stream(`${name} is good`).chance(goodServers);
       const manners = choices.faults(name, isGood ? PERFECT : drawn, PERFECT);
-      if (policies.enforced.has(domain)) count('a policy that asks for TLS');
+      if (policies.enforced.has(domain)) count('MTA-STS policy in force');
       open(name, `5.10.${at}.${host + 1}`, {
         ...manners,
         isCertified: manners.isCertified && policies.isCertified(name),

@@ -220,7 +220,7 @@ function furtherMail(world: World, template: Template): (() => Promise<unknown>)
   };
   const runs: (() => Promise<unknown>)[] = [];
   if (draw.chance(extent.batches) && choices.has('batch')) {
-    count('mail in a batch');
+    count('batch');
     const entries = Array.from({ length: 2 + draw.below(3) }, (_, at) => entryOf(`batched-${at}`, {}));
     const again = draw.chance(0.3) ? 2 : 1;
     let firstMs: number | undefined;
@@ -294,7 +294,7 @@ function planReading(world: World, template: Template): void {
   if (!draw.chance(world.extent.readers) || !world.choices.has('reader')) return;
   const reader = new Reader(template, draw.stream('pages'), START_MS);
   world.reader = reader;
-  world.count('a client that reads');
+  world.count('reading client');
   const longestMs = draw.pick([5_000, 600_000, 3 * 3_600_000]);
   for (let polls = draw.below(4); polls > 0; polls -= 1)
     begin(world, draw.between(0, longestMs), () => followOnce(reader));
@@ -346,7 +346,7 @@ function planClock(world: World): void {
   if (!draw.chance(0.15) || !world.choices.has('clock')) return;
   const longestMs = draw.pick([20_000, 3_600_000, DAY_MS]);
   world.timeline.after(draw.between(0, draw.chance(0.5) ? 20_000 : 3_600_000), 'clock', () => {
-    world.count('the clock set');
+    world.count('clock change');
     here().setMs += Math.round(draw.between(-longestMs, longestMs));
     world.clockSetAtMs.push(Date.now());
   });

@@ -52,7 +52,7 @@ export class OverlappingServer extends DatabaseServer {
 
   /** Ends the server; its standby is the primary after a while. */
   failOver(downMs: number): void {
-    this.options.count('a failover');
+    this.options.count('failover');
     this.#abandon();
     const reached = this.#engine.writtenTo();
     super.crash(downMs);

@@ -186,7 +186,7 @@ export class OverlappingSession {
   }
 
   #waits(): void {
-    this.#server.count('a wait for a lock');
+    this.#server.count('lock wait');
     const lockMs = this.#timeout('lock_timeout');
     const statementMs = this.#timeout('statement_timeout');
     if (lockMs > 0) this.#after(lockMs, () => this.#cancel('55P03'));
@@ -199,7 +199,7 @@ export class OverlappingSession {
 
   #cancel(code: keyof typeof REASONS): void {
     this.#stopTimers();
-    this.#server.count(code === '40P01' ? 'a deadlock' : 'a lock waited for in vain');
+    this.#server.count(code === '40P01' ? 'a deadlock' : 'lock timeout');
     const { messages } = messagesOf(Buffer.from(this.#server.cancel(this).bytes));
     const said = messages.map(({ type, bytes }) => (type === 'E' ? refusal('ERROR', code, REASONS[code]) : bytes));
     this.#answer(Buffer.concat(said));

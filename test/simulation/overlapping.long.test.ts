@@ -12,7 +12,7 @@ const FIRST = 1;
 
 test(`simulated worlds ${FIRST} to ${FIRST + SEEDS - 1} with overlapping transactions keep the promises`, async () => {
   const { counts } = await simulateWell(FIRST, SEEDS, '--overlapping');
-  const wanted = ['a wait for a lock', 'a failover', 'a crash of the database', 'a world with 3 nodes'];
+  const wanted = ['lock wait', 'failover', 'database crash', 'world with 3 nodes'];
   assert.deepEqual(
     wanted.filter((one) => !counts[one]),
     [],

@@ -352,7 +352,7 @@ export function startPeer(
       peer.copies.push(...copies);
       timeline.note(`${name} took ${find('subject')}`);
       if (isLost) {
-        count('the answer to a dot lost');
+        count('lost reply to the final dot');
         socket.destroy(new Error('cut'));
       } else say('250 2.0.0 taken', () => socket.whenHeard(heard));
       envelope = { from: '', to: [] };
@@ -433,7 +433,7 @@ export function startPeer(
       if (manners.tls === 'refused') return say('454 4.7.0 not now');
       say('220 2.0.0 go ahead');
       if (manners.tls === 'broken') {
-        count('a TLS handshake broken');
+        count('broken TLS handshake');
         socket.removeAllListeners('data');
         socket.on('data', () => {
           socket.write('this is no TLS at all, and never will be\r\n');
@@ -466,7 +466,7 @@ export function startPeer(
     socket.on('data', received);
     socket.on('end', () => stream.end());
     if (isStalling) {
-      count('a session stalled');
+      count('stalled session');
       restrained();
       socket.removeAllListeners('data');
       socket.resume();
@@ -476,13 +476,13 @@ export function startPeer(
     const { nowMs } = timeline;
     if (busy && (guests.isResting || (nowMs >= busy.fromMs && nowMs < busy.untilMs))) {
       if (!guests.isResting) guests.asksFor(busy.asksForMs, socket);
-      count('a server that asked for time');
+      count('server that asked for a pause');
       restrained();
       return hangUp(`421 4.7.0 too busy, try again in ${busy.asksForMs / 1000} seconds`);
     }
     if (open > manners.connections) {
       if (guests.held > manners.connections) peer.turnedAway.push({ atMs: timeline.nowMs, guest: socket.guest });
-      count('a connection beyond the limit');
+      count('connection over the limit');
       restrained();
       return hangUp('421 4.7.0 too many connections from your address');
     }
@@ -491,7 +491,7 @@ export function startPeer(
 
   const listen = (): void => network.listen(`${address}:25`, session);
   if (manners.downUntilMs > 0) {
-    count('a server down');
+    count('server down');
     network.timeline.after(manners.downUntilMs, 'server up', listen);
   } else listen();
   return peer;

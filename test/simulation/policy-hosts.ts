@@ -115,7 +115,7 @@ export function startPolicyHost(
       if (!asked.endsWith('\r\n\r\n')) return;
       if (failure) return answers[failure]();
       const mode = change && timeline.nowMs >= change.atMs ? change.mode : 'enforce';
-      count('a policy fetched');
+      count('MTA-STS policy fetched');
       served.push({ atMs: timeline.nowMs, mode, isBroken: () => socket.isCut });
       answer(200, textOf(domain, mode));
     });

@@ -87,7 +87,7 @@ export class PostgresServer extends DatabaseServer implements Backend {
   /** A session waited longer than its lock timeout. */
   waitedInVain(): void {
     const { count, onFault } = this.options;
-    count('a lock waited for in vain');
+    count('lock timeout');
     const isLong = this.timeline.nowMs - this.#heldSinceMs > WELL_MS;
     if (isLong && this.#holder?.isWell) onFault('a transaction held the database longer than others wait');
   }

@@ -153,16 +153,16 @@ export function startReceiver(network: Network, { plans, badUntilMs, random, cou
   const answer = (socket: SimSocket, one: Received, { manners }: Endpoint): void => {
     const { treatment } = one;
     if (treatment === 'hang') {
-      count('a webhook that hangs');
+      count('hanging webhook');
       return;
     }
     one.endedMs = timeline.nowMs;
     if (treatment === 'cut') {
-      count('a webhook cut off');
+      count('webhook connection cut');
       socket.destroy(new Error('cut'));
       return;
     }
-    if (treatment !== 200) count(`a webhook answered ${treatment}`);
+    if (treatment !== 200) count(`webhook response ${treatment}`);
     if (!socket.writable) return;
     const heard = (): void => {
       one.heardAtMs = timeline.nowMs;
@@ -173,7 +173,7 @@ export function startReceiver(network: Network, { plans, badUntilMs, random, cou
     if (one.retryAfterMs > 0) fields.push(`Retry-After: ${one.retryAfterMs / 1000}`);
     const head = `HTTP/1.1 ${treatment} Said\r\n${fields.join('\r\n')}\r\n\r\n`;
     if (treatment === 200 && timeline.nowMs < badUntilMs && random.chance(manners.drips)) {
-      count('a webhook answered slowly');
+      count('slow webhook response');
       socket.write(`${head}o`);
       timeline.after(random.between(100, 20_000), 'hook drips', () => {
         if (socket.writable) socket.write('k', whenWritten);

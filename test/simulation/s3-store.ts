@@ -130,13 +130,13 @@ export class ObjectStore {
     const { timeline } = this.#network;
     const draw = this.#random.next();
     if (outage && timeline.nowMs >= outage.fromMs && timeline.nowMs < outage.untilMs) {
-      this.#count('a request to a store that is away');
+      this.#count('request to an unavailable object store');
       socket.destroy(new Error('away'));
     } else if (draw < errors) {
-      this.#count('a store that answered an error');
+      this.#count('object store error');
       const [status, code] = this.#random.pick([[500, 'InternalError'] as const, [503, 'SlowDown'] as const]);
       this.#say(socket, request, failed(status, code));
-    } else if (draw < errors + silences) this.#count('a store that did not answer');
+    } else if (draw < errors + silences) this.#count('object store timeout');
     else {
       const answer = this.#answerTo(request);
       const isLost = draw < errors + silences + lost;
@@ -235,12 +235,12 @@ export class ObjectStore {
       return { status: 200, headers: { etag: `"${sha256(body).toString('hex').slice(0, 32)}"` } };
     }
     if (this.#random.chance(this.#faults.lateErrors)) {
-      this.#count('a completion that failed behind its 200');
+      this.#count('S3 completion with an error in its 200');
       return { ...failed(200, 'InternalError') };
     }
     const numbers = [...body.toString().matchAll(/<PartNumber>(\d+)</g)].map(([, number]) => Number(number));
     const bytes = Buffer.concat(numbers.map((number) => upload.parts.get(number)!));
-    this.#count('an object put together from parts');
+    this.#count('multipart upload');
     this.#objects.set(upload.name, { ...upload, bytes, writtenAtMs: this.#nowMs });
     this.#uploads.delete(id);
     return { status: 200, body: '<CompleteMultipartUploadResult></CompleteMultipartUploadResult>' };

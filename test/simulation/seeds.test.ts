@@ -28,19 +28,19 @@ test('a world costs little of a core', () => {
   assert.ok(ms < MOST_CPU_MS, `${ms} ms each`);
 });
 
-test('each kind of fault befell some world, and every change of state was seen', () => {
+test('every kind of fault occurred, and every status transition was seen', () => {
   const faults = [
-    'a kill',
-    'a power cut',
-    'a planned stop',
-    'a death amid a start',
-    'a death amid a stop',
-    'an I/O error of the disk',
-    'a checkpoint',
+    'kill',
+    'power cut',
+    'graceful stop',
+    'crash during start',
+    'crash during stop',
+    'disk I/O error',
+    'checkpoint',
     'content past its time',
-    'a datagram of the DNS lost',
+    'lost DNS datagram',
     'a connection reset',
-    'the answer to a dot lost',
+    'lost reply to the final dot',
     'greylisted',
   ];
   assert.deepEqual(

@@ -81,7 +81,7 @@ export function planContentFaults(world: Endangered): void {
   const set = (isFull: boolean) => (): void => {
     disk.isFull = isFull;
   };
-  count('a disk that is full');
+  count('full disk');
   timeline.after(full.fromMs, 'disk full', set(true), timeline.world);
   timeline.after(full.untilMs, 'disk has room', set(false), timeline.world);
 }
@@ -92,7 +92,7 @@ function planFlips({ random, timeline, disk, count }: Endangered): void {
   let tries = 20;
   const flip = (): void => {
     tries -= 1;
-    if (disk.flip()) count('a bit flipped');
+    if (disk.flip()) count('bit flip in content');
     else if (tries > 0) timeline.after(draw.between(10, 20_000), 'flip', flip, timeline.world);
   };
   timeline.after(draw.between(0, 30_000), 'flip', flip, timeline.world);

@@ -140,11 +140,11 @@ export class SimulatedThreads {
       answers: request.calls.map(() => ({ error, kind })),
     });
     if (draw < refused) {
-      this.#count('a transaction refused by the storage');
+      this.#count('rejected transaction');
       return draw < refused / 2 ? all('database is locked', 'busy') : all('database or disk is full', 'full');
     }
     if (draw >= refused + lost) return groups.answerTo(request);
-    this.#count('a commit that nobody knows of');
+    this.#count('commit with unknown outcome');
     if (draw < refused + lost / 2) await groups.answerTo(request);
     return all('the disk stopped answering', 'lost');
   }
@@ -158,7 +158,7 @@ export class SimulatedThreads {
   /** Runs a checkpoint on a separate connection. */
   checkpoint(worker: EventEmitter, file: string): void {
     const pass = (): void => {
-      this.#count('a checkpoint');
+      this.#count('checkpoint');
       this.connection(file, 'checkpoint').raw.exec('PRAGMA wal_checkpoint(PASSIVE)');
       this.#timeline.after(this.#random.between(0.1, 20), 'checkpoint ends', () => worker.emit('message', true));
     };

@@ -162,9 +162,9 @@ async function lived(world: World, { template, onStep }: RunOptions): Promise<Re
 
 /** Whether the storage failed to record something. */
 const isRefused = ({ counts }: World): boolean =>
-  ['a transaction refused by the storage', 'a commit that nobody knows of'].some((one) => counts[one]);
+  ['rejected transaction', 'commit with unknown outcome'].some((one) => counts[one]);
 
-const IO_ERROR = 'an I/O error of the disk';
+const IO_ERROR = 'disk I/O error';
 
 /** Returns the conditions of the world that delay messages. */
 function conditionsOf(world: World): Conditions {
@@ -182,7 +182,7 @@ function conditionsOf(world: World): Conditions {
 }
 
 const hasFlipped = (counts: World['counts']): boolean =>
-  ['a bit flipped', 'a bit of mail that came in flipped'].some((one) => counts[one]);
+  ['bit flip in content', 'bit flip in inbound mail'].some((one) => counts[one]);
 
 function storedEvidence(world: World, database: Rows): StoredEvidence {
   const { disk, store, cluster, deathsMs, counts } = world;
@@ -311,7 +311,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   };
   const isLong = extent.longestSeconds > DAY_MS / 1_000 && !contentFaults.inboundFlips;
   const contentDays = isLong && random.stream('terms').chance(0.7) ? 1 : undefined;
-  if (contentDays !== undefined) count('a world that keeps content for a day');
+  if (contentDays !== undefined) count('content retention of one day');
   const makeNode = (shared?: NodeOptions['shared']): SimulatedNode => {
     const node: SimulatedNode = createNode({
       template,
