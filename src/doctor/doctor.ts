@@ -12,12 +12,14 @@ import { describeS3Location } from '../storage/blobs/s3-location.ts';
 import type { Database } from '../storage/database.ts';
 import { type KeptElsewhere, readKeptElsewhere } from '../storage/kept-elsewhere.ts';
 import { type LogBlocker, logBlockerOperation } from '../storage/meta-store.ts';
+import { type ServerHealth, serverHealthOperation } from '../storage/server-health.ts';
 import { checkHelo, checkReverse, outgoingAddresses, type Sources, sourcesOf } from './addresses.ts';
 import { checkBlocklists } from './blocklists.ts';
 import { checkPublicAddress, checkSmtpCertificate } from './certificates.ts';
 import { type Check, fail, ok, skip, warn } from './check.ts';
 import { checkClock } from './clock.ts';
 import { checkBaseUrl, checkConfiguration, checkRetention } from './configuration.ts';
+import { checkDatabaseServer } from './database-server.ts';
 import { checkDataDirectory, checkDisk } from './disk.ts';
 import { checkDkimKeys, checkDomains } from './domains.ts';
 import { checkInbound } from './inbound.ts';
@@ -41,6 +43,8 @@ export interface Facts extends KeptElsewhere {
   proxy?: UntrustedProxy | undefined;
   /** The transaction that blocks the log of events. */
   logBlocker?: LogBlocker | undefined;
+  /** Null for SQLite. */
+  serverHealth?: ServerHealth | null;
 }
 
 export async function readFacts(database: Database, config: Config): Promise<Facts> {
@@ -50,6 +54,7 @@ export async function readFacts(database: Database, config: Config): Promise<Fac
     reports: await readReportFacts(database, config),
     proxy: await readUntrustedProxy(database),
     logBlocker: await database.execute(logBlockerOperation, null),
+    serverHealth: await database.execute(serverHealthOperation, null),
     ...(await readKeptElsewhere(database)),
   };
 }
@@ -100,6 +105,7 @@ export async function examine(subject: Subject): Promise<Diagnosis> {
     ...checkDkimKeys(facts.domains),
     ...checkTlsReports(config, facts.reports),
     ...checkEventLog(facts.logBlocker),
+    ...checkDatabaseServer(facts.serverHealth ?? null),
   ];
   const blobs = await checkBlobs(config, subject.probeBlobs);
   const requested = network ? await askStrangers(subject, facts?.domains ?? []) : [NOT_ASKED];

@@ -14,7 +14,11 @@ const MAX_LIMIT = 100;
 /** Fields to spread into the query schema of a list. */
 export const pageFields = {
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: MAX_LIMIT, description: `Maximum number of results, ${DEFAULT_LIMIT} by default.` }),
+    Type.Integer({
+      minimum: 1,
+      maximum: MAX_LIMIT,
+      description: `Maximum number of results, ${DEFAULT_LIMIT} by default.`,
+    }),
   ),
   cursor: Type.Optional(
     Type.String({ minLength: 1, maxLength: 1_000, description: 'The X-Next-Cursor of the previous page.' }),

@@ -16,6 +16,7 @@ import '../messages/retention-store.ts';
 import '../messages/late-store.ts';
 import '../messages/partition-store.ts';
 import '../storage/meta-store.ts';
+import '../storage/server-health.ts';
 
 import '../limits/quota-store.ts';
 import '../audit/store.ts';

@@ -5,6 +5,7 @@
 import { createAuthenticator, createSmtpAuthenticator, createSuspensionCheck } from '../accounts/accounts.ts';
 import { uploadedBlobsOperation } from '../attachments/attachments.ts';
 import type { Running } from '../base/lifecycle.ts';
+import type { LabelledValue } from '../base/metrics.ts';
 import { publicUrl, ROLES } from '../config.ts';
 import { type Delivery, type DeliveryDeps, type Providers, startDelivery } from '../delivery/delivery.ts';
 import {
@@ -32,6 +33,7 @@ import { startSendingProtection } from '../reputation/reputation.ts';
 import { createSystemMail, SYSTEM_ACCOUNT, type SystemMailer } from '../send/send.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
 import { acceptedMailOperation, startRollUp } from '../statistics/statistics.ts';
+import { type ServerHealth, startHealthWatch } from '../storage/server-health.ts';
 import { openTlsPolicies } from '../tls-policy/tls-policy.ts';
 import { startWebhooks } from '../webhooks/webhooks.ts';
 import { createApi, createServicePort } from './api.ts';
@@ -455,9 +457,28 @@ function startStatistics({ database, clock, log, metrics }: Parts, { isFirstNode
     'Time for which a database transaction has blocked the event log.',
     logLag.seconds,
   );
+  const watch = startHealthWatch({ database, isChosen: isFirstNode });
+  const healthGauge = (name: string, help: string, read: (health: ServerHealth) => LabelledValue[]): void =>
+    metrics.readGaugeFrom({ name, help: `${help} One node reports it, once a minute.` }, () => {
+      const health = watch.health();
+      return health ? read(health) : [];
+    });
+  healthGauge('postrider_database_dead_rows', 'Dead rows in PostgreSQL that VACUUM has not removed.', ({ tables }) =>
+    tables.map(({ table, dead }) => ({ labels: { table }, value: dead })),
+  );
+  healthGauge(
+    'postrider_database_snapshot_age_transactions',
+    'Transactions since the oldest snapshot that prevents VACUUM from removing rows.',
+    ({ holder }) => [{ labels: {}, value: holder?.transactions ?? 0 }],
+  );
+  healthGauge(
+    'postrider_database_slot_retained_bytes',
+    'Write-ahead log that PostgreSQL retains for a replication slot.',
+    ({ slots }) => slots.map(({ slot, retainedBytes }) => ({ labels: { slot }, value: retainedBytes })),
+  );
   return {
     stop: async () => {
-      await Promise.all([rollUp.stop(), logLag.stop()]);
+      await Promise.all([rollUp.stop(), logLag.stop(), watch.stop()]);
     },
   };
 }

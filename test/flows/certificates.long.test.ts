@@ -272,6 +272,9 @@ test('of two nodes one orders and both answer the authority; both show each new 
   // The node that was killed may not have come to record its last one.
   const unrecorded = pebble.count(ISSUED) - issuedBy[0]! - issuedBy[1]!;
   assert.ok(issuedBy[1]! > 0 && (unrecorded === 0 || unrecorded === 1), `${issuedBy} of ${pebble.count(ISSUED)}`);
-  assert.ok(targets.length === 2 && targets.every((port) => (led.get(port) ?? 0) >= ORDERS - 1), 'both answered the authority');
+  assert.ok(
+    targets.length === 2 && targets.every((port) => (led.get(port) ?? 0) >= ORDERS - 1),
+    'both answered the authority',
+  );
   t.diagnostic(`orders of each node: ${issuedBy}`);
 });

@@ -73,7 +73,7 @@ test('checks of the doctor', () => {
 });
 
 /** Units that the name of a gauge may end with. */
-const UNITS = /_(seconds|bytes|messages|events|operations|connections|orders|open|info)$/;
+const UNITS = /_(seconds|bytes|messages|events|operations|connections|orders|rows|transactions|open|info)$/;
 
 test('metrics, with their types; counters end with _total, times and sizes with their unit', async () => {
   const text = await createMetrics().text();
