@@ -18,6 +18,8 @@ interface Settings {
   oidcIssuer: string | undefined;
   oidcClientId: string | undefined;
   blobs: BlobStoreAddress;
+  backupUrl: BlobStoreAddress | undefined;
+  databaseUrl: object | undefined;
   awsAccessKeyId: string | undefined;
   awsSecretAccessKey: string | undefined;
   route: Route;
@@ -57,11 +59,23 @@ const RULES: readonly Rule[] = [
     },
   },
   {
-    reads: ['blobs', 'awsAccessKeyId', 'awsSecretAccessKey'],
-    problem: ({ blobs, awsAccessKeyId, awsSecretAccessKey }) => {
-      if (blobs.kind !== 's3' || (awsAccessKeyId && awsSecretAccessKey)) return undefined;
+    reads: ['blobs', 'backupUrl', 'awsAccessKeyId', 'awsSecretAccessKey'],
+    problem: ({ blobs, backupUrl, awsAccessKeyId, awsSecretAccessKey }) => {
+      const needsKeys = blobs.kind === 's3' ? 'BLOB' : backupUrl?.kind === 's3' ? 'BACKUP' : undefined;
+      if (needsKeys === undefined || (awsAccessKeyId && awsSecretAccessKey)) return undefined;
       const name = awsAccessKeyId ? 'AWS_SECRET_ACCESS_KEY' : 'AWS_ACCESS_KEY_ID';
-      return new ConfigError(`${name} is not set, but POSTRIDER_BLOB_URL=s3://… requires it; set both AWS variables`);
+      return new ConfigError(
+        `${name} is not set, but POSTRIDER_${needsKeys}_URL=s3://… requires it; set both AWS variables`,
+      );
+    },
+  },
+  {
+    reads: ['backupUrl', 'databaseUrl'],
+    problem: ({ backupUrl, databaseUrl }) => {
+      if (backupUrl === undefined || databaseUrl === undefined) return undefined;
+      return new ConfigError(
+        'POSTRIDER_BACKUP_URL backs up the embedded database, but POSTRIDER_DATABASE_URL names a server; unset it, and back up the server with its own tools',
+      );
     },
   },
   {

@@ -38,7 +38,7 @@ const PROMISED: [command: string, ...parts: RegExp[]][] = [
   ['mcp', /--read/, /--url <address>/, /--key <api-key>/],
   ['migrate', /--status/],
   ['config check', /check/],
-  ['backup', /backup \[file\]\n/],
+  ['backup', /backup \[file\] \[options\]\n/, /--scheduled/],
   ['restore', /restore <file>\n/],
   ['export', /export \[file\]\n/],
   ['import', /import <file>\n/],

@@ -125,7 +125,10 @@ const STORAGE: Section = {
       usage: 'backup [file]',
       summary: 'Back up database and content into one file, while the service runs',
       notes: 'The backup does not contain the secret key: store a copy of the key elsewhere.',
-      examples: ['backup', 'backup /backups/monday.backup'],
+      options: [
+        flag('--scheduled', 'Write to POSTRIDER_BACKUP_URL and delete the oldest scheduled backups, like the service'),
+      ],
+      examples: ['backup', 'backup /backups/monday.backup', 'backup --scheduled'],
       load: async () => (await import('./transfer.ts')).backUpStore,
     },
     {

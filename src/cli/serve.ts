@@ -3,10 +3,13 @@
  * (exit code 0) or until its storage breaks (exit code 1). SIGHUP reloads certificates and the provider file.
  */
 
+import type { Running } from '../base/lifecycle.ts';
+import type { Parts } from '../roles/parts.ts';
 import { serve as startService } from '../roles/serve.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import { type FirstRun, firstRunFile } from '../users/users.ts';
 import type { CommandCall, CommandOutcome } from './command.ts';
+import { startScheduledBackups } from './scheduled-backups.ts';
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 const SAME_REQUEST_MS = 1_000;
@@ -112,7 +115,9 @@ export async function serve({ config, environment, streams, json }: CommandCall)
   // Installed now, so that a SIGHUP during the start does not end the process.
   let reload: () => void = () => undefined;
   process.on('SIGHUP', () => reload());
-  const serving = await startService(config, onFirstRun).catch((error: unknown) => {
+  const startBeside = (parts: Parts): Running => startScheduledBackups({ ...parts, everyHours: config.backupHours });
+  const beside = config.backupUrl === undefined ? {} : { startBeside };
+  const serving = await startService(config, onFirstRun, beside).catch((error: unknown) => {
     // Greets only once.
     greet({ httpPort: undefined, smtpPort: undefined });
     throw error;

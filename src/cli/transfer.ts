@@ -13,7 +13,8 @@ import { makePartitions, PARTITION_MS } from '../messages/messages.ts';
 import { openBlobStore } from '../roles/blob-store.ts';
 import { countAll } from '../statistics/statistics.ts';
 import { dataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
-import { recordBackup } from '../storage/kept-elsewhere.ts';
+import type { Database } from '../storage/database.ts';
+import { recordBackup, recordScheduledBackup } from '../storage/kept-elsewhere.ts';
 import {
   type Copied,
   countRows,
@@ -24,29 +25,79 @@ import {
 } from '../storage/portable-file.ts';
 import type { PostgresAddress } from '../storage/postgres/url.ts';
 import { assertSecretKeyFits } from '../storage/secret-key.ts';
-import { backUp, restore } from '../storage/sqlite/backup.ts';
+import { type BackupResult, type BackupSource, backUp, restore } from '../storage/sqlite/backup.ts';
+import { type BackupTarget, backupName, openBackupTarget } from './backup-target.ts';
 import { type CommandCall, CommandError, type CommandOutcome, targetFile } from './command.ts';
 import { migrate, withStore } from './store.ts';
 
 const SHOWN_AT_MOST = 100;
 
-export async function backUpStore(call: CommandCall): Promise<CommandOutcome> {
-  const target = targetFile(call, 'backup');
-  const { sizeBytes, blobs, lost } = await withStore(call, async (store) => {
-    if (store.embedded) {
-      const made = await backUp({ connection: store.embedded, blobs: store.blobs }, target);
-      if (made.lost.length === 0) await recordBackup(store.database, call.clock.now());
-      return made;
+interface BackupOptions {
+  scheduled?: boolean;
+}
+
+export async function backUpStore(call: CommandCall<BackupOptions>): Promise<CommandOutcome> {
+  if (call.options.scheduled) return backUpAsScheduled(call);
+  const file = targetFile(call, 'backup');
+  const made = await withEmbedded(call, async (source, database) => {
+    const result = await backUp(source, file);
+    if (result.lost.length === 0) await recordBackup(database, call.clock.now());
+    return result;
+  });
+  return backedUp(call, { ...made, file, where: file });
+}
+
+/** Writes to POSTRIDER_BACKUP_URL, and deletes the oldest scheduled backups once the new one is complete. */
+async function backUpAsScheduled(call: CommandCall): Promise<CommandOutcome> {
+  const target = await scheduledTarget(call);
+  const file = backupName(call.clock.now());
+  try {
+    await target.clear();
+    const made = await withEmbedded(call, async (source, database) => {
+      const result = await backUp(source, target.pathOf(file));
+      await target.store(file);
+      if (result.lost.length === 0) await recordScheduledBackup(database, call.clock.now());
+      return result;
+    });
+    if (made.lost.length === 0) {
+      for (const old of (await target.names()).slice(0, -call.config.backupKeep)) await target.remove(old);
     }
+    return backedUp(call, { ...made, file, where: `${file} in ${target.description}` });
+  } finally {
+    await target.close();
+  }
+}
+
+function withEmbedded(
+  call: CommandCall,
+  work: (source: BackupSource, database: Database) => Promise<BackupResult>,
+): Promise<BackupResult> {
+  return withStore(call, ({ embedded, blobs, database }) => {
+    if (embedded) return work({ connection: embedded, blobs }, database);
     throw notEmbedded(
       'the database is on a server: back it up with pg_dump or base backups, and the blob store with its own tools; see docs/guides/backup.md',
     );
   });
+}
+
+interface MadeBackup extends BackupResult {
+  file: string;
+  where: string;
+}
+
+function backedUp(call: CommandCall, { file, where, sizeBytes, blobs, lost }: MadeBackup): CommandOutcome {
   const outcome = {
-    data: { file: target, sizeBytes, blobs },
-    text: `${target}: ${sizeBytes} bytes, ${blobs} blobs\nThe secret key is not in it; keep secret.key or POSTRIDER_SECRET_KEY in another place.`,
+    data: { file, sizeBytes, blobs },
+    text: `${where}: ${sizeBytes} bytes, ${blobs} blobs\nThe secret key is not in it; keep secret.key or POSTRIDER_SECRET_KEY in another place.`,
   };
   return withLost(call, outcome, lost);
+}
+
+async function scheduledTarget({ config, clock, args }: CommandCall): Promise<BackupTarget> {
+  if (args[0] !== undefined) throw new CommandError('INVALID_REQUEST', 'name a file or use --scheduled, not both');
+  const target = await openBackupTarget(config, clock);
+  if (target) return target;
+  throw new CommandError('INVALID_REQUEST', '--scheduled writes to POSTRIDER_BACKUP_URL, which is not set');
 }
 
 export async function restoreStore({ config, clock, args: [file = ''] }: CommandCall): Promise<CommandOutcome> {

@@ -152,6 +152,20 @@ test('backups of a database server are not rated', () => {
   assert.equal(checkBackup(config, FACTS, 0)[0]!.status, 'skip');
 });
 
+test('scheduled backups may miss one interval', () => {
+  const config = readConfig({ POSTRIDER_BACKUP_URL: 'file:///mnt/backups', POSTRIDER_BACKUP_HOURS: '12' });
+  const statusAfter = (hours: number | undefined): string => {
+    const scheduledBackupMs = hours === undefined ? undefined : 0;
+    return checkBackup(config, { ...FACTS, scheduledBackupMs }, (hours ?? 0) * 3_600_000)[0]!.status;
+  };
+  assert.deepEqual([undefined, 1, 24, 25].map(statusAfter), ['warn', 'ok', 'ok', 'warn']);
+  assert.throws(
+    () => readConfig({ POSTRIDER_BACKUP_URL: 'file:///mnt/backups', POSTRIDER_DATABASE_URL: 'postgres://u@db/x' }),
+    /POSTRIDER_BACKUP_URL backs up the embedded database/,
+  );
+  assert.throws(() => readConfig({ POSTRIDER_BACKUP_URL: 's3://bucket' }), /POSTRIDER_BACKUP_URL=s3/);
+});
+
 test('TLS reports: whether they are sent, and why not', () => {
   const config = readConfig({ POSTRIDER_REPORT_DOMAIN: 'shop.example' });
   const day = Date.UTC(2026, 10, 19);

@@ -6,7 +6,8 @@ import type { KeptElsewhere } from '../storage/kept-elsewhere.ts';
 import { type SecretKeyProblem, secretKeyFile } from '../storage/secret-key.ts';
 import { type Check, day, days, fail, ok, skip, warn } from './check.ts';
 
-const OLDEST_BACKUP_MS = 7 * 86_400_000;
+const DAY_MS = 86_400_000;
+const OLDEST_BACKUP_MS = 7 * DAY_MS;
 
 /** Checks whether `serve` can start with the current key. */
 export function checkSecretKey(problem: SecretKeyProblem | undefined): Check {
@@ -33,17 +34,32 @@ export function checkSecretKeyCopy(config: Config, { secretKeyComparedMs }: Kept
 }
 
 /** Checks the last `postrider backup`; backups made with other tools are unknown. */
-export function checkBackup(config: Config, { backedUpMs }: KeptElsewhere, nowMs: number): Check[] {
+export function checkBackup(config: Config, { backedUpMs, scheduledBackupMs }: KeptElsewhere, nowMs: number): Check[] {
   const name = 'backup';
   if (config.databaseUrl !== undefined) {
     return [skip(name, 'skipped: backups of a database server are made with its own tools; see docs/guides/backup.md')];
   }
+  if (config.backupUrl !== undefined) return [checkScheduledBackup(config, scheduledBackupMs, nowMs)];
   if (backedUpMs === undefined) {
-    const remedy = 'Run postrider backup every day and copy the file to another machine; see docs/guides/backup.md.';
+    const remedy =
+      'Set POSTRIDER_BACKUP_URL, or run postrider backup every day and copy the file to another machine; see docs/guides/backup.md.';
     return [warn(name, 'no backup has been made with postrider backup', remedy)];
   }
-  const ageMs = Math.max(0, nowMs - backedUpMs);
-  const age = ageMs < 86_400_000 ? 'less than a day' : days(ageMs);
-  if (ageMs <= OLDEST_BACKUP_MS) return [ok(name, `the last backup is ${age} old`)];
+  const age = ageOf(backedUpMs, nowMs);
+  if (nowMs - backedUpMs <= OLDEST_BACKUP_MS) return [ok(name, `the last backup is ${age} old`)];
   return [warn(name, `the last backup is ${age} old`, 'Check why postrider backup no longer runs.')];
+}
+
+function ageOf(madeMs: number, nowMs: number): string {
+  const ageMs = Math.max(0, nowMs - madeMs);
+  return ageMs < DAY_MS ? 'less than a day' : days(ageMs);
+}
+
+/** Checks the last backup to POSTRIDER_BACKUP_URL: two intervals must not pass without one. */
+function checkScheduledBackup({ backupHours }: Config, madeMs: number | undefined, nowMs: number): Check {
+  const name = 'backup';
+  const remedy = 'Look for "backup failed" in the log; see docs/guides/backup.md.';
+  if (madeMs === undefined) return warn(name, 'no scheduled backup has been made yet', remedy);
+  const message = `the last scheduled backup is ${ageOf(madeMs, nowMs)} old`;
+  return nowMs - madeMs <= 2 * backupHours * 3_600_000 ? ok(name, message) : warn(name, message, remedy);
 }

@@ -31,6 +31,14 @@ interface Serving {
   stop(): Promise<void>;
 }
 
+interface ServeOptions {
+  log?: Log;
+  /** Starts what the caller runs beside the roles; it is stopped before them. */
+  startBeside?(parts: Parts): Running;
+}
+
+const IDLE: Running = { stop: () => Promise.resolve() };
+
 /** Tells other programs that and where this process serves. */
 const ANNOUNCEMENT = 'serving.json';
 const COLLECT_AFTER_MS = 1_000;
@@ -43,7 +51,7 @@ const COLLECT_AFTER_MS = 1_000;
 export async function serve(
   config: Config,
   onFirstRun: (first: FirstRun) => void = () => undefined,
-  log: Log = createLog(config.logLevel),
+  { log = createLog(config.logLevel), startBeside = () => IDLE }: ServeOptions = {},
 ): Promise<Serving> {
   const broken = Promise.withResolvers<string>();
   assertPublicNames(config);
@@ -71,7 +79,7 @@ export async function serve(
     });
     opened.push(nodes);
     const roles = await startRoles(parts, { nodes, tlsFiles, providers: providerFile.providers });
-    opened.push(roles, announce(parts, roles));
+    opened.push(roles, startBeside(parts), announce(parts, roles));
     setTimeout(() => {
       collectGarbage();
       letHeapGrow();

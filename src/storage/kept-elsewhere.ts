@@ -7,11 +7,14 @@ import type { Database } from './database.ts';
 import { metaOperation, setMetaOperation } from './meta-store.ts';
 
 const BACKUP = 'last-backup';
+const SCHEDULED = 'last-scheduled-backup';
 const SECRET_KEY = 'secret-key-compared';
 
 /** Unix ms; undefined if unknown. */
 export interface KeptElsewhere {
   backedUpMs: number | undefined;
+  /** Of backups to POSTRIDER_BACKUP_URL. */
+  scheduledBackupMs?: number | undefined;
   secretKeyComparedMs: number | undefined;
 }
 
@@ -23,12 +26,17 @@ async function moment(database: Database, key: string): Promise<number | undefin
 export async function readKeptElsewhere(database: Database): Promise<KeptElsewhere> {
   return {
     backedUpMs: await moment(database, BACKUP),
+    scheduledBackupMs: await moment(database, SCHEDULED),
     secretKeyComparedMs: await moment(database, SECRET_KEY),
   };
 }
 
 export async function recordBackup(database: Database, nowMs: number): Promise<void> {
   await database.execute(setMetaOperation, { key: BACKUP, value: String(nowMs) });
+}
+
+export async function recordScheduledBackup(database: Database, nowMs: number): Promise<void> {
+  await database.execute(setMetaOperation, { key: SCHEDULED, value: String(nowMs) });
 }
 
 export async function recordSecretKeyCompared(database: Database, nowMs: number): Promise<void> {

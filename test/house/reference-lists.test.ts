@@ -79,7 +79,7 @@ test('metrics, with their types; counters end with _total, times and sizes with 
   const text = await createMetrics().text();
   const ours = [...text.matchAll(/^# TYPE (postrider_\w+) (\w+)$/gm)].map(([, name, type]) => [name!, type!]);
   const gauges = sources
-    .filter(({ path: name }) => name.startsWith('src/roles/'))
+    .filter(({ path: name }) => /^src\/(roles\/|cli\/scheduled-backups)/.test(name))
     .flatMap((file) => [...file.text.matchAll(/'(postrider_\w+)'/g)].map(([, name]) => [name!, 'gauge']));
   const all = [...ours, ...gauges].sort();
   assert.deepEqual(

@@ -22,7 +22,7 @@ export interface Import {
 
 /** Reads the files below the root, or below that of another checkout, that match one of the patterns. */
 export function readFiles(patterns: string[], folder = root): SourceFile[] {
-  return globSync(patterns, { cwd: folder })
+  return globSync(patterns, { cwd: folder, exclude: (name) => name === 'node_modules' })
     .map((file) => file.split(path.sep).join('/'))
     .sort()
     .map((file) => ({ path: file, text: readFileSync(path.join(folder, file), 'utf8') }));

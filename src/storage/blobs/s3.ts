@@ -34,7 +34,8 @@ export interface S3Blobs extends Blobs {
   close(): Promise<void>;
 }
 
-export function openS3Blobs(options: S3ClientOptions): S3Blobs {
+/** Objects below the prefix of a location, by their names below it. */
+function openObjects(options: S3ClientOptions) {
   const { location } = options;
   const client = openS3Client(options);
   const cutter = openPartCutter({ partBytes: PART_BYTES, partsInMemory: PARTS_IN_MEMORY });
@@ -73,6 +74,54 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
     }
   };
 
+  /** Lists all objects; the time is that of the store. */
+  async function* list(): AsyncGenerator<{ key: string; writtenAtMs: number }> {
+    for (let from: Record<string, string> | undefined = {}; from; ) {
+      const { text } = await listPage(client, { prefix, ...from });
+      for (const object of xmlElements(text, 'Contents')) {
+        const key = (xmlText(object, 'Key') ?? '').slice(prefix.length);
+        const writtenAtMs = Date.parse(xmlText(object, 'LastModified') ?? '');
+        if (!Number.isNaN(writtenAtMs)) yield { key, writtenAtMs };
+      }
+      const token: string | undefined = xmlText(text, 'NextContinuationToken');
+      from = token ? { 'continuation-token': token } : undefined;
+    }
+  }
+
+  const remove = async (key: string): Promise<void> => {
+    const name = 'DeleteObject';
+    await client.run({ name, method: 'DELETE', key }, (answer) => drained(name, answer));
+  };
+
+  return { client, prefix, putObject, putParts, list, remove };
+}
+
+/** Files under names of the caller's choice. */
+export interface NamedFiles {
+  /** Stores what the source yields; replaces a file of the same name. */
+  put(name: string, source: AsyncIterable<Uint8Array>): Promise<void>;
+  /** Lists the names, in no particular order. */
+  names(): Promise<string[]>;
+  remove(name: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export function openS3Files(options: S3ClientOptions): NamedFiles {
+  const { client, putParts, list, remove } = openObjects(options);
+  return {
+    put: async (name, source) => {
+      await putParts(name, source);
+    },
+    names: async () => (await Array.fromAsync(list())).map(({ key }) => key),
+    remove,
+    close: () => client.close(),
+  };
+}
+
+export function openS3Blobs(options: S3ClientOptions): S3Blobs {
+  const { location } = options;
+  const { client, prefix, putObject, putParts, list, remove } = openObjects(options);
+
   const getObject = (key: string): S3Call => {
     assertBlobKey(key);
     return { name: 'GetObject', method: 'GET', key };
@@ -108,20 +157,10 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
     },
     remove: async (key) => {
       assertBlobKey(key);
-      const name = 'DeleteObject';
-      await client.run({ name, method: 'DELETE', key }, (answer) => drained(name, answer));
+      await remove(key);
     },
     list: async function* () {
-      for (let from: Record<string, string> | undefined = {}; from; ) {
-        const { text } = await listPage(client, { prefix, ...from });
-        for (const object of xmlElements(text, 'Contents')) {
-          const key = (xmlText(object, 'Key') ?? '').slice(prefix.length);
-          const writtenAtMs = Date.parse(xmlText(object, 'LastModified') ?? '');
-          if (isBlobKey(key) && !Number.isNaN(writtenAtMs)) yield { key, writtenAtMs };
-        }
-        const token: string | undefined = xmlText(text, 'NextContinuationToken');
-        from = token ? { 'continuation-token': token } : undefined;
-      }
+      for await (const object of list()) if (isBlobKey(object.key)) yield object;
     },
     storeNowMs: async () => {
       const { nowMs } = await listPage(client, { prefix, 'max-keys': '1' });

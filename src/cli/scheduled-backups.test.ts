@@ -1,0 +1,61 @@
+/** When scheduled backups are made, and what happens if one fails. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { tempDatabase } from '../../test/kit/temp-database.ts';
+import { silentLog } from '../base/log.ts';
+import { recordScheduledBackup } from '../storage/kept-elsewhere.ts';
+import { startScheduledBackups } from './scheduled-backups.ts';
+
+const HOUR_MS = 3_600_000;
+
+test('a backup is made when it is due, and a failed one is repeated after an hour', async (t) => {
+  const { database, close } = await tempDatabase('sqlite');
+  t.after(close);
+  const clock = fakeClock(Date.UTC(2026, 10, 28, 9));
+  let runs = 0;
+  let isBroken = false;
+  let gauge: () => { value: number }[] = () => [];
+  const age = (): number | undefined => gauge()[0]?.value;
+  const start = () =>
+    startScheduledBackups({
+      everyHours: 6,
+      database,
+      clock,
+      log: silentLog,
+      metrics: {
+        readGaugeFrom: (_, read) => {
+          gauge = read;
+        },
+      },
+      run: async () => {
+        runs += 1;
+        if (isBroken) throw new Error('no space left on device');
+        await recordScheduledBackup(database, clock.now());
+      },
+    });
+  const backups = start();
+  /** Number of runs after this time. */
+  const after = async (hours: number): Promise<number> => {
+    clock.advance(hours * HOUR_MS);
+    await backups.look();
+    return runs;
+  };
+  assert.equal(await after(0), 1, 'the first one is made at once');
+  assert.equal(age(), 0);
+  assert.equal(await after(5.9), 1);
+  assert.equal(await after(0.1), 2);
+  isBroken = true;
+  assert.equal(await after(6), 3);
+  assert.equal(await after(0.9), 3, 'the failure is not an hour old');
+  assert.equal(age(), 6.9 * 3_600);
+  isBroken = false;
+  assert.equal(await after(0.1), 4);
+  assert.equal(age(), 0);
+  await backups.stop();
+
+  const again = start();
+  t.after(() => again.stop());
+  await again.look();
+  assert.equal(runs, 4, 'a restart does not make one that is not due');
+});

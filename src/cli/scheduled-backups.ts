@@ -1,0 +1,108 @@
+/**
+ * Scheduled backups of the embedded database (POSTRIDER_BACKUP_URL). Each is made by `postrider backup --scheduled`, in a process of its
+ * own with low priority, so that the service does not wait for it. A backup that fails is tried again after an hour.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import os from 'node:os';
+import type { Clock } from '../base/clock.ts';
+import type { Running } from '../base/lifecycle.ts';
+import type { Log } from '../base/log.ts';
+import type { Metrics } from '../base/metrics.ts';
+import type { Database } from '../storage/database.ts';
+import { readKeptElsewhere } from '../storage/kept-elsewhere.ts';
+
+const HOUR_MS = 3_600_000;
+const LOOK_MS = 60_000;
+const LOW_PRIORITY = 10;
+/** Of the output of a failed backup. */
+const SHOWN_CHARACTERS = 500;
+
+export interface ScheduledBackups extends Running {
+  /** Makes a backup now if one is due. */
+  look(): Promise<void>;
+}
+
+interface ScheduledBackupOptions {
+  everyHours: number;
+  database: Database;
+  clock: Clock;
+  log: Log;
+  metrics: Pick<Metrics, 'readGaugeFrom'>;
+  /** Makes a backup and records it; rejects with what went wrong. */
+  run?(started: (child: ChildProcess) => void): Promise<void>;
+}
+
+/** Runs this program again with another command. */
+async function runBackup(started: (child: ChildProcess) => void): Promise<void> {
+  const child = spawn(process.execPath, [...process.execArgv, process.argv[1]!, 'backup', '--scheduled'], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  started(child);
+  let said = '';
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+    said = (said + text).slice(-SHOWN_CHARACTERS);
+  });
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  child.once('error', reject);
+  child.once('close', (code, signal) => {
+    if (code === 0) resolve();
+    else reject(new Error(said.trim() || `postrider backup ended with ${signal ?? `code ${code}`}`));
+  });
+  if (child.pid !== undefined) os.setPriority(child.pid, LOW_PRIORITY);
+  await promise;
+}
+
+export function startScheduledBackups(options: ScheduledBackupOptions): ScheduledBackups {
+  const { everyHours, database, clock, log, metrics, run = runBackup } = options;
+  let lastMs: number | undefined;
+  let notBeforeMs = 0;
+  let child: ChildProcess | undefined;
+  let isStopping = false;
+  metrics.readGaugeFrom(
+    { name: 'postrider_backup_age_seconds', help: 'Time since the last scheduled backup; missing before the first.' },
+    () =>
+      lastMs === undefined ? [] : [{ labels: {}, value: Math.max(0, Math.round((clock.now() - lastMs) / 1_000)) }],
+  );
+
+  const lookNow = async (): Promise<void> => {
+    if (isStopping || !database.state().ready || clock.now() < notBeforeMs) return;
+    lastMs = (await readKeptElsewhere(database)).scheduledBackupMs;
+    if (lastMs !== undefined && clock.now() - lastMs < everyHours * HOUR_MS) return;
+    const startedMs = performance.now();
+    try {
+      await run((started) => {
+        child = started;
+      });
+      lastMs = (await readKeptElsewhere(database)).scheduledBackupMs;
+      log.info({ ms: Math.round(performance.now() - startedMs) }, 'backup made');
+    } catch (error) {
+      if (isStopping) return;
+      notBeforeMs = clock.now() + HOUR_MS;
+      log.error({ error: (error as Error).message }, 'backup failed');
+    } finally {
+      child = undefined;
+    }
+  };
+
+  let looking: Promise<void> | undefined;
+  const look = (): Promise<void> => {
+    looking ??= lookNow()
+      .catch(() => undefined)
+      .finally(() => {
+        looking = undefined;
+      });
+    return looking;
+  };
+  const timer = setInterval(() => void look(), LOOK_MS);
+  timer.unref();
+  void look();
+  return {
+    look,
+    stop: async () => {
+      isStopping = true;
+      clearInterval(timer);
+      child?.kill();
+      await looking;
+    },
+  };
+}
