@@ -85,6 +85,23 @@ test('a template is made, written with a preview of what is typed, and saved', {
   assertClean();
 });
 
+test('a template starts from a receipt, with a complete preview', { skip }, async (t) => {
+  const { page, assertClean } = await visited(t, '/app/live/templates');
+  await page.getByRole('button', { name: 'Create template' }).first().click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('textbox', { name: 'Name' }).fill('order-receipt');
+  await dialog.getByRole('combobox', { name: 'Start from' }).click();
+  await page.getByRole('option', { name: 'Receipt' }).click();
+  await dialog.getByRole('button', { name: 'Create template' }).click();
+  await page.getByRole('heading', { name: 'order-receipt', level: 1 }).waitFor();
+  await see(mail(page), 'Ceramic mug × 2');
+  assert.match(await mail(page).innerText(), /Total\s+€28\.90/);
+  assert.equal(await page.getByText('Missing value').count(), 0);
+  const { variables } = await found(page.url().split('/').at(-1)!);
+  assert.ok(variables.some((one: JsonObject) => one.name === 'items' && one.type === 'array' && one.required));
+  assertClean();
+});
+
 test('a mistake is marked where it is, and the keyboard gets out of the editor', { skip }, async (t) => {
   const id = await made({ name: 'mistaken', subject: 'x', html: HTML });
   const { page, assertClean } = await visited(t, `/app/live/templates/${id}`);

@@ -45,7 +45,17 @@ export const create = {
   type: 'Type',
   typeHint: 'Transactional: triggered by something the recipient did. Marketing: everything else.',
   start: 'Start from',
-  starts: { mail: 'Basic email', layout: 'Layout', empty: 'Blank' },
+  starts: {
+    mail: 'Basic email',
+    reset: 'Password reset',
+    welcome: 'Welcome',
+    receipt: 'Receipt',
+    invoice: 'Invoice',
+    alert: 'Alert',
+    layout: 'Layout',
+    empty: 'Blank',
+  },
+  sampleValues: 'Example',
   submit: 'Create template',
   sandbox: 'The template will exist in the sandbox only.',
 };

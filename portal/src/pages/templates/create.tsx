@@ -1,5 +1,5 @@
 /** Creates a template with a name, a type and initial content, and opens its page. */
-import { Button, Group, Input, Modal, SegmentedControl, Select, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Group, Modal, Select, Stack, Text, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { PostriderError, useChange } from '../../api.ts';
@@ -7,14 +7,21 @@ import { Notice } from '../../parts/notice.tsx';
 import { useScope } from '../../scope.ts';
 import { create, starts, types } from '../../texts/templates.ts';
 import { bodyOf, type Content } from './content.ts';
+import { keepSample } from './samples.ts';
+import type { Values } from './values.ts';
 
-type Start = keyof typeof starts;
+type Start = keyof typeof create.starts;
 const EMPTY = { name: '', type: 'transactional', start: 'mail' } as const;
 
-function contentFrom(start: Start, name: string, type: Content['type']): Content {
-  const variables =
-    start === 'mail' ? ([{ name: 'name', type: 'string', required: false, default: 'there' }] as const) : [];
-  return { name: name.trim(), type, text: '', layoutTemplateId: '', variables, ...starts[start] };
+/** Returns the initial content, and sample values for the preview. */
+async function startFrom(start: Start): Promise<Pick<Content, 'subject' | 'html' | 'variables'> & { sample: Values }> {
+  if (start === 'layout' || start === 'empty') return { ...starts[start], variables: [], sample: {} };
+  if (start === 'mail') {
+    const variables = [{ name: 'name', type: 'string', required: false, default: 'there' }] as const;
+    return { ...starts.mail, variables, sample: {} };
+  }
+  const { starters } = await import('./starters.ts');
+  return starters[start];
 }
 
 export function CreateTemplate({ isOpen, onClose }: { isOpen: boolean; onClose(): void }) {
@@ -26,15 +33,20 @@ export function CreateTemplate({ isOpen, onClose }: { isOpen: boolean; onClose()
 }
 
 function CreateForm() {
-  const { mode } = useScope();
+  const scope = useScope();
+  const { mode } = scope;
   const navigate = useNavigate();
   const [given, setGiven] = useState<{ name: string; type: Content['type']; start: Start }>(EMPTY);
   const make = useChange('createTemplate', ['listTemplates']);
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
-    const body = bodyOf(contentFrom(given.start, given.name, given.type));
+    const { sample, ...content } = await startFrom(given.start);
+    const body = bodyOf({ name: given.name.trim(), type: given.type, text: '', layoutTemplateId: '', ...content });
     const made = await make.mutateAsync({ body }).catch(() => undefined);
-    if (made !== undefined) void navigate({ to: `/app/${mode}/templates/${made.templateId}` as string });
+    if (made === undefined) return;
+    if (Object.keys(sample).length > 0)
+      keepSample(scope, made.templateId, { name: create.sampleValues, values: sample });
+    void navigate({ to: `/app/${mode}/templates/${made.templateId}` as string });
   };
   const known = make.error instanceof PostriderError ? make.error : undefined;
   const ofName = known?.details.find(({ field }) => field === 'name');
@@ -60,18 +72,17 @@ function CreateForm() {
           label={create.type}
           description={create.typeHint}
           value={given.type}
+          allowDeselect={false}
           data={Object.entries(types).map(([value, label]) => ({ value, label }))}
           onChange={(type) => setGiven({ ...given, type: type as Content['type'] })}
         />
-        <Input.Wrapper label={create.start} labelElement="div">
-          <SegmentedControl
-            fullWidth={true}
-            value={given.start}
-            aria-label={create.start}
-            data={Object.entries(create.starts).map(([value, label]) => ({ value, label }))}
-            onChange={(start) => setGiven({ ...given, start: start as Start })}
-          />
-        </Input.Wrapper>
+        <Select
+          label={create.start}
+          value={given.start}
+          allowDeselect={false}
+          data={Object.entries(create.starts).map(([value, label]) => ({ value, label }))}
+          onChange={(start) => setGiven({ ...given, start: start as Start })}
+        />
         <Group justify="space-between">
           <Text size="xs" c="dimmed">
             {mode === 'sandbox' && create.sandbox}

@@ -1,6 +1,6 @@
 /** Sample sets: named sets of variable values for previews and tests. They are stored in this browser, not by the API. */
 import { useState } from 'react';
-import { useScope } from '../../scope.ts';
+import { type Scope, useScope } from '../../scope.ts';
 import { samples as texts } from '../../texts/templates.ts';
 import { keptIn } from './kept.ts';
 import type { Values } from './values.ts';
@@ -28,6 +28,11 @@ export interface Samples {
 }
 
 const FIRST: Stored = { sets: [{ name: texts.first, values: {} }], chosen: texts.first };
+
+/** Stores the first sample set of a new template. */
+export function keepSample(scope: Scope, templateId: string, set: Sample): void {
+  keptIn<Stored>(scope, templateId, 'samples').write({ sets: [set], chosen: set.name });
+}
 
 export function useSamples(templateId: string): Samples {
   const scope = useScope();
