@@ -143,6 +143,7 @@ export function faultsOf(evidence: Evidence): string[] {
     ...daneFaults(evidence.policies.dane, copies),
     ...appliedFaults({ ...evidence, attempts, messages }),
     ...signingFaults(evidence.signing, {
+      ...evidence,
       copies,
       isSteady: evidence.isDnsSteady && evidence.clockSetAtMs.length === 0 && !evidence.isShared,
     }),

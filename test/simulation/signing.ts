@@ -6,6 +6,7 @@
 import { type Answer, apiCall, isLater, untilDone } from './customers.ts';
 import type { DnsWorld } from './dns.ts';
 import { here } from './globals.ts';
+import type { Down } from './lives.ts';
 import type { Copy } from './peers.ts';
 import type { Random } from './random.ts';
 import { SENDER_DOMAIN, type SigningKey, type Template } from './template.ts';
@@ -96,17 +97,29 @@ export function startSigning(world: { dns: DnsWorld; random: Random; template: T
   };
 }
 
-/**
- * Returns messages without a signature, with the signature of another body, or with one whose record does not exist. `isSteady`: no DNS
- * query is lost, and no clock is set.
- */
-export function signingFaults(
-  { published }: Signing,
-  { copies, isSteady }: { copies: readonly Copy[]; isSteady: boolean },
-): string[] {
+interface SigningEvidence {
+  copies: readonly Copy[];
+  /** No DNS query is lost, and no clock is set. */
+  isSteady: boolean;
+  /** A node that is down looks nothing up. */
+  downs: readonly Down[];
+}
+
+/** Returns messages without a signature, with the signature of another body, or with one whose record does not exist. */
+export function signingFaults({ published }: Signing, { copies, isSteady, downs }: SigningEvidence): string[] {
   const forgottenMs = isSteady ? FORGOTTEN_MS : Number.POSITIVE_INFINITY;
+  const upMs = (fromMs: number, untilMs: number): number =>
+    downs.reduce(
+      (left, down) => left - Math.max(0, Math.min(down.untilMs, untilMs) - Math.max(down.fromMs, fromMs)),
+      untilMs - fromMs,
+    );
   const isPublished = (selector: string, atMs: number): boolean =>
-    published.some((one) => one.selector === selector && one.fromMs <= atMs && atMs <= one.untilMs + forgottenMs);
+    published.some(
+      (one) =>
+        one.selector === selector &&
+        one.fromMs <= atMs &&
+        (atMs <= one.untilMs || upMs(one.untilMs, atMs) <= forgottenMs),
+    );
   return copies.flatMap(({ subject, signatures, atMs }) => {
     const own = signatures.filter(({ domain }) => domain === SENDER_DOMAIN);
     if (signatures.length === 0) return [`${subject} came without a signature`];
