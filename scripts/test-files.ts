@@ -109,7 +109,7 @@ export function recordDurations(durations: Record<string, Duration>): void {
 /** Estimate for an unknown file: this many bytes take a second. */
 const BYTES_PER_SECOND = { test: 1_000, src: 5_000 };
 /** Estimate for an unknown file: processors that it uses on average. */
-const USUAL_LOAD = 0.8;
+const USUAL_LOAD = 0.6;
 /** Processes for the files that can share one: few enough that starting them costs little, enough to run several at a time. */
 const SHARED_PROCESSES = 12;
 /** Minimum per process, if few files run. */

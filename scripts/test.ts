@@ -27,10 +27,11 @@ import {
 } from './test-files.ts';
 import type { Took } from './test-process.ts';
 
-/** Another process starts while the expected load stays below this many processors: a little more than there are, since all of them also wait. */
-const LOAD = os.availableParallelism() * 1.25;
-/** Limit for processes that hardly use a processor. */
-const PROCESSES_AT_ONCE = 8;
+/** Processes at a time: more than the two cores of the smallest machine, since they also wait for disks, sockets and timers. */
+const PROCESSES = 3;
+/** Further ones run beside them while the expected load of all is below this many processors, for those that mostly wait. */
+const LOAD = os.availableParallelism() * 1.1;
+const MOST_PROCESSES = 6;
 /** Number of files in the table of the slowest. */
 const SLOWEST = 30;
 /** Maximum time without output of a process. */
@@ -160,8 +161,9 @@ async function runFiles(together: string[]): Promise<void> {
 const waiting = processesOf(files.filter((file) => !isSlow(file)));
 const running = new Set<Promise<void>>();
 for (let load = 0; waiting.length > 0; ) {
-  const isRoom = running.size < PROCESSES_AT_ONCE;
-  const at = waiting.findIndex((one) => running.size === 0 || (isRoom && load + one.load <= LOAD));
+  const fits = (one: TestProcess): boolean =>
+    running.size < PROCESSES || (running.size < MOST_PROCESSES && load + one.load <= LOAD);
+  const at = waiting.findIndex(fits);
   if (at === -1) {
     await Promise.race(running);
     continue;
