@@ -48,7 +48,11 @@ async function runBackup(started: (child: ChildProcess) => void): Promise<void> 
     if (code === 0) resolve();
     else reject(new Error(said.trim() || `postrider backup ended with ${signal ?? `code ${code}`}`));
   });
-  if (child.pid !== undefined) os.setPriority(child.pid, LOW_PRIORITY);
+  try {
+    os.setPriority(child.pid!, LOW_PRIORITY);
+  } catch {
+    // Without the permission, or if it has ended already, it runs as it is.
+  }
   await promise;
 }
 
