@@ -64,14 +64,14 @@ export {
   type WarmUpStart,
 } from './config-values.ts';
 
-/** The version that `--version` and the API description show. */
+/** The version that `--version` prints and the API description contains. */
 export const VERSION = '1.0.0';
 
 export const settings = {
   dataDir: setting(
     'DATA_DIR',
     './data',
-    'folder of the embedded database, the stored files, and the generated keys',
+    'directory for the embedded database, the stored files, and the generated keys',
     String,
     () => './data',
   ),
@@ -169,7 +169,7 @@ export const settings = {
   acmeEmail: setting<string | undefined>(
     'ACME_EMAIL',
     'off',
-    'contact address for the certificate authority. If it is set and no PEM files are configured, Postrider obtains TLS certificates with ACME. By setting it you accept the terms of the authority',
+    'contact address for the certificate authority. If it is set and no PEM files are configured, Postrider obtains TLS certificates with ACME. By setting it, you accept the terms of the authority',
     contactEmail,
     none,
   ),
@@ -275,7 +275,7 @@ export const settings = {
   dnssec: setting<'off' | 'trust'>(
     'DNSSEC',
     'off',
-    'which resolvers are trusted to validate DNSSEC (AD bit): `off` trusts only those on this host (127.0.0.1, ::1); `trust` also trusts those in `POSTRIDER_DNS_SERVERS` or of the system. Use `trust` only if they validate and the network path to them is secure',
+    'which resolvers are trusted to validate DNSSEC (AD bit): `off` trusts only those on this host (127.0.0.1, ::1); `trust` also trusts those in `POSTRIDER_DNS_SERVERS` or in the system configuration. Use `trust` only if they validate and the network path to them is secure',
     words(['trust']),
     () => 'off',
   ),
@@ -380,14 +380,14 @@ export const settings = {
   doors: setting<Door[]>(
     'DOORS',
     'none',
-    'comma-separated interfaces of other services that Postrider also offers: `resend`, `ses`. Programs written for that service work with another base URL',
+    'APIs of other services that Postrider also offers, comma-separated: `resend`, `ses`. Clients of that service need only another base URL',
     doors,
     () => [],
   ),
   mcp: setting<McpAccess>(
     'MCP',
     'off',
-    'tools for AI agents at `POST /mcp` (Model Context Protocol): `read` offers those that change nothing, `on` all. With a live key, a person approves each change',
+    'tools for AI agents at `POST /mcp` (Model Context Protocol): `read` offers only the tools that change nothing, `on` offers all tools. With a live key, a person must approve each change',
     words(MCP_ACCESS),
     () => 'off',
   ),
@@ -408,7 +408,7 @@ export const settings = {
   eventDays: setting(
     'EVENT_DAYS',
     '90',
-    'days to keep messages, events, and webhook logs. A bounce (valid for 14 days) or unsubscribe email (valid for 90 days) has no effect after its message was deleted',
+    'days to keep messages, events, and webhook logs. A bounce (valid for 14 days) or unsubscribe email (valid for 90 days) has no effect once its message has been deleted',
     integer(7, 3650),
     () => 90,
   ),
@@ -423,28 +423,28 @@ export const settings = {
 
 type Values = { [K in keyof typeof settings]: ReturnType<(typeof settings)[K]['fallback']> };
 export interface Config extends Values {
-  /** Unknown variables that start with `POSTRIDER_`: probably misspelled, so each produces a warning. */
+  /** Unknown variables that start with `POSTRIDER_`. They are probably misspelled, so each produces a warning. */
   unknownSettings: readonly string[];
 }
 
 type Environment = Record<string, string | undefined>;
 
-/** Settings with every problem that was found; a setting with a problem has its default. */
+/** The settings and every problem that was found. A setting with a problem has its default value. */
 export interface ExaminedConfig {
   config: Config;
   problems: ConfigError[];
-  /** The keys of the settings whose own value is not valid. */
+  /** The keys of the settings whose value is not valid, regardless of other settings. */
   wrong: ReadonlySet<string>;
 }
 
-/** Reads all settings from an environment; throws ConfigError for the first wrong value. */
+/** Reads all settings from an environment; throws ConfigError for the first invalid value. */
 export function readConfig(given: Environment): Config {
   const { config, problems } = examineConfig(given);
   if (problems[0]) throw problems[0];
   return config;
 }
 
-/** Reads all settings from an environment and collects every problem: of files, then of values, then of combinations. */
+/** Reads all settings from an environment and collects every problem: first those of secret files, then of values, then of combinations. */
 export function examineConfig(given: Environment): ExaminedConfig {
   const { environment, wrongFiles } = withSecretFiles(given);
   const problems = [...wrongFiles.values()];
@@ -488,12 +488,12 @@ function readSetting(one: Setting<unknown>, environment: Environment): unknown {
   }
 }
 
-/** Returns the public URL according to the settings. A service on port 0 knows its URL only once it listens. */
+/** Returns the public URL according to the settings. If the HTTP port is 0, the real port is known only after the server listens. */
 export function publicUrl({ baseUrl, httpPort }: Pick<Config, 'baseUrl' | 'httpPort'>): string {
   return baseUrl ?? `http://localhost:${httpPort}`;
 }
 
-/** Variables that only the command line reads: URL, account ID, and API key. */
+/** These variables are read only by the command line: URL, account ID, and API key. */
 export const CLIENT_VARIABLES = ['POSTRIDER_URL', 'POSTRIDER_ID', 'POSTRIDER_KEY'] as const;
 
 function unknownSettings(environment: Record<string, string | undefined>): string[] {
