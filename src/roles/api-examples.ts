@@ -1,5 +1,5 @@
 /**
- * An example of each named schema of the API, for /openapi.json. A test checks each against its schema.
+ * Defines an example of each named API schema, for /openapi.json. A test checks each example against its schema.
  */
 import { limitsOf } from '../limits/limits.ts';
 import { ANN, DAY_BEFORE, EVENT_EXAMPLES, ids, SHOP, SUBJECT, TIME } from './api-event-examples.ts';
@@ -118,12 +118,12 @@ const statisticsBucket = {
 
 const allowedSenders = ['shop@example.com'];
 const allowedNetworks = ['203.0.113.0/24', '2001:db8::/32'];
-const bound = { mode: 'live', allowedSenders, allowedNetworks, expiresAt: null, createdAt: DAY_BEFORE };
-const apiKey = { keyId: ids.key, scope: 'send', name: 'web shop', ...bound };
+const credentialBase = { mode: 'live', allowedSenders, allowedNetworks, expiresAt: null, createdAt: DAY_BEFORE };
+const apiKey = { keyId: ids.key, scope: 'send', name: 'web shop', ...credentialBase };
 const credential = {
   smtpCredentialId: ids.credential,
   username: ids.credential,
-  ...bound,
+  ...credentialBase,
   deliveryReports: 'failures',
 };
 
@@ -224,7 +224,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     createdAt: TIME,
   },
   ReplayRequest: { since: DAY_BEFORE, until: TIME, eventTypes: ['Bounce'] },
-  ReplayResult: { message: 'The events are sent again.', events: 12 },
+  ReplayResult: { message: '12 events are queued to be sent again.', events: 12 },
   TemplateVariable: variable,
   TemplateVariableRequest: variable,
   TemplateChange: { subject: 'Your receipt for order {{ orderId }}' },
@@ -257,7 +257,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   },
   SuppressionRequest: { email: ANN, reason: 'manual' },
   SuppressionImport: { imported: 2, skipped: 1 },
-  // An address that no other example sends to, because it is suppressed afterwards.
+  // No other example sends to this address, because an erasure suppresses it.
   ErasureRequest: { email: 'former.customer@example.com' },
   Erasure: {
     erasureId: 'ers_2zAbCdEfGhIjKlMnOpQrStU',
@@ -412,7 +412,10 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     since: DAY_BEFORE,
     lastAt: DAY_BEFORE,
   },
-  IncidentRetried: { retried: 412, message: '412 messages are tried again.' },
+  IncidentRetried: {
+    retried: 412,
+    message: '412 messages are retried as soon as the pauses and limits of the destination allow it.',
+  },
   RefusedRequest: {
     requestId: ids.request,
     source: 'api',
