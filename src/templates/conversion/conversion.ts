@@ -1,11 +1,13 @@
 /**
- * Converts templates of other services to Liquid: Handlebars (SendGrid, Mailgun, SES), Mustachio (Postmark), and the variables of Resend.
+ * Converts templates of other services to Liquid: Handlebars (SendGrid, Mailgun, SES), Mustachio (Postmark), and Resend variables.
  *
- * The result renders the same text from the same values. A construct without a counterpart stays in the result literally, and is listed:
- * such a template must not be sent before someone changed it. What is converted and may behave differently is listed, too.
+ * The result renders the same text from the same values. A construct without a counterpart in Liquid stays in the result as literal text
+ * and is listed in `checks`; someone must change such a template before it can be sent. Constructs that were converted but may behave
+ * differently are also listed.
  *
- * Handlebars treats "", 0, and empty lists as false, and prints nothing for a variable without a value. Liquid does neither, so conditions
- * compare, and outputs have an empty default. SES and Resend reject a send without the value, like Postrider, and need no default.
+ * Handlebars treats "", 0, and empty lists as false, and prints nothing for a variable without a value. Liquid does neither, so converted
+ * conditions contain comparisons, and converted outputs have an empty default. SES and Resend reject a send that lacks a value, as
+ * Postrider does, so their outputs need no default.
  */
 import { dateFormat, type Expression, literalInLiquid, readExpressions, Unconvertible } from './expressions.ts';
 import { literalInLiquidSource, toLiquid } from './resend.ts';
@@ -16,14 +18,14 @@ export { ConversionError } from './tags.ts';
 
 export type Dialect = 'sendgrid' | 'mailgun' | 'ses' | 'postmark' | 'resend';
 
-/** Something that a person must look at. */
+/** A construct that a person must check. */
 export interface Check {
   line: number;
-  /** The construct. */
+  /** The source of the construct. */
   what: string;
   /** Completes a sentence that starts with the construct. */
   why: string;
-  /** false: the construct is in the result as text, so the template cannot be sent. */
+  /** If false, the construct is literal text in the result, so the template cannot be sent. */
   isConverted: boolean;
 }
 
@@ -44,7 +46,7 @@ const UNSUBSCRIBE_NAMES: Readonly<Record<Dialect, readonly string[]>> = {
   resend: [],
 };
 
-/** Variables that these services write outside of braces. */
+/** These services also recognize variables outside of braces. */
 const IN_TEXT: Readonly<Partial<Record<Dialect, RegExp>>> = {
   sendgrid: /<%\s?\w{1,60}\s?%>|\[unsubscribe\]/gi,
   mailgun: /%(?:tag_|mailing_list_)?unsubscribe_\w{1,20}%|%recipient\.\w{1,60}%|%recipient%/g,
@@ -60,17 +62,17 @@ const COMPARISONS: Readonly<Record<string, string>> = {
 };
 const CONDITIONS = new Set([...Object.keys(COMPARISONS), 'and', 'or']);
 
-/** A condition: tags that must precede it, and an expression that only has `and`, so that it can be part of another. */
+/** A condition consists of tags that must precede it and an expression that only uses `and`, so it can be part of another condition. */
 interface Condition {
   before: string;
   expression: string;
 }
 
-/** `unescaped html` inserts values into HTML as they are, which SES does; by default they are escaped, as everywhere in Postrider. */
+/** `unescaped html` inserts values into HTML unescaped, as SES does. By default they are escaped, as everywhere in Postrider. */
 export type PartKind = 'html' | 'text' | 'unescaped html';
 
 /**
- * Converts a part of a template. Throws a ConversionError if the source cannot be read, for example because a block is not closed.
+ * Converts a part of a template. Throws a ConversionError if the source cannot be parsed, for example because a block is not closed.
  */
 export function convertTemplate(source: string, dialect: Dialect, kind: PartKind): Conversion {
   if (dialect === 'resend') return convertResend(source, kind === 'text' ? 'text' : 'html');
@@ -138,7 +140,7 @@ class Converter {
       return node.type === 'output' ? this.#output(tag, scope) : this.#block(node, scope);
     } catch (error) {
       if (!(error instanceof Unconvertible)) throw error;
-      // The block is text as a whole, so what its content needed does not matter.
+      // The entire block becomes literal text, so checks of its content no longer apply.
       this.#checks.length = checked;
       const end = node.type === 'output' ? tag.end : node.end;
       const source = node.type === 'block' && node.isChained ? undefined : this.#source.slice(tag.begin, end);
@@ -158,20 +160,20 @@ class Converter {
   #text(text: string, line: number): string {
     const pattern = IN_TEXT[this.#dialect];
     if (pattern === undefined) return literalInLiquidSource(text);
-    let made = '';
+    let converted = '';
     let at = 0;
     const lineOf = lineCounter(text);
     for (const found of text.matchAll(pattern)) {
       const [what] = found;
       const isLink = /unsubscribe/i.test(what);
-      made += literalInLiquidSource(text.slice(at, found.index));
-      made += isLink ? UNSUBSCRIBE : literalInLiquidSource(what);
+      converted += literalInLiquidSource(text.slice(at, found.index));
+      converted += isLink ? UNSUBSCRIBE : literalInLiquidSource(what);
       at = found.index + what.length;
       const place = line + lineOf(found.index) - 1;
       if (isLink) this.#checkLink(place, what);
       else this.#check(place, what, 'is filled in by the other service; write a Liquid variable instead', false);
     }
-    return made + literalInLiquidSource(text.slice(at));
+    return converted + literalInLiquidSource(text.slice(at));
   }
 
   #checkLink(line: number, what: string): void {
@@ -199,7 +201,7 @@ class Converter {
     const isNamedHtml = last.endsWith('_html');
     if (this.#kind === 'unescaped html') return `{{ ${filled} | raw }}`;
     if (this.#kind === 'html') return `{{ ${filled}${isRaw ? ' | raw' : isNamedHtml ? ' | escape' : ''} }}`;
-    // A filter other than default keeps Postrider from reducing the value to text.
+    // With any filter other than default, Postrider does not convert the value from HTML to text.
     return `{{ ${filled}${isNamedHtml ? ' | append: ""' : ''} }}`;
   }
 
@@ -208,19 +210,24 @@ class Converter {
     const [first, ...rest] = args;
     if (first === undefined || params.length > 0) throw new Unconvertible('it has no name');
     if (rest.length === 0 && named.size === 0) return first;
-    if (first.type !== 'path') throw new Unconvertible('it has several values');
+    if (first.type !== 'path') throw new Unconvertible('it contains several values');
     return { type: 'call', name: first.path, args: rest, named };
   }
 
   #printedPath(path: string, scope: Scope, line: number) {
     const found = this.#scopes.resolve(path, scope);
     if (path.endsWith('.length') || path.endsWith('/length')) {
-      this.#check(line, path, 'is now the size of the list or text, also of an object that has a member length', true);
+      this.#check(
+        line,
+        path,
+        'is now the size of the list or text, even if the value is an object with a member named length',
+        true,
+      );
     }
     return { value: found.expression, last: found.last, isPresent: found.isPresent };
   }
 
-  /** Helpers of SendGrid that print something. */
+  /** Converts the SendGrid helpers that print something. */
   #helper({ name, args, named }: Expression & { type: 'call' }, scope: Scope, line: number) {
     if (named.size > 0) throw new Unconvertible(`the helper ${name} has named arguments, which are not supported`);
     const [first, second, third] = args;
@@ -243,15 +250,15 @@ class Converter {
     if (name === 'formatDate' && first?.type === 'path' && second?.type === 'literal' && args.length <= 3) {
       const { expression, last } = this.#scopes.resolve(first.path, scope);
       const offset = third === undefined ? '' : `, ${offsetOf(third)}`;
-      const why = 'is now the filter date of Liquid; compare a preview, because time zones may differ';
+      const why = 'is now the Liquid filter date; compare a preview, because time zones may differ';
       this.#check(line, `formatDate ${first.path}`, why, true);
       const format = literalInLiquid(dateFormat(String(second.value))).replaceAll('\\u0025', '%');
       return { value: `${expression} | default: "" | date: ${format}${offset}`, last, isPresent: true };
     }
-    throw new Unconvertible(`there is no helper ${name} in Liquid; compute the value before the send`);
+    throw new Unconvertible(`Liquid has no helper ${name}; compute the value before the send`);
   }
 
-  /** Returns a value to compare or to index with. */
+  /** Returns the Liquid expression of a value that is compared or used as an index. */
   #value(expression: Expression, scope: Scope): string {
     if (expression.type === 'literal') return literalInLiquid(expression.value);
     if (expression.type === 'path') return this.#scopes.resolve(expression.path, scope).expression;
@@ -269,34 +276,38 @@ class Converter {
     const { name, rest, isInverted } = block;
     if (isInverted || (!isBlockHelper(name) && rest === '')) {
       if (!isInverted)
-        throw new Unconvertible(`write {{#if ${name}}} or {{#each ${name}}}: only the value decides which`);
-      if (rest !== '') throw new Unconvertible('an inverted block has one name');
-      const why = 'is now false also for an empty text and for 0';
+        throw new Unconvertible(
+          `write {{#if ${name}}} or {{#each ${name}}}: which of them is meant depends on the value`,
+        );
+      if (rest !== '') throw new Unconvertible('an inverted block must have exactly one name');
+      const why = 'is now also false for an empty string and for 0';
       this.#check(block.tag.line, block.tag.source, why, true);
       return this.#branches(this.#truth({ type: 'path', path: name }, scope, false), block, scope, true);
     }
     const { args, named, params } = readExpressions(rest);
     if (name === 'each' || name === 'with') {
       const [path] = args;
-      if (path?.type !== 'path' || args.length > 1 || named.size > 0) throw new Unconvertible(`${name} needs one name`);
+      if (path?.type !== 'path' || args.length > 1 || named.size > 0)
+        throw new Unconvertible(`${name} needs exactly one name`);
       return name === 'each'
         ? this.#each(block, path.path, params, scope)
         : this.#with(block, path.path, params, scope);
     }
-    if (params.length > 0) throw new Unconvertible(`${name} has no block parameters`);
+    if (params.length > 0) throw new Unconvertible(`${name} cannot have block parameters`);
     if (name === 'if' || name === 'unless') {
       const [value] = args;
       const zero = named.get('includeZero');
       const hasOther = [...named.keys()].some((key) => key !== 'includeZero');
-      if (value === undefined || args.length > 1 || hasOther) throw new Unconvertible(`${name} needs one value`);
+      if (value === undefined || args.length > 1 || hasOther)
+        throw new Unconvertible(`${name} needs exactly one value`);
       const includesZero = zero?.type === 'literal' && zero.value === true;
       return this.#branches(this.#truth(value, scope, includesZero), block, scope, name === 'unless');
     }
-    if (!CONDITIONS.has(name)) throw new Unconvertible(`there is no helper ${name} in Liquid; write an {% if %}`);
+    if (!CONDITIONS.has(name)) throw new Unconvertible(`Liquid has no helper ${name}; write an {% if %}`);
     return this.#branches(this.#truth({ type: 'call', name, args, named }, scope, false), block, scope, false);
   }
 
-  /** Returns whether Handlebars treats the value as true. */
+  /** Returns the condition that is true if Handlebars treats the value as true. */
   #truth(value: Expression, scope: Scope, includesZero: boolean): Condition {
     if (value.type === 'literal') return { before: '', expression: value.value ? 'true' : 'false' };
     if (value.type === 'path') {
@@ -309,18 +320,18 @@ class Converter {
     if (Object.hasOwn(COMPARISONS, name)) {
       const [left, right] = args;
       if (left === undefined || right === undefined || args.length > 2)
-        throw new Unconvertible(`${name} needs two values`);
+        throw new Unconvertible(`${name} needs exactly two values`);
       return {
         before: '',
         expression: `${this.#value(left, scope)} ${COMPARISONS[name]} ${this.#value(right, scope)}`,
       };
     }
     if (name === 'length') return { before: '', expression: `${this.#value(value, scope)} > 0` };
-    if (!CONDITIONS.has(name) || args.length === 0) throw new Unconvertible(`there is no helper ${name} in Liquid`);
+    if (!CONDITIONS.has(name) || args.length === 0) throw new Unconvertible(`Liquid has no helper ${name}`);
     const parts = args.map((one) => this.#truth(one, scope, false));
     const before = parts.map((part) => part.before).join('');
     if (name === 'and') return { before, expression: parts.map((part) => part.expression).join(' and ') };
-    // Liquid has no parentheses: an alternative is computed first.
+    // Liquid has no parentheses, so tags before the condition compute the result of `or`.
     const flag = this.#scopes.newName('any');
     const tests = parts.map(({ expression }) => `{% if ${expression} %}{% assign ${flag} = true %}{% endif %}`);
     return { before: `${before}{% assign ${flag} = false %}${tests.join('')}`, expression: flag };
@@ -366,14 +377,15 @@ class Converter {
     return `{% if ${expression} and ${expression} != empty %}${this.#nodes(block.body, inner)}${otherwise}{% endif %}`;
   }
 
-  /** Sections read their names from the value, also the inverted ones. */
+  /** Within a section, also an inverted one, names are members of the section's value. */
   #mustachioBlock(block: Block, scope: Scope): string {
     const { name, rest, isInverted } = block;
     const isEach = name === 'each' && !isInverted;
-    if (!isEach && rest !== '') throw new Unconvertible('a section has one name');
+    if (!isEach && rest !== '') throw new Unconvertible('a section must have exactly one name');
     const inner = this.#scopes.section(isEach ? rest : name, scope);
     const expression = inner.expression ?? '';
-    if (expression === '') throw new Unconvertible('the section has all values; remove it');
+    if (expression === '')
+      throw new Unconvertible('the section selects all values; remove its opening and closing tags');
     if (!isEach) {
       const isTrue = `${expression} and ${expression} != empty and ${expression} != 0`;
       const tag = isInverted ? 'unless' : 'if';
@@ -391,7 +403,7 @@ const isIndex = (expression: string): boolean =>
 const isBlockHelper = (name: string): boolean =>
   ['if', 'unless', 'each', 'with'].includes(name) || CONDITIONS.has(name);
 
-/** Returns whether a loop prints the keys of what it loops over; inner loops have their own. */
+/** Returns whether a loop with this body prints the keys of its object. Keys in inner loops are not counted. */
 function readsKeys(nodes: readonly Node[]): boolean {
   return nodes.some((node) => {
     if (node.type === 'output') return node.tag.inner.includes('@key');
@@ -402,7 +414,7 @@ function readsKeys(nodes: readonly Node[]): boolean {
   });
 }
 
-/** Returns the minutes of an offset such as "-0800", as JavaScript counts them: west is positive. */
+/** Returns the minutes of a time zone offset such as "-0800", with the sign that JavaScript uses: west of UTC is positive. */
 function offsetOf(expression: Expression): number {
   const text = expression.type === 'literal' ? String(expression.value) : '';
   const [, sign, hours, minutes] = /^([+-])(\d\d):?(\d\d)$/.exec(text) ?? [];
