@@ -1,24 +1,25 @@
 /**
- * Leases on rows of work. A row has a due time. The process that claims it holds it until the lease ends, and only the holder may
- * finish it: every claim raises the row's fence, and a settlement with an older fence changes nothing. Independent of email.
+ * Manages leases on rows of work. A row has a due time. The process that claims it holds it until the lease ends, and only the holder
+ * may finish it: every claim increments the row's fence, and a settlement with an older fence changes nothing. This module knows nothing
+ * about email.
  *
- *   due ──claim──▶ leased ⇄ running ──finish──▶ gone
- *    ▲               │ │      (only rows that were in a crash before are marked as running)
+ *   due ──claim──▶ leased ⇄ running ──finish──▶ deleted
+ *    ▲               │ │      (only rows that were held at an earlier crash are marked as running)
  *    │◀─reschedule───┘ └─lease ends──▶ due
- *    └──resume── parked ◀──park── leased    (its lane is over its quota; it keeps its position and is not claimed)
+ *    └──resume── parked ◀──park── leased    (its lane is over its quota; it keeps its position and cannot be claimed)
  *
- * If a lease expires, its holder died or hung, possibly because of one row: a poison message. To find it without a write for every
- * attempt:
+ * If a lease expires, its holder crashed or hung, possibly because of one row: a poison message. These rules find that row without a
+ * write for every attempt:
  *
- * - The first time, every row that was held counts a crash, whatever its state.
- * - From then on its holder marks the row as running before an attempt, and removes the mark when the row is put back or has run for
- *   long without a crash. Only a lease that ends while the row is marked counts. A waiting row is unchanged, however often its holders
- *   die. Few rows are marked at the same time (poison.ts), so that few are left to be tried alone.
- * - Rows with two crashes are in quarantine: a holder takes one at a time, and none while it is young, so that other rows that were
- *   running at the time are cleared first, and a process that crashes repeatedly does not affect them.
- * - After three crashes a row is a dead letter and is not retried. So a poison message costs three crashes. A harmless row would have
- *   to be in the first seconds of an attempt at two of them, at the second one alone.
- * - A settled row restarts at zero.
+ * - The first time, the crash counter of every held row is incremented, whatever the row's state.
+ * - After that, the holder marks the row as running before an attempt, and removes the mark when the row is put back or has run long
+ *   enough without a crash. A lease that ends increments the counter only if the row is marked. The counter of a row that only waits
+ *   stays the same, however often its holders crash. Few rows are marked at the same time (poison.ts), so few must be tried alone later.
+ * - A row with two crashes is in quarantine. A holder claims one such row at a time, and none in its first seconds. So other rows that
+ *   were running at the crash are cleared first, and a process that crashes repeatedly does not affect quarantined rows.
+ * - A row with three crashes is a dead letter and is not retried. So a poison message costs three crashes. A harmless row becomes a dead
+ *   letter only if it is in the first seconds of an attempt at two of these crashes, and runs alone at the second one.
+ * - A row that is settled restarts at zero crashes.
  */
 import type { Mode } from '../base/mode.ts';
 import {
@@ -49,25 +50,25 @@ export interface Work {
   crashes: number;
 }
 
-/** A leased row, as its holder identifies it. */
+/** Identifies a leased row and the claim that holds it. */
 export interface Lease {
   seq: number;
   fence: number;
 }
 
-/** SQL: what the end of a lease adds to `crashes`. */
+/** This SQL expression is the number that the end of a lease adds to `crashes`. */
 const CRASH = `(CASE WHEN leased = ${RUNNING} OR (leased = ${HELD} AND crashes = 0) THEN 1 ELSE 0 END)`;
 
 export interface ClaimLimits {
-  /** Unix ms. */
+  /** The current time in Unix ms; PostgreSQL uses the time of the database instead. */
   nowMs: number;
   leaseMs: number;
   limit: number;
-  /** Whether the caller may claim one row in quarantine (it must hold none already, and not be young). */
+  /** Whether the caller may claim one row in quarantine. It must hold no such row yet, and must have run for some time. */
   quarantined: boolean;
-  /** Skips rows that are leased, even if their lease has ended. */
+  /** Whether to skip rows that are still marked as leased, even if their lease has ended. */
   freeOnly?: boolean;
-  /** Only these rows, as far as they are free, whenever they are due and whether parked or not. */
+  /** If set, only these rows are claimed if they are free, whenever they are due and even if they are parked. */
   only?: Lease[];
 }
 
@@ -88,7 +89,7 @@ export async function claim(tx: Transaction, options: Claim): Promise<Work[]> {
       ...[...now.params, options.leaseMs, ...lease.params],
     );
   }
-  const take = async (condition: string, limit: number): Promise<Work[]> => {
+  const claimWhere = async (condition: string, limit: number): Promise<Work[]> => {
     const chosen = await chosenBy(tx, {
       sql: `SELECT seq FROM work WHERE kind = ? AND held = 0 AND due <= ${now.sql} AND ${condition}
          ${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ? ${skipLocked(tx)}`,
@@ -104,19 +105,19 @@ export async function claim(tx: Transaction, options: Claim): Promise<Work[]> {
     );
   };
   const rows = await Promise.all([
-    take(`crashes + ${CRASH} < ${QUARANTINE_AFTER_CRASHES}`, options.limit),
-    options.quarantined ? take(`crashes + ${CRASH} >= ${QUARANTINE_AFTER_CRASHES}`, 1) : [],
+    claimWhere(`crashes + ${CRASH} < ${QUARANTINE_AFTER_CRASHES}`, options.limit),
+    options.quarantined ? claimWhere(`crashes + ${CRASH} >= ${QUARANTINE_AFTER_CRASHES}`, 1) : [],
   ]);
   return rows.flat().sort((a, b) => a.seq - b.seq);
 }
 
 /**
- * Returns the rows to claim, as a table within the claiming statement. The embedded database is queried first, and the result is undefined
- * if nothing is due: idle processes ask every second, and a subquery would make a claim of one row slower.
+ * Returns the rows to claim as a table for the claiming statement, or undefined if the embedded database has no due rows. The embedded
+ * database is queried first, because idle processes poll every second and a subquery would make the claim of a single row slower.
  */
-async function chosenBy(tx: Transaction, question: Fragment): Promise<Fragment | undefined> {
-  if (tx.dialect === 'postgres') return { ...question, sql: `MATERIALIZED (${question.sql})` };
-  const rows = await tx.all<{ seq: number }>(question.sql, ...question.params);
+async function chosenBy(tx: Transaction, query: Fragment): Promise<Fragment | undefined> {
+  if (tx.dialect === 'postgres') return { ...query, sql: `MATERIALIZED (${query.sql})` };
+  const rows = await tx.all<{ seq: number }>(query.sql, ...query.params);
   if (rows.length === 0) return undefined;
   const found = rowset(tx, 'found', { seq: 'int' }, rows);
   return { ...found, sql: `(SELECT seq FROM ${found.sql})` };
@@ -126,19 +127,19 @@ export function isQuarantined(work: { crashes: number }): boolean {
   return work.crashes >= QUARANTINE_AFTER_CRASHES;
 }
 
-/** Whether the row was held at a crash: it is marked while it runs. */
+/** Returns whether the row was held at a crash. Such a row is marked while it runs. */
 export function wasInCrash(work: { crashes: number }): boolean {
   return work.crashes > 0;
 }
 
-/** Sorts by number, so that two transactions that change the same rows cannot deadlock. */
+/** Sorts leases by row number, so two transactions that change the same rows cannot deadlock. */
 function inOrder<T extends Lease>(leases: readonly T[]): T[] {
   return leases.toSorted((a, b) => a.seq - b.seq);
 }
 
 const LEASE = { seq: 'int', fence: 'int' } as const;
 
-/** Changes rows that are still leased under these fences; returns their numbers. */
+/** Updates the rows that are still leased with these fences; returns their numbers. */
 async function update(
   tx: Transaction,
   leases: readonly Lease[],
@@ -155,7 +156,7 @@ async function update(
   return new Set(rows.map((row) => row.seq));
 }
 
-/** Marks rows as running, or as leased. Skips leases that were lost. */
+/** Marks rows as running or, if `running` is false, as only leased. Skips leases that were lost. */
 export async function markRunning(
   tx: Transaction,
   { leases, running }: { leases: Lease[]; running: boolean },
@@ -163,7 +164,7 @@ export async function markRunning(
   await update(tx, leases, 'leased = ?', running ? RUNNING : HELD);
 }
 
-/** Ends work; returns the numbers of the rows that were still leased. Others stay unchanged. */
+/** Deletes finished rows; returns the numbers of those that were still leased. Others stay unchanged. */
 export async function finish(tx: Transaction, leases: readonly Lease[]): Promise<ReadonlySet<number>> {
   if (leases.length === 0) return new Set();
   const lease = rowset(tx, 'lease', LEASE, inOrder(leases));
@@ -174,20 +175,21 @@ export async function finish(tx: Transaction, leases: readonly Lease[]): Promise
   return new Set(rows.map((row) => row.seq));
 }
 
-/** A row that is due again, in real time. */
+/** A row to put back until `dueMs`. */
 export interface Rescheduled extends Lease {
+  /** When the row is due again, in real time (Unix ms). */
   dueMs: number;
-  /** Whether the attempt counts; a row deferred without an attempt keeps its number. */
+  /** Whether an attempt was made. A row that is deferred without one keeps its number of attempts. */
   tried: boolean;
-  /** The reason, defined by the kind; rows are counted and found by it. */
+  /** The reason for the deferral, defined by the kind of work. Rows can be counted and found by it. */
   cause?: string | null;
-  /** When it failed, by the clock of its mode. */
+  /** When the attempt failed, by the clock of its mode. */
   failedAtMs?: number | null;
 }
 
 /**
- * Gives rows back until their times; returns the numbers of those that were still leased and not given back before, so a caller that does
- * not know whether its transaction was committed can repeat it.
+ * Releases rows until they are due again; returns the numbers of those that were still leased. A caller that does not know whether its
+ * transaction was committed can repeat it, because rows that were released before are not leased and stay unchanged.
  */
 export async function reschedule(tx: Transaction, rows: readonly Rescheduled[]): Promise<ReadonlySet<number>> {
   if (rows.length === 0) return new Set();
@@ -213,14 +215,14 @@ export async function reschedule(tx: Transaction, rows: readonly Rescheduled[]):
   return new Set(changed.map((row) => row.seq));
 }
 
-/** The result of a row of work. */
+/** The result of processing a row. */
 export interface WorkResult extends Lease, Owner, Pick<Rescheduled, 'cause' | 'failedAtMs'> {
-  /** When the row is retried, by the clock of its mode; null ends it. */
+  /** When the row is retried, by the clock of its mode; null deletes the row. */
   againAtMs: number | null;
   tried: boolean;
 }
 
-/** Ends rows or gives them back; returns those of `given` whose lease was still held, in order. */
+/** Deletes rows or puts them back, as their results require; returns those of `given` whose lease was still held, in order. */
 export async function settleLeases<T>(
   tx: Transaction,
   given: readonly T[],
@@ -248,18 +250,18 @@ export async function settleLeases<T>(
   return [...bySeq].flatMap(([seq, { one }]) => (ended.has(seq) || moved.has(seq) ? [one] : []));
 }
 
-/** Gives rows back untried, without counting an attempt or a crash. Skips leases that were lost. */
+/** Releases rows without counting an attempt or a crash. Skips leases that were lost. */
 export async function release(tx: Transaction, leases: readonly Lease[], dueMs: number): Promise<void> {
   await update(tx, leases, `leased = ${FREE}, due = ?`, dueMs);
 }
 
 /** A row whose attempt failed because of a bug. */
 export interface Crashed extends Lease {
-  /** When the row is due again, with one more crash. */
+  /** When the row is due again. */
   dueMs: number;
 }
 
-/** Records crashes; returns the numbers of the rows that were still leased. */
+/** Releases rows and counts a crash for each; returns the numbers of those that were still leased. */
 export async function recordCrashes(tx: Transaction, rows: readonly Crashed[]): Promise<ReadonlySet<number>> {
   const changed = new Set<number>();
   for (const row of rows) {
@@ -280,7 +282,7 @@ export const extendOperation = operation(
   },
 );
 
-/** Parks claimed rows whose lane is over its quota: they are not claimed again until resume() frees them. */
+/** Parks claimed rows whose lane is over its quota. They cannot be claimed again until resume() frees them. */
 export async function park(tx: Transaction, leases: readonly Lease[], dueMs: number): Promise<void> {
   await update(tx, leases, `held = 1, leased = ${FREE}, due = ?`, dueMs);
 }
@@ -293,8 +295,8 @@ export interface ParkedLane {
 }
 
 /**
- * Makes up to `limit` parked rows of a lane claimable again, oldest first; returns their number. They come before rows that were never
- * claimed: there is capacity for them now, and they would wait for minutes after a backlog of a million rows that are to be parked.
+ * Makes up to `limit` parked rows of a lane claimable again, oldest first; returns their number. They are due before rows that were never
+ * claimed, because their lane has capacity now. Otherwise they could wait for minutes after a million rows that would only be parked.
  */
 export async function resume(tx: Transaction, { kind, lane, limit, nowMs }: ParkedLane): Promise<number> {
   return tx.run(
@@ -307,10 +309,10 @@ export async function resume(tx: Transaction, { kind, lane, limit, nowMs }: Park
   );
 }
 
-/** A page of lanes with parked rows. */
+/** Selects a page of lanes with parked rows. */
 export interface LanePage {
   kind: string;
-  /** The last lane of the previous page; empty for the first. */
+  /** The last lane of the previous page; empty for the first page. */
   after: string;
   limit: number;
 }
@@ -332,17 +334,17 @@ export async function parkedLanes(tx: Transaction, page: LanePage): Promise<stri
   return lanes;
 }
 
-/** Marks rows that were in a crash as running, or as leased. */
+/** Runs markRunning() for rows that were held at a crash. */
 export const markRunningOperation = operation('work.markRunning', 'write', markRunning);
 
 /** Rows to put back without an attempt. */
 export interface PutBack {
-  /** Unix ms; parked and released rows are due then. */
+  /** When parked and released rows are due, in Unix ms. */
   nowMs: number;
-  /** Rows of lanes over their quota. */
+  /** These rows belong to lanes that are over their quota. */
   park?: Lease[];
   release?: Lease[];
-  /** Rows whose attempts failed because of a bug. */
+  /** The attempts of these rows failed because of a bug. */
   crashed?: (Lease & { dueMs: number })[];
 }
 
@@ -375,8 +377,8 @@ export const parkedLanesOperation = operation('work.parkedLanes', 'read', (tx, p
 );
 
 /**
- * Ends all leases, at the start of the only process of a store: they belong to processes that died. Rows are due immediately, as
- * take-overs. Returns their number.
+ * Ends all leases, when the only process of a database starts: they belong to processes that crashed. The rows are due immediately and
+ * count a crash, as if their lease had expired. Returns their number.
  */
 export const recoverOperation = operation('work.recover', 'write', async (tx, nowMs: number): Promise<number> => {
   await freeClocks(tx);
@@ -385,11 +387,11 @@ export const recoverOperation = operation('work.recover', 'write', async (tx, no
 
 export interface Backlog {
   depth: number;
-  /** Unix ms of the oldest due row, or undefined. */
+  /** The earliest due time of a row that is not parked, in Unix ms; undefined if there is none. */
   oldestDueMs: number | undefined;
 }
 
-/** Returns the number and age of due rows. */
+/** Returns the number of rows of a kind, and the earliest due time. */
 export const backlogOperation = operation('work.backlog', 'read', async (tx, kind: string): Promise<Backlog> => {
   const row = await tx.get<{ depth: number; oldest: number | null }>(
     `SELECT (SELECT count(*) FROM work WHERE kind = ?) AS depth,
