@@ -1,13 +1,14 @@
 /**
- * DKIM signatures (RFC 6376), relaxed/relaxed, with RSA-SHA256 and Ed25519-SHA256 (RFC 8463). The message is read once for any number of
- * keys. Header fields that an attacker could add to a signed mail are signed once more than they occur, so that an added one breaks the
- * signature (§8.15). RSA runs in the thread pool, off the event loop.
+ * Creates DKIM signatures (RFC 6376) with relaxed/relaxed canonicalization, RSA-SHA256, and Ed25519-SHA256 (RFC 8463). The message is
+ * read once for any number of keys. Header fields that an attacker could add to a signed message are listed in h= once more than they
+ * occur, so an added field breaks the signature (§8.15). RSA runs in the thread pool, off the event loop.
  *
- * The body hash is SHA-256 of the relaxed canonical form (RFC 6376 §3.4.4), chunk by chunk in bounded memory: runs of spaces and tabs
- * become one space, those at line ends and empty lines at the end are removed, and a nonempty body ends in CRLF. A bare CR or LF is an
- * ordinary byte.
+ * The body hash is the SHA-256 of the relaxed canonical form (RFC 6376 §3.4.4), computed chunk by chunk in bounded memory. In this form,
+ * each run of spaces and tabs is one space, runs at line ends and empty lines at the end are removed, and a nonempty body ends in CRLF. A
+ * bare CR or LF is an ordinary byte.
  *
- * The state between chunks is what may still be removed: `lines` line ends, then perhaps a space, then perhaps a CR.
+ * Between chunks, the hash holds back the bytes that may still be removed: line ends (`#lines`), then at most one space, then at most one
+ * CR.
  */
 import { createHash, createPublicKey, generateKeyPair, hash, type KeyObject, sign } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -27,7 +28,7 @@ export class RelaxedBodyHash {
   /** Whether anything but empty lines was read. */
   #content = false;
 
-  /** Reads the next bytes of the body, split anywhere; they may be reused afterwards. */
+  /** Hashes the next chunk of the body. Chunks can be split anywhere, and the caller can reuse the buffer afterwards. */
   update(chunk: Uint8Array): void {
     if (chunk.length === 0) return;
     const buffer = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
@@ -35,7 +36,7 @@ export class RelaxedBodyHash {
     else this.#updateByteByByte(buffer);
   }
 
-  /** Fast path: nothing inside changes, and only trailing line ends are held back. */
+  /** The fast path: canonicalization changes nothing inside the chunk, so only its trailing line ends are held back. */
   #updatePlain(chunk: Buffer): void {
     let end = chunk.length;
     if (chunk[end - 1] === CR) {
@@ -67,7 +68,7 @@ export class RelaxedBodyHash {
           space = false;
           continue;
         }
-        // It was a bare CR: an ordinary byte.
+        // The previous byte was a bare CR, which is an ordinary byte.
         to = this.#emitPending(out, to, lines, space);
         lines = 0;
         space = false;
@@ -92,7 +93,7 @@ export class RelaxedBodyHash {
     this.#cr = cr;
   }
 
-  /** Writes held line ends and space. Those held from earlier chunks go straight to the hash, since `out` has no space for them. */
+  /** Writes pending line ends and a pending space. Line ends of earlier chunks go straight to the hash: `out` is too small for them. */
   #emitPending(out: Buffer, to: number, lines: number, space: boolean): number {
     let at = to;
     if (this.#lines > 0) {
@@ -127,7 +128,7 @@ export class RelaxedBodyHash {
 
   /** Returns Base64 for the `bh=` tag. The object cannot be used afterwards. */
   digest(): string {
-    // A CR at the very end is a bare one: content before the line end that is added.
+    // A CR at the very end is a bare CR: it is content, followed by the final CRLF.
     if (this.#cr) {
       this.#flushLines();
       this.#add(Buffer.from(this.#space ? ' \r' : '\r', 'latin1'));
@@ -137,7 +138,7 @@ export class RelaxedBodyHash {
   }
 }
 
-/** Returns whether relaxed canonicalization leaves the bytes unchanged inside: no tab, no double space, no space at a line end. */
+/** Returns whether canonicalization changes nothing inside the chunk: it has no tab, double space, or space at a line end. */
 function isPlain(chunk: Buffer): boolean {
   if (chunk.includes(TAB)) return false;
   if (!chunk.includes(SPACE)) return true;
@@ -152,17 +153,17 @@ export interface DkimKey {
   privateKey: KeyObject;
 }
 
-/** What the signatures of one message share. Plain data, so that it can be stored or sent to a thread. */
+/** The input that all signatures of one message share. It is plain data, so it can be stored or sent to a thread. */
 export interface PreparedDkim {
-  /** Value of the `h=` tag. */
+  /** The value of the `h=` tag. */
   signedFields: string;
-  /** Canonical form of the signed fields, each with its CRLF. */
+  /** The canonical form of the signed fields, each with its CRLF. */
   canonicalHeader: string;
-  /** Base64 of the SHA-256 of the canonical body. */
+  /** The SHA-256 of the canonical body, in Base64. */
   bodyHash: string;
 }
 
-/** Signed whether present or not, and once more than they occur: no legitimate server adds these to a mail. */
+/** These fields are signed even if absent, and once more than they occur: no legitimate server adds them to a message. */
 const OVERSIGNED = [
   'from',
   'to',
@@ -175,7 +176,10 @@ const OVERSIGNED = [
   'content-type',
   'content-transfer-encoding',
 ];
-/** Signed as often as they occur; mailing lists add some of them. One-click unsubscribe requires it (RFC 8058 §4). */
+/**
+ * These fields are signed as often as they occur, because mailing lists add some of them. One-click unsubscribe requires that
+ * List-Unsubscribe and List-Unsubscribe-Post are signed (RFC 8058 §4).
+ */
 const SIGNED_IF_PRESENT = [
   'sender',
   'in-reply-to',
@@ -189,7 +193,7 @@ const SIGNED_IF_PRESENT = [
   'list-owner',
   'list-archive',
   'feedback-id',
-  // RFC 9477 §3.1.4.
+  // RFC 9477 §3.1.4 requires these two to be signed.
   'cfbl-address',
   'cfbl-feedback-id',
   'auto-submitted',
@@ -213,16 +217,16 @@ function canonicalFields(header: string): Map<string, string[]> {
   const fields = new Map<string, string[]>();
   for (const { name, colon, end } of headerFields(header)) {
     if (!SIGNED.has(name)) continue;
-    const isWhole = header.charCodeAt(end - 1) === 10;
-    const line = `${name}:${canonicalValue(header.slice(colon + 1, isWhole ? end - 2 : end))}\r\n`;
-    const same = fields.get(name);
-    if (same === undefined) fields.set(name, [line]);
-    else same.push(line);
+    const hasLineEnd = header.charCodeAt(end - 1) === 10;
+    const line = `${name}:${canonicalValue(header.slice(colon + 1, hasLineEnd ? end - 2 : end))}\r\n`;
+    const lines = fields.get(name);
+    if (lines === undefined) fields.set(name, [line]);
+    else lines.push(line);
   }
   return fields;
 }
 
-// Not \s and trim(): in Latin-1 text they would match byte A0, half of a UTF-8 character.
+// This does not use \s and trim(), because in Latin-1 text they would match byte A0, which can be part of a UTF-8 character.
 function canonicalValue(value: string): string {
   const unfolded = value.includes('\r\n') ? value.replaceAll('\r\n', '') : value;
   const text = /\t| {2}/.test(unfolded) ? unfolded.replace(/[ \t]+/g, ' ') : unfolded;
@@ -231,14 +235,14 @@ function canonicalValue(value: string): string {
   return text.slice(start, end);
 }
 
-/** Canonicalizes a header (fields with CRLF, with or without the empty line) for a body hashed elsewhere. */
+/** Canonicalizes a header (fields with CRLF, with or without the empty line) for a body that was hashed separately. */
 export function prepareDkimHeader(header: Buffer, bodyHash: string): PreparedDkim {
   const fields = canonicalFields(header.toString('latin1'));
   const names: string[] = [];
   let canonicalHeader = '';
   for (const name of SIGNED) {
     const lines = fields.get(name) ?? [];
-    // Repeated fields are signed from the last one up (§5.4.2).
+    // Repeated fields are signed from the last one to the first (§5.4.2).
     for (let i = lines.length - 1; i >= 0; i -= 1) {
       names.push(name);
       canonicalHeader += lines[i];
@@ -247,7 +251,7 @@ export function prepareDkimHeader(header: Buffer, bodyHash: string): PreparedDki
   return { signedFields: [...names, ...OVERSIGNED].join(':'), canonicalHeader, bodyHash };
 }
 
-/** Adds more fields (each with its CRLF) on top of the header: they are the last of their name in h= (RFC 6376 §5.4.2). */
+/** Adds fields (each with its CRLF) above the header. In h= they follow the other fields of their name (RFC 6376 §5.4.2). */
 export function withFieldsOnTop(prepared: PreparedDkim, fields: string): PreparedDkim {
   let { signedFields, canonicalHeader } = prepared;
   for (const [name, lines] of canonicalFields(fields)) {
@@ -259,10 +263,10 @@ export function withFieldsOnTop(prepared: PreparedDkim, fields: string): Prepare
   return { ...prepared, signedFields, canonicalHeader };
 }
 
-/** Reads a message (CRLF line ends; one buffer, or several of which the first has the complete header) once for all its signatures. */
+/** Reads a message with CRLF line ends once for all its signatures. If it is in several buffers, the first has the complete header. */
 export function prepareDkim(content: Buffer | readonly Buffer[]): PreparedDkim {
   const [first, ...rest] = Buffer.isBuffer(content) ? [content] : content;
-  if (first === undefined) throw new TypeError('a message has at least one buffer');
+  if (first === undefined) throw new TypeError('prepareDkim needs at least one buffer');
   const { headerEnd, bodyStart } = endOfHeader(first);
   const body = new RelaxedBodyHash();
   body.update(first.subarray(bodyStart));
@@ -278,12 +282,12 @@ function foldTags(tags: readonly string[]): string {
     const pieces = tag.startsWith('h=') ? tag.split(/(?<=:)/) : [tag];
     for (let i = 0; i < pieces.length; i += 1) {
       const piece = pieces[i]!;
-      const room = column + 1 + piece.length <= FOLD_COLUMN;
-      if (!room) {
+      const fits = column + 1 + piece.length <= FOLD_COLUMN;
+      if (!fits) {
         out += '\r\n';
         column = 0;
       }
-      const space = i === 0 || !room;
+      const space = i === 0 || !fits;
       out += space ? ` ${piece}` : piece;
       column += piece.length + (space ? 1 : 0);
     }
@@ -292,7 +296,7 @@ function foldTags(tags: readonly string[]): string {
 }
 
 export interface DkimSigners {
-  /** In A-labels. */
+  /** The signing domain, in A-labels. */
   domain: string;
   keys: readonly DkimKey[];
   nowMs: number;
@@ -311,8 +315,8 @@ function unsignedField(prepared: PreparedDkim, signers: DkimSigners, key: DkimKe
     `bh=${prepared.bodyHash};`,
     'b=',
   ]);
-  const own = `dkim-signature:${canonicalValue(field.slice('DKIM-Signature:'.length))}`;
-  return { field, data: Buffer.from(prepared.canonicalHeader + own, 'latin1') };
+  const signatureField = `dkim-signature:${canonicalValue(field.slice('DKIM-Signature:'.length))}`;
+  return { field, data: Buffer.from(prepared.canonicalHeader + signatureField, 'latin1') };
 }
 
 function signedField(field: string, signature: Buffer): string {
@@ -322,20 +326,20 @@ function signedField(field: string, signature: Buffer): string {
   return `${out}\r\n`;
 }
 
-function signHere(key: DkimKey, data: Buffer): Buffer {
+function signSync(key: DkimKey, data: Buffer): Buffer {
   if (key.algorithm === 'rsa') return sign('sha256', data, key.privateKey);
   return sign(null, hash('sha256', data, 'buffer'), key.privateKey);
 }
 
 async function signOne(prepared: PreparedDkim, signers: DkimSigners, key: DkimKey): Promise<string> {
   const { field, data } = unsignedField(prepared, signers, key);
-  // Ed25519 is about as fast as the way to the thread pool and back.
+  // An Ed25519 signature takes about as long as passing it to the thread pool and back.
   const signature =
-    key.algorithm === 'rsa' ? await signInThreadPool('sha256', data, key.privateKey) : signHere(key, data);
+    key.algorithm === 'rsa' ? await signInThreadPool('sha256', data, key.privateKey) : signSync(key, data);
   return signedField(field, signature);
 }
 
-/** Signs what `prepareDkim` read: returns one folded `DKIM-Signature` field per key, to be put before the message. */
+/** Returns one folded `DKIM-Signature` field for each key, to be placed above the message. */
 export async function signPrepared(prepared: PreparedDkim, signers: DkimSigners): Promise<string> {
   if (signers.keys.length === 1) return signOne(prepared, signers, signers.keys[0]!);
   return (await Promise.all(signers.keys.map((key) => signOne(prepared, signers, key)))).join('');
@@ -349,22 +353,22 @@ export function signDkim({
   return signPrepared(prepareDkim(content), signers);
 }
 
-/** The same in the calling thread, which it blocks for about 0.22 ms per key: for a thread that does nothing else. */
+/** Like `signDkim`, but blocks the calling thread for about 0.22 ms per key. It is meant for threads that do nothing else. */
 export function signDkimHere({ content, ...signers }: DkimSigners & { content: Buffer | readonly Buffer[] }): string {
   const prepared = prepareDkim(content);
   let out = '';
   for (const key of signers.keys) {
     const { field, data } = unsignedField(prepared, signers, key);
-    out += signedField(field, signHere(key, data));
+    out += signedField(field, signSync(key, data));
   }
   return out;
 }
 
 export interface GeneratedDkimKey {
   algorithm: 'rsa' | 'ed25519';
-  /** PKCS #8. */
+  /** The private key in PKCS #8 format. */
   privateKeyPem: string;
-  /** Value of the TXT record at `<selector>._domainkey.<domain>`. */
+  /** The value of the TXT record at `<selector>._domainkey.<domain>`. */
   dnsValue: string;
 }
 

@@ -14,7 +14,7 @@ import {
   headerText,
   writtenName,
 } from '../mime/header-fields.ts';
-import { type Entity, type FieldParameter, MimeWalk, parameterisedValue, parameterValue } from '../mime/mime-walk.ts';
+import { type Entity, type FieldParameter, MimeWalk, parameterizedValue, parameterValue } from '../mime/mime-walk.ts';
 import { decodeText } from './decode-text.ts';
 import { nameOfText, safeName, usualName, writtenName as writtenFileName } from './file-name.ts';
 import { unflowed } from './flowed-text.ts';
@@ -218,8 +218,8 @@ function partOf(content: Buffer, entity: Entity, unreadable: string[]): Part {
     const field = fields.find((one: HeaderField) => one.name === name);
     return field && fieldValue(text, field);
   };
-  const type = parameterisedValue(fieldOf('content-type') ?? '');
-  const disposition = parameterisedValue(fieldOf('content-disposition') ?? '');
+  const type = parameterizedValue(fieldOf('content-type') ?? '');
+  const disposition = parameterizedValue(fieldOf('content-disposition') ?? '');
   const written = writtenFileName(disposition.parameters, 'filename') || writtenFileName(type.parameters, 'name');
   const encoding = transferEncodingOf(entity.encoding);
   if (encoding === undefined)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parameterisedValue, parameterValue } from './mime-walk.ts';
+import { parameterizedValue, parameterValue } from './mime-walk.ts';
 
 const FIELDS: [text: string, main: string, parameters: Record<string, string>][] = [
   ['', '', {}],
@@ -16,18 +16,18 @@ const FIELDS: [text: string, main: string, parameters: Record<string, string>][]
 ];
 for (const [text, main, parameters] of FIELDS) {
   test(`reads ${JSON.stringify(text)}`, () => {
-    const value = parameterisedValue(text);
+    const value = parameterizedValue(text);
     assert.equal(value.main, main);
     assert.deepEqual(Object.fromEntries(value.parameters.map((one) => [one.name, one.value])), parameters);
   });
 }
 
 test('of a hundred thousand parameters the first hundred are read', () => {
-  assert.equal(parameterisedValue(`a/b${';x=y'.repeat(100_000)}`).parameters.length, 100);
+  assert.equal(parameterizedValue(`a/b${';x=y'.repeat(100_000)}`).parameters.length, 100);
 });
 
 test('a parameter is found whole, in pieces and with a charset', () => {
-  const value = (text: string) => parameterValue(parameterisedValue(`a/b; ${text}`).parameters, 'name');
+  const value = (text: string) => parameterValue(parameterizedValue(`a/b; ${text}`).parameters, 'name');
   assert.equal(value('other=x'), undefined);
   assert.equal(value('name=x; name=y'), 'x');
   assert.equal(value("name*=us-ascii'en'a%20b"), 'a b');

@@ -1,41 +1,41 @@
 /**
- * Walks through the MIME structure of a message line by line (RFC 2046 §5.1): which lines are headers, delimiters, or bodies, and how deep
- * the parts are nested. Only needs the lines that it requests (`wants`), so that the body of a plain mail costs nothing. Takes time linear
- * in the text, for any depth, number of parts, and boundaries.
+ * Walks through the MIME structure of a message line by line (RFC 2046 §5.1): it finds headers, delimiters, and bodies, and how deep the
+ * parts are nested. It only needs the lines that it requests (`wants`), so the body of a message without parts costs nothing. The time is
+ * linear in the length of the text, for any depth, number of parts, and boundaries.
  *
- *   header ──empty line──▶ leaf body │ multipart: preamble │ message/rfc822: header of the mail inside
+ *   header ──empty line──▶ leaf body │ multipart: preamble │ message/rfc822: header of the enclosed message
  *   delimiter of an open multipart ──▶ everything inside it ends, header of its next part
- *   closing delimiter ──▶ that multipart ends too, followed by its epilogue
+ *   closing delimiter ──▶ that multipart also ends; its epilogue follows
  *
- * Stops if the nesting or the number of parts exceeds a limit.
+ * The walk stops if the nesting or the number of parts exceeds a limit.
  *
- * Also parses Content-Type and Content-Disposition of received mail (RFC 2045 §5.1, RFC 2183): main value and parameters, with comments,
- * quoted strings, and values in RFC 2231 pieces. Skips what is invalid, like email clients do.
+ * This file also parses Content-Type and Content-Disposition of received mail (RFC 2045 §5.1, RFC 2183): the main value and parameters,
+ * with comments, quoted strings, and values in RFC 2231 sections. Like email clients, the parser skips invalid text.
  */
 
 export interface FieldParameter {
-  /** In lower case, with the asterisks of RFC 2231. */
+  /** The name in lower case, including the asterisks of RFC 2231. */
   name: string;
-  /** Without quotes and escapes. */
+  /** The value without quotes and escapes. */
   value: string;
-  /** As written, with quotes. */
+  /** The value as written, with quotes. */
   raw: string;
-  /** As written up to the next semicolon: clients that do not quote leave spaces in a value. */
+  /** The value as written, up to the next semicolon. Some clients do not quote values that contain spaces. */
   rest: string;
 }
 
-interface ParameterisedValue {
-  /** The text before the first semicolon, in lower case, without comments and white space. */
+interface ParameterizedValue {
+  /** The text before the first semicolon, in lower case, without comments and whitespace. */
   main: string;
   parameters: FieldParameter[];
 }
 
-/** Limit per field; others are ignored. The longest file name in RFC 2231 pieces needs far fewer. */
+/** More parameters of one field are ignored. Even the longest file name in RFC 2231 sections needs far fewer. */
 const MAX_PARAMETERS = 100;
 
 const TOKEN_END = /[ \t\r\n;("]/g;
 
-function behindComment(text: string, at: number): number {
+function endOfComment(text: string, at: number): number {
   let depth = 0;
   for (let i = at; i < text.length; i += 1) {
     const c = text[i];
@@ -54,12 +54,12 @@ function skipSpace(text: string, from: number): number {
   for (;;) {
     const c = text[at];
     if (c === ' ' || c === '\t' || c === '\r' || c === '\n') at += 1;
-    else if (c === '(') at = behindComment(text, at);
+    else if (c === '(') at = endOfComment(text, at);
     else return at;
   }
 }
 
-function behindQuoted(text: string, at: number): number {
+function endOfQuoted(text: string, at: number): number {
   for (let i = at + 1; i < text.length; i += 1) {
     if (text[i] === '\\') i += 1;
     else if (text[i] === '"') return i + 1;
@@ -67,17 +67,17 @@ function behindQuoted(text: string, at: number): number {
   return text.length;
 }
 
-function behindToken(text: string, at: number): number {
+function endOfToken(text: string, at: number): number {
   TOKEN_END.lastIndex = at;
   return TOKEN_END.exec(text)?.index ?? text.length;
 }
 
-/** Parses the unfolded value of such a field. */
-export function parameterisedValue(text: string): ParameterisedValue {
+/** Parses the unfolded value of a Content-Type or Content-Disposition field. */
+export function parameterizedValue(text: string): ParameterizedValue {
   let at = skipSpace(text, 0);
   let main = '';
   while (at < text.length && text[at] !== ';') {
-    const end = text[at] === '"' ? behindQuoted(text, at) : behindToken(text, at);
+    const end = text[at] === '"' ? endOfQuoted(text, at) : endOfToken(text, at);
     main += text.slice(at, end);
     at = skipSpace(text, end);
   }
@@ -87,7 +87,7 @@ export function parameterisedValue(text: string): ParameterisedValue {
     at = skipSpace(text, at + 1);
     const semicolon = text.indexOf(';', at);
     const stop = semicolon < 0 ? text.length : semicolon;
-    // Searched once: a search from every semicolon would take quadratic time.
+    // The next equals sign is searched only once: a search from every semicolon would take quadratic time.
     if (equals < at) equals = text.indexOf('=', at);
     if (equals < 0) break;
     if (equals > stop) {
@@ -101,7 +101,7 @@ export function parameterisedValue(text: string): ParameterisedValue {
       .toLowerCase();
     const from = skipSpace(text, equals + 1);
     const quoted = text[from] === '"';
-    const end = quoted ? behindQuoted(text, from) : behindToken(text, from);
+    const end = quoted ? endOfQuoted(text, from) : endOfToken(text, from);
     const raw = text.slice(from, end);
     const value = quoted
       ? raw.slice(1, raw.length > 1 && raw.endsWith('"') ? -1 : undefined).replace(/\\(.)/gsu, '$1')
@@ -113,19 +113,19 @@ export function parameterisedValue(text: string): ParameterisedValue {
   return { main: main.toLowerCase(), parameters };
 }
 
-/** Returns the value of a parameter, also if it is in pieces (`boundary*0=…; boundary*1=…`) or has a charset (RFC 2231). */
+/** Returns the value of a parameter, even if it is in sections (`boundary*0=…; boundary*1=…`) or has a charset (RFC 2231). */
 export function parameterValue(parameters: readonly FieldParameter[], name: string): string | undefined {
-  const whole = parameters.find((one) => one.name === name);
-  if (whole) return whole.value;
+  const single = parameters.find((one) => one.name === name);
+  if (single) return single.value;
   const extended = parameters.find((one) => one.name === `${name}*`);
   if (extended) return percentDecoded(extended.value.replace(/^[^']*'[^']*'/, ''));
   const byName = new Map(parameters.map((one) => [one.name, one.value]));
   let value = '';
   for (let i = 0; ; i += 1) {
     const plain = byName.get(`${name}*${i}`);
-    const coded = byName.get(`${name}*${i}*`);
-    if (plain === undefined && coded === undefined) return i === 0 ? undefined : value;
-    value += plain ?? percentDecoded(i === 0 ? coded!.replace(/^[^']*'[^']*'/, '') : coded!);
+    const encoded = byName.get(`${name}*${i}*`);
+    if (plain === undefined && encoded === undefined) return i === 0 ? undefined : value;
+    value += plain ?? percentDecoded(i === 0 ? encoded!.replace(/^[^']*'[^']*'/, '') : encoded!);
   }
 }
 
@@ -135,20 +135,20 @@ function percentDecoded(text: string): string {
 
 export interface Entity {
   kind: 'leaf' | 'multipart' | 'message';
-  /** In lower case; the default if the header has none. */
+  /** The media type in lower case; the default if the header has none. */
   type: string;
   /** Whether the header has a Content-Type. */
   typed: boolean;
-  /** Content-Transfer-Encoding in lower case; empty if there is none. */
+  /** The Content-Transfer-Encoding in lower case; empty if there is none. */
   encoding: string;
-  /** As written in the header; empty if there is none. */
+  /** The charset as written in the header; empty if there is none. */
   charset: string;
   boundary: string | undefined;
   parent: Entity | undefined;
-  /** Offsets in the message: the header with its empty line ends where the body starts. */
+  /** Offsets in the message. The header, including the empty line after it, ends where the body starts. */
   headerStart: number;
   bodyStart: number;
-  /** Without the line end that belongs to the following delimiter. */
+  /** The end of the body, without the line end that belongs to the following delimiter. */
   bodyEnd: number;
 }
 
@@ -156,20 +156,20 @@ export interface MimeLimits {
   /** Maximum nesting of multiparts and messages. */
   depth: number;
   parts: number;
-  /** Returns whether an unencoded part of this type contains a message to walk into; message/rfc822 alone by default. */
+  /** Returns whether an unencoded part of this type contains a message to walk into; by default, only message/rfc822. */
   nests?(type: string): boolean;
 }
 
-/** A longer Content-Type is read no further; no meaningful one is this long. */
+/** The rest of a longer Content-Type is ignored; no meaningful one is this long. */
 const MAX_FIELD_LENGTH = 16_384;
 const DASH = 45;
 
-/** Encodings that leave the bytes unchanged; only these may contain other entities (RFC 2045 §6.4). */
+/** Returns whether the encoding leaves the bytes unchanged. Only parts with such an encoding may contain other entities (RFC 2045 §6.4). */
 export function isIdentity(encoding: string): boolean {
   return encoding === '' || encoding === '7bit' || encoding === '8bit' || encoding === 'binary';
 }
 
-function isMail(type: string): boolean {
+function isMessageType(type: string): boolean {
   return type === 'message/rfc822';
 }
 
@@ -177,14 +177,14 @@ function isSpace(code: number): boolean {
   return code === 0x20 || code === 9;
 }
 
-/** The two header fields that define the structure of the body, read line by line. */
+/** Reads the two header fields that define the structure of the body, line by line. */
 class StructureFields {
   type: string | undefined;
   encoding: string | undefined;
   /** The field that the last line belongs to. */
   #field: 'type' | 'encoding' | undefined;
 
-  /** Whether a folded line that comes next would not be kept. */
+  /** Whether the next line would be ignored if it continues a folded field. */
   get ignoresFolded(): boolean {
     return this.#field === undefined || this[this.#field]!.length >= MAX_FIELD_LENGTH;
   }
@@ -203,7 +203,7 @@ class StructureFields {
     else if (name === 'content-transfer-encoding') this.#begin('encoding', line.slice(colon + 1));
   }
 
-  /** If a field is given twice, the first applies. */
+  /** Starts a field. If a field occurs twice, the first one applies. */
   #begin(field: 'type' | 'encoding', value: string): void {
     if (this[field] !== undefined) return;
     this.#field = field;
@@ -214,7 +214,7 @@ class StructureFields {
 /** The open multiparts and messages, from the outermost, and their boundaries. */
 class OpenEntities {
   readonly #open: { entity: Entity; shadowed: number | undefined }[] = [];
-  /** Index by boundary. An inner one of the same name shadows the outer. */
+  /** The index in #open by boundary. An inner boundary shadows an outer one with the same text. */
   readonly #levels = new Map<string, number>();
 
   get depth(): number {
@@ -234,7 +234,7 @@ class OpenEntities {
     this.#open.push({ entity, shadowed });
   }
 
-  /** Returns the level of the multipart that the line delimits; trailing white space is padding (RFC 2046 §5.1.1). */
+  /** Returns the level of the multipart that the line delimits; trailing whitespace is padding (RFC 2046 §5.1.1). */
   delimited(line: string): { level: number; isClosing: boolean } | undefined {
     let end = line.length;
     while (end > 2 && (line.charCodeAt(end - 1) === 0x20 || line.charCodeAt(end - 1) === 9)) end -= 1;
@@ -249,7 +249,7 @@ class OpenEntities {
     return this.#open[level]!.entity;
   }
 
-  /** Closes those from this level on; their bodies end here. */
+  /** Closes the entities from this level inward; their bodies end at `bodyEnd`. */
   endFrom(level: number, bodyEnd: number): void {
     while (this.#open.length > level) {
       const { entity, shadowed } = this.#open.pop()!;
@@ -282,12 +282,12 @@ export class MimeWalk {
     return this.#open.hasBoundaries() && text.charCodeAt(at) === DASH && text.charCodeAt(at + 1) === DASH;
   }
 
-  /** Starts with a message whose header starts here. */
+  /** Starts a message whose header starts at `offset`. */
   begin(offset: number): void {
     this.#enter(undefined, offset);
   }
 
-  /** Starts after a header that was already read; the values are those of its fields. */
+  /** Starts after a header that the caller has already read; `fields` are the values of its fields. */
   beginBody(fields: { type: string | undefined; encoding: string | undefined }, bodyStart: number): void {
     this.#enter(undefined, 0);
     this.#endHeader(fields, bodyStart);
@@ -298,14 +298,14 @@ export class MimeWalk {
     return this.#header !== undefined;
   }
 
-  /** Whether the next line belongs to a header, and would be ignored if it were folded (RFC 5322 §2.2.3). */
+  /** Whether the next line would be ignored if it continues a folded field of a header (RFC 5322 §2.2.3). */
   get ignoresFolded(): boolean {
     return this.#header?.ignoresFolded ?? false;
   }
 
   /**
-   * Reads the next line, without its CRLF; `offset` is where it starts in the message, `next` where the following line does. Returns
-   * whether the line is a delimiter.
+   * Reads the next line, without its CRLF; `offset` is where it starts in the message, `next` is where the following line starts.
+   * Returns whether the line is a delimiter.
    */
   line(line: string, offset: number, next: number): boolean {
     if (this.#open.hasBoundaries() && line.startsWith('--') && this.#delimiter(line, offset, next)) return true;
@@ -335,15 +335,15 @@ export class MimeWalk {
     const entity = this.#current!;
     this.#header = undefined;
     entity.bodyStart = bodyStart;
-    if (fields.encoding !== undefined) entity.encoding = parameterisedValue(fields.encoding).main;
+    if (fields.encoding !== undefined) entity.encoding = parameterizedValue(fields.encoding).main;
     if (fields.type !== undefined) {
-      const { main, parameters } = parameterisedValue(fields.type);
+      const { main, parameters } = parameterizedValue(fields.type);
       if (main !== '') entity.type = main;
       entity.typed = true;
       entity.charset = parameterValue(parameters, 'charset') ?? '';
       if (main.startsWith('multipart/')) entity.boundary = parameterValue(parameters, 'boundary') || undefined;
     }
-    const nests = this.#limits.nests ?? isMail;
+    const nests = this.#limits.nests ?? isMessageType;
     if (entity.boundary !== undefined) {
       entity.kind = 'multipart';
       this.#current = undefined;
@@ -377,7 +377,7 @@ export class MimeWalk {
   }
 }
 
-/** Returns the structure of a complete message, read as Latin-1; up to where it exceeds a limit. */
+/** Walks through a complete message, decoded as Latin-1, until it ends or exceeds a limit. */
 export function walkThrough(text: string, limits: MimeLimits): MimeWalk {
   const walk = new MimeWalk(limits);
   walk.begin(0);

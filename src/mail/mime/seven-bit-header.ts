@@ -10,7 +10,7 @@ import { domainToAscii } from '../address.ts';
 import { encodedWords, encodePhrase, fold, parameter } from '../compose/header.ts';
 import { decodeWords, headerText } from './header-fields.ts';
 import { type MailboxItem, mailboxItems } from './mailbox-list.ts';
-import { parameterisedValue } from './mime-walk.ts';
+import { parameterizedValue } from './mime-walk.ts';
 
 export type DowngradedField = { ok: true; line: string } | { ok: false; text: string };
 
@@ -126,7 +126,7 @@ function extendedParameter(name: string, value: string): string {
 }
 
 function parametersText(value: string): string {
-  const { main, parameters } = parameterisedValue(value);
+  const { main, parameters } = parameterizedValue(value);
   let out = main.replace(NON_ASCII_RUN, '?');
   for (const { name: given, value: text, raw } of parameters) {
     const name = given.replace(NON_ASCII_RUN, '?');

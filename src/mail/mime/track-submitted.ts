@@ -22,7 +22,7 @@ import {
   viewMarkup,
 } from '../html/track-html.ts';
 import { fieldValue, type HeaderField, headerFields } from './header-fields.ts';
-import { type Entity, isIdentity, parameterisedValue, parameterValue, walkThrough } from './mime-walk.ts';
+import { type Entity, isIdentity, parameterizedValue, parameterValue, walkThrough } from './mime-walk.ts';
 
 /** Replaces a piece of the decoded bytes; ASCII if the body is quoted-printable. */
 interface ByteEdit {
@@ -295,7 +295,7 @@ function htmlPartOf(content: Buffer, entity: Entity, links: boolean): HtmlPart |
     const field = fields.find((one) => one.name === name);
     return field === undefined ? '' : fieldValue(header, field);
   };
-  const disposition = parameterisedValue(value('content-disposition'));
+  const disposition = parameterizedValue(value('content-disposition'));
   const isFile = disposition.main === 'attachment' || parameterValue(disposition.parameters, 'filename') !== undefined;
   if (isFile || fields.some((one) => one.name === 'content-md5')) return undefined;
 
@@ -305,7 +305,7 @@ function htmlPartOf(content: Buffer, entity: Entity, links: boolean): HtmlPart |
   if (bodyEnd < entity.bodyStart) return undefined;
   const body = readCodedBody(content.subarray(entity.bodyStart, bodyEnd), entity.encoding);
   if (body === undefined) return undefined;
-  const charset = parameterValue(parameterisedValue(value('content-type')).parameters, 'charset') ?? '';
+  const charset = parameterValue(parameterizedValue(value('content-type')).parameters, 'charset') ?? '';
   const html = viewMarkup(body.bytes, charset);
   if (html === undefined) return undefined;
   return { entity, bodyEnd, body, html, found: readTrackable(html.text, { links, written: html.written }) };

@@ -5,7 +5,7 @@
  */
 import { decodeTransfer } from '../inbound/transfer-decoding.ts';
 import { decodeWords, fieldValue, type HeaderField, headerFields, headerText } from '../mime/header-fields.ts';
-import { type Entity, parameterisedValue, parameterValue, walkThrough } from '../mime/mime-walk.ts';
+import { type Entity, parameterizedValue, parameterValue, walkThrough } from '../mime/mime-walk.ts';
 import { decodeQuotedPrintable } from '../mime/track-submitted.ts';
 import { CONDENSED_BYTES, condensed, MAX_DEPTH, MAX_PARTS } from './condense.ts';
 import { UNPRINTABLE } from './quoted-reply.ts';
@@ -98,7 +98,7 @@ export function readReceived(raw: Uint8Array): ReceivedMail | undefined {
   if (header.size === 0) return undefined;
   const { entities } = walkThrough(text, { depth: MAX_DEPTH, parts: MAX_PARTS, nests: () => false });
   const leaves = entities.filter((one) => one.kind === 'leaf').slice(0, MAX_PARTS);
-  const { parameters } = parameterisedValue(header.first('content-type'));
+  const { parameters } = parameterizedValue(header.first('content-type'));
   return {
     header,
     reportType: (parameterValue(parameters, 'report-type') ?? '').toLowerCase(),
