@@ -1,7 +1,7 @@
 /**
- * Renders a mail, derives the text from html if there is none, and composes the bytes once for each group of recipients who get the same
- * ones: mail with a recipient's own unsubscribe link differs for each, all other mail is the same for all. Refuses emails over the size
- * limit, by their exact size.
+ * Renders a mail, derives the text from html if there is no text, and composes the bytes once for each group of recipients who get the
+ * same bytes. Mail with unsubscribe links, List-Unsubscribe, or tracking differs for each recipient; all other mail is the same for all.
+ * Mail whose exact composed size exceeds the limit is refused.
  */
 import { STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import { type Failure, failure, invalid, ok, type Result, refuse } from '../base/failure.ts';
@@ -28,24 +28,25 @@ import type { ComposedEmail, EmailRecipient } from './accept-emails.ts';
 import { type CheckedMail, subjectIssue } from './check.ts';
 import { type Sender, simulatesSuppressed } from './mail-header.ts';
 
-/** Html and text with more characters than this in total are refused by length, without being composed. */
+/** If html and text together have more characters than this, the mail is refused without being composed. */
 const MAX_RENDERED_LENGTH = 8 * STANDARD_EMAIL_BYTES;
 
-/** Time limit for rendering all copies of one mail; a single copy has 50 ms (templates/context.ts). */
+/** The time limit for rendering all copies of one mail. A single copy has 50 ms (templates/context.ts). */
 const MAX_FILLING_MS = 2_000;
 
-/** Memory limit for all copies of a mail; copies above their share of it are written to their blobs one by one. */
+/** The memory limit for all copies of a mail. If the copies exceed it, each is written to a blob before the next is composed. */
 const COPIES_IN_MEMORY_BYTES = 8_000_000;
 const NO_BYTES = Buffer.alloc(0);
 
-/** What composing needs in addition to rendering. */
+/** The dependencies of composing: those of rendering, and the blobs. */
 interface ComposeDependencies extends FillInDependencies {
   blobs: Blobs;
 }
 
 /**
- * Composes the mail for every group, or refuses it for its size. Between groups it yields to other requests, and rendering may take two
- * seconds in total. Large copies are written to their blobs one at a time. Rejects with Unavailable if such a blob cannot be written.
+ * Composes the mail for every group, or refuses it because of its size or if rendering takes more than two seconds in total. Between groups
+ * it yields to other requests. Large copies are written to their blobs one at a time. Rejects with Unavailable if such a blob cannot be
+ * written.
  */
 export async function composeEmails(
   mail: CheckedMail,
@@ -63,7 +64,7 @@ export async function composeEmails(
       const recipient = recipients[0]!;
       const parts = emails.length === 0 ? ok(filled.parts) : await fillInNext(recipient);
       if (!parts.ok) return parts;
-      const content = personalise(parts.value, mail, { sender, recipient }, dependencies);
+      const content = personalize(parts.value, mail, { sender, recipient }, dependencies);
       const email = composeGroup(mail, sender, { recipients, content }, common);
       if (!email.ok) return email;
       const isLarge = groups.length > 1 && email.value.content.length * groups.length > COPIES_IN_MEMORY_BYTES;
@@ -80,24 +81,24 @@ export async function composeEmails(
   }
 }
 
-/** Renders the parts of one group after the other, within their common time limit. */
+/** Returns a function that renders the parts of one group per call, within a common time limit. */
 function createFillIn(
   mail: CheckedMail,
   sender: Sender,
   { parts, isShared, groups }: FilledMail,
   dependencies: FillInDependencies,
 ): (recipient: EmailRecipient) => Promise<Result<Rendered>> {
-  let usedMs = 0;
+  let renderedMs = 0;
   return async (recipient) => {
     const wait = timeSlice();
     if (wait !== undefined) await wait;
     if (isShared) return ok(parts);
-    const beganMs = threadTimeMs();
+    const startedMs = threadTimeMs();
     const filled = fillInFor(mail, sender, recipient, dependencies);
-    const tookMs = threadTimeMs() - beganMs;
-    usedMs += tookMs;
-    if (filled.ok && usedMs > MAX_FILLING_MS) return refuse(tooSlowInAll(groups.length));
-    if (tookMs > SLICE_MS) await yieldToEventLoop();
+    const elapsedMs = threadTimeMs() - startedMs;
+    renderedMs += elapsedMs;
+    if (filled.ok && renderedMs > MAX_FILLING_MS) return refuse(tooSlowInTotal(groups.length));
+    if (elapsedMs > SLICE_MS) await yieldToEventLoop();
     return filled;
   };
 }
@@ -110,7 +111,7 @@ async function withBlob(email: ComposedEmail, blobs: Blobs): Promise<ComposedEma
 /** What all groups of a mail have in common. */
 interface Common {
   messageId: string;
-  /** The addresses as the API shows them. */
+  /** The addresses as the API displays them. */
   headerTo: ComposedEmail['headerTo'];
 }
 
@@ -122,7 +123,7 @@ export function commonOf(mail: CheckedMail, sender: Sender): Common {
   };
 }
 
-/** The recipients who get the same bytes, and the parts of those. */
+/** Recipients who get the same bytes, and the parts of their mail. */
 interface Group {
   recipients: EmailRecipient[];
   content: Content;
@@ -143,13 +144,13 @@ export function lengthBeyondComposing({ html = '', text = '' }: Content): number
   return length > MAX_RENDERED_LENGTH ? length : undefined;
 }
 
-/** Undefined if the caller wrote such a field. */
+/** Returns the Feedback-ID field; nothing if the caller set such a field. */
 function feedbackField({ headers, tags }: CheckedMail, { account }: Sender): [name: string, value: string][] {
   if (headers.some(([name]) => name.toLowerCase() === 'feedback-id')) return [];
   return [['Feedback-ID', feedbackId(account.id, tags[0])]];
 }
 
-/** Builds the composer's input from these parts and the files `attachments`. */
+/** Builds the composer's input from these parts and attachments. */
 export function mailToCompose<F>(
   mail: CheckedMail,
   sender: Sender,
@@ -170,11 +171,11 @@ export function mailToCompose<F>(
   };
 }
 
-/** `TLS-Required: No` (RFC 8689 §5). */
+/** Returns whether the header has `TLS-Required: No` (RFC 8689 §5). */
 const isTlsOptional = (headers: CheckedMail['headers']): boolean =>
   headers.some(([name, value]) => /^tls-required$/i.test(name) && /^no$/i.test(value.trim()));
 
-/** Builds what is stored of a composed mail for the recipients of a group. */
+/** Builds the record of a composed mail that is stored for the recipients of a group. */
 export function composedEmail(
   mail: CheckedMail,
   { recipients, content: { subject } }: Group,
@@ -190,7 +191,7 @@ export function composedEmail(
     headerMessageId: messageId,
     tags,
     metadata,
-    // Bodies are composed in 7 bits; only a header with UTF-8 addresses needs more.
+    // Bodies are composed in 7 bits; only a header with UTF-8 addresses needs 8 bits.
     options: {
       requireTls,
       smtpUtf8,
@@ -217,7 +218,7 @@ function tooLarge(sizeBytes: number): Failure {
   });
 }
 
-function tooSlowInAll(recipients: number): Failure {
+function tooSlowInTotal(recipients: number): Failure {
   const remedy = 'Make the template simpler, or send it to fewer recipients at a time.';
   return failure('TEMPLATE_INVALID', {
     message: `Rendering the template for each of ${recipients} recipients takes longer than ${MAX_FILLING_MS} ms. ${remedy}`,
@@ -233,19 +234,19 @@ export interface FillInDependencies {
   trackingLinks: TrackingLinks;
 }
 
-/** A rendered mail. */
+/** A mail whose variables are rendered. */
 export interface FilledMail {
-  /** Recipients who get the same bytes. */
+  /** The recipients, grouped by those who get the same bytes. */
   groups: EmailRecipient[][];
   /** The parts for the first group. */
   parts: Rendered;
-  /** Whether the parts are the same for all groups, which then differ only in what `personalise` adds. */
+  /** Whether the parts are the same for all groups. If so, copies differ only in what `personalize` adds. */
   isShared: boolean;
 }
 
 /**
- * Renders the variables. With `listMissing` a variable without a value is listed and left empty; otherwise the request's or the account's
- * setting applies.
+ * Renders the variables. If `listMissing` is true, a variable without a value is listed and left empty. Otherwise the request's or the
+ * account's setting applies.
  */
 export function fillIn(
   mail: CheckedMail,
@@ -259,12 +260,12 @@ export function fillIn(
   const required = mail.template?.missing ?? [];
   const missing = [...new Set([...required, ...filled.value.missing])];
   if (missing.length > 0 && !listMissing) {
-    // The setting never applies to variables that a template requires.
+    // A template's required variables must have a value, whatever the setting.
     if (mail.missingVariables === 'error') return refuse(missingFailure(missing, required));
     if (required.length > 0) return refuse(missingFailure(required, required));
   }
   const { subject = '' } = filled.value;
-  // A subject without a brace was already checked.
+  // A subject without a brace is not a template, and was already checked.
   const issue = mail.subject.includes('{') || subject !== mail.subject ? subjectIssue(subject) : undefined;
   if (issue !== undefined) {
     return refuse(invalid([{ field: 'subject', message: `${issue}, after its variables were filled in` }]));
@@ -273,7 +274,7 @@ export function fillIn(
   return ok({ groups, parts: { ...filled.value, missing }, isShared: !hasOwnLink(mail) });
 }
 
-/** Renders the parts of the mail for this recipient, including the recipient's link. */
+/** Renders the parts of the mail for this recipient, including the recipient's own unsubscribe link. */
 function fillInFor(
   mail: CheckedMail,
   sender: Sender,
@@ -304,14 +305,14 @@ function fillInFor(
   });
 }
 
-/** The parts of a mail for one group of recipients. */
+/** The rendered parts of a mail for one group of recipients. */
 interface Content extends Rendered {
-  /** Header fields for this recipient, after those of the mail. */
+  /** Header fields for this recipient, placed after those of the mail. */
   headers?: [name: string, value: string][];
 }
 
-/** Adds the recipient's own parts if requested: tracked links and headers to unsubscribe with. */
-export function personalise(
+/** Adds the parts that differ for each recipient, if the mail requests them: tracking links, the tracking pixel, and List-Unsubscribe. */
+export function personalize(
   parts: Rendered,
   mail: CheckedMail,
   { sender, recipient }: { sender: Sender; recipient: EmailRecipient },
@@ -327,39 +328,40 @@ export function personalise(
     const link = { ...copy, recipient: recipient.address.address };
     content.headers = unsubscribeFields(unsubscribeLinks, link, {
       fromDomain: mail.from.domain,
-      leavesMs: mail.sendAtMs ?? sender.nowMs,
+      sentAtMs: mail.sendAtMs ?? sender.nowMs,
     });
   }
   return content;
 }
 
-/** RFC 2369 §3.2 and RFC 8058 §3.1: one-click unsubscribing needs both fields, an https address, and both fields signed by DKIM. */
+/** RFC 2369 §3.2 and RFC 8058 §3.1: one-click unsubscribe requires both fields, an https URL, and a DKIM signature over both fields. */
 function unsubscribeFields(
   links: UnsubscribeLinks,
   link: Parameters<UnsubscribeLinks['url']>[0],
-  { fromDomain, leavesMs }: { fromDomain: string; leavesMs: number },
+  { fromDomain, sentAtMs }: { fromDomain: string; sentAtMs: number },
 ): [name: string, value: string][] {
-  const mailto = links.mailto(link, leavesMs);
-  const ways = [links.url(link, fromDomain), ...(mailto === undefined ? [] : [mailto])];
+  const mailto = links.mailto(link, sentAtMs);
+  const urls = [links.url(link, fromDomain), ...(mailto === undefined ? [] : [mailto])];
   const oneClick: [string, string][] = links.isHttps ? [['List-Unsubscribe-Post', 'List-Unsubscribe=One-Click']] : [];
-  return [['List-Unsubscribe', ways.map((way) => `<${way}>`).join(', ')], ...oneClick];
+  return [['List-Unsubscribe', urls.map((url) => `<${url}>`).join(', ')], ...oneClick];
 }
 
 function copyOf({ account, mode }: Sender, { messageId }: EmailRecipient) {
   return { accountId: account.id, mode, messageId };
 }
 
-/** Content so long that the mail cannot fit is not rendered: its size decides. */
+/** Returns whether to render the mail. Content over the size limit is not rendered, because the mail is refused anyway. */
 function isFilledIn({ render, html = '', text = '' }: CheckedMail): boolean {
   return render && html.length <= STANDARD_EMAIL_BYTES && text.length <= STANDARD_EMAIL_BYTES;
 }
 
-/** Whether recipients get different bytes. */
+/** Returns whether recipients get different bytes. */
 function isPersonal(mail: CheckedMail): boolean {
   if (mail.listUnsubscribe) return true;
   return ((mail.trackOpens || mail.trackClicks) && mail.html !== undefined) || hasOwnLink(mail);
 }
 
+/** Returns whether the mail prints the recipient's own unsubscribe link. */
 function hasOwnLink({ render, variables, subject, html, text }: CheckedMail): boolean {
   if (!render || Object.hasOwn(variables, UNSUBSCRIBE_VARIABLE)) return false;
   return (

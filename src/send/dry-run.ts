@@ -10,7 +10,7 @@ import { newMessageId } from '../mail/compose/header.ts';
 import type { Database } from '../storage/database.ts';
 import { type AddressHash, suppressedAmongOperation } from '../suppressions/suppressions.ts';
 import type { CheckedMail } from './check.ts';
-import { type FilledMail, type FillInDependencies, mailToCompose, personalise } from './compose-emails.ts';
+import { type FilledMail, type FillInDependencies, mailToCompose, personalize } from './compose-emails.ts';
 import { largeSizeIssues, type SizeIssue, type UploadedFile } from './large.ts';
 import type { Sender } from './mail-header.ts';
 
@@ -58,7 +58,7 @@ export async function dryRun(
   { filled, files, senderFailure }: ShownMail,
 ): Promise<DryRun> {
   const { unsubscribeLinks, senderAdvice } = dependencies;
-  const content = personalise(filled.parts, mail, { sender, recipient: filled.groups[0]![0]! }, dependencies);
+  const content = personalize(filled.parts, mail, { sender, recipient: filled.groups[0]![0]! }, dependencies);
   const messageId = newMessageId(mail.from.domain, sender.nowMs);
   const attachments = files ?? mail.files.map((file) => ({ ...file, sizeBytes: file.content.length }));
   const skeleton = composeSkeleton(mailToCompose<FileBySize>(mail, sender, { content, messageId, attachments }));

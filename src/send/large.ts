@@ -19,7 +19,7 @@ import {
   type FillInDependencies,
   lengthBeyondComposing,
   mailToCompose,
-  personalise,
+  personalize,
 } from './compose-emails.ts';
 import type { Sender } from './mail-header.ts';
 
@@ -51,7 +51,7 @@ function composeLarge(
   dependencies: FillInDependencies,
 ): Result<ComposedEmail> {
   const recipients = filled.groups[0]!;
-  const content = personalise(filled.parts, mail, { sender, recipient: recipients[0]! }, dependencies);
+  const content = personalize(filled.parts, mail, { sender, recipient: recipients[0]! }, dependencies);
   const length = lengthBeyondComposing(content);
   if (length !== undefined) {
     return refuse(failure('EMAIL_SIZE_EXCEEDED', { message: sentenceOf(contentTooLarge(length)) }));

@@ -1,36 +1,36 @@
 /**
- * The state of one rendering: the variables that Liquid reads, within the limits and the budget of the rendering, and the report of those
+ * Holds the state of one rendering: the variables that Liquid reads, the budget that limits the rendering, and the report of variables
  * without a value.
  *
- * All work is charged to one budget for all parts of a rendering: work, characters written, and intermediate lists and texts. A source
- * within its limits can print a long value ten thousand times, or filter a list ten thousand times; such mail could not be sent, and
- * rendering it would block other requests and fill the memory. The clock is checked after a certain amount of work.
+ * All parts of a rendering share one budget. It counts units of work, written characters, and intermediate lists and texts. Without it, a
+ * source within its limits could print a long value or filter a list ten thousand times. Such mail would be too large to send, and
+ * rendering it would block other requests and exhaust the memory. The clock is checked after a certain amount of work.
  *
- * Also defines what a template may read and print. Only own properties of plain data are visible: no prototype, no method, and nothing that
- * the caller did not put into templateVariables. Absent and null are "without a value"; objects are never printed.
+ * Also defines the properties that a template can read and the values that it can print. A template can read only own properties of the
+ * plain data in templateVariables: no prototypes and no methods. An absent or null variable is "without a value". Objects are not printed.
  */
 import { Context, Drop, type Liquid, type PropertyAccessToken, TypeGuards, toValue } from 'liquidjs';
 
-/** Characters of all parts of one rendering. A mail has at most 2,000,000 bytes. */
+/** The maximum number of characters in all parts of one rendering. A mail has at most 2,000,000 bytes. */
 export const MAX_OUTPUT_LENGTH = 10_000_000;
-/** Maximum number of characters and items that filters and ranges may create in one rendering. */
-const MAX_MADE = 10_000_000;
-/** Maximum number of items of a range, and of a list that a filter reads or creates. */
+/** The maximum number of characters and items that filters and ranges can create in one rendering. */
+const MAX_INTERMEDIATE = 10_000_000;
+/** The maximum number of items of a range, or of a list that a filter reads or creates. */
 const MAX_ITEMS = 10_000;
 
 /** Ends a rendering that writes too much; parse.ts turns it into a message. */
 export class TooMuchText extends Error {}
 
-/** Ends a rendering with its own message, the rest of a sentence that starts with the name of the part. */
+/** Ends a rendering with its own message, which completes a sentence that starts with the name of the part. */
 export class OverLimit extends Error {}
 
 /**
- * Time limit of one rendering, for all parts; a normal one takes a tenth of a millisecond. It blocks the event loop, which must not be
- * blocked for more than 100 ms: what may follow the last check (converting 256 KB of html to text) takes up to 45 ms.
+ * The time limit of one rendering, for all parts. A normal rendering takes 0.1 ms. Rendering blocks the event loop, which must not be
+ * blocked for more than 100 ms. The longest step after the last check, converting 256 KB of html to text, takes up to 45 ms.
  */
 export const RENDER_LIMIT_MS = 50;
 
-/** Liquid's error for the time limit; parse.ts turns it into a message. */
+/** This is Liquid's error for the time limit; parse.ts turns it into a message. */
 export const RENDER_LIMIT_EXCEEDED = 'template render limit exceeded';
 
 /** Returns the processor time of this thread in milliseconds. */
@@ -40,10 +40,10 @@ export function threadTimeMs(): number {
 }
 
 /**
- * Replaces Liquid's limiter, which is read before each tag with performance.now(). Limits the processor time of a rendering, not the
- * elapsed time: on a busy machine a thread may be suspended for longer than any rendering takes, and that must not refuse mail. The wall
- * clock is checked first because it is cheap; only once half of the limit has elapsed, the thread's processor time decides about the other
- * half.
+ * Replaces Liquid's limiter, which Liquid calls before each tag with performance.now(). Limits the processor time of a rendering, not the
+ * elapsed time: a busy machine may suspend a thread for longer than any rendering takes, and mail must not be refused because of that. The
+ * wall clock is checked first because it is cheap. After half of the limit has elapsed, the thread may use the other half as processor
+ * time.
  */
 interface TimeLimit {
   use(count: number): void;
@@ -63,61 +63,63 @@ export function createTimeLimit(startedMs: number, workedMs: () => number = thre
   };
 }
 
-/** The clock is checked after this many units of work. A unit is one character processed; `STEP` covers the rest. */
-export const ASK_EVERY = 4_096;
-/** Units of a Liquid step, or of a piece of text of any length: about a tenth of a microsecond. */
+/** The clock is checked after this many units of work. Processing one character costs one unit. */
+export const CHECK_EVERY = 4_096;
+/** The units that a Liquid step, or a piece of text of any length, costs in addition. A step takes about 0.1 µs. */
 const STEP = 64;
 
 /**
- * A class, not a literal with a getter: each such literal gets its own hidden class in the old space, which keeps everything in the
- * getter's closure until the next full collection.
+ * Counts the costs of one rendering, for all parts. This is a class, because each object literal with a getter gets its own hidden class
+ * in V8's old space, which keeps everything in the getter's closure alive until the next full garbage collection.
  */
 export class Budget {
   #startedMs = performance.now();
   #timeLimit: TimeLimit | undefined = undefined;
   #written = 0;
-  #made = 0;
-  #unasked = 0;
+  #intermediate = 0;
+  #unchecked = 0;
 
-  /** Liquid reads it before each tag. */
+  /** Liquid reads this before each tag. */
   get timeLimit(): TimeLimit {
     this.#timeLimit ??= createTimeLimit(this.#startedMs);
     return this.#timeLimit;
   }
 
-  /** Throws if the rendering exceeds its time; call it before anything that takes long on its own. */
+  /** Throws if the rendering exceeds its time. Call this before any step that takes long. */
   checkTime(): void {
-    this.#unasked = 0;
+    this.#unchecked = 0;
     this.timeLimit.check(performance.now());
   }
 
   /** Charges work; throws if the rendering exceeds its time. */
   work(units: number): void {
-    this.#unasked += units;
-    if (this.#unasked > ASK_EVERY) this.checkTime();
+    this.#unchecked += units;
+    if (this.#unchecked > CHECK_EVERY) this.checkTime();
   }
 
+  /** Charges a Liquid step. */
   step(): void {
     this.work(STEP);
   }
 
-  /** Throws if this many more characters are too many, or if the rendering exceeds its time. */
+  /** Throws if writing this many more characters would exceed the limit, or if the rendering exceeds its time. */
   check(length: number): void {
     if (this.#written + length > MAX_OUTPUT_LENGTH) throw new TooMuchText();
     this.work(STEP + length);
   }
 
-  /** Counts written characters; throws like `check`. */
+  /** Counts written characters; throws if `check` throws. */
   write(length: number): void {
     this.check(length);
     this.#written += length;
   }
 
-  /** Counts intermediate characters or items; throws if they are too many. */
+  /** Counts intermediate characters or items; throws if there are too many. */
   make(count: number): void {
     if (!(count > 0)) return;
-    this.#made += count;
-    if (this.#made > MAX_MADE) throw new OverLimit('produces too much text or too long lists; reduce them');
+    this.#intermediate += count;
+    if (this.#intermediate > MAX_INTERMEDIATE)
+      throw new OverLimit('produces too much text or lists that are too long; shorten them');
     this.work(count);
   }
 }
@@ -144,7 +146,7 @@ export function readProperty(of: unknown, key: string | number): unknown {
   return key === 'size' ? Object.keys(of).length : undefined;
 }
 
-/** Cost of a list item or object member besides its characters. */
+/** The cost of a list item or object member in addition to its characters. */
 const ITEM_LENGTH = 8;
 
 const ESCAPABLE = /[&<>"']/;
@@ -158,7 +160,7 @@ function escapeHtml(text: string): string {
 /** Longer text is escaped in pieces, between which the budget checks the clock. */
 const PIECE_LENGTH = 16_384;
 
-/** `escapeHtml` for a text that may be long. */
+/** Escapes a text that may be long, like `escapeHtml`. */
 export function escapeWithin(text: string, budget: Budget): string {
   if (text.length <= PIECE_LENGTH) return escapeHtml(text);
   let escaped = '';
@@ -171,8 +173,8 @@ export function escapeWithin(text: string, budget: Budget): string {
 }
 
 /**
- * Returns the value as text, or undefined if it is or contains an object, which must not be shown to readers. A list may contain itself
- * many times and be endless work, so each item is charged.
+ * Returns the value as text, or undefined if it is or contains an object, which must not be displayed to readers. Nested lists may
+ * contain the same list many times, which would take endless work, so each item is charged.
  */
 export function printable(value: unknown, budget: Budget): string | undefined {
   if (typeof value === 'string') return value;
@@ -190,8 +192,8 @@ export function printable(value: unknown, budget: Budget): string | undefined {
 }
 
 /**
- * Returns the number of characters of a value as text, counting an item or member as `itemLength`; stops above `most`. Charges what it
- * reads.
+ * Returns the number of characters of a value as text, counting `itemLength` for each item or member in addition; stops above `most`. Each
+ * item or member is charged as work.
  */
 export function measureText(value: unknown, most: number, budget: Budget, itemLength = ITEM_LENGTH): number {
   if (typeof value === 'string') return value.length;
@@ -210,13 +212,13 @@ export function measureText(value: unknown, most: number, budget: Budget, itemLe
   return length;
 }
 
-/** Cost of a list within a list: converting nested lists to text costs far more per list than per character. */
+/** The cost of an item of a nested list: converting nested lists to text costs far more per list than per character. */
 const NESTED_LENGTH = 100;
 const MAX_NESTED_LENGTH = 2_000_000;
 
 /**
- * Returns whether the text of a list would be too long for native code, which cannot be interrupted. A list may contain another twice, and
- * that one another, so a few lines can create endless text.
+ * Returns whether the text of a list would be too long for native code, which cannot be interrupted. A list can contain another list twice,
+ * which contains another list twice, and so on. So a few lines of a template can create endless text.
  */
 export function isTooNested(list: readonly unknown[], budget: Budget): boolean {
   let length = 0;
@@ -229,45 +231,45 @@ export function isTooNested(list: readonly unknown[], budget: Budget): boolean {
   return false;
 }
 
-/** Subject and text are `text`. */
+/** The kind of a part of a mail. Both subject and text are of kind `text`. */
 export type Kind = 'html' | 'text';
 
-/** Maximum length of a variable's name in refusals. */
+/** The maximum length of a variable's name in error messages. */
 export const MAX_NAME_LENGTH = 200;
 
-/** Collects what one rendering encounters. */
+/** The options of one rendering, and the problems it finds. */
 export interface Report {
   /** Records a variable without a value. */
   addMissing(name: string): void;
   /** Records a variable whose value is an object. */
   addObject(name: string): void;
-  /** First names of optional variables: without a value they print nothing and are not missing. */
+  /** Names of optional variables. Without a value they print nothing and are not missing. */
   optional: ReadonlySet<string>;
-  /** Write the source of an output without a value, instead of nothing. */
+  /** Whether an output without a value prints its own source instead of nothing. */
   keepMissing: boolean;
   budget: Budget;
-  /** Converts html to text; used for values in text. */
+  /** Converts html to text. Used for html values that are printed in a text part. */
   reduce(html: string): string;
 }
 
-/** Liquid's loop objects, `forloop` and `tablerowloop`. */
-const OF_LOOPS: readonly unknown[] = [
+/** The properties of Liquid's loop objects, `forloop` and `tablerowloop`. */
+const LOOP_PROPERTIES: readonly unknown[] = [
   ...['index', 'index0', 'rindex', 'rindex0', 'first', 'last', 'length', 'name'],
   ...['row', 'col', 'col0', 'col_first', 'col_last'],
 ];
 
-/** Liquid's other objects are literals (nil, empty, blank) and can be compared. */
+/** Returns whether the value is a loop object. Liquid's other objects are literals (nil, empty, blank), which can be compared. */
 export function isLoop(value: unknown): boolean {
   return value instanceof Drop && !('equals' in value);
 }
 
-/** What native filters read from their context. */
-type OfFilters = Pick<MailContext, 'opts' | 'ownPropertyOnly' | 'memoryLimit' | 'report'>;
+/** The properties of a context that native filters read. */
+type FilterContext = Pick<MailContext, 'opts' | 'ownPropertyOnly' | 'memoryLimit' | 'report'>;
 
 export class MailContext extends Context {
   readonly report: Report;
-  /** Used instead of this by filters that are not generators: they return text, or a list that is limited elsewhere. */
-  readonly ofFilters: OfFilters;
+  /** Filters that are not generators use this instead of the context: they return text, or a list that is limited elsewhere. */
+  readonly ofFilters: FilterContext;
 
   constructor(liquid: Liquid, values: { variables: object; globals: object }, report: Report, parent?: MailContext) {
     const { budget } = report;
@@ -283,28 +285,28 @@ export class MailContext extends Context {
     };
   }
 
-  /** For a list item, whose members are its variables. */
+  /** Returns the context of a list item, whose variables are the members of the item. */
   override spawn(scope: object = {}): MailContext {
     return new MailContext(this.liquid!, { variables: scope, globals: this.globals }, this.report, this);
   }
 
-  /** A list or object is not a name; Liquid would convert it to text first. */
+  /** Returns undefined if the name is a list or object, which Liquid would otherwise convert to text first. */
   override *_get(paths: unknown[]): IterableIterator<unknown> {
     if (typeof paths[0] === 'object') return undefined;
     return yield* super._get(paths as Parameters<Context['_get']>[0]);
   }
 
-  /** Liquid reads and calls any property of its own objects, inherited or not; this allows only those meant to be read. */
+  /** Restricts Liquid's own objects to the properties of loops. Liquid would read and call any property, inherited or not. */
   override readProperty(...[of, given]: Parameters<Context['readProperty']>): unknown {
     const key = toValue(given);
     if (typeof key === 'object' && key !== null) return undefined;
-    // The size of an object takes time in proportion to its members.
+    // The time to compute the size of an object is proportional to its number of members.
     if (key === 'size') this.report.budget.checkTime();
-    return of instanceof Drop && !OF_LOOPS.includes(key) ? undefined : super.readProperty(of, key);
+    return of instanceof Drop && !LOOP_PROPERTIES.includes(key) ? undefined : super.readProperty(of, key);
   }
 }
 
-/** Called by filters for the lists they get. */
+/** Returns the limiter that filters call for the lists they get. */
 function listLimit(budget: Budget): Context['memoryLimit'] {
   return limiter((count) => {
     checkItems(count, 'makes a list of');
@@ -316,7 +318,7 @@ function limiter(use: (count: number) => void): Context['memoryLimit'] {
   return { use, check: () => undefined } as unknown as Context['memoryLimit'];
 }
 
-/** Records that a variable in a tag or filter has no value, unless it is optional. */
+/** Records that a variable in a tag or filter has no value, unless the variable is optional. */
 export function noteWithoutValue(report: Report, token: PropertyAccessToken): void {
   const [first] = token.props;
   const name = first !== undefined && TypeGuards.isWordToken(first) ? first.content : undefined;

@@ -1,12 +1,12 @@
 /**
- * Renders subject, html, and text with variables. Content with neither `{{` nor `{%` is not changed. The same names and values always give
- * the same result; values are never expanded again. Every issue of all three parts is reported. A missing text part is derived from the
- * rendered html.
+ * Renders subject, html, and text with variables. Content with neither `{{` nor `{%` is not changed. The same source and values always give
+ * the same result, and values are never rendered as templates. Every issue of all three parts is reported. A missing text part is derived
+ * from the rendered html.
  *
- * Variables come from the account, for all templates, and from the declarations of a template. Declarations are checked when the template
- * is saved (names, duplicates, defaults of the declared type) and applied to the values of a send: a value of another type is refused; a
- * default is used if none is given; a required variable without a value is missing whatever `missingVariables` says; an optional one
- * without a value prints nothing.
+ * Variables come from the send, from the account (for all templates), and from the defaults that a template declares. Declarations are
+ * checked when the template is saved (names, duplicates, types of defaults). In a send they apply as follows: a value of another type is
+ * refused. Without a value, the default is used. A required variable without a value is missing, whatever `missingVariables` says. An
+ * optional variable without a value prints nothing.
  */
 import { type Failure, failure, firstIssue, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { Budget, MailContext, type Report } from './context.ts';
@@ -24,9 +24,9 @@ export interface ToRender {
   keepMissing: boolean;
   /** Whether to derive a text from html without text. */
   deriveText: boolean;
-  /** Names of optional variables: without a value they print nothing and are not missing. */
+  /** Names of optional variables. Without a value they print nothing and are not missing. */
   optional?: ReadonlySet<string> | undefined;
-  /** Templates parsed from these sources, cached by the caller. */
+  /** Templates that the caller parsed from these sources and cached. */
   parsed?: ParsedParts | undefined;
 }
 
@@ -44,17 +44,17 @@ export interface Rendered {
   missing: string[];
 }
 
-/** Maximum number of names in the message of a refusal, and in its details. */
-const NAMES_LISTED = 20;
-const DETAILS_LISTED = 100;
+/** The maximum number of names in an error message, and in its details. */
+const MAX_NAMES = 20;
+const MAX_DETAILS = 100;
 
 /**
- * Returns TEMPLATE_VARIABLE_MISSING with each variable, or the first if there are many. Without those in `required` the template is not
- * sent, whatever `missingVariables` says.
+ * Returns TEMPLATE_VARIABLE_MISSING with the missing variables; if there are many, only the first are listed. `required` are those that the
+ * template requires, whatever `missingVariables` says.
  */
 export function missingFailure(missing: readonly string[], required: readonly string[]): Failure {
-  const names = missing.slice(0, NAMES_LISTED).join(', ');
-  const more = missing.length > NAMES_LISTED ? ` and ${missing.length - NAMES_LISTED} more` : '';
+  const names = missing.slice(0, MAX_NAMES).join(', ');
+  const more = missing.length > MAX_NAMES ? ` and ${missing.length - MAX_NAMES} more` : '';
   const [variable, has, it] = missing.length === 1 ? ['variable', 'has', 'it'] : ['variables', 'have', 'them'];
   const requirement = required.length === missing.length ? ', and the template requires one' : '';
   const setting = required.length === 0 ? 'set missingVariables to empty or keep, ' : '';
@@ -62,7 +62,7 @@ export function missingFailure(missing: readonly string[], required: readonly st
     message:
       `The ${variable} ${names}${more} ${has} no value${requirement}. ` +
       `Add ${it} to templateVariables, ${setting}or send the content literally with render: false.`,
-    details: missing.slice(0, DETAILS_LISTED).map((name) => ({
+    details: missing.slice(0, MAX_DETAILS).map((name) => ({
       field: `templateVariables.${name}`,
       message: required.includes(name) ? 'is required by the template' : `has no value for {{${name}}}`,
     })),
@@ -71,7 +71,7 @@ export function missingFailure(missing: readonly string[], required: readonly st
 
 const NO_NAMES: ReadonlySet<string> = new Set();
 
-/** The state and costs of one rendering. Its collections are created on demand: most mail needs none. */
+/** Holds the state and costs of one rendering. Its collections are created on demand, because most mail needs none. */
 class OneRendering implements Report {
   missing: Set<string> | undefined = undefined;
   objects: Set<string> | undefined = undefined;
@@ -79,7 +79,7 @@ class OneRendering implements Report {
   readonly keepMissing: boolean;
   readonly budget = new Budget();
   readonly #htmlToText: (html: string) => string;
-  /** Converted text by html: a value may be printed many times. */
+  /** The text of each converted html value, because a value may be printed many times. */
   #reduced: Map<string, string> | undefined = undefined;
 
   constructor(mail: ToRender, htmlToText: (html: string) => string) {
@@ -111,12 +111,12 @@ class OneRendering implements Report {
   }
 }
 
-/** Returns the render function; `htmlToText` converts html to text and is pure. */
+/** Returns the render function; `htmlToText` converts html to text without side effects. */
 export function createRender(htmlToText: (html: string) => string): (mail: ToRender) => Result<Rendered> {
   return (mail) => {
     const report = new OneRendering(mail, htmlToText);
     const issues: Issue[] = [];
-    /** Returns the rendered part; records an issue if it does not parse, or exceeds the costs of a rendering. */
+    /** Returns the rendered part; records an issue if it fails to render or exceeds a limit. */
     const fill = (field: keyof ParsedParts, make: () => string): string => {
       try {
         return make();
@@ -170,27 +170,28 @@ function isSteps(value: unknown): value is Steps {
  * at each step. Each step is charged to the budget of the rendering, which checks the clock, so every loop of a template or filter is
  * limited. Liquid's own runner would not stop.
  *
- * Returns the result of the steps; any other value is returned unchanged. Throws what they throw, and what the budget throws.
+ * Returns the result of a generator; a value that is not a generator is returned unchanged. Errors of the generator and of the budget are
+ * thrown.
  */
 function drive(value: unknown, budget: Budget): unknown {
   if (!isSteps(value)) return value;
-  let given: unknown;
+  let input: unknown;
   let failed = false;
   for (;;) {
     budget.step();
-    const state: IteratorResult<unknown> = failed ? value.throw(given) : value.next(given);
+    const state: IteratorResult<unknown> = failed ? value.throw(input) : value.next(input);
     failed = false;
-    given = state.value;
-    if (!isSteps(given)) {
-      if (state.done) return given;
+    input = state.value;
+    if (!isSteps(input)) {
+      if (state.done) return input;
       continue;
     }
-    if (state.done) return drive(given, budget);
+    if (state.done) return drive(input, budget);
     try {
-      given = drive(given, budget);
+      input = drive(input, budget);
     } catch (error) {
-      // The caller may add where in the source it happened.
-      given = error;
+      // The generator may add the position in the source to the error.
+      input = error;
       failed = true;
     }
   }
@@ -227,10 +228,10 @@ function isOfType(value: unknown, type: VariableType): boolean {
   return typeof value === type;
 }
 
-/** A declaration, or its valid fields if it does not fit the schema; undefined if none are. */
+/** A declaration, or only its valid fields if it does not match the schema; undefined if no field is valid. */
 export type Declaration = Partial<DeclaredVariable> | undefined;
 
-/** Returns issues of declarations that the schema cannot express. */
+/** Returns the issues of declarations that the schema cannot detect. */
 export function declarationIssues(declared: readonly Declaration[]): Issue[] {
   const issues: Issue[] = [];
   const seen = new Set<string>();
@@ -255,18 +256,18 @@ export function declarationIssues(declared: readonly Declaration[]): Issue[] {
   return issues;
 }
 
-/** Checks a name and records it as seen. */
+/** Checks a name and adds it to `seen`; returns an issue if it is invalid or a duplicate. */
 function nameIssue(name: string, seen: Set<string>): string | undefined {
   if (!NAME.test(name) || name === '__proto__')
-    return 'must have at most 100 letters, digits, _ and -, and must not start with a digit or -';
-  if (seen.has(name)) return 'is a duplicate variable';
+    return 'must have at most 100 letters, digits, _, and -, and must not start with a digit or -';
+  if (seen.has(name)) return 'is the name of an earlier variable; names must be unique';
   seen.add(name);
   return undefined;
 }
 
 /** The values of a send after applying the declarations. */
-interface Settled {
-  /** With defaults for what was not given. */
+interface DeclaredValues {
+  /** The values that were given, and defaults for the others. */
   variables: Readonly<Record<string, unknown>>;
   /** Names of optional variables without a value. */
   optional: ReadonlySet<string>;
@@ -278,12 +279,12 @@ interface Settled {
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** Applies declarations to the given values; `accountVariables` are values too, used after the given ones and before defaults. */
+/** Applies declarations to the given values. The given values take precedence over `accountVariables`, and these over defaults. */
 export function settleDeclared(
   declared: readonly DeclaredVariable[],
   given: Readonly<Record<string, unknown>>,
   accountVariables: Readonly<Record<string, unknown>>,
-): Settled {
+): DeclaredValues {
   if (declared.length === 0) return { variables: given, optional: NONE, missing: [], issues: [] };
   const variables: Record<string, unknown> = { ...given };
   const optional = new Set<string>();
@@ -307,10 +308,10 @@ export function settleDeclared(
   return { variables, optional, missing, issues };
 }
 
-/** Defined before the account sets them. The unsubscribe link is separate for each recipient and created with the mail. */
+/** These variables are defined even if the account does not set them. The unsubscribe link is created for each recipient of a mail. */
 const ALWAYS: Readonly<Record<string, string>> = { company_address_html: '', report_abuse_email_html: '' };
 
-/** Returns a new object with the account's variables, to which the caller may add. */
+/** Returns a new object with the account's variables, to which the caller can add others. */
 export function accountVariables(own: Readonly<Record<string, string>>): Record<string, string> {
   return { ...ALWAYS, ...own };
 }

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultOperators, Liquid } from 'liquidjs';
 import { htmlToText } from '../../src/mail/html/html-text.ts';
-import { ASK_EVERY, Budget } from '../../src/templates/context.ts';
+import { Budget, CHECK_EVERY } from '../../src/templates/context.ts';
 import { boundOperators, FILTERS } from '../../src/templates/filters.ts';
 
 import { createRender, threadTimeMs } from '../../src/templates/templates.ts';
@@ -176,7 +176,7 @@ test('between two questions of the clock there is no more work than one filter m
     unasked = 0;
     run(`{% for k in (1..20) %}{{ few | ${name}: ${args} }}{{ a | ${name} }}{% endfor %}`);
   }
-  assert.ok(most > ASK_EVERY, 'work is charged');
+  assert.ok(most > CHECK_EVERY, 'work is charged');
   // What a call is given is charged at once, and what it makes of that is about as much again.
-  assert.ok(most <= ASK_EVERY + 400_000, `${most} units of work without a question`);
+  assert.ok(most <= CHECK_EVERY + 400_000, `${most} units of work without a check`);
 });
