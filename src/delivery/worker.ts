@@ -1,12 +1,12 @@
 /**
- * Delivery, a kind of work of the engine (src/work/engine.ts). An attempt sends one email to the next server, or to the sandbox, and its
- * result is recorded.
+ * Delivers email. Delivery is a kind of work that the engine runs (src/work/engine.ts). An attempt sends one email to the next server, or
+ * to the sandbox, and records the result.
  *
- * claimed | handed over ─▶ window ─▶ schedule ─▶ slot (one session, message after message) ─▶ settled
+ * claimed | dispatched directly ─▶ window ─▶ schedule ─▶ slot (one session, message after message) ─▶ settled
  *
- * A planned stop starts no transaction, cuts those that do not reach their final dot within 2 s, before the dot, waits for the replies to
- * dots that were sent, records every result, and releases the remaining messages without an attempt. Nothing is lost, and nothing is sent
- * twice unless a peer takes longer to reply to a dot than the stop may take.
+ * A planned stop starts no new transactions. It cuts each running transaction that does not reach its final dot within 2 s, before the dot.
+ * Then it waits for the replies to final dots that were sent, records every result, and releases the remaining messages without an attempt.
+ * Nothing is lost. A message is sent twice only if a peer takes longer to reply to its final dot than the stop may take.
  */
 import { LATEST_BLOCKED_WAITS_MS, LATEST_DELIVERY_WAITS_MS } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
@@ -49,20 +49,21 @@ import { type ReturnPaths, SENDER_ITSELF } from './routing/return-path.ts';
 import type { Routing } from './routing/route.ts';
 
 const SLOTS = 500;
-/** Metrics label only the busiest destinations: a label for each of 100,000 domains is useless. */
+/** Metrics have labels only for the busiest destinations: 100,000 labels, one for each domain, would be useless. */
 const SHOWN_DESTINATIONS = 20;
-/** Exceeds the sum of all session deadlines: connecting to five MX hosts, the envelope, 40 MB at 32 kB/s, and the final dot. */
+/** This exceeds the sum of all session deadlines: connecting to five MX hosts, the envelope, 40 MB at 32 kB/s, and the final dot. */
 const ATTEMPT_DEADLINE_MS = 2_700_000;
 /**
- * SIGTERM must end within 30 s. Running transactions have 2 s to reach their final dot, and are cut before it otherwise, so that the peer
- * has not accepted the message. Peers have the remaining time to reply to the dots; then the known results are recorded.
+ * After SIGTERM the process must exit within 30 s. Running transactions have 2 s to reach their final dot. Otherwise they are cut before
+ * the dot, so the peer has not accepted the message. Peers have the remaining time to reply to final dots; then the known results are
+ * recorded.
  */
 const STOP_DOTS_MS = 2_000;
 const STOP_GRACE_MS = 26_000;
 const STOP_RECORDING_MS = 2_500;
-/** Time to remove the content of settled messages; the sweep removes the rest a day later. */
+/** How long a stop waits for the content of settled messages to be removed. The sweep removes any remaining content a day later. */
 const STOP_REMOVING_MS = 2_000;
-/** How long a result waits if a bug prevents recording it: the longest pause after a crash. */
+/** How long a result waits at most if a bug prevents recording it: the longest pause after a crash. */
 const LONGEST_CRASH_PAUSE_MS = 30_000;
 
 export interface DeliveryDeps extends EngineOptions {
@@ -71,44 +72,44 @@ export interface DeliveryDeps extends EngineOptions {
   clock: Clock;
   log: Log;
   routing: Routing;
-  /** The host name for EHLO and Received. */
+  /** The host name that EHLO and Received contain. */
   hostname: string;
   keysFor: KeysFor;
-  /** By default the sender itself. */
+  /** Chooses MAIL FROM; by default it is the sender itself. */
   returnPaths?: ReturnPaths;
-  /** Whether an account is suspended; by default none is. */
+  /** Returns whether an account is suspended; by default none is. */
   isSuspended?: (accountId: string) => boolean | Promise<boolean>;
   metrics?: ResultMetrics;
-  /** Results were recorded, and with them events. */
+  /** Is called when results, and with them events, were recorded. */
   onSettled?: () => void;
-  /** Whether a domain accepted mail of an account in the last 30 days; by default none did. */
+  /** Returns whether a domain accepted mail of an account in the last 30 days; by default none did. */
   acceptedMailLately?: (accountId: string, domain: string) => Promise<boolean>;
-  /** Sends operators an email; resolves when it is queued, or if there is no recipient. */
+  /** Sends operators an email; resolves when it is queued, or immediately if there is no recipient. */
   notifyOperators?: Notify<OperatorNotice>;
-  /** This process's part of a connection limit, above 0 and at most 1. */
+  /** Returns this process's share of a connection limit, above 0 and at most 1. */
   connectionShare?: () => number;
-  /** Lower limits, for small machines and tests. */
+  /** Overrides of the default limits, for small machines and tests. */
   limits?: Partial<WindowLimits>;
-  /** Limits of the large providers; built-in ones by default. */
+  /** The limits of the large providers; by default the built-in ones. */
   providers?: Providers;
   /** When new source addresses came into use; by default all addresses are established. */
   warmUp?: WarmUpSettings;
   timeouts?: OpenSmtpOptions['timeouts'];
   attemptDeadlineMs?: number;
   stopGraceMs?: number;
-  /** Uniform in [0, 1), for the jitter of retries. */
+  /** Returns a uniform random number in [0, 1), for the jitter of retries. */
   random?: () => number;
 }
 
 export interface DeliveryState {
-  /** Jobs in memory. */
+  /** The number of jobs in memory. */
   window: number;
-  /** Running attempts. */
+  /** The number of running attempts. */
   trying: number;
-  /** Results that are not recorded yet. */
+  /** The number of results that are not recorded yet. */
   unrecorded: number;
   connections: number;
-  /** Deliveries are held because results cannot be recorded. */
+  /** Whether no attempt starts because results cannot be recorded. */
   paused: boolean;
   destinations: DestinationLoad[];
   pausedDestinations: { key: string; untilMs: number }[];
@@ -116,7 +117,7 @@ export interface DeliveryState {
 }
 
 export interface Delivery extends Running, DirectDispatch {
-  /** Hints that something may be due. */
+  /** Makes the engine claim soon, because work may be due. */
   nudge(): void;
   state(): DeliveryState;
   /** Returns the paused and the busiest destinations, for operators. */
@@ -152,7 +153,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     const basics = { database, clock, log };
     this.#deps = deps;
 
-    // Destinations: what each allows, for all nodes together.
+    // The destinations know the limits of each receiving server, which apply to all nodes together.
     this.limits = openLimits(providers, () => deps.connectionShare?.() ?? 1);
     const permits = openProbePermits(basics);
     this.registry = new Registry({ clock, log, limits: this.limits, hasFallback, probes: permits });
@@ -161,7 +162,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     const { notifyOperators = () => Promise.resolve() } = deps;
     this.#notifyBlocked = createBlockedNotices({ ...basics, hasFallback, notifyOperators });
 
-    // Routing: from a domain to the hosts that are dialed.
+    // Routing finds the hosts to connect to for a domain.
     this.sets =
       routing.route.kind === 'relay'
         ? oneWay(routing.dns)
@@ -175,7 +176,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     this.#resumes = openResumes({ database, clock, registry: this.registry, sets: this.sets });
     this.deferred = openDeferredCounts({ database, clock, registry: this.registry, sets: this.sets });
 
-    // The queue, which decides whose turn it is.
+    // The queue decides which message is sent next.
     const { registry, sets } = this;
     this.schedule = new Schedule({ registry, sets, slots: SLOTS, mayShare: returnPaths.mayShare });
     this.queue = new Window({
@@ -188,7 +189,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     this.#admissions = new Admissions({ registry, sets, routing });
     this.engine = new Engine<Held, Settlement>(deps, this);
 
-    // Attempts, and the handling of their reports.
+    // Attempts send messages, and Apply handles their reports.
     this.connections = openConnections({
       routing: { ...routing, dns: { ...routing.dns, resolveMx: sets.resolveMx } },
       hosts,
@@ -250,13 +251,13 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     });
   }
 
-  /** Handles a DNS answer; called from the lookup itself, since mail of the domain waits for it. */
+  /** Handles changed hosts of a domain. The DNS lookup itself calls this, because mail for the domain waits for it. */
   #hostsChanged(domain: string, before: string): void {
     this.#apply.hostsChanged(domain, before);
     this.#slots.fill();
   }
 
-  /** Whether the pauses of all nodes are known: no attempt starts before. */
+  /** Whether the pauses of all nodes are loaded. No attempt starts before. */
   get isReady(): boolean {
     return this.#pauses.isLoaded;
   }
@@ -298,8 +299,8 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
   }
 
   /**
-   * At a start, mail for destinations that block this host keeps its longer intervals; if the clock was set back, all mail is brought
-   * forward.
+   * Limits how far in the future messages are due. At a normal start, the limit allows the longer intervals of destinations that block this
+   * host. If the clock was set back, the limit is that of normal retries, so all mail is brought forward.
    */
   repairSchedule({ isSetBack }: { isSetBack: boolean }): Promise<number> {
     return this.#deps.database.execute(clampDueOperation, {
@@ -311,7 +312,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
 
   async tick(): Promise<void> {
     this.connections.sweep();
-    // Wake destinations that rest because of time: nothing reports when that passes.
+    // Wakes destinations whose pause has ended: no event reports that a time has passed.
     this.#slots.wake();
     await this.#pauses.sync();
     for (const { destination, pause } of this.#apply.sharedChanges()) this.#resumes.began(destination.key, pause);

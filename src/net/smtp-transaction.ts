@@ -1,16 +1,16 @@
 /**
- * One message over an open session: MAIL, RCPT, DATA, content, dot; everything but the content in one write if the peer supports pipelining
- * (RFC 2920). How each mix of replies is handled:
+ * Sends one message over an open session: MAIL, RCPT, DATA, the content, and the final dot. If the peer supports pipelining (RFC 2920), all
+ * commands are sent in one write. Mixed replies are handled as follows:
  *
- *   MAIL refused                → all recipients get its reply
- *   some RCPT refused           → those get their reply, the others continue
- *   all refused, DATA answered 354 → a lone dot ends it (RFC 2920 §3.1); the recipients keep their refusals
- *   MAIL refused, yet RCPT and DATA accepted → the effect of a dot is unknown: the connection is closed
- *   DATA refused                → the accepted recipients get its reply; RSET before the next message
- *   connection lost             → stage tells how far it got; `dot` means the peer may have accepted the mail
+ *   MAIL refused                → this reply is the result of all recipients
+ *   some RCPT refused           → these recipients have their reply as result, the others continue
+ *   all RCPT refused, DATA accepted → a lone dot ends the transaction (RFC 2920 §3.1); the recipients keep their refusals
+ *   MAIL refused, but RCPT and DATA accepted → the effect of a dot is unknown, so the connection is closed
+ *   DATA refused                → this reply is the result of the accepted recipients; RSET is sent before the next message
+ *   connection lost             → `stage` is the last command; `dot` means that the peer may have accepted the message
  *
- * Refused locally, before a byte is written: commands with control characters, content that the peer cannot accept (RFC 6152, RFC 6531, RFC
- * 1870), mail that requires TLS on an unencrypted connection.
+ * Some messages are refused locally, before a byte is written: those with control characters in commands, with content that the peer cannot
+ * accept (RFC 6152, RFC 6531, RFC 1870), or that require TLS on an unencrypted connection.
  */
 
 import { isAscii } from 'node:buffer';
@@ -22,13 +22,13 @@ import type { LocalRefusal, RecipientResult, SmtpMessage, SmtpStage, SmtpTimeout
 
 export interface TransactionResult {
   recipients: RecipientResult[];
-  /** Pipelined commands were lost or refused; no content was sent. */
+  /** Whether the server lost or refused pipelined commands; no content was sent. */
   pipeliningFailed?: true;
-  /** The connection was lost during pipelined commands. */
+  /** Whether the connection was lost during pipelined commands. */
   pipeliningSuspected?: true;
-  /** The peer still has an envelope: RSET before the next MAIL. */
+  /** Whether the peer still has an envelope, so RSET must be sent before the next MAIL. */
   needsReset: boolean;
-  /** A final dot was answered. */
+  /** Whether the peer replied to a final dot. */
   completed: boolean;
 }
 
@@ -36,7 +36,7 @@ function positive(reply: SmtpReply | undefined): boolean {
   return reply !== undefined && reply.code >= 200 && reply.code < 300;
 }
 
-/** Gives every recipient without a result this one: the reply, or what broke the connection. */
+/** Returns a result for every recipient; those without their own result get `rest`: the reply, or the error that broke the connection. */
 function settleRest(
   results: (RecipientResult | undefined)[],
   message: SmtpMessage,
@@ -55,22 +55,22 @@ interface Envelope {
   mail: SmtpReply | undefined;
   rcpt: (SmtpReply | undefined)[];
   data: SmtpReply | undefined;
-  /** Stage of the command whose reply did not arrive. */
+  /** The stage of the command whose reply did not arrive. */
   lostAt: SmtpStage | undefined;
   pipeliningFailed?: boolean;
   pipeliningSuspected?: true;
 }
 
-/** Fraction of the envelope's deadline: a server that has answered some pipelined commands has this long for the next reply. */
+/** The fraction of the envelope's deadline in which a server that has replied to some pipelined commands must send its next reply. */
 const NEXT_REPLY_PART = 1 / 5;
 
-/** How servers refuse pipelined commands: `554 SMTP synchronization error`, `503 Improper use of SMTP command pipelining`. */
+/** Servers refuse pipelined commands with texts such as `554 SMTP synchronization error`, `503 Improper use of SMTP command pipelining`. */
 const NO_PIPELINING = /pipelin|synchroni[sz]ation error/i;
 
-/** Replies to commands that a server could not parse, or found out of order, although MAIL was accepted (RFC 5321 §4.2.4). */
+/** Servers send these replies to commands that they could not parse or that are out of order (RFC 5321 §4.2.4). */
 const OUT_OF_STEP: ReadonlySet<number> = new Set([500, 502, 503]);
 
-/** Returns whether the server lost track of pipelined commands. Without accepted recipients a 503 to DATA is normal. */
+/** Returns whether the server accepted MAIL but lost later pipelined commands. Without accepted recipients, a 503 to DATA is normal. */
 function isOutOfStep(replies: readonly SmtpReply[], recipients: number): boolean {
   if (!positive(replies[0])) return false;
   const isOut = (reply: SmtpReply | undefined): boolean =>
@@ -92,16 +92,16 @@ async function sendPipelined(
   const { replies, broken } = answers;
   const lostAt =
     replies.length === count + 2 ? undefined : replies.length === 0 ? 'mail' : replies.length > count ? 'data' : 'rcpt';
-  const farewell = lostAt && replies.at(-1)?.code === 421 ? replies.at(-1) : undefined;
-  const rcpt = commands.rcpt.map((_, index) => replies[index + 1] ?? farewell);
+  const closingReply = lostAt && replies.at(-1)?.code === 421 ? replies.at(-1) : undefined;
+  const rcpt = commands.rcpt.map((_, index) => replies[index + 1] ?? closingReply);
   const isSilent = broken?.cause === 'ETIMEDOUT' && replies.length > 0;
   const isRefused = replies.some(({ code, text }) => code >= 400 && NO_PIPELINING.test(text));
   const pipeliningFailed = isSilent || isRefused || isOutOfStep(replies, count);
-  // Servers also close or reply with garbage, but any lost connection does that, so it proves less.
+  // Some servers close the connection or reply with garbage instead. Other failures look the same, so this is only a suspicion.
   const isSuspect =
-    !pipeliningFailed && lostAt !== undefined && farewell === undefined && broken?.cause !== 'ECANCELLED';
-  const mayBePipelining = isSuspect ? { pipeliningSuspected: true as const } : {};
-  return { mail: replies[0], rcpt, data: replies[count + 1] ?? farewell, lostAt, pipeliningFailed, ...mayBePipelining };
+    !pipeliningFailed && lostAt !== undefined && closingReply === undefined && broken?.cause !== 'ECANCELLED';
+  const suspicion = isSuspect ? { pipeliningSuspected: true as const } : {};
+  return { mail: replies[0], rcpt, data: replies[count + 1] ?? closingReply, lostAt, pipeliningFailed, ...suspicion };
 }
 
 async function sendOneByOne(
@@ -118,7 +118,7 @@ async function sendOneByOne(
     const reply = (await ask(command)).replies[0];
     if (!reply) return { ...envelope, lostAt: 'rcpt' };
     envelope.rcpt.push(reply);
-    // A server that sent 421 replies to no further recipients.
+    // A server that sent 421 does not reply to other recipients.
     if (reply.code === 421) {
       while (envelope.rcpt.length < commands.rcpt.length) envelope.rcpt.push(reply);
       return envelope;
@@ -129,23 +129,23 @@ async function sendOneByOne(
   return envelope.data ? envelope : { ...envelope, lostAt: 'data' };
 }
 
-/** Ends a DATA that was accepted although there is no recipient. */
+/** Ends a DATA command that was accepted although no recipient can receive the message. */
 async function endEmpty(context: TransactionContext, anyAccepted: boolean): Promise<void> {
   if (anyAccepted) {
-    context.connection.breakOff('EPROTOCOL', 'the peer refused MAIL and accepted RCPT and DATA');
+    context.connection.breakOff('EPROTOCOL', 'the server refused MAIL but accepted RCPT and DATA');
     return;
   }
   await context.connection.ask('.\r\n', { count: 1, deadlineMs: context.timeouts.dotMs });
 }
 
-/** The state of the session is unknown: it is closed, and the recipients are neither accepted nor refused. */
+/** Closes the session, because its state is unknown. The recipients are neither accepted nor refused. */
 function afterLostCommands(
   { connection }: TransactionContext,
   message: SmtpMessage,
   { results }: CheckedMessage,
   { lostAt = 'data' }: Envelope,
 ): TransactionResult {
-  const text = 'the server lost commands that were sent together, although it offers PIPELINING';
+  const text = 'the server lost pipelined commands, although it offers PIPELINING';
   connection.breakOff('EPIPELINING', text);
   const rest = { accepted: false, stage: lostAt, cause: 'EPIPELINING', message: text };
   return {
@@ -156,7 +156,7 @@ function afterLostCommands(
   };
 }
 
-/** Sends one message; the caller ensures that the peer has no pending envelope. */
+/** Sends one message. The caller must ensure that the peer has no pending envelope. */
 export async function runTransaction(context: TransactionContext, message: SmtpMessage): Promise<TransactionResult> {
   const { connection } = context;
   const checked = checkMessage(context, message);
@@ -220,22 +220,22 @@ export interface TransactionContext {
   extensions: ReadonlyMap<string, string>;
   timeouts: SmtpTimeouts;
   host: string;
-  /** The certificate was verified for `host`. */
+  /** Whether the certificate was verified for `host`. */
   verified: boolean;
   /** Whether commands may be pipelined if the server supports it. */
   mayPipeline: boolean;
 }
 
 export interface CheckedMessage {
-  /** By index of the recipient; set for local refusals. */
+  /** The results by index of the recipient; only local refusals are set. */
   results: (RecipientResult | undefined)[];
-  /** Indexes of the recipients to send to. */
+  /** The indexes of the recipients to send to. */
   toSend: number[];
 }
 
 /**
- * Returns the address for the wire: the local part quoted if RFC 5321 §4.1.2 requires it, the domain in A-labels unless SMTPUTF8 is used.
- * Undefined if there is no such form.
+ * Returns the address as sent in commands: the local part is quoted if RFC 5321 §4.1.2 requires it, and the domain is in A-labels unless
+ * SMTPUTF8 is used. Undefined if there is no such form.
  */
 function wireAddress(address: string, utf8: boolean): string | undefined {
   const at = address.lastIndexOf('@');
@@ -257,7 +257,7 @@ function hasHighBytes(message: SmtpMessage): boolean {
   return Array.isArray(content) && content.some((chunk) => !isAscii(chunk));
 }
 
-/** Returns whether content that is in memory has a dot after a bare CR or LF. */
+/** Returns whether content in memory has a dot after a bare CR or LF. */
 function hasBareLineEnds(message: SmtpMessage): boolean {
   const { content } = message;
   if (!Buffer.isBuffer(content) && !Array.isArray(content)) return false;
@@ -275,16 +275,21 @@ function messageRefusal(
     local: { code, enhanced, text },
   });
   if (message.requireTls && connection.tls === undefined) {
-    return refuse(550, '5.7.10', `${host} offers no TLS, and the message requires it`, 'starttls');
+    return refuse(550, '5.7.10', `${host} does not offer TLS, and the message requires it`, 'starttls');
   }
   if (message.requireTls === 'verified' && !context.verified) {
-    return refuse(550, '5.7.10', `the certificate of ${host} was not checked, and the message requires it`, 'starttls');
+    return refuse(
+      550,
+      '5.7.10',
+      `the certificate of ${host} was not verified, and the message requires it`,
+      'starttls',
+    );
   }
   if (UNSAFE.test(message.mailFrom)) {
     return refuse(553, '5.1.7', 'the sender has characters that are not allowed in SMTP commands');
   }
   if (message.sizeBytes > announcedSize(extensions)) {
-    const text = `the message has ${message.sizeBytes} bytes, ${host} takes at most ${announcedSize(extensions)}`;
+    const text = `the message has ${message.sizeBytes} bytes, but ${host} accepts at most ${announcedSize(extensions)}`;
     return refuse(552, '5.3.4', text);
   }
   if ((message.smtpUtf8 || needsSmtpUtf8(message.mailFrom)) && !extensions.has('SMTPUTF8')) {
@@ -294,7 +299,7 @@ function messageRefusal(
     return refuse(554, '5.6.3', `${host} does not support 8-bit content (8BITMIME)`);
   }
   if (hasBareLineEnds(message)) {
-    return refuse(554, '5.6.0', 'the content has a dot after a bare CR or LF, which receivers read differently');
+    return refuse(554, '5.6.0', 'the content has a dot after a bare CR or LF, which servers interpret differently');
   }
   return undefined;
 }
@@ -320,7 +325,7 @@ function checkMessage(context: TransactionContext, message: SmtpMessage): Checke
   return { results, toSend };
 }
 
-/** Returns the MAIL and RCPT lines with CRLF for the recipients at these indexes, with parameters only if the peer supports them. */
+/** Returns the MAIL and RCPT commands with CRLF for the recipients at these indexes. Parameters are added if the peer supports them. */
 function envelopeCommands(
   { extensions, verified }: Pick<TransactionContext, 'extensions' | 'verified'>,
   message: SmtpMessage,
@@ -334,7 +339,7 @@ function envelopeCommands(
   if (extensions.has('SIZE')) mail += ` SIZE=${message.sizeBytes}`;
   if (extensions.has('8BITMIME') && (message.eightBit || utf8)) mail += ' BODY=8BITMIME';
   if (utf8) mail += ' SMTPUTF8';
-  // RFC 8689 §4.2.1: only to a verified peer, which then requires the same of the next.
+  // RFC 8689 §4.2.1: REQUIRETLS may be sent only to a verified peer, which must then require it of the next server.
   if (message.requireTls && verified && extensions.has('REQUIRETLS')) mail += ' REQUIRETLS';
   return { mail: `${mail}\r\n`, rcpt: recipients.map((recipient) => `RCPT TO:<${wireAddress(recipient, utf8)}>\r\n`) };
 }

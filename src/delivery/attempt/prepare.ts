@@ -1,17 +1,17 @@
 /**
- * Prepares the bytes that one email sends: its content as accepted, Postrider's Received field, and the DKIM signatures. Received comes
- * first and the signatures below it, so that they cover exactly the content and nothing that is added in transit. The content is read once
- * for all recipients in memory, and signed once for all that have no field of their own (feedback-address.ts).
+ * Prepares the bytes that are sent for one email: Postrider's Received field, the DKIM signatures, and the content as accepted, in this
+ * order. The signatures are below Received, so they cover exactly the content and nothing that is added in transit. The content is read
+ * once for all recipients in memory. It is signed once for all recipients that have no individual header field (feedback-address.ts).
  *
- * A message from a domain that the account may no longer use bounces by Postrider's own refusal; it is never sent unsigned.
+ * If the account can no longer use the sender domain, Postrider itself refuses the message and it bounces. It is never sent unsigned.
  *
- * Content that is missing, or differs from what was accepted (blobs are compared with their digest), is never sent: the attempt fails as an
- * internal error, an error is logged, and the message bounces when its lifetime ends.
+ * Content that is missing or differs from what was accepted is never sent (blobs are compared with their digest). The attempt fails with an
+ * internal error, which is logged, and the message bounces when its lifetime ends.
  *
  * If a peer lacks 8BITMIME or SMTPUTF8 (RFC 6152, RFC 6531) and the message needs it, the message is re-encoded and signed again, because a
- * signature covers the exact bytes; once for all recipients whose servers lack the same extension. A message that cannot be re-encoded
- * without damage is refused here permanently, as if by the peer: 554 5.6.3 or 553 5.6.7. Streamed content is composed by Postrider and
- * 7-bit except for its header, and is sent with another header.
+ * signature covers the exact bytes. This is done once for all recipients whose servers lack the same extension. If a message cannot be
+ * re-encoded without damage, Postrider refuses it permanently, as if the peer did: 554 5.6.3 or 553 5.6.7. Streamed content was composed by
+ * Postrider and is 7-bit except for its header, so only its header is replaced.
  */
 
 import { isAscii } from 'node:buffer';
@@ -43,11 +43,11 @@ export interface SigningKeys {
   /** The signing domain, in A-labels. */
   domain: string;
   keys: readonly DkimKey[];
-  /** A name of the sender's that points to Postrider, for the return path. */
+  /** A name in the sender's domain that points to Postrider, for the return path. */
   returnPath?: string | undefined;
 }
 
-/** Returns the keys with which this account signs mail from this domain. Undefined leaves the message unsigned; `unverified` stops it. */
+/** Returns the keys with which the account signs mail from this domain. If undefined, the message is unsigned; `unverified` stops it. */
 export type KeysFor = (accountId: string, fromDomain: string) => Promise<SigningKeys | 'unverified' | undefined>;
 
 export interface Preparing {
@@ -57,7 +57,7 @@ export interface Preparing {
   bodyHashes: BodyHashes;
 }
 
-/** Returns the signatures over `fields` and the content, followed by the fields: everything above the content. */
+/** Returns the signatures over `fields` and the content, followed by `fields`. The content comes directly below. */
 type Sign = (fields: string) => Promise<string>;
 
 export type Prepared =
@@ -65,16 +65,16 @@ export type Prepared =
       ok: true;
       content: Buffer | StreamedContent;
       sign: Sign;
-      /** A name of the sender's that points to Postrider. */
+      /** A name in the sender's domain that points to Postrider. */
       ownReturnPath?: string | undefined;
-      /** That name, if complaints may be sent there: see feedback-address.ts. */
+      /** The same name, if complaints may be sent there (see feedback-address.ts). */
       feedbackDomain?: string | undefined;
-      /** For other bytes of the same message, if it is re-encoded for a peer; with streamed content, for another header. */
+      /** Returns the signing function for other bytes of the message, re-encoded for a peer. For streamed content, pass another header. */
       signerOf(content: Buffer): Sign;
     }
   | { ok: false; evidence: Omit<Evidence, 'relay'> };
 
-/** RFC 5321 §6.3: more Received fields than this indicate a loop. */
+/** More Received fields than this indicate a mail loop (RFC 5321 §6.3). */
 const MAX_RECEIVED = 100;
 const SLICE_BYTES = 512_000;
 
@@ -82,7 +82,7 @@ function unsendable(message: string): Prepared {
   return { ok: false, evidence: { stage: 'data', cause: 'ECONTENT', message } };
 }
 
-/** The displayed From was checked at acceptance; only its domain matters here. */
+/** Returns the domain of From, which was checked when the message was accepted. */
 function fromDomain(job: DeliveryJob): string {
   const from = parseAddress(job.headerFrom);
   return from.ok ? from.value.domain : job.headerFrom.slice(job.headerFrom.lastIndexOf('@') + 1).replace(/>\s*$/, '');
@@ -94,29 +94,29 @@ function unverified(job: DeliveryJob): Prepared {
   return { ok: false, evidence: { stage: 'data', cause: SENDER_UNVERIFIED, local } };
 }
 
-/** Whether the account may still send this prepared message; rejects as `keysFor` does. */
+/** Returns whether the account may still send this prepared message; rejects if `keysFor` rejects. */
 export async function isStillVerified(job: DeliveryJob, keysFor: KeysFor): Promise<boolean> {
   return (await keysFor(job.accountId, fromDomain(job))) !== 'unverified';
 }
 
-/** An error has a message that users may read; its cause, the storage's own message, is for the operator. */
+/** Returns the content, or a problem that users may read; its cause, the message of the storage, is only for the operator. */
 async function loadContent(
   job: DeliveryJob,
   inline: Uint8Array | null,
   blobs: Blobs,
-): Promise<Buffer | { fault: string; cause?: string }> {
+): Promise<Buffer | { problem: string; cause?: string }> {
   if (inline) {
     if (!isAsAccepted(inline, job.contentDigest)) {
-      return { fault: 'the stored content of the message is not what was accepted', cause: 'its SHA-256 differs' };
+      return { problem: 'the stored content of the message is not what was accepted', cause: 'its SHA-256 differs' };
     }
     return Buffer.from(inline.buffer, inline.byteOffset, inline.byteLength);
   }
-  if (job.blobKey === null) return { fault: 'the content of the message is no longer stored' };
+  if (job.blobKey === null) return { problem: 'the content of the message is no longer stored' };
   try {
-    return (await blobs.get(job.blobKey)) ?? { fault: 'the stored content of the message is missing' };
+    return (await blobs.get(job.blobKey)) ?? { problem: 'the stored content of the message is missing' };
   } catch (error) {
     const what = error instanceof BlobDamaged ? 'is not what was accepted' : 'cannot be read';
-    return { fault: `the stored content of the message ${what}`, cause: (error as Error).message };
+    return { problem: `the stored content of the message ${what}`, cause: (error as Error).message };
   }
 }
 
@@ -125,7 +125,7 @@ export function countReceived(content: Buffer): number {
   return headerFields(header).filter(({ name }) => name === 'received').length;
 }
 
-/** Hashes a large body in slices, so that 40 MB do not block the event loop. */
+/** Hashes a large body in slices, so 40 MB do not block the event loop. */
 async function prepareInSlices(content: Buffer): Promise<PreparedDkim> {
   const { headerEnd, bodyStart } = endOfHeader(content);
   const body = new RelaxedBodyHash();
@@ -136,21 +136,24 @@ async function prepareInSlices(content: Buffer): Promise<PreparedDkim> {
   return prepareDkimHeader(content.subarray(0, headerEnd), body.digest());
 }
 
-/** Reads and signs the content. `inline` is the content if it came with the job. Rejects only for bugs: a storage error is a result. */
+/**
+ * Reads the content and returns it with functions that sign it. `inline` is the content if it came with the job. Rejects only because of
+ * bugs; a storage error is a result.
+ */
 export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps: Preparing): Promise<Prepared> {
   const content = await loadContent(job, inline, deps.blobs);
   const { files } = job.options;
   const acceptedBytes = files ? job.sizeBytes - encodedFilesBytes(files) : job.sizeBytes;
   if (!Buffer.isBuffer(content) || content.length !== acceptedBytes) {
-    const { fault, cause } = Buffer.isBuffer(content)
-      ? { fault: `the stored content has ${content.length} bytes instead of ${acceptedBytes}; it is not sent` }
+    const { problem, cause } = Buffer.isBuffer(content)
+      ? { problem: `the stored content has ${content.length} bytes instead of ${acceptedBytes}; it is not sent` }
       : content;
-    deps.log.error({ messageId: job.messageId, blobKey: job.blobKey, sizeBytes: job.sizeBytes, cause }, fault);
-    return unsendable(fault);
+    deps.log.error({ messageId: job.messageId, blobKey: job.blobKey, sizeBytes: job.sizeBytes, cause }, problem);
+    return unsendable(problem);
   }
   // Messages composed by Postrider have no Received field.
   if (job.source === 'smtp' && countReceived(content) > MAX_RECEIVED) {
-    const text = `the message has more than ${MAX_RECEIVED} Received fields: mail loop`;
+    const text = `the message has more than ${MAX_RECEIVED} Received fields, which indicates a mail loop`;
     return { ok: false, evidence: { stage: 'data', local: { code: 554, enhanced: '5.4.6', text } } };
   }
   const large = files && { job, content, files };
@@ -160,7 +163,7 @@ export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps:
   try {
     signing = await deps.keysFor(job.accountId, fromDomain(job));
   } catch (error) {
-    // The storage fails, or a key cannot be decrypted: that is not the fault of this message.
+    // Either the storage fails or a key cannot be decrypted. Other messages would fail too, so this one is retried.
     return unsendable(`the signing keys cannot be read: ${(error as Error).message}`);
   }
   if (signing === 'unverified') return unverified(job);
@@ -173,7 +176,7 @@ export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps:
       ownReturnPath: signing?.returnPath,
     };
   }
-  // The signature is dated at acceptance: receivers reject signatures from the future, not from the past.
+  // The signature has the time of acceptance, because receivers reject signatures from the future but not from the past.
   let prepared: PreparedDkim | string;
   if (large) prepared = await prepareLargeDkim(large, deps);
   else prepared = content.length <= SLICE_BYTES ? prepareDkim(content) : await prepareInSlices(content);
@@ -185,26 +188,26 @@ export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps:
     return createSign(large ? prepareDkimHeader(header, bodyHash) : prepareDkim(other), signers);
   };
   const { returnPath: ownReturnPath } = signing;
-  const feedbackDomain = mayAskForComplaints(job, prepared, signing.domain) ? ownReturnPath : undefined;
+  const feedbackDomain = mayReceiveComplaints(job, prepared, signing.domain) ? ownReturnPath : undefined;
   return { ok: true, content: sendable, sign: createSign(prepared, signers), signerOf, ownReturnPath, feedbackDomain };
 }
 
 const UNSIGNED: Sign = async (fields) => fields;
 
-/** Without extra fields, the signatures are made once for all recipients. */
+/** Returns a signing function. Without extra fields, the signatures are created once for all recipients. */
 function createSign(prepared: PreparedDkim, signers: DkimSigners): Sign {
-  let made: Promise<string> | undefined;
+  let signatures: Promise<string> | undefined;
   return async (fields) => {
     if (fields !== '') return (await signPrepared(withFieldsOnTop(prepared, fields), signers)) + fields;
-    made ??= signPrepared(prepared, signers);
-    return made;
+    signatures ??= signPrepared(prepared, signers);
+    return signatures;
   };
 }
 
-/** Only messages that Postrider composed and that have no such field, signed by the domain of From (RFC 9477 §3.1.2). */
-function mayAskForComplaints(job: DeliveryJob, { signedFields }: PreparedDkim, domain: string): boolean {
-  const asks = signedFields.split(':').includes('cfbl-address');
-  return job.source === 'http' && !asks && domainToAscii(fromDomain(job)) === domain;
+/** Returns whether Postrider composed the message, it has no CFBL-Address yet, and the domain of From signs it (RFC 9477 §3.1.2). */
+function mayReceiveComplaints(job: DeliveryJob, { signedFields }: PreparedDkim, domain: string): boolean {
+  const hasField = signedFields.split(':').includes('cfbl-address');
+  return job.source === 'http' && !hasField && domainToAscii(fromDomain(job)) === domain;
 }
 
 /** Returns Postrider's Received field with its CRLF (RFC 5321 §4.4; protocols of RFC 3848 and RFC 6531 §3.7.3). */
@@ -225,13 +228,13 @@ export interface Sending {
   prepared: Sendable;
   /** Postrider's Received field, above the signatures. */
   received: string;
-  /** The fields added for these recipients, below the signatures. */
+  /** The header fields that are added for these recipients, below the signatures. */
   fields: string;
-  /** Bytes of `message` above the content. */
+  /** The number of bytes of `message` above the content. */
   headBytes: number;
 }
 
-/** Keyed by email, so that entries are collected with it. */
+/** Re-encoded messages by prepared email. Entries are garbage-collected with the email. */
 const reencoded = new WeakMap<Sendable, Map<boolean, Promise<Reencoded>>>();
 
 async function reencode(
@@ -247,9 +250,9 @@ function reencodedOnce(email: { prepared: Sendable; content: Buffer }, needs: Se
   const { prepared } = email;
   const known = reencoded.get(prepared) ?? new Map<boolean, Promise<Reencoded>>();
   reencoded.set(prepared, known);
-  const made = known.get(needs.eightBit) ?? reencode(email, needs);
-  known.set(needs.eightBit, made);
-  return made;
+  const result = known.get(needs.eightBit) ?? reencode(email, needs);
+  known.set(needs.eightBit, result);
+  return result;
 }
 
 function refusalOf(session: SmtpSession, refused: Reencoded & { ok: false }): LocalRefusal {
@@ -270,8 +273,8 @@ function refusedAll({ recipients }: SmtpMessage, local: LocalRefusal): SendResul
 
 const SEVEN_BIT = { smtpUtf8: false, eightBit: false };
 
-/** Replaces the first bytes of a stream, which are not Base64 lines. */
-async function* under(
+/** Yields a stream whose first bytes, which are not Base64 lines, are replaced with `start`. */
+async function* withNewStart(
   start: Buffer,
   content: AsyncIterable<Buffer | Base64Lines>,
   replacedBytes: number,
@@ -288,28 +291,28 @@ async function* under(
   }
 }
 
-/** Sends the message in the form that the peer supports. Never rejects because of the peer. */
+/** Sends the message in a form that the peer supports. Never rejects because of the peer. */
 export async function sendFitting(session: SmtpSession, sending: Sending): Promise<SendResult> {
   const { message, prepared, received, fields, headBytes } = sending;
   const { content } = prepared;
   const lacksEightBit = !session.extensions.has('8BITMIME');
   const lacksUtf8 = !session.extensions.has('SMTPUTF8');
   if (!(lacksEightBit || lacksUtf8)) return session.send(message);
-  const isWhole = Buffer.isBuffer(content);
+  const isInMemory = Buffer.isBuffer(content);
   const needs = {
-    eightBit: isWhole && lacksEightBit && (message.eightBit || !isAscii(content)),
+    eightBit: isInMemory && lacksEightBit && (message.eightBit || !isAscii(content)),
     utf8Headers: lacksUtf8 && message.smtpUtf8,
   };
   if (!needs.eightBit && !needs.utf8Headers) return session.send(message);
-  const fitting = await reencodedOnce({ prepared, content: isWhole ? content : content.header }, needs);
+  const fitting = await reencodedOnce({ prepared, content: isInMemory ? content : content.header }, needs);
   if (!fitting.ok) return refusedAll(message, refusalOf(session, fitting));
   const head = Buffer.from(`${received}${await fitting.sign(fields)}`, 'latin1');
-  if (!isWhole) {
+  if (!isInMemory) {
     const before = headBytes + content.header.length;
     const start = Buffer.concat([head, fitting.content]);
     const sizeBytes = message.sizeBytes - before + start.length;
     const streamed = message.content as AsyncIterable<Buffer | Base64Lines>;
-    return session.send({ ...message, content: under(start, streamed, before), sizeBytes, ...SEVEN_BIT });
+    return session.send({ ...message, content: withNewStart(start, streamed, before), sizeBytes, ...SEVEN_BIT });
   }
   return session.send({
     ...message,
