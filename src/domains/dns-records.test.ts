@@ -182,7 +182,7 @@ test('a key under the wrong name, because of how a form completes names', async 
   const short = await keyWith([rsa], 's1._domainkey.shop.example');
   assert.match(
     short.note!,
-    /a part of the name is missing\. Enter s1\._domainkey\.mail as its name in the zone shop\.example\./,
+    /part of the name is missing\. Enter s1\._domainkey\.mail as its name in the zone shop\.example\./,
   );
 });
 
@@ -250,7 +250,7 @@ test('the return path without a CNAME: the MX records of the bounce domain, and 
   assert.deepEqual([good.status, good.found], ['verified', [`MX ${HOST}`]]);
   const elsewhere = await find({ MX: [[5, 'mx.other.example']], TXT: spf });
   assert.equal(elsewhere.status, 'different');
-  assert.match(elsewhere.note!, /point elsewhere. Replace them with a CNAME of in\.postrider\.example/);
+  assert.match(elsewhere.note!, /point elsewhere. Replace them with a CNAME to in\.postrider\.example/);
   const without = await find({ MX: [[5, HOST]] });
   assert.equal(without.status, 'different');
   assert.match(without.note!, /publish at bounces\.mail\.shop\.example, as its only SPF record: v=spf1 /);

@@ -1,7 +1,8 @@
 /**
- * The DNS records of a sender domain: the values to publish, and what is currently published. Only the RSA key's record decides whether the
- * domain is verified: publishing it proves control of the zone, and every receiver supports RSA. Messages are also signed with Ed25519 once
- * that key's record was found. SPF, DMARC, and the return path are checked and reported because they improve delivery.
+ * Lists the DNS records of a sender domain: the values to publish, and the values that are currently published. Only the record of the RSA
+ * key decides whether the domain is verified: publishing it proves control of the zone, and every receiver supports RSA. Messages are also
+ * signed with Ed25519 once the record of that key has been found. SPF, DMARC, and the return path are checked and reported because they
+ * improve delivery.
  */
 import { iso } from '../base/clock.ts';
 import type { Dns, DnsAnswer } from '../net/dns.ts';
@@ -22,7 +23,7 @@ import {
 } from './store.ts';
 import { type IsServed, trackingHostOf, trackingUrl } from './tracking-hosts.ts';
 
-/** `pending`: not looked up for this response. `unknown`: the lookup failed, or the status cannot be determined from here. */
+/** `pending`: the record was not looked up for this response. `unknown`: the lookup failed, or Postrider cannot determine the status. */
 type RecordStatus = 'verified' | 'missing' | 'different' | 'unknown' | 'pending';
 
 export interface DnsRecord {
@@ -31,22 +32,22 @@ export interface DnsRecord {
   name: string;
   value: string;
   status: RecordStatus;
-  /** The currently published records of this kind; null if not looked up, or if the lookup failed. */
+  /** The currently published records of this kind; null if they were not looked up or the lookup failed. */
   found: string[] | null;
   required: boolean;
-  /** Set for a DKIM record. */
+  /** The state of the key; set for DKIM records only. */
   keyState?: KeyState;
-  /** One sentence about the state and the next step; null if the status says everything. */
+  /** Explains the state and the next step; null if the status is sufficient. */
   note: string | null;
 }
 
-/** Settings of this installation that the records depend on. */
+/** The settings of this installation that the records depend on. */
 export interface RecordSettings {
-  /** The host that mail leaves from, as SPF names it. */
+  /** The host name of the sending server, which SPF authorizes. */
   sendingHost: string;
-  /** Domain that receives bounces. */
+  /** The domain that receives bounces. */
   bounceDomain?: string | undefined;
-  /** POSTRIDER_BASE_URL: its host is used in links of domains without a tracking host. */
+  /** POSTRIDER_BASE_URL. Links in email of domains without a tracking host use its host. */
   baseUrl?: string | undefined;
 }
 
@@ -61,14 +62,15 @@ export interface LookUp extends RecordSettings {
 /** A record with its published state. */
 export interface CheckedRecord {
   record: DnsRecord;
-  /** Set for a DKIM record. */
+  /** The key; set for DKIM records only. */
   key?: DomainKey;
-  /** Whether every responding server of the zone has it, and whether at least one does. */
+  /** Whether every responding server of the zone has the record. */
   isEverywhere: boolean;
+  /** Whether at least one of these servers has it. */
   isSomewhere: boolean;
-  /** Servers of the zone that did not respond. */
+  /** The servers of the zone that did not respond. */
   unanswered?: string[];
-  /** State of a tracking host; undefined if unknown. */
+  /** The state of the tracking host; null if its record does not point to Postrider, undefined if unknown. */
   tracking?: TrackingState | null | undefined;
 }
 
@@ -76,12 +78,12 @@ const UNSEEN = { status: 'pending', found: null, required: false, note: null } a
 
 function keyRecord(domain: SenderDomain, key: DomainKey): DnsRecord {
   const name = `${key.selector}._domainkey.${domain.domain}`;
-  const shown = { required: isDeciding(key), keyState: key.state, note: turnOf(key) };
+  const shown = { required: isDeciding(key), keyState: key.state, note: noteOfState(key) };
   return { ...UNSEEN, purpose: 'dkim', type: 'TXT', name, value: key.publicKey, ...shown };
 }
 
-/** Returns the part of the note about the state of the key. */
-function turnOf({ state, retiredAt }: DomainKey): string | null {
+/** Returns the note about the state of the key; null for an active key. */
+function noteOfState({ state, retiredAt }: DomainKey): string | null {
   if (state === 'next')
     return 'The next key. Publish it now. Postrider signs with it once all name servers of the zone have served it for an hour.';
   if (state !== 'retired') return null;
@@ -97,14 +99,14 @@ function dmarcRecord({ domain }: SenderDomain): DnsRecord {
   return { ...UNSEEN, purpose: 'dmarc', type: 'TXT', name: `_dmarc.${domain}`, value: 'v=DMARC1; p=none' };
 }
 
-/** A name below the sender's, so that the return path is aligned with it for DMARC (RFC 9989 §4.4.2). */
+/** Returns the record of the return path. Its name is below the sender domain, so both are aligned for DMARC (RFC 9989 §4.4.2). */
 function returnPathRecord({ domain }: SenderDomain, { bounceDomain }: RecordSettings): DnsRecord | undefined {
   const name = `${RETURN_PATH_LABEL}${domain}`;
   if (bounceDomain === undefined || bounceDomain === name) return undefined;
   return { ...UNSEEN, purpose: 'return-path', type: 'CNAME', name, value: bounceDomain };
 }
 
-/** Records of the bounce domain, listed with the sender domain that contains it, because its owner can publish them. */
+/** Returns the records of the bounce domain if it belongs to this sender domain, whose owner can publish them. */
 function tlsRecords({ domain }: SenderDomain, { bounceDomain }: RecordSettings): TlsRecord[] {
   if (bounceDomain === undefined || !`.${bounceDomain}`.endsWith(`.${domain}`)) return [];
   return tlsRecordsOf(bounceDomain);
@@ -114,7 +116,7 @@ function tlsRecord({ purpose, name, value }: TlsRecord): DnsRecord {
   return { ...UNSEEN, purpose, type: 'TXT', name, value };
 }
 
-/** The tracking host: links in email use a host of the sender's domain. */
+/** Returns the record of the tracking host, a host in the sender domain that links in email use. */
 function trackingRecord({ domain }: SenderDomain, { baseUrl }: RecordSettings): DnsRecord | undefined {
   const host = trackingUrl(baseUrl, domain)?.host;
   if (host === undefined) return undefined;
@@ -132,22 +134,22 @@ function trackingNote({ domain }: SenderDomain, { baseUrl }: RecordSettings, sta
   const url = trackingUrl(baseUrl, domain)!.url;
   if (state === 'served') return `Links in email from ${domain} point to ${url}.`;
   const needs = url.startsWith('https:') ? ', with a certificate that is valid for it' : '';
-  return `The CNAME record is correct. Links in email from ${domain} use this name once Postrider answers at ${url}/health${needs}. Until then they point to ${baseUrl}.`;
+  return `The CNAME record is correct. Links in email from ${domain} use this name once Postrider responds at ${url}/health${needs}. Until then they point to ${baseUrl}.`;
 }
 
-const VOUCHED =
+const MARKED_AS_VERIFIED =
   'An operator marked this domain as verified without a DNS check. Publish this record and verify the domain.';
 
-/** Returns the result of the last check of a key, without a DNS lookup. */
+/** Returns the record of a key with the result of the last check, without a DNS lookup. */
 function knownKey(domain: SenderDomain, key: DomainKey): DnsRecord {
   const record = keyRecord(domain, key);
   if (key.publishedAt !== null) return { ...record, status: 'verified' };
-  if (record.required && isVouched(domain)) return { ...record, note: VOUCHED };
+  if (record.required && isVouched(domain)) return { ...record, note: MARKED_AS_VERIFIED };
   if (key.state !== 'active') return record;
   return domain.checkedAt === null || domain.status === 'pending' ? record : { ...record, status: 'missing' };
 }
 
-/** Returns the records without DNS lookups; DKIM records show the result of the last check. */
+/** Returns the records without DNS lookups. DKIM and tracking records have the result of the last check. */
 export function knownRecords(domain: SenderDomain, settings: RecordSettings): DnsRecord[] {
   const others = [returnPathRecord(domain, settings), knownTracking(domain, settings)];
   return [
@@ -164,8 +166,8 @@ export async function checkRecords(domain: SenderDomain, lookUp: LookUp): Promis
   const keys = domain.keys.map((key) => lookUpKey(domain, key, lookUp));
   const others = [lookUpSpfRecord(domain, lookUp), lookUpDmarc(domain, lookUp)];
   const aliases = [lookUpReturnPath(domain, lookUp), lookUpTracking(domain, lookUp)];
-  const ofBounces = tlsRecords(domain, lookUp).map((wanted) => lookUpTls(wanted, lookUp));
-  const found = await Promise.all([...keys, ...others, ...aliases, ...ofBounces]);
+  const tlsChecks = tlsRecords(domain, lookUp).map((wanted) => lookUpTls(wanted, lookUp));
+  const found = await Promise.all([...keys, ...others, ...aliases, ...tlsChecks]);
   return found.filter((one) => one !== undefined);
 }
 
@@ -177,10 +179,10 @@ export async function lookUpRecords(domain: SenderDomain, lookUp: LookUp): Promi
 const noServers: FindServers = async () => [];
 
 function publishedAs<F extends Finding>(record: DnsRecord, { finding, ...where }: Publication<F>): CheckedRecord {
-  // Whether the record of a retired key is published requires no action, so its finding is omitted.
+  // The record of a retired key requires no action even if it is missing, so the note of its finding is omitted.
   const notes = record.keyState === 'retired' ? [record.note] : [finding.note, record.keyState ? record.note : null];
   if (record.keyState === 'next' && where.isEverywhere && where.unanswered.length > 0) {
-    notes.push(`No response from ${where.unanswered.join(', ')}. Postrider waits for it for up to a day.`);
+    notes.push(`No response from ${where.unanswered.join(', ')}. Postrider waits for a response for up to a day.`);
   }
   const note = notes.filter((one) => one !== null).join(' ');
   return { record: { ...record, ...finding, note: note === '' ? null : note }, ...where };
@@ -195,7 +197,7 @@ async function lookUpKey(domain: SenderDomain, key: DomainKey, lookUp: LookUp): 
   return { ...publishedAs(record, published), key, ...(elsewhere && { record: elsewhere }) };
 }
 
-/** Finds a record that was published under the wrong name, because of how a provider's form completes names. */
+/** Finds a record that was published under a wrong name, for example because the DNS provider's form appends the zone to names. */
 async function misplaced(domain: SenderDomain, record: DnsRecord, dns: Dns): Promise<DnsRecord | undefined> {
   const labels = domain.domain.split('.');
   const parents = labels.slice(0, -1).map((_, index) => labels.slice(index).join('.'));
@@ -211,7 +213,7 @@ async function misplaced(domain: SenderDomain, record: DnsRecord, dns: Dns): Pro
   const hit = hits.find((one) => one !== undefined);
   if (!hit) return undefined;
   const within = record.name.slice(0, -hit.zone.length - 1);
-  const why = hit.isDoubled ? `your DNS provider appends ${hit.zone} automatically` : `a part of the name is missing`;
+  const why = hit.isDoubled ? `your DNS provider appends ${hit.zone} automatically` : `part of the name is missing`;
   const note = `The record is published at ${hit.at} instead of ${record.name}, because ${why}. Enter ${within} as its name in the zone ${hit.zone}.`;
   return { ...record, status: 'missing', found: hit.found, note };
 }
@@ -233,8 +235,8 @@ async function lookUpDmarc(domain: SenderDomain, { dns, serversOf = noServers }:
 }
 
 /**
- * Describes the inherited policy: the record of the organizational domain, or of the public suffix above it, applies to a domain without
- * one (RFC 9989 §4.10.1).
+ * Returns the finding about an inherited policy. The record of the organizational domain, or of the public suffix above it, applies to a
+ * domain without its own record (RFC 9989 §4.10.1).
  */
 async function inheritedDmarc(domain: string, dns: Dns): Promise<Finding | undefined> {
   const applied = await appliedDmarc(domain, dns);
@@ -251,8 +253,8 @@ async function lookUpReturnPath(domain: SenderDomain, lookUp: LookUp): Promise<C
   const record = returnPathRecord(domain, lookUp);
   if (!record) return undefined;
   const finding = await findReturnPath(record, lookUp);
-  const isThere = finding.status === 'verified';
-  return { record: { ...record, ...finding }, isEverywhere: isThere, isSomewhere: isThere };
+  const isPublished = finding.status === 'verified';
+  return { record: { ...record, ...finding }, isEverywhere: isPublished, isSomewhere: isPublished };
 }
 
 /**
@@ -263,19 +265,19 @@ async function findReturnPath(record: DnsRecord, lookUp: LookUp): Promise<Findin
   const { dns, sendingHost } = lookUp;
   const alias = findAlias(record, await dns.resolveCname(record.name));
   if (alias.status !== 'missing') return alias;
-  const [own, ours] = await Promise.all([dns.resolveMx(record.name), dns.resolveMx(record.value)]);
-  if (own.status === 'temporary' || ours.status === 'temporary')
+  const [own, ofBounceDomain] = await Promise.all([dns.resolveMx(record.name), dns.resolveMx(record.value)]);
+  if (own.status === 'temporary' || ofBounceDomain.status === 'temporary')
     return {
       status: 'unknown',
       found: null,
       note: `The DNS lookup of ${record.name} failed. Try again in a few minutes.`,
     };
   if (own.status !== 'found') return alias;
-  const ourHosts = ours.status === 'found' ? ours.value.hosts.map(({ host }) => host) : [];
+  const bounceHosts = ofBounceDomain.status === 'found' ? ofBounceDomain.value.hosts.map(({ host }) => host) : [];
   const hosts = own.value.hosts.map(({ host }) => host);
   const found = hosts.map((host) => `MX ${host}`);
-  if (!hosts.some((host) => ourHosts.includes(host))) {
-    const note = `The MX records of ${record.name} point elsewhere. Replace them with a CNAME of ${record.value}, or copy its MX records.`;
+  if (!hosts.some((host) => bounceHosts.includes(host))) {
+    const note = `The MX records of ${record.name} point elsewhere. Replace them with a CNAME to ${record.value}, or copy the MX records of that domain.`;
     return { status: 'different', found, note };
   }
   const spf = await lookUpSpf(record.name, { dns, sendingHost });
@@ -289,17 +291,17 @@ async function lookUpTls(wanted: TlsRecord, { dns, serversOf = noServers }: Look
   return publishedAs(tlsRecord(wanted), await lookUpPublished({ name, dns, serversOf, classify }));
 }
 
-/** Links use the host only if this service responds there; a correct DNS record is not enough. */
+/** Checks the tracking host. Links use the host only if this service responds there; a correct DNS record is not enough. */
 async function lookUpTracking(domain: SenderDomain, lookUp: LookUp): Promise<CheckedRecord | undefined> {
   const record = trackingRecord(domain, lookUp);
   if (!record) return undefined;
   const { dns, isServed, baseUrl } = lookUp;
   const finding = findAlias(record, await dns.resolveCname(record.name));
-  const isThere = finding.status === 'verified';
-  const checked = { record: { ...record, ...finding }, isEverywhere: isThere, isSomewhere: isThere };
-  if (!isThere) return { ...checked, tracking: finding.status === 'unknown' ? undefined : null };
-  const isAnswered = await isServed?.(trackingUrl(baseUrl, domain.domain)!.url);
-  const tracking = isAnswered === undefined ? undefined : isAnswered ? 'served' : 'named';
+  const isPublished = finding.status === 'verified';
+  const checked = { record: { ...record, ...finding }, isEverywhere: isPublished, isSomewhere: isPublished };
+  if (!isPublished) return { ...checked, tracking: finding.status === 'unknown' ? undefined : null };
+  const isServing = await isServed?.(trackingUrl(baseUrl, domain.domain)!.url);
+  const tracking = isServing === undefined ? undefined : isServing ? 'served' : 'named';
   const note = trackingNote(domain, lookUp, tracking ?? domain.tracking ?? 'named');
   return { ...checked, record: { ...checked.record, note }, tracking };
 }

@@ -1,7 +1,7 @@
 /**
- * Rows of sender domains and their DKIM keys; private keys are already encrypted. Also the types of domains, and which names are valid: a
- * domain is stored as A-labels in lower case. Single labels, addresses, and the most common public suffixes are refused; other suffixes
- * cannot be verified anyway, because their zone does not belong to the customer.
+ * Stores sender domains and their DKIM keys, whose private keys are already encrypted. Also defines the types of domains and checks their
+ * names. A domain is stored as A-labels in lower case. Single labels, IP addresses, and the most common public suffixes are refused. Other
+ * public suffixes cannot be verified anyway, because their zone does not belong to the customer.
  */
 import { isIP } from 'node:net';
 import { change } from '../audit/audit.ts';
@@ -12,23 +12,24 @@ import { locked, operation, type SqlValue, type Transaction } from '../storage/o
 export type DomainStatus = 'pending' | 'verified' | 'failing';
 export type DkimAlgorithm = 'rsa' | 'ed25519';
 
-/** `next`: signs once it is published. `active`: signs. `retired`: stays published for mail that it has signed. */
+/** A `next` key signs once it is published. An `active` key signs. A `retired` key stays published for mail that it has signed. */
 export type KeyState = 'next' | 'active' | 'retired';
 
 /**
- * State of the tracking host of a domain. `named`: the DNS points to Postrider; `served`: this service responds there, and links use it.
+ * The state of a domain's tracking host. `named`: its DNS record points to Postrider. `served`: this service also responds there, so links
+ * use the host.
  */
 export type TrackingState = 'named' | 'served';
 
 export interface DomainKey {
   algorithm: DkimAlgorithm;
   selector: string;
-  /** Value of the TXT record. */
+  /** The value of the TXT record. */
   publicKey: string;
   state: KeyState;
-  /** Unix ms of the last check, if it found the record in the DNS. */
+  /** When the last check was made, if it found the record in DNS; Unix ms. */
   publishedAt: number | null;
-  /** Unix ms since when every server of the zone is known to have it; in the future while Postrider waits for an unresponsive server. */
+  /** Unix ms since when every server of the zone has the record; in the future while Postrider waits for an unresponsive server. */
   shownSince: number | null;
   createdAt: number;
   retiredAt: number | null;
@@ -39,27 +40,27 @@ export interface SenderDomain {
   accountId: string;
   domain: string;
   status: DomainStatus;
-  /** Unix ms. */
+  /** All times are in Unix ms. */
   createdAt: number;
   checkedAt: number | null;
-  /** Unix ms since when its record is missing; set while it is failing. */
+  /** Since when the record is missing; set while the domain is failing. */
   failingSince: number | null;
-  /** According to the last check. */
+  /** The state of the tracking host according to the last check. */
   tracking: TrackingState | null;
-  /** Signing keys first, RSA before Ed25519. */
+  /** The keys: signing keys first, RSA before Ed25519. */
   keys: DomainKey[];
 }
 
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-/** Maximum length that still allows the selector and `_domainkey` in a DNS name. */
+/** A longer domain would not leave space for the selector and `_domainkey` in a DNS name. */
 const MAX_DOMAIN_LENGTH = 200;
-/** Second-level suffixes such as co.uk, under the country codes that use them. */
+/** Matches second-level suffixes, such as co.uk, under the country codes that use them. */
 const PUBLIC_SUFFIX =
   /^(?:co|com|org|net|gov|edu|ac|mil|or|ne|go|gob|gouv|sch|plc|ltd|me)\.(?:uk|au|nz|za|jp|kr|br|in|il|th|tr|mx|ar|sg|hk|my|cn|tw|id|ph|vn|ke|ng|eg|sa|ae|pk|bd|ve|pe|ec|uy)$/;
 
 type DomainName = { ok: true; domain: string } | { ok: false; reason: string };
 
-/** Returns the name as stored, or why it cannot be a sender domain (the end of a sentence that starts with the field). */
+/** Returns the name as stored, or the reason why it cannot be a sender domain, which completes a sentence that starts with the field. */
 export function senderDomainName(text: string): DomainName {
   const refused = (reason: string): DomainName => ({ ok: false, reason });
   const typed = text.replace(/\.$/, '');
@@ -71,7 +72,7 @@ export function senderDomainName(text: string): DomainName {
   if (labels.length < 2) return refused('must have at least two labels, such as example.com');
   if (domain.length > MAX_DOMAIN_LENGTH) return refused(`must be at most ${MAX_DOMAIN_LENGTH} characters long`);
   if (!labels.every((label) => LABEL.test(label))) {
-    return refused('must be a domain name of letters, digits and hyphens, such as example.com');
+    return refused('must be a domain name of letters, digits, and hyphens, such as example.com');
   }
   if (/^\d+$/.test(labels.at(-1)!)) return refused('must not end in a number');
   if (PUBLIC_SUFFIX.test(domain)) return refused('is a public suffix; use a domain that you own');
@@ -91,7 +92,7 @@ export function isVouched(domain: Pick<SenderDomain, 'status' | 'keys'>): boolea
   return domain.status === 'verified' && !domain.keys.some((key) => isDeciding(key) && key.publishedAt !== null);
 }
 
-/** Whether its record decides that the domain is verified. */
+/** Returns whether the DNS record of this key decides that the domain is verified. */
 export function isDeciding({ algorithm, state }: Pick<DomainKey, 'algorithm' | 'state'>): boolean {
   return algorithm === 'rsa' && state === 'active';
 }
@@ -99,10 +100,10 @@ export function isDeciding({ algorithm, state }: Pick<DomainKey, 'algorithm' | '
 /** How long a verified domain can still send after its record disappeared. */
 export const SENDS_WHILE_FAILING_MS = 86_400_000;
 
-/** A retired key stays published while its last message may still be retried (72 hours), and seven days longer. */
+/** A retired key must stay published while its last message may be retried (72 hours), and seven days longer. */
 export const RETIRED_KEPT_MS = 10 * 86_400_000;
 
-/** Prefix of the return path's name. */
+/** The name of a return path is this prefix followed by the sender domain. */
 export const RETURN_PATH_LABEL = 'bounces.';
 
 type DomainRow = Omit<SenderDomain, 'keys'>;
@@ -121,7 +122,7 @@ async function withKeys(tx: Transaction, row: DomainRow): Promise<SenderDomain> 
   return { ...row, keys };
 }
 
-/** Domains by a condition on `domain`, each with its keys. */
+/** Reads the domains that match an SQL condition, each with its keys. */
 export async function readDomains(tx: Transaction, condition: string, ...params: SqlValue[]): Promise<SenderDomain[]> {
   const rows = await tx.all<DomainRow>(`SELECT ${DOMAIN} FROM domain ${condition}`, ...params);
   const list: SenderDomain[] = [];
@@ -145,7 +146,7 @@ export interface NewKey {
   privateKeySealed: Uint8Array;
 }
 
-/** Inserts keys of a domain that has none in this state yet. */
+/** Inserts keys of a domain that has no keys in this state yet. */
 export async function insertKeys(
   tx: Transaction,
   keys: readonly NewKey[],
@@ -168,11 +169,11 @@ export const DOMAIN_TRAIL = { table: 'domain', shows: ['domain', 'status'] };
 export const addDomainOperation = change(
   'domains.add',
   async (tx, added: NewDomain): Promise<AddOutcome> => {
-    // Locks the account, so that it is not deleted before the transaction ends.
+    // This locks the account, so it cannot be deleted before the transaction ends.
     if (!(await tx.get(`SELECT 1 AS found FROM account WHERE id = ? ${locked(tx)}`, added.accountId))) {
       return { refused: 'unknown-account' };
     }
-    const reached = await isOneTooMany(tx, added);
+    const reached = await exceededLimit(tx, added);
     if (reached) return { refused: reached };
     const changed = await tx.run(
       `INSERT INTO domain (id, account_id, domain, status, created_at) VALUES (?, ?, ?, ?, ?)
@@ -201,14 +202,14 @@ export const addDomainOperation = change(
   },
 );
 
-/** Checks the limit for a domain that does not exist yet. */
-async function isOneTooMany(tx: Transaction, { accountId, domain }: NewDomain): Promise<LimitReached | undefined> {
+/** Returns the limit that adding this domain would exceed. Undefined if there is none, or if the domain already exists. */
+async function exceededLimit(tx: Transaction, { accountId, domain }: NewDomain): Promise<LimitReached | undefined> {
   if (await tx.get('SELECT 1 AS found FROM domain WHERE account_id = ? AND domain = ?', accountId, domain)) return;
   const count = ['SELECT count(*) AS n FROM domain WHERE account_id = ?', accountId] as const;
   return checkLimit(tx, { accountId, limit: 'domains', count });
 }
 
-/** Reads a domain of an account by name; null if it was not added. */
+/** Returns a domain of an account by name; null if the account has no such domain. */
 export const domainByNameOperation = operation(
   'domains.byName',
   'read',
@@ -222,8 +223,8 @@ export const domainByNameOperation = operation(
 );
 
 /**
- * Returns the account that signs for exactly this domain: the domain is verified and its key was found in the DNS. The first of several;
- * null if there is none.
+ * Returns the account that signs for exactly this domain: the domain is verified and its key was found in DNS. If several accounts do,
+ * returns the one that added the domain first; null if there is none.
  */
 export const signingAccountOperation = operation(
   'domains.signingAccount',
@@ -234,7 +235,7 @@ export const signingAccountOperation = operation(
   },
 );
 
-/** Reads a domain by id, of one account or (null) of any. */
+/** Returns a domain by id; with an account id, only if it belongs to that account. */
 export const domainOperation = operation(
   'domains.get',
   'read',
@@ -247,7 +248,7 @@ export const domainOperation = operation(
   },
 );
 
-/** Newest first; `before` is the last id of the previous page. */
+/** Returns a page of domains, newest first; `before` is the last id of the previous page. */
 export const domainsOperation = operation(
   'domains.list',
   'read',
@@ -279,22 +280,22 @@ export const deleteDomainOperation = change(
 export interface SendingDomain {
   id: string;
   domain: string;
-  /** Selectors of the signing keys, RSA first: Ed25519 only if the last check found it in the DNS. */
+  /** The selectors of the signing keys, RSA first. Ed25519 is included only if the last check found its record in DNS. */
   selectors: string[];
-  /** Whether the last check found that its return path points to Postrider. */
+  /** Whether the return path pointed to Postrider at the last check. */
   hasReturnPath: boolean;
 }
 
 interface SendingRequest {
   accountId: string;
   names: string[];
-  /** Excludes domains whose record was missing before this time; null excludes none. */
+  /** Excludes failing domains whose record has been missing since this time or longer; null excludes none. */
   failingAfterMs: number | null;
 }
 
 /**
- * Returns the longest of these names that the account may send from; verified domains take precedence over failing ones. Null if there is
- * none.
+ * Returns the longest of these names that the account can send from; null if there is none. Verified domains take precedence over failing
+ * ones.
  */
 export const sendingDomainOperation = operation(
   'domains.sending',
@@ -324,7 +325,7 @@ interface SealedKey {
   privateKeySealed: Uint8Array;
 }
 
-/** Signing keys, and those that were replaced a moment ago and may still be in use: they stay published. */
+/** Returns the private keys of a domain, encrypted: the active keys, and retired keys, which messages in progress may still use. */
 export const sealedKeysOperation = operation(
   'domains.sealedKeys',
   'read',
@@ -336,7 +337,7 @@ export const sealedKeysOperation = operation(
     ),
 );
 
-/** The newest domains of all accounts; for the operator's checks. */
+/** Returns the newest domains of all accounts, for the operator's checks. */
 export const domainsToCheckOperation = operation('domains.toCheck', 'read', (tx, limit: number) =>
   readDomains(tx, 'ORDER BY id DESC LIMIT ?', limit),
 );

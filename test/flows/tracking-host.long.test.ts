@@ -129,7 +129,7 @@ test('links lead to the own host of a domain while it leads here and answers wit
   dns.zone[TRACK] = { CNAME: MAIL };
   const named = await verify();
   assert.equal(named.status, 'verified');
-  assert.match(named.note!, /once Postrider answers at .*\/health, with a certificate that is valid for it/);
+  assert.match(named.note!, /once Postrider responds at .*\/health, with a certificate that is valid for it/);
   await waitUntil('another look', async () => {
     const { body } = await service.api.get(`/domains/${domainId}/dns-records`);
     return (body as unknown as Record_[]).some(
