@@ -1,6 +1,6 @@
 /**
- * `postrider account | key | smtp-credential | user | approval | domain`: accounts and their resources. Secrets are displayed once, when
- * they are created.
+ * Implements `postrider account | key | smtp-credential | user | approval | domain`, which manage accounts and their resources. Secrets are
+ * displayed once, when they are created.
  */
 
 import {
@@ -70,8 +70,8 @@ function shown(account: Account) {
 
 function asText(account: Account): string {
   const { limits, ...rest } = shown(account);
-  const shownLimits = Object.entries(limits).map(([name, most]) => [`limits.${name}`, most]);
-  return columns({ ...rest, ...Object.fromEntries(shownLimits) });
+  const limitRows = Object.entries(limits).map(([name, limit]) => [`limits.${name}`, limit]);
+  return columns({ ...rest, ...Object.fromEntries(limitRows) });
 }
 
 export async function makeAccount(call: CommandCall<{ name: string; plan: Plan }>): Promise<CommandOutcome> {
@@ -110,7 +110,7 @@ export async function setAccount(call: CommandCall<SetOptions>): Promise<Command
   if (plan === null && status === null && emailLimit === undefined && limit.length === 0) {
     throw new UsageError('nothing to change: use at least one of --plan, --email-limit, --status, and --limit');
   }
-  const change = { id, plan, status, approvedEmailBytes: emailBytes(emailLimit), limits: limitsAsked(limit) };
+  const change = { id, plan, status, approvedEmailBytes: emailBytes(emailLimit), limits: parseLimits(limit) };
   const account = await withStore(call, (store) =>
     store.database.execute(setAccountOperation, { ...change, nowMs: store.clock.now() }),
   );
@@ -127,8 +127,8 @@ function emailBytes(text: string | undefined): number | null {
   );
 }
 
-/** `webhooks=500`, `webhooks=standard`, `messagesPerDay=none`. */
-function limitsAsked(requested: string[]): NonNullable<AccountChange['limits']> {
+/** Parses values such as `webhooks=500`, `webhooks=standard`, and `messagesPerDay=none`. */
+function parseLimits(requested: string[]): NonNullable<AccountChange['limits']> {
   const limits: NonNullable<AccountChange['limits']> = {};
   for (const one of requested) {
     const [, name, value = ''] = /^(\w+)=(\d{1,10}|standard|none)$/.exec(one) ?? [];
@@ -201,11 +201,13 @@ export async function makeSmtpCredential(call: CommandCall<SmtpCredentialOptions
 }
 
 function bareAddress(text: string): string {
-  // The first run's operator has an address without a dot in its domain.
+  // The operator that the first run creates has an address without a dot in its domain.
   if (text === 'operator@localhost') return text;
   const address = parseAddress(text);
   if (!address.ok || address.value.name !== '') {
-    throw new UsageError(`--email ${address.ok ? 'must be a bare address' : address.reason}`);
+    throw new UsageError(
+      `--email ${address.ok ? 'must be an address without a display name, such as ann@example.com' : address.reason}`,
+    );
   }
   return address.value.address;
 }
@@ -228,7 +230,7 @@ export async function resetUser(call: CommandCall<{ email: string }>): Promise<C
   };
 }
 
-const LISTED_AT_MOST = 1_000;
+const MAX_LISTED = 1_000;
 const MAX_REASON_LENGTH = 2_000;
 
 function shownApproval(approval: Approval): Record<string, unknown> {
@@ -244,14 +246,14 @@ function shownApproval(approval: Approval): Record<string, unknown> {
   };
 }
 
-/** Requests come from outside, so control characters are escaped. */
+/** Returns a line of the list. The reason was written by a client, so its control characters are escaped. */
 function approvalLine(approval: Approval): string {
   const { id, accountId, requestedEmailBytes, status } = approval;
   return `${id}  ${accountId}  ${String(requestedEmailBytes).padStart(10)}  ${status.padEnd(8)}  ${JSON.stringify(approval.reason)}`;
 }
 
 export async function listApprovals(call: CommandCall): Promise<CommandOutcome> {
-  const approvals = await withStore(call, (store) => store.database.execute(allApprovalsOperation, LISTED_AT_MOST));
+  const approvals = await withStore(call, (store) => store.database.execute(allApprovalsOperation, MAX_LISTED));
   return {
     data: { approvals: approvals.map(shownApproval) },
     text: approvals.map(approvalLine).join('\n') || 'no requests',
@@ -264,7 +266,7 @@ async function decide(call: CommandCall, status: 'approved' | 'rejected', reason
     store.database.execute(decideApprovalOperation, { id, status, reason, nowMs: store.clock.now() }),
   );
   if (!decided) throw notFound(`there is no request ${id}; see postrider approval list`);
-  if (!decided.decided) throw new CommandError('CONFLICT', `${id} is ${decided.approval.status} already`);
+  if (!decided.decided) throw new CommandError('CONFLICT', `${id} is already ${decided.approval.status}`);
   return decided;
 }
 
@@ -272,7 +274,7 @@ export async function approve(call: CommandCall): Promise<CommandOutcome> {
   const { approval, approvedEmailBytes } = await decide(call, 'approved', null);
   return {
     data: { ...shownApproval(approval), approvedEmailBytes },
-    text: `${approval.id} is approved: ${approval.accountId} may send up to ${approvedEmailBytes} bytes`,
+    text: `${approval.id} is approved: ${approval.accountId} can send emails of up to ${approvedEmailBytes} bytes`,
   };
 }
 
@@ -289,7 +291,7 @@ function recordSettings({ smtpHostname, bounceDomain, baseUrl }: Config) {
   return { sendingHost: smtpHostname, bounceDomain, baseUrl };
 }
 
-/** The published value, if it differs. */
+/** Returns the published values if they differ from the expected one. */
 function foundText({ status, found }: DnsRecord): string {
   return status === 'verified' ? '' : (found ?? []).map((text) => `\n  found: ${text}`).join('');
 }
