@@ -1,12 +1,12 @@
 /**
- * Public pages behind the links in an email (not in the API's document, because recipients call them).
+ * Serves the public pages that links in an email point to. The API description omits them, because recipients open them, not API clients.
  *
- * `/t/{token}`: responds immediately with a redirect to the encrypted address, or with a transparent pixel. The event is written afterwards
- * and dropped (and counted) if the storage does not keep up, because a reader of an email must not wait for it.
+ * `/t/{token}` responds immediately with a redirect to the encrypted URL, or with a transparent pixel. The event is written afterwards. If
+ * the database does not keep up, the event is dropped and counted, because the reader of an email must not wait.
  *
- * `/unsubscribe/{token}`: GET changes nothing, no matter how often bots call it; POST unsubscribes, from the page's button or an email
- * client (RFC 8058), without a login. Repeating it is harmless. Pages are small, without scripts, images, or remote content; external texts
- * are escaped in `pageAnswer` only.
+ * `/unsubscribe/{token}`: GET changes nothing, no matter how often bots call it. POST unsubscribes without a login, from the button of the
+ * page or from an email client (RFC 8058); repeating it is harmless. Pages are small and have no scripts, images, or remote content. Only
+ * `pageAnswer` escapes external text.
  */
 
 import { createHash } from 'node:crypto';
@@ -45,8 +45,8 @@ interface RouteDeps {
 type TrackingRouteDeps = RouteDeps & { trackingLinks: TrackingLinks };
 type UnsubscribeRouteDeps = RouteDeps & { unsubscribeLinks: UnsubscribeLinks; addressHash: AddressHash };
 
-/** Maximum events waiting for the storage; more are dropped. */
-const MAX_WRITING = 1_000;
+/** The maximum number of events that are waiting for the database. More events are dropped. */
+const MAX_PENDING = 1_000;
 const WARN_EVERY_MS = 60_000;
 
 const PIXEL = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64');
@@ -89,7 +89,7 @@ export function trackingRoutes(deps: TrackingRouteDeps): RouteDefinition<Caller>
           const headers = { ...HEADERS, 'Cross-Origin-Resource-Policy': 'cross-origin' };
           return { ok: true, status: 200, contentType: 'image/gif', headers, content: PIXEL };
         }
-        // Serialized again, so that it contains no characters that are invalid in a header.
+        // The URL is serialized again, so it has no characters that are invalid in a header.
         const headers = { ...HEADERS, Location: new URL(action.url).href };
         return { ok: true, status: 302, contentType: 'text/plain; charset=utf-8', headers, content: '' };
       },
@@ -97,9 +97,9 @@ export function trackingRoutes(deps: TrackingRouteDeps): RouteDefinition<Caller>
   ];
 }
 
-/** Passes events to the storage without waiting; never throws. */
+/** Returns a function that writes events to the database without waiting; it never throws. */
 function createRecorder({ database, nudge }: TrackingRouteDeps): (tracked: Tracked, log: Log) => void {
-  let writing = 0;
+  let pending = 0;
   let lost = 0;
   let warnedAtMs = Number.NEGATIVE_INFINITY;
 
@@ -113,11 +113,11 @@ function createRecorder({ database, nudge }: TrackingRouteDeps): (tracked: Track
   };
 
   return (tracked, log) => {
-    if (writing >= MAX_WRITING) {
+    if (pending >= MAX_PENDING) {
       lose(log);
       return;
     }
-    writing += 1;
+    pending += 1;
     database
       .execute(trackOperation, tracked)
       .then(
@@ -127,7 +127,7 @@ function createRecorder({ database, nudge }: TrackingRouteDeps): (tracked: Track
         (error: unknown) => lose(log, error),
       )
       .finally(() => {
-        writing -= 1;
+        pending -= 1;
       });
   };
 }
@@ -137,35 +137,35 @@ const MAX_AGENT_LENGTH = 200;
 const BOTS =
   /GoogleImageProxy|YahooMailProxy|\bbot\b|bot[/;]|crawl|spider|slurp|scan|preview|proxy|monitor|fetch|headless|proofpoint|barracuda|mimecast|symantec|trendmicro|trend micro|cisco|ironport|forcepoint|sophos|fortinet|safelinks|facebookexternalhit|whatsapp|telegram|slack-|curl\/|wget\/|python|go-http-client|java\/|okhttp|libwww|apache-httpclient/i;
 
-/** Apple Mail's privacy proxy shows itself as this and nothing more. */
-const BARE = /^Mozilla\/\d(?:\.\d)?$/;
+/** Apple Mail's privacy proxy sends only this as its User-Agent. */
+const BARE_AGENT = /^Mozilla\/\d(?:\.\d)?$/;
 
 const PURPOSES = ['purpose', 'sec-purpose', 'x-purpose', 'x-moz'];
 
 /**
- * Returns whether a request comes from a bot: image proxies, scanners, previews, prefetching browsers. This is a guess from the request
- * headers; scanners that imitate browsers are recognized by their timing (engagement-store.ts). Events of bots are marked, never dropped.
- * Scanners use HEAD, and email clients of people send a User-Agent.
+ * Returns whether a request comes from a bot: an image proxy, a scanner, a preview, or a prefetching browser. This is a guess from the
+ * request headers: scanners use HEAD, and email clients of people send a User-Agent. Scanners that imitate browsers are recognized by their
+ * timing (engagement-store.ts). Events of bots are marked, never dropped.
  */
 function isBot(request: { method: string; headers: IncomingHttpHeaders }): boolean {
   const agent = request.headers['user-agent'] ?? '';
-  if (request.method === 'HEAD' || agent === '' || BARE.test(agent) || BOTS.test(agent)) return true;
+  if (request.method === 'HEAD' || agent === '' || BARE_AGENT.test(agent) || BOTS.test(agent)) return true;
   return PURPOSES.some((name) => /prefetch|preview|prerender/i.test(String(request.headers[name] ?? '')));
 }
 
-/** User-Agent as stored in events: bounded and printable. */
+/** Returns the User-Agent as stored in events: shortened, with only printable characters. */
 function shownAgent(headers: IncomingHttpHeaders): string {
   return (headers['user-agent'] ?? '').slice(0, MAX_AGENT_LENGTH).replace(/[^\x20-\x7e]/g, '?');
 }
 
-/** Form fields are few and short; only the one-click field is read. */
+/** The largest accepted form: its fields are few and short, and only the one-click field is read. */
 const MAX_BODY_BYTES = 10_000;
 
 const tryLater = (): ContentAnswer =>
   pageAnswer({
     status: 503,
     title: 'Please try again in a moment',
-    paragraphs: ['Your wish could not be recorded right now. Nothing was changed.'],
+    paragraphs: ['Your request could not be saved. Nothing was changed.'],
     button: 'Try again',
     headers: { 'Retry-After': '5' },
   });
@@ -187,7 +187,9 @@ export function unsubscribeRoutes(deps: UnsubscribeRouteDeps): RouteDefinition<C
         return pageAnswer({
           status: 200,
           title: 'Unsubscribe?',
-          paragraphs: [`Please confirm that ${claim.recipient} should get no more email${from && ` from ${from}`}.`],
+          paragraphs: [
+            `Please confirm that ${claim.recipient} should no longer receive email${from && ` from ${from}`}.`,
+          ],
           button: 'Unsubscribe',
         });
       },
@@ -204,7 +206,7 @@ export function unsubscribeRoutes(deps: UnsubscribeRouteDeps): RouteDefinition<C
   ];
 }
 
-/** Sender of the message for the page; empty if it is unknown or cannot be read right now. */
+/** Returns the sender of the message, to display it; empty if it is unknown or cannot be read right now. */
 async function senderOf(
   database: Database,
   { accountId, mode, messageId }: NonNullable<ReturnType<UnsubscribeLinks['open']>>,
@@ -225,7 +227,7 @@ async function unsubscribe(deps: UnsubscribeRouteDeps, request: RouteRequest): P
   const email = sameAddressKey(recipient);
   const isOneClick = /List-Unsubscribe\b[\s\S]{0,20}One-Click/i.test(request.rawBody.toString('latin1'));
   try {
-    const wish: Unsubscribing = {
+    const unsubscribing: Unsubscribing = {
       accountId,
       mode,
       messageId,
@@ -235,7 +237,7 @@ async function unsubscribe(deps: UnsubscribeRouteDeps, request: RouteRequest): P
       method: isOneClick ? 'one-click' : 'page',
       eventId: newId('evt', nowMs),
     };
-    const isNew = await deps.database.execute(unsubscribeOperation, wish);
+    const isNew = await deps.database.execute(unsubscribeOperation, unsubscribing);
     if (isNew) deps.nudge();
   } catch (error) {
     if (!(error instanceof Unavailable)) throw error;
@@ -246,7 +248,7 @@ async function unsubscribe(deps: UnsubscribeRouteDeps, request: RouteRequest): P
   return pageAnswer({
     status: 200,
     title: 'You are unsubscribed',
-    paragraphs: [`${recipient} will get no more email${from && ` from ${from}`}. You can close this page.`],
+    paragraphs: [`${recipient} will no longer receive email${from && ` from ${from}`}. You can close this page.`],
   });
 }
 
@@ -284,9 +286,9 @@ const PAGE_HEADERS = {
 interface Page {
   status: number;
   title: string;
-  /** Each a paragraph of plain text. */
+  /** The plain text of each paragraph. */
   paragraphs: string[];
-  /** Label of a form that posts to the page's own address. */
+  /** The label of a button that posts to the page's own URL; without it, the page has no button. */
   button?: string;
   headers?: Record<string, string>;
 }
@@ -319,7 +321,7 @@ ${text}${form}
   };
 }
 
-/** For links that were not created here, or were altered in transit. */
+/** Returns the page for links that this service did not create, or that were altered in transit. */
 function unknownLink(): ContentAnswer {
   return pageAnswer({
     status: 404,

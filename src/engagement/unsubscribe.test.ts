@@ -26,7 +26,7 @@ test('the unsubscribe page changes nothing; its button unsubscribes, once', asyn
     const page = await call('GET', link, { 'user-agent': 'GoogleImageProxy' });
     assert.equal(page.status, 200);
     const html = page.body.toString();
-    assert.match(html, /Page@example\.com should get no more email/);
+    assert.match(html, /Page@example\.com should no longer receive email/);
     assert.match(html, /Shop &#60;shop@verified\.example&#62;/);
     assert.match(html, /<form method="post"><button>Unsubscribe<\/button><\/form>/);
     assert.doesNotMatch(html, /<script|https?:|src=/);
