@@ -51,7 +51,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   'a temporary rejection counts as permanent': {
     seed: 2,
     file: 'delivery/outcome/outcome.ts',
-    find: 'if (reply.code < 500 || PASSING.has(category) || isTlsDemand || asksForLater(reading)) {',
+    find: 'if (reply.code < 500 || PASSING.has(category) || isTlsDemand || requestsRetry(reading)) {',
     replace: 'if (reply.code < 450) {',
     finds: /bounced, and nobody refused it/,
   },

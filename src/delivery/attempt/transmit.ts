@@ -1,20 +1,21 @@
 /**
  * Sends one email to its recipients at one destination, host by host, until every recipient has a final result. Recipients that a host
- * accepted or permanently refused are done; those with a temporary failure continue at the next host in the same attempt, three hosts at
- * most (RFC 5321 §5.1). If the next host belongs to another destination, they continue in that queue, and the attempt is recorded when it
- * ends there. Never rejects because of a peer.
+ * accepted or permanently refused are done. Recipients with a temporary failure continue at the next host in the same attempt, at up to
+ * three hosts (RFC 5321 §5.1). If the next host belongs to another destination, they continue in that queue, and the attempt is recorded
+ * when it ends there. The promise never rejects because of a peer.
  *
- * Six cases do not count as an attempt, and the recipient is put back:
+ * In six cases the attempt does not count, and the recipient is put back in the queue:
  *
- * - an idle session turns out to be closed, or replies 421 before it read anything (RFC 5321 §3.8);
- * - the domain turns out to have other hosts than expected;
- * - the peer refuses another connection or session while others of this process are open there;
- * - too many recipients in one transaction, by 452, 552 or 550 5.5.3, for the recipients it did not accept (RFC 5321 §4.5.3.1.10);
- * - a planned stop cancels before the final dot;
- * - the lease of a recipient ended before the final dot: another node may have the message now.
+ * - An idle session turns out to be closed, or replies 421 before it read anything (RFC 5321 §3.8).
+ * - The domain turns out to have other hosts than expected.
+ * - The peer refuses another connection or session while others of this process are open there.
+ * - The transaction has too many recipients (reply 452, 552, or 550 5.5.3), for the recipients that the peer did not accept (RFC 5321
+ *   §4.5.3.1.10).
+ * - A planned stop cancels the attempt before the final dot.
+ * - The lease of a recipient ended before the final dot, so another node may have the message now.
  *
  * In none of these cases has the peer received a final dot. If an earlier host of the attempt deferred the recipient, the attempt counts
- * nevertheless, with the reply of that host. The number of times a recipient is put back is limited.
+ * anyway, with the reply of that host. The number of times a recipient is put back is limited.
  */
 import type { SmtpContent, SmtpMessage } from '../../net/smtp-client.ts';
 import type { DayShares } from '../destinations/warm-up.ts';
@@ -49,10 +50,10 @@ import {
 import { hasShareLeft, isFit, type PooledSession, type SessionNeed } from './pooled-session.ts';
 import { type Prepared, receivedField, type Sending, sendFitting } from './prepare.ts';
 
-/** Hosts that receive the message in one attempt, and sessions with all their addresses together. */
+/** Limits of one attempt: the hosts that receive the message, and the sessions with all addresses of these hosts. */
 const MAX_HOSTS = 3;
 const MAX_SESSIONS = 6;
-/** An attempt that takes longer ends with its current results; the next attempt continues. */
+/** After this time an attempt tries no other host and ends with its current results; the next attempt continues. */
 const MAX_BEFORE_NEXT_MS = 900_000;
 
 export type Transmission = Pick<AttemptReport, 'results' | 'signal' | 'pooled'>;
@@ -69,11 +70,11 @@ export interface Senders {
 
 /** Receives the progress of an attempt while it runs. */
 export interface Progress {
-  /** The session is in use from now on, so a deadline can cut it. */
+  /** Reports the session that the attempt uses from now on, so a deadline can end it. */
   usesSession(pooled: PooledSession): void;
-  /** The peer has accepted an envelope, so it does not stall in it. */
+  /** Reports that the peer accepted an envelope, so it is not stalled there. */
   envelopeAccepted(): void;
-  /** These recipients are done, while others continue at the next host. */
+  /** Reports recipients that are done while others continue at the next host. */
   ended(results: readonly AttemptResult[]): void;
 }
 
@@ -84,11 +85,11 @@ export interface Transmitting {
   pooled: PooledSession | undefined;
   senders: Senders;
   progress: Progress;
-  /** Today's remaining shares, while the sending addresses warm up. */
+  /** Today's remaining shares if the sending addresses are warming up. */
   shares: DayShares | undefined;
-  /** Whether the leases of all recipients hold: without them no transaction starts and no final dot is written. */
+  /** Returns whether the leases of all recipients are valid. Without them no transaction starts and no final dot is written. */
   holds(): boolean;
-  /** Whether a transaction may start on a session that was just opened. */
+  /** Returns whether a transaction may start on a session that was just opened. */
   mayBegin(): boolean;
   nowMs(): number;
 }
@@ -107,7 +108,7 @@ export function nothingSent(group: readonly Held[], pooled: PooledSession | unde
   return { pooled, results: group.map((held) => ({ held, kind: 'put back' as const })), signal: NO_SIGNAL };
 }
 
-/** Returns the result if the email itself cannot be sent. */
+/** Returns the result if the email itself cannot be sent, whatever the destination. */
 function unprepared(attempt: Transmitting, evidence: Omit<Evidence, 'relay'>, clocked: Clocked): Transmission {
   const outcome = classify({ ...evidence, relay: isRelay(attempt.destination) });
   const facts = { ...NO_FACTS, ...clocked };
@@ -115,28 +116,28 @@ function unprepared(attempt: Transmitting, evidence: Omit<Evidence, 'relay'>, cl
   return { pooled: attempt.pooled, results, signal: NO_SIGNAL };
 }
 
-/** Counts the open sessions at the destination if one of them is with the hosts that refused another one; otherwise 0. */
-function openBeside({ senders: { connections }, destination, group }: Transmitting): number {
+/** Returns the number of open sessions at the destination if one of them is with the hosts that refused another one; otherwise 0. */
+function countOpenSessions({ senders: { connections }, destination, group }: Transmitting): number {
   return connections.count(destination, group[0]!.domain) > 0 ? connections.count(destination) : 0;
 }
 
 function notOpened(attempt: Transmitting, opened: NotOpened, clocked: Clocked): Transmission {
   const { evidence, facts, forNeed: isForNeed, isPassedOver } = opened;
   const outcome = classify(evidence);
-  const isAgain = (held: Held): boolean =>
+  const isPutBack = (held: Held): boolean =>
     evidence.cause === 'ECANCELLED' || (evidence.cause === ELSEWHERE && mayReturn(held));
   const signal = isPassedOver
     ? NO_SIGNAL
-    : signalOfOpening({ evidence, host: facts.host, isForNeed, open: openBeside(attempt) }, outcome);
+    : signalOfOpening({ evidence, host: facts.host, isForNeed, open: countOpenSessions(attempt) }, outcome);
   const results = attempt.group.map(
     (held): AttemptResult =>
-      isAgain(held) ? { held, kind: 'put back' } : { held, kind: 'ended', outcome, facts: { ...facts, ...clocked } },
+      isPutBack(held) ? { held, kind: 'put back' } : { held, kind: 'ended', outcome, facts: { ...facts, ...clocked } },
   );
   const kept = putBackRefused(signal, results);
   return { pooled: undefined, results: kept.map((one) => continuing(one, opened)), signal };
 }
 
-/** Continues at the next destination, if there is one. */
+/** Lets a result continue at the next destination, if there is one. */
 function continuing(
   one: AttemptResult,
   { nextDestination, isPassedOver }: Pick<NotOpened, 'nextDestination' | 'isPassedOver'>,
@@ -165,14 +166,14 @@ function hostsOf({ hop }: Held): number {
   return hop.detour?.hosts ?? 0;
 }
 
-/** The share of today is used up: puts all messages back, to wait as for a paused destination. */
-function shareSpent({ group }: Transmitting, shares: DayShares): Transmission {
+/** Puts all messages back because today's share is used up. They wait as they do for a paused destination. */
+function shareUsedUp({ group }: Transmitting, shares: DayShares): Transmission {
   const { ms, outcome } = shares.untilTomorrow();
   const signal: Signal = { kind: 'wait', request: { ms }, refusal: { outcome, host: null } };
   return { ...nothingSent(group, undefined), signal };
 }
 
-/** Takes shares for the address that this session uses and returns the recipients they cover; the others stay in the queue. */
+/** Takes shares for the source address of this session and returns the recipients that they cover; the others stay in the queue. */
 async function takeShare(shares: DayShares | undefined, pooled: PooledSession, pending: Held[]): Promise<Held[]> {
   const granted = (await shares?.take(pooled.session.sourceAddress, pending.length)) ?? pending.length;
   return granted === pending.length ? pending : pending.slice(0, granted);
@@ -186,7 +187,7 @@ function returnShare(shares: DayShares | undefined, { pooled, sent }: Pass, resu
   shares.giveBack(pooled.session.sourceAddress, results.filter(isUnsent).length);
 }
 
-/** Streams content after its head, from the start each time it is sent. */
+/** Streams the content after its head, from the start each time it is sent. */
 function streamedAfter(head: Buffer, content: StreamedContent, onRead: () => void): SmtpContent {
   return {
     async *[Symbol.asyncIterator]() {
@@ -279,27 +280,26 @@ function detourOf(group: readonly Held[]): Detour | undefined {
 interface Next {
   pooled: PooledSession;
   need: SessionNeed;
-  going: readonly Held[];
-  /** Hosts that received the message, and sessions. */
+  remaining: readonly Held[];
+  /** The number of hosts that received the message. */
   hosts: number;
+  /** The number of sessions that were opened. */
   sessions: number;
   durationMs: number;
 }
 
-/**
- * Opens a session with the next host for the recipients that continue, or returns the destination of that host; undefined if there is none.
- */
+/** Opens a session with the next host for the remaining recipients, or returns the destination of that host; undefined if there is none. */
 async function nextHost(
   { destination, senders: { connections } }: Transmitting,
   next: Next,
 ): Promise<PooledSession | Pick<NotOpened, 'nextDestination'> | undefined> {
-  const { pooled, need, going, hosts, sessions, durationMs } = next;
-  if (going.length === 0 || sessions >= MAX_SESSIONS) return undefined;
-  const beforeMs = Math.max(0, ...going.map(({ hop }) => hop.detour?.before?.facts.durationMs ?? 0));
+  const { pooled, need, remaining, hosts, sessions, durationMs } = next;
+  if (remaining.length === 0 || sessions >= MAX_SESSIONS) return undefined;
+  const beforeMs = Math.max(0, ...remaining.map(({ hop }) => hop.detour?.before?.facts.durationMs ?? 0));
   if (beforeMs + durationMs > MAX_BEFORE_NEXT_MS) return undefined;
   const isOwn = pooled.domain === need.domain;
-  if (hosts + Math.max(...going.map(hostsOf)) >= MAX_HOSTS) {
-    // Only more addresses of the last host.
+  if (hosts + Math.max(...remaining.map(hostsOf)) >= MAX_HOSTS) {
+    // No other host may receive the message: only more addresses of the last host are left.
     if (!isOwn) return undefined;
     pooled.rest = pooled.rest.filter(({ host }) => host === pooled.session.remoteHost);
   }
@@ -308,7 +308,10 @@ async function nextHost(
   return opened.ok ? opened.pooled : opened;
 }
 
-/** Treats a refusal as a limit on the number of connections if others are open: this one is closed, and the messages continue there. */
+/**
+ * Treats a refusal as a limit on the number of connections if others are open: closes this session, and the messages continue on the
+ * others.
+ */
 function asConnectionLimit(signal: Signal, pooled: PooledSession, connections: Connections): Signal {
   if (!asksForFewerConnections(signal)) return signal;
   pooled.session.destroy();
@@ -334,14 +337,14 @@ export async function transmit(attempt: Transmitting): Promise<Transmission> {
   if (!pooled) {
     const opened = await connections.open(destination, need);
     if (!opened.ok) {
-      if (opened.noSource && shares) return shareSpent(attempt, shares);
+      if (opened.noSource && shares) return shareUsedUp(attempt, shares);
       const { accountId, recipient } = group[0]!.job;
       const evidence = await missingDomains.evidenceFor(opened.evidence, { accountId, recipient });
       return notOpened(attempt, { ...opened, evidence }, elapsed());
     }
     pooled = opened.pooled;
   }
-  // Later passes check this at the final dot: what a host has accepted is recorded in any case.
+  // Later passes check this only at the final dot, because the recipients that a host has accepted must be recorded in any case.
   if (!attempt.mayBegin()) return nothingSent(group, pooled);
   for (let sessions = 1; ; sessions += 1) {
     progress.usesSession(pooled);
@@ -360,26 +363,26 @@ export async function transmit(attempt: Transmitting): Promise<Transmission> {
     const classified = classifyPass({ group: pending, destination }, pass);
     const replySignal = asConnectionLimit(signalOfPass(pass, classified), pooled, connections);
     signal = laterSignal(signal, replySignal);
-    const now = putBackRefused(replySignal, classified);
-    returnShare(shares, pass, now);
-    for (const one of now) results.set(one.held, laterResult(results.get(one.held), one));
+    const passResults = putBackRefused(replySignal, classified);
+    returnShare(shares, pass, passResults);
+    for (const one of passResults) results.set(one.held, laterResult(results.get(one.held), one));
 
-    const going = pending.filter((_, index) => goesOn(now[index]!, sent.recipients[index]!));
-    if (going.length > 0) progress.ended(now.filter((one) => !going.includes(one.held)));
+    const remaining = pending.filter((_, index) => goesOn(passResults[index]!, sent.recipients[index]!));
+    if (remaining.length > 0) progress.ended(passResults.filter((one) => !remaining.includes(one.held)));
     pooled.rest = restAfter(
       pass,
-      now.filter(({ held }) => going.includes(held)),
+      passResults.filter(({ held }) => remaining.includes(held)),
     );
     const { durationMs } = pass.clocked;
-    const next = await nextHost(attempt, { pooled, need, hosts, sessions, going, durationMs });
+    const next = await nextHost(attempt, { pooled, need, hosts, sessions, remaining, durationMs });
     if (!next || !('session' in next)) {
       const continued = [...results.values()].map((one) =>
-        next && going.includes(one.held) ? continuing(one, { nextDestination: next.nextDestination }, hosts) : one,
+        next && remaining.includes(one.held) ? continuing(one, { nextDestination: next.nextDestination }, hosts) : one,
       );
       return { pooled: keepIfGood(connections, pooled), results: continued, signal };
     }
     earlier = dialogueOf(pass);
-    pending = going;
+    pending = remaining;
     void connections.release(pooled);
     if (next.session.remoteHost !== pooled.session.remoteHost) hosts += 1;
     pooled = next;

@@ -49,7 +49,7 @@ const samples = readSamples();
 
 function suppressionOf({ suppress, suppressDays }: Outcome): string {
   if (!suppress) return 'not suppressed';
-  return suppressDays === undefined ? 'suppressed for good' : `suppressed for ${suppressDays} days`;
+  return suppressDays === undefined ? 'suppressed permanently' : `suppressed for ${suppressDays} days`;
 }
 
 test('there are samples of at least 300 replies, each of its own, and every category has one', () => {

@@ -31,7 +31,7 @@ import {
   SENDER_UNVERIFIED_ADVICE,
   TLS_POLICY_ADVICE,
 } from './outcome-words.ts';
-import { asksForLater, isAboutAddress, matchReply, readingOf } from './reply-rules.ts';
+import { isAboutAddress, matchReply, readingOf, requestsRetry } from './reply-rules.ts';
 
 export type { Category, Owner } from './outcome-words.ts';
 
@@ -101,7 +101,7 @@ function classifyReply(evidence: Evidence, reply: SmtpReply): Outcome {
     return outcome('temporary', { category: isRate ? category : 'blocked' }, fields);
   }
   const isTlsDemand = category === 'tls' && reply.code === 530;
-  if (reply.code < 500 || PASSING.has(category) || isTlsDemand || asksForLater(reading)) {
+  if (reply.code < 500 || PASSING.has(category) || isTlsDemand || requestsRetry(reading)) {
     return outcome('temporary', { category, owner }, fields);
   }
   const isOfOne = stage === 'rcpt' || (stage === 'dot' && recipientCount === 1);

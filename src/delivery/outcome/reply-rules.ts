@@ -1,9 +1,9 @@
 /**
- * What replies of other mail servers mean, as rows: the first matching row gives the category, who can fix it, and whether the reply is
- * about the address. Providers use one enhanced code for many things, so rows with specific text come first, then enhanced codes, then
- * vague text, then the bare code. The policy in outcome.ts decides whether the refusal is permanent and whether the address is suppressed.
- * Text is matched in lower case and without accents (reply-words.ts). `replies.txt` holds real replies for each row; its test runs every
- * one of them.
+ * The table of rules that classify replies of other mail servers. The first matching row gives the category, who can fix the problem, and
+ * whether the reply is about the address. Providers use one enhanced code for many meanings, so rows with specific text come first, then
+ * enhanced codes, then vague text, then the bare code. The policy in outcome.ts decides whether a refusal is permanent and whether the
+ * address is suppressed. Text is matched in lower case and without accents (reply-words.ts). `replies.txt` contains real replies for each
+ * row, and outcome.test.ts checks every one of them.
  */
 import type { SmtpReply } from '../../mail/smtp-reply.ts';
 import type { SmtpStage } from '../../net/smtp-types.ts';
@@ -17,33 +17,33 @@ import {
   UNKNOWN_MAILBOX,
 } from './reply-words.ts';
 
+/** A rule matches a reply if all of its conditions match. */
 export interface ReplyRule {
-  /** All given conditions must match. */
   at?: readonly SmtpStage[];
   codes?: readonly number[];
-  /** First digit of the code. */
+  /** The first digit of the reply code. */
   class?: 4 | 5;
   /**
-   * Enhanced codes without their class, such as `1.1`; `x` is any digit, `7.` matches all codes with this start (RFC 3463, RFC 7372, RFC
-   * 7505).
+   * Enhanced codes without their class, such as `1.1`. `x` is any digit, and `7.` matches all codes that start with it (RFC 3463, RFC 7372,
+   * RFC 7505).
    */
   enhanced?: readonly string[];
   text?: RegExp;
   unless?: RegExp;
-  /** Whether `text` may also match in a link, as names of blocklists do. */
+  /** Set if `text` may also match in a link, as names of blocklists do. */
   inLinks?: true;
   category: Category;
-  /** Only if it differs from the owner of the category. */
+  /** Set if it differs from the owner of the category. */
   owner?: Owner;
-  /** The address, or its entire domain, accepts no mail. */
-  suppress?: 'for good' | '7 days';
+  /** Set if the address, or its entire domain, accepts no mail. */
+  suppress?: 'permanently' | '7 days';
 }
 
 function either(...patterns: readonly RegExp[]): RegExp {
   return new RegExp(patterns.map(({ source }) => source).join('|'), 'u');
 }
 
-/** English phrases for a missing mailbox that reply-words.ts does not build from single words. */
+/** Matches English phrases for a missing mailbox that reply-words.ts does not build from single words. */
 const NO_SUCH_MAILBOX = either(
   /\b(unknown|invalid|no such|non-?existent|bad|bad destination|undeliverable|illegal|un?recogni[sz]ed) (or (illegal|inactive) )?(local[ -]?|virtual |mail ?|destination |e-?mail )?(user|recipients?|mail ?box|account|address|person|e-?mail|alias|local part|id\b|part|@)/,
   /(^|[.:;,] )user ?unknown/,
@@ -62,7 +62,10 @@ const NO_SUCH_MAILBOX = either(
   /^(\d\.\d+\.\d+ )?(does not|doesn't) exist\W*$/,
 );
 
-/** The server itself is uncertain: no mailbox, no permission, or something else. */
+/**
+ * Matches replies in which the server itself is uncertain whether the mailbox is missing or there is another cause, such as a missing
+ * permission.
+ */
 const UNSURE = either(
   /\b(may|might) (not|be|have)\b/,
   /\b(moglicherweise|eventuell|vielleicht|pravdepodobne|il se peut|peut-etre|quizas?|es posible|probablemente|potrebbe|forse|talvez|e possivel|provavelmente|mogelijk|misschien|prawdopodobnie|byc moze|kanske|muligvis|maske|kanskje|ehka|talan|muhtemelen)\b/,
@@ -72,7 +75,10 @@ const UNSURE = either(
 const POLICY_WORDS =
   /\bpolic(y|ies)\b|not authori[sz]ed|access denied|permission|not permitted|refused by|refused to accept|prohibited|administrative|restrict|\bdenied\b/;
 
-/** About the number of recipients in one transaction; not per hour, and not the number of wrong ones. */
+/**
+ * Matches text about the number of recipients in one transaction. NOT_OF_ONE_TRANSACTION excludes limits per hour or day and limits on
+ * invalid recipients.
+ */
 const TOO_MANY_RECIPIENTS = either(
   /too many (rcpt|recipient|receiver|envelope recipient|destinat)\w*|(too many|maximum|max) (\w+ ){0,3}recipients/,
   /recipients?( \w+){0,3} (limit|count|maximum|number)( \w+){0,3} (exceed|reach)\w*/,
@@ -84,7 +90,10 @@ const TOO_MANY_RECIPIENTS = either(
 const NOT_OF_ONE_TRANSACTION =
   /invalid|unknown|\bbad\b|non-?existent|undeliverable|\b(an|per|each|this|every) (hour|day|minute)|hourly|daily|24 h/;
 
-/** The refusal of another server, reported by this one: about neither the sending host nor the address as this server knows it. */
+/**
+ * Matches text that quotes the refusal of another server. Such a refusal is about neither the sending host nor the address as this server
+ * knows it.
+ */
 const SECOND_HAND = /remote server returned|remote host said|unverified address|connect to \S+(\[\S+\])?: /;
 
 const IP = String.raw`(\d{1,3}(\.\d{1,3}){3}|[\da-f]{1,4}(:[\da-f]{0,4}){3,7})`;
@@ -93,7 +102,7 @@ const IP_BLOCKED = new RegExp(
 );
 
 export const replyRules: readonly ReplyRule[] = [
-  // Unambiguous, whatever else the reply says.
+  // These phrases are unambiguous, whatever else the reply contains.
   {
     text: either(
       /gr[ea]y[- ]?list|postgrey|greyd|internal resources are temporarily unavailable|list[ae]s? gris|liste grise/,
@@ -116,7 +125,7 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'tls',
   },
 
-  // Numbers of recipients: in one transaction, and phrases about several that say nothing about one address.
+  // These rows are about the number of recipients in one transaction, or about several recipients and not about one address.
   { text: TOO_MANY_RECIPIENTS, unless: NOT_OF_ONE_TRANSACTION, category: 'rate-limited' },
   {
     text: either(
@@ -132,7 +141,7 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'refused',
   },
 
-  // Refused by the recipient's organization, or by its own list: about the sender or the message, not the sending host.
+  // The recipient's organization or the recipient's own list refuses the sender or the message, not the sending host.
   {
     text: either(
       /tenant allow/,
@@ -157,7 +166,7 @@ export const replyRules: readonly ReplyRule[] = [
     owner: 'recipient',
   },
 
-  // Message size, before full mailboxes.
+  // Phrases about the message size must come before those about full mailboxes.
   {
     text: /(message|mail) (size )?exceeds? (the |a )?(fixed |allowed )?(maximum|limit)|maximum (message|mail) size/,
     category: 'content-rejected',
@@ -201,12 +210,12 @@ export const replyRules: readonly ReplyRule[] = [
       /\bip\b|journaling/,
     ),
     category: 'mailbox-disabled',
-    suppress: 'for good',
+    suppress: 'permanently',
   },
 
   { text: /account or domain may not exist/, category: 'mailbox-not-found' },
 
-  // Mail loops between servers: neither the message nor the address is at fault.
+  // Neither the message nor the address causes a mail loop between servers.
   {
     text: either(
       /too many hops|hop count|exceeded \d+ hops|too many received|routing loop|mail (forwarding )?loop/,
@@ -217,7 +226,7 @@ export const replyRules: readonly ReplyRule[] = [
     owner: 'remote',
   },
 
-  // The sending host: its name and its address.
+  // The name and the address of the sending host.
   {
     text: either(
       /\bptr\b|reverse[- ]?(dns|hostname|host name|lookup|mapping)|\br-?dns\b|cannot find your (reverse )?host ?name/,
@@ -256,7 +265,7 @@ export const replyRules: readonly ReplyRule[] = [
     owner: 'sender',
   },
   { text: /permanently deferred/, category: 'blocked' },
-  // Rates.
+  // Rate limits.
   {
     text: either(
       /too many (\w+ ){0,2}(connections|sessions)|connection (frequency|rate|limit)/,
@@ -345,7 +354,7 @@ export const replyRules: readonly ReplyRule[] = [
     unless: /likely unsolicited|(its|message|mail) content|spam or virus|mismatches|not allowed to send (mail )?from/,
     category: 'blocked',
   },
-  // "Blocked" without saying what.
+  // The reply says only "blocked" and does not name what is blocked.
   {
     text: either(
       /^(said: )?(\d{3} )?(e-?mail |your mail |mail |message )?(was |is |has been )?blocked( by)?\W*$/,
@@ -425,7 +434,7 @@ export const replyRules: readonly ReplyRule[] = [
   },
 
   { enhanced: ['1.7', '1.8'], category: 'policy', owner: 'sender' },
-  // At MAIL, an unknown address is the sender's.
+  // In a reply to MAIL, an unknown address is the sender's.
   { at: ['mail'], class: 5, text: UNKNOWN_MAILBOX, category: 'policy', owner: 'sender' },
 
   // The domain of the recipient.
@@ -449,14 +458,14 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'domain-not-found',
   },
 
-  // Exchange Online sends this for addresses missing in its directory, and for domains it is not set up for.
+  // Exchange Online sends this for addresses that are missing in its directory, and for domains that it does not host.
   { enhanced: ['4.1'], text: /recipient address rejected/, category: 'mailbox-not-found' },
 
   {
     text: either(NO_SUCH_MAILBOX, UNKNOWN_MAILBOX),
     unless: either(POLICY_WORDS, UNSURE),
     category: 'mailbox-not-found',
-    suppress: 'for good',
+    suppress: 'permanently',
   },
 
   // Problems of the server itself.
@@ -468,8 +477,8 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'remote-error',
   },
 
-  // Enhanced codes, if the text matched nothing.
-  { enhanced: ['1.1', '1.3', '1.6', '1.10'], category: 'mailbox-not-found', suppress: 'for good' },
+  // Enhanced codes apply if no text matched.
+  { enhanced: ['1.1', '1.3', '1.6', '1.10'], category: 'mailbox-not-found', suppress: 'permanently' },
   { enhanced: ['1.2'], category: 'domain-not-found' },
   { codes: [525], category: 'mailbox-disabled' },
   { enhanced: ['2.1', '7.13', '7.17', '7.18'], category: 'mailbox-disabled' },
@@ -490,7 +499,7 @@ export const replyRules: readonly ReplyRule[] = [
   { at: ['mail'], class: 5, text: POLICY_WORDS, category: 'blocked' },
   { at: ['mail'], codes: [521, 550, 554], enhanced: ['', '0.0'], category: 'blocked' },
 
-  // Vague text, and bare codes.
+  // Vague text and bare codes come last.
   {
     text: either(
       /temporarily (unavailable|not available|unable)/,
@@ -511,8 +520,8 @@ export const replyRules: readonly ReplyRule[] = [
 ];
 
 /**
- * Text about the sender, the sending host, another server, a list or a policy, or about the current day: whatever the code says, it is not
- * about the address.
+ * Matches text about the sender, the sending host, another server, a list, a policy, or a temporary problem. Such a reply is not about the
+ * address, whatever its code is.
  */
 const NOT_THE_ADDRESS = either(
   /\bsender\b|from (address|domain)|mail ?from\b|return[- ]path|\b(helo|ehlo|ptr|spf|dkim|dmarc|dnsbl|[dr]bl)\b/,
@@ -523,14 +532,14 @@ const NOT_THE_ADDRESS = either(
   /отправител|发件人|發件人|差出人/,
 );
 
-/** A reply prepared for the rules. */
+/** A reply in the form that the rules match against. */
 export interface Reading extends ReadReply {
   code: number;
   /** The enhanced code without its class, such as `1.1`; empty if there is none. */
   detail: string;
 }
 
-/** Prepares a reply; `recipient` is the address that it was about, if known. */
+/** Prepares a reply for the rules. `recipient` is the address that the reply was about, if known. */
 export function readingOf(reply: Pick<SmtpReply, 'code' | 'enhanced' | 'text'>, recipient?: string): Reading {
   return { ...readReply(reply, recipient), code: reply.code, detail: reply.enhanced?.slice(2) ?? '' };
 }
@@ -541,39 +550,45 @@ function hasDetail(pattern: string, detail: string): boolean {
   return new RegExp(`^${pattern.replaceAll('.', '\\.').replaceAll('x', '\\d')}$`).test(detail);
 }
 
-function says(pattern: RegExp, { texts }: ReadReply): boolean {
+function containsText(pattern: RegExp, { texts }: ReadReply): boolean {
   return texts.some((text) => pattern.test(text));
 }
 
 export function matchReply(reading: Reading, stage: SmtpStage): ReplyRule {
   const { code, detail, whole } = reading;
-  // X.4.1, X.4.2, X.4.7 and X.4.3xx are about the network between that server and another one.
-  const isSecondHand = says(SECOND_HAND, reading) || /^4\.([127]|3\d\d)$/.test(detail);
+  // X.4.1, X.4.2, X.4.7, and X.4.3xx are about the network between that server and another one.
+  const isSecondHand = containsText(SECOND_HAND, reading) || /^4\.([127]|3\d\d)$/.test(detail);
   const matches = (rule: ReplyRule): boolean =>
     (rule.at === undefined || rule.at.includes(stage)) &&
     (rule.codes === undefined || rule.codes.includes(code)) &&
     (rule.class === undefined || rule.class === Math.floor(code / 100)) &&
     (rule.enhanced === undefined || rule.enhanced.some((one) => hasDetail(one, detail))) &&
-    (rule.text === undefined || says(rule.text, reading) || (rule.inLinks === true && rule.text.test(whole))) &&
-    (rule.unless === undefined || !says(rule.unless, reading)) &&
+    (rule.text === undefined || containsText(rule.text, reading) || (rule.inLinks === true && rule.text.test(whole))) &&
+    (rule.unless === undefined || !containsText(rule.unless, reading)) &&
     !(isSecondHand && rule.category === 'blocked');
   return replyRules.find(matches)!;
 }
 
-/** Whether the text allows that the reply is about the address; names and links in it are ignored. */
+/**
+ * Returns whether the reply can be about the address: neither its enhanced code nor its text contradicts this. Names and links in the text
+ * are ignored.
+ */
 export function isAboutAddress(reading: Reading): boolean {
   // X.4.x is about the network, X.7.x about policy.
   const vetoes = [NOT_THE_ADDRESS, SECOND_HAND, UNSURE];
-  return !/^[47]\./.test(reading.detail) && !vetoes.some((veto) => says(veto, reading));
+  return !/^[47]\./.test(reading.detail) && !vetoes.some((veto) => containsText(veto, reading));
 }
 
-/** Whether a refusal is about the number of recipients in the transaction: `552` and `550 5.5.3` then mean 452 (RFC 5321 §4.5.3.1.10). */
+/**
+ * Returns whether a refusal is about the number of recipients in the transaction: `552` and `550 5.5.3` then mean 452 (RFC 5321
+ * §4.5.3.1.10).
+ */
 export function isAboutRecipientCount(reading: Reading): boolean {
-  const isNamed = reading.detail === '5.3' || says(TOO_MANY_RECIPIENTS, reading);
-  return isNamed && !says(NOT_OF_ONE_TRANSACTION, reading);
+  const isNamed = reading.detail === '5.3' || containsText(TOO_MANY_RECIPIENTS, reading);
+  return isNamed && !containsText(NOT_OF_ONE_TRANSACTION, reading);
 }
 
-/** Whether the server itself asks for a retry. */
-export function asksForLater(reading: Reading): boolean {
-  return says(TRY_LATER, reading);
+/** Returns whether the server itself requests a retry. */
+export function requestsRetry(reading: Reading): boolean {
+  return containsText(TRY_LATER, reading);
 }
