@@ -9,7 +9,7 @@ import { BEGINNING, type EventPage, type EventPlace, type LogOwner, logOrder, ra
 /** Returns the last place up to this one before which all events are committed; an earlier event may still be committed later. */
 async function settledPlace(tx: Transaction, { accountId, mode }: LogOwner, place: EventPlace): Promise<EventPlace> {
   const log = logOrder(tx);
-  const upTo = log.beside('<=', place);
+  const upTo = log.comparePlace('<=', place);
   const found = await tx.get<EventPlace>(
     `SELECT ${log.position} AS position, v.seq FROM event v
      WHERE v.account_id = ? AND v.mode = ? AND ${upTo.sql} AND ${log.settled} ORDER BY ${log.order('DESC')} LIMIT 1`,

@@ -1,14 +1,14 @@
 /**
- * Reads the log of events, newest first, or oldest first to follow it, for one account and mode. A follower never misses an event that is
- * committed after later ones: in the embedded database events are numbered in commit order; on a shared database they have the position of
- * their transaction, and are returned once every earlier transaction has ended. After a failover positions continue above all previous ones
- * (event_position() in the database).
+ * Reads the event log of one account and mode: newest first, or oldest first to follow it. A follower never misses an event that is
+ * committed after later ones. In the embedded database, events are numbered in commit order. On a shared database, they have the position
+ * of their transaction and are returned once every earlier transaction has ended. After a failover, positions continue above all previous
+ * ones (event_position() in the database).
  *
- * Search by time: events are numbered nearly, but not exactly, in the order of their times, because clocks are adjusted and the sandbox's
- * clock runs ahead. The log is therefore divided into segments that store their first and last time, and all segments that may contain a
- * requested time are read. The last segment is open: its times are unknown.
+ * Search by time: the numbers of events are nearly, but not exactly, in the order of their times, because clocks are adjusted and the
+ * sandbox's clock runs ahead. The log is therefore divided into segments that store their first and last time, and all segments that may
+ * contain a requested time are read. The last segment is open: its times are unknown.
  *
- * Events of inbound mail are large (up to some 300 KB of content). A page of them ends before its limit rather than exceed PAGE_BYTES, and
+ * Events of inbound mail are large (up to about 300 KB of content). A page of them ends before its limit rather than exceed PAGE_BYTES, and
  * reports where it stopped.
  */
 import { asciiLower } from '../base/ascii-lower.ts';
@@ -19,7 +19,7 @@ import { numbersBefore, rowset } from '../storage/rows.ts';
 import type { Found, SearchPart } from '../storage/searches.ts';
 import type { EventRow, EventType } from './event.ts';
 
-/** Maximum bytes of inbound content in one page: some 30 ms of JSON. A page has at least one event, regardless of its size. */
+/** Maximum bytes of inbound content in one page, which take about 30 ms as JSON. A page has at least one event, regardless of its size. */
 export const PAGE_BYTES = 4_000_000;
 
 export interface EventPlace {
@@ -37,9 +37,9 @@ export interface EventPage {
   messageId: string | null;
   /** The complete address, in any spelling. */
   recipient?: string | null;
-  /** Any of them. */
+  /** An event matches if it has any of these types. */
   eventTypes?: readonly EventType[];
-  /** Exact, and all of them. */
+  /** An event matches if it has all of these tags, spelled exactly. */
   tags?: readonly string[];
   /** Unix ms, both inclusive. */
   sinceMs: number | null;
@@ -54,10 +54,13 @@ interface LogOrder {
   settled: string;
   end: string;
   order(direction: 'ASC' | 'DESC'): string;
-  beside(compare: '<' | '<=' | '>' | '>=', place: EventPlace): Fragment;
+  comparePlace(compare: '<' | '<=' | '>' | '>=', place: EventPlace): Fragment;
 }
 
-/** In the embedded database events are numbered in commit order; on a server the position of the transaction comes first. */
+/**
+ * Returns the order of the log. In the embedded database, events are numbered in commit order; on a server, the position of the transaction
+ * comes first.
+ */
 export function logOrder({ dialect }: Transaction): LogOrder {
   if (dialect === 'postgres') {
     return {
@@ -68,7 +71,7 @@ export function logOrder({ dialect }: Transaction): LogOrder {
           FROM event_order WHERE id = 1)
         + CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT) AS last`,
       order: (direction) => `v.position ${direction}, v.seq ${direction}`,
-      beside: (compare, { position, seq }) => ({
+      comparePlace: (compare, { position, seq }) => ({
         sql: `(v.position, v.seq) ${compare} (?, ?)`,
         params: [position, seq],
       }),
@@ -79,11 +82,11 @@ export function logOrder({ dialect }: Transaction): LogOrder {
     settled: '1 = 1',
     end: "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'event'), 0) AS last",
     order: (direction) => `v.seq ${direction}`,
-    beside: (compare, { seq }) => ({ sql: `v.seq ${compare} ?`, params: [seq] }),
+    comparePlace: (compare, { seq }) => ({ sql: `v.seq ${compare} ?`, params: [seq] }),
   };
 }
 
-/** Columns of EventRow for these rows of `event`; inbound content is represented by its size only. */
+/** Returns the SELECT of the columns of EventRow for these rows of `event`; inbound content is represented only by its size. */
 const joined = (log: LogOrder, events: string): string =>
   `SELECT ${log.position} AS position, v.seq, v.id, v.type, v.message_id, v.mode, v.at, v.detail, octet_length(i.detail) AS "mailBytes",
      m.recipient, e.header_from, e.subject, e.header_message_id, e.tags, e.metadata, e.dsn
@@ -91,15 +94,15 @@ const joined = (log: LogOrder, events: string): string =>
      LEFT JOIN email e ON e.seq = m.email_seq
      LEFT JOIN inbound_message i ON v.type = 'Inbound' AND i.id = v.message_id`;
 
-/** Positions below the oldest transaction in progress, whose events may precede existing ones. */
+/** SQL condition: the position is below the oldest transaction in progress, whose events may precede existing ones. */
 const SETTLED =
   'v.position < (SELECT xid_offset FROM event_order WHERE id = 1) + CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)';
 
-/** Types that every mail has an event of. */
-const EVERYDAY: readonly EventType[] = ['Send', 'Delivery'];
-const EVERYDAY_LIST = EVERYDAY.map((type) => `'${type}'`).join(', ');
+/** Types of which nearly every message has an event. */
+const COMMON_TYPES: readonly EventType[] = ['Send', 'Delivery'];
+const COMMON_LIST = COMMON_TYPES.map((type) => `'${type}'`).join(', ');
 
-/** Returns the rows that fit into a page, and where it ended because the next one is too large. */
+/** Returns the rows that fit into a page. If it ends early because the next row is too large, also returns where it ended. */
 async function readPage(tx: Transaction, page: EventPage): Promise<Found<EventRow, EventPlace>> {
   const rows = await chooseEvents(tx, page);
   const fitting = fittingOf(rows);
@@ -121,9 +124,9 @@ export function fittingOf<T extends { mailBytes: number | null }>(rows: readonly
 }
 
 async function withMail(tx: Transaction, rows: readonly ChosenRow[]): Promise<EventRow[]> {
-  const ofMail = rows.filter(({ mailBytes }) => mailBytes !== null).map(({ message_id: id }) => ({ id }));
-  if (ofMail.length === 0) return [...rows];
-  const requested = rowset(tx, 'asked', { id: 'text' }, ofMail);
+  const inbound = rows.filter(({ mailBytes }) => mailBytes !== null).map(({ message_id: id }) => ({ id }));
+  if (inbound.length === 0) return [...rows];
+  const requested = rowset(tx, 'asked', { id: 'text' }, inbound);
   const found = await tx.all<{ id: string; detail: string }>(
     `SELECT id, detail FROM inbound_message WHERE id IN (SELECT asked.id FROM ${requested.sql})`,
     ...requested.params,
@@ -148,9 +151,9 @@ async function chooseEvents(tx: Transaction, page: EventPage): Promise<ChosenRow
   const [beyond, upTo] = page.order === 'asc' ? (['>', '<='] as const) : (['<', '>='] as const);
   const bound = (compare: '<' | '<=' | '>' | '>=', place: EventPlace | null | undefined): void => {
     if (!place) return;
-    const beside = log.beside(compare, place);
-    conditions.push(beside.sql);
-    params.push(...beside.params);
+    const condition = log.comparePlace(compare, place);
+    conditions.push(condition.sql);
+    params.push(...condition.params);
   };
   bound(beyond, page.after);
   bound(upTo, page.through);
@@ -169,7 +172,7 @@ async function chooseEvents(tx: Transaction, page: EventPage): Promise<ChosenRow
   return tx.all<ChosenRow>(`${joined(log, `(${chosen.sql})`)} ORDER BY ${place}`, ...chosen.params);
 }
 
-/** Conditions on the message and email of an event `v`, or on the inbound message. */
+/** Returns the conditions on the message and email of an event `v`, or on its inbound message. */
 function conditionsOfMail({ dialect }: Transaction, { recipient, tags = [] }: EventPage): Fragment[] {
   const message = 'm.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id';
   const requested: Fragment[] = [];
@@ -191,12 +194,15 @@ function conditionsOfMail({ dialect }: Transaction, { recipient, tags = [] }: Ev
   return requested;
 }
 
-/** Alternatives that an index finds in log order; rare types have an index of their own, which is named by their absence in the list. */
+/**
+ * Returns alternative conditions, each of which an index serves in log order. Rare types have a partial index, which the database uses only
+ * if the condition excludes the common types.
+ */
 function conditionsOfTypes(types: readonly EventType[] = []): Fragment[] {
   if (types.length === 0) return [{ sql: '1 = 1', params: [] }];
-  if (types.some((type) => EVERYDAY.includes(type)))
+  if (types.some((type) => COMMON_TYPES.includes(type)))
     return [{ sql: `v.type IN (${types.map(() => '?').join(', ')})`, params: [...types] }];
-  return types.map((type) => ({ sql: `v.type = ? AND v.type NOT IN (${EVERYDAY_LIST})`, params: [type] }));
+  return types.map((type) => ({ sql: `v.type = ? AND v.type NOT IN (${COMMON_LIST})`, params: [type] }));
 }
 
 interface Choice {
@@ -231,9 +237,9 @@ function choose(
   };
 }
 
-/** Parts of the log to read; null is all of it. */
+/** Returns the parts of the log to read; null is the entire log. */
 async function rangesOf(tx: Transaction, page: EventPage): Promise<(SeqRange | null)[]> {
-  // Events of one message are few and found by its id.
+  // A message has few events, which are found by its id.
   const isTimed = (page.sinceMs !== null || page.untilMs !== null) && page.messageId === null;
   return isTimed ? rangesOfTime(tx, page) : [null];
 }
@@ -245,12 +251,15 @@ export const readEventsOperation = operation('events.read', 'read', async (tx, p
 /** Reads a page for display: a page of large events is shorter than its limit and reports where it stopped. */
 export const readEventPageOperation = operation('events.readPage', 'read', (tx, page: EventPage) => readPage(tx, page));
 
-/** Returns the place at which a part of this many events after a place ends, in the requested order; null if there are fewer. */
+/** Returns the place of the last of the next `rows` events after a place, in the requested order; null if there are fewer. */
 async function partEnd(tx: Transaction, page: EventPage, rows: number): Promise<EventPlace | null> {
   const { accountId, mode, after, through } = page;
   const log = logOrder(tx);
   const [beyond, upTo] = page.order === 'asc' ? (['>', '<='] as const) : (['<', '>='] as const);
-  const bounds = [after ? log.beside(beyond, after) : undefined, through ? log.beside(upTo, through) : undefined];
+  const bounds = [
+    after ? log.comparePlace(beyond, after) : undefined,
+    through ? log.comparePlace(upTo, through) : undefined,
+  ];
   const given = bounds.filter((one) => one !== undefined);
   // A follower of the log must not skip events that may still be committed before a place.
   const settled = page.order === 'asc' ? log.settled : '1 = 1';
@@ -263,7 +272,7 @@ async function partEnd(tx: Transaction, page: EventPage, rows: number): Promise<
   return found ?? null;
 }
 
-/** Returns the requested events among this many. */
+/** Returns the requested events among the next `rows` events. */
 export const searchEventsOperation = operation(
   'events.search',
   'search',
@@ -293,15 +302,15 @@ export interface LogOwner {
 export const BEGINNING: EventPlace = { position: 0, seq: 0 };
 
 /**
- * Returns whether the place is after all events ever counted in this database: it comes from another database, or from before a backup was
- * restored. A follower would silently miss events until the count reaches it.
+ * Returns whether the place is after all events that were ever counted in this database. Such a place comes from another database, or from
+ * before a backup was restored; a follower would silently miss events until the count reaches it.
  */
-export const isBehindEndOperation = operation('events.isBehindEnd', 'read', async (tx, place: EventPlace) => {
+export const isAfterEndOperation = operation('events.isAfterEnd', 'read', async (tx, place: EventPlace) => {
   const row = await tx.get<{ last: number }>(logOrder(tx).end);
   return place.position > (row?.last ?? 0);
 });
 
-/** Last places, in the order of the owners; no event is ever added before them. */
+/** Returns the last place of each owner, in the given order. No event is ever added before it. */
 export const latestPlacesOperation = operation('events.latest', 'read', async (tx, owners: LogOwner[]) => {
   const log = logOrder(tx);
   const last = (column: string): string =>
@@ -321,10 +330,10 @@ export const latestPlacesOperation = operation('events.latest', 'read', async (t
 });
 
 const EVENTS_IN_SEGMENT = 1_024;
-/** Longer than any transaction of a shared database: no event before this time is still uncommitted. */
+/** Longer than any transaction of a shared database takes, so all events before this time are committed. */
 const SETTLED_MS = 3_600_000;
 
-/** Stores the times of the next full segment; returns whether it did, in which case there may be another. */
+/** Stores the times of the next full segment. Returns true if there was one; there may then be another. */
 export const noteSegmentOperation = operation(
   'events.noteSegment',
   'write',
@@ -354,7 +363,7 @@ export const forgetSegmentsOperation = operation(
     tx.run('DELETE FROM event_stretch WHERE last_seq < (SELECT seq FROM event ORDER BY seq LIMIT 1)'),
 );
 
-/** A part of the log by numbers, including both ends. */
+/** A part of the log by numbers, both inclusive. */
 export interface SeqRange {
   from: number;
   to: number;

@@ -20,7 +20,7 @@ import { placeOfEventOperation } from './place-store.ts';
 import {
   type EventPage,
   type EventPlace,
-  isBehindEndOperation,
+  isAfterEndOperation,
   type LogOwner,
   latestPlacesOperation,
   PAGE_BYTES,
@@ -136,7 +136,7 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
           untilMs: requested.until === undefined ? null : isoTimeMs(requested.until),
         });
         const follow = order === 'asc';
-        if (follow && after !== null && rows.length === 0 && (await deps.database.execute(isBehindEndOperation, after)))
+        if (follow && after !== null && rows.length === 0 && (await deps.database.execute(isAfterEndOperation, after)))
           return refuse(invalid([{ field: 'cursor', message: BEHIND_END }]));
         return pageAnswer(request, {
           page: { limit, after: after === null ? undefined : [after.position, after.seq] },
@@ -220,7 +220,7 @@ async function follow(
   const field = cursor === lastId ? 'Last-Event-ID' : 'cursor';
   const given = cursor === undefined ? undefined : await readPlace(deps, cursors, { ...owner, order: 'asc' }, cursor);
   if (cursor !== undefined && given === undefined) return refuse(invalid([{ field, message: NOT_OURS }]));
-  if (given !== undefined && (await database.execute(isBehindEndOperation, given)))
+  if (given !== undefined && (await database.execute(isAfterEndOperation, given)))
     return refuse(invalid([{ field, message: BEHIND_END }]));
   const after = given ?? (await database.execute(latestPlacesOperation, [owner]))[0]!;
   const permit = streams.acquire(request.caller.account);

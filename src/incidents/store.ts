@@ -177,7 +177,7 @@ export interface BouncedRow extends EventPlace {
 /** Bounces, newest first. */
 export const bouncedOperation = operation('incidents.bounced', 'read', (tx, part: BouncedPart) => {
   const log = logOrder(tx);
-  const beyond = part.before === null ? { sql: '1 = 1', params: [] } : log.beside('<', part.before);
+  const beyond = part.before === null ? { sql: '1 = 1', params: [] } : log.comparePlace('<', part.before);
   // The last condition names the index of rare events.
   return tx.all<BouncedRow>(
     `SELECT ${log.position} AS position, v.seq, v.message_id AS "messageId", v.at, v.detail, m.recipient

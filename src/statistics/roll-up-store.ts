@@ -65,7 +65,7 @@ export async function uncountedEvents(
   { after, limit, unsettled }: UncountedEvents,
 ): Promise<(CountedEvent & EventPlace)[]> {
   const log = logOrder(tx);
-  const behind: Fragment = log.beside('>', after);
+  const behind: Fragment = log.comparePlace('>', after);
   const order = log.order('ASC');
   return tx.all<CountedEvent & EventPlace>(
     `SELECT ${log.position} AS position, v.seq, v.type, v.at, m.recipient, e.tags, e.template_id,

@@ -72,7 +72,7 @@ export const chooseForReplayOperation = operation(
     const ownRouteId = endpoint?.routeId ?? null;
     const after = part.after ?? { position: -1, seq: -1 };
     const log = logOrder(tx);
-    const beyond = log.beside('>', after);
+    const beyond = log.comparePlace('>', after);
     const rows = await tx.all<LoggedEvent>(
       `SELECT ${log.position} AS position, v.seq, v.type, v.at, i.route_id AS "routeId", i.to_events AS "toEvents"
        FROM event v LEFT JOIN inbound_message i ON v.type = 'Inbound' AND i.id = v.message_id

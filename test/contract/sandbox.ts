@@ -6,7 +6,7 @@ import { settleOperation } from '../../src/delivery/record/settle.ts';
 import { resetStepOperation } from '../../src/delivery/sandbox/reset-store.ts';
 import { findSandboxMessageOperation, playLateOperation } from '../../src/delivery/sandbox/store.ts';
 import { placeOfEventOperation } from '../../src/events/place-store.ts';
-import { isBehindEndOperation, latestPlacesOperation } from '../../src/events/read-store.ts';
+import { isAfterEndOperation, latestPlacesOperation } from '../../src/events/read-store.ts';
 import { findMessageOperation, moveMessageOperation } from '../../src/messages/api-store.ts';
 import { findQueuedOperation, retryOperation } from '../../src/messages/control-store.ts';
 import {
@@ -205,9 +205,9 @@ export const movingTheClock: Scenario = async (stage) => {
   const sentinel = { accountId: stage.id('acc'), mode };
   await stage.act(latestPlacesOperation, [{ accountId, mode }, sentinel, { accountId, mode: 'live' }]);
   const far = Number.MAX_SAFE_INTEGER;
-  assert.equal(await stage.act(isBehindEndOperation, { position: far, seq: far }), true);
+  assert.equal(await stage.act(isAfterEndOperation, { position: far, seq: far }), true);
   const [last] = await stage.database.execute(latestPlacesOperation, [{ accountId, mode }]);
-  assert.equal(await stage.act(isBehindEndOperation, last!), false);
+  assert.equal(await stage.act(isAfterEndOperation, last!), false);
   const rows = await readEvents(stage, accountId, { mode });
   assert.ok(rows.length > 2);
   for (const { id, position, seq } of rows) {

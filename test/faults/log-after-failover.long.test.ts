@@ -9,7 +9,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import pg from 'pg';
 import { silentLog } from '../../src/base/log.ts';
-import { type EventPlace, isBehindEndOperation, readEventsOperation } from '../../src/events/read-store.ts';
+import { type EventPlace, isAfterEndOperation, readEventsOperation } from '../../src/events/read-store.ts';
 import { openPostgresDatabase } from '../../src/storage/postgres/database.ts';
 import { migratePostgres } from '../../src/storage/postgres/migrate.ts';
 import { parsePostgresUrl } from '../../src/storage/postgres/url.ts';
@@ -51,7 +51,7 @@ async function follow(t: TestContext, url: string, place: { after: EventPlace | 
   const last = rows.at(-1);
   if (last) place.after = { position: last.position!, seq: last.seq };
   if (place.after)
-    assert.equal(await database.execute(isBehindEndOperation, place.after), false, 'its place is not refused');
+    assert.equal(await database.execute(isAfterEndOperation, place.after), false, 'its place is not refused');
   await database.close();
   return rows.map(({ id }) => id);
 }
