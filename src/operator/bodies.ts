@@ -1,4 +1,4 @@
-/** Schemas and bodies of accounts, approvals, the queue, destinations, and nodes for operators. */
+/** Schemas and bodies of the operator API: accounts, approvals, the queue, nodes, and the diagnosis. */
 import { Type } from 'typebox';
 import type { Account, SendingProtection, Usage } from '../accounts/accounts.ts';
 import { MAXIMUM_EMAIL_BYTES, protectionBody, STANDARD_EMAIL_BYTES, thresholdsOf } from '../accounts/accounts.ts';
@@ -27,7 +27,7 @@ const isoOrNull = (ms: number | null): string | null => (ms === null ? null : is
 const plan = oneOf(['free', 'paid', 'enterprise']);
 const status = oneOf(['active', 'suspended']);
 const emailBytes = (description: string) => Type.Integer({ description });
-const quota = Type.Unsafe<number | null>({ type: ['integer', 'null'], description: 'Null: unlimited.' });
+const quota = Type.Unsafe<number | null>({ type: ['integer', 'null'], description: 'Null if unlimited.' });
 const limits = closed(
   {
     ...(Object.fromEntries(LIMIT_NAMES.map((name) => [name, Type.Integer()])) as Record<
@@ -69,23 +69,26 @@ export const accountDetailSchema = named('OperatorAccountDetail', {
   health: closed({
     status: oneOf(['good', 'warning', 'critical']),
     periodDays: Type.Integer(),
-    bounceRate: Type.Number({ description: 'Share of the live messages delivered, bounced or complained about.' }),
-    complaintRate: Type.Number(),
+    bounceRate: Type.Number({
+      description:
+        'Bounced messages as a share of the live messages that were delivered, bounced, or complained about.',
+    }),
+    complaintRate: Type.Number({ description: 'Complaints as a share of the same messages.' }),
   }),
   sendingProtection: closed(
     {
       status: oneOf(['good', 'warned', 'held']),
       since: nullableTime('Null while the rate is good.'),
-      reason: nullable('The rate and its thresholds, at that time.'),
-      countedSince: nullableTime('When held mail was last released; earlier mail no longer counts.'),
+      reason: nullable('The rate and its thresholds when the status changed.'),
+      countedSince: nullableTime('When held mail was last released; earlier mail is not included in the rates.'),
       thresholds: closed({ bounceRate: threshold, complaintRate: threshold }),
     },
     {
       description:
-        'Sending protection of its live mail: held from a high rate of hard bounces or complaints until it is released.',
+        'Sending protection of live mail. If the rate of hard bounces or complaints is too high, Postrider holds the mail until an owner or an operator releases it.',
     },
   ),
-  lastActivityAt: nullableTime('When its newest message was created, live or sandbox; null without any.'),
+  lastActivityAt: nullableTime('When the newest live or sandbox message was created; null if there is none.'),
 });
 
 interface Health {
@@ -114,7 +117,7 @@ export function accountDetailBody(
   };
 }
 
-/** Like an account's name on the command line: without characters that could control a terminal. */
+/** An account name. As on the command line, it cannot have characters that could control a terminal. */
 const name = Type.String({
   minLength: 1,
   maxLength: 200,
@@ -124,17 +127,17 @@ const name = Type.String({
 export const newAccountRequest = named('NewAccountRequest', { name, plan: Type.Optional(plan) });
 export const newAccountSchema = named('NewAccount', {
   accountId: Type.String(),
-  apiKey: Type.String({ description: 'A live key with full scope; shown only once.' }),
-  sandboxApiKey: Type.String({ description: 'Shown only once.' }),
+  apiKey: Type.String({ description: 'A live key with full scope, returned only in this response.' }),
+  sandboxApiKey: Type.String({ description: 'A sandbox key, returned only in this response.' }),
 });
 
 const limitChange = (maximum: number, description: string) =>
   Type.Optional(Type.Unsafe<number | null>({ type: ['integer', 'null'], minimum: 0, maximum, description }));
 type LimitChange = ReturnType<typeof limitChange>;
-const resourceChange = limitChange(HIGHEST_LIMIT, 'null restores the standard limit.');
+const resourceChange = limitChange(HIGHEST_LIMIT, 'Null restores the standard limit.');
 const quotaChange = limitChange(
   HIGHEST_QUOTA,
-  'Messages per UTC day or month, including those already accepted in it; null removes the quota.',
+  'Maximum messages per UTC day or month, including those already accepted in it. Null removes the quota.',
 );
 const changedLimits = {
   ...(Object.fromEntries(LIMIT_NAMES.map((name) => [name, resourceChange])) as Record<LimitName, LimitChange>),
@@ -159,7 +162,7 @@ export const accountChangeRequest = closed(
         { bounceRate: setThreshold, complaintRate: setThreshold },
         {
           description:
-            'Thresholds of sending protection. They replace all thresholds set before; omitted ones are standard. `warning` must be below `critical` if both are on.',
+            'Thresholds for sending protection. They replace all thresholds that were set before; omitted thresholds get their standard values. `warning` must be below `critical` unless one of them is 0.',
         },
       ),
     ),
@@ -171,15 +174,15 @@ export const suspensionSchema = named('Suspension', {
   accountId: Type.String(),
   status,
   mail: closed({
-    queued: count('Live messages that would be queued until the account is active again.'),
+    queued: count('Queued live messages. They would stay queued until the account is active again.'),
     scheduled: Type.Integer(),
     delayed: Type.Integer(),
-    sending: count('Messages being delivered, which are not stopped.'),
+    sending: count('Messages that are being delivered. A suspension does not stop them.'),
     isComplete: Type.Boolean({ description: 'False if the account has more than 100,000 messages to count.' }),
   }),
-  apiKeys: count('Keys that are refused, 403 ACCOUNT_SUSPENDED.'),
-  smtpCredentials: count('Credentials that are refused, 535.'),
-  sessions: count('Open sessions of its users, whose calls to this account are refused.'),
+  apiKeys: count('API keys that would be refused with 403 ACCOUNT_SUSPENDED.'),
+  smtpCredentials: count('SMTP credentials that would be refused with 535.'),
+  sessions: count('Open sessions of users of the account. Their calls to this account would be refused.'),
 });
 
 export function suspensionBody(
@@ -207,11 +210,11 @@ export const approvalSchema = named('OperatorApproval', {
     status,
     approvedEmailBytes: emailBytes('The current limit of the account.'),
     createdAt: time,
-    messagesLast30Days: count('Live messages, as the statistics count them.'),
+    messagesLast30Days: count('Live messages, as counted in the statistics.'),
     bounceRate: Type.Number({
-      description: 'Share of the messages delivered, bounced, or complained about in 30 days.',
+      description: 'Bounces as a share of the messages that were delivered or bounced in the last 30 days.',
     }),
-    complaintRate: Type.Number(),
+    complaintRate: Type.Number({ description: 'Complaints as a share of the same messages.' }),
     approvedBefore: count('Earlier requests of the account that were approved.'),
     rejectedBefore: Type.Integer(),
   }),
@@ -220,7 +223,7 @@ export const approvalSchema = named('OperatorApproval', {
 const shareOf = (part: number, { delivered, bounced }: SentMail): number =>
   delivered + bounced === 0 ? 0 : Math.round((part / (delivered + bounced)) * 10_000) / 10_000;
 
-/** A complaint follows a delivery, and is already included there. */
+/** Returns the body of an approval. A complaint follows a delivery, so it is already included in the delivered messages. */
 export function approvalBody({ account, mail, ...approval }: RequestedApproval) {
   return {
     approvalId: approval.id,
@@ -257,23 +260,24 @@ export const rejectionRequest = named('RejectionRequest', {
 
 const figures = {
   depth: count('Messages that are queued or being delivered.'),
-  due: count('Due now and not yet claimed.'),
-  leased: count('Held by a node.'),
-  held: count('Held because their account or destination has enough in memory.'),
-  waiting: count('Not due yet: they wait for their next attempt, their `sendAt`, or the end of a pause.'),
-  deferred: count('Attempted at least once; each is also counted above.'),
+  due: count('Messages that are due and not yet claimed by a node.'),
+  leased: count('Messages that a node has claimed.'),
+  held: count('Messages on hold because enough messages of their account or destination are in memory.'),
+  waiting: count(
+    'Messages that are not due yet: they wait for their next attempt, their `sendAt`, or the end of a pause.',
+  ),
+  deferred: count('Messages with at least one attempt. They are also included in the figures above.'),
   oldestDueAt: nullableTime('Null if nothing is due.'),
 };
 export const queueSchema = named('Queue', {
   ...figures,
   isComplete: Type.Boolean({
     description:
-      'False if the queue is longer than what is counted: then all figures except depth cover the messages due first.',
+      'False if the queue is too long to count completely. All figures except `depth` then cover only the messages that are due first.',
   }),
-  accounts: Type.Array(
-    closed({ accountId: Type.String(), name: nullable('Null for the service itself.'), ...figures }),
-    { description: 'The 100 with the most messages.' },
-  ),
+  accounts: Type.Array(closed({ accountId: Type.String(), name: nullable('Null for Postrider itself.'), ...figures }), {
+    description: 'The 100 accounts with the most messages.',
+  }),
 });
 
 const ACCOUNTS_SHOWN = 100;
@@ -282,7 +286,7 @@ function figuresBody({ oldestDueMs, depth, due, leased, held, waiting, deferred 
   return { depth, due, leased, held, waiting, deferred, oldestDueAt: isoOrNull(oldestDueMs) };
 }
 
-/** `depth` of the complete queue, which may be longer than the rows that were read. */
+/** Returns the body of the queue. `depth` is of the complete queue, which may be longer than the rows that were read. */
 export function queueBody(accounts: readonly AccountQueue[], { depth, rows }: { depth: number; rows: number }) {
   const sum = (of: (one: AccountQueue) => number): number => accounts.reduce((all, one) => all + of(one), 0);
   const due = accounts.flatMap(({ oldestDueMs }) => (oldestDueMs === null ? [] : [oldestDueMs]));
@@ -330,7 +334,7 @@ export const diagnosisSchema = named('Diagnosis', {
     closed({
       name: Type.String(),
       status: oneOf(['ok', 'warn', 'fail', 'skip'], {
-        description: 'skip: not checked, or not checkable from that process.',
+        description: '`skip` if it was not checked, or that process cannot check it.',
       }),
       message: Type.String(),
       remedy: Type.Optional(Type.String()),

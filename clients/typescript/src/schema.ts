@@ -1047,32 +1047,32 @@ export interface components {
       status?: "active" | "suspended";
       approvedEmailBytes?: number;
       limits?: {
-        /** @description null restores the standard limit. */
+        /** @description Null restores the standard limit. */
         webhooks?: number | null;
-        /** @description null restores the standard limit. */
+        /** @description Null restores the standard limit. */
         domains?: number | null;
-        /** @description null restores the standard limit. */
+        /** @description Null restores the standard limit. */
         templates?: number | null;
-        /** @description null restores the standard limit. */
+        /** @description Null restores the standard limit. */
         apiKeys?: number | null;
-        /** @description null restores the standard limit. */
+        /** @description Null restores the standard limit. */
         smtpCredentials?: number | null;
-        /** @description null restores the standard limit. */
+        /** @description Null restores the standard limit. */
         inboundRoutes?: number | null;
-        /** @description null restores the standard limit. */
+        /** @description Null restores the standard limit. */
         openSubmissions?: number | null;
-        /** @description null restores the standard limit. */
+        /** @description Null restores the standard limit. */
         eventStreams?: number | null;
-        /** @description null restores the standard limit. */
+        /** @description Null restores the standard limit. */
         inboxWaits?: number | null;
-        /** @description null restores the standard limit. */
+        /** @description Null restores the standard limit. */
         inboundMailPerHour?: number | null;
-        /** @description Messages per UTC day or month, including those already accepted in it; null removes the quota. */
+        /** @description Maximum messages per UTC day or month, including those already accepted in it. Null removes the quota. */
         messagesPerDay?: number | null;
-        /** @description Messages per UTC day or month, including those already accepted in it; null removes the quota. */
+        /** @description Maximum messages per UTC day or month, including those already accepted in it. Null removes the quota. */
         messagesPerMonth?: number | null;
       };
-      /** @description Thresholds of sending protection. They replace all thresholds set before; omitted ones are standard. `warning` must be below `critical` if both are on. */
+      /** @description Thresholds for sending protection. They replace all thresholds that were set before; omitted thresholds get their standard values. `warning` must be below `critical` unless one of them is 0. */
       sendingProtection?: {
         bounceRate?: {
           /** @description 0 disables this level. */
@@ -1610,7 +1610,7 @@ export interface components {
       checks: ({
           name: string;
           /**
-           * @description skip: not checked, or not checkable from that process.
+           * @description `skip` if it was not checked, or that process cannot check it.
            * @enum {string}
            */
           status: "ok" | "warn" | "fail" | "skip";
@@ -2199,9 +2199,9 @@ export interface components {
     /** NewAccount */
     NewAccount: {
       accountId: string;
-      /** @description A live key with full scope; shown only once. */
+      /** @description A live key with full scope, returned only in this response. */
       apiKey: string;
-      /** @description Shown only once. */
+      /** @description A sandbox key, returned only in this response. */
       sandboxApiKey: string;
     };
     /** NewAccountRequest */
@@ -2315,9 +2315,9 @@ export interface components {
         eventStreams: number;
         inboxWaits: number;
         inboundMailPerHour: number;
-        /** @description Null: unlimited. */
+        /** @description Null if unlimited. */
         messagesPerDay: number | null;
-        /** @description Null: unlimited. */
+        /** @description Null if unlimited. */
         messagesPerMonth: number | null;
       };
       /** Format: date-time */
@@ -2345,9 +2345,9 @@ export interface components {
         eventStreams: number;
         inboxWaits: number;
         inboundMailPerHour: number;
-        /** @description Null: unlimited. */
+        /** @description Null if unlimited. */
         messagesPerDay: number | null;
-        /** @description Null: unlimited. */
+        /** @description Null if unlimited. */
         messagesPerMonth: number | null;
       };
       /** Format: date-time */
@@ -2364,11 +2364,12 @@ export interface components {
         /** @enum {string} */
         status: "good" | "warning" | "critical";
         periodDays: number;
-        /** @description Share of the live messages delivered, bounced or complained about. */
+        /** @description Bounced messages as a share of the live messages that were delivered, bounced, or complained about. */
         bounceRate: number;
+        /** @description Complaints as a share of the same messages. */
         complaintRate: number;
       };
-      /** @description Sending protection of its live mail: held from a high rate of hard bounces or complaints until it is released. */
+      /** @description Sending protection of live mail. If the rate of hard bounces or complaints is too high, Postrider holds the mail until an owner or an operator releases it. */
       sendingProtection: {
         /** @enum {string} */
         status: "good" | "warned" | "held";
@@ -2377,11 +2378,11 @@ export interface components {
          * @description Null while the rate is good.
          */
         since: string | null;
-        /** @description The rate and its thresholds, at that time. */
+        /** @description The rate and its thresholds when the status changed. */
         reason: string | null;
         /**
          * Format: date-time
-         * @description When held mail was last released; earlier mail no longer counts.
+         * @description When held mail was last released; earlier mail is not included in the rates.
          */
         countedSince: string | null;
         thresholds: {
@@ -2399,7 +2400,7 @@ export interface components {
       };
       /**
        * Format: date-time
-       * @description When its newest message was created, live or sandbox; null without any.
+       * @description When the newest live or sandbox message was created; null if there is none.
        */
       lastActivityAt: string | null;
     };
@@ -2430,10 +2431,11 @@ export interface components {
         approvedEmailBytes: number;
         /** Format: date-time */
         createdAt: string;
-        /** @description Live messages, as the statistics count them. */
+        /** @description Live messages, as counted in the statistics. */
         messagesLast30Days: number;
-        /** @description Share of the messages delivered, bounced, or complained about in 30 days. */
+        /** @description Bounces as a share of the messages that were delivered or bounced in the last 30 days. */
         bounceRate: number;
+        /** @description Complaints as a share of the same messages. */
         complaintRate: number;
         /** @description Earlier requests of the account that were approved. */
         approvedBefore: number;
@@ -2605,39 +2607,39 @@ export interface components {
     Queue: {
       /** @description Messages that are queued or being delivered. */
       depth: number;
-      /** @description Due now and not yet claimed. */
+      /** @description Messages that are due and not yet claimed by a node. */
       due: number;
-      /** @description Held by a node. */
+      /** @description Messages that a node has claimed. */
       leased: number;
-      /** @description Held because their account or destination has enough in memory. */
+      /** @description Messages on hold because enough messages of their account or destination are in memory. */
       held: number;
-      /** @description Not due yet: they wait for their next attempt, their `sendAt`, or the end of a pause. */
+      /** @description Messages that are not due yet: they wait for their next attempt, their `sendAt`, or the end of a pause. */
       waiting: number;
-      /** @description Attempted at least once; each is also counted above. */
+      /** @description Messages with at least one attempt. They are also included in the figures above. */
       deferred: number;
       /**
        * Format: date-time
        * @description Null if nothing is due.
        */
       oldestDueAt: string | null;
-      /** @description False if the queue is longer than what is counted: then all figures except depth cover the messages due first. */
+      /** @description False if the queue is too long to count completely. All figures except `depth` then cover only the messages that are due first. */
       isComplete: boolean;
-      /** @description The 100 with the most messages. */
+      /** @description The 100 accounts with the most messages. */
       accounts: ({
           accountId: string;
-          /** @description Null for the service itself. */
+          /** @description Null for Postrider itself. */
           name: string | null;
           /** @description Messages that are queued or being delivered. */
           depth: number;
-          /** @description Due now and not yet claimed. */
+          /** @description Messages that are due and not yet claimed by a node. */
           due: number;
-          /** @description Held by a node. */
+          /** @description Messages that a node has claimed. */
           leased: number;
-          /** @description Held because their account or destination has enough in memory. */
+          /** @description Messages on hold because enough messages of their account or destination are in memory. */
           held: number;
-          /** @description Not due yet: they wait for their next attempt, their `sendAt`, or the end of a pause. */
+          /** @description Messages that are not due yet: they wait for their next attempt, their `sendAt`, or the end of a pause. */
           waiting: number;
-          /** @description Attempted at least once; each is also counted above. */
+          /** @description Messages with at least one attempt. They are also included in the figures above. */
           deferred: number;
           /**
            * Format: date-time
@@ -3297,20 +3299,20 @@ export interface components {
       /** @enum {string} */
       status: "active" | "suspended";
       mail: {
-        /** @description Live messages that would be queued until the account is active again. */
+        /** @description Queued live messages. They would stay queued until the account is active again. */
         queued: number;
         scheduled: number;
         delayed: number;
-        /** @description Messages being delivered, which are not stopped. */
+        /** @description Messages that are being delivered. A suspension does not stop them. */
         sending: number;
         /** @description False if the account has more than 100,000 messages to count. */
         isComplete: boolean;
       };
-      /** @description Keys that are refused, 403 ACCOUNT_SUSPENDED. */
+      /** @description API keys that would be refused with 403 ACCOUNT_SUSPENDED. */
       apiKeys: number;
-      /** @description Credentials that are refused, 535. */
+      /** @description SMTP credentials that would be refused with 535. */
       smtpCredentials: number;
-      /** @description Open sessions of its users, whose calls to this account are refused. */
+      /** @description Open sessions of users of the account. Their calls to this account would be refused. */
       sessions: number;
     };
     /** Template */
