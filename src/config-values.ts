@@ -1,6 +1,6 @@
 /**
- * Parsers for the values of settings. A parser throws an Error whose message names the accepted values; config.ts adds the
- * variable and the value.
+ * Parses the values of settings. A parser throws an Error whose message names the accepted values; config.ts adds the variable and the
+ * value.
  */
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -33,7 +33,7 @@ export function setting<T>(
 
 export const none = (): undefined => undefined;
 
-/** A variable without the POSTRIDER_ prefix, such as PGPASSWORD. */
+/** Returns a setting whose variable has no POSTRIDER_ prefix, such as PGPASSWORD. */
 export function foreign(name: string, meaning: string): Setting<string | undefined> {
   return { name, shown: 'none', meaning, read: String, fallback: none };
 }
@@ -42,13 +42,13 @@ export const emptyList = (): string[] => [];
 
 export type Role = 'api' | 'smtp' | 'delivery' | 'webhooks' | 'inbound';
 export const ROLES: readonly Role[] = ['api', 'smtp', 'delivery', 'webhooks', 'inbound'];
-/** The roles if none are configured; config.ts adds `inbound` if its port is set. */
+/** The roles that run if none are configured. config.ts adds `inbound` if its port is set. */
 export const DEFAULT_ROLES: readonly Role[] = ['api', 'smtp', 'delivery', 'webhooks'];
 
 export interface RelayRoute {
   host: string;
   port: number;
-  /** TLS from the first byte (smtps), or STARTTLS when the relay offers it. */
+  /** True for TLS from the first byte (smtps); false for STARTTLS if the relay offers it. */
   implicitTls: boolean;
   auth?: { user: string; pass: string };
 }
@@ -56,10 +56,10 @@ export interface RelayRoute {
 export type Route = { kind: 'mx' } | { kind: 'relay'; relay: RelayRoute };
 export type BlobStoreAddress = { kind: 'disk'; folder: string | undefined } | { kind: 's3'; location: S3Location };
 
-/** A port to listen on. */
+/** Parses a port to listen on. */
 export const port = (text: string): number => portFrom(0, text, 'a port from 0 to 65535 (0: any free one)');
 
-/** A port to connect to. */
+/** Parses a port to connect to. */
 export const remotePort = (text: string): number => portFrom(1, text, 'a port from 1 to 65535');
 
 function portFrom(min: number, text: string, allowed: string): number {
@@ -101,7 +101,7 @@ export const cidrs = (text: string): string[] => {
 export function httpAddress(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash) {
-    throw new Error('an address such as https://mail.example.com, without credentials, query or fragment');
+    throw new Error('a URL such as https://mail.example.com, without credentials, query, or fragment');
   }
   return text.replace(/\/+$/, '');
 }
@@ -110,7 +110,7 @@ export function httpAddress(text: string): string {
 export function oidcIssuer(text: string): string {
   const url = new URL(httpAddress(text));
   if (url.protocol === 'http:' && !/^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)) {
-    throw new Error('an https address, such as https://login.example.com');
+    throw new Error('an https URL, such as https://login.example.com');
   }
   return text;
 }
@@ -119,14 +119,15 @@ export function oidcIssuer(text: string): string {
 export function acmeDirectory(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol !== 'https:' || url.username || url.hash) {
-    throw new Error('an https address, such as https://acme-v02.api.letsencrypt.org/directory');
+    throw new Error('an https URL, such as https://acme-v02.api.letsencrypt.org/directory');
   }
   return text;
 }
 
 /** Parses a contact that a certificate authority accepts: a single address without header fields (RFC 8555 §7.3). */
 export function contactEmail(text: string): string {
-  if (!/^[^\s@,?]+@[^\s@,?]+\.[^\s@,?]+$/.test(text)) throw new Error('an address such as postmaster@example.com');
+  if (!/^[^\s@,?]+@[^\s@,?]+\.[^\s@,?]+$/.test(text))
+    throw new Error('an email address such as postmaster@example.com');
   return text;
 }
 
@@ -150,8 +151,9 @@ function readRelay(text: string, allowed: string): RelayRoute {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^smtps?:$/.test(url.protocol) || !url.hostname) throw new Error(allowed);
   if ((url.pathname && url.pathname !== '/') || url.search || url.hash) throw new Error(allowed);
-  if (url.port === '0') throw new Error(`${allowed}; a port from 1 to 65535`);
-  if (Boolean(url.username) !== Boolean(url.password)) throw new Error(`${allowed}; user and password go together`);
+  if (url.port === '0') throw new Error(`${allowed}, with a port from 1 to 65535`);
+  if (Boolean(url.username) !== Boolean(url.password))
+    throw new Error(`${allowed}; set both user and password, or neither`);
   const implicitTls = url.protocol === 'smtps:';
   const read: RelayRoute = {
     host: url.hostname.replace(/^\[|\]$/g, ''),
@@ -183,7 +185,7 @@ export function dnsServers(text: string): string[] {
   return list;
 }
 
-/** Parses IP addresses; whether they belong to this machine is known only when they are bound. */
+/** Parses IP addresses. Whether they belong to this machine becomes known when they are bound. */
 export function ipAddresses(text: string): string[] {
   const list = text
     .split(',')
@@ -197,7 +199,7 @@ export function ipAddresses(text: string): string[] {
 
 /** The day on which a source address started to send. */
 export interface WarmUpStart {
-  /** Null: applies to all addresses that are not listed. */
+  /** Null if the day applies to all addresses that are not listed. */
   address: string | null;
   /** Days since 1970. */
   firstDay: number;
@@ -221,8 +223,8 @@ export function warmUp(text: string): WarmUpStart[] {
     const firstDay = firstDayOf(day);
     return firstDay !== undefined && (address === null || isIP(address) !== 0) ? { address, firstDay } : undefined;
   });
-  const isEachOnce = new Set(starts.map((start) => start?.address)).size === starts.length;
-  if (!isEachOnce || starts.some((start) => !start)) {
+  const isEachListedOnce = new Set(starts.map((start) => start?.address)).size === starts.length;
+  if (!isEachListedOnce || starts.some((start) => !start)) {
     throw new Error(
       'the day on which the addresses started to send, such as 2026-11-23, or one day per address, such as 192.0.2.10=2026-11-23, 192.0.2.11=2026-12-01',
     );
@@ -263,11 +265,11 @@ export function roles(text: string): Role[] {
   return list.map(words(ROLES));
 }
 
-/** The tools that AI agents get. */
+/** Which tools AI agents can use: none, those that change nothing, or all. */
 export const MCP_ACCESS = ['off', 'read', 'on'] as const;
 export type McpAccess = (typeof MCP_ACCESS)[number];
 
-/** Interfaces of other services that this one can speak. */
+/** Interfaces of other email services that Postrider can offer. */
 export const DOORS = ['resend', 'ses'] as const;
 export type Door = (typeof DOORS)[number];
 
@@ -340,7 +342,7 @@ export function shownValue(name: string, text: string): string {
   return JSON.stringify(text);
 }
 
-/** An invalid variable; the message is the line that the operator sees. It starts with the name of the variable. */
+/** An invalid setting. The message is the line that the operator sees, and starts with the name of the variable. */
 export class ConfigError extends Error {
   override name = 'ConfigError';
 
@@ -350,12 +352,12 @@ export class ConfigError extends Error {
   }
 }
 
-/** Another process uses the port. A restart may help once that process ends. */
+/** The port is in use by another process. A restart can help once that process ends. */
 export class PortInUse extends ConfigError {
   override name = 'PortInUse';
 }
 
-/** Defaults that can also be written as the value. */
+/** Defaults that can also be set as the value. */
 export const DEFAULT_WORDS = new Set(['off', 'none']);
 
 /** Returns the configured text of a setting; undefined if it is unset or names its default (`off`, `none`). */
@@ -385,7 +387,7 @@ export const SECRET_SETTINGS: readonly string[] = [
 /** An environment with the contents of NAME_FILE files, and an error for each file that cannot be used. */
 interface FilledEnvironment {
   environment: Record<string, string | undefined>;
-  /** By the name of the setting, without `_FILE`. */
+  /** The errors by the name of the setting, without `_FILE`. */
   wrongFiles: ReadonlyMap<string, ConfigError>;
 }
 

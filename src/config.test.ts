@@ -167,12 +167,12 @@ test('a certificate requires its key, and the key its certificate', () => {
 
 test('a certificate authority has an https URL, and gets a contact address', () => {
   for (const value of ['http://ca.example/dir', 'ca.example', 'https://user:pass@ca.example/dir', 'https://']) {
-    assert.match(refusal('POSTRIDER_ACME_DIRECTORY', value), /an https address, such as/);
+    assert.match(refusal('POSTRIDER_ACME_DIRECTORY', value), /an https URL, such as/);
   }
   const query = 'https://ca.example/dir?profile=short';
   assert.equal(readConfig({ POSTRIDER_ACME_DIRECTORY: query }).acmeDirectory, query);
   for (const value of ['ann', 'a@b', 'a@b.example,c@d.example', 'mailto:a@b.example?x', 'a b@c.example']) {
-    assert.match(refusal('POSTRIDER_ACME_EMAIL', value), /off, or an address such as postmaster@example\.com/);
+    assert.match(refusal('POSTRIDER_ACME_EMAIL', value), /off, or an email address such as postmaster@example\.com/);
   }
 });
 
