@@ -1,14 +1,14 @@
 /**
- * The connection to one SMTP peer: writes commands, collects replies, enforces deadlines. It does not know the order of commands.
- * Invariants:
+ * A connection to one SMTP peer. It writes commands, collects replies, and enforces deadlines. It does not know the order of commands. Its
+ * invariants are:
  *
  * - Every wait has one deadline in total; a peer that sends byte by byte does not extend it.
- * - An unexpected reply breaks the connection (a 421 closes it), so replies can never be mistaken for others.
- * - A break is final: the socket is destroyed, and the waiting caller gets what had arrived together with the cause.
- * - The dialogue is kept, limited to 60 lines of 500 characters: the first 40 and the last 19 if there are more, because a
- *   failure shows at the end. Secrets and content are never part of it.
+ * - An unexpected reply breaks the connection (a 421 closes it), so a reply is never assigned to the wrong command.
+ * - A break is final: the socket is destroyed, and the waiting caller gets the replies so far together with the cause.
+ * - The dialogue is kept, limited to 60 lines of 500 characters: the first 40 and the last 19 if there are more, because a failure appears
+ *   at the end. Secrets and content are never part of it.
  *
- * There is one callback per batch of replies and no promise per line: this is the hot path of every delivery.
+ * There is one callback per batch of replies and no promise per line, because this is the hot path of every delivery.
  */
 
 import type { Socket } from 'node:net';
@@ -40,37 +40,43 @@ export interface TlsPeer {
 export interface SmtpConnection {
   readonly broken: Break | undefined;
   readonly tls: string | undefined;
-  /** Set after the handshake. */
+  /** Set after the TLS handshake. */
   peer: TlsPeer | undefined;
   readonly tlsSocket: TLSSocket | undefined;
   readonly remoteAddress: string;
   dialogue: Dialogue;
-  /** The final dot of the current message was written: the peer may have accepted it. */
+  /** True if the final dot of the current message was written: the peer may have accepted the message. */
   dotSent: boolean;
-  /** Bytes arrived that belong to no expected reply. */
+  /** True if bytes arrived that belong to no expected reply. */
   readonly hasSurplus: boolean;
-  /** Writes one or more complete command lines in one write and waits for `count` replies. `shown` replaces them in the dialogue. */
+  /**
+   * Writes one or more complete command lines in one write and waits for `count` replies. The dialogue records `shown` instead if it is
+   * set.
+   */
   ask(lines: string, options: Wait & { shown?: string }): Promise<Answers>;
   /** Waits for replies to data that is written separately. */
   expect(wait: Wait): Promise<Answers>;
-  /** Whether all expected replies have arrived. */
+  /** True if all expected replies have arrived. */
   readonly settled: boolean;
   /** Sets a new deadline for the current wait, and the message if it expires. */
   extendDeadline(deadlineMs: number, message?: string): void;
   cork(): void;
   uncork(): void;
-  /** Returns false if the socket's buffer is full: then await drained(). */
+  /** Returns false if the socket's buffer is full; the caller must then await drained(). */
   write(data: Buffer | string): boolean;
   /** Resolves when the buffer is empty, a reply arrived, or the connection broke. */
   drained(): Promise<void>;
-  /** Writes, and resolves when the memory can be reused: the system has the bytes, or drained() would resolve. */
+  /** Writes the data. Resolves when its memory can be reused: the system has the bytes, or drained() would resolve. */
   writeReusable(data: Buffer): Promise<void>;
   startTls(options: ConnectionOptions, deadlineMs: number): Promise<Break | undefined>;
   breakOff(cause: string, message: string): void;
   onBreak(listener: () => void): void;
 }
 
-/** Expects `count` replies within `deadlineMs`; with `nextReplyMs`, each reply after the first within that time of the previous one. */
+/**
+ * Expects `count` replies within `deadlineMs`. With `nextReplyMs`, each reply after the first must also arrive within that time of the
+ * previous one.
+ */
 export interface Wait {
   count: number;
   deadlineMs: number;
@@ -82,7 +88,7 @@ interface Waiting {
   replies: SmtpReply[];
   resolve: (answers: Answers) => void;
   nextReplyMs: number | undefined;
-  /** With `nextReplyMs`: monotonic ms at which the complete wait ends. */
+  /** If `nextReplyMs` is set: the monotonic time in ms at which the complete wait ends. */
   untilMs: number;
 }
 
@@ -130,7 +136,7 @@ class Connection implements SmtpConnection {
   readonly #onData = (chunk: Buffer): void => {
     const { replies, error } = this.#parser.feed(chunk);
     for (const reply of replies) this.#takeReply(reply);
-    if (error !== undefined) this.breakOff('EPROTOCOL', `the peer broke the protocol: ${error}`);
+    if (error !== undefined) this.breakOff('EPROTOCOL', `the peer violated the protocol: ${error}`);
   };
   readonly #onError = (error: NodeJS.ErrnoException): void => {
     const { cause, message } = describe(error);
@@ -162,7 +168,7 @@ class Connection implements SmtpConnection {
         this.#startTimer(Math.min(waiting.nextReplyMs, waiting.untilMs - performance.now()));
       }
     } else if (code === 421) this.breakOff('ECONNRESET', `the peer closes the session: ${reply.text}`);
-    else this.breakOff('EPROTOCOL', 'the peer sent a reply to no command');
+    else this.breakOff('EPROTOCOL', 'the peer sent a reply without a command');
   }
 
   #settle(): void {
@@ -175,7 +181,8 @@ class Connection implements SmtpConnection {
   }
 
   /**
-   * The peer closed or is silent. A refusal that it had started counts as its reply: some servers close after `421-too many connections`.
+   * Breaks the connection because the peer closed it or is silent. A refusal that the peer had started counts as its reply, because some
+   * servers close after `421-too many connections`.
    */
   #lose(cause: string, message: string): void {
     const unfinished = this.#waiting && !this.broken ? this.#parser.end() : undefined;
@@ -260,7 +267,7 @@ class Connection implements SmtpConnection {
   startTls(options: ConnectionOptions, deadlineMs: number): Promise<Break | undefined> {
     const plain = this.#socket;
     this.#unlisten();
-    // Errors of the plain socket reach the TLS socket; without its own listener they would be thrown.
+    // The TLS socket gets the errors of the plain socket, which would also be thrown if it had no listener.
     plain.on('error', () => {});
     const secure = tls.connect({ ...options, socket: plain });
     this.#socket = secure;
@@ -288,7 +295,8 @@ function onHandshake(secure: TLSSocket, deadlineMs: number, done: (failure: Brea
     done(failure);
   };
   const onFailure = (error: NodeJS.ErrnoException): void => finish(describe(error));
-  const onClosed = (): void => finish({ cause: 'ECONNRESET', message: 'the peer closed during the TLS handshake' });
+  const onClosed = (): void =>
+    finish({ cause: 'ECONNRESET', message: 'the peer closed the connection during the TLS handshake' });
   const onSecure = (): void => finish();
   const tooLate = { cause: 'ETIMEDOUT', message: `no TLS handshake within ${deadlineMs} ms` };
   const timeout = setTimeout(() => finish(tooLate), deadlineMs);

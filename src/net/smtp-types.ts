@@ -176,7 +176,7 @@ export interface SendResult {
   dialogue: DialogueLine[];
   /** The server supports PIPELINING but lost or refused pipelined commands. No content was sent. */
   pipeliningFailed?: true;
-  /** The connection was lost, or broke the protocol, during pipelined commands. */
+  /** The connection was lost, or the peer violated the protocol, during pipelined commands. */
   pipeliningSuspected?: true;
 }
 

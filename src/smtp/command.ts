@@ -1,6 +1,6 @@
 /**
  * Parses command lines of RFC 5321 §4.1: verb and argument, and the paths and parameters of MAIL and RCPT. Invalid text, parameters that
- * were not offered, and paths that are not mailboxes are refused with a specific reply; nothing is repaired except spaces after the colon
+ * were not offered, and paths that are not mailboxes are refused with a specific reply. Nothing is repaired except spaces after the colon
  * and at the end, which old clients send.
  */
 import { isIsoTime, isoTimeMs } from '../http/validate.ts';
@@ -12,16 +12,16 @@ import { decodeEnvid, decodeOriginalRecipient, isXtext, parseNotify, type Recipi
 export type Parsed<T> = { ok: true; value: T } | { ok: false; reply: string };
 
 export interface Command {
-  /** In upper case. */
+  /** The verb in upper case. */
   verb: string;
-  /** Without surrounding spaces. */
+  /** The argument without surrounding spaces. */
   argument: string;
 }
 
 const CONTROL = /[\x00-\x1f\x7f]/;
 const NON_ASCII = /[^\x00-\x7f]/;
 
-/** The greeting, in which clients may send their computer's name in a legacy charset. */
+/** Matches a greeting, in which clients may send their computer's name in a legacy charset. */
 const GREETING = /^(?:EHLO|HELO) /i;
 
 /**
@@ -53,7 +53,7 @@ type Keyword = 'FROM' | 'TO';
 interface Path {
   /** The text between the angle brackets. */
   inside: string;
-  /** `NAME` or `NAME=value`, in order. */
+  /** The parameters as `NAME` or `NAME=value`, in order. */
   parameters: string[];
 }
 
@@ -92,7 +92,7 @@ function closingBracket(text: string, from: number): number {
   return -1;
 }
 
-/** Returns the mailbox of a path; a malformed one is refused with the fix. */
+/** Parses the mailbox of a path. The reply to a malformed mailbox includes the fix. */
 function parseMailbox(inside: string, keyword: Keyword, utf8: boolean): Parsed<Address> {
   const result = parseBareAddress(inside);
   if (!result.ok)
@@ -105,7 +105,10 @@ function parseMailbox(inside: string, keyword: Keyword, utf8: boolean): Parsed<A
 
 const STATUS: Readonly<Record<Keyword, string>> = { FROM: '501 5.1.7', TO: '501 5.1.3' };
 
-/** Refusals are recorded for the customer: text without an @ may be anything, even a password in the wrong place, and is not repeated. */
+/**
+ * Returns why an address is malformed. Refusals are recorded for the customer, so text without an @ is not repeated: it may be anything,
+ * even a password in the wrong place.
+ */
 function malformedIssue(inside: string, reason: string): string {
   return inside.includes('@') ? `the address ${quote(inside)} ${reason}` : `the address ${reason}`;
 }
@@ -131,10 +134,10 @@ function mailboxIssue(inside: string, keyword: Keyword): string | undefined {
   return undefined;
 }
 
-/** When to release a mail (RFC 4865): an interval from its acceptance, or a time. */
+/** The time to release a message (RFC 4865): an interval after its acceptance, or a point in time. */
 export type Hold = { forSeconds: number } | { untilMs: number };
 
-/** The same limit as for `sendAt` in the API. */
+/** The limit is the same as for `sendAt` in the API. */
 export const MAX_HOLD_SECONDS = 30 * 86_400;
 
 export interface MailCommand {
@@ -201,7 +204,7 @@ function parameterIssue(name: string, value: string | undefined): string | undef
     case 'HOLDFOR':
       if (value === undefined || !/^[1-9]\d{0,8}$/.test(value))
         return 'HOLDFOR must be a number of seconds, such as HOLDFOR=3600';
-      return Number(value) <= MAX_HOLD_SECONDS ? undefined : `HOLDFOR is at most ${MAX_HOLD_SECONDS} seconds`;
+      return Number(value) <= MAX_HOLD_SECONDS ? undefined : `HOLDFOR must be at most ${MAX_HOLD_SECONDS} seconds`;
     case 'HOLDUNTIL':
       return isIsoTime(value ?? '') ? undefined : 'HOLDUNTIL must be a time, such as 2026-11-23T08:00:00Z';
     case 'RET':
@@ -230,8 +233,8 @@ export function parseMail(argument: string): Parsed<MailCommand> {
 const MAX_PATH_BYTES = 320;
 
 /**
- * The same for inbound mail: the sender is kept as given, since bounces and foreign mail come from addresses that submission would refuse
- * (`root@localhost`, names with underscores). Empty for the null sender.
+ * Parses the argument of MAIL on the inbound port. The sender is kept as given, because bounces and mail from other servers come from
+ * addresses that submission would refuse (`root@localhost`, names with underscores). `from` is empty for the null sender.
  */
 export function parseForeignMail(
   argument: string,
@@ -248,7 +251,7 @@ export function parseForeignMail(
     );
   }
   if (Buffer.byteLength(path.inside) > MAX_PATH_BYTES)
-    return refused(`501 5.1.7 address longer than ${MAX_PATH_BYTES} bytes`);
+    return refused(`501 5.1.7 the sender address is longer than ${MAX_PATH_BYTES} bytes`);
   return { ok: true, value: { from: path.inside, sizeBytes, smtpUtf8 } };
 }
 
@@ -260,7 +263,7 @@ const NO_PARAMETERS: Parsed<Omit<MailCommand, 'from'>> = {
 /** The recipient of RCPT with the delivery reports that were requested for it. */
 export interface RecipientCommand {
   address: Address;
-  /** Both are absent if the command has no NOTIFY and no ORCPT. */
+  /** The values of NOTIFY and ORCPT; each is absent if the command does not have it. */
   reports: RecipientReports;
 }
 
@@ -286,7 +289,7 @@ export function parseInboundRecipient(argument: string, smtpUtf8: boolean): Pars
 }
 
 function recipientOf(inside: string, smtpUtf8: boolean): Parsed<Address> {
-  if (inside === '') return refused('501 5.1.3 recipient is empty; use RCPT TO:<user@example.com>');
+  if (inside === '') return refused('501 5.1.3 the recipient is empty; use RCPT TO:<user@example.com>');
   return parseMailbox(inside, 'TO', smtpUtf8);
 }
 
@@ -324,8 +327,8 @@ function readReports(parameters: readonly string[], smtpUtf8: boolean): Parsed<R
 const MAX_HELO_LENGTH = 255;
 
 /**
- * Returns the name in EHLO or HELO in a form that is safe in a header; undefined without one. RFC 5321 §4.1.4 does not allow a server to
- * refuse a client for a malformed name: computer names have spaces, underscores, and umlauts. Characters that are invalid in host names
+ * Returns the name in EHLO or HELO in a form that is safe in a header; undefined if there is none. RFC 5321 §4.1.4 does not allow a server
+ * to refuse a client for a malformed name: computer names have spaces, underscores, and umlauts. Characters that are invalid in host names
  * become `?`.
  */
 export function heloName(argument: string): string | undefined {
