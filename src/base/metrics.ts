@@ -1,7 +1,7 @@
 /**
- * Metrics for Prometheus at /metrics. Hot paths only add to plain numbers, because prom-client spends about a microsecond on the labels of
- * each increment; they are converted to its text format on each scrape. Postrider's own names start with postrider_ and end with their
- * unit; process_* and nodejs_* come from prom-client.
+ * Collects metrics for Prometheus at /metrics. Hot paths only add to plain numbers, because prom-client spends about a microsecond on the
+ * labels of each increment. Each scrape converts the numbers to the Prometheus text format. Names of Postrider's own metrics start with
+ * postrider_ and end with their unit; process_* and nodejs_* come from prom-client.
  */
 import { collectDefaultMetrics, Gauge, type Metric, Histogram as PromHistogram, Registry } from 'prom-client';
 import type { Mode } from './mode.ts';
@@ -15,23 +15,27 @@ export interface Histogram {
 }
 
 export interface QueueState {
-  /** Messages that wait or are being sent. */
+  /** Messages that are queued or being sent. */
   depth: number;
   /** Age of the message that has been due the longest; 0 if none is due. */
   oldestAgeSeconds: number;
 }
 
-/** Kinds of mail to Postrider's own addresses; those after `unsubscribe` had no effect. */
+/** Results of mail to Postrider's own addresses. Mail with a result after `unsubscribe` had no effect. */
 export const INBOUND_RESULTS = [
   ...['bounce', 'delay', 'complaint', 'unsubscribe'],
-  // Reports: already known; for a message in another state; for no known message; for another recipient; without proof; of success.
+  // Reports that are already known, do not fit the state of their message, name no known message, name another recipient, have no proof, or
+  // report a success.
   ...['repeated', 'unfit', 'unknown-mail', 'other-recipient', 'unproven', 'no-failure'],
-  // Not reports.
+  // Mail that is not a report.
   ...['auto-reply', 'challenge', 'list', 'not-a-report', 'unreadable'],
 ] as const;
 export type InboundResult = (typeof INBOUND_RESULTS)[number];
 
-/** Results of mail for inbound routes: an event; discarded because it would loop; deferred, above the account's limit. */
+/**
+ * Results of mail for inbound routes: `event` has created an event, `over-limit` was deferred because the account reached its limit, and
+ * the others were discarded because they would cause a mail loop.
+ */
 const ROUTE_OUTCOMES = ['event', 'auto-reply', 'own-mail', 'too-many-hops', 'over-limit'] as const;
 
 export interface Metrics {
@@ -40,7 +44,7 @@ export interface Metrics {
   bounced: Record<Mode, Counter>;
   delayed: Record<Mode, Counter>;
   suppressed: Record<Mode, Counter>;
-  /** Attempts at the last hop, by the class of the deciding reply; `none` without a reply. */
+  /** Delivery attempts by the class of the deciding reply; `none` if there was no reply. */
   attemptsByReply: Record<'2xx' | '4xx' | '5xx' | 'none', Counter>;
   webhookAttempts: Record<'succeeded' | 'failed', Counter>;
   acceptedBySource: Record<'http' | 'smtp', Counter>;
@@ -53,19 +57,19 @@ export interface Metrics {
   inboundRoutes: Record<(typeof ROUTE_OUTCOMES)[number], Counter>;
   /** Refused requests that were not recorded because the buffer was full. */
   refusedRequestsDropped: Counter;
-  /** From the arrival of the request to its response after the commit. */
+  /** Time from the arrival of a request to its response after the commit. */
   acceptSeconds: Histogram;
-  /** From acceptance to the remote server's 250. */
+  /** Time from acceptance to the receiving server's 250. */
   deliverySeconds: Histogram;
-  /** One attempt: from connecting (or taking an open connection) to its outcome. */
+  /** Time of one attempt, from connecting (or taking an open connection) to its outcome. */
   attemptSeconds: Histogram;
-  /** From an event's time to its first successful webhook delivery. */
+  /** Time from an event to its first successful webhook delivery. */
   webhookLagSeconds: Histogram;
-  /** From the call of a database operation to its result, including the wait for a connection or a group; by mode. */
+  /** Time from the call of a database operation to its result, by mode. It includes waiting for a connection or a group. */
   operationSeconds: Record<OperationKind, Histogram>;
-  /** Counts one bounce of live mail; both are names of bounded sets. */
+  /** Counts one bounce of live mail. Both arguments are names from limited sets, so the number of series is limited. */
   countBounce(category: string, provider: string): void;
-  /** Counts one HTTP response and its time; route is the method and the pattern (`GET /notes/:id`), never the path. */
+  /** Counts one HTTP response and its time. `route` is the method and the pattern (`GET /notes/:id`), never the path. */
   countHttp(route: string, status: number, seconds: number): void;
   /** Sets the source of queue depth and age, which is read on each scrape; if it fails, both are omitted. */
   readQueueFrom(read: () => QueueState | Promise<QueueState>): void;
@@ -131,7 +135,7 @@ interface PlainHistogram extends Histogram {
   samples(name: string, labels: Labels): Sample[];
 }
 
-/** A histogram in plain numbers. The last count is for values above all buckets. */
+/** Creates a histogram in plain numbers. The last count is for values above all buckets. */
 function plainHistogram(buckets: readonly number[]): PlainHistogram {
   const counts = new Array<number>(buckets.length + 1).fill(0);
   let sum = 0;
@@ -158,7 +162,7 @@ function plainHistogram(buckets: readonly number[]): PlainHistogram {
   };
 }
 
-/** HTTP responses and their times, by route. Routes are patterns, so their number is that of the routes and classes. */
+/** Counts HTTP responses and their times by route. Routes are patterns, so the number of series is limited. */
 function httpMetrics(registry: Registry): Metrics['countHttp'] {
   const name = 'postrider_http_request_duration_seconds';
   const routes = new Map<string, { byStatus: Map<number, number>; byClass: Map<number, PlainHistogram> }>();
@@ -233,13 +237,13 @@ function plainCounters(
   const failures = plainCounter();
   const refusedRequestsDropped = plainCounter();
   let open = 0;
-  const unlabelled = (type: string, name: string, help: string, read: () => number): void =>
+  const unlabeled = (type: string, name: string, help: string, read: () => number): void =>
     register(registry, type, name, help, () => [{ labels: {}, value: read() }]);
-  unlabelled('counter', 'postrider_smtp_sessions_total', 'SMTP sessions started.', () => sessions.value);
-  unlabelled('gauge', 'postrider_smtp_sessions_open', 'SMTP sessions that are open.', () => open);
-  unlabelled('counter', 'postrider_smtp_auth_failures_total', 'SMTP logins that failed.', () => failures.value);
+  unlabeled('counter', 'postrider_smtp_sessions_total', 'SMTP sessions started.', () => sessions.value);
+  unlabeled('gauge', 'postrider_smtp_sessions_open', 'Open SMTP sessions.', () => open);
+  unlabeled('counter', 'postrider_smtp_auth_failures_total', 'Failed SMTP logins.', () => failures.value);
   const dropped = 'postrider_rejected_requests_dropped_total';
-  unlabelled(
+  unlabeled(
     'counter',
     dropped,
     'Rejected requests that were not recorded for GET /requests.',
@@ -260,7 +264,7 @@ function plainCounters(
 const FAST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const SLOW_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 21_600, 86_400, 259_200];
 
-/** Labeled samples that are read on each scrape. */
+/** A labeled sample that is read on each scrape. */
 export interface LabelledValue {
   labels: Record<string, string>;
   value: number;
@@ -301,7 +305,7 @@ function inboundCounters(registry: Registry): Pick<Metrics, 'inbound' | 'inbound
     registry,
     {
       name: 'postrider_inbound_reports_total',
-      help: 'Bounces, feedback reports and unsubscribe emails received, by result.',
+      help: 'Bounces, feedback reports, and unsubscribe emails received, by result.',
       label: 'result',
     },
     INBOUND_RESULTS,
@@ -350,7 +354,11 @@ export function createMetrics(): Metrics {
   const { smtpSessions, smtpAuthFailures, refusedRequestsDropped } = plainCounters(registry);
   const seconds = (what: string, help: string, buckets: number[]): Histogram =>
     new PromHistogram({ name: `postrider_${what}_seconds`, help, buckets, registers: [registry] });
-  const acceptSeconds = seconds('accept_duration', 'Time from a request to its answer after the commit.', FAST_BUCKETS);
+  const acceptSeconds = seconds(
+    'accept_duration',
+    'Time from a request to its response after the commit.',
+    FAST_BUCKETS,
+  );
   const deliverySeconds = seconds(
     'delivery_duration',
     "Time from acceptance to the receiving server's 250.",
@@ -363,7 +371,7 @@ export function createMetrics(): Metrics {
     SLOW_BUCKETS,
   );
   const readQueueFrom = queueGauges(registry);
-  // process_* and nodejs_*, which standard dashboards use.
+  // Standard dashboards use process_* and nodejs_*.
   collectDefaultMetrics({ register: registry });
   return {
     accepted,

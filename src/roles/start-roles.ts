@@ -1,6 +1,6 @@
 /**
- * Starts the configured roles in one process or in several: first the workers (delivery with its housekeeping, webhooks), then the ports
- * through which work arrives (HTTP, SMTP). They are connected by wake-ups and by the hand-over of accepted mail to delivery.
+ * Starts the roles that are configured for this process: first the workers (delivery with its housekeeping, webhooks), then the ports
+ * through which work arrives (HTTP, SMTP). The ports wake the workers and pass accepted mail to delivery.
  */
 import { createAuthenticator, createSmtpAuthenticator, createSuspensionCheck } from '../accounts/accounts.ts';
 import { uploadedBlobsOperation } from '../attachments/attachments.ts';
@@ -46,13 +46,16 @@ import { httpsTarget, httpTarget, portError, STANDARD_SMTP_PORT } from './ports.
 import { type SmtpRole, startSmtpRole } from './smtp.ts';
 import { createKeysFor, openTlsReports } from './tls-reports.ts';
 
-/** A domain that accepted mail of an account within this time is not given up immediately if the DNS reports that it does not exist. */
-const LATELY_MS = 30 * 86_400_000;
-/** After the signal: how long pending requests may take. */
+/**
+ * If a domain accepted mail of an account within this time, its messages do not bounce immediately when the DNS reports that the domain
+ * does not exist.
+ */
+const RECENTLY_ACCEPTED_MS = 30 * 86_400_000;
+/** How long pending requests may take after the stop signal. */
 const DRAIN_HTTP_MS = 20_000;
-/** After the signal: when the ports are closed, even if deliveries are pending. */
+/** Time from the stop signal until the ports are closed, even if deliveries are in progress. */
 const CLOSE_AFTER_MS = 26_000;
-/** How long connections may then take to close. */
+/** How long connections may take to close after that. */
 const CLOSE_MS = 2_000;
 
 export interface Roles extends Running {
@@ -61,7 +64,7 @@ export interface Roles extends Running {
   smtpPort: number | undefined;
   smtpsPort: number | undefined;
   inboundPort: number | undefined;
-  /** Names of the roles that run here. */
+  /** The roles that run in this process. */
   started: string[];
   /** Rereads the certificate files. */
   reloadCertificates(): void;
@@ -71,7 +74,7 @@ interface RoleOptions {
   nodes: Nodes;
   tlsFiles: TlsFiles | undefined;
   providers: Providers;
-  /** Whether this process may carry out erasures; true by default. Simulated worlds have none. */
+  /** Whether this process carries out erasures; true by default. Simulations turn this off. */
   erases?: boolean;
 }
 
@@ -84,7 +87,7 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
   const workers = startWorkers(parts, { ...options, inboundPort: () => ports.inbound?.ownPort });
   const refusedRequests = createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped });
   const stop = async (): Promise<void> => {
-    // All at the same time, so that each has its grace period within the thirty seconds. Events of the last results stay in the store.
+    // These stop at the same time, so each has its own grace period within the 30 s. Events of the last results stay in the database.
     const drained = Promise.all([
       ports.app?.drain({ deadlineMs: DRAIN_HTTP_MS }),
       ports.smtp?.drain(),
@@ -127,7 +130,7 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
 type Workers = ReturnType<typeof startWorkers>;
 
 interface WorkerOptions extends Pick<RoleOptions, 'nodes' | 'providers' | 'erases'> {
-  /** Port of this process, once it listens. */
+  /** Returns the inbound port of this process once it listens. */
   inboundPort(): number | undefined;
 }
 
@@ -184,7 +187,7 @@ function startWorkers(parts: Parts, { nodes, providers, erases = true, inboundPo
     nudgeDelivery,
     nudgeInbound: (): void => wakeUps.wake(INBOUND_WORK),
     nudgeErasures: (): void => wakeUps.wake(ERASURE_WORK),
-    /** Processes received mail where deliveries run, once the base URL of links in events is known. */
+    /** Starts processing received mail if this process delivers. It needs the base URL of links in events. */
     startInbound: (baseUrl: string): void => {
       if (!config.roles.includes('delivery')) return;
       const work = startInboundWork(parts, {
@@ -196,9 +199,9 @@ function startWorkers(parts: Parts, { nodes, providers, erases = true, inboundPo
       wakeUps.onWake(INBOUND_WORK, () => work.nudge());
       inbound = work;
     },
-    /** Called after events were written. */
+    /** Wakes webhooks and event followers after events were written. */
     nudgeReaders: nudgeWebhooks,
-    /** Called after mail was accepted; delivery comes before webhooks. */
+    /** Wakes them after mail was accepted; webhooks yield to delivery. */
     nudgeWebhooks: (): void => {
       webhooks?.giveWay();
       nudgeWebhooks();
@@ -223,7 +226,7 @@ interface PortOptions {
   trackingHosts: TrackingHosts;
 }
 
-/** Records each port in `ports` as it opens; returns the HTTP ports. */
+/** Opens the ports and records each in `ports`; returns the HTTP ports. */
 async function openPorts(
   parts: Parts,
   ports: Ports,
@@ -231,7 +234,7 @@ async function openPorts(
 ): Promise<Pick<Roles, 'httpPort' | 'httpsPort'>> {
   const { config } = parts;
   const hasApi = config.roles.includes('api');
-  // Shared, so that what the API revokes is refused over SMTP immediately.
+  // The API and SMTP share these, so SMTP immediately refuses credentials that the API revoked.
   const callers = createAuthenticator(parts);
   const logins = createSmtpAuthenticator(parts);
   const shared = { ...workers, logins, refusedRequests, trackingUrlOf: trackingHosts.urlOf };
@@ -273,7 +276,7 @@ async function openPorts(
   return { httpPort, httpsPort };
 }
 
-/** Returns undefined if none is set; rejects with an error for the operator. */
+/** Opens the HTTPS port. Returns undefined if none is configured; rejects with an error for the operator. */
 async function listenHttps(app: HttpApp, { config }: Parts): Promise<number | undefined> {
   try {
     return (await app.listenTls())?.port;
@@ -284,17 +287,17 @@ async function listenHttps(app: HttpApp, { config }: Parts): Promise<number | un
 }
 
 /**
- * Rejects with an error for the operator. Without the api role a port that is in use does not prevent the start: only health and metrics
- * requests go unanswered.
+ * Opens the HTTP port; rejects with an error for the operator. Without the api role, a port that is in use does not prevent the start: this
+ * process then serves no health and metrics requests.
  */
 async function listenHttp(app: HttpApp, { config, log }: Parts): Promise<number | undefined> {
   try {
     return (await app.listen()).port;
   } catch (error) {
-    const shown = portError(error, httpTarget(config)) as Error;
-    const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
-    if (config.roles.includes('api') || !isTaken) throw shown;
-    log.warn({ error: shown.message }, '/health, /ready and /metrics of this process are not served');
+    const failure = portError(error, httpTarget(config)) as Error;
+    const isInUse = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
+    if (config.roles.includes('api') || !isInUse) throw failure;
+    log.warn({ error: failure.message }, '/health, /ready and /metrics of this process are not served');
     return undefined;
   }
 }
@@ -310,15 +313,15 @@ interface WakeUps {
 }
 
 function createWakeUps({ hints }: Pick<Parts, 'hints'>): WakeUps {
-  const here: Record<string, () => void> = {};
+  const wakersHere: Record<string, () => void> = {};
   return {
     wake: (kind) => {
-      const own = here[kind];
-      if (own) own();
+      const wakeHere = wakersHere[kind];
+      if (wakeHere) wakeHere();
       else hints.notify(kind);
     },
     onWake: (kind, wake) => {
-      here[kind] = wake;
+      wakersHere[kind] = wake;
       hints.listen(kind, wake);
     },
   };
@@ -348,7 +351,7 @@ interface DeliveryRoleOptions {
 
 function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delivery: Delivery; running: Running } {
   const { config, database, blobs, clock, log, dns } = parts;
-  // A relay belongs to the operator: it is responsible for the TLS policies of recipients' domains.
+  // A relay, which belongs to the operator, is itself responsible for the TLS policies of recipients' domains.
   const isDirect = config.route.kind === 'mx';
   const reports = isDirect ? openTlsReports(parts, options) : undefined;
   const allow = ranges(config.mxAllow);
@@ -375,7 +378,12 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     isSuspended: createSuspensionCheck({ database, clock }),
     acceptedMailLately: (accountId, domain) => {
       const untilMs = clock.now();
-      return database.execute(acceptedMailOperation, { accountId, domain, fromMs: untilMs - LATELY_MS, untilMs });
+      return database.execute(acceptedMailOperation, {
+        accountId,
+        domain,
+        fromMs: untilMs - RECENTLY_ACCEPTED_MS,
+        untilMs,
+      });
     },
     metrics: parts.metrics,
     notifyOperators: options.notifyOperators,
@@ -439,16 +447,16 @@ function startChecks(parts: Parts, { isFirstNode: isChosen, notify, isServed }: 
   };
 }
 
-/** Statistics, and their lag behind the event log. */
+/** Starts the roll-up of statistics, and the gauges for their lag behind the event log and for the health of the database. */
 function startStatistics({ database, clock, log, metrics }: Parts, { isFirstNode }: DeliveryRoleOptions): Running {
   const rollUp = startRollUp({ database, clock, log, isChosen: isFirstNode });
   const gauge = (name: string, help: string, value: () => number): void =>
     metrics.readGaugeFrom({ name, help }, () => [{ labels: {}, value: value() }]);
-  const behind = 'not counted in statistics yet; 0 if another node counts them.';
-  gauge('postrider_statistics_lag_events', `Events ${behind}`, () => rollUp.lag().events);
+  const missing = 'that statistics do not include yet; 0 if another node counts them.';
+  gauge('postrider_statistics_lag_events', `Events ${missing}`, () => rollUp.lag().events);
   gauge(
     'postrider_statistics_lag_seconds',
-    `Age of the oldest event of live mail ${behind}`,
+    `Age of the oldest event of live mail ${missing}`,
     () => rollUp.lag().seconds,
   );
   const logLag = startLogLag({ database, log });
