@@ -1,6 +1,6 @@
 /**
- * Rows of API keys, SMTP credentials, and portal users. Keys are stored as SHA-256, passwords as argon2id hashes. Keys and credentials are
- * revoked, never deleted, so their history remains readable.
+ * Stores API keys and SMTP credentials: keys as SHA-256 hashes, passwords as argon2id hashes. Keys and credentials are revoked, never
+ * deleted, so their history remains readable.
  */
 
 import { timingSafeEqual } from 'node:crypto';
@@ -32,10 +32,10 @@ export interface NewKeyRow {
   allowedSenders?: readonly string[];
   /** Unrestricted if absent. */
   allowedNetworks?: readonly string[];
-  /** Unix ms; valid until it is revoked if absent. */
+  /** Unix ms; if absent, it is valid until it is revoked. */
   expiresAt?: number | null;
   secretHash: Uint8Array;
-  /** For keys that sign requests. */
+  /** Set for keys that sign requests. */
   signing?: { accessKeyId: string; secretSealed: Uint8Array };
   createdAt: number;
 }
@@ -67,16 +67,16 @@ export interface ApiKeyRecord {
   name: string | null;
   allowedSenders: readonly string[];
   allowedNetworks: readonly string[];
-  /** Null for keys that are sent with a request. */
+  /** Null for keys that are sent with a request instead of signing it. */
   accessKeyId: string | null;
   expiresAt: number | null;
   createdAt: number;
 }
 
-/** Neither revoked nor expired at a time. */
+/** SQL condition: the row is neither revoked nor expired at the given time. */
 const VALID = 'revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)';
 
-/** A row with its lists as they are stored. */
+/** A row whose lists are still in their stored form. */
 type Stored<R> = Omit<R, 'allowedSenders' | 'allowedNetworks'> & { senders: string | null; networks: string | null };
 
 function recordOf<R extends object>({ senders, networks, ...row }: Stored<R>) {
@@ -107,8 +107,8 @@ export const createKeyOperation = change(
   async (tx, key: NewKeyRow): Promise<'created' | 'unknown-account' | LimitReached> => {
     const { accountId } = key;
     if (!(await tx.get('SELECT 1 AS found FROM account WHERE id = ?', accountId))) return 'unknown-account';
-    const inForce = `SELECT count(*) AS n FROM api_key WHERE account_id = ? AND ${VALID}`;
-    const count = [inForce, accountId, key.createdAt] as const;
+    const countValid = `SELECT count(*) AS n FROM api_key WHERE account_id = ? AND ${VALID}`;
+    const count = [countValid, accountId, key.createdAt] as const;
     const reached = await checkLimit(tx, { accountId, limit: 'apiKeys', count });
     if (reached) return reached;
     await insertKey(tx, key);
@@ -194,8 +194,8 @@ export const findKeyOperation = operation(
        FROM api_key WHERE id <= ? ORDER BY id DESC LIMIT 1`,
       args.keyId,
     );
-    const same = timingSafeEqual(row?.secret_hash ?? DUMMY_HASH, args.secretHash);
-    if (!row || row.id !== args.keyId || !same || row.revoked_at !== null) return null;
+    const isSameHash = timingSafeEqual(row?.secret_hash ?? DUMMY_HASH, args.secretHash);
+    if (!row || row.id !== args.keyId || !isSameHash || row.revoked_at !== null) return null;
     return holderOf(tx, row);
   },
 );
@@ -208,7 +208,7 @@ interface HolderRow {
   name: string | null;
   senders: string | null;
   networks: string | null;
-  /** Unix ms; null for never. */
+  /** Unix ms; null if it never expires. */
   expires_at: number | null;
 }
 
@@ -258,9 +258,9 @@ export interface NewCredentialRow {
   allowedSenders?: readonly string[];
   /** Unrestricted if absent. */
   allowedNetworks?: readonly string[];
-  /** `off` when absent. */
+  /** `off` if absent. */
   deliveryReports?: DeliveryReports;
-  /** Unix ms; valid until it is revoked if absent. */
+  /** Unix ms; if absent, it is valid until it is revoked. */
   expiresAt?: number | null;
   passwordHash: string;
   createdAt: number;
@@ -312,8 +312,8 @@ export const createCredentialOperation = change(
     const account = await readAccount(tx, accountId);
     if (!account) return 'unknown-account';
     if (account.plan === 'free') return 'plan-not-eligible';
-    const inForce = `SELECT count(*) AS n FROM smtp_credential WHERE account_id = ? AND ${VALID}`;
-    const count = [inForce, accountId, row.createdAt] as const;
+    const countValid = `SELECT count(*) AS n FROM smtp_credential WHERE account_id = ? AND ${VALID}`;
+    const count = [countValid, accountId, row.createdAt] as const;
     const reached = await checkLimit(tx, { accountId, limit: 'smtpCredentials', count });
     if (reached) return reached;
     await insertCredential(tx, row);
@@ -337,7 +337,7 @@ export const credentialsOperation = operation(
   },
 );
 
-/** Changes the networks of an active credential. */
+/** Changes the allowed networks of an active credential. */
 export const updateCredentialOperation = change(
   'accounts.updateCredential',
   async (

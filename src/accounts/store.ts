@@ -1,7 +1,7 @@
 /**
- * Rows of accounts: creating them (with their first keys), changing them, counting their messages, and finding the account of a message.
- * Also requests for a larger email size, which the operator decides once; approving raises the account's limit in the same transaction and
- * never lowers it.
+ * Stores accounts: creates them (with their first keys), changes them, counts their messages, and finds the account of a message. It also
+ * stores requests for a larger email size. The operator decides each request once; an approval raises the account's limit in the same
+ * transaction and never lowers it.
  */
 import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
@@ -55,7 +55,7 @@ export const accountOperation = operation(
   async (tx, id: string): Promise<Account | null> => (await readAccount(tx, id)) ?? null,
 );
 
-/** Newest first. */
+/** Lists all accounts, newest first. */
 export const accountsOperation = operation('accounts.list', 'read', async (tx, _: null): Promise<Account[]> => {
   const rows = await tx.all<AccountRow>(`SELECT ${ACCOUNT_COLUMNS} FROM account a ORDER BY a.id DESC`);
   return rows.map(accountOf);
@@ -70,14 +70,17 @@ export interface AccountChange {
   limits?: Partial<Record<LimitName | QuotaName, number | null>>;
   /** Thresholds of sending protection; they replace all earlier ones. */
   thresholds?: SetThresholds;
-  /** Unix ms; if set, mail on hold because of a suspension becomes due now. Required with a quota, which counts from the start of its period. */
+  /**
+   * Unix ms. If it is set, mail on hold because of a suspension becomes due now. Required with a quota, which counts from the start of its
+   * period.
+   */
   nowMs?: number;
 }
 
-/** Longer than the interval at which delivery checks a suspended account again. */
+/** A time longer than the interval at which delivery checks a suspended account again. */
 const LONGEST_WAIT_MS = 300_000;
 
-/** Makes mail due that was on hold because its account was suspended or its mail was held; scheduled mail is unchanged. */
+/** Makes mail due that was on hold because its account was suspended or its mail was held. Scheduled mail is unchanged. */
 export async function wakeMail(tx: Transaction, accountId: string, nowMs: number): Promise<void> {
   await tx.run(
     `UPDATE work SET due = ?
@@ -92,16 +95,14 @@ export async function wakeMail(tx: Transaction, accountId: string, nowMs: number
   );
 }
 
-/**
- * Changes fields that only operators can change; null leaves a field unchanged. Returns the account, or null if it does not exist.
- */
+/** Changes fields that only operators can change; null leaves a field unchanged. Returns the account, or null if it does not exist. */
 export const setAccountOperation = change(
   'accounts.set',
   async (tx, change: AccountChange): Promise<Account | null> => {
-    const before = await readAccount(tx, change.id, locked(tx));
-    if (!before) return null;
+    const current = await readAccount(tx, change.id, locked(tx));
+    if (!current) return null;
     const limits = Object.fromEntries(
-      Object.entries({ ...before.limits, ...change.limits }).filter(([, most]) => most !== null),
+      Object.entries({ ...current.limits, ...change.limits }).filter(([, value]) => value !== null),
     ) as SetLimits;
     await tx.run(
       `UPDATE account SET plan = coalesce(?, plan), status = coalesce(?, status),
@@ -162,7 +163,7 @@ export const messageHolderOperation = operation(
   'accounts.messageHolder',
   'read',
   async (tx, messageId: string): Promise<{ accountId: string; mode: Mode } | null> => {
-    // Uses the events, which are indexed by message id; every message has at least one.
+    // Events are indexed by message id, and every message has at least one.
     const row = await tx.get<{ accountId: string; mode: Mode }>(
       'SELECT account_id AS "accountId", mode FROM event WHERE message_id = ? LIMIT 1',
       messageId,
@@ -228,7 +229,7 @@ interface NewApproval {
 
 const APPROVAL_TRAIL = { table: 'approval', shows: ['requested_email_bytes', 'reason', 'status', 'decision_reason'] };
 
-/** Returns false if the account already has the maximum number of pending requests. */
+/** Stores a request; returns false if the account already has the maximum number of pending requests. */
 export const askApprovalOperation = change(
   'accounts.askApproval',
   async (tx, approval: NewApproval): Promise<boolean> => {
@@ -252,7 +253,7 @@ export const askApprovalOperation = change(
   { ...APPROVAL_TRAIL, action: 'approval.request' },
 );
 
-/** Newest first. */
+/** Lists the requests of an account, newest first. */
 export const approvalsOperation = operation(
   'accounts.approvals',
   'read',
@@ -281,9 +282,10 @@ interface Decision {
   nowMs: number;
 }
 
-/** `decided: false` with the current request if it was already decided; null if it does not exist. */
+/** The result of a decision. If the request was already decided, `decided` is false and `approval` is its current state. */
 export type Decided = { decided: boolean; approval: Approval; approvedEmailBytes: number };
 
+/** Decides a pending request; returns null if it does not exist. */
 export const decideApprovalOperation = change(
   'accounts.decideApproval',
   async (tx, decision: Decision): Promise<Decided | null> => {

@@ -1,18 +1,18 @@
 /**
  * Parses JSON more strictly than JSON.parse: valid UTF-8 without a byte order mark, no duplicate keys in an object (in any spelling), no
- * __proto__ key, no lone surrogates, no NUL, no numbers beyond a double, and limited nesting and number of values. Limits are checked
- * before any value is created, so a hostile body costs little time and no memory. Integers beyond 2^53 become bigints and keep their
+ * __proto__ key, no lone surrogates, no NUL, no numbers above the range of a double, and limited nesting and number of values. Limits are
+ * checked before any value is created, so a hostile body costs little time and no memory. Integers above 2^53 become bigints and keep their
  * digits.
  *
- * A typical body costs one scan from quote to quote, JSON.parse, and one walk over the result. Duplicate keys show as a difference between
- * the number of keys in the text and in the value. `explain` then finds them; it runs only on texts that are refused, is linear, and uses
- * no stack beyond the nesting of the text.
+ * A typical body costs one scan from quote to quote, JSON.parse, and one walk over the result. If the text has more keys than the value,
+ * keys are duplicated. `explain` then finds them. It runs only on texts that are refused, is linear, and uses no stack beyond the nesting
+ * of the text.
  */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { parseExactJson } from '../base/exact-json.ts';
 import { type Failure, type Issue, invalid, MAX_ISSUES, ok, refuse } from '../base/failure.ts';
 
-/** Deepest nesting of arrays and objects. */
+/** Maximum nesting of arrays and objects. */
 export const MAX_DEPTH = 32;
 /** Maximum members and elements in one body, on all levels together. */
 const MAX_VALUES = 100_000;
@@ -64,9 +64,12 @@ function scanShape(text: string, maxValues: number): Shape {
 
 interface Walk {
   members: number;
-  /** Only a text with \u escapes can contain NUL or lone surrogates: the parser and UTF-8 decoding refuse raw ones. */
+  /**
+   * Whether the text has \u escapes. Without them it cannot contain NUL or lone surrogates, because the parser and UTF-8 decoding refuse
+   * raw ones.
+   */
   escapes: boolean;
-  /** The text must be parsed again, for the digits of an integer that a double cannot hold. */
+  /** Whether the text must be parsed again, for the digits of an integer that a double cannot hold. */
   hasLargeIntegers: boolean;
   issues: Issue[];
   /** Keys and indexes from the root to the current position. */
@@ -77,9 +80,9 @@ function report(walk: Walk, message: string): void {
   if (walk.issues.length < MAX_ISSUES) walk.issues.push({ field: walk.path.reduce<string>(fieldPath, ''), message });
 }
 
-function checkText(text: string, walk: Walk, what: string): void {
-  if (text.includes('\0')) report(walk, `${what}contains the NUL character`);
-  if (!text.isWellFormed()) report(walk, `${what}contains half of a surrogate pair`);
+function checkText(text: string, walk: Walk, prefix: string): void {
+  if (text.includes('\0')) report(walk, `${prefix}contains the NUL character`);
+  if (!text.isWellFormed()) report(walk, `${prefix}contains half of a surrogate pair`);
 }
 
 function checkKey(key: string, value: unknown, walk: Walk): void {
@@ -144,10 +147,10 @@ function syntaxFailure(text: string): Failure {
   return invalid([positionIssue(text, at, message)]);
 }
 
-/** A refusal includes the value if the text is JSON, so that other issues can be reported too. Do not use it for anything else. */
+/** A failure includes the value if the text is JSON, so other issues can be reported too. Do not use it for anything else. */
 export type ParsedJson = { ok: true; value: unknown } | { ok: false; failure: Failure; value?: unknown };
 
-/** The value in `bytes`, or INVALID_REQUEST naming every issue with its field, or with line and column in the text. */
+/** Returns the value in `bytes`, or INVALID_REQUEST with every issue. An issue names its field, or its line and column in the text. */
 export function parseStrictJson(bytes: Buffer, maxValues = MAX_VALUES): ParsedJson {
   if (bytes.length === 0) return refuse(invalid([{ field: '', message: 'is empty; send a JSON object' }]));
   const ascii = isAscii(bytes);
@@ -176,7 +179,7 @@ export function parseStrictJson(bytes: Buffer, maxValues = MAX_VALUES): ParsedJs
 
 const BACKSLASH = 0x5c;
 
-/** Index of the quote that closes the string opened at `open`, or -1. */
+/** Returns the index of the quote that closes the string opened at `open`, or -1. */
 function closingQuote(text: string, open: number): number {
   let end = text.indexOf('"', open + 1);
   while (end !== -1 && text.charCodeAt(end - 1) === BACKSLASH) {
@@ -215,11 +218,11 @@ export function fieldPath(base: string, part: string | number): string {
   return base === '' ? key : `${base}.${key}`;
 }
 
-/** An object or list that is open at this point of a text. */
+/** An object or array that is open at this point of a text. */
 interface Level {
-  /** Keys met in this object; undefined for a list. */
+  /** Keys of this object so far; undefined for an array. */
   keys: Set<string> | undefined;
-  /** Path of the object or list itself. */
+  /** Path of the object or array itself. */
   base: string;
   /** Path of the member or element that is being read. */
   field: string;
@@ -262,9 +265,9 @@ function readScalar(text: string, start: number): { ok: boolean; at: number } {
 }
 
 interface Explanation {
-  /** Index of the first character that makes the text invalid (RFC 8259), or its length. */
+  /** Index of the first character that makes the text invalid (RFC 8259), or the length of the text. */
   endsAt: number;
-  /** Duplicate keys before that position, at most a hundred. */
+  /** Duplicate keys before that position, up to a hundred. */
   repeated: Issue[];
 }
 
@@ -273,7 +276,7 @@ export function explain(text: string): Explanation {
   const levels: Level[] = [];
   const repeated: Issue[] = [];
   let at = 0;
-  /** Tokens that may come next: a value, a value or the end of a list, a key, a key or the end of an object, or a separator. */
+  /** The tokens that may come next: a value, a value or the end of an array, a key, a key or the end of an object, or a separator. */
   let expected: 'value' | 'first value' | 'key' | 'first key' | 'after' = 'value';
   for (;;) {
     at = skip(SPACE, text, at);

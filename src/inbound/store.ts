@@ -1,7 +1,7 @@
 /**
- * The table of inbound messages: stored together with their work rows, claimed, ended in the transaction that records their meaning, kept
- * or quarantined, and deleted. A blob is deleted only when no row names it anymore; blobs that remain because of concurrent transactions
- * are found by the blob sweep.
+ * Stores inbound messages. They are stored together with their work rows, claimed, finished in the transaction that records their meaning,
+ * kept or quarantined, and deleted. A blob is deleted only when no row refers to it anymore; the blob sweep finds blobs that remain because
+ * of concurrent transactions.
  */
 import type { Mode } from '../base/mode.ts';
 import { batch, operation, type Transaction } from '../storage/operation.ts';
@@ -38,28 +38,28 @@ const INBOUND_MAIL = table('inbound_mail', {
   status: 'text',
 });
 
-/** The facts about a message except its bytes. `receivedAtMs` is by the clock of its mode. */
+/** The facts about a message without its bytes. `receivedAtMs` is by the clock of its mode. */
 export type InboundFacts = Omit<InboundMail, 'content'>;
 
 export interface NewInbound extends InboundFacts {
   /** Exactly one of the two is set. */
   content: Uint8Array | null;
   blobKey: string | null;
-  /** Real time. */
+  /** Unix ms in real time, not by the clock of a mode. */
   nowMs: number;
 }
 
-/** Returns the account of the message: none, unless an inbound route accepted it. */
+/** Returns the account and mode of the message. It has no account unless an inbound route accepted it. */
 function ownerOf(use: Use): { accountId: string; mode: Mode } {
   return use.kind === 'route' ? { accountId: use.accountId, mode: use.mode } : { accountId: '', mode: 'live' };
 }
 
-/** Prefix of lanes for route mail. */
+/** The prefix of lanes for route mail. */
 export const ROUTE_LANE = 'route ';
 
 /**
  * Returns the lane of a message: one per account for route mail, one per sent copy for reports, and one per client address for mail that
- * anyone can send, so that a flood only delays itself.
+ * anyone can send, so a flood only delays itself.
  */
 function laneOf({ use, client }: NewInbound): string {
   if (use.kind === 'route') return ROUTE_LANE + use.accountId;
@@ -124,7 +124,7 @@ export interface InboundJob extends Lease {
 export interface ClaimedInbound {
   jobs: InboundJob[];
   taken: number;
-  /** Lanes of the request that still had due rows; these were parked. */
+  /** The over-quota lanes of the request that still had due rows, which were parked. */
   overQuota: string[];
 }
 
@@ -162,7 +162,7 @@ async function jobsOf(tx: Transaction, rows: readonly Work[]): Promise<InboundJo
     ...requested.params,
   );
   const mails = new Map(found.map((row) => [row.id, row]));
-  // Both are written and deleted together; a row without its message must still not stop the claims.
+  // Both rows are written and deleted together. Even so, a work row without its message must not block the claims.
   await finish(
     tx,
     rows.filter((row) => !mails.has(row.subject)),
@@ -195,17 +195,17 @@ export const claimInboundOperation = operation(
   },
 );
 
-/** Returns those of these keys that no message names anymore. */
+/** Returns the keys that no message refers to anymore. */
 export async function unnamed(tx: Transaction, blobKeys: readonly (string | null)[]): Promise<string[]> {
   const keys = [...new Set(blobKeys)].filter((key) => key !== null);
-  const left: string[] = [];
+  const unused: string[] = [];
   for (const key of keys) {
-    if (!(await tx.get('SELECT 1 AS found FROM inbound_mail WHERE blob_key = ? LIMIT 1', key))) left.push(key);
+    if (!(await tx.get('SELECT 1 AS found FROM inbound_mail WHERE blob_key = ? LIMIT 1', key))) unused.push(key);
   }
-  return left;
+  return unused;
 }
 
-/** Ends the work rows that are still leased, in the transaction that records the meaning of their messages. */
+/** Deletes the work rows that are still leased, in the transaction that records the meaning of their messages. */
 export const endInbound: EndInbound = async (tx, leases, { keep }) => {
   if (leases.length === 0) return { held: new Set(), blobKeys: [] };
   const held = await finish(tx, leases);
@@ -220,7 +220,7 @@ export const endInbound: EndInbound = async (tx, leases, { keep }) => {
     await tx.run(`UPDATE inbound_mail SET status = 'kept' WHERE ${these}`, ...ended.params);
     return { held, blobKeys: [] };
   }
-  const gone = await tx.all<{ blob_key: string | null }>(
+  const deleted = await tx.all<{ blob_key: string | null }>(
     `DELETE FROM inbound_mail WHERE ${these} RETURNING blob_key`,
     ...ended.params,
   );
@@ -228,7 +228,7 @@ export const endInbound: EndInbound = async (tx, leases, { keep }) => {
     held,
     blobKeys: await unnamed(
       tx,
-      gone.map((row) => row.blob_key),
+      deleted.map((row) => row.blob_key),
     ),
   };
 };
@@ -238,7 +238,7 @@ export interface Unread extends Lease {
   inboundId: string;
   accountId: string;
   mode: Mode;
-  /** Unix ms; null sets it aside. */
+  /** Unix ms of the next try; null quarantines the message. */
   againAtMs: number | null;
 }
 
@@ -248,8 +248,8 @@ export const deferInboundOperation = operation(
   'write',
   async (tx, unread: readonly Unread[]): Promise<number[]> => {
     const held = await settleLeases(tx, unread, (one) => ({ ...one, tried: true }));
-    const aside = held.filter((one) => one.againAtMs === null);
-    const requested = rowset(tx, 'asked', { inboundId: 'text' }, aside);
+    const quarantined = held.filter((one) => one.againAtMs === null);
+    const requested = rowset(tx, 'asked', { inboundId: 'text' }, quarantined);
     await tx.run(
       `UPDATE inbound_mail SET status = 'aside' WHERE id IN (SELECT asked.inbound_id FROM ${requested.sql})`,
       ...requested.params,
@@ -258,7 +258,7 @@ export const deferInboundOperation = operation(
   },
 );
 
-/** Ends messages that are only kept. */
+/** Finishes messages that are only kept. */
 export const keepInboundOperation = operation(
   'inbound.keep',
   'write',
@@ -284,7 +284,7 @@ export const findInboundOperation = operation(
   },
 );
 
-/** Messages without work that were received before this time, oldest first. */
+/** Deletes messages without work that were received before this time, oldest first. */
 export const removeInboundOperation = operation(
   'inbound.remove',
   'write',
@@ -292,23 +292,26 @@ export const removeInboundOperation = operation(
     tx,
     { beforeMs, limit }: { beforeMs: number; limit: number },
   ): Promise<{ count: number; blobKeys: string[] }> => {
-    const gone = await tx.all<{ blob_key: string | null }>(
+    const deleted = await tx.all<{ blob_key: string | null }>(
       `DELETE FROM inbound_mail WHERE id IN
          (SELECT id FROM inbound_mail WHERE status <> 'waiting' AND received_at < ? ORDER BY received_at LIMIT ?)
        RETURNING blob_key`,
       ...[beforeMs, limit],
     );
     return {
-      count: gone.length,
+      count: deleted.length,
       blobKeys: await unnamed(
         tx,
-        gone.map((row) => row.blob_key),
+        deleted.map((row) => row.blob_key),
       ),
     };
   },
 );
 
-/** Returns which of these blobs hold an inbound message; reads where rows are written, so that none is missed. */
+/**
+ * Returns the blobs that contain an inbound message. This is a write operation, so it reads from the database that rows are written to and
+ * misses none.
+ */
 export const inboundBlobsOperation = operation('inbound.namedBlobs', 'write', async (tx, keys: string[]) => {
   if (keys.length === 0) return [];
   const rows = await tx.all<{ blob_key: string }>(

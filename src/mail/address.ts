@@ -1,10 +1,10 @@
 /**
  * Parses mailboxes as people type them: `a@example.com`, `Display Name <a@example.com>`, and lists separated by commas (RFC 5322 §3.4, with
- * the UTF-8 of RFC 6531/6532 and internationalized domains). Comments are white space, except that one after a bare address is its name;
- * empty list elements are ignored (RFC 5322 §4.4), and so is a trailing comma. Refuses what SMTP cannot carry and what is used to deceive:
- * control characters, addresses in comments, groups, source routes, address literals, single-label domains, names with an unquoted `@` or
- * text direction controls. Lists are limited, so that no text costs more than its length. A parsed `Address` is safe in a header or an SMTP
- * command in the form of `wireAddress`.
+ * the UTF-8 of RFC 6531/6532 and internationalized domains). Comments are white space, except that a comment after a bare address is its
+ * name. Empty list elements (RFC 5322 §4.4) and trailing commas are ignored. Text that SMTP cannot carry or that is used to deceive is
+ * refused: control characters, addresses in comments, groups, source routes, address literals, single-label domains, and names with an
+ * unquoted `@` or text direction controls. Lists are limited, so parsing takes time in proportion to the length of the text. A parsed
+ * `Address` is safe in a header or an SMTP command in the form of `wireAddress`.
  *
  * Japanese carriers assigned addresses whose local part has a dot at an end or several in a row (`a..b@docomo.ne.jp`). They are accepted as
  * typed, quoted on the wire (RFC 5321 §4.1.2), and equal with and without quotes.
@@ -17,7 +17,7 @@ export interface Address {
   name: string;
   /** Local part as typed: atoms and dots, or a quoted string with its quotes. `wireLocal` is its form on the wire. */
   local: string;
-  /** Lower case; U-labels stay as typed. */
+  /** In lower case; U-labels are not converted to A-labels. */
   domain: string;
   /** `local@domain`. */
   address: string;
@@ -38,31 +38,31 @@ const MAX_LOCAL_BYTES = 64;
 const MAX_DOMAIN_BYTES = 255;
 const MAX_ADDRESS_BYTES = 254;
 const MAX_TEXT_LENGTH = 1000;
-/** Maximum number of addresses in a list, well above the recipients that any mail may have. */
+/** Maximum number of addresses in a list, well above the maximum number of recipients of a message. */
 export const MAX_LISTED = 1000;
-/** A list is not read further once this many of its addresses are invalid. */
+/** Parsing of a list stops after this many invalid addresses. */
 const MAX_LIST_ISSUES = 100;
 const MAX_SHOWN_LENGTH = 100;
 const NO_AT = 'is not an email address: it needs a local part, an @ and a domain';
 
 const PLAIN_ADDRESS =
   /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+(?:\.[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+)*@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
-// Control characters, line and paragraph separators, and invisible characters that make two addresses look alike.
+// These match control characters and line separators, and spaces and invisible characters that make two addresses look alike.
 const CONTROL = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
 const INVISIBLE = /[\p{Z}\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\uffff]|\u034f/u;
-/** Embeddings, overrides, and isolates, which make a name look like another one. */
+/** Matches embeddings, overrides, and isolates, which make a name look like another one. */
 const DIRECTION = /[\u202a-\u202e\u2066-\u2069]/;
 const DOT_ATOM =
   /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\u0080-\u{10ffff}]+(?:\.[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\u0080-\u{10ffff}]+)*$/u;
-/** A name followed by an address: `Ann ann@example.com`. */
+/** Matches a name followed by an address without angle brackets: `Ann ann@example.com`. */
 const NAME_AND_ADDRESS = /^[^@"\\]*[^@"\\ \t][ \t]+[^@\s"\\]+@[^@\s]+$/;
-/** A local part of atoms and dots, with dots in any place. */
+/** Matches a local part of atoms and dots, with dots in any place. */
 const DOTTED = /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~.\u0080-\u{10ffff}]+$/u;
 const QUOTED_STRING = /^"(?:[^"\\]|\\.)*"$/su;
 const ASCII_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const NON_ASCII = /[^\x00-\x7f]/;
 
-/** Names without quoting, with single spaces between words. */
+/** Matches names that need no quotes, with single spaces between words. */
 const PLAIN_NAME = /^[A-Za-z0-9!#$%&'*+\-./=?^_`{|}~]+(?: [A-Za-z0-9!#$%&'*+\-./=?^_`{|}~]+)*$/;
 const PLAIN_DOMAIN = /^[a-z0-9.-]*$/;
 
@@ -88,8 +88,8 @@ export function needsSmtpUtf8(address: Address | string): boolean {
   return NON_ASCII.test(typeof address === 'string' ? address.slice(0, address.lastIndexOf('@')) : address.local);
 }
 
-/** Returns whether the text has text direction controls, which make it read as something else. */
-function turnsDirection(text: string): boolean {
+/** Returns whether the text has text direction controls, which can make it look like other text. */
+function hasDirectionControl(text: string): boolean {
   return DIRECTION.test(text);
 }
 
@@ -142,8 +142,8 @@ export function wireAddress({ address, local, domain }: Address): string {
   return `${wire}@${domainToAscii(domain) ?? domain}`;
 }
 
-/** Quotes a text of the caller within a sentence. */
-function shown(text: string): string {
+/** Shortens text of the caller for an error message. */
+function shortened(text: string): string {
   return text.length <= MAX_SHOWN_LENGTH ? text : `${text.slice(0, MAX_SHOWN_LENGTH)}…`;
 }
 
@@ -152,15 +152,15 @@ function domainIssue(domain: string): string | undefined {
   if (domain.startsWith('[')) return 'has an IP address as its domain; use a domain name';
   if (CONTROL.test(domain) || INVISIBLE.test(domain)) return 'has a space or an invisible character in its domain';
   const ascii = domainToAscii(domain);
-  if (ascii === undefined) return `has a domain that is not valid (${shown(domain)})`;
+  if (ascii === undefined) return `has a domain that is not valid (${shortened(domain)})`;
   if (ascii.length > MAX_DOMAIN_BYTES - 2) return `has a domain longer than ${MAX_DOMAIN_BYTES - 2} characters`;
   const labels = ascii.split('.');
-  if (labels.length < 2) return `has a domain without a dot (${shown(domain)}); use the full domain name`;
+  if (labels.length < 2) return `has a domain without a dot (${shortened(domain)}); use the full domain name`;
   for (const label of labels) {
     if (label === '') return 'has an empty label in its domain (two dots in a row, or a dot at either end)';
     if (label.length > 63) return 'has a label longer than 63 characters in its domain';
     if (!ASCII_LABEL.test(label))
-      return `has characters in its domain that are not allowed (${shown(label)}); a label has letters, digits, and hyphens between them`;
+      return `has characters in its domain that are not allowed (${shortened(label)}); a label has letters, digits, and hyphens between them`;
   }
   if (/^\d+$/.test(labels[labels.length - 1]!)) return 'has a domain that ends in a number; use a domain name';
   return undefined;
@@ -298,11 +298,11 @@ export function parseAddress(text: string): AddressResult {
   const several = trimmed.includes(',') ? severalIssue(trimmed) : undefined;
   if (several !== undefined) return refused(several);
   if (!trimmed.includes('(')) return parseMailbox(trimmed);
-  const cut = withoutComments(trimmed);
-  if (cut === undefined) {
+  const uncommented = withoutComments(trimmed);
+  if (uncommented === undefined) {
     return refused('has an unclosed parenthesis; put a display name with parentheses in double quotes');
   }
-  return withComments(cut);
+  return withComments(uncommented);
 }
 
 /** Parses an address as in an SMTP command: without a name, comments, or brackets. */
@@ -314,7 +314,7 @@ export function parseBareAddress(text: string): AddressResult {
   return parseAddrSpec(text, '');
 }
 
-/** The text has no surrounding space and no comments. */
+/** Parses a mailbox that has no surrounding space and no comments. */
 function parseMailbox(text: string): AddressResult {
   if (!text.endsWith('>')) return withoutBrackets(text);
   const open = openingBracket(text);
@@ -322,23 +322,25 @@ function parseMailbox(text: string): AddressResult {
   const inside = text.slice(open + 1, -1).replace(/^[ \t]+|[ \t]+$/g, '');
   const name = parseName(text.slice(0, open).replace(/[ \t]+$/, ''));
   if ('reason' in name) return refused(name.reason);
-  if (turnsDirection(name.name)) return refused('has a text direction control character in its display name');
+  if (hasDirectionControl(name.name)) return refused('has a text direction control character in its display name');
   if (inside === '') return refused('has no address between < and >');
   return parseAddrSpec(inside, name.name);
 }
 
-const AROUND = /^[ \t\u0001]+|[ \t\u0001]+$/g;
+const SURROUNDING_SPACE = /^[ \t\u0001]+|[ \t\u0001]+$/g;
 
-/** Parses a mailbox whose comments were removed: the last one is the name of an address without one, as old mailers write it. */
+/** Parses a mailbox whose comments were removed. If the address has no name, the last comment is its name, as old mailers write it. */
 function withComments({ text, comments }: Uncommented): AddressResult {
   for (const comment of comments) {
     if (comment.normalize('NFKC').includes('@'))
-      return refused(`has an address in a comment (${shown(comment)}); remove the comment`);
-    if (turnsDirection(comment)) return refused('has a text direction control character in a comment');
+      return refused(`has an address in a comment (${shortened(comment)}); remove the comment`);
+    if (hasDirectionControl(comment)) return refused('has a text direction control character in a comment');
   }
-  const trimmed = text.replace(AROUND, '');
+  const trimmed = text.replace(SURROUNDING_SPACE, '');
   if (trimmed === '') return refused('has a comment in parentheses but no address');
-  const spec = trimmed.endsWith('>') ? trimmed.slice(trimmed.lastIndexOf('<') + 1, -1).replace(AROUND, '') : trimmed;
+  const spec = trimmed.endsWith('>')
+    ? trimmed.slice(trimmed.lastIndexOf('<') + 1, -1).replace(SURROUNDING_SPACE, '')
+    : trimmed;
   if (spec.includes(MARK)) return refused('has a comment inside the address; put it after the address');
   const result = parseMailbox(trimmed.replaceAll(MARK, ' '));
   if (!result.ok) return result;
@@ -391,7 +393,7 @@ export function parseAddressList(text: string): AddressListResult {
   return issues.length === 0 ? { ok: true, value } : { ok: false, issues };
 }
 
-/** A comma in an unquoted display name splits the mailbox. */
+/** Adds a fix to the reason for a missing @: a comma in an unquoted display name splits the mailbox. */
 function listReason(reason: string): string {
   return reason === NO_AT ? `${reason}; put a display name with a comma in double quotes` : reason;
 }

@@ -1,6 +1,6 @@
 /**
- * The messages that the API reads and changes: lists, a message with its attempts and timeline, content, and the changes that a user can
- * make before a message is sent (cancel, reschedule). A message that a worker holds cannot be changed.
+ * Reads and changes messages for the API: lists, a message with its attempts and timeline, content, and the changes that a user can make
+ * before a message is sent (cancel, reschedule). A message that a worker has leased cannot be changed.
  */
 
 import { change } from '../audit/audit.ts';
@@ -40,27 +40,28 @@ const JOINED = 'FROM message m JOIN email e ON e.seq = m.email_seq LEFT JOIN wor
 export interface MessagePage {
   accountId: string;
   mode: Mode;
-  /** Id of the last message seen. */
+  /** The id of the last message of the previous page. */
   before: string | null;
   limit: number;
   status: MessageStatus | null;
   messageId: string | null;
-  /** Part of the address, or the complete address in any spelling. Compared without (ASCII) case, like the next two. */
+  /** Part of the address, or the complete address in any spelling. This field and the next three are compared without (ASCII) case. */
   to: string | null;
-  /** Part of the text. */
+  /** Part of the From header. */
   from: string | null;
+  /** Part of the subject. */
   subject: string | null;
   /** Part of the address or of the subject. */
   any: string | null;
   templateId: string | null;
-  /** Exact; all must match. */
+  /** A message matches if it has all of these tags, spelled exactly. */
   tags: readonly string[];
-  /** Names and values, exact; all must match. */
+  /** A message matches if it has all of these names with exactly these values. */
   metadata: readonly (readonly [name: string, value: string])[];
   /** Unix ms of acceptance, both inclusive. */
   sinceMs: number | null;
   untilMs: number | null;
-  /** No message of that time has an id below or above these; they narrow the search. */
+  /** All messages of that time have ids from `lowestId` to `highestId`; both narrow the search. */
   lowestId: string | null;
   highestId: string | null;
 }
@@ -69,12 +70,12 @@ const WAITING = "m.status IN ('scheduled', 'queued', 'delayed')";
 
 function statusCondition(status: MessageStatus): string {
   if (status === 'sending') return `${WAITING} AND w.leased > 0`;
-  // A message that a worker holds is shown as sending, and does not match its previous status.
+  // A message that a worker has leased is shown as sending, and does not match its previous status.
   const waits = status === 'scheduled' || status === 'queued' || status === 'delayed';
   return `m.status = '${status}'${waits ? ' AND coalesce(w.leased, 0) = 0' : ''}`;
 }
 
-/** Newest first. Ids sort by creation time, so the table's key gives the order of the list. */
+/** Lists messages, newest first. Ids sort by creation time, so the table's key gives the order of the list. */
 function listMessages(tx: Transaction, page: MessagePage) {
   const conditions = ['m.account_id = ?', 'm.mode = ?'];
   const params: SqlValue[] = [page.accountId, page.mode];
@@ -170,7 +171,8 @@ export const findMessageOperation = operation(
   async (tx, key: MessageKey): Promise<MessageDetail | undefined> => {
     const row = await findRow(tx, key);
     if (!row) return undefined;
-    // Not every database gives the statements a common snapshot. In this order, whatever the state depends on is always present.
+    // Not every database runs these statements on one snapshot. In this order, the events and attempts that led to the status are always
+    // present.
     const events = await timeline(tx, key);
     const attempts = await tx.all<{ record: string }>(
       'SELECT record FROM attempt WHERE account_id = ? AND message_id = ? ORDER BY number',
@@ -191,7 +193,7 @@ export const findContentOperation = operation('messages.content', 'read', (tx, k
   ),
 );
 
-/** A message to be resent: its email's fields and its recipient. */
+/** A message to resend: the fields of its email, and its recipient. */
 export interface StoredMail extends StoredContent {
   recipient: string;
   role: Role;
@@ -223,7 +225,7 @@ export const findMailOperation = operation('messages.mail', 'read', (tx, key: Me
   ),
 );
 
-/** Why a change was not made, with the current state. */
+/** The result of a change. If nothing was changed, it has the reason and the current status. */
 export type Change<T> =
   | ({ changed: true; row: MessageRow } & T)
   | { changed: false; reason: 'not-found' }
@@ -263,7 +265,7 @@ const CANCELLED = {
 
 /**
  * Cancels a message that was not sent and is not being sent: removes its work and appends a Reject event. Returns the blobs that no row
- * refers to any more.
+ * refers to anymore.
  */
 export const cancelMessageOperation = change(
   'messages.cancel',
@@ -291,7 +293,7 @@ export const cancelMessageOperation = change(
   { ...MESSAGE_TRAIL, action: 'message.cancel', where: (key) => messageColumns(key) },
 );
 
-/** The work was taken or finished between the read and the change: returns the state as it is now. */
+/** Returns the current state of a message whose work was claimed or finished between the read and the change. */
 async function overtaken(tx: Transaction, key: MessageKey): Promise<Change<never>> {
   const found = await readChangeable(tx, key);
   if (!found) return { changed: false, reason: 'not-found' };
@@ -303,7 +305,7 @@ async function dropUnretained(tx: Transaction, emailSeq: number): Promise<string
   return email?.retain === 'none' ? [...(await dropContents(tx, [emailSeq])).values()].flat() : [];
 }
 
-/** Both times by the clock of the mode. */
+/** A reschedule; both times are by the clock of the mode. */
 type Move = MessageKey & { sendAtMs: number; nowMs: number };
 
 /** Moves a scheduled message to another time, and its expiry and content retention with it. A time in the past sends it now. */
@@ -320,7 +322,7 @@ export const moveMessageOperation = change(
     const to = sendAtMs > nowMs ? ('scheduled' as const) : ('queued' as const);
     const clockOffsetMs = await clockOffsetOf(tx, move);
     const moved = await tx.run(
-      // A row that is held for its lane would otherwise only be released when the lane has capacity.
+      // A row that is held for its lane would otherwise be released only when the lane has capacity.
       'UPDATE work SET due = ?, held = 0 WHERE seq = ? AND leased = 0',
       sendAtMs - clockOffsetMs,
       found.work_seq,

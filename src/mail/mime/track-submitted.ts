@@ -1,16 +1,15 @@
 /**
- * Tracking in mail that was composed elsewhere: the html parts get the links and the pixel of track-html.ts, in their own charset and
- * transfer encoding, and every other byte of the mail stays as submitted. The mail is read once for any number of copies; each copy is
- * linear in its bytes.
+ * Adds tracking to messages that were composed elsewhere. HTML parts get the links and the pixel of track-html.ts, in their own charset and
+ * transfer encoding, and every other byte of the message stays as submitted. The message is read once for any number of copies; each copy
+ * is linear in its bytes.
  *
- * Unchanged: signed or encrypted mail (multipart/signed, multipart/encrypted, S/MIME), mails inside the mail, html files
- * (Content-Disposition), parts with a digest (Content-MD5), and parts whose charset or encoding cannot be read reliably. A part whose lines
- * would exceed 998 bytes becomes quoted-printable, or Base64 if that is clearly shorter, with a matching Content-Transfer-Encoding.
+ * Not changed are signed or encrypted messages (multipart/signed, multipart/encrypted, S/MIME), messages inside the message, HTML files
+ * (Content-Disposition), parts with a digest (Content-MD5), and parts whose charset or encoding cannot be read reliably (unknown encodings
+ * and invalid Base64). A part whose lines would exceed 998 bytes becomes quoted-printable, or Base64 if that is clearly shorter, with a
+ * matching Content-Transfer-Encoding.
  *
- * A body is kept both decoded and as written (RFC 2045 §6), so that pieces of the decoded bytes can be replaced. In 7bit, 8bit, binary, and
- * quoted-printable only the changed places are rewritten; Base64 is rewritten completely.
- *
- * Bodies with an unknown encoding, or with unreliable Base64, are refused.
+ * A body is kept both decoded and as written (RFC 2045 §6), so pieces of the decoded bytes can be replaced. In 7bit, 8bit, binary, and
+ * quoted-printable, only the changed places are rewritten; Base64 is rewritten completely.
  */
 import { encodeBase64, encodeTextBytes, hasLongLine } from '../compose/transfer-encoding.ts';
 import {
@@ -24,7 +23,7 @@ import {
 import { fieldValue, type HeaderField, headerFields } from './header-fields.ts';
 import { type Entity, isIdentity, parameterizedValue, parameterValue, walkThrough } from './mime-walk.ts';
 
-/** Replaces a piece of the decoded bytes; ASCII if the body is quoted-printable. */
+/** A replacement of a piece of the decoded bytes. `bytes` is ASCII if the body is quoted-printable. */
 interface ByteEdit {
   start: number;
   end: number;
@@ -32,7 +31,7 @@ interface ByteEdit {
 }
 
 interface CodedBody {
-  /** Decoded. */
+  /** The decoded body. */
   bytes: Buffer;
   /** Returns the body with the edits, which are in order and do not overlap. */
   edited(edits: readonly ByteEdit[]): EditedBody;
@@ -53,7 +52,7 @@ const LF = 10;
 const CR = 13;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
-/** `raw` is the body as in the mail, `encoding` in lower case. */
+/** Reads a body; undefined if its encoding is unknown or invalid. `raw` is the body as in the message, `encoding` is in lower case. */
 function readCodedBody(raw: Buffer, encoding: string): CodedBody | undefined {
   if (isIdentity(encoding)) return identityBody(raw);
   if (encoding === 'quoted-printable') return quotedPrintableBody(raw);
@@ -92,12 +91,12 @@ function base64Body(raw: Buffer): CodedBody | undefined {
   const written = text.replace(/[ \t\r\n]+/g, '');
   if (written.length % 4 !== 0 || !BASE64.test(written)) return undefined;
   const bytes = Buffer.from(written, 'base64');
-  const behind = /[ \t\r\n]*$/.exec(text)![0];
+  const trailingSpace = /[ \t\r\n]*$/.exec(text)![0];
   return {
     bytes,
     edited: (edits) => {
       const lines = withoutLastLineEnd(encodeBase64(spliced(bytes, edits)).data);
-      return { body: Buffer.concat([lines, Buffer.from(behind, 'latin1')]) };
+      return { body: Buffer.concat([lines, Buffer.from(trailingSpace, 'latin1')]) };
     },
   };
 }
@@ -115,19 +114,19 @@ function hexValue(code: number | undefined): number {
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
 }
 
-/** Returns the index after the spaces and tabs from `at` on. */
-function behindSpaces(raw: Buffer, at: number): number {
+/** Returns the index after the spaces and tabs that start at `at`. */
+function skipSpaces(raw: Buffer, at: number): number {
   let end = at;
   while (raw[end] === 32 || raw[end] === 9) end += 1;
   return end;
 }
 
-/** RFC 2045 §6.7: soft breaks and white space at the end of a line are removed; an invalid `=` is literal. */
+/** Decodes quoted-printable (RFC 2045 §6.7). Soft breaks and white space at the end of a line are removed; an invalid `=` is literal. */
 export function decodeQuotedPrintable(raw: Buffer): Decoded {
   const bytes = Buffer.allocUnsafeSlow(raw.length);
   const places = new Uint32Array(raw.length);
   let length = 0;
-  // Searched once per run of spaces: a search from each of them would take quadratic time.
+  // A run of spaces is searched once, because a search from each space would take quadratic time.
   let blankEnd = 0;
   for (let at = 0; at < raw.length; ) {
     const code = raw[at]!;
@@ -136,7 +135,7 @@ export function decodeQuotedPrintable(raw: Buffer): Decoded {
     if (code === EQUALS) {
       const high = hexValue(raw[at + 1]);
       const low = hexValue(raw[at + 2]);
-      const end = behindSpaces(raw, at + 1);
+      const end = skipSpaces(raw, at + 1);
       if (high >= 0 && low >= 0) {
         value = high * 16 + low;
         next = at + 3;
@@ -145,7 +144,7 @@ export function decodeQuotedPrintable(raw: Buffer): Decoded {
         continue;
       }
     } else if (code === 32 || code === 9) {
-      if (at >= blankEnd) blankEnd = behindSpaces(raw, at);
+      if (at >= blankEnd) blankEnd = skipSpaces(raw, at);
       if (blankEnd === raw.length || raw[blankEnd] === CR) {
         at = blankEnd;
         continue;
@@ -162,7 +161,7 @@ export function decodeQuotedPrintable(raw: Buffer): Decoded {
 function quotedPrintableBody(raw: Buffer): CodedBody {
   const { bytes, places } = decodeQuotedPrintable(raw);
   /** Returns where the decoded bytes before `index` end in the encoded body. */
-  const behind = (index: number): number => {
+  const encodedEnd = (index: number): number => {
     if (index === 0) return 0;
     const at = places[index - 1]!;
     const isTriplet = raw[at] === EQUALS && hexValue(raw[at + 1]) >= 0 && hexValue(raw[at + 2]) >= 0;
@@ -174,12 +173,12 @@ function quotedPrintableBody(raw: Buffer): CodedBody {
       const out = new QuotedPrintableLines();
       let at = 0;
       for (const edit of edits) {
-        const start = behind(edit.start);
+        const start = encodedEnd(edit.start);
         const last = edit.start > 0 ? Math.max(at, places[edit.start - 1]!) : start;
         out.copy(raw.toString('latin1', at, last));
         // The text before the edit may be moved to a new line.
         out.write(raw.toString('latin1', last, start) + quotedPrintable(edit.bytes));
-        at = Math.max(start, behind(edit.end));
+        at = Math.max(start, encodedEnd(edit.end));
         out.continueWith(restOfLine(raw, at));
       }
       out.copy(raw.toString('latin1', at));
@@ -193,7 +192,7 @@ function restOfLine(raw: Buffer, at: number): number {
   return (end === -1 ? raw.length : end) - at;
 }
 
-/** Without line breaks. */
+/** Encodes bytes without line breaks. */
 function quotedPrintable(bytes: Buffer): string {
   return bytes
     .toString('latin1')
@@ -226,7 +225,7 @@ class QuotedPrintableLines {
     }
   }
 
-  /** The next copied text has this many characters on its first line. */
+  /** Starts a new line if the next copied text, with this many characters on its first line, would not fit. */
   continueWith(length: number): void {
     if (length > 0 && this.#column + length > QP_LINE) this.copy(SOFT_BREAK);
   }
@@ -236,7 +235,7 @@ class QuotedPrintableLines {
   }
 }
 
-/** Returns the end of what fits into this many columns from `at` on, without cutting a triplet. */
+/** Returns the end of the text that fits into this many columns from `at` on, without cutting a triplet. */
 function endOfLine(text: string, at: number, columns: number): number {
   if (text.length - at <= columns) return text.length;
   const end = Math.max(at, at + columns);
@@ -247,20 +246,20 @@ function endOfLine(text: string, at: number, columns: number): number {
 export interface TrackableMail {
   /** Number of trackable links in all parts. */
   links: number;
-  /** Returns the mail with this tracking; the submitted bytes themselves if nothing changes. */
+  /** Returns the message with this tracking, or the submitted bytes themselves if nothing changes. */
   copy(tracking: HtmlTracking): Buffer;
 }
 
 interface HtmlPart {
   entity: Entity;
-  /** Where the body ends, without the mail's final line end. */
+  /** The end of the body, without the message's final line end. */
   bodyEnd: number;
   body: CodedBody;
   html: MarkupView;
   found: TrackableHtml;
 }
 
-/** The limits of submission. */
+/** The same limits as for submitted messages. */
 const LIMITS = { depth: 100, parts: 1000 };
 const SEALED = new Set([
   'multipart/signed',
@@ -269,7 +268,10 @@ const SEALED = new Set([
   'application/x-pkcs7-mime',
 ]);
 
-/** Reads a complete mail, with CRLF line ends; `links` tells whether they are wanted. Returns undefined if nothing in it can be tracked. */
+/**
+ * Reads a complete message with CRLF line ends. `links` is whether to track links. Returns undefined if nothing in the message can be
+ * tracked.
+ */
 export function readTrackableMail(content: Buffer, { links }: { links: boolean }): TrackableMail | undefined {
   const walk = walkThrough(content.toString('latin1'), LIMITS);
   const entities = walk.entities.filter((entity) => !isInsideMessage(entity));
@@ -300,7 +302,7 @@ function htmlPartOf(content: Buffer, entity: Entity, links: boolean): HtmlPart |
   if (isFile || fields.some((one) => one.name === 'content-md5')) return undefined;
 
   let { bodyEnd } = entity;
-  // A pixel after the mail's final line end would be a line without one.
+  // A pixel after the message's final line end would be on a line that has none.
   if (bodyEnd === content.length && content.toString('latin1', bodyEnd - 2) === '\r\n') bodyEnd -= 2;
   if (bodyEnd < entity.bodyStart) return undefined;
   const body = readCodedBody(content.subarray(entity.bodyStart, bodyEnd), entity.encoding);
@@ -350,7 +352,7 @@ function withEncoding(header: Buffer, encoding: string, entity: Entity): Buffer 
   const end = text.length - 2;
   out += text.slice(at, end);
   if (named.length === 0) out += line;
-  // Without it readers may ignore the encoding (RFC 2045 §4).
+  // Without MIME-Version, readers may ignore the encoding (RFC 2045 §4).
   if (entity.parent === undefined && !has(fields, 'mime-version')) out += 'MIME-Version: 1.0\r\n';
   return Buffer.from(out + text.slice(end), 'latin1');
 }
