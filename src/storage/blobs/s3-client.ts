@@ -1,13 +1,13 @@
 /**
- * Signed calls to one bucket of an S3-compatible store (Signature Version 4, by aws4fetch, over undici). Every call has deadlines and a
- * limited number of retries if they may help; all calls are safe to repeat. A truncated body is an error. If the store's clock differs from
- * the local one, calls are signed with the store's time. Rejects with S3Error only.
+ * Makes signed calls to one bucket of an S3-compatible store (Signature Version 4 by aws4fetch, HTTP by undici). Every call has deadlines
+ * and is retried a limited number of times if a retry may help; all calls are safe to repeat. A truncated body is an error. If the store's
+ * clock differs from the local one, calls are signed with the store's time. Calls reject with S3Error only.
  *
- * S3Error tells whether an immediate retry may help, and whether the store itself refused the call, which waiting does not fix (wrong
- * bucket, key, region, or permission). All errors are Unavailable to callers. Messages contain the store's code and text, and nothing of
+ * S3Error records whether an immediate retry may help, and whether the store itself refused the call, which waiting does not fix (wrong
+ * bucket, key, region, or permission). All errors are Unavailable to callers. Messages contain the store's code and text, and no data of
  * the request.
  *
- * XML elements are read by name if they are known not to nest; their content is only ever treated as text.
+ * The XML functions find elements by name, so they work only for elements that do not nest. They treat the content as text.
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -42,8 +42,8 @@ export function escapeXml(text: string): string {
   return text.replace(/[<>&"']/g, (one) => `&#${one.charCodeAt(0)};`);
 }
 
-/** Refusals that are temporary, besides 408, 429, and 5xx. */
-const PASSING =
+/** Codes of temporary errors, in addition to the statuses 408, 429, and 5xx. */
+const TEMPORARY =
   /^(RequestTimeout|SlowDown|OperationAborted|InternalError|ServiceUnavailable|BadDigest|IncompleteBody)$/;
 
 export class S3Error extends Unavailable {
@@ -61,46 +61,48 @@ export class S3Error extends Unavailable {
     this.again = facts.again;
   }
 
-  /** The store refused, and will continue to until a setting or permission is changed. */
+  /** Whether the store refused the call, and will refuse it until a setting or permission is changed. */
   get refused(): boolean {
     return this.status !== undefined && this.status < 500 && !this.again;
   }
 }
 
-/** Builds the error for an unsuccessful response. `body` is its beginning. */
+/** Returns the error for an unsuccessful response. `body` is the first part of the response body. */
 export function errorFromAnswer(call: string, answer: { status: number; body: string; region?: string }): S3Error {
   const { status, body, region } = answer;
   const code = xmlText(body, 'Code');
   const detail = xmlText(body, 'Message')?.replace(/\s+/g, ' ').slice(0, 200);
   const words = [String(status), code, detail].filter((one) => one !== undefined && one !== '').join(' ');
   const elsewhere = region === undefined ? '' : ` (the bucket is in region ${region})`;
-  return new S3Error(`${call} was answered with ${words}${elsewhere}`, {
+  return new S3Error(`${call} failed with ${words}${elsewhere}`, {
     status,
     ...(code === undefined ? {} : { code }),
-    again: status >= 500 || status === 429 || status === 408 || PASSING.test(code ?? ''),
+    again: status >= 500 || status === 429 || status === 408 || TEMPORARY.test(code ?? ''),
   });
 }
 
-/** No response, or a truncated one. */
-function unansweredError(call: string, error: unknown): S3Error {
+/** Returns the error for a call without a response, or with a truncated one. */
+function noResponseError(call: string, error: unknown): S3Error {
   if (error instanceof S3Error) return error;
   const { message, code, cause } = error as Error & { code?: string };
   const reason = (cause as Error | undefined)?.message ?? message;
-  return new S3Error(`${call} got no answer: ${reason || code || 'the connection was lost'}`, { again: true });
+  return new S3Error(`${call} got no complete response: ${reason || code || 'the connection was lost'}`, {
+    again: true,
+  });
 }
 
 const CONNECT_MS = 5_000;
 const ANSWER_MS = 15_000;
-/** Bodies slower than this, in bytes per millisecond, are aborted. */
+/** Transfers slower than this, in bytes per millisecond, are aborted. */
 const SLOWEST_UPLOAD = 250;
 const SLOWEST_DOWNLOAD = 25;
-/** Limit between two chunks of a response. */
+/** Maximum pause between two chunks of a response. */
 const IDLE_MS = 30_000;
-/** Stores tolerate fifteen minutes of difference. */
+/** If the clocks differ by more than this, calls are signed with the store's time. Stores accept a difference of 15 minutes. */
 const SKEW_MS = 300_000;
 const TRIES = 4;
 const PAUSE_MS = 100;
-/** No further try starts once a call has taken this long. */
+/** No retry starts after a call has taken this long. */
 const TRY_WITHIN_MS = 10_000;
 const MAX_TEXT_BYTES = 4_000_000;
 const ERROR_BYTES = 16_000;
@@ -109,14 +111,14 @@ export interface S3Call {
   /** Name of the call for messages, such as PutObject. */
   name: string;
   method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE';
-  /** Key of the blob; without one, the call is about the bucket. */
+  /** Key of the blob; undefined if the call concerns the bucket. */
   key?: string;
   query?: Record<string, string>;
   headers?: Record<string, string>;
   body?: Uint8Array;
   /** Digest of the body in hex, which the store verifies. */
   bodySha256?: string;
-  /** Extra time for the store's own work. */
+  /** Time limit of this call, if the store needs more time for its work; by default that of the client. */
   answerMs?: number;
 }
 
@@ -130,7 +132,7 @@ interface S3Answer {
   body: AsyncIterable<Buffer>;
   /** Discards the rest of the body and closes the connection; does nothing if it was read completely. */
   discard(): void;
-  /** How long to wait for the body, in addition to its transfer time. */
+  /** Time limit for the body, in addition to its transfer time at the slowest accepted rate. */
   waitMs: number;
 }
 
@@ -150,11 +152,11 @@ export interface S3ClientOptions {
   location: S3Location;
   credentials: S3Credentials;
   clock: Clock;
-  /** From the last byte of a request to the header of its response; 15 s by default. */
+  /** Time limit from the last byte of a request to the header of its response; 15 s by default. */
   answerMs?: number;
 }
 
-/** `nowMs` is the store's time; with `presign` the signature is part of the URL. */
+/** Creates the function that signs a call. Its `nowMs` is the store's time; with `presign`, the signature is part of the URL. */
 function createSigner({ location, credentials }: S3ClientOptions) {
   /** One signing key per day. */
   const signingKeys = new Map<string, ArrayBuffer>();
@@ -195,14 +197,14 @@ export function openS3Client(options: S3ClientOptions): S3Client {
     const signed = await sign(call, clock.now() + skewMs);
     const sizeBytes = call.body?.length ?? 0;
     const answerMs = (call.answerMs ?? options.answerMs ?? ANSWER_MS) + sizeBytes / SLOWEST_UPLOAD;
-    // Also covers what undici's own limits do not: a name that does not resolve, a connection that never becomes free.
-    const cut = new AbortController();
-    const timer = setTimeout(() => cut.abort(new Error('it took too long')), CONNECT_MS + 2 * answerMs);
+    // This also covers cases that undici's own limits do not: a name that does not resolve, a connection that never becomes free.
+    const deadline = new AbortController();
+    const timer = setTimeout(() => deadline.abort(new Error('the response took too long')), CONNECT_MS + 2 * answerMs);
     // An abort signal does not end a request that waits for a connection.
     const overdue = new Promise<never>((_, reject) => {
-      cut.signal.addEventListener('abort', () => reject(cut.signal.reason), { once: true });
+      deadline.signal.addEventListener('abort', () => reject(deadline.signal.reason), { once: true });
     });
-    let got: Dispatcher.ResponseData;
+    let response: Dispatcher.ResponseData;
     try {
       const requested = request(signed.url, {
         method: call.method,
@@ -214,39 +216,39 @@ export function openS3Client(options: S3ClientOptions): S3Client {
         body: call.body ?? null,
         dispatcher: agent,
         headersTimeout: answerMs,
-        signal: cut.signal,
+        signal: deadline.signal,
       });
       requested.then(
-        (late) => cut.signal.aborted && discardBody(late),
+        (late) => deadline.signal.aborted && discardBody(late),
         () => undefined,
       );
-      got = await Promise.race([requested, overdue]);
+      response = await Promise.race([requested, overdue]);
     } catch (error) {
-      throw unansweredError(call.name, error);
+      throw noResponseError(call.name, error);
     } finally {
       clearTimeout(timer);
     }
-    return answerOf(call, got);
+    return answerOf(call, response);
   };
 
-  const answerOf = async (call: S3Call, got: Dispatcher.ResponseData): Promise<S3Answer | undefined> => {
-    const headers = got.headers as Record<string, string | undefined>;
+  const answerOf = async (call: S3Call, response: Dispatcher.ResponseData): Promise<S3Answer | undefined> => {
+    const headers = response.headers as Record<string, string | undefined>;
     const storeNowMs = Date.parse(headers.date ?? '') || undefined;
-    if (got.statusCode >= 200 && got.statusCode < 300) {
+    if (response.statusCode >= 200 && response.statusCode < 300) {
       const length = headers['content-length'];
       const sizeBytes = length === undefined ? undefined : Number(length);
       if (sizeBytes === undefined && call.method === 'GET' && !/chunked/i.test(headers['transfer-encoding'] ?? '')) {
-        discardBody(got);
-        throw new S3Error(`${call.name} was answered without a length`, { again: true });
+        discardBody(response);
+        throw new S3Error(`the response to ${call.name} has no length`, { again: true });
       }
       const waitMs = call.answerMs ?? options.answerMs ?? ANSWER_MS;
-      const discard = (): void => discardBody(got);
-      return { status: got.statusCode, headers, storeNowMs, sizeBytes, body: got.body, discard, waitMs };
+      const discard = (): void => discardBody(response);
+      return { status: response.statusCode, headers, storeNowMs, sizeBytes, body: response.body, discard, waitMs };
     }
-    const body = await beginning(got.body, ERROR_BYTES);
+    const body = await firstBytes(response.body, ERROR_BYTES);
     const region = headers['x-amz-bucket-region'];
     const error = errorFromAnswer(call.name, {
-      status: got.statusCode,
+      status: response.statusCode,
       body,
       ...(region === undefined ? {} : { region }),
     });
@@ -256,7 +258,7 @@ export function openS3Client(options: S3ClientOptions): S3Client {
     const mayBeSkew = error.status === 403 && /^(RequestTimeTooSkewed)?$/.test(error.code ?? '');
     if (mayBeSkew && storeNowMs !== undefined && Math.abs(storeNowMs - clock.now() - skewMs) > SKEW_MS) {
       skewMs = storeNowMs - clock.now();
-      throw new S3Error(`${call.name}: the clocks differ by ${Math.round(skewMs / 1000)} s`, {
+      throw new S3Error(`${call.name} failed because the clocks differ by ${Math.round(skewMs / 1000)} s`, {
         status: 403,
         again: true,
       });
@@ -264,7 +266,7 @@ export function openS3Client(options: S3ClientOptions): S3Client {
     throw error;
   };
 
-  /** The response to HEAD does not tell what is missing; a missing bucket must not look like a missing blob. */
+  /** Checks the bucket, because the response to HEAD does not say what is missing. A missing bucket must not look like a missing blob. */
   const missingOf = async (call: S3Call, error: S3Error): Promise<undefined> => {
     const bucket = await tryOnce({ name: 'HeadBucket', method: 'HEAD' });
     if (!bucket) throw error;
@@ -295,7 +297,8 @@ function discardBody({ body }: Dispatcher.ResponseData): void {
   if (!body.destroyed) body.on('error', () => undefined).destroy();
 }
 
-async function beginning(body: AsyncIterable<Buffer>, maxBytes: number): Promise<string> {
+/** Reads up to this many bytes as text; a connection that fails ends the text. */
+async function firstBytes(body: AsyncIterable<Buffer>, maxBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
@@ -313,23 +316,23 @@ export async function* wholeBody(name: string, answer: S3Answer): AsyncGenerator
   let bytes = 0;
   // Counts only the time spent waiting for the store, not for the reader.
   let waitedMs = 0;
-  let askedMs = performance.now();
+  let waitingSinceMs = performance.now();
   try {
     for await (const chunk of answer.body) {
       bytes += chunk.length;
-      waitedMs += performance.now() - askedMs;
-      if (waitedMs > answer.waitMs + bytes / SLOWEST_DOWNLOAD) throw new Error('it came too slowly');
+      waitedMs += performance.now() - waitingSinceMs;
+      if (waitedMs > answer.waitMs + bytes / SLOWEST_DOWNLOAD) throw new Error('the body arrived too slowly');
       yield chunk;
-      askedMs = performance.now();
+      waitingSinceMs = performance.now();
     }
   } catch (error) {
-    throw unansweredError(name, error);
+    throw noResponseError(name, error);
   }
   if (answer.sizeBytes === undefined || bytes === answer.sizeBytes) return;
-  throw new S3Error(`${name} was cut after ${bytes} of ${answer.sizeBytes} bytes`, { again: true });
+  throw new S3Error(`the response to ${name} ended after ${bytes} of ${answer.sizeBytes} bytes`, { again: true });
 }
 
-/** Returns the complete response in memory; the consume function of calls for objects. */
+/** Returns the complete response in memory; used as the consume function of calls for objects. */
 export async function bytesOf(name: string, answer: S3Answer): Promise<Buffer> {
   if (answer.sizeBytes === undefined) return Buffer.concat(await Array.fromAsync(wholeBody(name, answer)));
   const content = Buffer.allocUnsafeSlow(answer.sizeBytes);
@@ -338,22 +341,23 @@ export async function bytesOf(name: string, answer: S3Answer): Promise<Buffer> {
   return content;
 }
 
-/** Returns the response as text; the consume function of calls with XML responses. */
+/** Returns the response as text; used as the consume function of calls with XML responses. */
 export async function textOf(name: string, answer: S3Answer): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of wholeBody(name, answer)) {
     chunks.push(chunk);
     bytes += chunk.length;
-    if (bytes > MAX_TEXT_BYTES) throw new S3Error(`${name} was answered with too much text`, { again: false });
+    if (bytes > MAX_TEXT_BYTES)
+      throw new S3Error(`the response to ${name} is larger than ${MAX_TEXT_BYTES} bytes`, { again: false });
   }
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Reads the response to its end, so that its connection can be reused. */
+/** Reads the response completely, so that its connection can be reused. */
 export async function drained(name: string, answer: S3Answer): Promise<S3Answer> {
   for await (const _ of wholeBody(name, { ...answer, sizeBytes: undefined })) {
-    // The body of a successful PUT or HEAD does not matter.
+    // The body of a successful PUT or HEAD is not used.
   }
   return answer;
 }

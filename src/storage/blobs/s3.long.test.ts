@@ -53,7 +53,7 @@ test('content that is given up before its first piece frees its connection', asy
 
 test('what does not pass is Unavailable after a bounded number of tries', async (t) => {
   const { blobs, requests } = await store(t, (_request, response) => refuse(response, 503, 'SlowDown', 'Reduce.'));
-  await assert.rejects(blobs.put(CONTENT), troubled(false, /PutObject was answered with 503 SlowDown Reduce\./));
+  await assert.rejects(blobs.put(CONTENT), troubled(false, /PutObject failed with 503 SlowDown Reduce\./));
   assert.equal(requests.length, 4);
 });
 
@@ -91,7 +91,7 @@ test('a body that is cut is never a short blob: tried again in memory, an error 
     async () => {
       for await (const chunk of stream) bytes += (chunk as Buffer).length;
     },
-    troubled(false, /GetObject got no answer/),
+    troubled(false, /GetObject got no complete response/),
   );
   assert.ok(bytes < CONTENT.length);
 });
@@ -100,13 +100,13 @@ test('a body whose end cannot be known is not taken for whole', async (t) => {
   const { blobs } = await store(t, (_request, response) => {
     response.socket!.end('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf of it');
   });
-  await assert.rejects(blobs.get(KEY), troubled(false, /without a length/));
+  await assert.rejects(blobs.get(KEY), troubled(false, /has no length/));
 });
 
 test('a store that takes the connection and is silent is given up', async (t) => {
   const { blobs } = await store(t, () => undefined, { answerMs: 200 });
   const startedMs = runningMs();
-  await assert.rejects(blobs.get(KEY), troubled(false, /GetObject got no answer/));
+  await assert.rejects(blobs.get(KEY), troubled(false, /GetObject got no complete response/));
   assert.ok(runningMs() - startedMs < 10_000);
 });
 
@@ -233,7 +233,7 @@ test('a part that is refused aborts the upload', async (t) => {
     if (request.method === 'PUT') return refuse(response, 403, 'AccessDenied');
     multipart((_request, done) => done.end(DONE))(request, response);
   });
-  await assert.rejects(blobs.put(LARGE), troubled(true, /UploadPart was answered with 403 AccessDenied/));
+  await assert.rejects(blobs.put(LARGE), troubled(true, /UploadPart failed with 403 AccessDenied/));
   assert.equal(requests.at(-1)!.method, 'DELETE');
 });
 

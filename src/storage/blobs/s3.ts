@@ -153,7 +153,7 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
       const name = 'HeadObject';
       const answer = await client.run({ name, method: 'HEAD', key }, (one) => drained(name, one));
       if (answer === undefined || answer.sizeBytes !== undefined) return answer?.sizeBytes;
-      throw new S3Error(`${name} was answered without a length`, { again: false });
+      throw new S3Error(`the response to ${name} has no length`, { again: false });
     },
     remove: async (key) => {
       assertBlobKey(key);
@@ -164,7 +164,7 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
     },
     storeNowMs: async () => {
       const { nowMs } = await listPage(client, { prefix, 'max-keys': '1' });
-      if (nowMs === undefined) throw new S3Error('ListObjectsV2 was answered without a Date', { again: false });
+      if (nowMs === undefined) throw new S3Error('the response to ListObjectsV2 has no Date', { again: false });
       return nowMs;
     },
     mark: {
