@@ -1,32 +1,32 @@
 /**
- * Converts the html of a mail to plain text: paragraphs, lists, quotes, links as `text <url>`, images by their alternative text, table
- * cells separated by a space. Hidden parts (preheaders), scripts, styles, and values of forms are left out. Lines are never wrapped.
+ * Converts the html of a message to plain text: paragraphs, lists, quotes, links as `text <url>`, images by their alternative text, table
+ * cells separated by a space. Hidden parts (preheaders), scripts, styles, and form values are omitted. Lines are never wrapped.
  *
- * The tags come from `readTags`. Elements without an end tag end where a browser ends them. Limited for hostile html: words and tags beyond
- * 256 KB are left out, and nesting beyond 120 levels and indents beyond 40 columns are ignored. Styles, comments, and images in `data:`
- * URLs are not limited. Linear in the length of the html.
+ * The tags come from `readTags`. Elements without an end tag end where a browser ends them. Limits protect against hostile html: words and
+ * tags after the first 256 KB are omitted, and nesting deeper than 120 levels and indents over 40 columns are ignored. Styles, comments,
+ * and images in `data:` URLs do not count toward the limits. The time is linear in the length of the html.
  *
- * While the text is built, white space collapses, and line breaks and indents wait for the next word, so that blocks without words add
- * nothing. There is never more than one empty line in a row, and no white space at the end of a line.
+ * White space collapses. Line breaks and indents are written only before the next word, so blocks without words add nothing. There is
+ * never more than one empty line in a row, and no white space at the end of a line.
  */
 import { decodeHTML } from 'entities';
 import { attributeOf, type HtmlTag, readTags } from './html-tags.ts';
 
 const SPACES = /[ \t\r\n\f\u200b]+/g;
 const UNCOLLAPSED = /[\t\r\n\f\u200b]| {2}/;
-/** More indents are ignored. */
+/** Maximum indent in columns; an indent that would exceed it is ignored. */
 const MAX_INDENT = 40;
 
 class TextLines {
   readonly #pieces: string[] = [];
-  /** What precedes the next word: line breaks, or else a space. */
+  /** Line breaks before the next word; if there are none, `#space` decides whether a space precedes it. */
   #breaks = 0;
   #space = false;
-  /** The start of each line. */
+  /** Text at the start of each line. */
   #prefix = '';
-  /** The start of the next line, which may include list markers. */
+  /** Text at the start of the next line, which can include list markers. */
   #lead = '';
-  /** The shortest prefix since the last word: the start of an empty line. */
+  /** The shortest prefix since the last word, used as the start of an empty line. */
   #gap = '';
 
   /** Adds words, with collapsed white space. */
@@ -70,7 +70,10 @@ class TextLines {
     this.#space = false;
   }
 
-  /** Indents what follows: with the text before each line, or `once` before the first and spaces before the others. Returns the columns. */
+  /**
+   * Indents the lines that follow with this text; with `once`, only the first line has the text and the others have spaces. Returns the
+   * number of columns, 0 if the indent is ignored.
+   */
   indent(text: string, { once }: { once: boolean }): number {
     if (this.#prefix.length + text.length > MAX_INDENT) return 0;
     this.#prefix += once ? ' '.repeat(text.length) : text;
@@ -173,21 +176,22 @@ interface OpenElement {
   nextMarker: (() => string) | undefined;
 }
 
-/** Reads the html: the open elements, and the text so far. */
+/** Builds the text from words and tags: keeps the open elements and the text so far. */
 class Reader {
   readonly lines = new TextLines();
   readonly #open: OpenElement[] = [];
-  /** Number of open elements that are hidden, and that keep white space. */
+  /** Number of open elements that are hidden. */
   #hidden = 0;
+  /** Number of open elements that keep white space. */
   #preformatted = 0;
 
   get isHidden(): boolean {
     return this.#hidden > 0;
   }
 
-  text(written: string): void {
-    if (this.isHidden || written === '') return;
-    const text = written.includes('&') ? decodeHTML(written) : written;
+  text(source: string): void {
+    if (this.isHidden || source === '') return;
+    const text = source.includes('&') ? decodeHTML(source) : source;
     if (this.#preformatted > 0) this.lines.addPreformatted(text);
     else this.lines.add(text);
   }
@@ -213,7 +217,7 @@ class Reader {
     if (this.#hidden === 0) this.#enter(html, tag, element);
   }
 
-  /** Adds what a start tag displays in its place. */
+  /** Adds the text and line breaks that a start tag produces itself, such as the alternative text of an image. */
   #startShown(html: string, tag: HtmlTag): void {
     const { name } = tag;
     const breaks = this.#breaksOf(name);
@@ -227,7 +231,7 @@ class Reader {
     }
   }
 
-  /** Applies what an element means for its text. */
+  /** Prepares for the content of a link, list, list item, quote, or preformatted element. */
   #enter(html: string, tag: HtmlTag, element: OpenElement): void {
     const { name } = element;
     if (name === 'a') {
@@ -245,7 +249,7 @@ class Reader {
     let index = this.#open.length - 1;
     const isTablePart = TABLE_PARTS.has(name);
     while (index >= 0 && this.#open[index]!.name !== name) {
-      // The content of a cell closes nothing around the cell.
+      // An end tag inside a cell closes nothing outside the cell.
       if (!isTablePart && CELLS.has(this.#open[index]!.name)) return;
       index -= 1;
     }
@@ -297,9 +301,9 @@ class Reader {
   }
 }
 
-/** Returns the address of a link as the text shows it; empty for links within the html. */
+/** Returns the address of a link as displayed in the text; empty for links within the same page. */
 function linkAddress(href: string): string {
-  // Like browsers: an inner space is kept, and means %20.
+  // Browsers keep an inner space and read it as %20.
   const address = href.trim().replace(/[\t\r\n]+/g, '');
   return address.startsWith('#') ? '' : address.replace(/^mailto:/i, '');
 }
@@ -351,27 +355,27 @@ function numberText(number: number, type: string): string {
   return type === lower ? text : text.toUpperCase();
 }
 
-/** Returns the first characters of a text, without half a character or an incomplete reference such as `&am` at the end. */
-function beginning(written: string, length: number): string {
-  if (written.length <= length) return written;
-  return written.slice(0, length).replace(/&[#\w]{0,32}$|[\ud800-\udbff]$/, '');
+/** Returns the first characters of html text, without half a surrogate pair or an incomplete reference such as `&am` at the end. */
+function firstCharacters(source: string, length: number): string {
+  if (source.length <= length) return source;
+  return source.slice(0, length).replace(/&[#\w]{0,32}$|[\ud800-\udbff]$/, '');
 }
 
-/** Returns the text of an html body, with LF line ends; empty if the html shows no text. */
+/** Returns the text of an html body, with LF line ends; empty if the html displays no text. */
 export function htmlToText(html: string): string {
   const reader = new Reader();
-  let left = MAX_CHARACTERS;
+  let remaining = MAX_CHARACTERS;
   let at = 0;
   const readWords = (end: number): void => {
     if (reader.isHidden) return;
-    reader.text(beginning(html.slice(at, end), left));
-    left -= end - at;
+    reader.text(firstCharacters(html.slice(at, end), remaining));
+    remaining -= end - at;
   };
   for (const tag of readTags(html, ATTRIBUTES)) {
     readWords(tag.start);
-    if (left <= 0) return reader.lines.text();
+    if (remaining <= 0) return reader.lines.text();
     if (tag.name !== '') reader.tag(html, tag);
-    left -= Math.min(tag.end - tag.start, MAX_TAG_CHARACTERS);
+    remaining -= Math.min(tag.end - tag.start, MAX_TAG_CHARACTERS);
     at = tag.end;
   }
   readWords(html.length);

@@ -1,8 +1,8 @@
 /**
- * Reads inbound mail: its headers, text, and HTML, and where its files are. Limits the depth, the number of parts, and the bytes of headers
- * and texts; the time is linear in the size, and the event loop is yielded to in between. Whatever exceeds a limit or cannot be decoded is
- * reported in `unreadable`, and the rest is read. Attached mail and archives are files and are not unpacked; a winmail.dat is replaced by
- * the files in it.
+ * Reads an inbound message: its headers, text, and HTML, and the positions of its files. Limits the depth, the number of parts, and the
+ * bytes of headers and texts. The time is linear in the size, and long work yields to the event loop. Anything that exceeds a limit or
+ * cannot be decoded is reported in `unreadable`, and everything else is read. Attached messages and archives are files and are not
+ * unpacked; a winmail.dat is replaced by the files in it.
  */
 import { timeSlice } from '../../base/time-slice.ts';
 import { htmlToText } from '../html/html-text.ts';
@@ -34,20 +34,20 @@ export interface MailHeader {
   value: string;
 }
 
-/** A file and its position in the mail. */
+/** A file and its position in the message. */
 export interface MailFile {
   name: string;
-  /** As declared in the mail, without parameters; not trustworthy. */
+  /** Type declared in the message, without parameters. Do not trust it. */
   contentType: string;
   /** Decoded size. */
   sizeBytes: number;
-  /** Without angle brackets; null if the html does not refer to it. */
+  /** Content-ID without angle brackets; null if the part has none. */
   contentId: string | null;
   encoding: TransferEncoding;
-  /** Offsets of its encoded bytes in the mail. */
+  /** Offsets of its encoded bytes in the message. */
   from: number;
   to: number;
-  /** For a file in a winmail.dat: its position in the decoded bytes. */
+  /** Position in the decoded bytes of the winmail.dat, if the file is in one. */
   within?: { offset: number; length: number };
 }
 
@@ -55,28 +55,28 @@ export interface ReadMail {
   headers: MailHeader[];
   text: string | null;
   html: string | null;
-  /** The text was derived from the HTML. */
+  /** Whether the text was derived from the HTML. */
   textFromHtml: boolean;
   textTruncated: boolean;
   htmlTruncated: boolean;
   files: MailFile[];
-  /** Number of Received fields: servers that it passed. */
+  /** Number of Received fields, which is the number of servers that the message has passed through. */
   hops: number;
-  /** Sentences about what could not be read. */
+  /** One sentence for each problem that was found while reading. */
   unreadable: string[];
 }
 
 const LIMITS = { depth: 30, parts: 500 };
-/** Limit of one header, both raw and decoded. */
+/** Maximum size of the header that is read; the rest is ignored. */
 const HEADER_BYTES = 256 * 1024;
 const SHOWN_HEADER_CHARACTERS = 64 * 1024;
 const SHOWN_VALUE_CHARACTERS = 8 * 1024;
 const PART_HEADER_BYTES = 16 * 1024;
-/** Limits of text and of HTML, decoded. */
+/** Default limits of text and HTML, decoded. */
 const CHARACTERS: TextLimits = { text: 64 * 1024, html: 128 * 1024 };
 const LINES_AT_ONCE = 2_000;
 
-/** Characters of text and of HTML that are read. */
+/** Maximum numbers of characters of text and of HTML that are read. */
 export interface TextLimits {
   text: number;
   html: number;
@@ -86,8 +86,9 @@ export async function readMail(content: Buffer, limits: TextLimits = CHARACTERS)
   const unreadable: string[] = [];
   const walk = await walkThroughBytes(content);
   if (walk.exceeded === 'depth')
-    unreadable.push(`Its parts are nested deeper than ${LIMITS.depth} levels; deeper parts are not read.`);
-  if (walk.exceeded === 'parts') unreadable.push(`It has more than ${LIMITS.parts} parts; the others are not read.`);
+    unreadable.push(`The message has parts nested deeper than ${LIMITS.depth} levels; deeper parts are not read.`);
+  if (walk.exceeded === 'parts')
+    unreadable.push(`The message has more than ${LIMITS.parts} parts; the others are not read.`);
   const { headers, hops } = readHeaders(content, walk.entities[0]!, unreadable);
   noteMultiparts(walk, unreadable);
   const texts = new Texts(unreadable, limits);
@@ -102,7 +103,7 @@ export async function readMail(content: Buffer, limits: TextLimits = CHARACTERS)
         ? readTnef(await decodeWhole(content.subarray(part.from, part.to), part.encoding))
         : undefined;
       if (tnef) {
-        texts.addUnlessThereIs(tnef);
+        texts.addWrapped(tnef);
         files.push(...filesInTnef(tnef, part, files.length).slice(0, LIMITS.parts - files.length));
         if (!tnef.isPartial) continue;
       }
@@ -136,13 +137,13 @@ function noteMultiparts({ entities, exceeded }: MimeWalk, unreadable: string[]):
   const parents = new Set(entities.map(({ parent }) => parent));
   for (const entity of entities) {
     if (entity.kind === 'leaf' && entity.type.startsWith('multipart/'))
-      unreadable.push('A multipart names no boundary; its parts cannot be found, and it is kept as one file.');
+      unreadable.push('A multipart has no boundary parameter; its parts cannot be found, so it is kept as one file.');
     else if (entity.kind === 'multipart' && !parents.has(entity) && exceeded === undefined)
-      unreadable.push('A multipart has no line with its boundary; it has no parts that could be read.');
+      unreadable.push('A multipart does not contain its boundary; none of its parts can be read.');
   }
 }
 
-/** Lines end in CRLF; a bare LF is accepted too. */
+/** Finds the parts of a message. Lines end in CRLF; a bare LF is accepted too. */
 async function walkThroughBytes(content: Buffer): Promise<MimeWalk> {
   const walk = new MimeWalk({ ...LIMITS, nests: () => false });
   walk.begin(0);
@@ -170,18 +171,18 @@ function readHeaders(content: Buffer, { bodyStart }: Entity, unreadable: string[
   const text = withLineEnds(content.toString('latin1', 0, Math.min(end, HEADER_BYTES)));
   const fields = headerFields(text).filter(({ name }) => name !== '');
   const headers: MailHeader[] = [];
-  let room = SHOWN_HEADER_CHARACTERS;
+  let remaining = SHOWN_HEADER_CHARACTERS;
   for (const field of fields) {
     const value = decodeWords(headerText(fieldValue(text, field)))
       .replace(NO_VALUE, ' ')
       .slice(0, SHOWN_VALUE_CHARACTERS)
       .toWellFormed();
-    room -= field.name.length + value.length;
-    if (room < 0) break;
+    remaining -= field.name.length + value.length;
+    if (remaining < 0) break;
     headers.push({ name: writtenName(text, field), value });
   }
   if (headers.length < fields.length || end > HEADER_BYTES)
-    unreadable.push(`Its header has ${end} bytes; ${headers.length} fields of it are shown.`);
+    unreadable.push(`The header has ${end} bytes; only its first ${headers.length} fields are read.`);
   return { headers, hops: fields.filter(({ name }) => name === 'received').length };
 }
 
@@ -189,8 +190,9 @@ interface Part {
   isText: boolean;
   type: string;
   charset: string | undefined;
-  /** `format=flowed`, and `DelSp=yes` (RFC 3676). */
+  /** Whether the part has `format=flowed` (RFC 3676). */
   isFlowed: boolean;
+  /** Whether the part has `DelSp=yes` (RFC 3676). */
   delSp: boolean;
   /** Empty if it has none. */
   name: string;
@@ -242,7 +244,7 @@ function partOf(content: Buffer, entity: Entity, unreadable: string[]): Part {
   return part;
 }
 
-/** Returns a name for a part without one: the subject of an attached mail, and what clients call calendars and signatures. */
+/** Returns a name for a part without one: the subject of an attached message, or the usual file name of a calendar or signature. */
 function impliedName(content: Buffer, { type, encoding, from, to }: Part): string {
   if (type !== 'message/rfc822') return usualName(type);
   const end = Math.min(to, from + encodedLength(PART_HEADER_BYTES, encoding));
@@ -252,12 +254,13 @@ function impliedName(content: Buffer, { type, encoding, from, to }: Part): strin
   return subject ? nameOfText(decodeWords(headerText(fieldValue(header, subject))), '.eml') : '';
 }
 
-const LOOKED_AT = 64 * 1024;
+/** Number of encoded bytes that are searched for content. */
+const INSPECTED_BYTES = 64 * 1024;
 
 /** Returns whether decoding nonempty content yields nothing. */
 function isUndecodable(content: Buffer, { encoding, from, to }: Part, decodedBytes: number): boolean {
   if (encoding !== 'base64' || decodedBytes > 0) return false;
-  return content.subarray(from, Math.min(to, from + LOOKED_AT)).some((byte) => byte > 0x20);
+  return content.subarray(from, Math.min(to, from + INSPECTED_BYTES)).some((byte) => byte > 0x20);
 }
 
 async function fileOf(content: Buffer, part: Part, index: number): Promise<MailFile> {
@@ -276,13 +279,13 @@ interface KeptText {
   truncated: boolean;
 }
 
-/** The texts of a mail, each joined from its parts in order. */
+/** The text and the HTML of a message, each joined from its parts in order. */
 class Texts {
   readonly #unreadable: string[];
   readonly #limits: TextLimits;
   readonly #plain: KeptText = { text: '', found: false, truncated: false };
   readonly #html: KeptText = { text: '', found: false, truncated: false };
-  /** Text of a winmail.dat, for mail without its own text. */
+  /** Text of the first winmail.dat, for a message without its own text. */
   #wrapped: Tnef | undefined;
 
   constructor(unreadable: string[], limits: TextLimits) {
@@ -292,9 +295,9 @@ class Texts {
 
   add(content: Buffer, part: Part): void {
     const isHtml = part.type === 'text/html';
-    const [kept, most] = isHtml ? [this.#html, this.#limits.html] : [this.#plain, this.#limits.text];
+    const [kept, limit] = isHtml ? [this.#html, this.#limits.html] : [this.#plain, this.#limits.text];
     // A character has at most four bytes.
-    const wanted = (most - kept.text.length) * 4;
+    const wanted = (limit - kept.text.length) * 4;
     const end = Math.min(part.to, part.from + encodedLength(wanted, part.encoding));
     const bytes = decodeTransfer(content.subarray(part.from, end), part.encoding);
     if (isUndecodable(content, part, bytes.length))
@@ -304,20 +307,21 @@ class Texts {
       this.#unreadable.push(
         `The charset ${quoted(unknownCharset)} of a text is unknown; it is read as UTF-8 or Windows-1252.`,
       );
-    this.#append(kept, part.isFlowed && !isHtml ? unflowed(text, part) : text, most);
+    this.#append(kept, part.isFlowed && !isHtml ? unflowed(text, part) : text, limit);
     kept.truncated ||= end < part.to;
   }
 
-  addUnlessThereIs(tnef: Tnef): void {
+  /** Adds the text of a winmail.dat, which is used only if the message has no text. */
+  addWrapped(tnef: Tnef): void {
     this.#wrapped ??= tnef;
   }
 
-  #append(kept: KeptText, text: string, most: number): void {
-    const between = kept.text === '' || kept.text.endsWith('\n') ? '' : '\n';
-    const all = kept.text + between + text.replaceAll('\0', '\ufffd');
+  #append(kept: KeptText, text: string, limit: number): void {
+    const separator = kept.text === '' || kept.text.endsWith('\n') ? '' : '\n';
+    const all = kept.text + separator + text.replaceAll('\0', '\ufffd');
     kept.found = true;
-    kept.truncated ||= all.length > most;
-    kept.text = all.slice(0, most).toWellFormed();
+    kept.truncated ||= all.length > limit;
+    kept.text = all.slice(0, limit).toWellFormed();
   }
 
   result(): Pick<ReadMail, 'text' | 'html' | 'textFromHtml' | 'textTruncated' | 'htmlTruncated'> {
