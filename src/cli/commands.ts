@@ -1,5 +1,5 @@
 /**
- * All commands: usage, options, help, and implementation. The code of a command is loaded when it runs, so that it does not delay other
+ * Defines all commands: usage, options, help, and implementation. The code of a command is loaded when it runs, so it does not delay other
  * commands or the start of the service.
  *
  * To add a command, add an entry here and a function in a new file.
@@ -15,11 +15,11 @@ export interface Definition {
   summary: string;
   required?: Option[];
   options?: Option[];
-  /** Without the name of the program. */
+  /** Command lines without the name of the program. */
   examples: string[];
-  /** Additional sentences for its help. */
+  /** Additional text for the help of the command. */
   notes?: string;
-  /** Runs although settings are not valid. */
+  /** Whether the command runs even if settings are not valid. */
   acceptsInvalidSettings?: boolean;
   load(): Promise<CommandFunction<never>>;
 }
@@ -140,7 +140,7 @@ const STORAGE: Section = {
     {
       usage: 'secret-key compare <file>',
       summary: 'Verify a copy of the secret key and record that it exists',
-      notes: 'Use - to read the copy from stdin. It is not stored.',
+      notes: 'Use - to read the copy from stdin. The command does not store the copy.',
       examples: ['secret-key compare /media/safe/secret.key', 'secret-key compare -'],
       load: async () => (await import('./secret-key.ts')).compareSecretKey,
     },
@@ -208,7 +208,7 @@ const ACCOUNTS: Section = {
       options: [
         choice('--mode <mode>', 'live sends real email, sandbox delivers nothing', MODES).default('live'),
         choice('--scope <scope>', 'send allows sending only, full allows every call', ['send', 'full']).default('full'),
-        choice('--kind <kind>', 'sigv4 makes an access key for the SES interface', ['api-key', 'sigv4']).default(
+        choice('--kind <kind>', 'sigv4 creates an access key for the SES interface', ['api-key', 'sigv4']).default(
           'api-key',
         ),
         ALLOWED_SENDER,
@@ -247,7 +247,7 @@ const ACCOUNTS: Section = {
       usage: 'user create',
       summary: 'Create a user with a generated password',
       required: [text('--email <address>', 'Email address that the user signs in with')],
-      options: [flag('--operator', 'Make the user an operator, with access to the whole installation')],
+      options: [flag('--operator', 'Make the user an operator, with access to the entire installation')],
       examples: ['user create --email ada@example.com --operator'],
       load: async () => (await import('./accounts.ts')).makeUser,
     },
@@ -299,7 +299,7 @@ const SENDING: Section = {
     {
       usage: 'queue status [destination]',
       summary: 'Show queue depth and the state of each destination, paused ones first',
-      notes: 'Name a destination as in the list, or by a recipient domain.',
+      notes: 'A destination is a name from the list or a recipient domain.',
       examples: ['queue status', 'queue status google', 'queue status --json'],
       load: async () => (await import('./queue.ts')).status,
     },
@@ -364,12 +364,15 @@ const CLIENT: Section = {
       summary: 'Import suppressions, domains, and templates exported from another service; prints what would change',
       options: [
         flag('--yes', 'Import (without it nothing is changed)'),
-        choice('--list <name>', 'List of a SendGrid file whose rows do not tell', ['bounces', 'blocks']),
+        choice('--list <name>', 'List that a SendGrid file was exported from, if its rows do not say', [
+          'bounces',
+          'blocks',
+        ]),
         flag('--groups', 'Also suppress addresses that unsubscribed from one group or tag only'),
         flag('--replace', 'Replace templates that have the same name'),
         ...API_OPTIONS,
       ],
-      notes: `Services: resend, postmark, sendgrid, mailgun, ses, postal. Files are JSON or CSV as the service exports them, recognized by their content.\nThe command can be repeated: entries that exist are kept.\nTemplates become Liquid. One with a construct that cannot be converted is saved as a draft.\n${API_NOTES}`,
+      notes: `Services: resend, postmark, sendgrid, mailgun, ses, postal. Files are JSON or CSV as the service exports them, recognized by their content.\nThe command can be repeated: it keeps existing entries.\nTemplates are converted to Liquid. A template with a construct that cannot be converted is saved as a draft.\n${API_NOTES}`,
       examples: [
         'import-from postmark suppressions.json --live',
         'import-from sendgrid bounces.csv --list bounces --live --yes',
@@ -388,9 +391,9 @@ const CLIENT: Section = {
     },
     {
       usage: 'mcp',
-      summary: 'Connect an AI agent over stdin and stdout (Model Context Protocol) to a service',
+      summary: 'Connect an AI agent to a service over stdin and stdout (Model Context Protocol)',
       options: [...API_OPTIONS, flag('--read', 'Offer only tools that change nothing')],
-      notes: `${API_NOTES}\nThe service needs POSTRIDER_MCP=read or on. Changes of live data wait for approval in the portal.`,
+      notes: `${API_NOTES}\nThe service needs POSTRIDER_MCP=read or on. Changes to live data require approval in the portal.`,
       examples: ['mcp', 'mcp --read', 'mcp --url https://mail.example.com --id acc_123 --key pr_test_123'],
       load: async () => (await import('./mcp.ts')).mcp,
     },

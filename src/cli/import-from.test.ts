@@ -324,7 +324,7 @@ const MALFORMED: [service: string, content: string, code: number, message: RegEx
     /item 1: reason is "MOOD"/,
   ],
   ['postal', 'type,address,keep_until\nrecipient,a@x.test,soon\n', 1, /line 2: keep_until is "soon"/],
-  ['postmark', 'name,color\na,b\n', 1, /line 2 has the fields name, color, which is no export of Postmark/],
+  ['postmark', 'name,color\na,b\n', 1, /line 2 has the fields name, color, which is not an export of Postmark/],
   ['sendgrid', 'status,reason,email,created\n5.1.1,x,a@x.test,1\n', 2, /add --list bounces or --list blocks/],
   ['hotmail', 'address,error\na@x.test,x\n', 2, /hotmail is not a service; it must be one of: resend/],
 ];

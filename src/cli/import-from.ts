@@ -1,7 +1,8 @@
 /**
  * `postrider import-from`: imports suppressions, domains, and templates that another service exported, over the HTTP API. Without
  * --yes it only prints what would change. The kind of a file is recognized by its content. All files are read before the first change, and
- * an invalid row stops the command. It can be repeated: what exists is left as it is, and only a stronger reason replaces a weaker one.
+ * an invalid row stops the command. The command can be repeated: it keeps existing entries, except that a suppression with a stronger
+ * reason or a later expiry replaces the existing one.
  */
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
 import type { SuppressionReason } from '../suppressions/suppressions.ts';
@@ -19,13 +20,13 @@ const STRENGTH: Record<SuppressionReason, number> = { manual: 1, bounce: 2, unsu
 
 export interface ImportOptions extends ApiOptions, Choices {
   yes?: boolean;
-  /** Templates replace existing ones of the same name. */
+  /** Whether templates replace existing ones with the same name. */
   replace?: boolean;
 }
 
 interface Entry {
   reason: SuppressionReason;
-  /** ISO 8601; undefined: until it is removed. */
+  /** ISO 8601; undefined if the entry does not expire. */
   expiresAt: string | undefined;
 }
 
@@ -41,7 +42,7 @@ interface Wanted {
   suppressions: Map<string, Entry>;
   domains: Set<string>;
   templates: Map<string, ExportedTemplate>;
-  /** Numbers of rows that are not imported, by the reason. */
+  /** Number of rows that are not imported, by reason. */
   skipped: Map<string, number>;
 }
 
@@ -52,7 +53,7 @@ function stronger(a: Entry, b: Entry): Entry {
   return { reason: winner.reason, expiresAt };
 }
 
-/** Adds a row to what is wanted; returns a problem with the name of the field. */
+/** Adds a row to the wanted changes; returns the problem of an invalid row, which starts with the name of the field. */
 function addRow(wanted: Wanted, meaning: Meaning, nowMs: number): string | undefined {
   const skip = (reason: string): void => {
     wanted.skipped.set(reason, (wanted.skipped.get(reason) ?? 0) + 1);
@@ -69,7 +70,7 @@ function addRow(wanted: Wanted, meaning: Meaning, nowMs: number): string | undef
   }
   if ('template' in meaning) {
     const { name } = meaning.template;
-    if (wanted.templates.has(name)) return `the name "${name}" is that of another template in the files`;
+    if (wanted.templates.has(name)) return `the name "${name}" is already used by another template in the files`;
     wanted.templates.set(name, meaning.template);
     return undefined;
   }
@@ -91,11 +92,12 @@ function unknownKind(source: Source, place: string, fields: string[]): CommandEr
   const found = fields.length === 0 ? 'no fields' : `the fields ${fields.slice(0, 12).join(', ')}`;
   return new CommandError(
     'UNKNOWN_FORMAT',
-    `${place} has ${found}, which is no export of ${source.title} that can be imported (${kinds})`,
+    `${place} has ${found}, which is not an export of ${source.title} that can be imported (${kinds})`,
   );
 }
 
-function chosen(kind: RowKind, file: string, { list }: Choices): void {
+/** Throws if the rows of this kind do not include their list, and --list does not name it. */
+function checkListOption(kind: RowKind, file: string, { list }: Choices): void {
   if (!kind.lists || (list !== undefined && kind.lists.includes(list))) return;
   const options = kind.lists.map((name) => `--list ${name}`).join(' or ');
   throw new UsageError(`${file} has ${kind.name}, which have the same fields; add ${options}`);
@@ -109,7 +111,7 @@ async function readFile(wanted: Wanted, source: Source, { file, choices, nowMs }
     const kind = kindOf(source, row);
     if (!kind) throw unknownKind(source, `${file}: ${place}`, Object.keys(row));
     if (report.kind !== kind.name) {
-      chosen(kind, file, choices);
+      checkListOption(kind, file, choices);
       report.kind = kind.name;
     }
     report.rows += 1;
@@ -167,9 +169,9 @@ async function* listed<T>(api: ApiClient, path: string): AsyncGenerator<T> {
 }
 
 interface Plan {
-  /** Not on the list. */
+  /** Addresses that are not on the list. */
   added: [string, Entry][];
-  /** On the list with a weaker reason, or until an earlier time. */
+  /** Addresses that are on the list with a weaker reason or an earlier expiry. */
   strengthened: [string, Entry][];
   present: number;
   newDomains: string[];
@@ -180,18 +182,18 @@ interface Plan {
 async function planOf(api: ApiClient, wanted: Wanted, isReplacing: boolean): Promise<Plan> {
   const { suppressions, domains } = wanted;
   const plan: Plan = { added: [], strengthened: [], present: 0, newDomains: [], presentDomains: 0, templates: [] };
-  const left = new Map(suppressions);
-  if (left.size > 0) {
+  const unlisted = new Map(suppressions);
+  if (unlisted.size > 0) {
     for await (const { email, reason, expiresAt } of listed<Listed>(api, '/suppressions')) {
-      const entry = left.get(email);
+      const entry = unlisted.get(email);
       if (!entry) continue;
-      left.delete(email);
+      unlisted.delete(email);
       const isLonger = expiresAt !== null && (entry.expiresAt === undefined || entry.expiresAt > expiresAt);
       if (isLonger || STRENGTH[entry.reason] > STRENGTH[reason]) plan.strengthened.push([email, entry]);
       else plan.present += 1;
     }
   }
-  plan.added = [...left];
+  plan.added = [...unlisted];
   const known = new Set<string>();
   if (domains.size > 0) for await (const { domain } of listed<{ domain: string }>(api, '/domains')) known.add(domain);
   plan.newDomains = [...domains].filter((one) => !known.has(one));
@@ -232,7 +234,7 @@ async function writeTemplates(api: ApiClient, plans: readonly TemplatePlan[]): P
   }
 }
 
-async function carryOut(api: ApiClient, { added, strengthened, newDomains, templates }: Plan): Promise<void> {
+async function applyPlan(api: ApiClient, { added, strengthened, newDomains, templates }: Plan): Promise<void> {
   const post = async (path: string, body: string, contentType?: string): Promise<void> => {
     const answer = await api.call({ method: 'POST', path, body, contentType });
     if (answer.status > 201) throw new Refused(refusal(answer));
@@ -253,7 +255,7 @@ async function carryOut(api: ApiClient, { added, strengthened, newDomains, templ
 const namesOf = (plans: readonly TemplatePlan[], ...actions: TemplatePlan['action'][]): string[] =>
   plans.filter(({ action }) => actions.includes(action)).map(({ name }) => name);
 
-/** Returns what happens to templates, and what a person must check in those that are imported. */
+/** Returns the changes to templates, and the places in imported templates that a person must check. */
 function templateOutcome(plans: readonly TemplatePlan[]) {
   const imported = plans.filter(({ action }) => action === 'add' || action === 'replace');
   const failed = plans.filter(({ action }) => action === 'refuse');
@@ -272,7 +274,10 @@ function templateLines(outcome: ReturnType<typeof templateOutcome>, will: string
   const lines: [string, unknown][] = [['templates', `${added.length} ${will}added: ${added.join(', ') || '-'}`]];
   if (replaced.length > 0) lines.push(['', `${replaced.length} ${will}replaced: ${replaced.join(', ')}`]);
   if (present.length > 0) {
-    lines.push(['', `${present.length} kept, because the name exists (--replace to replace): ${present.join(', ')}`]);
+    lines.push([
+      '',
+      `${present.length} kept because a template with this name exists (add --replace to replace it): ${present.join(', ')}`,
+    ]);
   }
   if (drafts.length > 0) lines.push(['', `${drafts.length} of them as drafts: ${drafts.join(', ')}`]);
   for (const { name, problem } of refused) lines.push(['not imported', `template ${name}: ${problem}`]);
@@ -318,7 +323,7 @@ function outcomeOf(wanted: Wanted, plan: Plan, { isDone, isSandbox }: { isDone: 
   return { data, text: table(lines) + hint };
 }
 
-/** `postrider import-from SERVICE FILE…`. */
+/** Runs `postrider import-from SERVICE FILE…`. */
 export async function importFrom(call: CommandCall<ImportOptions>): Promise<CommandOutcome> {
   const [name = '', ...files] = call.args;
   const source = Object.hasOwn(SOURCES, name) ? SOURCES[name] : undefined;
@@ -328,7 +333,7 @@ export async function importFrom(call: CommandCall<ImportOptions>): Promise<Comm
   const wanted = await readAll(source, files, choices, call.clock.now());
   try {
     const plan = await planOf(api, wanted, replace);
-    if (yes) await carryOut(api, plan);
+    if (yes) await applyPlan(api, plan);
     return outcomeOf(wanted, plan, { isDone: yes, isSandbox: api.isSandbox });
   } catch (error) {
     if (error instanceof Refused) return error.outcome;

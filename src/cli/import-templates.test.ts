@@ -315,5 +315,5 @@ test('a list without contents imports nothing and says what to export', async ()
     assert.match(done.skipped[0].reason, /without content/);
   }
   const twice = await run('mailgun', file({ items: [mailgun('a', '1'), mailgun('a', '2')] }), '--yes');
-  assert.match(twice.stderr, /item 2: the name "a" is that of another template/);
+  assert.match(twice.stderr, /item 2: the name "a" is already used by another template/);
 });
