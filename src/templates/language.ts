@@ -1,13 +1,12 @@
 /**
- * The Liquid language for mail: without tags that read other templates or modify the given values, with its own output, loops, and filters,
- * and with every filter, operator, and piece of text charged to the budget of the rendering.
+ * Configures Liquid for mail templates: removes tags that read other templates or modify the given values, replaces output, loops, and
+ * filters, and charges every filter, operator, and piece of text to the budget of the rendering.
  *
- * `{{ … }}` replaces Liquid's output: it escapes in html and not in text; names that end in `_html` (and anything that ends in `| raw`) are
- * inserted unescaped in html and converted to text in text; and every variable printed without a value is recorded. Output is never
- * expanded again.
+ * `{{ … }}` escapes values in html and not in text. Names that end in `_html`, and anything that ends in `| raw`, are inserted unescaped in
+ * html and converted to text in text. Every variable that is printed without a value is recorded. Output is never expanded again.
  *
- * A variable is missing if it would be printed or looped over, not if it is only tested: with `{% if name %}` and `{{ name | default: "…"
- * }}` a template marks a value as optional, and a branch that is not taken needs nothing.
+ * A variable without a value is missing if it would be printed or looped over, not if it is only tested. A template marks a value as
+ * optional with `{% if name %}` or `{{ name | default: "…" }}`. Variables in a branch that is not taken are never missing.
  */
 import {
   type Context,
@@ -42,7 +41,7 @@ import {
 } from './context.ts';
 import { boundFilters, boundOperators, boundRanges, keepDigitsOfNumbers, registerOwnFilters } from './filters.ts';
 
-/** The text between the braces of an output. */
+/** A token with the range of the text between its braces. */
 type Ranged = TopLevelToken & { contentRange: [number, number] };
 
 /** Filters whose result is already html. */
@@ -58,10 +57,10 @@ function treatmentOf(kind: Kind, value: Value, lastName: string | undefined): Tr
   return isHtml || (last !== undefined && ESCAPING.has(last)) ? 'as is' : 'escape';
 }
 
-/** Outputs that are tags in Handlebars and Go: here they would be variables that never have a value. */
-const NO_NAMES = new Set(['else', 'end', 'endif', 'endfor']);
+/** Names that are tags in Handlebars and Go. They are refused, because as variables they would never have a value. */
+const RESERVED_NAMES = new Set(['else', 'end', 'endif', 'endfor']);
 
-/** Liquid uses the first of several values and drops the others; a mistake such as `{{ first name }}` is refused instead. */
+/** Throws if an output has several values, such as `{{ first name }}`. Liquid would print the first one and drop the others. */
 export function assertOneValue(value: Value): void {
   let values = 0;
   for (const token of value.initial.postfix) {
@@ -104,14 +103,14 @@ function tokenizerFor({ input, contentRange: [begin, end] }: Ranged, liquid: Liq
 
 export class MailOutput implements Template {
   readonly token: TopLevelToken;
-  /** Set for a plain variable, which needs no Liquid. */
+  /** Path of a plain variable, which is printed without Liquid; otherwise undefined. */
   readonly #path: (string | number)[] | undefined;
   readonly #value: Value;
   readonly #name: string;
-  /** The root name of the value, if it is evident. */
+  /** First name of the path, such as `user` of `user.name`; undefined if the value must be computed. */
   readonly #first: string | undefined;
   readonly #treatment: Treatment;
-  /** The link is inside quotes after `=`, so it is an address, not a piece of html. */
+  /** Whether the unsubscribe link is inside quotes after `=`, where only its URL is printed instead of its html. */
   readonly #isHref: boolean;
 
   constructor(token: Ranged, liquid: Liquid, kind: Kind) {
@@ -119,7 +118,8 @@ export class MailOutput implements Template {
     this.token = token;
     this.#value = new Value(tokenizer.readFilteredValue(), liquid);
     assertOneValue(this.#value);
-    if (NO_NAMES.has(this.#value.initial.postfix[0]!.getText())) throw new Error('expected a name');
+    if (RESERVED_NAMES.has(this.#value.initial.postfix[0]!.getText()))
+      throw new Error('expected the name of a variable');
     const path = plainPath(this.#value);
     const isPlain = this.#value.filters.every((filter) => filter.name === 'raw');
     this.#path = isPlain && typeof path?.[0] === 'string' ? path : undefined;
@@ -140,7 +140,7 @@ export class MailOutput implements Template {
     const path = this.#path;
     const scope = path === undefined ? undefined : scopeOf(context, path[0] as string);
     let value: unknown = path === undefined ? undefined : scope?.[path[0]!];
-    // Liquid's own objects, such as forloop, respond through their methods.
+    // Liquid's own objects, such as forloop, are read through their methods.
     if (path === undefined || !isPlainData(value)) return this.#renderFiltered(context as MailContext, emitter);
     const { report } = context as MailContext;
     // Reading an object may take time in proportion to its members, and print nothing.
@@ -186,7 +186,7 @@ export class MailOutput implements Template {
       report.addObject(this.#name);
       return '';
     }
-    // Before escaping or converting, which may take far longer than joining.
+    // Checked before escaping or converting, which can take far longer than joining.
     report.budget.check(text.length);
     if (this.#isHref) return /href="([^"]*)"/.exec(text)?.[1] ?? text;
     if (this.#treatment === 'escape') return escapeWithin(text, report.budget);
@@ -239,7 +239,7 @@ function boundRenderer(liquid: Liquid): void {
     render(templates, context, emitter ?? new BoundedEmitter((context as MailContext).report.budget));
 }
 
-/** Records a list that is missing in a loop, which then runs zero times. An object becomes a list of its members. */
+/** Records a list that is missing in a loop, which then runs zero times. Liquid loops over an object as a list of its members. */
 function* checkCollection(collection: ForTag['collection'], context: Context): Generator<unknown, void, unknown> {
   if (!TypeGuards.isPropertyAccessToken(collection)) return;
   const value = yield evalToken(collection, context, true);

@@ -1,6 +1,6 @@
 /**
- * The rows of templates and of their versions. Changes to an account's templates lock the account's row, so that what was read (a free
- * name, an existing layout) still holds when the change is written. Versions are written once and never changed.
+ * Database operations on templates and their versions. Each change first locks the account's row, so the conditions that it checks (the
+ * name is free, the layout exists) still hold when it is written. Versions are never changed after they are written.
  */
 
 import { change } from '../audit/audit.ts';
@@ -18,12 +18,12 @@ import {
   type TemplateVersion,
 } from './template.ts';
 
-/** Characters of html and text in one page of a list; a larger page is shortened. */
+/** Maximum number of characters of html and text in one page of a list; a larger page gets fewer entries. */
 const PAGE_LENGTH = 8_000_000;
 
 export interface TemplateKey {
   accountId: string;
-  /** Mode of the calling key. The sandbox sees templates of both modes and changes its own; live sees and changes live ones. */
+  /** Mode of the calling key. A sandbox key sees templates of both modes and changes sandbox ones; a live key has only live ones. */
   mode: Mode;
   templateId: string;
 }
@@ -59,12 +59,12 @@ export const findTemplateOperation = operation('templates.find', 'read', (tx, ke
 
 export interface Rows<T> {
   rows: T[];
-  /** Whether there are more. */
+  /** Whether there are more rows. */
   more: boolean;
 }
 
-/** Returns the first `limit` rows, as far as they are not too large together; at least one. */
-function fitting<T extends { length: number }>(found: T[], limit: number): Rows<T> {
+/** Returns the first `limit` rows, or fewer if they exceed PAGE_LENGTH together, but at least one. */
+function rowsThatFit<T extends { length: number }>(found: T[], limit: number): Rows<T> {
   const rows: T[] = [];
   let length = 0;
   for (const row of found.slice(0, limit)) {
@@ -77,7 +77,7 @@ function fitting<T extends { length: number }>(found: T[], limit: number): Rows<
 
 const LENGTH = 'coalesce(length(v.html), 0) + coalesce(length(v.text), 0) AS "length"';
 
-/** Newest first; `before` is the last id of the previous page. */
+/** Lists templates, newest first; `before` is the last id of the previous page. */
 export const listTemplatesOperation = operation(
   'templates.list',
   'read',
@@ -90,7 +90,7 @@ export const listTemplatesOperation = operation(
        WHERE t.account_id = ? AND t.mode IN ('live', ?) AND t.id < ? ORDER BY t.id DESC LIMIT ?`,
       ...[page.accountId, page.mode, page.before ?? 'tpl_~', page.limit + 1],
     );
-    const { rows, more } = fitting(found, page.limit);
+    const { rows, more } = rowsThatFit(found, page.limit);
     const templates: Template[] = [];
     for (const { id } of rows) {
       templates.push((await findTemplate(tx, { ...page, templateId: id })) as Template);
@@ -107,7 +107,7 @@ async function findVersion(tx: Transaction, id: string, version: number): Promis
   return row && readVariables(row);
 }
 
-/** Newest first; undefined if the account has no such template. */
+/** Lists the versions of a template, newest first; undefined if the account has no such template. */
 export const listVersionsOperation = operation(
   'templates.versions',
   'read',
@@ -121,7 +121,7 @@ export const listVersionsOperation = operation(
        ORDER BY v.version DESC LIMIT ?`,
       ...[page.templateId, page.before ?? 2_147_483_647, page.limit + 1],
     );
-    const { rows, more } = fitting(found, page.limit);
+    const { rows, more } = rowsThatFit(found, page.limit);
     const versions: TemplateVersion[] = [];
     for (const { version } of rows) versions.push((await findVersion(tx, page.templateId, version)) as TemplateVersion);
     return { rows: versions, more };
@@ -143,7 +143,7 @@ export type TemplateRefusal =
 
 export type Written = { template: Template } | { refused: TemplateRefusal } | LimitReached;
 
-async function holdAccount(tx: Transaction, accountId: string): Promise<void> {
+async function lockAccount(tx: Transaction, accountId: string): Promise<void> {
   await tx.run('UPDATE account SET name = name WHERE id = ?', accountId);
 }
 
@@ -159,7 +159,7 @@ async function isNameTaken(
   return other !== undefined && other.id !== templateId;
 }
 
-/** Used by other templates of its mode: sandbox templates do not prevent changes to a live layout. */
+/** Returns whether other templates of its mode use it as a layout. Sandbox templates do not prevent changes to a live layout. */
 async function isUsed(tx: Transaction, { templateId, mode }: TemplateKey): Promise<boolean> {
   const user = await tx.get(
     'SELECT 1 AS found FROM template WHERE layout_id = ? AND mode = ? LIMIT 1',
@@ -168,7 +168,7 @@ async function isUsed(tx: Transaction, { templateId, mode }: TemplateKey): Promi
   return user !== undefined;
 }
 
-/** Returns the template that a key wants to change, or why it may not. */
+/** Returns the template that a key wants to change, or why the key cannot change it. */
 async function findToChange(tx: Transaction, key: TemplateKey): Promise<Template | 'not-found' | 'is-live'> {
   const found = await findTemplate(tx, key);
   if (found === undefined) return 'not-found';
@@ -214,34 +214,35 @@ export interface TemplateToWrite extends TemplateKey {
   content: TemplateContent;
   /** The version is not used by sends until it is published. */
   isDraft?: boolean;
-  /** The version that the content was derived from: 'outdated' if it is not the current one, and no new version without a change. */
+  /** Version that the content was derived from: 'outdated' if it is not the current one. Unchanged content adds no version. */
   basis?: number;
   nowMs: number;
 }
 
-/** What a template says is kept with its versions. */
+/** Columns that the audit log records. The content is not recorded, because it is stored in the versions. */
 const TEMPLATE_TRAIL = { table: 'template', shows: ['name', 'version', 'layout_id', 'published_version'] };
 
 export const createTemplateOperation = change(
   'templates.create',
-  async (tx, made: TemplateToWrite): Promise<Written> => {
-    const { accountId } = made;
-    await holdAccount(tx, accountId);
-    if (await isNameTaken(tx, made, made.name)) return { refused: 'name-taken' };
+  async (tx, created: TemplateToWrite): Promise<Written> => {
+    const { accountId } = created;
+    await lockAccount(tx, accountId);
+    if (await isNameTaken(tx, created, created.name)) return { refused: 'name-taken' };
     const count = ['SELECT count(*) AS n FROM template WHERE account_id = ?', accountId] as const;
     const reached = await checkLimit(tx, { accountId, limit: 'templates', count });
     if (reached) return reached;
-    const refused = await checkLayout(tx, made, made.content);
+    const refused = await checkLayout(tx, created, created.content);
     if (refused) return { refused };
     await tx.run(
       `INSERT INTO template (id, account_id, mode, name, version, layout_id, created_at, updated_at, published_version)
        VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?)`,
-      ...[made.templateId, made.accountId, made.mode, made.name, made.content.layoutId, made.nowMs, made.nowMs],
-      made.isDraft === true ? 0 : null,
+      ...[created.templateId, created.accountId, created.mode, created.name],
+      ...[created.content.layoutId, created.nowMs, created.nowMs],
+      created.isDraft === true ? 0 : null,
     );
-    const { templateId: id, name, content, nowMs } = made;
+    const { templateId: id, name, content, nowMs } = created;
     await insertVersion(tx, { id, version: 1, name, content, nowMs });
-    return { template: (await findTemplate(tx, made)) as Template };
+    return { template: (await findTemplate(tx, created)) as Template };
   },
   { ...TEMPLATE_TRAIL, action: 'template.create', where: ({ templateId }) => ({ id: templateId }) },
 );
@@ -274,7 +275,7 @@ function isUnchanged({ name, ...present }: Template, changed: TemplateToWrite): 
 export const replaceTemplateOperation = change(
   'templates.replace',
   async (tx, changed: TemplateToWrite): Promise<Written> => {
-    await holdAccount(tx, changed.accountId);
+    await lockAccount(tx, changed.accountId);
     const present = await findToChange(tx, changed);
     if (typeof present === 'string') return { refused: present };
     if (changed.basis !== undefined) {
@@ -290,7 +291,7 @@ export const replaceTemplateOperation = change(
 export const restoreTemplateOperation = change(
   'templates.restore',
   async (tx, restored: TemplateKey & { version: number; nowMs: number }): Promise<Written> => {
-    await holdAccount(tx, restored.accountId);
+    await lockAccount(tx, restored.accountId);
     const present = await findToChange(tx, restored);
     if (typeof present === 'string') return { refused: present };
     const earlier = await findVersion(tx, restored.templateId, restored.version);
@@ -300,11 +301,11 @@ export const restoreTemplateOperation = change(
   { ...TEMPLATE_TRAIL, action: 'template.restore-version', where: ({ templateId }) => ({ id: templateId }) },
 );
 
-/** Removes a template with all its versions, unless others use it as their layout. */
+/** Deletes a template with all its versions, unless other templates use it as their layout. */
 export const removeTemplateOperation = change(
   'templates.remove',
   async (tx, key: TemplateKey): Promise<'removed' | TemplateRefusal> => {
-    await holdAccount(tx, key.accountId);
+    await lockAccount(tx, key.accountId);
     const present = await findToChange(tx, key);
     if (typeof present === 'string') return present;
     if (await isUsed(tx, key)) return 'in-use';
@@ -315,7 +316,7 @@ export const removeTemplateOperation = change(
   { ...TEMPLATE_TRAIL, action: 'template.delete', where: ({ templateId }) => ({ id: templateId }) },
 );
 
-/** The versions that a send by this id or name uses right now; in the sandbox, its own template takes precedence over a live one. */
+/** The versions that a send by this id or name uses now. In the sandbox, a sandbox template takes precedence over a live one. */
 export interface TemplateHead {
   id: string;
   version: number;
@@ -328,7 +329,7 @@ export interface HeadRequest {
   mode: Mode;
   /** An id or a name. */
   reference: string;
-  /** The present version, published or not. */
+  /** Whether to use the latest version, published or not. */
   isPresent?: boolean;
 }
 
@@ -345,7 +346,7 @@ export const templateHeadOperation = operation('templates.head', 'read', (tx, re
   ),
 );
 
-/** Returns the versions of a head; undefined if one was removed since. */
+/** Returns the versions of a head; undefined if one has been deleted in the meantime. */
 export const headVersionsOperation = operation('templates.headVersions', 'read', async (tx, head: TemplateHead) => {
   const own = await findVersion(tx, head.id, head.version);
   if (!own || head.layoutId === null || head.layoutVersion === null) return own && { own, layout: null };
@@ -353,19 +354,19 @@ export const headVersionsOperation = operation('templates.headVersions', 'read',
   return layout && { own, layout };
 });
 
-/** What other services keep with a template, and which version is published. */
+/** The data that an interface of another service (such as Resend) stores with a template, and the published version. */
 export interface TemplateExtra {
   id: string;
   version: number;
-  /** Null where each version is used as soon as it is made; 0 where none is published. */
+  /** Null if each version is published when it is created; 0 if no version is published. */
   publishedVersion: number | null;
-  /** JSON; null for a template of our own API. */
+  /** JSON; null for a template that was created with Postrider's own API. */
   extra: string | null;
 }
 
 const EXTRA = 'id, version, published_version AS "publishedVersion", extra';
 
-/** By ids or names; those that the account has, in the order of the ids. */
+/** Finds templates by ids or names. Returns them in the order of the references and omits those that the account does not have. */
 export const findExtrasOperation = operation(
   'templates.extras',
   'read',
@@ -385,15 +386,15 @@ export const findExtrasOperation = operation(
 
 export interface ExtraToWrite extends TemplateKey {
   extra: string;
-  /** As it stays unless given. */
+  /** Undefined leaves it unchanged. */
   publishedVersion?: number;
 }
 
-/** Records what another service keeps with a template, and publishes a version of it. */
+/** Stores the data of another service's interface with a template, and publishes a version if one is given. */
 export const describeTemplateOperation = change(
   'templates.describe',
   async (tx, { extra, publishedVersion, ...key }: ExtraToWrite): Promise<'written' | 'not-found' | 'is-live'> => {
-    await holdAccount(tx, key.accountId);
+    await lockAccount(tx, key.accountId);
     const present = await findToChange(tx, key);
     if (typeof present === 'string') return present;
     await tx.run(
