@@ -1,7 +1,7 @@
 /**
- * The transaction that accepts sends: emails, messages, their events, their work, and the idempotency records, each send all or nothing.
- * Sends that wait at the same time are stored together: first one read of everything they depend on, then all rows, many per statement.
- * Suppressed recipients and quotas are checked inside the transaction, so that the response and the record agree.
+ * Runs the transaction that accepts sends. It stores emails, messages, events, work, and idempotency records, and stores each send entirely
+ * or not at all. Concurrent sends share one transaction: it first reads everything they depend on, then writes all rows, many per
+ * statement. Suppressed recipients and quotas are checked inside the transaction, so the response agrees with the stored state.
  */
 
 import type { Mode } from '../base/mode.ts';
@@ -30,7 +30,6 @@ import {
 import { SANDBOX_ITEM } from '../sandbox/sandbox.ts';
 import { digestOfContent } from '../storage/blobs/stored-content.ts';
 import { batch, list, nullable, record, serverTime, type Transaction } from '../storage/operation.ts';
-
 import { insertMany, type TableRow, takeNumbers, withoutColumns } from '../storage/rows.ts';
 import { type ListedAddress, suppressedUntil } from '../suppressions/suppressions.ts';
 import { clockOffsets, enqueue, type NewWork, WORK } from '../work/work.ts';
@@ -40,11 +39,11 @@ export interface AcceptedRecipient {
   /** Ids for the Send event and, if needed, the Reject event. */
   sendEventId: string;
   rejectEventId: string;
-  /** Bare address, as delivered to and as shown. */
+  /** Bare address, as used for delivery and as displayed. */
   email: string;
   /** Lower-case address, as the suppression list compares it. */
   suppressionKey: string;
-  /** Its keyed hash, as the list keeps the addresses of erased recipients. */
+  /** Keyed hash of the address, which is how the list stores the addresses of erased recipients. */
   addressHash: string;
   role: Role;
   lane: string;
@@ -55,7 +54,7 @@ export interface AcceptedRecipient {
 }
 
 /** Columns of an email that come from its acceptance. */
-const OF_ACCEPTANCE = [
+const ACCEPTANCE_COLUMNS = [
   'seq',
   'accountId',
   'mode',
@@ -66,8 +65,8 @@ const OF_ACCEPTANCE = [
   'contentDigest',
 ] as const;
 
-/** `headerTo` is JSON of what the header shows, `{"to":[…],"cc":[…]}`; `options` is JSON of EmailOptions. */
-export interface AcceptedEmail extends Omit<EmailRow, (typeof OF_ACCEPTANCE)[number]> {
+/** `headerTo` is JSON of the addresses in the header, `{"to":[…],"cc":[…]}`; `options` is JSON of EmailOptions. */
+export interface AcceptedEmail extends Omit<EmailRow, (typeof ACCEPTANCE_COLUMNS)[number]> {
   content: Uint8Array | null;
   blobKey: string | null;
   recipients: AcceptedRecipient[];
@@ -77,21 +76,21 @@ export interface Acceptance {
   accountId: string;
   mode: Mode;
   source: 'http' | 'smtp';
-  /** By the clock of the account's mode, as are sendAtMs and expiresAtMs. */
+  /** Time by the clock of the account's mode; sendAtMs and expiresAtMs use the same clock. */
   nowMs: number;
   /** Sandbox: how far that clock was ahead of real time when it was read; otherwise 0. */
   clockOffsetMs: number;
   /** Several if they differ per recipient (unsubscribe links); otherwise one. */
   emails: AcceptedEmail[];
   retain: Retain;
-  /** Real time. */
+  /** When the content may be deleted, in real time. */
   contentUntilMs: number;
   sendAtMs: number | null;
   expiresAtMs: number;
   /** The sender, as the response repeats it. */
   from: string;
   idempotency: IdempotencyRecord | null;
-  /** Lease for work that the caller's own delivery takes immediately; null leaves the work to be claimed. */
+  /** End of the lease if the caller's own process delivers immediately; null leaves the work for any process to claim. */
   leaseUntilMs: number | null;
 }
 
@@ -103,7 +102,7 @@ interface RecipientAnswer {
 }
 
 export interface AcceptanceResult {
-  /** False: a record with this key exists, or a quota is used up, and nothing was stored. */
+  /** False if nothing was stored, because a record with this key exists or a quota is exceeded. */
   stored: boolean;
   /** The quota that the send would exceed. */
   quota?: QuotaReached | undefined;
@@ -112,11 +111,11 @@ export interface AcceptanceResult {
   recipients: RecipientAnswer[];
   /** Work rows that are leased to the caller, by message id. */
   leased: { messageId: string; seq: number; emailSeq: number }[];
-  /** Blobs of emails that were finished immediately and whose content is not kept: no row names them. */
+  /** Blobs of emails that were finished immediately and whose content is not kept; no row refers to them. */
   unkeptBlobKeys: string[];
 }
 
-/** The most frequent message to the storage thread, hence a compact form of its own. */
+/** Encodes an acceptance compactly, because it is the most frequent message to the storage thread. */
 export const acceptanceCodec = record<Acceptance>({
   accountId: 'text',
   mode: 'text',
@@ -125,7 +124,7 @@ export const acceptanceCodec = record<Acceptance>({
   clockOffsetMs: 'int',
   emails: list(
     record<AcceptedEmail>({
-      ...withoutColumns(EMAIL.columns, OF_ACCEPTANCE),
+      ...withoutColumns(EMAIL.columns, ACCEPTANCE_COLUMNS),
       recipients: list(
         record<AcceptedRecipient>({
           messageId: 'text',
@@ -166,12 +165,12 @@ export async function acceptWithin(tx: Transaction, call: Acceptance): Promise<A
   return (await acceptMany(tx, [call]))[0]!;
 }
 
-/** Returns the lane that takes turns in the queue: the account's mail to one domain, or its sandbox mail. */
+/** Returns the queue lane of a message: one per account and domain, and one for the account's sandbox. Lanes are served in rotation. */
 export function laneOf({ accountId, mode }: { accountId: string; mode: Mode }, domain: string): string {
   return `${accountId}/${mode === 'sandbox' ? 'sandbox' : (domainToAscii(domain) ?? domain)}`;
 }
 
-/** Returns the real time of acceptance; an account's sandbox may have another time. */
+/** Returns the real time of acceptance; the clock of a sandbox may be ahead of it. */
 function realNowMs({ nowMs, clockOffsetMs }: Acceptance): number {
   return nowMs - clockOffsetMs;
 }
@@ -259,18 +258,18 @@ interface Rows {
   reports: (Omit<DueReport, 'eventSeq'> & { eventIndex: number })[];
 }
 
-/** What an acceptance must read from the database. */
+/** Values that an acceptance needs from the database. */
 interface Known {
   nextEmailSeq(): number;
   nextWorkSeq(): number;
   isSuppressed(address: ListedAddress): boolean;
   /** How far the clock of the mode is ahead of real time now. */
   clockOffsetMs: number;
-  /** Real time, by the clock that leases use. */
+  /** Real time by the clock that leases use. */
   nowMs: number;
 }
 
-/** The result if nothing is stored. */
+/** Returns the result for a send of which nothing is stored. */
 export function notStored(): AcceptanceResult {
   return { stored: false, answer: '', recipients: [], leased: [], unkeptBlobKeys: [] };
 }
@@ -289,7 +288,7 @@ function addRows(call: Acceptance, rows: Rows, known: Known): AcceptanceResult {
       if (!isSuppressed) isKept = true;
       addMessage({ call, recipient, emailSeq: seq, isSuppressed }, { rows, known, result });
     }
-    // Content that is not kept is not written at all if every copy is already finished.
+    // With retain none, the content is not stored if every message is already finished.
     const kept = isKept
       ? { contentUntil: call.contentUntilMs, contentDigest: email.content && digestOfContent(email.content) }
       : { contentUntil: null, contentDigest: null, content: null, blobKey: null };
@@ -312,7 +311,7 @@ interface NewMessage {
   isSuppressed: boolean;
 }
 
-/** Adds one recipient's copy: its first state, when it is due, and the first events of its timeline. */
+/** Adds the message for one recipient: its first status, its due time, and the first events of its timeline. */
 function addMessage(
   { call, recipient, emailSeq, isSuppressed }: NewMessage,
   { rows, known, result }: { rows: Rows; known: Known; result: AcceptanceResult },
@@ -372,7 +371,7 @@ function addMessage(
   if (isLeased) result.leased.push({ messageId, seq: workSeq, emailSeq });
 }
 
-/** The response of POST /send (contract: section 3). Recipients keep the order to, cc, bcc in which they are given. */
+/** Returns the response of POST /send as JSON. Recipients are in the given order: to, cc, bcc. */
 function sendAnswer({ from, emails }: Acceptance, recipients: RecipientAnswer[]): string {
   const status =
     (['queued', 'scheduled'] as const).find((one) => recipients.some((recipient) => recipient.status === one)) ??

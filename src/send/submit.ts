@@ -1,7 +1,7 @@
 /**
- * Accepts submitted mail, for every transport of finished mail. The mail is stored as submitted; the envelope alone decides who receives
- * it, and each recipient is a separate message. Refuses senders that the account has not verified and invalid control headers. Nothing is
- * stored before the one transaction, and a blob that is not referenced is removed.
+ * Accepts complete messages that clients submit, over every transport. A message is stored as submitted. Only the envelope decides who
+ * receives it, and each recipient gets a separate message. Refuses senders that the account has not verified and invalid control headers.
+ * One transaction stores everything, and a blob that no row refers to is deleted.
  */
 
 import { setTimeout } from 'node:timers/promises';
@@ -31,15 +31,15 @@ import { DEFAULT_EXPIRY_SECONDS } from './check.ts';
 import { type IsVerified, readOutcome, type SendingCaller, senderFailure, simulatesSuppressed } from './mail-header.ts';
 import { type CopiesDependencies, createTrackCopies } from './submitted-copies.ts';
 
-/** Keys of submitted mail are separate from those of the HTTP endpoints. */
+/** Endpoint of the idempotency keys of submitted mail, which are separate from those of the HTTP endpoints. */
 const ENDPOINT = 'smtp';
 const ACCEPTED = 202;
 /**
- * How long a submission waits for an earlier one with its key that is still being stored: a client that lost its connection after the dot
- * reconnects immediately, and many treat 451 as final.
+ * How long a submission waits for an earlier one with its key that is still being stored. A client that lost its connection after the dot
+ * reconnects immediately, and many clients treat 451 as final.
  */
 const WAIT_FOR_FIRST_MS = 5_000;
-const LOOK_EVERY_MS = 50;
+const POLL_MS = 50;
 
 interface SubmitDependencies extends AcceptDependencies, CopiesDependencies {
   inFlight: InFlightKeys;
@@ -55,7 +55,7 @@ export type SubmittedContent = Buffer | { blobKey: string; sizeBytes: number };
 export interface RequestedReports {
   envid: string | undefined;
   ret: EmailDsn['ret'] | undefined;
-  /** By normalized address; a recipient that is missing has neither NOTIFY nor ORCPT. */
+  /** Requests by normalized address; a recipient that is not in the map has neither NOTIFY nor ORCPT. */
   recipients: ReadonlyMap<string, { notify?: readonly ReportKind[]; originalRecipient?: string }>;
 }
 
@@ -65,15 +65,15 @@ export interface Submission {
   envelopeFrom: Address;
   /** 1 to 50, without duplicates. */
   recipients: readonly Address[];
-  /** When to send, by the clock of the mode: an interval from now, or a time. Undefined sends immediately. */
+  /** Time to send at, by the clock of the mode, or an interval from now. Undefined sends immediately. */
   hold?: { forSeconds: number } | { untilMs: number } | undefined;
-  /** Undefined without any parameter of RFC 3461. */
+  /** Undefined if the client sent no parameter of RFC 3461. */
   reports?: RequestedReports | undefined;
-  /** What senders are notified of if RCPT had no NOTIFY; nothing by default. */
-  unasked?: 'failures' | undefined;
+  /** Delivery reports to send if RCPT had no NOTIFY; none by default. */
+  defaultReports?: 'failures' | undefined;
   mail: SubmittedMail;
   content: SubmittedContent;
-  /** What two submissions with the same Idempotency-Key must have in common; only called if the mail has a key. */
+  /** Returns the digest that submissions with the same Idempotency-Key must share; called only if the mail has a key. */
   digest(): Uint8Array;
   clientAddress?: string | undefined;
   /** Name and address of an SMTP client for the Received field; undefined for mail that came over HTTP. */
@@ -85,11 +85,12 @@ export interface Submission {
 export interface Submit {
   /** Returns why this caller may not send from the address; undefined if it may. */
   senderFailure(caller: Submission['caller'], from: Address): Promise<Failure | undefined>;
-  /** Returns how far the caller's clock is ahead of real time, in ms; a missing Date is set by that clock. */
+  /** Returns how far the clock of the caller's mode is ahead of real time, in ms. That clock sets a missing Date header. */
   clockOffsetMs(caller: Submission['caller']): Promise<number>;
   /**
-   * Returns the first recipient's message id once the mail is on stable storage, or that of the first submission if the mail repeats one by
-   * its Idempotency-Key. Rejects with Unavailable if storage fails. The submission owns its blob from here on.
+   * Returns the first recipient's message id after the mail is on stable storage. If the mail repeats an earlier submission by its
+   * Idempotency-Key, returns the id of that submission. Rejects with Unavailable if storage fails. From here on, the submission owns its
+   * blob.
    */
   submit(submission: Submission): Promise<Result<{ messageId: string }>>;
 }
@@ -105,7 +106,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
 
   const failureOf: Submit['senderFailure'] = (caller, from) => senderFailure(caller, from, isVerified);
 
-  /** Returns undefined instead of the id if another submission used the key in the meantime. */
+  /** Stores the mail; returns undefined if another submission used the key in the meantime. */
   const store = async (
     submission: Pending,
     outcome: string | undefined,
@@ -121,7 +122,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
       ? await trackCopies(email, { accountId: account.id, mode, fromDomain: mail.from.domain, wanted: mail.track })
       : ok([email]);
     if (!emails.ok) return emails;
-    submission.isTaken = emails.value[0] === email;
+    submission.isBlobUsed = emails.value[0] === email;
     const sendAtMs = releaseOf(submission, nowMs);
     const result = await acceptEmails({
       ...commonOf(submission, record),
@@ -148,7 +149,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
     const untilMs = performance.now() + waitForFirstMs;
     let answer = await attempt();
     while (!answer.ok && answer.failure.code === 'DUPLICATE_REQUEST_IN_PROGRESS' && performance.now() < untilMs) {
-      await setTimeout(LOOK_EVERY_MS);
+      await setTimeout(POLL_MS);
       answer = await attempt();
     }
     return answer.ok ? ok({ messageId: firstMessageId(answer.value.json) }) : answer;
@@ -166,7 +167,8 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
     if (key !== undefined) return keyed(submission, outcome, key);
     const stored = await store(submission, outcome, null);
     if (!stored.ok) return stored;
-    if (stored.value === undefined) throw new Error('a submission without a key found a record of it');
+    if (stored.value === undefined)
+      throw new Error('a submission without an idempotency key was treated as a repeated one');
     return ok({ messageId: stored.value.messageId });
   };
 
@@ -174,20 +176,20 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
     senderFailure: failureOf,
     clockOffsetMs: clockOffsetOf,
     submit: async (given) => {
-      const submission: Pending = { ...given, isTaken: false };
+      const submission: Pending = { ...given, isBlobUsed: false };
       try {
         return await accept(submission);
       } finally {
-        const { content, isTaken } = submission;
-        if (!isTaken && !Buffer.isBuffer(content)) dropBlobs(blobs, [content.blobKey]);
+        const { content, isBlobUsed } = submission;
+        if (!isBlobUsed && !Buffer.isBuffer(content)) dropBlobs(blobs, [content.blobKey]);
       }
     },
   };
 }
 
-/** A submission whose blob is removed at the end, unless an email to accept names it: from then on a row may name it too. */
+/** A submission whose blob is deleted at the end, unless an email to accept refers to it, because a row may then refer to it too. */
 interface Pending extends Submission {
-  isTaken: boolean;
+  isBlobUsed: boolean;
 }
 
 type IdempotencyPart = Pick<IdempotencyRecord, 'endpoint' | 'key' | 'bodyHash' | 'status'>;
@@ -210,7 +212,7 @@ function readControlHeaders({
   return ok({ outcome, key: key.value });
 }
 
-/** A time in the past means now, as with `sendAt`. */
+/** Returns the time to send at; null, which means now, if it is in the past, as with `sendAt`. */
 function releaseOf({ hold }: Submission, nowMs: number): number | null {
   if (hold === undefined) return null;
   const atMs = 'untilMs' in hold ? hold.untilMs : nowMs + hold.forSeconds * 1000;
@@ -218,8 +220,8 @@ function releaseOf({ hold }: Submission, nowMs: number): number | null {
 }
 
 /**
- * Hashes envelope, control headers, and content: the same mail to other recipients, from another sender, with other tags, or for another
- * time is another submission.
+ * Hashes envelope, control headers, and content. The same mail to other recipients, from another sender, with other tags, or for another
+ * time is a different submission.
  */
 function hashOf(submission: Submission): Uint8Array {
   const { tags, metadata, track, sandboxOutcome } = submission.mail;
@@ -292,10 +294,10 @@ function emailDsn({ envid, ret }: Partial<RequestedReports> = {}): EmailDsn | un
   return { ...(envid !== undefined && { envid }), ...(ret !== undefined && { ret }) };
 }
 
-/** NOTIFY decides, including NEVER; without it the credential's setting applies. Undefined if no report is wanted. */
-function messageDsn({ reports, unasked }: Submission, address: Address): MessageDsn | undefined {
+/** Returns the reports for a recipient; undefined if none. NOTIFY (also NEVER) takes precedence over the credential's setting. */
+function messageDsn({ reports, defaultReports }: Submission, address: Address): MessageDsn | undefined {
   const requested = reports?.recipients.get(sameAddressKey(address));
-  const notify: readonly ReportKind[] = requested?.notify ?? (unasked === 'failures' ? ['failure'] : []);
+  const notify: readonly ReportKind[] = requested?.notify ?? (defaultReports === 'failures' ? ['failure'] : []);
   if (notify.length === 0) return undefined;
   const { originalRecipient } = requested ?? {};
   return { notify, ...(originalRecipient !== undefined && { originalRecipient }) };

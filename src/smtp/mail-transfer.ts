@@ -170,7 +170,7 @@ async function submit(
     recipients: [...envelope.recipients.values()],
     hold: envelope.hold,
     reports: { envid: envelope.envid, ret: envelope.ret, recipients: envelope.reports },
-    unasked: login.caller.deliveryReports === 'failures' ? 'failures' : undefined,
+    defaultReports: login.caller.deliveryReports === 'failures' ? 'failures' : undefined,
     mail: read.mail,
     content,
     digest,
