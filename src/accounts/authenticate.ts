@@ -33,7 +33,7 @@ import { isHeldOperation } from './protection-store.ts';
 /** Maximum age of cached authentication data. */
 const FRESH_MS = 700;
 const KEYS_KEPT = 10_000;
-/** Longer than any key. Only this many characters of a longer text are hashed; it is then refused like any unknown key. */
+/** Limit above the length of any key. Only this many characters are hashed; a longer text is refused like any unknown key. */
 const LONGEST_KEY = 256;
 
 const hasExpired = ({ expiresAt }: Pick<Caller, 'expiresAt'>, clock: Clock): boolean =>
@@ -42,7 +42,7 @@ const hasExpired = ({ expiresAt }: Pick<Caller, 'expiresAt'>, clock: Clock): boo
 const unauthorized = refuse(failure('UNAUTHORIZED'));
 const suspended = refuse(failure('ACCOUNT_SUSPENDED'));
 
-/** Cache of the authenticator, for code that changes keys or accounts; called after the commit. */
+/** Evicts callers from the authentication cache. Code that changes keys or accounts calls it after the commit. */
 export interface KnownCallers {
   evictKey(keyId: string): void;
   evictAccount(accountId: string): void;
@@ -51,7 +51,7 @@ export interface KnownCallers {
 export interface Authenticator extends KnownCallers {
   /** Returns synchronously for a recently seen key; rejects with Unavailable if the database does. */
   (apiKey: string | undefined, accountId: string | undefined): Result<Caller> | Promise<Result<Caller>>;
-  /** The same for a key that names no account: the caller is the key's own account. */
+  /** Does the same for a request that names no account: the account is that of the key. */
   ofKey(apiKey: string): Result<Caller> | Promise<Result<Caller>>;
   /**
    * Returns the holder of a key that signs requests; undefined if no active key has this id, which is public. The caller must verify a
@@ -96,8 +96,8 @@ export function createAuthenticator(options: { database: Database; clock: Clock 
   const resultFor = (known: Known | undefined, accountId: string | undefined): Result<Caller> =>
     known !== undefined && known.accountId === accountId ? known.result : unauthorized;
 
-  /** Returns the refusal after the same work as for an unknown key. */
-  const afterLookUp = async (): Promise<Result<Caller>> => {
+  /** Refuses after the same work as for an unknown key. */
+  const refuseAfterLookup = async (): Promise<Result<Caller>> => {
     await options.database.execute(findKeyOperation, { keyId: keyIdOf(''), secretHash: randomBytes(32) });
     return unauthorized;
   };
@@ -111,13 +111,13 @@ export function createAuthenticator(options: { database: Database; clock: Clock 
     const known = recall(apiKey);
     if (known instanceof Promise) return known.then((late) => resultFor(late, accountId));
     const result = resultFor(known, accountId);
-    return result === unauthorized ? afterLookUp() : result;
+    return result === unauthorized ? refuseAfterLookup() : result;
   };
   return Object.assign(authenticate, {
     ofKey: (apiKey: string) => {
       const known = recall(apiKey);
       if (known instanceof Promise) return known.then((late) => late?.result ?? unauthorized);
-      return known?.result ?? afterLookUp();
+      return known?.result ?? refuseAfterLookup();
     },
     ofAccessKey: async (accessKeyId: string) => signing.get(accessKeyId, accessKeyId),
     evictKey: (keyId: string) => {
@@ -133,8 +133,8 @@ export function createAuthenticator(options: { database: Database; clock: Clock 
 
 const PREFIXES: Record<Mode, string> = { live: 'pr_live_', sandbox: 'pr_test_' };
 const SHAPE = /^pr_(?:live|test)_([0-9A-Za-z]{21})_[0-9A-Za-z]{32}$/;
-/** An id that no key has. Texts that do not look like a key are looked up with it. */
-const NOBODY = 'key_000000000000000000000';
+/** An id that no key has. Text that does not look like a key is looked up with it. */
+const UNKNOWN_KEY_ID = 'key_000000000000000000000';
 
 interface NewApiKey {
   keyId: string;
@@ -191,14 +191,15 @@ export function apiKeyHash(apiKey: string): Uint8Array {
 /** Returns the id in a presented key, or an id without a row if the text is not a key. */
 export function keyIdOf(apiKey: string): string {
   const match = SHAPE.exec(apiKey);
-  return match ? `key_${match[1]}` : NOBODY;
+  return match ? `key_${match[1]}` : UNKNOWN_KEY_ID;
 }
 
 const ACCOUNTS_KEPT = 10_000;
 
 /**
- * Reports whether live mail of an account is on hold, because the account is suspended or its mail is held. Delivery checks this before
- * each attempt. Always false for mail of the service itself, which has no account. Rejects with Unavailable if the database does.
+ * Creates a check that returns whether live mail of an account is on hold, because the account is suspended or sending protection holds
+ * its mail. Delivery calls it before each attempt. It always returns false for mail of the service itself, which has no account. It rejects
+ * with Unavailable if the database does.
  */
 export function createSuspensionCheck(options: {
   database: Database;
@@ -219,11 +220,12 @@ export function createSuspensionCheck(options: {
 
 const CREDENTIALS_KEPT = 10_000;
 const UNKNOWN_KEPT = 1_000;
-const LONGEST = 256;
+/** Longer user names and passwords are refused. */
+const LONGEST_LOGIN = 256;
 
 const refused = refuse(failure('UNAUTHORIZED', { message: 'Authentication failed. Check username and password.' }));
 
-/** Cache of SMTP logins, for code that changes credentials or accounts; called after the commit. */
+/** Evicts logins from the cache of SMTP logins. Code that changes credentials or accounts calls it after the commit. */
 export interface KnownLogins {
   evictCredential(credentialId: string): void;
   evictAccount(accountId: string): void;
@@ -248,8 +250,8 @@ export interface SmtpAuthenticator extends KnownLogins {
   /** Returns the caller of a login (keyId is the id of the credential); all failures get the same refusal after the same work. */
   logIn(login: SmtpLogin): Promise<LogInResult>;
   /**
-   * Returns the current caller, for the next MAIL of an open session from this address; refused if revoked, suspended, without SMTP, or if
-   * the address is no longer allowed. `caller` is the caller that logged in with the user name.
+   * Returns the current caller for the next MAIL of an open session. Refuses if the credential is revoked or expired, the account is
+   * suspended or has no SMTP, or the client's address is no longer allowed. `caller` is the caller that logged in with the user name.
    */
   stillAllowed(session: Omit<SmtpLogin, 'password'>, caller?: Caller): Result<Caller> | Promise<Result<Caller>>;
 }
@@ -266,8 +268,8 @@ function callerOf(holder: CredentialHolder): Caller {
 }
 
 /**
- * Caches correct passwords (as a keyed hash, in memory only), so that a client that connects for each message does not cost an argon2
- * computation each time. The credential's row is still read again.
+ * Creates the SMTP authenticator. It caches correct passwords (as a keyed hash, in memory only), so that a client that connects for each
+ * message does not cost an argon2 computation each time. The credential's row is still read again.
  */
 export function createSmtpAuthenticator(options: { database: Database; clock: Clock }): SmtpAuthenticator {
   const processKey = randomBytes(32);
@@ -283,7 +285,8 @@ export function createSmtpAuthenticator(options: { database: Database; clock: Cl
   const proofOf = (password: string, holder: CredentialHolder): Buffer =>
     createHmac('sha256', processKey).update(`${holder.passwordHash}\n${password}`).digest();
 
-  const holderOf = (username: string) => holders.get(username.slice(0, LONGEST), username.slice(0, LONGEST));
+  const holderOf = (username: string) =>
+    holders.get(username.slice(0, LONGEST_LOGIN), username.slice(0, LONGEST_LOGIN));
 
   const isProven = (password: string, holder: CredentialHolder): boolean => {
     const known = proven.get(holder.credentialId);
@@ -301,8 +304,11 @@ export function createSmtpAuthenticator(options: { database: Database; clock: Cl
     logIn: async ({ username, password, address }) => {
       const holder = await holderOf(username);
       if (isUsable(holder, address) && isProven(password, holder)) return ok(callerOf(holder));
-      const right = await verifyPassword(password.slice(0, LONGEST), holder?.passwordHash ?? NOBODYS_PASSWORD);
-      if (!eligible(holder, options.clock) || !right || password.length > LONGEST) return refused;
+      const isCorrect = await verifyPassword(
+        password.slice(0, LONGEST_LOGIN),
+        holder?.passwordHash ?? NOBODYS_PASSWORD,
+      );
+      if (!eligible(holder, options.clock) || !isCorrect || password.length > LONGEST_LOGIN) return refused;
       if (!isUsable(holder, address)) return { ...refused, outside: callerOf(holder) };
       proven.delete(holder.credentialId);
       proven.set(holder.credentialId, proofOf(password, holder));
