@@ -1,7 +1,7 @@
 /**
  * HTTP routes of the account itself: the account and its settings, API keys, SMTP credentials, and requests for a larger email size. All
  * routes concern the caller's account only. Keys, credentials, and settings are shared by both modes; usage and health depend on the key's
- * mode. Only operators decide about sizes, on another surface.
+ * mode. Operators decide on requests for a larger size through the operator API.
  */
 
 import { type TSchema, Type } from 'typebox';
@@ -93,17 +93,17 @@ function revokedAnswer(revoked: Revoked, what: string): RouteAnswer {
 interface AccountRouteOptions {
   database: Database;
   clock: Clock;
-  /** Authentication cache: a revoked key and a changed setting must take effect with the next request. */
+  /** Authentication cache. Routes evict entries from it so that a revoked key or a changed setting takes effect with the next request. */
   callers: KnownCallers;
   logins: KnownLogins;
   submissionPorts(): SubmissionPorts;
   /** The service's secret key, which seals the secrets of keys that sign requests; undefined if the SES interface is off. */
   signingSecretKey: Uint8Array | undefined;
-  /** Wakes the delivery, because mail may be due. */
+  /** Wakes delivery because mail may be due. */
   nudge(): void;
 }
 
-/** GET and PATCH /account, GET /account/health, POST /account/resume-sending, /api-keys, /smtp-credentials. */
+/** Returns the routes of /account, /account/health, /account/resume-sending, /api-keys, and /smtp-credentials. */
 export function accountRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
   return [...settingsRoutes(options), ...keyRoutes(options), ...credentialRoutes(options)];
 }
@@ -177,7 +177,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       operationId: 'resumeSending',
       summary: 'Release held live mail',
       description:
-        'Call this after you fixed the cause. Sends the live mail that sending protection holds, and counts bounces and complaints from zero. Returns 409 if no mail is held.',
+        'Call this after you have fixed the cause. Releases the live mail that sending protection holds and restarts the bounce and complaint counts at zero. Returns 409 if no mail is held.',
       body: bodies.resumeRequest,
       refusals: ['CONFLICT'],
       response: { status: 200, schema: confirmationSchema },
@@ -218,12 +218,12 @@ function expiryIssues(expiresAt: string | undefined, clock: Clock): Issue[] {
   return [{ field: 'expiresAt', message: 'must be in the future' }];
 }
 
-/** A key that expires cannot create one that outlives it (FORBIDDEN); by default the new one expires with it. */
-function expiryOf({ expiresAt }: Caller, asked: string | undefined, clock: Clock): Result<number | null> {
-  const issues = expiryIssues(asked, clock);
+/** Returns the expiry of a new key or credential: by default that of the caller's key, and never a later one (FORBIDDEN). */
+function expiryOf({ expiresAt }: Caller, requested: string | undefined, clock: Clock): Result<number | null> {
+  const issues = expiryIssues(requested, clock);
   if (issues.length > 0) return refuse(invalid(issues));
   const own = expiresAt ?? null;
-  const wanted = asked === undefined ? own : isoTimeMs(asked);
+  const wanted = requested === undefined ? own : isoTimeMs(requested);
   if (own === null || (wanted !== null && wanted <= own)) return ok(wanted);
   const message = `This key expires at ${iso(own)} and cannot create keys or credentials that expire later. Set expiresAt to that time or earlier.`;
   return refuse(failure('FORBIDDEN', { message }));
@@ -231,32 +231,32 @@ function expiryOf({ expiresAt }: Caller, asked: string | undefined, clock: Clock
 
 type Grant = Pick<ApiKeyRecord, 'allowedSenders' | 'allowedNetworks' | 'expiresAt'>;
 
-/** Returns what a key gives to a key or credential that it creates: by default its own restrictions, and never more (FORBIDDEN). */
+/** Returns the restrictions of a new key or credential: by default those of the caller's key, and never weaker ones (FORBIDDEN). */
 function grantOf(
   caller: Caller,
-  asked: { allowedSenders?: string[]; allowedNetworks?: string[]; expiresAt?: string },
+  requested: { allowedSenders?: string[]; allowedNetworks?: string[]; expiresAt?: string },
   clock: Clock,
 ): Result<Grant> {
-  const senders = handedOn(caller.allowedSenders, asked.allowedSenders);
+  const senders = handedOn(caller.allowedSenders, requested.allowedSenders);
   if (!senders.ok) return senders;
-  const networks = networksHandedOn(caller.allowedNetworks, asked.allowedNetworks);
+  const networks = networksHandedOn(caller.allowedNetworks, requested.allowedNetworks);
   if (!networks.ok) return networks;
-  const expiry = expiryOf(caller, asked.expiresAt, clock);
+  const expiry = expiryOf(caller, requested.expiresAt, clock);
   if (!expiry.ok) return expiry;
   return ok({ allowedSenders: senders.value, allowedNetworks: networks.value, expiresAt: expiry.value });
 }
 
-/** Returns the networks that a change sets, undefined if it sets none; a restricted key cannot allow more than its own (FORBIDDEN). */
-function changedNetworks(caller: Caller, asked: string[] | undefined): Result<readonly string[] | undefined> {
-  return asked === undefined ? ok(undefined) : networksHandedOn(caller.allowedNetworks, asked);
+/** Returns the networks that a change sets; undefined if it sets none. A key cannot allow networks outside its own (FORBIDDEN). */
+function changedNetworks(caller: Caller, requested: string[] | undefined): Result<readonly string[] | undefined> {
+  return requested === undefined ? ok(undefined) : networksHandedOn(caller.allowedNetworks, requested);
 }
 
 type WantedKey = NewKey & Grant;
 
 async function keyAnswer(context: { database: Database; clock: Clock }, wanted: WantedKey): Promise<RouteAnswer> {
-  const made = await createKey(context, wanted);
-  if (!made.ok) return made;
-  const { keyId, apiKey, createdAt } = made.value;
+  const created = await createKey(context, wanted);
+  if (!created.ok) return created;
+  const { keyId, apiKey, createdAt } = created.value;
   return answer({ ...bodies.keyBody({ ...wanted, id: keyId, accessKeyId: null, createdAt }), apiKey });
 }
 
@@ -267,9 +267,9 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       return refuse(
         invalid([{ field: 'kind', message: 'sigv4 requires the SES interface; set POSTRIDER_DOORS to ses' }]),
       );
-    const made = await createSigningKey(context, { ...wanted, secretKey });
-    if (!made.ok) return made;
-    const { keyId, accessKeyId, secretAccessKey, createdAt } = made.value;
+    const created = await createSigningKey(context, { ...wanted, secretKey });
+    if (!created.ok) return created;
+    const { keyId, accessKeyId, secretAccessKey, createdAt } = created.value;
     return answer({ ...bodies.keyBody({ ...wanted, id: keyId, accessKeyId, createdAt }), secretAccessKey });
   };
   return [
@@ -280,7 +280,7 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       auth: 'key',
       operationId: 'listApiKeys',
       summary: 'List active API keys, newest first',
-      description: 'Lists keys by id. The keys themselves cannot be read again.',
+      description: 'Lists the settings of each key, not the key itself, which is returned only when it is created.',
       query: pageQuery,
       response: { status: 200, schema: Type.Array(bodies.keySchema) },
       handle: (request) =>
@@ -325,7 +325,7 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       operationId: 'updateApiKey',
       summary: 'Change the name or the networks of an API key',
       description:
-        'Changes the fields in the request; omitted fields and null leave the stored value. Networks apply from the next request on, on other nodes within a second. A sandbox key changes sandbox keys only.',
+        'Changes the fields in the request; omitted fields and null leave the stored value. New networks apply to the next request, on other nodes within a second. A sandbox key can change sandbox keys only.',
       body: bodies.keyChangeRequest,
       furtherIssues: ({ allowedNetworks = [] }) => allowedNetworkIssues(allowedNetworks),
       refusals: ['NOT_FOUND'],
@@ -353,7 +353,7 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       operationId: 'revokeApiKey',
       summary: 'Revoke an API key',
       description:
-        'It is refused from the next request on. A key may revoke itself. A sandbox key revokes sandbox keys only.',
+        'Takes effect with the next request, on other nodes within a second. A key can revoke itself. A sandbox key can revoke sandbox keys only.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: confirmationSchema },
       handle: async (request) => {
@@ -379,7 +379,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       auth: 'key',
       operationId: 'listSmtpCredentials',
       summary: 'List active SMTP credentials, newest first',
-      description: 'Passwords cannot be read again.',
+      description: 'Passwords are returned only when a credential is created.',
       query: pageQuery,
       response: { status: 200, schema: Type.Array(bodies.credentialSchema) },
       handle: (request) =>
@@ -412,12 +412,12 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
         if (!grant.ok) return grant;
         const { deliveryReports = 'off' } = body;
         const wanted = { mode, ...grant.value, deliveryReports };
-        const made = await createSmtpCredential(
+        const created = await createSmtpCredential(
           { database: requestedChanges(database, request, clock.now()), clock },
           { ...wanted, accountId: caller.account.id },
         );
-        if (!made.ok) return made;
-        const { smtpCredentialId: id, username, password, createdAt } = made.value;
+        if (!created.ok) return created;
+        const { smtpCredentialId: id, username, password, createdAt } = created.value;
         return answer({ ...bodies.credentialBody({ ...wanted, id, username, createdAt }), password });
       },
     }),
@@ -430,7 +430,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       operationId: 'updateSmtpCredential',
       summary: 'Change the networks of an SMTP credential',
       description:
-        'Networks apply from the next login and the next mail of an open session on, on other nodes within a second. A sandbox key changes sandbox credentials only.',
+        'New networks apply to the next login and to the next message of an open session, on other nodes within a second. A sandbox key can change sandbox credentials only.',
       body: bodies.credentialChangeRequest,
       furtherIssues: ({ allowedNetworks = [] }) => allowedNetworkIssues(allowedNetworks),
       refusals: ['NOT_FOUND'],
@@ -459,7 +459,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       operationId: 'revokeSmtpCredential',
       summary: 'Revoke an SMTP credential',
       description:
-        'Logins fail from now on, and so does the next message of an open session; on other nodes within a second.',
+        'Takes effect with the next login and the next message of an open session, on other nodes within a second.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: confirmationSchema },
       handle: async (request) => {
@@ -477,7 +477,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
 }
 
 const MAXIMUM_PENDING = 100;
-const TOO_MANY = `This account already has ${MAXIMUM_PENDING} pending requests. Ask the operator to decide them first.`;
+const TOO_MANY = `This account already has ${MAXIMUM_PENDING} pending requests. Ask the operator to approve or reject them first.`;
 
 const requestedEmailBytes = Type.Integer({
   minimum: STANDARD_EMAIL_BYTES + 1,
@@ -545,8 +545,8 @@ export function approvalRoutes({ database, clock }: { database: Database; clock:
         const { caller, body } = request;
         const nowMs = clock.now();
         const approval = { ...body, id: newId('apr', nowMs), accountId: caller.account.id };
-        const asking = { ...approval, nowMs, maximumPending: MAXIMUM_PENDING };
-        if (!(await requestedChanges(database, request, nowMs).execute(askApprovalOperation, asking)))
+        const input = { ...approval, nowMs, maximumPending: MAXIMUM_PENDING };
+        if (!(await requestedChanges(database, request, nowMs).execute(askApprovalOperation, input)))
           return refuse(failure('CONFLICT', { message: TOO_MANY }));
         return answer(approvalBody({ ...approval, status: 'pending', decisionReason: null, createdAt: nowMs }));
       },

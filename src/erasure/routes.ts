@@ -57,7 +57,9 @@ function issuesOf({ email }: { email?: string }): Issue[] {
   if (email === undefined) return [];
   const address = parseAddress(email);
   if (!address.ok) return [{ field: 'email', message: address.reason }];
-  return address.value.name === '' ? [] : [{ field: 'email', message: 'has a display name; give the bare address' }];
+  return address.value.name === ''
+    ? []
+    : [{ field: 'email', message: 'must be a bare address without a display name' }];
 }
 
 const unknownErasure = refuse(failure('NOT_FOUND', { message: 'No erasure has this id.' }));

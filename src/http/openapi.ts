@@ -1,7 +1,7 @@
 /**
- * /openapi.json (OpenAPI 3.1) out of the route definitions: the very schemas that validate. A schema with a title is described
- * once, under components, with its example. Deterministic: paths in alphabetical order, so that a generated client changes only
- * when the API does.
+ * Generates /openapi.json (OpenAPI 3.1) from the route definitions and the schemas that validate requests. A schema with a title is
+ * described once, under components, with its example. The output is deterministic, with paths in alphabetical order, so a generated client
+ * changes only when the API does.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { TSchema } from 'typebox';
@@ -23,7 +23,7 @@ const REFUSAL_SCHEMA = {
       required: ['code', 'message', 'details'],
       properties: {
         code: { type: 'string', enum: Object.keys(catalogue) },
-        message: { type: 'string', description: 'One sentence that says what to do.' },
+        message: { type: 'string', description: 'One sentence that describes the problem and the fix.' },
         details: {
           type: 'array',
           items: {
@@ -77,7 +77,7 @@ class Components {
     return { $ref: `#/components/schemas/${title}` };
   }
 
-  /** Describes a response once; operations with the same response refer to it. The name is that of its codes. */
+  /** Describes a response once; operations with the same response refer to it. Its name consists of its error codes. */
   shareResponse(name: string, response: Json): Json {
     const known = this.responses[name];
     if (known !== undefined && !isDeepStrictEqual(known, response)) throw new Error(`two responses are named ${name}`);
@@ -85,7 +85,7 @@ class Components {
     return { $ref: `#/components/responses/${name}` };
   }
 
-  /** `content` of a response that is not JSON. Binary content has no schema. */
+  /** Returns the `content` of a response that is not JSON. Binary content has no schema. */
   text(contentType: string, operationId = ''): Json {
     const example = this.#contents[operationId];
     return {
@@ -93,7 +93,7 @@ class Components {
     };
   }
 
-  /** `content` of a body of JSON. */
+  /** Returns the `content` of a JSON body. */
   content(contentType: string, schema: TSchema): Json {
     const used = this.use(plain(schema)) as Json;
     const example = this.#exampleOf(used);
@@ -111,7 +111,7 @@ class Components {
   }
 }
 
-const ofHeader = (description: string, example: string): Json => ({ description, schema: text, example });
+const describeHeader = (description: string, example: string): Json => ({ description, schema: text, example });
 
 const REQUEST_HEADERS: Record<string, Json> = {
   'Idempotency-Key': {
@@ -140,15 +140,21 @@ const REQUEST_HEADERS: Record<string, Json> = {
 };
 
 const ANSWER_HEADERS: Record<string, Json> = {
-  'X-Request-Id': ofHeader('Identifies this request in the log.', 'req_2zAbCdEfGhIjKlMnOpQrStU'),
-  'Idempotent-Replayed': ofHeader('true: the stored response of an earlier request with this key.', 'true'),
-  Link: ofHeader('The next page, with rel="next"; absent on the last.', '</messages?cursor=WyJtc2dfIl0>; rel="next"'),
-  'X-Next-Cursor': ofHeader('The cursor of the next page.', 'WyJtc2dfIl0'),
-  'Retry-After': ofHeader('Seconds after which you can repeat the request.', '5'),
-  'RateLimit-Limit': ofHeader('Requests per second allowed for this key. Absent if the service sets no limit.', '50'),
-  'RateLimit-Remaining': ofHeader('Requests that this key can make now.', '49'),
-  'RateLimit-Reset': ofHeader('Seconds until the full limit is available again.', '1'),
-  Allow: ofHeader('With 405: the methods that this path supports.', 'GET, POST'),
+  'X-Request-Id': describeHeader('Identifies this request in the log.', 'req_2zAbCdEfGhIjKlMnOpQrStU'),
+  'Idempotent-Replayed': describeHeader(
+    'true if this is the stored response of an earlier request with the same Idempotency-Key.',
+    'true',
+  ),
+  Link: describeHeader(
+    'The next page, with rel="next"; absent on the last page.',
+    '</messages?cursor=WyJtc2dfIl0>; rel="next"',
+  ),
+  'X-Next-Cursor': describeHeader('The cursor of the next page.', 'WyJtc2dfIl0'),
+  'Retry-After': describeHeader('Seconds to wait before you retry the request.', '5'),
+  'RateLimit-Limit': describeHeader('Requests per second allowed for this key. Absent if there is no limit.', '50'),
+  'RateLimit-Remaining': describeHeader('Requests that this key can make now.', '49'),
+  'RateLimit-Reset': describeHeader('Seconds until the full limit is available again.', '1'),
+  Allow: describeHeader('With 405: the methods that this path supports.', 'GET, POST'),
 };
 
 const headers = (...names: string[]): Json =>
@@ -156,12 +162,12 @@ const headers = (...names: string[]): Json =>
 
 const RATE_LIMIT = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'];
 
-/** `/messages/:id/cancel` as OpenAPI writes it. */
+/** Converts a path to the form of OpenAPI: `/messages/:id/cancel` becomes `/messages/{id}/cancel`. */
 function openPath(path: string): string {
   return path.replaceAll(/:([^/]+)/g, '{$1}');
 }
 
-/** The description is on the parameter and not in its schema, where tools look for it. */
+/** Puts the description on the parameter, where tools look for it, and not in its schema. */
 function parameter(name: string, where: 'path' | 'query', required: boolean, described: Json): Json {
   const { description, example, ...schema } = described;
   return {
@@ -174,7 +180,7 @@ function parameter(name: string, where: 'path' | 'query', required: boolean, des
   };
 }
 
-/** Parameters with a common prefix (`metadata.order`), as OpenAPI describes them: members of one object, each a parameter. */
+/** Describes parameters with a common prefix (`metadata.order`) as one object whose members are the parameters. */
 function namedParameters(prefix: string, { description, ...member }: Json): Json {
   const schema = { type: 'object', additionalProperties: member };
   const shown = { style: 'form', explode: true, schema, example: { [`${prefix}.name`]: 'value' } };
@@ -205,7 +211,7 @@ function isStream<C>(route: RouteDefinition<C>): boolean {
   return route.response.contentType === 'text/event-stream';
 }
 
-/** Every list accepts a cursor; an event stream can start after one. */
+/** Returns whether the route is a list: it accepts a cursor and is not an event stream, which can also start after a cursor. */
 function isList<C>(route: RouteDefinition<C>): boolean {
   return !isStream(route) && route.query !== undefined && 'cursor' in ((plain(route.query).properties ?? {}) as Json);
 }
@@ -222,7 +228,7 @@ function requestBody<C>(route: RouteDefinition<C>, components: Components): Json
   return { required: !route.bodyOptional, content: components.content('application/json', route.body) };
 }
 
-/** A body that can only be `{}` is treated as no body. */
+/** Returns whether the body can only be `{}`, which is described as no body. */
 function isEmpty(schema: Json): boolean {
   return schema.type === 'object' && Object.keys((schema.properties ?? {}) as Json).length === 0;
 }
@@ -258,14 +264,15 @@ function success<C>(route: RouteDefinition<C>, response: RouteResponse, componen
   return { description, headers: headers(...names), content };
 }
 
-const WAITS: ReadonlySet<FailureCode> = new Set([
+/** Codes whose responses include Retry-After. */
+const WITH_RETRY_AFTER: ReadonlySet<FailureCode> = new Set([
   'RATE_LIMITED',
   'OVERLOADED',
   'UNAVAILABLE',
   'DUPLICATE_REQUEST_IN_PROGRESS',
 ]);
 
-/** `NOT_FOUND` as `NotFound`. */
+/** Converts `NOT_FOUND` to `NotFound`. */
 function pascalCase(code: string): string {
   return code.toLowerCase().replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
@@ -283,7 +290,7 @@ function responses<C>(route: RouteDefinition<C>, components: Components): Json {
   for (const [refused, codes] of [...byStatus].sort(([a], [b]) => a - b)) {
     const names = [
       'X-Request-Id',
-      ...(codes.some((code) => WAITS.has(code)) ? ['Retry-After'] : []),
+      ...(codes.some((code) => WITH_RETRY_AFTER.has(code)) ? ['Retry-After'] : []),
       ...(codes.includes('RATE_LIMITED') ? RATE_LIMIT : []),
     ];
     const refusal = { description: codes.join(', '), headers: headers(...names), content };
@@ -295,10 +302,11 @@ function responses<C>(route: RouteDefinition<C>, components: Components): Json {
   return all;
 }
 
-const OF_MEMBERS: Json[] = [{ session: [], accountId: [] }];
+/** Members of an account use their session and name the account. */
+const MEMBER_SECURITY: Json[] = [{ session: [], accountId: [] }];
 const SECURITY: Record<RouteDefinition['auth'], Json[]> = {
   none: [],
-  key: [{ apiKey: [], accountId: [] }, ...OF_MEMBERS],
+  key: [{ apiKey: [], accountId: [] }, ...MEMBER_SECURITY],
   user: [{ session: [] }],
   operator: [{ session: [] }],
 };
@@ -311,7 +319,7 @@ function operation<C>(route: RouteDefinition<C>, components: Components, options
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
     tags: [route.tag],
-    security: route.peopleOnly ? OF_MEMBERS : SECURITY[route.auth],
+    security: route.peopleOnly ? MEMBER_SECURITY : SECURITY[route.auth],
     ...(found.length === 0 ? {} : { parameters: found }),
     ...(body === undefined ? {} : { requestBody: body }),
     responses: responses(route, components),
@@ -328,7 +336,7 @@ interface OpenapiAbout {
 export interface OpenapiOptions {
   about: OpenapiAbout;
   serverUrl?: string;
-  /** In the order in which a newcomer needs them. Other tags follow in alphabetical order. */
+  /** Tags in the order in which a new user needs them. Other tags follow in alphabetical order. */
   tags?: readonly { name: string; description: string }[];
   /** Descriptions of path parameters, by the preceding segment and the name: `messages/id`. */
   pathParameters?: Readonly<Record<string, { description: string; example: string }>>;
@@ -343,13 +351,13 @@ export interface OpenapiOptions {
 const WEBHOOK_HEADERS = [
   [
     'webhook-id',
-    'The eventId. It is the same on every retry, so that you can detect duplicates.',
+    'The eventId. It is the same on every retry, so you can detect duplicates.',
     'evt_2zAbCdEfGhIjKlMnOpQrStU',
   ],
   ['webhook-timestamp', 'Unix time in seconds at which this request was signed.', '1795167840'],
   [
     'webhook-signature',
-    'v1, and the Base64 of an HMAC-SHA256 (standardwebhooks.com).',
+    'v1, followed by a comma and a Base64-encoded HMAC-SHA256 (standardwebhooks.com).',
     'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
   ],
 ] as const;
@@ -391,14 +399,16 @@ export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], options:
     const path = openPath(route.path);
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, components, options) };
   }
-  const further = [...new Set(shown.map((route) => route.tag))].filter((tag) => !tags.some(({ name }) => name === tag));
+  const otherTags = [...new Set(shown.map((route) => route.tag))].filter(
+    (tag) => !tags.some(({ name }) => name === tag),
+  );
   const sorted = (named: Record<string, Json>): Json =>
     Object.fromEntries(Object.entries(named).sort(([a], [b]) => (a < b ? -1 : 1)));
   return {
     openapi: '3.1.0',
     info: about,
     ...(serverUrl === undefined ? {} : { servers: [{ url: serverUrl }] }),
-    tags: [...tags, ...further.sort().map((name) => ({ name }))],
+    tags: [...tags, ...otherTags.sort().map((name) => ({ name }))],
     paths,
     ...(events === undefined ? {} : { webhooks: webhooks(events, components) }),
     components: {
@@ -415,7 +425,7 @@ export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], options:
           description:
             'Session of a signed-in user. Calls that change something also need X-Requested-With: postrider and an Origin header.',
         },
-        accountId: { type: 'apiKey', in: 'header', name: 'X-Id', description: 'ID of the account, acc_….' },
+        accountId: { type: 'apiKey', in: 'header', name: 'X-Id', description: 'Account id, acc_….' },
       },
     },
   };

@@ -79,6 +79,6 @@ test('an unknown method gets the list of known ones', () => {
 });
 
 test('contradicting definitions throw at the start', () => {
-  assert.throws(() => createRouter([route('GET /a/:x'), route('GET /a/:y')]), /two routes answer GET/);
+  assert.throws(() => createRouter([route('GET /a/:x'), route('GET /a/:y')]), /two routes match GET/);
   assert.throws(() => createRouter([route('GET a')]), /slash/);
 });

@@ -31,7 +31,7 @@ export interface BackPressure {
 
 type Match<R> =
   | { found: true; route: R; params: Record<string, string> }
-  /** allow: the methods of this path; empty when the path is unknown. */
+  /** `allow` lists the methods of this path; it is empty if the path is unknown. */
   | { found: false; allow: string[] };
 
 type Router<R> = (method: string, path: string) => Match<R>;
@@ -52,7 +52,7 @@ function decode(segment: string): string | undefined {
   }
 }
 
-/** The parameters of a path under a pattern, or undefined when it is another path. */
+/** Returns the parameters of a path that matches the pattern; undefined if it does not match. */
 function matchSegments(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
   let params = NO_PARAMS;
   for (const [index, expected] of pattern.entries()) {
@@ -86,9 +86,9 @@ function group<R extends Routed>(routes: readonly R[]): Pattern<R>[] {
   const patterns = new Map<string, Pattern<R>>();
   const seen = new Set<string>();
   for (const route of routes) {
-    if (!route.path.startsWith('/')) throw new Error(`a route's path starts with a slash: ${route.path}`);
+    if (!route.path.startsWith('/')) throw new Error(`the path of a route must start with a slash: ${route.path}`);
     const name = `${route.method} ${shapeOf(route.path)}`;
-    if (seen.has(name)) throw new Error(`two routes answer ${route.method} ${route.path}`);
+    if (seen.has(name)) throw new Error(`two routes match ${route.method} ${route.path}`);
     seen.add(name);
     const pattern = patterns.get(route.path) ?? { segments: route.path.split('/'), byMethod: new Map<string, R>() };
     patterns.set(route.path, pattern);
@@ -117,7 +117,7 @@ export function createRouter<R extends Routed>(routes: readonly R[]): Router<R> 
 
 const DEFAULT_MAX_BODY_BYTES = 1_000_000;
 const NO_ISSUES: readonly Issue[] = Object.freeze([]);
-/** For calls without a body: none, or an empty object. */
+/** Schema for calls without a body. They accept an empty object too. */
 const NO_FIELDS = closed({});
 const EMPTY: ParsedJson = ok({});
 
@@ -175,10 +175,10 @@ function parserOf<C>(definition: RouteDefinition<C>, routes: readonly RouteDefin
   };
 }
 
-/** Returns the value that was read, unless there are issues elsewhere. */
-function unless(elsewhere: readonly Issue[], read: Result<unknown>): Result<unknown> {
-  if (elsewhere.length === 0) return read;
-  return refuse(invalid(read.ok ? [...elsewhere] : [...elsewhere, ...read.failure.details]));
+/** Returns the value that was read, unless the request has other issues. */
+function unless(otherIssues: readonly Issue[], read: Result<unknown>): Result<unknown> {
+  if (otherIssues.length === 0) return read;
+  return refuse(invalid(read.ok ? [...otherIssues] : [...otherIssues, ...read.failure.details]));
 }
 
 function parseText(bytes: Buffer): Result<unknown> {
@@ -211,7 +211,7 @@ function refused(exchange: Exchange, refusal: Failure | Refusal): HttpAnswer {
   return refusalAnswer('failure' in refusal ? refusal : { failure: refusal }, exchange.requestId);
 }
 
-/** Reads query and parameters; returns their issues. */
+/** Reads the query and checks the path parameters; returns the issues of both. */
 function inputIssues<C>(exchange: Exchange, route: Compiled<C>, search: string): readonly Issue[] {
   const query = route.readQuery(search);
   if (query.ok) exchange.query = query.value;
@@ -224,7 +224,10 @@ function unrouted(allow: string[]): Failure {
   return allow.length === 0 ? failure('NOT_FOUND') : failure('METHOD_NOT_ALLOWED', { allow });
 }
 
-/** Returns whether this may be a repeat with a stored response, or a call that stores nothing (a dry run); the handler refuses others. */
+/**
+ * Returns whether the call may succeed while no mail is accepted: it may be a retry with a stored response, or a dry run, which stores
+ * nothing. The handler refuses all others.
+ */
 function mayBeAnswered<C>({ request, url, door }: Exchange, { idempotencyKey, query }: RouteDefinition<C>): boolean {
   if (!idempotencyKey) return false;
   const header = door?.repeatHeader ?? 'idempotency-key';
@@ -270,7 +273,7 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
 
   const identify = createIdentify(options);
 
-  /** 401, 403 and 429; sets the caller. */
+  /** Identifies the caller and sets it. Returns the failure if it is unknown (401), not permitted (403), or over its rate limit (429). */
   async function admit(
     exchange: Exchange,
     definition: RouteDefinition<C>,
@@ -308,12 +311,12 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     const overload = definition.always ? undefined : options.overloaded(exchange);
     if (overload !== undefined) return refused(exchange, overload);
     if (definition.auth !== 'none') {
-      const stranger = await admit(exchange, definition, body);
-      if (stranger !== undefined) return refused(exchange, stranger);
+      const notAdmitted = await admit(exchange, definition, body);
+      if (notAdmitted !== undefined) return refused(exchange, notAdmitted);
     }
-    const closed = definition.acceptsMail ? options.backPressure?.() : undefined;
-    if (closed !== undefined) {
-      const { code, reason } = closed;
+    const pressure = definition.acceptsMail ? options.backPressure?.() : undefined;
+    if (pressure !== undefined) {
+      const { code, reason } = pressure;
       exchange.backPressure = failure(code, { message: `Nothing was accepted: ${reason}. Retry later.` });
       if (!mayBeAnswered(exchange, definition)) return refused(exchange, exchange.backPressure);
     }

@@ -1,7 +1,7 @@
 /**
- * `/inbound-routes`: addresses of an account that receive mail, and where its events go: to a webhook of the route, to the webhooks that
- * subscribe to Inbound, or both. A live route requires that the account has verified the domain or a parent domain. Its MX record is
- * checked and reported but is not required: mail that arrives is accepted.
+ * HTTP routes of `/inbound-routes`: the addresses of an account that receive mail. The Inbound events of a route are sent to its own
+ * webhook, to the webhooks that subscribe to Inbound, or to both. A live route requires that the account has verified the domain or a
+ * parent domain. The MX record of the domain is checked and reported but not required: mail that arrives is accepted.
  */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
@@ -40,10 +40,10 @@ import {
 export interface InboundRouteDeps {
   database: Database;
   clock: Clock;
-  /** The service's key that seals secrets. */
+  /** The service's secret key, which seals the secrets of webhooks. */
   secretKey: Uint8Array;
   mx: MxSettings;
-  /** Returns a resolver with an empty cache. Closed after use. */
+  /** Returns a resolver with an empty cache; the caller closes it. */
   freshDns(): Dns;
   /** Returns why a URL is refused, as the end of a sentence that starts with `url`. */
   checkUrl(url: string): Promise<string | undefined>;
@@ -51,7 +51,8 @@ export interface InboundRouteDeps {
 
 type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
 
-const DROP_AT_ONCE = 5_000;
+/** Maximum number of webhook deliveries deleted per transaction. */
+const DROP_BATCH = 5_000;
 const nullableText = (description: string) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength: 2_048, description });
 
@@ -206,7 +207,7 @@ function furtherIssues({ url, ...fields }: Partial<Fields>): Issue[] {
   return [...matchIssues(fields), ...(issue === undefined ? [] : [{ field: 'url', message: issue }])];
 }
 
-/** Validates what a schema cannot express; returns the match as stored. An unchanged URL is not looked up again. */
+/** Checks the rules that a schema cannot express; returns the match as stored. An unchanged URL is not looked up again. */
 async function validate(
   deps: InboundRouteDeps,
   { match, url }: Fields,
@@ -249,7 +250,7 @@ function writeRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
     return {
       secret,
       webhookId,
-      made: {
+      toWrite: {
         ...key,
         ...match,
         events,
@@ -263,16 +264,15 @@ function writeRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
   };
   const write = async (
     request: Request<unknown>,
-    wish: { key: RouteKey; fields: Fields; present?: InboundRoute },
+    { key, fields, present }: { key: RouteKey; fields: Fields; present?: InboundRoute },
   ): Promise<RouteAnswer | 'outdated'> => {
-    const { key, fields, present } = wish;
     const valid = await validate(deps, fields, present);
     if (!valid.ok) return valid;
-    const { made, secret, webhookId } = await fieldsOf(key, fields, valid.value);
+    const { toWrite, secret, webhookId } = await fieldsOf(key, fields, valid.value);
     const changes = requestedChanges(database, request, clock.now());
     const written: Written | 'outdated' | undefined = await (present === undefined
-      ? changes.execute(createRouteOperation, made)
-      : changes.execute(replaceRouteOperation, { ...made, basis: present }));
+      ? changes.execute(createRouteOperation, toWrite)
+      : changes.execute(replaceRouteOperation, { ...toWrite, basis: present }));
     if (written === undefined) return noSuchRoute;
     if (written === 'outdated') return written;
     if ('limit' in written) return refuse(limitReached(written));
@@ -311,7 +311,7 @@ function writeRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'replaceInboundRoute',
       summary: 'Replace an inbound route',
       description:
-        'Replaces the complete route. An existing webhook keeps its secret as long as there is a url. The secret of a new webhook is in this response.',
+        'Replaces the complete route. An existing webhook keeps its secret if the new route has a url. The secret of a new webhook is in this response.',
       refusals: ['NOT_FOUND', 'SENDER_NOT_VERIFIED', 'CONFLICT', 'LIMIT_REACHED'],
       response: { status: 200, schema: writtenSchema },
       handle: (request: Request<Fields>) => replace(request, () => request.body),
@@ -352,7 +352,7 @@ function removeRoute({ database, clock }: InboundRouteDeps): RouteDefinition<Cal
       if (removed === null) return noSuchRoute;
       const { webhookId } = removed;
       if (webhookId !== null)
-        while ((await database.execute(dropDeliveriesOperation, { webhookId, limit: DROP_AT_ONCE })) === DROP_AT_ONCE);
+        while ((await database.execute(dropDeliveriesOperation, { webhookId, limit: DROP_BATCH })) === DROP_BATCH);
       return answer({ message: 'Inbound route deleted.' });
     },
   });

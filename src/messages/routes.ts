@@ -1,6 +1,6 @@
 /**
- * `/messages`: accepted messages and their status, content, and the changes that a user can still make: reschedule, cancel, resend.
- * Everything is limited to the caller's account and mode; messages of others are answered as nonexistent.
+ * HTTP routes of `/messages` and `/emails`: list messages, read their status, attempts, and content, and reschedule, cancel, or resend
+ * them. Calls see only messages of the caller's account and mode; for any other id they return NOT_FOUND.
  */
 
 import type { Readable } from 'node:stream';
@@ -72,17 +72,17 @@ const listFields = {
   tag: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
       maxItems: 10,
-      description: 'One tag, exact. If given several times, all must match.',
+      description: 'The exact tag. If given several times, all must match.',
     }),
   ),
-  messageId: text(64, 'One id.'),
+  messageId: text(64, 'The id of one message.'),
   template: text(64, 'The id of the template that the message was created from.'),
   q: text(998, 'Part of the address or of the subject (case-insensitive).'),
   since: time('Accepted at or after this time.'),
   until: time('Accepted at or before this time.'),
   ...pageFields,
 };
-/** A metadata filter includes the name of the pair in its own name. */
+/** The name of a metadata filter contains the name of the pair: `metadata.NAME`. */
 const listQuery = closed(listFields, {
   patternProperties: {
     '^metadata\\.': { type: 'string', maxLength: 998, description: 'Pairs of the metadata: metadata.NAME=value.' },
@@ -128,11 +128,12 @@ export const attemptSchema = named('Attempt', {
     description: 'For example TLSv1.3; null if unencrypted.',
   }),
   tlsFallback: Type.Optional(
-    Type.String({ description: 'Why the connection was unencrypted although the server offers TLS.' }),
+    Type.String({ description: 'Why the connection was unencrypted although the server offered TLS.' }),
   ),
   tlsPolicy: Type.Optional(
     oneOf(['requireTls', 'dane', 'mta-sts', 'mta-sts-testing', 'opportunistic'], {
-      description: 'What the email (`requireTls`) or the domain of the recipient required of the connection.',
+      description:
+        'The TLS policy that applied to the connection, set by the email (`requireTls`) or by the domain of the recipient.',
     }),
   ),
   tlsCipher: Type.Optional(Type.String({ description: 'For example TLS_AES_256_GCM_SHA384.' })),
@@ -198,12 +199,12 @@ export function keyOf(request: Request<unknown>): MessageKey {
   return { accountId: request.caller.account.id, mode: request.caller.mode, messageId: request.params.id ?? '' };
 }
 
-function conflict(status: MessageStatus, wish: string) {
-  const why = status === 'sending' ? 'it is being sent right now' : `its status is ${status}; only ${wish} allows this`;
+function conflict(status: MessageStatus, required: string) {
+  const why = status === 'sending' ? 'it is being sent right now' : `its status is ${status}, but must be ${required}`;
   return refuse(failure('CONFLICT', { message: `The message cannot be changed: ${why}.` }));
 }
 
-/** All calls below /messages. */
+/** Returns the routes of /messages and /emails. */
 export function messageRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
   return [...readRoutes(deps), ...changeRoutes(deps)];
 }
@@ -219,7 +220,7 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'listMessages',
       summary: 'List messages, newest first',
       description:
-        'A message must match all filters; parts of addresses and subjects are case-insensitive. `metadata.NAME=value` matches messages whose metadata has this pair, and can be repeated. A search through very many messages returns within 0.3 seconds what it has found: a page can have fewer entries than limit, or none. Follow the Link header to the next page until there is none.',
+        'A message must match all filters; parts of addresses and subjects are case-insensitive. `metadata.NAME=value` matches messages whose metadata has this pair, and can be repeated. A search through very many messages stops after 0.3 seconds and returns what it has found, so a page can have fewer entries than limit, or none. Follow the Link header until a page has none.',
       query: listQuery,
       response: { status: 200, schema: Type.Array(messageSchema) },
       async handle(request: Request<undefined, Static<typeof listQuery>>) {
@@ -231,7 +232,7 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
           before: after === undefined ? null : String(after[0]),
           limit: limit + 1,
         };
-        // Skip the search if the client disconnected while it waited for its turn.
+        // With the signal, a search is skipped if the client disconnects before the search starts.
         const { rows, stoppedAt } = isSearch(requested)
           ? await search(deps, requested, request.signal)
           : { rows: await database.execute(listMessagesOperation, requested), stoppedAt: null };
@@ -251,7 +252,8 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       auth: 'key',
       operationId: 'getMessage',
       summary: 'Get a message with its attempts and timeline',
-      description: 'attempts has the complete SMTP dialogue of each attempt; timeline has every event, oldest first.',
+      description:
+        '`attempts` has the complete SMTP dialogue of each attempt; `timeline` has every event, oldest first.',
       response: { status: 200, schema: detailSchema },
       async handle(request: Request) {
         const found = await database.execute(findMessageOperation, keyOf(request));
@@ -270,7 +272,7 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       auth: 'key',
       operationId: 'getEmail',
       summary: 'Get an email with its recipients',
-      description: 'By its emailId, or by the messageId of any of its recipients.',
+      description: 'The id is the emailId, or the messageId of any recipient.',
       response: { status: 200, schema: emailSchema },
       async handle(request: Request) {
         const copies = await database.execute(findEmailOperation, keyOf(request));
@@ -285,7 +287,7 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'getMessageContent',
       summary: 'Download the MIME message as it was accepted',
       description:
-        'Byte for byte, before Received and DKIM-Signature are added. Returns 404 once the content was deleted.',
+        'Returns the message byte for byte, before Received and DKIM-Signature are added. Returns 404 if the content has been deleted.',
       response: { status: 200, contentType: 'message/rfc822' },
       async handle(request: Request) {
         const found = await database.execute(findContentOperation, keyOf(request));
@@ -300,7 +302,7 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
   ];
 }
 
-/** Mail is untrusted content: a browser must not run it. */
+/** Returns a message as untrusted content: the Content-Security-Policy stops a browser from running scripts in it. */
 export function mailAnswer(content: Buffer | Readable): ContentAnswer {
   const headers = { 'Content-Security-Policy': "default-src 'none'; sandbox" };
   return { ok: true, contentType: 'message/rfc822', content, headers };
@@ -311,7 +313,7 @@ function isSearch(page: MessagePage): boolean {
   if (page.messageId !== null) return false;
   const { status, to, from, subject, any, templateId, tags, metadata } = page;
   if (tags.length > 0 || metadata.length > 0) return true;
-  // Filters by time scan too if ids do not follow time.
+  // In the sandbox, ids do not follow time, so a filter by time has to scan too.
   const isTimed = page.mode === 'sandbox' && (page.sinceMs !== null || page.untilMs !== null);
   return isTimed || [status, to, from, subject, any, templateId].some((one) => one !== null);
 }
@@ -354,7 +356,7 @@ function filtersOf(request: Request<undefined, Static<typeof listQuery>>) {
   };
 }
 
-/** Returns the part of an id that encodes its time; times before 1970 count as the earliest. */
+/** Returns the part of an id that encodes its time; times before 1970 are treated as 1970. */
 function idPrefix(ms: number): string {
   return newId('msg', Math.max(0, ms)).slice(0, 12);
 }
@@ -405,9 +407,9 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       tag: 'messages',
       auth: 'key',
       operationId: 'cancelMessage',
-      summary: 'Cancel a message that was not sent',
+      summary: 'Cancel a message that has not been sent',
       description:
-        'Allowed while the message is scheduled, queued, or delayed; records a Reject event. Returns 409 CONFLICT once it was sent.',
+        'Allowed while the message is scheduled, queued, or delayed; records a Reject event. Returns 409 CONFLICT after it has been sent.',
       body: closed({}),
       bodyOptional: true,
       refusals: ['CONFLICT'],
@@ -421,7 +423,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
         );
         if (!cancelled.changed) {
           if (cancelled.reason === 'not-found') return noSuchMessage;
-          return conflict(cancelled.status, 'scheduled, queued or delayed');
+          return conflict(cancelled.status, 'scheduled, queued, or delayed');
         }
         deps.nudge();
         await removeBlobs({ blobs, log: request.log }, cancelled.blobKeys);
@@ -437,7 +439,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       idempotencyKey: true,
       summary: 'Resend a message to the same recipient, as a new message',
       description:
-        'For a message that is finished: delivered, bounced, suppressed, or cancelled. Mail that was submitted over HTTP gets a new Message-ID. Accepts an Idempotency-Key.',
+        'Resends a message whose status is delivered, bounced, suppressed, or cancelled. Mail that was submitted over HTTP gets a new Message-ID. Accepts an Idempotency-Key.',
       body: closed({}),
       bodyOptional: true,
       acceptsMail: true,

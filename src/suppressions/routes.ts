@@ -1,4 +1,4 @@
-/** The suppression list over HTTP, for the account and the mode of the key. */
+/** HTTP routes of the suppression list of an account, in the mode of the key: list, add, check, remove, export, and import. */
 
 import { type Static, type TSchema, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
@@ -69,10 +69,10 @@ type NewSuppression = Static<typeof newSuppression>;
 function emailIssue(email: string): string | undefined {
   const address = parseAddress(email);
   if (!address.ok) return address.reason;
-  return address.value.name === '' ? undefined : 'has a display name; give the bare address';
+  return address.value.name === '' ? undefined : 'must be a bare address without a display name';
 }
 
-/** Checks what the schema cannot. */
+/** Returns the issues that the schema cannot find. */
 function issuesOf({ email, expiresAt }: Partial<NewSuppression>, nowMs: number): Issue[] {
   const issues: Issue[] = [];
   const issue = email === undefined ? undefined : emailIssue(email);
@@ -95,7 +95,6 @@ function readNew(request: NewSuppression, nowMs: number): Result<Suppression> {
   });
 }
 
-/** /suppressions, /suppressions.csv and /suppressions/import. */
 interface SuppressionRouteDeps {
   database: Database;
   clock: Clock;
@@ -103,6 +102,7 @@ interface SuppressionRouteDeps {
   addressHash: AddressHash;
 }
 
+/** Returns the routes of /suppressions, /suppressions.csv, and /suppressions/import. */
 export function suppressionRoutes(options: SuppressionRouteDeps): RouteDefinition<Caller>[] {
   return [...listRoutes(options), ...csvRoutes(options)];
 }
@@ -117,7 +117,7 @@ const listQuery = closed({
 
 const notSuppressed = refuse(failure('NOT_FOUND', { message: 'This address is not on the suppression list.' }));
 
-/** Returns part of an address in the list's form; a complete one matches in any spelling. */
+/** Normalizes a filter as the list stores addresses, so that a complete address matches in any spelling. */
 function partOfKey(part: string | undefined): string | null {
   if (part === undefined) return null;
   return parseAddress(part).ok ? sameAddressKey(part) : part.normalize('NFC').toLowerCase();
@@ -162,7 +162,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'listSuppressions',
       summary: 'List suppressed addresses, newest first',
       description:
-        'In the mode of the key. Addresses are case-insensitive. Erased addresses are not listed, because only their hashes are stored.',
+        'Lists addresses in the mode of the key. Addresses are case-insensitive. Erased addresses are not listed, because only their hashes are stored.',
       query: listQuery,
       response: { status: 200, schema: Type.Array(suppressionSchema) },
       handle: async (request) => {
@@ -256,7 +256,7 @@ function csvRoutes({ database, clock, addressHash }: SuppressionRouteDeps): Rout
       operationId: 'exportSuppressions',
       summary: 'Export the list as CSV',
       description:
-        'Columns email, reason, sourceMessageId, expiresAt, createdAt; POST /suppressions/import accepts it.',
+        'The columns are email, reason, sourceMessageId, expiresAt, and createdAt. POST /suppressions/import accepts the file.',
       response: { status: 200, contentType: 'text/csv; charset=utf-8' },
       handle: ({ caller }) => ({
         ok: true,
@@ -280,7 +280,7 @@ function csvRoutes({ database, clock, addressHash }: SuppressionRouteDeps): Rout
       operationId: 'importSuppressions',
       summary: 'Import addresses from CSV',
       description:
-        'Columns email and, optionally, reason and expiresAt; a first line that names them is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.',
+        'The columns are email and, optionally, reason and expiresAt. A header line is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.',
       bodyType: 'text/csv',
       maxBodyBytes: IMPORT_MAX_BYTES,
       response: {

@@ -25,7 +25,7 @@ export interface paths {
   "/account/resume-sending": {
     /**
      * Release held live mail
-     * @description Call this after you fixed the cause. Sends the live mail that sending protection holds, and counts bounces and complaints from zero. Returns 409 if no mail is held.
+     * @description Call this after you have fixed the cause. Releases the live mail that sending protection holds and restarts the bounce and complaint counts at zero. Returns 409 if no mail is held.
      */
     post: operations["resumeSending"];
   };
@@ -60,7 +60,7 @@ export interface paths {
   "/api-keys": {
     /**
      * List active API keys, newest first
-     * @description Lists keys by id. The keys themselves cannot be read again.
+     * @description Lists the settings of each key, not the key itself, which is returned only when it is created.
      */
     get: operations["listApiKeys"];
     /**
@@ -72,12 +72,12 @@ export interface paths {
   "/api-keys/{keyId}": {
     /**
      * Revoke an API key
-     * @description It is refused from the next request on. A key may revoke itself. A sandbox key revokes sandbox keys only.
+     * @description Takes effect with the next request, on other nodes within a second. A key can revoke itself. A sandbox key can revoke sandbox keys only.
      */
     delete: operations["revokeApiKey"];
     /**
      * Change the name or the networks of an API key
-     * @description Changes the fields in the request; omitted fields and null leave the stored value. Networks apply from the next request on, on other nodes within a second. A sandbox key changes sandbox keys only.
+     * @description Changes the fields in the request; omitted fields and null leave the stored value. New networks apply to the next request, on other nodes within a second. A sandbox key can change sandbox keys only.
      */
     patch: operations["updateApiKey"];
   };
@@ -181,7 +181,7 @@ export interface paths {
   "/emails/{id}": {
     /**
      * Get an email with its recipients
-     * @description By its emailId, or by the messageId of any of its recipients.
+     * @description The id is the emailId, or the messageId of any recipient.
      */
     get: operations["getEmail"];
   };
@@ -240,7 +240,7 @@ export interface paths {
     get: operations["getInboundRoute"];
     /**
      * Replace an inbound route
-     * @description Replaces the complete route. An existing webhook keeps its secret as long as there is a url. The secret of a new webhook is in this response.
+     * @description Replaces the complete route. An existing webhook keeps its secret if the new route has a url. The secret of a new webhook is in this response.
      */
     put: operations["replaceInboundRoute"];
     /**
@@ -306,14 +306,14 @@ export interface paths {
   "/messages": {
     /**
      * List messages, newest first
-     * @description A message must match all filters; parts of addresses and subjects are case-insensitive. `metadata.NAME=value` matches messages whose metadata has this pair, and can be repeated. A search through very many messages returns within 0.3 seconds what it has found: a page can have fewer entries than limit, or none. Follow the Link header to the next page until there is none.
+     * @description A message must match all filters; parts of addresses and subjects are case-insensitive. `metadata.NAME=value` matches messages whose metadata has this pair, and can be repeated. A search through very many messages stops after 0.3 seconds and returns what it has found, so a page can have fewer entries than limit, or none. Follow the Link header until a page has none.
      */
     get: operations["listMessages"];
   };
   "/messages/{id}": {
     /**
      * Get a message with its attempts and timeline
-     * @description attempts has the complete SMTP dialogue of each attempt; timeline has every event, oldest first.
+     * @description `attempts` has the complete SMTP dialogue of each attempt; `timeline` has every event, oldest first.
      */
     get: operations["getMessage"];
     /**
@@ -324,22 +324,22 @@ export interface paths {
   };
   "/messages/{id}/cancel": {
     /**
-     * Cancel a message that was not sent
-     * @description Allowed while the message is scheduled, queued, or delayed; records a Reject event. Returns 409 CONFLICT once it was sent.
+     * Cancel a message that has not been sent
+     * @description Allowed while the message is scheduled, queued, or delayed; records a Reject event. Returns 409 CONFLICT after it has been sent.
      */
     post: operations["cancelMessage"];
   };
   "/messages/{id}/content": {
     /**
      * Download the MIME message as it was accepted
-     * @description Byte for byte, before Received and DKIM-Signature are added. Returns 404 once the content was deleted.
+     * @description Returns the message byte for byte, before Received and DKIM-Signature are added. Returns 404 if the content has been deleted.
      */
     get: operations["getMessageContent"];
   };
   "/messages/{id}/resend": {
     /**
      * Resend a message to the same recipient, as a new message
-     * @description For a message that is finished: delivered, bounced, suppressed, or cancelled. Mail that was submitted over HTTP gets a new Message-ID. Accepts an Idempotency-Key.
+     * @description Resends a message whose status is delivered, bounced, suppressed, or cancelled. Mail that was submitted over HTTP gets a new Message-ID. Accepts an Idempotency-Key.
      */
     post: operations["resendMessage"];
   };
@@ -698,7 +698,7 @@ export interface paths {
   "/smtp-credentials": {
     /**
      * List active SMTP credentials, newest first
-     * @description Passwords cannot be read again.
+     * @description Passwords are returned only when a credential is created.
      */
     get: operations["listSmtpCredentials"];
     /**
@@ -710,12 +710,12 @@ export interface paths {
   "/smtp-credentials/{id}": {
     /**
      * Revoke an SMTP credential
-     * @description Logins fail from now on, and so does the next message of an open session; on other nodes within a second.
+     * @description Takes effect with the next login and the next message of an open session, on other nodes within a second.
      */
     delete: operations["revokeSmtpCredential"];
     /**
      * Change the networks of an SMTP credential
-     * @description Networks apply from the next login and the next mail of an open session on, on other nodes within a second. A sandbox key changes sandbox credentials only.
+     * @description New networks apply to the next login and to the next message of an open session, on other nodes within a second. A sandbox key can change sandbox credentials only.
      */
     patch: operations["updateSmtpCredential"];
   };
@@ -729,7 +729,7 @@ export interface paths {
   "/suppressions": {
     /**
      * List suppressed addresses, newest first
-     * @description In the mode of the key. Addresses are case-insensitive. Erased addresses are not listed, because only their hashes are stored.
+     * @description Lists addresses in the mode of the key. Addresses are case-insensitive. Erased addresses are not listed, because only their hashes are stored.
      */
     get: operations["listSuppressions"];
     /**
@@ -741,14 +741,14 @@ export interface paths {
   "/suppressions.csv": {
     /**
      * Export the list as CSV
-     * @description Columns email, reason, sourceMessageId, expiresAt, createdAt; POST /suppressions/import accepts it.
+     * @description The columns are email, reason, sourceMessageId, expiresAt, and createdAt. POST /suppressions/import accepts the file.
      */
     get: operations["exportSuppressions"];
   };
   "/suppressions/import": {
     /**
      * Import addresses from CSV
-     * @description Columns email and, optionally, reason and expiresAt; a first line that names them is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.
+     * @description The columns are email and, optionally, reason and expiresAt. A header line is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.
      */
     post: operations["importSuppressions"];
   };
@@ -1341,10 +1341,10 @@ export interface components {
       sourceAddress?: string;
       /** @description For example TLSv1.3; null if unencrypted. */
       tls: string | null;
-      /** @description Why the connection was unencrypted although the server offers TLS. */
+      /** @description Why the connection was unencrypted although the server offered TLS. */
       tlsFallback?: string;
       /**
-       * @description What the email (`requireTls`) or the domain of the recipient required of the connection.
+       * @description The TLS policy that applied to the connection, set by the email (`requireTls`) or by the domain of the recipient.
        * @enum {string}
        */
       tlsPolicy?: "requireTls" | "dane" | "mta-sts" | "mta-sts-testing" | "opportunistic";
@@ -2676,7 +2676,7 @@ export interface components {
       error: {
         /** @enum {string} */
         code: "INVALID_REQUEST" | "UNSUPPORTED_FILE_TYPE" | "TEMPLATE_VARIABLE_MISSING" | "TEMPLATE_INVALID" | "UNAUTHORIZED" | "FORBIDDEN" | "ACCOUNT_SUSPENDED" | "PLAN_NOT_ELIGIBLE" | "SENDER_NOT_VERIFIED" | "UPLOAD_URL_INVALID" | "NOT_FOUND" | "SUBMISSION_NOT_FOUND" | "METHOD_NOT_ALLOWED" | "DUPLICATE_REQUEST_IN_PROGRESS" | "ATTACHMENT_UPLOAD_INCOMPLETE" | "SUBMISSION_ALREADY_USED" | "LIMIT_REACHED" | "CONFLICT" | "EMAIL_SIZE_EXCEEDED" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_MISMATCH" | "IDEMPOTENCY_KEY_REUSED" | "UPLOAD_MISMATCH" | "QUOTA_EXCEEDED" | "RATE_LIMITED" | "INTERNAL_ERROR" | "OVERLOADED" | "UNAVAILABLE";
-        /** @description One sentence that says what to do. */
+        /** @description One sentence that describes the problem and the fix. */
         message: string;
         details: {
             /** @description Path of the field, such as attachments[0].sha256. */
@@ -3698,7 +3698,7 @@ export interface operations {
   };
   /**
    * Release held live mail
-   * @description Call this after you fixed the cause. Sends the live mail that sending protection holds, and counts bounces and complaints from zero. Returns 409 if no mail is held.
+   * @description Call this after you have fixed the cause. Releases the live mail that sending protection holds and restarts the bounce and complaint counts at zero. Returns 409 if no mail is held.
    */
   resumeSending: {
     requestBody: {
@@ -3835,7 +3835,7 @@ export interface operations {
   };
   /**
    * List active API keys, newest first
-   * @description Lists keys by id. The keys themselves cannot be read again.
+   * @description Lists the settings of each key, not the key itself, which is returned only when it is created.
    */
   listApiKeys: {
     parameters: {
@@ -3890,7 +3890,7 @@ export interface operations {
   };
   /**
    * Revoke an API key
-   * @description It is refused from the next request on. A key may revoke itself. A sandbox key revokes sandbox keys only.
+   * @description Takes effect with the next request, on other nodes within a second. A key can revoke itself. A sandbox key can revoke sandbox keys only.
    */
   revokeApiKey: {
     parameters: {
@@ -3913,7 +3913,7 @@ export interface operations {
   };
   /**
    * Change the name or the networks of an API key
-   * @description Changes the fields in the request; omitted fields and null leave the stored value. Networks apply from the next request on, on other nodes within a second. A sandbox key changes sandbox keys only.
+   * @description Changes the fields in the request; omitted fields and null leave the stored value. New networks apply to the next request, on other nodes within a second. A sandbox key can change sandbox keys only.
    */
   updateApiKey: {
     parameters: {
@@ -4342,7 +4342,7 @@ export interface operations {
   };
   /**
    * Get an email with its recipients
-   * @description By its emailId, or by the messageId of any of its recipients.
+   * @description The id is the emailId, or the messageId of any recipient.
    */
   getEmail: {
     parameters: {
@@ -4564,7 +4564,7 @@ export interface operations {
   };
   /**
    * Replace an inbound route
-   * @description Replaces the complete route. An existing webhook keeps its secret as long as there is a url. The secret of a new webhook is in this response.
+   * @description Replaces the complete route. An existing webhook keeps its secret if the new route has a url. The secret of a new webhook is in this response.
    */
   replaceInboundRoute: {
     parameters: {
@@ -4825,7 +4825,7 @@ export interface operations {
   };
   /**
    * List messages, newest first
-   * @description A message must match all filters; parts of addresses and subjects are case-insensitive. `metadata.NAME=value` matches messages whose metadata has this pair, and can be repeated. A search through very many messages returns within 0.3 seconds what it has found: a page can have fewer entries than limit, or none. Follow the Link header to the next page until there is none.
+   * @description A message must match all filters; parts of addresses and subjects are case-insensitive. `metadata.NAME=value` matches messages whose metadata has this pair, and can be repeated. A search through very many messages stops after 0.3 seconds and returns what it has found, so a page can have fewer entries than limit, or none. Follow the Link header until a page has none.
    */
   listMessages: {
     parameters: {
@@ -4838,9 +4838,9 @@ export interface operations {
         from?: string;
         /** @description Part of the subject (case-insensitive). */
         subject?: string;
-        /** @description One tag, exact. If given several times, all must match. */
+        /** @description The exact tag. If given several times, all must match. */
         tag?: string[];
-        /** @description One id. */
+        /** @description The id of one message. */
         messageId?: string;
         /** @description The id of the template that the message was created from. */
         template?: string;
@@ -4876,7 +4876,7 @@ export interface operations {
   };
   /**
    * Get a message with its attempts and timeline
-   * @description attempts has the complete SMTP dialogue of each attempt; timeline has every event, oldest first.
+   * @description `attempts` has the complete SMTP dialogue of each attempt; `timeline` has every event, oldest first.
    */
   getMessage: {
     parameters: {
@@ -4931,8 +4931,8 @@ export interface operations {
     };
   };
   /**
-   * Cancel a message that was not sent
-   * @description Allowed while the message is scheduled, queued, or delayed; records a Reject event. Returns 409 CONFLICT once it was sent.
+   * Cancel a message that has not been sent
+   * @description Allowed while the message is scheduled, queued, or delayed; records a Reject event. Returns 409 CONFLICT after it has been sent.
    */
   cancelMessage: {
     parameters: {
@@ -4955,7 +4955,7 @@ export interface operations {
   };
   /**
    * Download the MIME message as it was accepted
-   * @description Byte for byte, before Received and DKIM-Signature are added. Returns 404 once the content was deleted.
+   * @description Returns the message byte for byte, before Received and DKIM-Signature are added. Returns 404 if the content has been deleted.
    */
   getMessageContent: {
     parameters: {
@@ -4978,7 +4978,7 @@ export interface operations {
   };
   /**
    * Resend a message to the same recipient, as a new message
-   * @description For a message that is finished: delivered, bounced, suppressed, or cancelled. Mail that was submitted over HTTP gets a new Message-ID. Accepts an Idempotency-Key.
+   * @description Resends a message whose status is delivered, bounced, suppressed, or cancelled. Mail that was submitted over HTTP gets a new Message-ID. Accepts an Idempotency-Key.
    */
   resendMessage: {
     parameters: {
@@ -6231,7 +6231,7 @@ export interface operations {
   };
   /**
    * List active SMTP credentials, newest first
-   * @description Passwords cannot be read again.
+   * @description Passwords are returned only when a credential is created.
    */
   listSmtpCredentials: {
     parameters: {
@@ -6282,7 +6282,7 @@ export interface operations {
   };
   /**
    * Revoke an SMTP credential
-   * @description Logins fail from now on, and so does the next message of an open session; on other nodes within a second.
+   * @description Takes effect with the next login and the next message of an open session, on other nodes within a second.
    */
   revokeSmtpCredential: {
     parameters: {
@@ -6305,7 +6305,7 @@ export interface operations {
   };
   /**
    * Change the networks of an SMTP credential
-   * @description Networks apply from the next login and the next mail of an open session on, on other nodes within a second. A sandbox key changes sandbox credentials only.
+   * @description New networks apply to the next login and to the next message of an open session, on other nodes within a second. A sandbox key can change sandbox credentials only.
    */
   updateSmtpCredential: {
     parameters: {
@@ -6367,7 +6367,7 @@ export interface operations {
   };
   /**
    * List suppressed addresses, newest first
-   * @description In the mode of the key. Addresses are case-insensitive. Erased addresses are not listed, because only their hashes are stored.
+   * @description Lists addresses in the mode of the key. Addresses are case-insensitive. Erased addresses are not listed, because only their hashes are stored.
    */
   listSuppressions: {
     parameters: {
@@ -6418,7 +6418,7 @@ export interface operations {
   };
   /**
    * Export the list as CSV
-   * @description Columns email, reason, sourceMessageId, expiresAt, createdAt; POST /suppressions/import accepts it.
+   * @description The columns are email, reason, sourceMessageId, expiresAt, and createdAt. POST /suppressions/import accepts the file.
    */
   exportSuppressions: {
     responses: {
@@ -6432,7 +6432,7 @@ export interface operations {
   };
   /**
    * Import addresses from CSV
-   * @description Columns email and, optionally, reason and expiresAt; a first line that names them is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.
+   * @description The columns are email and, optionally, reason and expiresAt. A header line is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.
    */
   importSuppressions: {
     requestBody: {
