@@ -1,16 +1,18 @@
 /**
- * Limits and costs of filters: no object where it would be converted to text, nothing too long, and no call that runs for longer than the
- * clock may go unchecked. Exceeding a limit ends the rendering with a message that names the filter.
+ * Limits what Liquid's filters accept, and charges their work to the budget of the rendering. A filter gets no object that it would convert
+ * to text and no value that is too long, and no call runs for longer than the time limit may go unchecked. Exceeding a limit ends the
+ * rendering with a message that names the filter.
  *
- * Every filter has a row with how its work grows and what it accepts. A Liquid filter without a row is not registered, and a test reports
- * it, so that a new version adds none unreviewed.
+ * Every filter has a row that states how its work grows and what it accepts. A Liquid filter without a row is not registered, and a test
+ * reports it, so a new version of Liquid cannot add an unreviewed filter.
  *
  * Weights are measured with hostile values of each kind: a unit (a character, times the weight) takes at most 0.1 µs, so one call of a
  * filter, which cannot be interrupted, takes at most 20 ms.
  *
- * Own filters replace Liquid's if those process their value without yielding, or would convert lists to text for every comparison: sorting,
- * summing, and escaping of any length. Operators and ranges are limited too: comparing lists item by item yields, and each step is charged
- * (render.ts); native code is charged here by length, and refused if it may take too long. A Liquid operator without a row does not parse.
+ * Postrider's own filters replace those of Liquid that process a value of any length without yielding, or that convert lists to text for
+ * every comparison: filters that sort, sum, and escape. Operators and ranges are limited too. Comparing lists item by item yields, and each
+ * step is charged (render.ts). Comparisons by native code are charged here by length, and refused if they may take too long. A template
+ * with a Liquid operator that has no row does not parse.
  */
 import {
   type Context,
@@ -51,11 +53,11 @@ interface FilterRow {
   growth: Growth;
   /** Units of work per character or item. */
   weight: number;
-  /** How many arguments, from the first, are a name, a number, an expression, or a search text. */
+  /** Number of leading arguments that must be short: a name, a number, an expression, or a search text. */
   short: number;
   /** Whether it accepts objects and lists of objects other than as text. All other filters would print them. */
   takesObjects: boolean;
-  /** It calculates with doubles: an integer above 2^53 loses digits. */
+  /** Whether it calculates with doubles, which lose digits of an integer above 2^53. */
   isArithmetic: boolean;
 }
 
@@ -90,7 +92,7 @@ export const FILTERS: ReadonlyMap<string, FilterRow> = new Map([
   ...rows('text', 'remove_last replace_last', { short: 1, weight: 8 }),
   ...rows('text', 'escape_once url_encode cgi_escape uri_escape slugify number_of_words', { weight: 2 }),
   ...rows('text', 'json jsonify inspect', { takesObjects: true }),
-  // Formats that are not literal numbers make Intl look them up.
+  // Intl looks up the names of months, days, and time zones, which is slow.
   ...rows('text', 'date date_to_xmlschema date_to_rfc822 date_to_string date_to_long_string', { short: 2, weight: 20 }),
 
   ...rows('list', 'reverse compact concat push unshift pop shift uniq'),
@@ -104,13 +106,13 @@ export const FILTERS: ReadonlyMap<string, FilterRow> = new Map([
 
 /** Maximum units of work per call. */
 const MAX_UNITS = 200_000;
-/** Maximum length of a name or number as an argument. */
+/** Maximum number of characters of a short argument. */
 const MAX_SHORT_LENGTH = 200;
 
 type Filter = Extract<Liquid['filters'][string], (...values: never[]) => unknown>;
 type FilterThis = ThisParameterType<Filter>;
 
-/** Returns whether the text of the value would show an object, which must not be shown to readers. */
+/** Returns whether the value as text would contain an object, which recipients must not see. */
 function printsObject(value: unknown, budget: Budget): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (!Array.isArray(value)) return true;
@@ -139,7 +141,7 @@ function itemsOf(value: object): number {
   return Array.isArray(value) ? value.length : Object.keys(value).length;
 }
 
-/** Charges an argument; throws if it is too long. */
+/** Charges the work for an argument; throws if the argument is too long. */
 function charge(name: string, row: FilterRow, { value, index }: Argument, budget: Budget): void {
   const isText = typeof value === 'string';
   if (!isText && (typeof value !== 'object' || value === null)) return;
@@ -151,11 +153,13 @@ function charge(name: string, row: FilterRow, { value, index }: Argument, budget
   }
   if (row.growth === 'none' && isText) return;
   if (row.growth === 'text' || row.growth === 'none' || isText) {
-    const most = MAX_UNITS / row.weight;
+    const maximum = MAX_UNITS / row.weight;
     if (row.growth === 'none' && row.takesObjects) return;
-    const length = isText ? value.length : measureText(value, most, budget);
-    if (length > most) {
-      throw new OverLimit(`gives the filter ${name} more than ${most} characters; shorten the value before the send`);
+    const length = isText ? value.length : measureText(value, maximum, budget);
+    if (length > maximum) {
+      throw new OverLimit(
+        `gives the filter ${name} more than ${maximum} characters; shorten the value before the send`,
+      );
     }
     budget.work(length * row.weight);
     return;
@@ -166,16 +170,16 @@ function charge(name: string, row: FilterRow, { value, index }: Argument, budget
 }
 
 /** Wraps every filter that has a row, and removes the others. */
-export function boundFilters(liquid: Liquid): void {
+export function limitFilters(liquid: Liquid): void {
   for (const [name, filter] of Object.entries(liquid.filters)) {
     const row = FILTERS.get(name);
     if (row === undefined) delete liquid.filters[name];
-    else if (typeof filter === 'function') liquid.registerFilter(name, bounded(name, row, filter));
+    else if (typeof filter === 'function') liquid.registerFilter(name, limitFilter(name, row, filter));
   }
 }
 
-function bounded(name: string, row: FilterRow, filter: Filter): Filter {
-  const runs = filter as (this: FilterThis, ...values: unknown[]) => unknown;
+function limitFilter(name: string, row: FilterRow, filter: Filter): Filter {
+  const run = filter as (this: FilterThis, ...values: unknown[]) => unknown;
   return function (this: FilterThis, ...values: unknown[]): unknown {
     const context = this.context as MailContext;
     const { budget } = context.report;
@@ -188,23 +192,23 @@ function bounded(name: string, row: FilterRow, filter: Filter): Filter {
       charge(name, row, argument, budget);
       if (row.isArithmetic && typeof argument.value === 'bigint') values[index] = Number(argument.value);
     }
-    if (row.growth === 'steps') return checkedSteps(name, runs.apply(this, values), budget);
-    const made = runs.apply({ ...this, context: context.ofFilters as unknown as FilterThis['context'] }, values);
-    if (made !== values[0]) checkMade(name, made, budget);
-    return made;
+    if (row.growth === 'steps') return checkedSteps(name, run.apply(this, values), budget);
+    const result = run.apply({ ...this, context: context.ofFilters as unknown as FilterThis['context'] }, values);
+    if (result !== values[0]) checkResult(name, result, budget);
+    return result;
   };
 }
 
 function* checkedSteps(name: string, steps: unknown, budget: Budget): Generator<unknown, unknown, unknown> {
-  const made = yield steps;
-  checkMade(name, made, budget);
-  return made;
+  const result = yield steps;
+  checkResult(name, result, budget);
+  return result;
 }
 
-function checkMade(name: string, made: unknown, budget: Budget): void {
-  if (!Array.isArray(made)) return;
-  checkItems(made.length, `makes with the filter ${name} a list of`);
-  if (isTooNested(made, budget)) throw new OverLimit(`makes with the filter ${name} a list of too many lists or texts`);
+function checkResult(name: string, result: unknown, budget: Budget): void {
+  if (!Array.isArray(result)) return;
+  checkItems(result.length, `creates with the filter ${name} a list of`);
+  if (isTooNested(result, budget)) throw new OverLimit(`creates with the filter ${name} a list whose text is too long`);
 }
 
 const budgetOf = (filter: FilterThis): Budget => (filter.context as MailContext).report.budget;
@@ -214,7 +218,7 @@ const listOf = (value: unknown): readonly unknown[] => {
   return Array.isArray(value) ? value : [value];
 };
 
-/** Returns the item's value at a path; without one the item itself. */
+/** Returns the value at a path of the item, or the item itself if there is no path. */
 function valueAt(item: unknown, property: unknown): unknown {
   if (!property) return item;
   let value = item;
@@ -231,7 +235,7 @@ function sortKey(value: unknown, isNatural: boolean): SortKey {
 }
 
 function compare(a: SortKey, b: SortKey, budget: Budget): number {
-  // Only long texts can differ late.
+  // Comparing long texts takes longer, because they may differ only near the end.
   budget.work(typeof a === 'string' && typeof b === 'string' ? 16 + Math.min(a.length, b.length) / 16 : 16);
   if (a === b) return 0;
   if (a === undefined) return 1;
@@ -268,7 +272,7 @@ function escapeText(this: FilterThis, value: unknown): string {
   return escapeWithin(printable(value, budget) ?? '', budget);
 }
 
-/** Call this before the filters are limited. */
+/** Registers Postrider's own filters. Call this before limitFilters(). */
 export function registerOwnFilters(liquid: Liquid, kind: Kind): void {
   liquid.registerFilter('sort', sorter(false));
   liquid.registerFilter('sort_natural', sorter(true));
@@ -288,11 +292,12 @@ const MAX_SOUGHT_LENGTH = 2_000;
 type Comparison = (l: unknown, r: unknown, context: Context) => unknown;
 type Charge = (l: unknown, r: unknown, budget: Budget) => void;
 
-/** Texts of different lengths are not compared. */
+/** Charges a comparison for equality. Texts of different lengths are not compared character by character. */
 function chargeEqual(l: unknown, r: unknown, budget: Budget): void {
   if (typeof l === 'string' && typeof r === 'string') budget.work(Math.min(l.length, r.length) / 16);
 }
 
+/** Charges a comparison with < or >. Throws if a list would be converted to a text that is too long. */
 function chargeOrder(l: unknown, r: unknown, budget: Budget): void {
   chargeEqual(l, r, budget);
   for (const value of [l, r]) {
@@ -301,11 +306,12 @@ function chargeOrder(l: unknown, r: unknown, budget: Budget): void {
   }
 }
 
+/** Charges a search. Throws if the text or the search text is too long. */
 function chargeContains(l: unknown, r: unknown, budget: Budget): void {
   if (typeof l !== 'string') return;
   if (l.length > MAX_SEARCHED_LENGTH || measureText(r, MAX_SOUGHT_LENGTH, budget) > MAX_SOUGHT_LENGTH) {
-    const most = `more than ${MAX_SEARCHED_LENGTH} characters, or for more than ${MAX_SOUGHT_LENGTH}`;
-    throw new OverLimit(`searches with contains in ${most}; shorten the value before the send`);
+    const limits = `more than ${MAX_SEARCHED_LENGTH} characters, or for more than ${MAX_SOUGHT_LENGTH}`;
+    throw new OverLimit(`searches with contains in ${limits}; shorten the value before the send`);
   }
   budget.work(l.length);
 }
@@ -317,26 +323,27 @@ const CHARGES: ReadonlyMap<string, Charge | undefined> = new Map([
   ...['and', 'or', 'not'].map((name): [string, undefined] => [name, undefined]),
 ]);
 
-function charged(compare: Comparison, charge: Charge): Comparison {
+function withCharge(compare: Comparison, charge: Charge): Comparison {
   return function* (l, r, context): Generator<unknown, unknown, unknown> {
     charge(l, r, (context as MailContext).report.budget);
     return yield compare(l, r, context);
   };
 }
 
-/** Replaces Liquid's operators. */
-export function boundOperators(): Operators {
+/** Returns Liquid's operators, with charges for their work. */
+export function limitOperators(): Operators {
   const operators: Record<string, unknown> = {};
   for (const [name, operator] of Object.entries(defaultOperators)) {
     const charge = CHARGES.get(name);
-    if (CHARGES.has(name)) operators[name] = charge === undefined ? operator : charged(operator as Comparison, charge);
+    if (CHARGES.has(name))
+      operators[name] = charge === undefined ? operator : withCharge(operator as Comparison, charge);
   }
   return operators as Operators;
 }
 
 type Read = (this: Tokenizer) => unknown;
 
-/** Returns the end of a range: a number, or text that is one; 0 otherwise. */
+/** Returns the first or last number of a range, from a number or a text that is a number; NaN otherwise. */
 function endOf(value: unknown): number {
   return ['number', 'bigint', 'string'].includes(typeof value) ? Math.trunc(Number(value)) : Number.NaN;
 }
@@ -352,10 +359,10 @@ function* evaluate({ lhs, rhs }: RangeToken, context: Context): Generator<unknow
 }
 
 /**
- * Makes every tokenizer read ranges such as `(1..9)` as values that are evaluated here. Liquid's loop never ends if the end is above 2^53,
- * and converts list ends to text first.
+ * Makes every tokenizer read ranges such as `(1..9)` as values that are evaluated here. Liquid's own loop never ends if the last number is
+ * above 2^53, and Liquid converts a list at either end of a range to text first.
  */
-export function boundRanges(): void {
+export function limitRanges(): void {
   const prototype = Tokenizer.prototype as unknown as { readGroupOrRange: Read };
   const read = prototype.readGroupOrRange;
   prototype.readGroupOrRange = function (this: Tokenizer): unknown {
@@ -367,7 +374,7 @@ export function boundRanges(): void {
 }
 
 /**
- * Makes every tokenizer read an integer above 2^53 as a bigint, like values: `{% if id == 7615917337495251231 %}` compares all digits.
+ * Makes every tokenizer read an integer above 2^53 as a bigint, as in variables: `{% if id == 7615917337495251231 %}` compares all digits.
  * Filters that calculate convert it to a double.
  */
 export function keepDigitsOfNumbers(): void {
@@ -375,7 +382,7 @@ export function keepDigitsOfNumbers(): void {
   const read = prototype.readNumber;
   prototype.readNumber = function (this: Tokenizer): unknown {
     const token = read.call(this) as NumberToken | undefined;
-    // Liquid passes the content on as a value, without inspecting it.
+    // Liquid uses the content as a value and does not inspect it.
     if (token !== undefined) token.content = exactInteger(token.getText(), token.content) as number;
     return token;
   };

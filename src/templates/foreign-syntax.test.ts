@@ -1,7 +1,7 @@
 /** Syntax of other template languages and of rich-text editors: each is refused with what to write instead, and its place. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseUnremembered } from './parse.ts';
+import { parseUncached } from './parse.ts';
 
 const FOREIGN: [source: string, hint: RegExp][] = [
   ['{{#if a}}x{{/if}}', /Handlebars.*\{% if name %\}/],
@@ -77,7 +77,7 @@ const FOREIGN: [source: string, hint: RegExp][] = [
 
 test('refuses syntax of other languages with its replacement', () => {
   for (const [source, hint] of FOREIGN) {
-    const parsed = parseUnremembered(`first line\n ${source}`, 'html');
+    const parsed = parseUncached(`first line\n ${source}`, 'html');
     assert.equal(parsed.ok, false, source);
     assert.match(parsed.issue.message, /^has an invalid tag \{[{%].*: /, source);
     assert.match(parsed.issue.message, hint, source);
@@ -101,7 +101,7 @@ test('Liquid that only resembles it parses', () => {
     '{% comment %} it’s fine {% endcomment %}',
   ];
   for (const source of sources) {
-    const parsed = parseUnremembered(source, 'html');
+    const parsed = parseUncached(source, 'html');
     assert.ok(parsed.ok, `${source}: ${parsed.ok || parsed.issue.message}`);
   }
 });

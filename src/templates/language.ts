@@ -39,7 +39,7 @@ import {
   type Report,
   readProperty,
 } from './context.ts';
-import { boundFilters, boundOperators, boundRanges, keepDigitsOfNumbers, registerOwnFilters } from './filters.ts';
+import { keepDigitsOfNumbers, limitFilters, limitOperators, limitRanges, registerOwnFilters } from './filters.ts';
 
 /** A token with the range of the text between its braces. */
 type Ranged = TopLevelToken & { contentRange: [number, number] };
@@ -264,14 +264,14 @@ class MailTablerow extends TablerowTag {
   }
 }
 
-boundRanges();
+limitRanges();
 keepDigitsOfNumbers();
 
 export function createLiquid(kind: Kind): Liquid {
   const liquid = new Liquid({
     ownPropertyOnly: true,
     strictFilters: true,
-    operators: boundOperators(),
+    operators: limitOperators(),
     templates: {},
     timezoneOffset: 0,
   });
@@ -281,7 +281,7 @@ export function createLiquid(kind: Kind): Liquid {
   liquid.registerTag('echo', echoTag(kind));
   liquid.registerTag('cycle', cycleTag(kind));
   registerOwnFilters(liquid, kind);
-  boundFilters(liquid);
+  limitFilters(liquid);
   boundRenderer(liquid);
   return liquid;
 }

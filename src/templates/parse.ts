@@ -1,8 +1,8 @@
 /**
- * Parses the sources of subject, html, and text with Liquid: with limits on the length, number, size, and depth of tags, without access to
- * files or other templates, and with a cache.
+ * Parses the sources of subject, html, and text with Liquid. Limits the length, number, size, and depth of tags, gives templates no access
+ * to files or other templates, and caches parsed templates.
  *
- * Errors in a source, or during rendering, become a message with their position, if known.
+ * Converts errors in a source, or during rendering, to a message with their position, if the position is known.
  */
 import {
   type Liquid,
@@ -30,7 +30,7 @@ import { MAX_SOURCE_LENGTH } from './template.ts';
 
 const TOO_MUCH_TEXT = `produces too much text: more than ${MAX_OUTPUT_LENGTH} characters in all parts together`;
 
-/** A template that exceeds a limit, with the position where it does. */
+/** Thrown if a template exceeds a limit, with the position of the excess. */
 class LimitError extends Error {
   readonly line: number;
   readonly column: number;
@@ -43,31 +43,31 @@ class LimitError extends Error {
   }
 }
 
-/** Returns what went wrong during parsing or rendering, as the rest of a sentence that starts with the field. */
+/** Returns the problem during parsing or rendering as a message that continues a sentence after the name of the field. */
 export function parseIssue(error: unknown): Omit<Issue, 'field'> {
-  if (error instanceof LimitError) return placed(error.message, error.line, error.column);
+  if (error instanceof LimitError) return withPosition(error.message, error.line, error.column);
   if (error instanceof OverLimit) return { message: error.message };
   if (error instanceof TooMuchText) return { message: TOO_MUCH_TEXT };
-  const limit = error instanceof Error ? limitSentence(error.message) : undefined;
+  const limit = error instanceof Error ? timeLimitMessage(error.message) : undefined;
   if (limit !== undefined && !LiquidError.is(error)) return { message: limit };
-  // Excessive nesting ends in a stack overflow, endless text in an invalid length.
+  // Excessive nesting causes a stack overflow, and endless text an invalid string length: both throw a RangeError.
   if (error instanceof RangeError) return { message: 'is nested too deeply or produces too much text' };
   if (!LiquidError.is(error)) throw error;
   const { originalError } = error;
   if (originalError instanceof TooMuchText) return { message: TOO_MUCH_TEXT };
   if (originalError instanceof RangeError) return { message: 'is nested too deeply or produces too much text' };
   const [line, column] = error.token.getPosition() as [number, number];
-  if (originalError instanceof OverLimit) return placed(originalError.message, line, column);
-  return placed(sentenceOf(error), line, column);
+  if (originalError instanceof OverLimit) return withPosition(originalError.message, line, column);
+  return withPosition(messageOf(error), line, column);
 }
 
-function placed(sentence: string, line: number, column: number): Omit<Issue, 'field'> {
-  return { message: `${sentence} (line ${line}, column ${column})`, line, column };
+function withPosition(message: string, line: number, column: number): Omit<Issue, 'field'> {
+  return { message: `${message} (line ${line}, column ${column})`, line, column };
 }
 
-function sentenceOf(error: LiquidError): string {
+function messageOf(error: LiquidError): string {
   const problem = (error.originalError?.message ?? error.message).replace(/, line:\d+, col:\d+$/, '').slice(0, 200);
-  const limit = limitSentence(problem);
+  const limit = timeLimitMessage(problem);
   if (limit !== undefined) return limit;
   const tag = error.name === 'RenderError' ? undefined : tagAround(error.token);
   const hint = tag === undefined ? undefined : foreignSyntaxHint(tag, problem);
@@ -81,12 +81,13 @@ function tagAround({ input, begin }: LiquidError['token']): string | undefined {
   return at < 0 ? undefined : tagAt(input, at);
 }
 
-/** Returns the message for a time limit, which may also occur outside of any tag and then has no position. */
-function limitSentence(problem: string): string | undefined {
+/** Returns the message if the time limit was exceeded. This may also happen outside of any tag, and then has no position. */
+function timeLimitMessage(problem: string): string | undefined {
   if (problem !== RENDER_LIMIT_EXCEEDED) return undefined;
   return `takes longer than ${RENDER_LIMIT_MS} ms to render; loop over fewer items, or compute values before the send`;
 }
 
+/** A cache of recently used entries. */
 interface Recent<V> {
   get(key: string): V | undefined;
   set(key: string, value: V): void;
@@ -94,12 +95,13 @@ interface Recent<V> {
 
 interface RecentLimits<V> {
   entries: number;
-  /** Maximum weight of a generation, in the unit of `weigh`. A heavier entry is not cached at all. */
+  /** Maximum memory of a generation in bytes. A larger entry is not cached. */
   weight: number;
   /** Returns the approximate memory of an entry in bytes. */
   weigh(key: string, value: V): number;
 }
 
+/** Creates a cache with two generations. When the young one is full, it replaces the old one. Reading an old entry makes it young. */
 export function createRecent<V>(limits: RecentLimits<V>): Recent<V> {
   let young = new Map<string, V>();
   let old = new Map<string, V>();
@@ -130,11 +132,11 @@ export function createRecent<V>(limits: RecentLimits<V>): Recent<V> {
 
 const MAX_TAGS = 10_000;
 const MAX_TAG_LENGTH = 8_000;
-/** For any error, Liquid splits the template into lines to find the position. */
+/** Maximum number of lines. For each error, Liquid splits the template into lines to find the position. */
 const MAX_LINES = 100_000;
 /**
- * Maximum number of characters within all tags of a source, which take far longer to parse than text: 32 ms at worst, and three parts may
- * be parsed together.
+ * Maximum number of characters within all tags of a source. Tags take far longer to parse than text: this many take up to 32 ms, and three
+ * parts may be parsed together.
  */
 const MAX_IN_TAGS = 35_000;
 const MAX_DEPTH = 50;
@@ -167,13 +169,13 @@ class MailParser extends Parser {
 
   override parseToken(token: TopLevelToken, rest: TopLevelToken[]): ReturnType<Parser['parseToken']> {
     try {
-      // {% # … %} is a comment.
+      // The tag {% # … %} is a comment.
       const isComment = TypeGuards.isTagToken(token) && token.name === '#';
       if (!TypeGuards.isHTMLToken(token) && !isComment && hasTypographicQuotes(token.getText()))
         throw new Error('unexpected quotation mark');
       if (!TypeGuards.isOutputToken(token)) {
         const tag = super.parseToken(token, rest);
-        // The conditions of {% if %} and {% unless %}.
+        // Check the conditions of {% if %} and {% unless %}.
         for (const { value } of (tag as { branches?: { value?: Value }[] }).branches ?? [])
           if (value !== undefined) assertOneValue(value);
         return tag;
@@ -185,14 +187,14 @@ class MailParser extends Parser {
   }
 }
 
-/** Finds tags with a search, because Liquid's tokenizer tries every character, and stops a tag that is too long. */
+/** Finds tags with indexOf, because Liquid's tokenizer tests every character, and rejects tags that are too long. */
 class TopLevelTokenizer extends Tokenizer {
   #inTags = 0;
 
   override readHTMLToken(): ReturnType<Tokenizer['readHTMLToken']> {
     let at = this.input.indexOf('{', this.p);
     while (at !== -1 && this.input[at + 1] !== '{' && this.input[at + 1] !== '%') at = this.input.indexOf('{', at + 1);
-    // The empty string matches immediately.
+    // The empty string matches immediately, so Liquid does not search.
     const token = super.readHTMLToken(['']);
     token.end = at === -1 ? this.N : at;
     this.p = token.end;
@@ -205,7 +207,7 @@ class TopLevelTokenizer extends Tokenizer {
     return at === -1 ? -1 : this.p;
   }
 
-  /** Nothing looks for a word longer than the maximum tag length. */
+  /** Reads a word of at most the maximum tag length. */
   override readIdentifier(): ReturnType<Tokenizer['readIdentifier']> {
     return this.#within(() => super.readIdentifier());
   }
@@ -231,7 +233,7 @@ class TopLevelTokenizer extends Tokenizer {
   }
 }
 
-/** Returns the tokens so that the parser can take them from the front cheaply; shifting a long array moves all others. */
+/** Returns the tokens as a list with a fast shift(), because shifting a long array moves all other items. */
 function inOrder(tokens: TopLevelToken[]): TopLevelToken[] {
   let next = 0;
   const list = {
@@ -254,12 +256,12 @@ export function liquidFor(kind: Kind): Liquid {
   return liquids[kind];
 }
 
-/** Returns whether the text is a template at all; other text is not changed. */
+/** Returns whether the text contains template syntax. Other text is not changed. */
 export function isTemplate(source: string): boolean {
   return source.includes('{{') || source.includes('{%');
 }
 
-/** Returns whether the text is a template that contains the name of the unsubscribe link; known for cached templates. */
+/** Returns whether the text is a template that contains the name of the unsubscribe link. Uses the cache if possible. */
 export function namesLink(source: string, kind: Kind): boolean {
   return isTemplate(source) && (known[kind].get(source)?.namesLink ?? source.includes(UNSUBSCRIBE_VARIABLE));
 }
@@ -268,13 +270,13 @@ export function namesLink(source: string, kind: Kind): boolean {
 export function parseTemplate(source: string, kind: Kind): ParseResult {
   const found = known[kind].get(source);
   if (found !== undefined) return { ok: true, value: found };
-  const parsed = parseUnremembered(source, kind);
+  const parsed = parseUncached(source, kind);
   if (parsed.ok) known[kind].set(source, parsed.value);
   return parsed;
 }
 
-/** Parses without the cache, for callers with their own. */
-export function parseUnremembered(source: string, kind: Kind): ParseResult {
+/** Parses without the cache, for callers that have their own cache. */
+export function parseUncached(source: string, kind: Kind): ParseResult {
   try {
     const { templates, tags } = parseFresh(source, kind);
     const weight = 2 * source.length + TAG_BYTES * tags;

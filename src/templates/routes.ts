@@ -1,7 +1,7 @@
 /**
- * `/templates`: stored templates, their versions, and previews. Live templates are readable in both modes; those created with a sandbox key
- * exist only there. Templates of other accounts are answered as nonexistent. A template that does not parse is refused when it is saved,
- * with line and column, and never stored.
+ * Defines the routes below `/templates`: stored templates, their versions, and previews. Sandbox keys can also read live templates;
+ * templates created with a sandbox key exist only in the sandbox. A template of another account is treated as missing. If a template does
+ * not parse, the request to save it fails with the line and column of the error.
  */
 
 import { type Static, Type } from 'typebox';
@@ -85,17 +85,29 @@ const REFUSALS: Record<TemplateRefusal, Failure> = {
     message:
       'A sandbox key cannot change a live template. Create one of the same name with POST /templates, which takes precedence in the sandbox, or use a live key with scope full.',
   }),
-  'name-taken': conflict('name', 'Another template of this account has this name; names are unique.'),
+  'name-taken': conflict('name', 'Another template of this account has this name. Choose another name.'),
   'layout-unknown': failure('NOT_FOUND', {
     message: 'No template of this account has this layoutTemplateId.',
     details: [{ field: 'layoutTemplateId', message: 'is not the id of a template of this account' }],
   }),
-  'layout-without-slot': conflict('layoutTemplateId', 'The html of that template has no {{ content }} to be filled.'),
-  'layout-has-layout': conflict('layoutTemplateId', 'A template that has a layout itself cannot be one.'),
-  'is-layout': conflict('layoutTemplateId', 'Other templates use this one as their layout, so it cannot have one.'),
-  'slot-needed': conflict('html', 'Other templates use this one as their layout; its html needs {{ content }}.'),
+  'layout-without-slot': conflict(
+    'layoutTemplateId',
+    'The html of the layout has no {{ content }}. Add it, or choose another layout.',
+  ),
+  'layout-has-layout': conflict(
+    'layoutTemplateId',
+    'The template with this layoutTemplateId has a layout itself. Choose one without a layout.',
+  ),
+  'is-layout': conflict(
+    'layoutTemplateId',
+    'Other templates use this one as their layout, so it cannot have a layout itself.',
+  ),
+  'slot-needed': conflict(
+    'html',
+    'Other templates use this one as their layout, so its html must contain {{ content }}.',
+  ),
   outdated: outdated.failure,
-  'in-use': conflict('templateId', 'Other templates use this one as their layout; change or delete them first.'),
+  'in-use': conflict('templateId', 'Other templates use this one as their layout. Change or delete them first.'),
 };
 
 /** Returns the account and mode of the caller's templates. */
@@ -112,7 +124,7 @@ export function templateRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>
   return [...readRoutes(deps), ...writeRoutes(deps), ...versionRoutes(deps), ...previewRoutes(deps)];
 }
 
-/** A page that ends before its limit, because its rows are large, still has a next one. */
+/** Returns a page of rows. A page that is shorter than its limit, because its rows are large, still links to the next one. */
 function listAnswer<T>(
   request: Request<unknown>,
   list: Rows<T>,
@@ -133,7 +145,7 @@ function readRoutes({ database }: TemplateRouteDeps): RouteDefinition<Caller>[] 
       operationId: 'listTemplates',
       summary: 'List templates, newest first',
       description:
-        'A page of large templates may be shorter than its limit; the Link header is present if there are more.',
+        'A page of large templates may be shorter than its limit. The Link header is present if there are more templates.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(templateSchema) },
       async handle(request: Request<undefined, PageQuery>) {
@@ -168,7 +180,7 @@ function readRoutes({ database }: TemplateRouteDeps): RouteDefinition<Caller>[] 
 async function validateWithin(deps: TemplateRouteDeps, owner: ReturnType<typeof ownerOf>, content: TemplateContent) {
   if (content.layoutId === null) return ok(undefined);
   const layout = await deps.database.execute(findTemplateOperation, { ...owner, templateId: content.layoutId });
-  // A missing layout is refused when the template is written.
+  // If the layout is missing, the write is refused.
   if (!layout) return ok(undefined);
   const within = inLayout(content, layout);
   return within.ok ? validateSources(within.value, 'within this layout') : within;
@@ -181,7 +193,7 @@ function writtenAnswer(deps: TemplateRouteDeps, accountId: string, written: Writ
   return answer(templateBody(written.template));
 }
 
-/** Returns issues of a template's valid fields if others do not fit the schema. */
+/** Returns the issues of a template's valid fields when other fields violate the schema. */
 function furtherIssues(fields: Partial<TemplateRequest>, malformed: ReadonlySet<string>): Issue[] {
   return [
     ...(fields.name === undefined ? [] : nameIssues(fields.name)),
@@ -190,7 +202,7 @@ function furtherIssues(fields: Partial<TemplateRequest>, malformed: ReadonlySet<
   ];
 }
 
-/** Returns issues of the valid fields of a change. Fields that it omits are not known here. */
+/** Returns the issues of a change's valid fields. The stored values of omitted fields are unknown here. */
 function furtherChangeIssues({ name, ...parts }: Partial<TemplateChange>): Issue[] {
   return [...(name === undefined ? [] : nameIssues(name)), ...furtherContentIssues(parts)];
 }
@@ -208,19 +220,19 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock } = deps;
   const write = async (
     request: WriteRequest<unknown>,
-    wish: { body: TemplateRequest; templateId: string; operation: typeof createTemplateOperation; basis?: number },
+    options: { body: TemplateRequest; templateId: string; operation: typeof createTemplateOperation; basis?: number },
   ): Promise<RouteAnswer | 'outdated'> => {
     const owner = ownerOf(request);
     await timeSlice();
-    const { body, operation, ...target } = wish;
+    const { body, operation, ...target } = options;
     const content = contentOf(body);
     const valid = validateContent(content, body);
     if (!valid.ok) return valid;
     const within = await validateWithin(deps, owner, content);
     if (!within.ok) return within;
     const isDraft = request.query.publish === false;
-    const made = { ...owner, ...target, name: body.name, content, isDraft, nowMs: clock.now() };
-    const written = await requestedChanges(database, request, clock.now()).execute(operation, made);
+    const input = { ...owner, ...target, name: body.name, content, isDraft, nowMs: clock.now() };
+    const written = await requestedChanges(database, request, clock.now()).execute(operation, input);
     if ('refused' in written && written.refused === 'outdated') return 'outdated';
     return writtenAnswer(deps, owner.accountId, written);
   };
@@ -239,7 +251,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       furtherIssues,
       operationId: 'createTemplate',
       summary: 'Create a template',
-      description: 'The content uses the Liquid language; errors are reported with line and column.',
+      description: 'The content uses the Liquid language; errors are reported with their line and column.',
       refusals: ['TEMPLATE_INVALID', 'NOT_FOUND', 'CONFLICT', 'LIMIT_REACHED'],
       response: { status: 201, schema: templateSchema },
       handle: (request: WriteRequest) =>
@@ -325,7 +337,7 @@ function versionRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       auth: 'key',
       operationId: 'listTemplateVersions',
       summary: 'List the versions of a template, newest first',
-      description: 'Every PUT, every PATCH that changes something, and every restore creates one.',
+      description: 'Every PUT, every PATCH that changes something, and every restore creates a version.',
       refusals: ['NOT_FOUND'],
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(versionSchema) },
@@ -383,7 +395,7 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       auth: 'key',
       operationId: 'renderTemplate',
       summary: 'Preview a template',
-      description: 'Variables without a value are left empty and listed.',
+      description: 'Variables without a value render as empty text. missingVariables lists those that need one.',
       body: renderRequest,
       bodyOptional: true,
       maxBodyBytes: MAX_TEMPLATE_BYTES,
@@ -395,8 +407,8 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
         if (!found) return noSuchTemplate;
         if ('unusable' in found) return refuse(found.unusable);
         await timeSlice();
-        const shown = preview(found, request.body.templateVariables ?? {}, depsFor(request.caller));
-        return shown.ok ? answer(shown.value) : shown;
+        const rendered = preview(found, request.body.templateVariables ?? {}, depsFor(request.caller));
+        return rendered.ok ? answer(rendered.value) : rendered;
       },
     }),
     defineRoute({
@@ -406,7 +418,7 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       auth: 'key',
       operationId: 'renderTemplateSources',
       summary: 'Preview an unsaved template',
-      description: 'Variables without a value are left empty and listed.',
+      description: 'Variables without a value render as empty text. missingVariables lists those that need one.',
       body: renderSourcesRequest,
       furtherIssues: furtherContentIssues,
       maxBodyBytes: MAX_TEMPLATE_BYTES,
@@ -430,8 +442,8 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
         const sources = layout === undefined ? ok(content) : inLayout(content, layout);
         if (!sources.ok) return sources;
         const toPreview = { ...sources.value, declared: content.variables };
-        const shown = preview(toPreview, request.body.templateVariables ?? {}, depsFor(request.caller));
-        return shown.ok ? answer(shown.value) : shown;
+        const rendered = preview(toPreview, request.body.templateVariables ?? {}, depsFor(request.caller));
+        return rendered.ok ? answer(rendered.value) : rendered;
       },
     }),
   ];

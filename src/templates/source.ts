@@ -8,7 +8,7 @@ import { type Failure, failure, ok, refuse } from '../base/failure.ts';
 import { createFreshCache } from '../base/fresh-cache.ts';
 import type { Mode } from '../base/mode.ts';
 import type { Database } from '../storage/database.ts';
-import { createRecent, isTemplate, type MailTemplate, parseUnremembered } from './parse.ts';
+import { createRecent, isTemplate, type MailTemplate, parseUncached } from './parse.ts';
 import type { ParsedParts } from './render.ts';
 import { headVersionsOperation, type TemplateHead, templateHeadOperation } from './store.ts';
 import { type DeclaredVariable, hasSlot, inLayout, type Sources } from './template.ts';
@@ -57,7 +57,7 @@ function parseParts(sources: Sources): ParsedParts {
     const source = sources[part];
     if (source === null || !isTemplate(source)) continue;
     // Errors (the layout may have exceeded the limits since saving) are reported by the send.
-    const result = parseUnremembered(source, part === 'html' ? 'html' : 'text');
+    const result = parseUncached(source, part === 'html' ? 'html' : 'text');
     if (result.ok) parsed[part] = result.value;
   }
   return parsed;

@@ -8,7 +8,7 @@
 import { failure, firstIssue, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { hasForbiddenControl } from '../mail/compose/header.ts';
 import { UNSUBSCRIBE_VARIABLE } from './language.ts';
-import { isTemplate, parseUnremembered } from './parse.ts';
+import { isTemplate, parseUncached } from './parse.ts';
 import {
   accountVariables,
   type Declaration,
@@ -71,7 +71,7 @@ function sourceIssues(sources: Sources): Issue[] {
   for (const part of ['subject', 'html', 'text'] as const) {
     const source = sources[part];
     if (source === null || !isTemplate(source)) continue;
-    const parsed = parseUnremembered(source, part === 'html' ? 'html' : 'text');
+    const parsed = parseUncached(source, part === 'html' ? 'html' : 'text');
     if (!parsed.ok) issues.push({ field: part, ...parsed.issue });
   }
   return issues;

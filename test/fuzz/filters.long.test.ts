@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { defaultOperators, Liquid } from 'liquidjs';
 import { htmlToText } from '../../src/mail/html/html-text.ts';
 import { Budget, CHECK_EVERY } from '../../src/templates/context.ts';
-import { boundOperators, FILTERS } from '../../src/templates/filters.ts';
+import { FILTERS, limitOperators } from '../../src/templates/filters.ts';
 
 import { createRender, threadTimeMs } from '../../src/templates/templates.ts';
 
@@ -69,7 +69,7 @@ test('every filter and operator of Liquid is known', () => {
     Object.keys(new Liquid().filters).filter((name) => !FILTERS.has(name)),
     [],
   );
-  const bounded = boundOperators();
+  const bounded = limitOperators();
   assert.deepEqual(
     Object.keys(defaultOperators).filter((name) => !(name in bounded)),
     [],
@@ -92,7 +92,7 @@ test('every filter is bounded, once and in a loop, whatever it is given', () => 
 });
 
 test('every operator is bounded, whatever it compares', () => {
-  for (const operator of Object.keys(boundOperators())) {
+  for (const operator of Object.keys(limitOperators())) {
     for (const left of INPUTS) {
       for (const right of ['nested', 'a', 'sought']) {
         const condition = operator === 'not' ? `not ${left}` : `${left} ${operator} ${right}`;
