@@ -1,6 +1,6 @@
 /**
- * `/webhooks`: endpoints, their secrets, their deliveries, and resending. All data belongs to the caller's account and mode; an endpoint of
- * another account is treated as missing. A secret is returned once, when it is created.
+ * Defines the routes below `/webhooks`: endpoints, their secrets, their deliveries, and retries. All data belongs to the caller's account
+ * and mode. An endpoint of another account is treated as missing. A secret is returned only once, when it is created.
  */
 
 import { timingSafeEqual } from 'node:crypto';
@@ -48,14 +48,14 @@ import {
 } from './webhook-request.ts';
 
 const endpointFields = named('WebhookRequest', {
-  url: Type.String({ minLength: 1, maxLength: 2_048, description: 'http or https, without credentials.' }),
+  url: Type.String({ minLength: 1, maxLength: 2_048, description: 'An http or https URL without credentials.' }),
   events: Type.Array(eventName, { minItems: 1, maxItems: EVENT_TYPES.length, uniqueItems: true }),
   description: Type.Optional(nullable(Type.String({ maxLength: 500 }))),
   enabled: Type.Optional(Type.Boolean()),
   format: Type.Optional(
     oneOf(['resend'], {
       description:
-        "The service whose payload is posted, for handlers that were written for it. Postrider's own if omitted.",
+        "Posts events in the payload format of this service, for handlers that were written for it. Postrider's own format if omitted.",
     }),
   ),
   formatEvents: Type.Optional(
@@ -63,12 +63,15 @@ const endpointFields = named('WebhookRequest', {
       minItems: 1,
       maxItems: 100,
       uniqueItems: true,
-      description: 'The event names of that service to post. By default all that `events` covers.',
+      description: 'Event names of that service to post. If omitted, all names that `events` covers.',
     }),
   ),
   headers: Type.Optional(ownHeadersRequest),
   secret: Type.Optional(
-    Type.String({ maxLength: 100, description: 'whsec_ and the Base64 of 24 to 64 bytes; generated if omitted.' }),
+    Type.String({
+      maxLength: 100,
+      description: 'whsec_ followed by the Base64 of 24 to 64 bytes. Generated if omitted.',
+    }),
   ),
 });
 
@@ -87,17 +90,20 @@ const endpointShape = {
   updatedAt: Type.String({ format: 'date-time' }),
   disabledReason: Type.Optional(Type.String()),
   inboundRouteId: Type.Optional(
-    Type.String({ description: 'Set if the webhook receives the mail of one inbound route and nothing else.' }),
+    Type.String({ description: 'Set if the webhook receives only the mail of one inbound route.' }),
   ),
-  format: Type.Optional(oneOf(['resend'], { description: 'The service whose payload is posted.' })),
-  formatEvents: Type.Optional(Type.Array(Type.String(), { description: 'Its event names that are posted.' })),
+  format: Type.Optional(oneOf(['resend'], { description: 'The service whose payload format is posted.' })),
+  formatEvents: Type.Optional(
+    Type.Array(Type.String(), { description: 'Event names of that service that are posted.' }),
+  ),
 };
 const endpointSchema = named('Webhook', endpointShape);
 const endpointWithSecret = named('WebhookWithSecret', { ...endpointShape, secret: Type.String() });
 
-const DROP_AT_ONCE = 5_000;
+/** Number of deliveries to delete in one transaction. */
+const DROP_LIMIT = 5_000;
 
-/** Validates what a schema cannot: the target of the URL, and the form of the secret. */
+/** Checks what the schema cannot express, such as the target of the URL and the form of the secret. */
 async function validateFields(
   deps: WebhookRouteDeps,
   fields: Static<typeof endpointFields>,
@@ -119,17 +125,17 @@ function ownIssues(
   if (secret !== undefined && !secretKeyOf(secret))
     issues.push({ field: 'secret', message: 'must be whsec_ followed by the Base64 of 24 to 64 bytes' });
   if (formatEvents !== undefined && format === undefined)
-    issues.push({ field: 'formatEvents', message: 'needs format, the service whose event names these are' });
+    issues.push({ field: 'formatEvents', message: 'requires `format`, the service to which these event names belong' });
   return issues;
 }
 
-/** Returns the issues of valid fields when other fields do not fit the schema; the target of the URL is not looked up in this case. */
+/** Returns the issues of valid fields when other fields violate the schema. Does not look up the host of the URL. */
 function furtherIssues(fields: Partial<Static<typeof endpointFields>>): Issue[] {
   const url = fields.url === undefined ? undefined : urlIssue(fields.url);
   return [...(url === undefined ? [] : [{ field: 'url', message: url }]), ...ownIssues(fields)];
 }
 
-/** Whether the endpoint already has this secret: setting it again rotates nothing. */
+/** Returns whether the endpoint already has this secret. Setting the same secret again is not a rotation. */
 async function isPresentSecret(deps: WebhookRouteDeps, key: EndpointKey, secret: string): Promise<boolean> {
   const target = await deps.database.execute(findTargetOperation, key);
   if (!target) return false;
@@ -139,7 +145,7 @@ async function isPresentSecret(deps: WebhookRouteDeps, key: EndpointKey, secret:
   return timingSafeEqual(present, given);
 }
 
-/** Returns the headers to store; nothing if the request leaves them unchanged. */
+/** Returns the headers to store, or an empty object if the request leaves them unchanged. */
 async function givenHeaders(
   { database, secretKey }: WebhookRouteDeps,
   key: EndpointKey,
@@ -161,8 +167,8 @@ function storedFields(fields: Static<typeof endpointFields>) {
 }
 
 /**
- * Returns the event names of a format that a replacement omits: the current ones, without those of removed events, and all names of added
- * events.
+ * Returns the current format if a replacement omits it. Its event names are the current ones, without those of removed events, plus all
+ * names of added events.
  */
 function keptFormat(
   { format, format_events, events }: EndpointRow,
@@ -185,12 +191,12 @@ function mergedFields(present: EndpointRow, given: EndpointChange): EndpointRequ
   const { description } = present;
   const stored: EndpointRequest = { url: present.url, events: JSON.parse(present.events) as EventType[], description };
   const { format = present.format ?? undefined, formatEvents, ...fields } = given;
-  // A format is replaced together with its events, so it is given to the PUT only if one of the two changes.
+  // A format is replaced together with its events, so it is passed to the PUT only if one of the two changes.
   const isFormatChanged = formatEvents !== undefined || format !== (present.format ?? undefined);
   return merge(stored, isFormatChanged ? { ...fields, format, formatEvents } : fields);
 }
 
-/** Replaces the endpoint of the request by the fields that `fieldsOf` returns for the stored one. */
+/** Replaces the fields of an endpoint with those that `fieldsOf` returns for the stored endpoint. */
 function replaceEndpoint(
   deps: WebhookRouteDeps,
   request: Request<unknown>,
@@ -250,7 +256,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       auth: 'key',
       operationId: 'createWebhook',
       summary: 'Create a webhook',
-      description: 'The response contains the secret that signs its requests. It is not returned again.',
+      description: 'The response contains the secret that signs the webhook requests. It is not returned again.',
       body: endpointFields,
       furtherIssues,
       refusals: ['LIMIT_REACHED'],
@@ -261,7 +267,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
         const id = newId('whk', clock.now());
         const secret = request.body.secret ?? newSecret();
         const secretSealed = seal(secretKey, secret, sealContext(id));
-        const made = {
+        const input = {
           ...ownerOf(request),
           ...storedFields(request.body),
           headers: sealOwnHeaders(secretKey, id, { given: request.body.headers ?? {}, stored: null }),
@@ -269,7 +275,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
           secretSealed,
           nowMs: clock.now(),
         };
-        const row = await requestedChanges(database, request, clock.now()).execute(createEndpointOperation, made);
+        const row = await requestedChanges(database, request, clock.now()).execute(createEndpointOperation, input);
         return 'limit' in row ? refuse(limitReached(row)) : answer({ ...endpointBody(row), secret });
       },
     }),
@@ -295,7 +301,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'replaceWebhook',
       summary: 'Replace a webhook',
       description:
-        'secret, headers, and enabled stay unchanged if omitted. A new secret is a rotation: the previous secret also signs for 24 h.',
+        'secret, headers, and enabled stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.',
       body: endpointFields,
       furtherIssues,
       refusals: ['CONFLICT'],
@@ -339,8 +345,8 @@ function removeRoute({ database, clock }: WebhookRouteDeps): RouteDefinition<Cal
       if (present && present.inbound_route_id !== null) return isOfRoute;
       if (!(await requestedChanges(database, request, clock.now()).execute(removeEndpointOperation, key)))
         return noSuchEndpoint;
-      const drop = { webhookId: key.id, limit: DROP_AT_ONCE };
-      while ((await database.execute(dropDeliveriesOperation, drop)) === DROP_AT_ONCE);
+      const drop = { webhookId: key.id, limit: DROP_LIMIT };
+      while ((await database.execute(dropDeliveriesOperation, drop)) === DROP_LIMIT);
       return answer({ message: 'Webhook deleted.' });
     },
   });

@@ -767,19 +767,19 @@ export interface paths {
   "/templates": {
     /**
      * List templates, newest first
-     * @description A page of large templates may be shorter than its limit; the Link header is present if there are more.
+     * @description A page of large templates may be shorter than its limit. The Link header is present if there are more templates.
      */
     get: operations["listTemplates"];
     /**
      * Create a template
-     * @description The content uses the Liquid language; errors are reported with line and column.
+     * @description The content uses the Liquid language; errors are reported with their line and column.
      */
     post: operations["createTemplate"];
   };
   "/templates/render": {
     /**
      * Preview an unsaved template
-     * @description Variables without a value are left empty and listed.
+     * @description Variables without a value render as empty text. missingVariables lists those that need one.
      */
     post: operations["renderTemplateSources"];
   };
@@ -808,14 +808,14 @@ export interface paths {
   "/templates/{id}/render": {
     /**
      * Preview a template
-     * @description Variables without a value are left empty and listed.
+     * @description Variables without a value render as empty text. missingVariables lists those that need one.
      */
     post: operations["renderTemplate"];
   };
   "/templates/{id}/versions": {
     /**
      * List the versions of a template, newest first
-     * @description Every PUT, every PATCH that changes something, and every restore creates one.
+     * @description Every PUT, every PATCH that changes something, and every restore creates a version.
      */
     get: operations["listTemplateVersions"];
   };
@@ -908,7 +908,7 @@ export interface paths {
     get: operations["listWebhooks"];
     /**
      * Create a webhook
-     * @description The response contains the secret that signs its requests. It is not returned again.
+     * @description The response contains the secret that signs the webhook requests. It is not returned again.
      */
     post: operations["createWebhook"];
   };
@@ -920,7 +920,7 @@ export interface paths {
     get: operations["getWebhook"];
     /**
      * Replace a webhook
-     * @description secret, headers, and enabled stay unchanged if omitted. A new secret is a rotation: the previous secret also signs for 24 h.
+     * @description secret, headers, and enabled stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
      */
     put: operations["replaceWebhook"];
     /**
@@ -3460,35 +3460,35 @@ export interface components {
       /** Format: date-time */
       updatedAt: string;
       disabledReason?: string;
-      /** @description Set if the webhook receives the mail of one inbound route and nothing else. */
+      /** @description Set if the webhook receives only the mail of one inbound route. */
       inboundRouteId?: string;
       /**
-       * @description The service whose payload is posted.
+       * @description The service whose payload format is posted.
        * @enum {string}
        */
       format?: "resend";
-      /** @description Its event names that are posted. */
+      /** @description Event names of that service that are posted. */
       formatEvents?: string[];
     };
     /** WebhookChange */
     WebhookChange: {
-      /** @description http or https, without credentials. */
+      /** @description An http or https URL without credentials. */
       url?: string;
       events?: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
       description?: string | null;
       enabled?: boolean;
       /**
-       * @description The service whose payload is posted, for handlers that were written for it. Postrider's own if omitted.
+       * @description Posts events in the payload format of this service, for handlers that were written for it. Postrider's own format if omitted.
        * @enum {string}
        */
       format?: "resend";
-      /** @description The event names of that service to post. By default all that `events` covers. */
+      /** @description Event names of that service to post. If omitted, all names that `events` covers. */
       formatEvents?: string[];
       /** @description Up to 10 headers that are added to each request, for example Authorization. ******** keeps the stored value. Left unchanged if omitted; {} removes all. */
       headers?: {
         [key: string]: string;
       };
-      /** @description whsec_ and the Base64 of 24 to 64 bytes; generated if omitted. */
+      /** @description whsec_ followed by the Base64 of 24 to 64 bytes. Generated if omitted. */
       secret?: string;
     };
     /** WebhookDelivery */
@@ -3547,23 +3547,23 @@ export interface components {
     };
     /** WebhookRequest */
     WebhookRequest: {
-      /** @description http or https, without credentials. */
+      /** @description An http or https URL without credentials. */
       url: string;
       events: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
       description?: string | null;
       enabled?: boolean;
       /**
-       * @description The service whose payload is posted, for handlers that were written for it. Postrider's own if omitted.
+       * @description Posts events in the payload format of this service, for handlers that were written for it. Postrider's own format if omitted.
        * @enum {string}
        */
       format?: "resend";
-      /** @description The event names of that service to post. By default all that `events` covers. */
+      /** @description Event names of that service to post. If omitted, all names that `events` covers. */
       formatEvents?: string[];
       /** @description Up to 10 headers that are added to each request, for example Authorization. ******** keeps the stored value. Left unchanged if omitted; {} removes all. */
       headers?: {
         [key: string]: string;
       };
-      /** @description whsec_ and the Base64 of 24 to 64 bytes; generated if omitted. */
+      /** @description whsec_ followed by the Base64 of 24 to 64 bytes. Generated if omitted. */
       secret?: string;
     };
     /** WebhookTestResult */
@@ -3591,14 +3591,14 @@ export interface components {
       /** Format: date-time */
       updatedAt: string;
       disabledReason?: string;
-      /** @description Set if the webhook receives the mail of one inbound route and nothing else. */
+      /** @description Set if the webhook receives only the mail of one inbound route. */
       inboundRouteId?: string;
       /**
-       * @description The service whose payload is posted.
+       * @description The service whose payload format is posted.
        * @enum {string}
        */
       format?: "resend";
-      /** @description Its event names that are posted. */
+      /** @description Event names of that service that are posted. */
       formatEvents?: string[];
       secret: string;
       previousSecretUntil: string;
@@ -3619,14 +3619,14 @@ export interface components {
       /** Format: date-time */
       updatedAt: string;
       disabledReason?: string;
-      /** @description Set if the webhook receives the mail of one inbound route and nothing else. */
+      /** @description Set if the webhook receives only the mail of one inbound route. */
       inboundRouteId?: string;
       /**
-       * @description The service whose payload is posted.
+       * @description The service whose payload format is posted.
        * @enum {string}
        */
       format?: "resend";
-      /** @description Its event names that are posted. */
+      /** @description Event names of that service that are posted. */
       formatEvents?: string[];
       secret: string;
     };
@@ -6501,7 +6501,7 @@ export interface operations {
   };
   /**
    * List templates, newest first
-   * @description A page of large templates may be shorter than its limit; the Link header is present if there are more.
+   * @description A page of large templates may be shorter than its limit. The Link header is present if there are more templates.
    */
   listTemplates: {
     parameters: {
@@ -6523,7 +6523,7 @@ export interface operations {
   };
   /**
    * Create a template
-   * @description The content uses the Liquid language; errors are reported with line and column.
+   * @description The content uses the Liquid language; errors are reported with their line and column.
    */
   createTemplate: {
     parameters: {
@@ -6562,7 +6562,7 @@ export interface operations {
   };
   /**
    * Preview an unsaved template
-   * @description Variables without a value are left empty and listed.
+   * @description Variables without a value render as empty text. missingVariables lists those that need one.
    */
   renderTemplateSources: {
     requestBody: {
@@ -6718,7 +6718,7 @@ export interface operations {
   };
   /**
    * Preview a template
-   * @description Variables without a value are left empty and listed.
+   * @description Variables without a value render as empty text. missingVariables lists those that need one.
    */
   renderTemplate: {
     parameters: {
@@ -6754,7 +6754,7 @@ export interface operations {
   };
   /**
    * List the versions of a template, newest first
-   * @description Every PUT, every PATCH that changes something, and every restore creates one.
+   * @description Every PUT, every PATCH that changes something, and every restore creates a version.
    */
   listTemplateVersions: {
     parameters: {
@@ -7099,7 +7099,7 @@ export interface operations {
   };
   /**
    * Create a webhook
-   * @description The response contains the secret that signs its requests. It is not returned again.
+   * @description The response contains the secret that signs the webhook requests. It is not returned again.
    */
   createWebhook: {
     requestBody: {
@@ -7151,7 +7151,7 @@ export interface operations {
   };
   /**
    * Replace a webhook
-   * @description secret, headers, and enabled stay unchanged if omitted. A new secret is a rotation: the previous secret also signs for 24 h.
+   * @description secret, headers, and enabled stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
    */
   replaceWebhook: {
     parameters: {
