@@ -250,7 +250,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     seed: 117,
     file: 'delivery/destinations/registry.ts',
     find: 'if (destination.pause) return active < 1 && (this.#deps.probes?.isPermitted(key) ?? true);',
-    replace: 'if (destination.pause) return active < most;',
+    replace: 'if (destination.pause) return active < limit;',
     finds: /connections at once/,
   },
   'a tenant waits behind the backlog of another': {

@@ -1,6 +1,6 @@
 /**
- * The state of each destination: a limit on connections, or a pause. Every reply of a peer about itself, rather than about a message,
- * changes this state, and only this state decides whether a connection may be opened. The registry is the only writer of a destination:
+ * Keeps the state of each destination: its connection limit and its pause. Every reply of a peer about itself, rather than about a message,
+ * changes this state, and only this state decides whether a connection may be opened. Only the registry changes a destination:
  *
  *              an envelope was answered            another connection was refused, others are open
  *   probing ───────────────────────────▶ open ───────────────────────────────────────▶ limited
@@ -10,18 +10,20 @@
  *     │                              │
  *     └──────── time is up ──────────┘
  *
- * - Probing: not heard of in the last 10 minutes: one slot, until the peer answers an envelope, or after a pause a transaction. One
- *   recipient may stall at a cold start while the peer would serve others: unless it is a pause, one more slot each `patienceMs`.
- * - Open: as many slots as the limit. The limit starts at `initial` (after a pause at half of its last value), grows by one after as
- *   many messages as it allows connections, and shrinks by a quarter when no connection can be opened. At most as many connections
- *   are being opened as are open: a peer that allows N never sees more than 2N at the same time.
+ * - Probing: the peer has not answered in the last 10 minutes. The destination has one slot until the peer answers an envelope or, after
+ *   a pause, a transaction. At a cold start one recipient may stall while the peer would serve others, so one more slot may start each
+ *   `patienceMs`; after a pause it may not.
+ * - Open: the destination has as many slots as its limit. The limit starts at `initial` (after a pause at half of its last value), grows
+ *   by one after as many accepted messages as it allows connections, and shrinks by a quarter when no connection can be opened. No more
+ *   connections are being opened than are open, so a peer that allows N never sees more than 2N at the same time.
  * - Limited: the peer serves N sessions and refuses another one. The limit is N for 1, 2, 5, 10, 20 minutes, and N + 1 after that.
- * - Paused: nothing starts for as long as the peer asked, otherwise for 1, 2, 5, 10, 20 minutes; attempts in progress continue.
- * - Blocked: paused because the peer refuses this host, for 15 minutes, then for an hour each time, until a probe succeeds. If there is
- *   a fallback route, mail uses it from the 16th minute on, except for the message that probes.
+ * - Paused: no attempt starts for as long as the peer asked, or for 1, 2, 5, 10, 20 minutes if it named no time. Attempts in progress
+ *   continue.
+ * - Blocked: the destination is paused because the peer refuses this host, for 15 minutes, then for an hour each time, until a probe
+ *   succeeds. If there is a fallback route, mail uses it from the 16th minute on, except for the message that probes.
  *
- * Pauses are shared by all nodes and survive a restart (shared-pauses.ts); one session across all nodes probes. The remaining state is
- * in the memory of each process, and a restart begins with probing.
+ * All nodes share pauses, and pauses survive a restart (shared-pauses.ts). Only one session of all nodes probes. The remaining state is in
+ * the memory of each process, so a restarted process starts with probing.
  */
 import { type Clock, iso } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -36,7 +38,7 @@ import { FALLBACK_AFTER_MS, mailDueOf, nextPause, type Pause, pauseStepMs, type 
 /** The destination of all sandbox mail; it needs no connections. */
 export const SANDBOX = 'sandbox';
 
-/** Destinations that all domains share: limits of single destinations do not apply. */
+/** Destinations that mail of all domains shares. Queue quotas per destination do not apply to them. */
 export const SHARED_DESTINATIONS: ReadonlySet<string> = new Set([RELAY, FALLBACK, SANDBOX]);
 
 interface DestinationRecord {
@@ -68,7 +70,7 @@ interface DestinationRecord {
   replies: readonly LastReply[];
 }
 
-/** A destination as others see it; only the registry writes it. */
+/** A destination as other modules see it. Only the registry changes it. */
 export type Destination = Readonly<DestinationRecord>;
 
 /** The effect of a signal on the pause of its destination. */
@@ -82,7 +84,7 @@ const PROVEN_MS = 10 * MINUTE_MS;
 /** If the chosen message does not start within this time, another one is chosen. */
 const PROBE_CHOSEN_MS = MINUTE_MS;
 const MAX_IDLE = 5_000;
-/** The newest message counts for a sixteenth of the average. */
+/** The newest message has a weight of 1/16 in the moving average. */
 const MESSAGE_MS_PART = 16;
 
 export interface RegistryDeps {
@@ -90,27 +92,27 @@ export interface RegistryDeps {
   log: Log;
   limits: Pick<Limits, 'of'>;
   hasFallback?: boolean;
-  /** Whether this node may probe a destination whose pause has expired; always by default. */
+  /** Decides whether this node may probe a destination whose pause has expired; every node may by default. */
   probes?: { isPermitted(key: string): boolean };
 }
 
-/** A clock that was set back must not lengthen a pause. */
+/** Returns whether the destination is paused. A clock that was set back must not lengthen a pause. */
 function isPausedAt({ pause }: Destination, nowMs: number): boolean {
   return pause !== undefined && nowMs < pause.untilMs && nowMs >= pause.beganMs;
 }
 
-/** The ceiling may have dropped since the limit grew, because other processes use their share. */
+/** Returns the connections allowed now. The ceiling may have dropped since the limit grew, because other processes use their share. */
 function limitAt({ limit, learned }: Destination, ceiling: number, nowMs: number): number {
   if (!learned) return Math.min(limit, ceiling);
   return Math.min(limit, ceiling, nowMs < learned.untilMs ? learned.limit : learned.limit + 1);
 }
 
-/** Whether the latest slot has made no progress for this long; after a pause there is one probe, however long it takes. */
+/** Returns whether the latest slot has run for `patienceMs`. After a pause there is only one probe, however long it takes. */
 function isOverdue({ pause, beganMs }: Destination, patienceMs: number, nowMs: number): boolean {
   return !pause && nowMs - beganMs >= patienceMs;
 }
 
-/** Returns the record of a destination of this registry; even after it is forgotten, its running slots keep updating it. */
+/** Returns the writable record of a destination. Running slots keep updating it even after the registry has forgotten it. */
 function writable(destination: Destination): DestinationRecord {
   return destination as DestinationRecord;
 }
@@ -152,16 +154,16 @@ export class Registry {
     return this.#recordOf(key);
   }
 
-  // Questions: what is allowed now.
+  // Queries return what is allowed now.
 
   mayOpen(destination: Destination): boolean {
     if (this.#isPaused(destination) || !this.maySend(destination)) return false;
     const { active, opening, key } = destination;
-    const most = this.limitOf(destination);
-    if (this.#isProven(destination)) return active < most && opening < Math.max(1, active - opening);
+    const limit = this.limitOf(destination);
+    if (this.#isProven(destination)) return active < limit && opening < Math.max(1, active - opening);
     if (destination.pause) return active < 1 && (this.#deps.probes?.isPermitted(key) ?? true);
     const { patienceMs } = this.#deps.limits.of(key);
-    return active < 1 || (active < most && isOverdue(destination, patienceMs, this.#nowMs));
+    return active < 1 || (active < limit && isOverdue(destination, patienceMs, this.#nowMs));
   }
 
   maySend(destination: Destination): boolean {
@@ -172,24 +174,24 @@ export class Registry {
     return record.allowance.messages >= 1;
   }
 
-  /** Connections allowed now. */
+  /** Returns the number of connections allowed now. */
   limitOf(destination: Destination): number {
     return Math.floor(limitAt(destination, this.#deps.limits.of(destination.key).ceiling, this.#nowMs));
   }
 
-  /** Connections allowed now in addition to those in use. */
+  /** Returns how many more connections are allowed now in addition to those in use. */
   spareConnections(key: string): number {
     const destination = this.#recordOf(key);
     return this.limitOf(destination) - destination.active;
   }
 
-  /** The current pause. */
+  /** Returns the current pause of the destination. */
   pauseOf(key: string): Pause | undefined {
     const found = this.#all.get(key);
     return found && this.#isPaused(found) ? found.pause : undefined;
   }
 
-  /** Whether it answered in the last 10 minutes. */
+  /** Returns whether the destination answered in the last 10 minutes. */
   isProven(key: string): boolean {
     const found = this.#all.get(key);
     return key === SANDBOX || (found !== undefined && this.#isProven(found));
@@ -199,13 +201,13 @@ export class Registry {
     return this.#all.get(key)?.stalled === true;
   }
 
-  /** Whether its mail uses the fallback route, except for messages that probe. */
+  /** Returns whether mail for this destination uses the fallback route, except for messages that probe. */
   isDiverted(key: string): boolean {
     const blockedMs = this.#all.get(key)?.pause?.blockedMs;
     return blockedMs !== undefined && this.#canDivert(key) && this.#nowMs >= blockedMs + FALLBACK_AFTER_MS;
   }
 
-  /** The destination that a message for this one uses now: itself, or the fallback route. */
+  /** Returns the destination that a message for this one uses now: the same one, or the fallback route. */
   divert(key: string): string {
     return this.isDiverted(key) && !this.#chooseProbe(this.#recordOf(key)) ? FALLBACK : key;
   }
@@ -214,12 +216,12 @@ export class Registry {
     return [...this.#all.values()].filter((one) => this.#isPaused(one));
   }
 
-  /** Destinations that block this host, until a probe succeeds. */
+  /** Returns the destinations that block this host; each is included until a probe succeeds. */
   blocked(): Destination[] {
     return [...this.#all.values()].filter(({ pause }) => pause?.blockedMs !== undefined);
   }
 
-  // Reports: each changes the destination.
+  // Each report changes the destination.
 
   /** Records that a slot started, without a session yet. */
   slotBegan(destination: Destination): void {
@@ -238,7 +240,7 @@ export class Registry {
     writable(destination).active -= 1;
   }
 
-  /** Charges messages that are being sent to the rate. */
+  /** Subtracts messages that are being sent from the rate allowance. */
   sending(destination: Destination, messages: number): void {
     const { allowance } = writable(destination);
     if (allowance) allowance.messages -= messages;
@@ -251,7 +253,7 @@ export class Registry {
     record.messageMs = before + (messageMs - before) / MESSAGE_MS_PART;
   }
 
-  /** Records the reply that decided about a message. */
+  /** Records the reply that decided the outcome of a message. */
   replied(destination: Destination, refusal: Refusal): void {
     const record = writable(destination);
     record.replies = withReply(record.replies, refusal, this.#nowMs);
@@ -287,7 +289,7 @@ export class Registry {
     }
   }
 
-  /** Replaces the pause of this destination with the one that all nodes share; undefined means none. */
+  /** Replaces the pause of this destination with the one that all nodes share, or removes it if `shared` is undefined. */
   adopt(destination: Destination, shared: SharedPause | undefined): Adopted {
     const record = writable(destination);
     const { key, pause } = record;
@@ -314,7 +316,7 @@ export class Registry {
     return this.#deps.hasFallback === true && key !== FALLBACK && key !== SANDBOX;
   }
 
-  /** Whether this message is the one that probes, while the others use the fallback route. */
+  /** Chooses the current message as the probe, if one is due; the others use the fallback route. Returns whether it was chosen. */
   #chooseProbe(record: DestinationRecord): boolean {
     const nowMs = this.#nowMs;
     if (isPausedAt(record, nowMs) || record.active > 0 || nowMs - record.probeChosenMs < PROBE_CHOSEN_MS) return false;
@@ -334,8 +336,8 @@ export class Registry {
     if (learned && record.active - record.opening > learned.limit) record.learned = undefined;
     if (accepted) {
       const { ceiling } = this.#deps.limits.of(key);
-      const most = Math.min(ceiling, record.learned ? record.learned.limit + 1 : Number.POSITIVE_INFINITY);
-      if (record.limit < most) record.limit = Math.min(most, record.limit + 1 / record.limit);
+      const maximum = Math.min(ceiling, record.learned ? record.learned.limit + 1 : Number.POSITIVE_INFINITY);
+      if (record.limit < maximum) record.limit = Math.min(maximum, record.limit + 1 / record.limit);
     }
     if (!pause) return 'none';
     this.#deps.log.info({ destination: key, host: pause.host }, 'destination resumed');
@@ -357,7 +359,7 @@ export class Registry {
   #pauseFor(record: DestinationRecord, refusal: Refusal, request: PauseRequest, startedMs: number): PauseChange {
     const { key, pause } = record;
     const nowMs = this.#nowMs;
-    // Several sessions may get the same refusal: that is one pause, and one step of its length.
+    // If several sessions get the same refusal, it causes one pause and increases its length by one step.
     if (isPausedAt(record, nowMs) || (pause && startedMs < pause.beganMs)) return 'none';
     const next = { ...refusal, ...nextPause(pause, request, nowMs) };
     this.#begin(record, { ...next, mailDueMs: mailDueOf(next, this.#canDivert(key)) });
@@ -388,7 +390,7 @@ export class Registry {
     return found;
   }
 
-  /** Forgets idle destinations with nothing worth remembering; of those that answered, the oldest entries. */
+  /** Forgets idle destinations without a pause or a recent answer. If too many are left, also forgets the oldest idle ones. */
   #forgetIdle(): void {
     const nowMs = this.#nowMs;
     for (const one of this.#all.values()) {

@@ -1,18 +1,18 @@
 /**
- * Resolves where a message goes next: to the operator's relay, or to the MX hosts of the recipient's domain (RFC 5321 §5.1). Returns
- * candidates in the order in which they are tried, or why there are none, as evidence for outcome.ts.
+ * Resolves the hosts for a message: the operator's relay, or the MX hosts of the recipient's domain (RFC 5321 §5.1). Returns candidates in
+ * the order in which they are tried. If there are none, returns the reason as evidence for outcome.ts.
  *
- * MX delivery connects to public addresses only, whatever the DNS says, except as POSTRIDER_MX_ALLOW permits. If all MX hosts of a domain
- * have refused addresses, the message bounces (5.4.4, policy): an MX of 127.0.0.1 is a common way to say that a domain accepts no mail. The
- * address is not suppressed, since a DNS mistake may be corrected. An MX host that is this service is dropped together with all hosts that
- * are no better (§5.1), also if it is not among those tried now; if none is left the message would loop, and bounces (5.4.6). But Postrider
- * accepts mail for domains with inbound routes: it goes to the inbound port of this process or, if another node has that, to the published
- * MX hosts.
+ * MX delivery connects only to public addresses, except those that POSTRIDER_MX_ALLOW permits. If all MX hosts of a domain have only
+ * addresses that are not permitted, the message bounces (5.4.4, policy), because domains that accept no mail often publish an MX of
+ * 127.0.0.1. Postrider does not suppress the recipient, since a DNS mistake may be corrected. If an MX host is this service, it is dropped
+ * together with all hosts of the same or a higher preference value (§5.1), even if the current attempt would not try it. If no host is
+ * left, the message would loop, so it bounces (5.4.6). If the domain has inbound routes, the message goes to the inbound port of this
+ * process instead or, if another node has the inbound port, to the published MX hosts.
  *
- * MX hosts of one preference come in random order each time; those that failed recently come after all others. An attempt tries up to 5
- * hosts with up to 5 addresses each, IPv6 and IPv4 alternating, however many the domain lists. If there are more than 5, the order is drawn
- * once per email, and each attempt starts 5 hosts later, so that all are tried. If source addresses are configured, addresses of a family
- * without one are not dialed. The relay is set by the operator, so its address may be private.
+ * MX hosts of equal preference are tried in random order; hosts that failed recently are tried after all others. An attempt tries up to 5
+ * hosts with up to 5 addresses each, alternating between IPv6 and IPv4. If a domain has more than 5 hosts, their order is chosen once per
+ * email, and each attempt starts 5 hosts later, so that all are tried. If source addresses are configured, Postrider does not dial
+ * addresses of a family without a source address. The address of a relay may be private, because the operator configured it.
  */
 import { hash } from 'node:crypto';
 import type { RelayRoute, Route } from '../../config.ts';
@@ -33,7 +33,7 @@ export interface Candidate {
   tls: 'opportunistic' | 'implicit';
   verifyCertificate: boolean;
   auth?: { user: string; pass: string };
-  /** What the domain requires of a connection to this host. */
+  /** TLS requirements of the domain for a connection to this host. */
   policy?: HostPolicy;
 }
 
@@ -44,26 +44,26 @@ export type Resolved =
 
 export interface Routing {
   route: Route;
-  /** Receives mail for destinations that block this host. */
+  /** Relay for mail to destinations that block this host. */
   fallback?: RelayRoute | undefined;
   dns: Dns;
   mxPort: number;
   mxAllow: readonly Cidr[];
   own: OwnHost;
   sources: SourceAddresses;
-  /** What recipients' domains require of connections to their MX hosts; nothing if absent. */
+  /** TLS requirements of recipients' domains for connections to their MX hosts; no requirements if absent. */
   policies?: Pick<TlsPolicies, 'ofDomain'> | undefined;
 }
 
-/** How MX hosts are recognized as this service itself. */
+/** Identifies MX hosts that are this service. */
 export interface OwnHost {
-  /** The name in EHLO; lower case. */
+  /** Name that this service sends in EHLO, in lower case. */
   name: string;
   /** Addresses on which the service accepts mail on port 25. */
   addresses: readonly Cidr[];
-  /** Whether inbound routes accept mail for a domain (A-labels). */
+  /** Returns whether inbound routes accept mail for a domain (A-labels). */
   hasRoutes(domain: string): Promise<boolean>;
-  /** Where this process listens for inbound mail; undefined if it does not. */
+  /** Returns the address on which this process listens for inbound mail; undefined if it does not listen. */
   inbound(): { address: string; port: number } | undefined;
 }
 
@@ -71,14 +71,14 @@ export interface OwnHost {
 export const RELAY = 'relay';
 /** Key of the relay for destinations that block this host. */
 export const FALLBACK = 'fallback';
-/** TLS of an MX host, unless its domain requires more. */
-const BY_POLICY = { tls: 'opportunistic', verifyCertificate: false } as const;
-const MAX_EXCHANGERS = 5;
+/** TLS for connections to an MX host, unless its domain requires more. */
+const MX_TLS = { tls: 'opportunistic', verifyCertificate: false } as const;
+const MAX_HOSTS = 5;
 const MAX_ADDRESSES = 5;
-/** MX hosts looked up for an attempt, to detect this service among them: those tried now, and the others of equal preference. */
+/** Maximum number of MX hosts looked up for an attempt: those tried now, and others that are no worse, to detect this service. */
 const MAX_LOOKED_UP = 25;
 
-/** The domain whose hosts receive mail for a recipient: the relay, or the recipient's domain in A-labels. */
+/** Returns the key of the destination for a recipient: the relay, or the recipient's domain in A-labels. */
 export function routedDomainOf(routing: Pick<Routing, 'route'>, recipient: string): string {
   if (routing.route.kind === 'relay') return RELAY;
   return domainOf(recipient);
@@ -90,7 +90,7 @@ export function domainOf(recipient: string): string {
   return domainToAscii(domain) ?? domain.toLowerCase();
 }
 
-/** Whether a destination is one of the operator's relays. */
+/** Returns whether a destination is one of the operator's relays. */
 export function isRelay(destination: string): boolean {
   return destination === RELAY || destination === FALLBACK;
 }
@@ -101,52 +101,49 @@ function relayOf({ route, fallback }: Routing, destination: string): RelayRoute 
 }
 
 export interface Turn {
-  /** Whether a host is tried last. */
+  /** Returns whether a host failed recently and is tried last. */
   isBackedOff(host: string): boolean;
   /** Number of earlier attempts. */
   attempts: number;
-  /** Sequence number of the email, whose attempts share an order of many MX hosts. */
+  /** Sequence number of the email. If a domain has many MX hosts, all attempts of an email use the same order. */
   emailSeq: number;
 }
 
-/** Looks up the hosts for a destination. Never throws because of the DNS. */
+/** Looks up the hosts for a destination. DNS errors are returned, not thrown. */
 export function resolveRoute(routing: Routing, destination: string, turn: Turn): Promise<Resolved> {
   const relay = relayOf(routing, destination);
   if (relay) return resolveRelay(routing, relay);
-  return resolveExchangers(routing, { domain: destination, turn });
+  return resolveMxHosts(routing, { domain: destination, turn });
 }
 
-/** RFC 5321 §5.1: orders hosts by preference, at random within one preference; those tried last keep this order. */
-export function inOrder(exchangers: readonly MxHost[], { isBackedOff, attempts, emailSeq }: Turn): MxHost[] {
-  const areMany = exchangers.length > MAX_EXCHANGERS;
-  const ranked = exchangers.map((exchanger) => ({
-    exchanger,
-    lot: areMany ? lotOf(emailSeq, exchanger.host) : Math.random(),
-  }));
-  ranked.sort((a, b) => a.exchanger.preference - b.exchanger.preference || a.lot - b.lot);
-  const all = ranked.map((one) => one.exchanger);
-  const from = areMany ? (attempts * MAX_EXCHANGERS) % all.length : 0;
-  const inTurn = [...all.slice(from), ...all.slice(0, from)];
-  return [...inTurn.filter(({ host }) => !isBackedOff(host)), ...inTurn.filter(({ host }) => isBackedOff(host))];
+/** Orders hosts by preference, at random within one preference (RFC 5321 §5.1). Hosts that are tried last keep this order. */
+export function inOrder(hosts: readonly MxHost[], { isBackedOff, attempts, emailSeq }: Turn): MxHost[] {
+  const areMany = hosts.length > MAX_HOSTS;
+  const ranked = hosts.map((mx) => ({ mx, rank: areMany ? rankOf(emailSeq, mx.host) : Math.random() }));
+  ranked.sort((a, b) => a.mx.preference - b.mx.preference || a.rank - b.rank);
+  const all = ranked.map(({ mx }) => mx);
+  const from = areMany ? (attempts * MAX_HOSTS) % all.length : 0;
+  const rotated = [...all.slice(from), ...all.slice(0, from)];
+  return [...rotated.filter(({ host }) => !isBackedOff(host)), ...rotated.filter(({ host }) => isBackedOff(host))];
 }
 
-/** Returns a number that is the same for all attempts of an email. */
-function lotOf(emailSeq: number, host: string): number {
+/** Returns a pseudo-random number that is the same for all attempts of an email to this host. */
+function rankOf(emailSeq: number, host: string): number {
   return hash('sha256', `${emailSeq} ${host}`, 'buffer').readUInt32BE();
 }
 
-/** Returns the hosts to try now, then the others of equal preference. */
+/** Returns the hosts to try now, followed by the other hosts that are no worse than the worst of these. */
 function toLookUp(ordered: readonly MxHost[]): MxHost[] {
-  const inTurn = ordered.slice(0, MAX_EXCHANGERS);
-  const worst = Math.max(...inTurn.map(({ preference }) => preference));
-  const others = ordered.slice(MAX_EXCHANGERS).filter(({ preference }) => preference <= worst);
-  return [...inTurn, ...others.sort((a, b) => a.preference - b.preference)].slice(0, MAX_LOOKED_UP);
+  const now = ordered.slice(0, MAX_HOSTS);
+  const worst = Math.max(...now.map(({ preference }) => preference));
+  const others = ordered.slice(MAX_HOSTS).filter(({ preference }) => preference <= worst);
+  return [...now, ...others.sort((a, b) => a.preference - b.preference)].slice(0, MAX_LOOKED_UP);
 }
 
-/** RFC 5321 §5.1: drops the hosts that are this service, and those that are no better. */
-function cutAtOurselves<T extends MxHost>(exchangers: readonly T[], isOurs: (one: T) => boolean): T[] {
-  const best = Math.min(...exchangers.filter(isOurs).map((one) => one.preference));
-  return exchangers.filter((one) => one.preference < best);
+/** Drops the hosts that are this service, and those that are no better (RFC 5321 §5.1). */
+function dropOwnAndWorse<T extends MxHost>(hosts: readonly T[], isOwn: (one: T) => boolean): T[] {
+  const best = Math.min(...hosts.filter(isOwn).map((one) => one.preference));
+  return hosts.filter((one) => one.preference < best);
 }
 
 function temporary(message: string, options: { cause: string; relay: boolean }): Resolved {
@@ -182,10 +179,7 @@ async function resolveRelay(routing: Routing, relay: RelayRoute): Promise<Resolv
   };
 }
 
-async function resolveExchangers(
-  routing: Routing,
-  { domain, turn }: { domain: string; turn: Turn },
-): Promise<Resolved> {
+async function resolveMxHosts(routing: Routing, { domain, turn }: { domain: string; turn: Turn }): Promise<Resolved> {
   const mx = await routing.dns.resolveMx(domain);
   if (mx.status === 'temporary') {
     return temporary(`the MX records of ${domain} cannot be looked up (${mx.cause})`, {
@@ -195,30 +189,34 @@ async function resolveExchangers(
   }
   if (mx.status === 'no-such-domain') return permanent(550, '5.1.2', `the domain ${domain} does not exist`);
   if (mx.status === 'found' && mx.value.nullMx) {
-    // RFC 7505 §4.1 asks for 556 5.1.10.
+    // RFC 7505 §4.1 requires 556 5.1.10.
     return permanent(556, '5.1.10', `the domain ${domain} does not accept mail (null MX)`);
   }
   if (mx.status === 'found' && mx.value.hosts.length === 0) {
-    return permanent(550, '5.4.4', `the MX records of ${domain} contain no valid host name (an IP address is not one)`);
+    return permanent(
+      550,
+      '5.4.4',
+      `the MX records of ${domain} contain no valid host name (an IP address is not a host name)`,
+    );
   }
   // RFC 5321 §5.1: without MX records, the domain itself is the host.
   const listed = mx.status === 'found' ? mx.value.hosts : [{ host: domain, preference: 0 }];
-  const others = cutAtOurselves(listed, ({ host }) => host === routing.own.name);
-  if (others.length === 0) return resolveOurselves(routing, { domain, listed, turn });
+  const others = dropOwnAndWorse(listed, ({ host }) => host === routing.own.name);
+  if (others.length === 0) return resolveOwnHost(routing, { domain, listed, turn });
   const ordered = inOrder(others, turn);
   const found = await lookUp(routing, toLookUp(ordered));
-  const usable = cutAtOurselves(found, (one) => isOurs(routing, one));
-  if (usable.length === 0 && found.length > 0) return resolveOurselves(routing, { domain, listed, turn });
-  // Hosts that were dropped as this service also drop all worse ones.
-  const isAll = usable.length <= MAX_EXCHANGERS && (found.length === others.length || usable.length < found.length);
-  return choose(routing, { domain, found: usable.slice(0, MAX_EXCHANGERS), isAll });
+  const usable = dropOwnAndWorse(found, (one) => isOwn(routing, one));
+  if (usable.length === 0 && found.length > 0) return resolveOwnHost(routing, { domain, listed, turn });
+  // If a host was dropped because it is this service, all worse hosts were dropped with it.
+  const isAll = usable.length <= MAX_HOSTS && (found.length === others.length || usable.length < found.length);
+  return choose(routing, { domain, found: usable.slice(0, MAX_HOSTS), isAll });
 }
 
 /**
- * The best MX host of the domain is this service. If the routes cannot be read, assume that it has some: the inbound port checks the
- * recipients.
+ * Resolves a domain whose best MX host is this service. If the inbound routes cannot be read, assumes that the domain has some, because the
+ * inbound port checks the recipients.
  */
-async function resolveOurselves(
+async function resolveOwnHost(
   routing: Routing,
   { domain, listed, turn }: { domain: string; listed: readonly MxHost[]; turn: Turn },
 ): Promise<Resolved> {
@@ -229,76 +227,74 @@ async function resolveOurselves(
     const { address, port } = inbound;
     return {
       ok: true,
-      candidates: [{ host: own.name, addresses: [address], allAddresses: [address], port, ...BY_POLICY }],
+      candidates: [{ host: own.name, addresses: [address], allAddresses: [address], port, ...MX_TLS }],
     };
   }
   const ordered = inOrder(listed, turn);
-  const found = await lookUp(routing, ordered.slice(0, MAX_EXCHANGERS));
-  return choose(routing, { domain, found, isAll: ordered.length <= MAX_EXCHANGERS });
+  const found = await lookUp(routing, ordered.slice(0, MAX_HOSTS));
+  return choose(routing, { domain, found, isAll: ordered.length <= MAX_HOSTS });
 }
 
-/** Adds the requirements of the domain to each host, and drops those to which connections are forbidden now. */
+/** Adds the TLS requirements of the domain to each host, and drops hosts to which they currently forbid connections. */
 async function underPolicies({ policies }: Routing, domain: string, hosts: readonly Candidate[]): Promise<Resolved> {
   const domainPolicy = await policies?.ofDomain(domain);
   if (!domainPolicy) return { ok: true, candidates: [...hosts] };
   const decided = await Promise.all(
-    hosts.map(async (candidate) => ({ candidate, of: await domainPolicy.ofHost(candidate.host, candidate.port) })),
+    hosts.map(async (candidate) => ({ candidate, result: await domainPolicy.ofHost(candidate.host, candidate.port) })),
   );
-  // Only hosts before the first permitted one.
-  for (const { of } of decided) {
-    if (of.ok) break;
-    of.note?.();
+  // Note the failures only of hosts before the first permitted one.
+  for (const { result } of decided) {
+    if (result.ok) break;
+    result.note?.();
   }
-  const candidates = decided.flatMap(({ candidate, of }) =>
-    of.ok ? [{ ...candidate, ...(of.policy && { policy: of.policy }) }] : [],
+  const candidates = decided.flatMap(({ candidate, result }) =>
+    result.ok ? [{ ...candidate, ...(result.policy && { policy: result.policy }) }] : [],
   );
   if (candidates.length > 0) return { ok: true, candidates };
-  const [first] = decided.flatMap(({ of }) => (of.ok ? [] : [of]));
+  const [first] = decided.flatMap(({ result }) => (result.ok ? [] : [result]));
   const evidence = { stage: 'tls' as const, cause: POLICY_UNMET, message: first!.reason, relay: false };
   return { ok: false, evidence, tlsPolicy: first!.name };
 }
 
-interface FoundExchanger extends MxHost {
+interface ResolvedHost extends MxHost {
   answer: AddressAnswer;
 }
 
-function addressesOf({ answer }: FoundExchanger): string[] {
+function addressesOf({ answer }: ResolvedHost): string[] {
   return answer.status === 'found' ? answer.value : [];
 }
 
-/** Compares the name after its CNAMEs, or one of its addresses. */
-function isOurs({ own }: Routing, exchanger: FoundExchanger): boolean {
-  const { answer } = exchanger;
+/** Returns whether an MX host is this service, by its name after CNAMEs or by one of its addresses. */
+function isOwn({ own }: Routing, mx: ResolvedHost): boolean {
+  const { answer } = mx;
   if (answer.status === 'found' && answer.canonicalName === own.name) return true;
-  return addressesOf(exchanger).some((address) => isInRanges(address, own.addresses));
+  return addressesOf(mx).some((address) => isInRanges(address, own.addresses));
 }
 
-function lookUp({ dns }: Routing, exchangers: readonly MxHost[]): Promise<FoundExchanger[]> {
-  return Promise.all(
-    exchangers.map(async (exchanger) => ({ ...exchanger, answer: await dns.resolveAddresses(exchanger.host) })),
-  );
+function lookUp({ dns }: Routing, hosts: readonly MxHost[]): Promise<ResolvedHost[]> {
+  return Promise.all(hosts.map(async (mx) => ({ ...mx, answer: await dns.resolveAddresses(mx.host) })));
 }
 
 /**
- * Returns the MX hosts with usable addresses, each with the requirements of the domain; `isAll` means that there are no others than those
- * looked up.
+ * Returns the MX hosts with usable addresses, each with the TLS requirements of the domain. `isAll` means that `found` contains every MX
+ * host of the domain that is not dropped as this service.
  */
 async function choose(
   routing: Routing,
-  { domain, found, isAll }: { domain: string; found: readonly FoundExchanger[]; isAll: boolean },
+  { domain, found, isAll }: { domain: string; found: readonly ResolvedHost[]; isAll: boolean },
 ): Promise<Resolved> {
   const { mxAllow, mxPort, sources } = routing;
   const candidates: Candidate[] = [];
   const refused: string[] = [];
-  let unreached: string | undefined;
-  for (const exchanger of found) {
-    const { host } = exchanger;
+  let unreachable: string | undefined;
+  for (const mx of found) {
+    const { host } = mx;
     const permitted: string[] = [];
-    for (const address of addressesOf(exchanger)) {
+    for (const address of addressesOf(mx)) {
       const reason = addressRefusal(address, mxAllow);
       if (reason !== undefined) refused.push(`${host} [${address}]: ${reason}`);
       else if (sources.reach(address)) permitted.push(address);
-      else unreached ??= address;
+      else unreachable ??= address;
     }
     if (permitted.length === 0) continue;
     const addresses = interleaveFamilies(permitted).slice(0, MAX_ADDRESSES);
@@ -307,17 +303,17 @@ async function choose(
       addresses,
       allAddresses: addresses,
       port: mxPort,
-      ...BY_POLICY,
+      ...MX_TLS,
     });
   }
   if (candidates.length > 0) return underPolicies(routing, domain, candidates);
-  const unsure = found.flatMap(({ answer }) => (answer.status === 'temporary' ? [answer.cause] : []));
-  if (unsure.length > 0) {
-    const message = `the addresses of the MX hosts of ${domain} cannot be looked up (${unsure[0]})`;
-    return temporary(message, { cause: unsure[0]!, relay: false });
+  const causes = found.flatMap(({ answer }) => (answer.status === 'temporary' ? [answer.cause] : []));
+  if (causes.length > 0) {
+    const message = `the addresses of the MX hosts of ${domain} cannot be looked up (${causes[0]})`;
+    return temporary(message, { cause: causes[0]!, relay: false });
   }
-  if (unreached !== undefined) {
-    const message = `POSTRIDER_SOURCE_ADDRESSES has no address of the family of ${unreached}, an MX host of ${domain}`;
+  if (unreachable !== undefined) {
+    const message = `POSTRIDER_SOURCE_ADDRESSES has no address of the family of ${unreachable}, an MX host of ${domain}`;
     return temporary(message, { cause: 'ENETUNREACH', relay: false });
   }
   if (!isAll) {
