@@ -1,19 +1,19 @@
 /**
- * One SMTP session: input becomes lines and content, one command or mail at a time, with deadlines and an end. commands.ts runs the
- * commands, session-wire.ts is the connection.
+ * Runs one SMTP session: splits the input into command lines and message content, processes one command or message at a time, and enforces
+ * deadlines. commands.ts runs the commands; session-wire.ts handles the connection.
  *
- *   greeting ─20 ms of silence─▶ open ─QUIT, an error too many, a deadline─▶ closing ─the client closes─▶ closed
+ *   greeting ─20 ms of silence─▶ open ─QUIT, too many errors, a deadline─▶ closing ─the client closes─▶ closed
  *   greeting, open ─TLS─▶ handshake ─▶ greeting, open
- *   open:  input ─pump─▶ a line to commands.ts (or to an exchange of AUTH) │ content to the current mail
- *          while a command waits, the input waits too
+ *   open:  input ─pump─▶ a line to commands.ts (or to an AUTH exchange) │ content to the current message
+ *          while a command is in progress, further input is queued
  *
  * Invariants:
  *
- * - One command or mail is processed at a time; further input waits, and its socket is paused over a limit.
+ * - One command or message is processed at a time. Further input is queued, and the socket is paused when the queue exceeds a limit.
  * - Replies to commands that arrived together are sent together, in order, in one write.
- * - Lines end with CRLF; one that is too long is refused once it exceeds its limit, and discarded as it arrives, never held.
+ * - Lines end with CRLF. A line is rejected once it exceeds its limit; its further bytes are discarded as they arrive.
  * - Data received before a TLS handshake is never used after it: neither state nor bytes.
- * - A mail is accepted only by its 250: a connection that ends before its dot leaves nothing.
+ * - A message is accepted only by its 250 reply. If the connection ends before the final dot, nothing is stored.
  */
 import type { Socket } from 'node:net';
 import { ByteQueue } from '../base/byte-queue.ts';
@@ -36,24 +36,23 @@ import {
   type SubmissionEnvelope,
   TOO_LARGE,
 } from './dialogue.ts';
-
 import { countedAddress, SessionWire } from './session-wire.ts';
 
 const LF = 10;
 const CR = 13;
-/** Bytes of pipelined input that can wait while a command is processed. */
-const WAITING_BYTES = 128 * 1024;
+/** Maximum bytes of input that are queued while a command is in progress, before the socket is paused. */
+const MAX_QUEUED_BYTES = 128 * 1024;
 
 type Phase = 'greeting' | 'open' | 'handshake' | 'closing' | 'closed';
 
 export interface SessionOptions {
   services: SmtpServices;
   address: string;
-  /** TLS from the first byte (RFC 8314 §3.3); otherwise STARTTLS. */
+  /** Whether TLS starts with the first byte (RFC 8314 §3.3); otherwise with STARTTLS. */
   isImplicitTls: boolean;
-  /** Sent instead of the greeting; the session ends with it. */
+  /** Reply that is sent instead of the greeting; the session then ends. */
   refusal?: string | undefined;
-  /** Called when a mail is complete, or will not be. */
+  /** Called when the session has no message in progress any more. May be called repeatedly. */
   onMailOver(): void;
   onClosed(): void;
 }
@@ -80,21 +79,21 @@ export class Session implements Dialogue {
   readonly #onClosed: () => void;
   #phase: Phase = 'greeting';
   readonly #input = new ByteQueue();
-  /** The input is the start of a line; up to this many bytes without its end it need not be searched again. */
+  /** If the input is an incomplete line: its maximum length, up to which only new bytes are searched for its end. Otherwise 0. */
   #midLineBytes = 0;
-  /** A command is in progress; the input waits. */
+  /** Whether a command is in progress and further input is queued. */
   #isWaiting = false;
-  /** A mail was received completely and has no reply yet. */
+  /** Whether a message was received completely and has no reply yet. */
   #isStoring = false;
-  /** Bytes skipped of a line that was too long; -1 outside of one. */
+  /** Bytes skipped of a line that was too long; -1 if no line is being skipped. */
   #skippedBytes = -1;
   #clientErrors = 0;
   #isDraining = false;
-  /** The client has finished sending. */
+  /** Whether the client has finished sending. */
   #isEnded = false;
-  /** By performance.now(). */
+  /** Current deadline of the session, in ms of performance.now(). */
   #deadlineMs: number;
-  /** The transfer in progress. */
+  /** Deadline of the transfer in progress, in ms of performance.now(). Received bytes extend it. */
   #dataEndMs = 0;
 
   constructor(socket: Socket, { services, address, isImplicitTls, refusal, onMailOver, onClosed }: SessionOptions) {
@@ -116,12 +115,12 @@ export class Session implements Dialogue {
         onClosed: () => this.#close(),
       },
     });
-    if (isImplicitTls) this.#secure(() => this.#holdGreeting());
-    else this.#holdGreeting();
+    if (isImplicitTls) this.#secure(() => this.#delayGreeting());
+    else this.#delayGreeting();
   }
 
-  /** Delay of the greeting, in which early talkers are detected; short for addresses with earlier logins. */
-  #holdGreeting(): void {
+  /** Delays the greeting to detect clients that talk early. The delay is short for addresses with earlier logins. */
+  #delayGreeting(): void {
     this.#phase = 'greeting';
     const { profile, limits } = this.services;
     const { greetingMs, knownGreetingMs } = limits;
@@ -150,7 +149,7 @@ export class Session implements Dialogue {
     if (this.#phase !== 'open') return;
     this.#input.push(chunk);
     if (!this.#isWaiting && (this.#input.length > this.#midLineBytes || chunk.includes(LF))) this.#pump();
-    if (this.#input.length > WAITING_BYTES) this.#wire.pause();
+    if (this.#input.length > MAX_QUEUED_BYTES) this.#wire.pause();
   }
 
   #resume(): void {
@@ -164,7 +163,7 @@ export class Session implements Dialogue {
     if (!this.#isWaiting) this.#endQuietly();
   }
 
-  /** The client disconnected or has finished sending. */
+  /** Closes the session without a reply, and aborts a transfer in progress. */
   #endQuietly(): undefined {
     if (this.#phase === 'closing' || this.#phase === 'closed') return;
     this.#phase = 'closing';
@@ -175,25 +174,25 @@ export class Session implements Dialogue {
     this.#onMailOver();
   }
 
-  /** Processes the input until it is used up or a command has to wait. */
+  /** Processes the input until none is left or a command is in progress. */
   #pump(): void {
     const input = this.#input.bytes;
     this.#midLineBytes = 0;
     let at = 0;
-    while (at < input.length && this.#midLineBytes === 0 && this.#mayWork()) {
-      at = this.transfer === undefined ? this.#takeLine(input, at) : this.#takeContent(this.transfer, input, at);
+    while (at < input.length && this.#midLineBytes === 0 && this.#canProcess()) {
+      at = this.transfer === undefined ? this.#readLine(input, at) : this.#readContent(this.transfer, input, at);
     }
     if (this.#phase === 'open') this.#input.drop(at);
     else this.#input.clear();
     this.#wire.flush();
   }
 
-  #mayWork(): boolean {
+  #canProcess(): boolean {
     return this.#phase === 'open' && !this.#isWaiting && !this.#wire.isFull();
   }
 
-  /** Reads a line from `at` on; returns where the next one starts, or `at` if its end has not arrived. */
-  #takeLine(input: Buffer, at: number): number {
+  /** Processes the line at `at`. Returns where the next line starts, or `at` if the end of the line has not arrived. */
+  #readLine(input: Buffer, at: number): number {
     const end = input.indexOf(LF, at);
     if (this.#skippedBytes >= 0) return this.#skip(input, at, end);
     const bytes = (end === -1 ? input.length : end + 1) - at;
@@ -223,14 +222,14 @@ export class Session implements Dialogue {
 
   #runLine(text: string | undefined): void {
     const { takeLine } = this;
-    let working: Pending;
-    // An invalid text is not Base64 either.
-    if (takeLine !== undefined) working = takeLine(text ?? '?');
-    else if (text !== undefined) working = runCommand(this, text);
-    else working = this.clientError('500 5.5.2 line has control characters or is not UTF-8');
+    let pending: Pending;
+    // '?' is not valid Base64, so invalid text fails the AUTH exchange.
+    if (takeLine !== undefined) pending = takeLine(text ?? '?');
+    else if (text !== undefined) pending = runCommand(this, text);
+    else pending = this.clientError('500 5.5.2 line has control characters or is not UTF-8');
     if (this.transfer !== undefined)
       this.#deadlineMs = this.#dataEndMs = performance.now() + this.services.limits.dataMs;
-    if (working !== undefined) this.#wait(working);
+    if (pending !== undefined) this.#wait(pending);
   }
 
   #refuseLong(limit: number): void {
@@ -251,7 +250,7 @@ export class Session implements Dialogue {
     return end + 1;
   }
 
-  #takeContent(transfer: MailTransfer, input: Buffer, at: number): number {
+  #readContent(transfer: MailTransfer, input: Buffer, at: number): number {
     const next = transfer.push(input, at);
     if (next === -1) {
       this.#extendData(input.length - at);
@@ -281,22 +280,22 @@ export class Session implements Dialogue {
     this.#deadlineMs = Math.min(this.#dataEndMs, performance.now() + dataMs);
   }
 
-  /** Holds the input until the work is done; a client's own `deadlineMs` keeps running. */
+  /** Queues further input until the work is done. Only `deadlineMs` limits the session in the meantime; there is no limit by default. */
   #wait(work: Promise<void>, deadlineMs = Number.POSITIVE_INFINITY): void {
     this.#isWaiting = true;
     this.#deadlineMs = deadlineMs;
     this.#wire.flush();
     work.then(
-      () => this.#goOn(),
+      () => this.#continue(),
       (error: unknown) => {
         this.log.error({ err: error }, 'SMTP command failed');
         this.hangUp('421 4.3.0 internal server error');
-        this.#goOn();
+        this.#continue();
       },
     );
   }
 
-  #goOn(): undefined {
+  #continue(): undefined {
     this.#isWaiting = false;
     if (!this.hasMail()) this.#onMailOver();
     if (this.#phase !== 'open') return;
@@ -326,11 +325,11 @@ export class Session implements Dialogue {
     if (this.#phase === 'closing' || this.#phase === 'closed') return;
     this.reply(line);
     this.#endQuietly();
-    // Further input is read and discarded: unread bytes would reset the connection, and lose the last line.
+    // Read and discard further input: unread bytes would reset the connection, and the client would lose the last reply.
     this.#wire.resume();
   }
 
-  /** The same while no command is in progress. */
+  /** Hangs up for a reason that is not the result of a command. */
   #hangUpIdle(line: string): undefined {
     if (!this.hasMail()) this.verb = undefined;
     this.hangUp(line);
@@ -346,22 +345,22 @@ export class Session implements Dialogue {
     this.helo = undefined;
     this.isExtended = false;
     this.envelope = undefined;
-    // Bytes after STARTTLS may be injected by an attacker (CVE-2011-0411): they are neither executed nor decrypted.
+    // An attacker may have injected the bytes after STARTTLS (CVE-2011-0411): they are neither executed nor decrypted.
     this.#wire.discardInput();
     this.#secure(() => {
       this.#phase = 'open';
     });
   }
 
-  /** Continues in TLS; `begin` starts the handshake. */
-  #secure(begin: () => void): void {
+  /** Starts the TLS handshake, and calls `onSecure` when it is complete. */
+  #secure(onSecure: () => void): void {
     this.#phase = 'handshake';
     this.#deadlineMs = performance.now() + this.services.limits.handshakeMs;
     this.#wire.startTls(this.services.tls.context(), () => {
       if (this.#phase !== 'handshake') return;
       this.isSecure = true;
       this.#deadlineMs = performance.now() + this.services.limits.idleMs;
-      begin();
+      onSecure();
       if (this.#isDraining) this.hangUp(STOPPING);
     });
   }
@@ -373,17 +372,17 @@ export class Session implements Dialogue {
     this.#hangUpIdle('421 4.4.2 timeout; closing the connection');
   }
 
-  /** Returns whether a mail is in progress: from 354 to the reply to its dot. */
+  /** Returns whether a message is in progress: from the 354 reply to the reply after the final dot. */
   hasMail(): boolean {
     return this.transfer !== undefined || this.#isStoring;
   }
 
-  /** Tells a client that its mail was not complete in time, and ends the session. */
+  /** If a message has not been received completely, replies that the service is stopping, and ends the session. */
   giveUp(): void {
     if (this.transfer !== undefined) this.hangUp(STOPPING);
   }
 
-  /** Ends the session as soon as no mail is in progress. */
+  /** Ends the session as soon as no message is in progress. */
   drain(): void {
     this.#isDraining = true;
     if (this.#phase === 'handshake') return;
