@@ -1,19 +1,19 @@
 /**
- * The engine of deliveries and webhooks: claims due rows, admits them, runs their attempts, and records the results. One engine runs
- * one kind of work (kind.ts). It holds a limited part of the backlog, whatever its size. Polling alone is correct; a nudge or a
- * directly dispatched job only makes it faster.
+ * Runs the work of deliveries and webhooks: claims due rows, admits them, runs their attempts, and records the results. One engine runs
+ * one kind of work (kind.ts). It holds a limited part of the backlog in memory, however large the backlog is. Polling alone finds all work;
+ * a nudge or a directly dispatched job only reduces the delay.
  *
  *              ┌──────────── over quota: parked, resumed when its lane has drained (back-pressure.ts)
- *              │ ┌────────── released untried: at a stop, or when the storage failed
+ *              │ ┌────────── released without an attempt: at a stop, or when the storage failed
  *   due ──▶ claimed ──▶ waiting ⇄ running ──▶ settling ──▶ gone
  *              │           └── lease lost ────────────────▲
  *              └── needs no attempt ─▶ settling           │
- *                                 └── a bug threw: crashed; three times: a dead letter, settled without an attempt
+ *                                 └── the attempt threw: counts a crash; after three, a dead letter, settled without an attempt
  *
  *   claimed    leased to this process; not in the fair queue
  *   waiting    in the fair queue. If its lease is lost, another process runs it
- *   running    an attempt is in progress. Attempts start while results can be recorded, before the stop, under a lease that
- *              holds(); a row that was in a crash is marked first (poison.ts)
+ *   running    an attempt is in progress. An attempt starts only if results can be recorded, the engine is not stopping, and
+ *              holds() returns true. A row that was in a crash is marked first (poison.ts)
  *   settling   has a result, which is kept until it is recorded (settler.ts); not retried in the meantime
  *   gone       no longer held: recorded, put back, or lost
  */
@@ -32,16 +32,16 @@ import type { Lease } from './store.ts';
 import { createWakeUp } from './wake-up.ts';
 
 const POLL_MS = 1_000;
-/** When no capacity is left, the database is still read this often, to find work behind one lane's backlog. */
+/** If the queue has enough items or no capacity, the engine still reads the database this often, to find work behind one lane's backlog. */
 const LOOK_PAST_MS = 100;
-/** Time between two claims that found little, so that rows of one moment come in one batch. Kinds may override it. */
+/** Pause after a claim that found fewer rows than its limit, so rows that are due together come in one batch. Kinds may override it. */
 const CLAIM_GAP_MS = 4;
-/** Work that was running when the process died is retried after all other work had this time to run. */
+/** Work that was running when a process died is retried only after other work has had this much time to run. */
 const QUARANTINE_AFTER_MS = 15_000;
 
 export interface EngineOptions {
   pollMs?: number | undefined;
-  /** The age at which the process starts to claim rows in quarantine. */
+  /** Age of the process, in ms, at which it starts to claim rows in quarantine. */
   quarantineAfterMs?: number | undefined;
   /** How long an attempt is watched if its row was in a crash. */
   crashWatchMs?: number | undefined;
@@ -109,7 +109,7 @@ export class Engine<I extends Item, R extends Lease> {
     this.#loops = Promise.all([this.#claimLoop(), this.#tickLoop()]);
   }
 
-  /** Hints that something may be due. */
+  /** Wakes the engine because work may be due. */
   nudge(): void {
     this.#wakeUp.nudge();
   }
@@ -118,32 +118,32 @@ export class Engine<I extends Item, R extends Lease> {
     return !this.#isStopping && !this.#settler.paused;
   }
 
-  /** Whether results currently cannot be recorded. */
+  /** Returns whether results currently cannot be recorded. */
   get isPaused(): boolean {
     return this.#settler.paused;
   }
 
-  /** Items held. */
+  /** Returns the number of items held. */
   get size(): number {
     return this.#leases.size;
   }
 
-  /** Items with a running attempt. */
+  /** Returns the number of items with a running attempt. */
   get running(): number {
     return this.#running;
   }
 
-  /** Results that are not recorded yet. */
+  /** Returns the number of results that are not recorded yet. */
   get unrecorded(): number {
     return this.#settler.pending;
   }
 
-  /** Whether the lease of an item is long enough for an attempt. */
+  /** Returns whether the lease of an item is long enough for an attempt. */
   holds(item: I): boolean {
     return this.#leases.holds(item);
   }
 
-  /** Extends leases that run short; returns false if the storage fails, and the next tick retries. */
+  /** Extends leases that will end soon. Returns false if the storage fails; the next tick then retries. */
   extendLeases(): Promise<boolean> {
     return this.#tolerate('lease renewal failed', async () => {
       for (const item of await this.#leases.extend()) this.#drop(item);
@@ -157,8 +157,8 @@ export class Engine<I extends Item, R extends Lease> {
   }
 
   /**
-   * Runs an attempt of items that were taken from the queue. The attempt settles each item or puts it back; an item that it leaves running
-   * goes back untried. If it throws, each of these counts a crash. Never rejects.
+   * Runs an attempt of items that were taken from the queue. The attempt settles each item or puts it back. Items that it leaves running
+   * are put back without a counted attempt or, if it throws, count a crash. Never rejects.
    */
   async run(group: readonly I[], attempt: () => Promise<void>): Promise<void> {
     this.#running += group.length;
@@ -180,17 +180,17 @@ export class Engine<I extends Item, R extends Lease> {
     const isQueued = item.state !== 'claimed';
     this.#change(item, 'settling');
     this.#settler.add(result);
-    // If a lane's rows are settled as they arrive (its destination is paused), its parked rows are left to the sweeps.
+    // If a lane's rows are settled as they arrive (its destination is paused), only the sweeps resume its parked rows.
     if (isQueued) this.#backPressure.left(item.job.lane);
   }
 
-  /** Puts the item back untried, at the front of its lane, or settles it if it needs no attempt. */
+  /** Puts the item back at the front of its lane, without a counted attempt, or settles it if it needs no attempt. */
   putBack(item: I): void {
     this.#poison.unmark([item]);
     this.#next(item, { result: untriedResult(this.#kind, item), first: true });
   }
 
-  /** Returns the item untried to the database, due immediately. */
+  /** Returns the item to the database, due immediately and without a counted attempt. */
   release(item: I): void {
     this.#settler.putBack('release', leaseOf(item));
     this.#drop(item);
@@ -204,7 +204,7 @@ export class Engine<I extends Item, R extends Lease> {
   }
 
   /**
-   * Starts no more attempts, lets running ones end, records their results, and releases waiting items, all within the given time. Returns
+   * Starts no more attempts, waits for running ones, records their results, and releases waiting items, all within the given time. Returns
    * how many results could not be recorded. Later calls wait for the same stop.
    */
   stop(withinMs: number): Promise<number> {
@@ -220,7 +220,7 @@ export class Engine<I extends Item, R extends Lease> {
     for (const item of [...this.#leases.values()]) if (item.state === 'waiting') this.release(item);
     const idle = new Promise<void>((resolve) => this.#whenIdle.push(resolve));
     if (this.#running > 0) await within(idle, deadline);
-    // Items of a claim in progress are released.
+    // A claim in progress releases its items.
     await within(this.#loops, deadline);
     await within(this.#settler.drained(), deadline);
     clearInterval(extending);
@@ -231,16 +231,16 @@ export class Engine<I extends Item, R extends Lease> {
   async #claimLoop(): Promise<void> {
     while (!this.#isStopping) {
       const limit = this.isOpen ? this.#kind.queue.capacity(this.size) : 0;
-      let taken = 0;
+      let claimed = 0;
       if (limit === 0) {
         await this.#wakeUp.sleep(LOOK_PAST_MS, 'capacity');
       } else if (
         !(await this.#tolerate('claim of due work failed', async () => {
-          taken = await this.#claim(limit);
+          claimed = await this.#claim(limit);
         }))
       ) {
         await this.#wakeUp.sleep(this.#pollMs, 'stop');
-      } else if (taken < limit) {
+      } else if (claimed < limit) {
         await this.#wakeUp.sleep(this.#kind.claimGapMs ?? CLAIM_GAP_MS, 'stop');
         await this.#wakeUp.sleep(this.#pollMs, 'nudge');
       } else if (this.#kind.queue.isFed(this.size) && this.#overQuota.length === 0) {
@@ -313,7 +313,7 @@ export class Engine<I extends Item, R extends Lease> {
     else this.park(item);
   }
 
-  /** A held row was claimed again under a new fence, because its lease looked expired. It is the same item. */
+  /** Updates a held item whose row was claimed again under a new fence, because its lease seemed to have expired. */
   #adopt(known: I, { job: { fence }, leaseUntilMs }: I): void {
     if (fence <= known.job.fence) return;
     known.job.fence = fence;
@@ -321,15 +321,15 @@ export class Engine<I extends Item, R extends Lease> {
     if (known.state === 'settling') this.#settler.adopt(known.job.seq, fence);
   }
 
-  /** A bug threw: items that are still running count a crash, unless the storage failed. */
+  /** Handles an attempt that threw: items that are still running count a crash or, if the storage failed, are released. */
   #failed(group: readonly I[], error: Error): void {
     const failed = group.filter((item) => item.state === 'running');
-    const isAway = error instanceof Unavailable;
+    const isStorageFailure = error instanceof Unavailable;
     const rows = failed.map((item) => item.job.seq);
-    if (!isAway)
+    if (!isStorageFailure)
       this.#deps.log.error({ kind: this.#kind.kind, rows, error: error.stack }, 'work failed: internal error');
     for (const item of failed) {
-      if (isAway) {
+      if (isStorageFailure) {
         this.release(item);
         continue;
       }
@@ -356,7 +356,7 @@ export class Engine<I extends Item, R extends Lease> {
     if (!this.#kind.queue.isFed(this.size)) this.#wakeUp.capacity();
   }
 
-  /** The next row in quarantine may be claimed. */
+  /** Ends the quarantine of the item, so the next row in quarantine can be claimed. */
   #leaveQuarantine(item: I): void {
     if (!item.quarantined) return;
     item.quarantined = false;
@@ -368,7 +368,7 @@ export class Engine<I extends Item, R extends Lease> {
     const from = item.state;
     if (from === state) return;
     if (!NEXT_STATES[from].includes(state))
-      throw new Error(`an item of ${this.#kind.kind} went from ${from} to ${state}`);
+      throw new Error(`an item of ${this.#kind.kind} cannot change from ${from} to ${state}`);
     item.state = state;
     this.#kind.queue.changed(item, from);
   }

@@ -1,10 +1,10 @@
 /**
- * Blobs as files: written under a temporary name, synced, renamed, and the directory synced, so that after a power failure a named blob is
- * complete. Keys are random and contain no user input; nothing outside the folder is ever touched. Several nodes may share the folder:
- * every write has its own file until it is renamed.
+ * Stores blobs as files. Each blob is written to a temporary file, which is synced and renamed; then its directory is synced. After a power
+ * failure, every blob that has its final name is therefore complete. Keys are random and contain no user input, and no file outside the
+ * folder is accessed. Several nodes may share the folder, because every write has its own temporary file.
  *
- * A failed sync is never retried: data may be lost, and a second sync would report success. After one, nothing more is written and the
- * process is expected to exit. A full disk is not such a failure.
+ * A failed sync is never retried: data may be lost, and a second sync would report success. After a failed sync nothing more is written,
+ * and the process is expected to exit. This does not apply if a sync fails because the disk is full.
  */
 import { createHash } from 'node:crypto';
 import { type FileHandle, mkdir, open, readdir, readFile, rename, stat, unlink } from 'node:fs/promises';
@@ -27,8 +27,9 @@ import {
 } from './blobs.ts';
 import { MARK_NAME } from './mark.ts';
 
+/** Pieces of at least this size are not copied into the buffer. */
 const LARGE_PIECE_BYTES = 4 * 1024;
-const GATHERED_BYTES = 64 * 1024;
+const BUFFER_BYTES = 64 * 1024;
 
 /** Yields the same bytes in larger pieces. A piece is overwritten as soon as the next is requested. */
 export async function* gatheredPieces(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -36,7 +37,7 @@ export async function* gatheredPieces(source: AsyncIterable<Uint8Array>): AsyncG
   let filled = 0;
   for await (const piece of source) {
     const isLarge = piece.length >= LARGE_PIECE_BYTES;
-    if (buffer !== undefined && filled > 0 && (isLarge || filled + piece.length > GATHERED_BYTES)) {
+    if (buffer !== undefined && filled > 0 && (isLarge || filled + piece.length > BUFFER_BYTES)) {
       yield buffer.subarray(0, filled);
       filled = 0;
     }
@@ -44,7 +45,7 @@ export async function* gatheredPieces(source: AsyncIterable<Uint8Array>): AsyncG
       yield piece;
       continue;
     }
-    buffer ??= Buffer.allocUnsafeSlow(GATHERED_BYTES);
+    buffer ??= Buffer.allocUnsafeSlow(BUFFER_BYTES);
     buffer.set(piece, filled);
     filled += piece.length;
   }
@@ -55,14 +56,15 @@ const SHARD = /^[0-9A-Za-z]{2}$/;
 const PART = /^[0-9A-Za-z]{26}\.part$/;
 const PROBE = /^(?:clock|mark)-[0-9A-Za-z]{8}\.part$/;
 
-const NO_SPACE: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE']);
+/** Error codes that say that the disk is full or too many files are open. */
+const EXHAUSTED: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE']);
 
 function unavailable(error: unknown): Unavailable {
   if (error instanceof Unavailable) return error;
   const { code, message } = error as NodeJS.ErrnoException;
   return new Unavailable(
     `blob storage: ${message}`,
-    code !== undefined && NO_SPACE.has(code) ? 'OVERLOADED' : undefined,
+    code !== undefined && EXHAUSTED.has(code) ? 'OVERLOADED' : undefined,
   );
 }
 
@@ -71,8 +73,8 @@ function unlessMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw unavailable(error);
 }
 
-/** Error codes of a sync that lacks space. */
-const NO_ROOM = new Set(['ENOSPC', 'EDQUOT']);
+/** Error codes of a sync that failed because the disk is full. */
+const DISK_FULL = new Set(['ENOSPC', 'EDQUOT']);
 
 interface DiskBlobsOptions {
   /** Called once when a sync fails; the process should exit. */
@@ -80,7 +82,7 @@ interface DiskBlobsOptions {
 }
 
 interface SyncGuard {
-  /** Throws once a sync has failed. */
+  /** Throws if a sync has failed. */
   assertTrusted(): void;
   /** Waits for a sync; throws if it fails, or if another one has failed in the meantime. */
   run(sync: () => Promise<void>): Promise<void>;
@@ -98,7 +100,7 @@ function createSyncGuard(onBroken: (reason: string) => void): SyncGuard {
         await sync();
       } catch (error) {
         const { code, message } = error as NodeJS.ErrnoException;
-        if (!NO_ROOM.has(code ?? '') && !broken) {
+        if (!DISK_FULL.has(code ?? '') && !broken) {
           broken = unavailable(error);
           onBroken(`the disk stopped answering: a sync of content failed: ${message}`);
         }
@@ -117,12 +119,12 @@ export function openDiskBlobs(folder: string, { onBroken = () => undefined }: Di
   };
   const syncedShards = new Set<string>();
 
-  /** Creates a shard folder, once per process. `named` resolves when its name is durable in the parent. */
+  /** Creates a shard folder, once per process. `named` resolves when the parent folder was synced. */
   const ensureShard = async (shard: string): Promise<{ named: Promise<void> }> => {
     if (syncedShards.has(shard)) return { named: Promise.resolve() };
     await mkdir(path.join(folder, shard), { recursive: true, mode: 0o700 }).catch(refuse);
     const named = syncFolder(syncs, folder).catch(refuse);
-    // It is awaited once the content is written; until then a rejection must not be unhandled.
+    // `named` is awaited after the content was written; until then a rejection must not be unhandled.
     named.catch(() => undefined);
     return { named };
   };
@@ -183,7 +185,7 @@ export function openDiskBlobs(folder: string, { onBroken = () => undefined }: Di
       if (!file) return undefined;
       const source = file.createReadStream();
       const content = Readable.from(streamAsWritten(key, source), { objectMode: false });
-      // A stream that is destroyed before its first chunk never closes the file on its own.
+      // If the stream is destroyed before its first chunk, it does not close the file automatically.
       return content.once('close', () => source.destroy());
     },
     open: async (key) => {
@@ -226,7 +228,7 @@ export function openDiskBlobs(folder: string, { onBroken = () => undefined }: Di
   };
 }
 
-/** Returns how many files it removed. */
+/** Removes the file if it was last written before `beforeMs`. Returns the number of removed files. */
 async function removeIfOld(file: string, beforeMs: number): Promise<number> {
   const found = await stat(file).catch(unlessMissing);
   if (!found || found.mtimeMs > beforeMs) return 0;
@@ -261,7 +263,7 @@ function refuse(error: unknown): never {
   throw unavailable(error);
 }
 
-/** Atomic, like blobs; removeUnfinished() finds what a crash left. */
+/** Writes the mark atomically, like a blob. After a crash, removeUnfinished() removes the temporary file. */
 async function writeMark(syncs: SyncGuard, { folder, id }: { folder: string; id: string }): Promise<void> {
   const temporary = path.join(folder, `mark-${randomText(8)}.part`);
   try {
@@ -287,7 +289,7 @@ async function* files(folder: string): AsyncGenerator<{ shard: string; name: str
   }
 }
 
-/** Returns the time that the file system writes on files; for a mounted folder that of the file server. */
+/** Returns the time of the clock that sets file times. For a mounted folder, this is the clock of the file server. */
 async function fileSystemNowMs(folder: string): Promise<number> {
   const probe = path.join(folder, `clock-${randomText(8)}.part`);
   try {
