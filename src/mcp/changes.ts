@@ -1,7 +1,7 @@
 /**
- * Changes that agents make. A change of the sandbox is made immediately. A change of live data is stored and waits for a person: one who is
- * signed in to the portal, or the user of the client if it can ask. It runs at most once, within ten minutes, for exactly the call that was
- * displayed, with the permissions of the agent's key at that moment.
+ * Makes the changes that agents request. A change in the sandbox is made immediately. A change of live data is stored until a person
+ * approves it: a user who is signed in to the portal or, if the MCP client supports it, the user of the client. The change runs at most
+ * once, within ten minutes, with exactly the call that was displayed and with the permissions that the agent's key has at that time.
  */
 import { createHmac, hash, timingSafeEqual } from 'node:crypto';
 import {
@@ -25,10 +25,10 @@ import type { InnerAnswer, InnerCall, InnerCalls, OuterRequest } from '../http/i
 import type { Database } from '../storage/database.ts';
 import type { Client } from './protocol.ts';
 
-/** How long a request waits for a decision. */
+/** Time after which a request without a decision expires. */
 export const APPROVAL_MS = 600_000;
-/** Larger calls are not displayed by clients; the portal displays every size. */
-const MOST_ASKED_CHARACTERS = 8_000;
+/** Maximum length of a call that the client displays to its user. Longer calls must be approved in the portal. */
+const MAX_DISPLAYED_CHARACTERS = 8_000;
 
 export interface ChangeDeps {
   database: Database;
@@ -37,7 +37,7 @@ export interface ChangeDeps {
   call: InnerCalls<Caller>;
   secretKey: Uint8Array;
   readonly baseUrl: string;
-  /** Why mail cannot be accepted at the moment. */
+  /** Returns why mail currently cannot be accepted; undefined if it can. */
   mailRefusal(): Failure | undefined;
 }
 
@@ -47,17 +47,17 @@ export interface Change {
 }
 
 export type ChangeCall = Pick<InnerCall, 'method' | 'path' | 'query' | 'body'> & {
-  /** The idempotency key of sends; the id of the request by default. */
+  /** The idempotency key of a send; by default the id of the request. */
   idempotencyKey?: string | undefined;
 };
 
-/** A change that was made, refused, or waits for a person; `asking` for the client's user, else in the portal. */
+/** The result of a change: made or waiting for approval in the portal, refused, or `asking` for the approval of the client's user. */
 export type Changed =
   | { ok: true; data: Record<string, unknown> }
   | { ok: false; failure: Failure }
   | { ok: 'asking'; message: string; state: string };
 
-/** The agent's request, and what its client sent in reply to a question. */
+/** The agent's request, and the reply of its client to a request for approval. */
 export interface Asking {
   request: OuterRequest<Caller>;
   client: Client;
@@ -74,7 +74,7 @@ function sorted(value: unknown): unknown {
   );
 }
 
-/** Returns a call as JSON in one form, whatever the order of its fields. */
+/** Returns a call as canonical JSON, which does not depend on the order of its fields. */
 export function callText(call: ChangeCall): string {
   return JSON.stringify(sorted(call));
 }
@@ -88,7 +88,7 @@ function list(value: unknown): string[] {
   return Array.isArray(value) ? value.map(String) : [];
 }
 
-/** Returns every recipient of a send, in full. */
+/** Returns all recipients of a send. */
 export function recipientsOf(call: ChangeCall): string[] {
   if (call.path !== '/send') return [];
   const { to, cc, bcc } = (call.body ?? {}) as Record<string, unknown>;
@@ -99,7 +99,8 @@ function isSend({ method, path }: ChangeCall): boolean {
   return method === 'POST' && path === '/send';
 }
 
-async function make(
+/** Makes a change by calling its route. */
+async function runCall(
   deps: ChangeDeps,
   outer: OuterRequest<Caller>,
   { call, id }: { call: ChangeCall; id?: string },
@@ -112,7 +113,7 @@ async function make(
   return deps.call(outer, { ...rest, headers, submitted: { ok: true, value: rest.body } });
 }
 
-/** Returns the state of a request, for the agent. */
+/** Returns the state of a request as the result for the agent. */
 function stateOf(deps: ChangeDeps, request: AgentRequest): Changed {
   const { id: approvalId, status, expiresAt, digest, tool } = request;
   const isExpired = status === 'pending' && expiresAt <= deps.clock.now();
@@ -127,34 +128,34 @@ function stateOf(deps: ChangeDeps, request: AgentRequest): Changed {
 
 export interface Approver {
   actor: Actor;
-  /** As recorded with the request. */
+  /** Name that is recorded with the request. */
   name: string;
   remoteAddress: string;
   requestId: string;
 }
 
-const UNKNOWN = failure('NOT_FOUND', { message: 'No request of an agent has this id.' });
+const UNKNOWN = failure('NOT_FOUND', { message: 'No agent request has this id.' });
 
 function decisionFailure(decided: Undecided): Failure {
   if (decided.outcome === 'unknown') return UNKNOWN;
   const { status } = decided.request;
   const messages = {
     'already-decided': `The request is already ${status === 'declined' ? 'declined' : 'approved'}.`,
-    expired: 'The request expired. The agent must ask again.',
-    'other-call': 'The digest is not that of the stored request. Reload it and check it again.',
+    expired: 'The request expired. The agent must request the change again.',
+    'other-call': '`digest` does not match the stored request. Reload the request and check it again.',
   };
   return failure('CONFLICT', { message: messages[decided.outcome] });
 }
 
-interface Deciding {
+interface DecisionInput {
   id: string;
   accountId: string;
   digest: string;
   approver: Approver;
 }
 
-function decide(deps: ChangeDeps, deciding: Deciding, status: 'running' | 'declined'): Promise<Decision> {
-  const { id, accountId, digest, approver } = deciding;
+function decide(deps: ChangeDeps, input: DecisionInput, status: 'running' | 'declined'): Promise<Decision> {
+  const { id, accountId, digest, approver } = input;
   const { actor, name, remoteAddress, requestId } = approver;
   const nowMs = deps.clock.now();
   const by = { caller: { actor, account: { id: accountId }, mode: 'live' as const }, remoteAddress, requestId };
@@ -170,14 +171,14 @@ function decide(deps: ChangeDeps, deciding: Deciding, status: 'running' | 'decli
 }
 
 /** Declines a request. */
-export async function declineChange(deps: ChangeDeps, deciding: Deciding): Promise<Result<AgentRequest>> {
-  const decided = await decide(deps, deciding, 'declined');
+export async function declineChange(deps: ChangeDeps, input: DecisionInput): Promise<Result<AgentRequest>> {
+  const decided = await decide(deps, input, 'declined');
   return decided.outcome === 'decided'
     ? { ok: true, value: { ...decided.request, call: '' } }
     : refuse(decisionFailure(decided));
 }
 
-/** Runs an approved call with the key's current permissions; changes are recorded with the approver as their actor. */
+/** Runs an approved call with the current permissions of the agent's key. The audit log records the approver as the actor. */
 async function runApproved(
   deps: ChangeDeps,
   outer: Omit<OuterRequest<Caller>, 'caller'>,
@@ -201,12 +202,12 @@ async function runApproved(
     caller: { ...caller, actor },
   };
   try {
-    return await make(deps, inner, { call: JSON.parse(call) as ChangeCall, id });
+    return await runCall(deps, inner, { call: JSON.parse(call) as ChangeCall, id });
   } catch (error) {
     if (error instanceof OutcomeUnknown)
       return refuse(
         failure('INTERNAL_ERROR', {
-          message: 'Postrider cannot tell whether the change was made. Check before you ask again.',
+          message: 'Postrider cannot tell whether the change was made. Check before you request it again.',
         }),
       );
     if (error instanceof Unavailable) return refuse(failure(error.failureCode));
@@ -218,24 +219,25 @@ async function runApproved(
 export async function approveChange(
   deps: ChangeDeps,
   outer: Omit<OuterRequest<Caller>, 'caller'>,
-  deciding: Deciding,
+  input: DecisionInput,
 ): Promise<Result<AgentRequest>> {
-  const decided = await decide(deps, deciding, 'running');
+  const decided = await decide(deps, input, 'running');
   if (decided.outcome !== 'decided') return refuse(decisionFailure(decided));
   const { request } = decided;
-  const answered = await runApproved(deps, outer, { request, actor: deciding.approver.actor });
-  const status = answered.ok ? 'done' : 'failed';
-  const { code, message, details } = answered.ok ? { code: '', message: '', details: [] } : answered.failure;
-  const result = JSON.stringify(answered.ok ? (answered.body ?? {}) : { error: { code, message, details } });
+  const response = await runApproved(deps, outer, { request, actor: input.approver.actor });
+  const status = response.ok ? 'done' : 'failed';
+  const { code, message, details } = response.ok ? { code: '', message: '', details: [] } : response.failure;
+  const result = JSON.stringify(response.ok ? (response.body ?? {}) : { error: { code, message, details } });
   await deps.database.execute(finishAgentRequestOperation, { id: request.id, status, result });
   return { ok: true, value: { ...request, status, result, call: '' } };
 }
 
-/** Proof that the server asked the user of this client about this request. */
+/** Returns the proof that Postrider asked the user of this client to approve this request. */
 function stateProof(deps: ChangeDeps, { id, keyId, digest }: AgentRequest): string {
   return createHmac('sha256', deps.secretKey).update(`mcp-elicitation\n${id}\n${keyId}\n${digest}`).digest('base64url');
 }
 
+/** Asks the user of the client to approve a request. */
 function askUser(deps: ChangeDeps, request: AgentRequest, client: Client): Changed {
   const call = JSON.parse(request.call) as ChangeCall;
   const recipients = recipientsOf(call);
@@ -251,8 +253,8 @@ const BAD_STATE = refuse(
   failure('INVALID_REQUEST', { message: '`requestState` is not valid for this call. Call the tool again without it.' }),
 );
 
-/** Handles the reply of the client's user. */
-async function answered(deps: ChangeDeps, asking: Asking, digest: string): Promise<Changed> {
+/** Handles the reply of the client's user to a request for approval. */
+async function handleReply(deps: ChangeDeps, asking: Asking, digest: string): Promise<Changed> {
   const { request, client, state = '', reply } = asking;
   const { account, keyId, actor } = request.caller;
   const [id = '', proof = ''] = state.split('.');
@@ -265,9 +267,9 @@ async function answered(deps: ChangeDeps, asking: Asking, digest: string): Promi
   if (reply === undefined) return askUser(deps, stored, client);
   const name = `the user of ${client.name}`;
   const { remoteAddress, requestId } = request;
-  const deciding = { id, accountId: account.id, digest, approver: { actor, name, remoteAddress, requestId } };
+  const input = { id, accountId: account.id, digest, approver: { actor, name, remoteAddress, requestId } };
   const isApproved = reply.action === 'accept' && (reply.content as { approve?: unknown } | null)?.approve === true;
-  const decided = isApproved ? await approveChange(deps, request, deciding) : await declineChange(deps, deciding);
+  const decided = isApproved ? await approveChange(deps, request, input) : await declineChange(deps, input);
   return decided.ok ? stateOf(deps, decided.value) : decided;
 }
 
@@ -276,15 +278,15 @@ export async function requestChange(deps: ChangeDeps, asking: Asking, { tool, ca
   const { request, client } = asking;
   const { account, keyId, mode } = request.caller;
   if (mode === 'sandbox') {
-    const made = await make(deps, request, { call });
-    return made.ok ? { ok: true, data: { status: 'done', result: made.body ?? null } } : made;
+    const response = await runCall(deps, request, { call });
+    return response.ok ? { ok: true, data: { status: 'done', result: response.body ?? null } } : response;
   }
   const text = callText(call);
   const digest = callDigest(text);
-  if (asking.state !== undefined) return answered(deps, asking, digest);
+  if (asking.state !== undefined) return handleReply(deps, asking, digest);
   const nowMs = deps.clock.now();
   const id = newId('agr', nowMs);
-  const asked: AgentRequest = {
+  const pending: AgentRequest = {
     id,
     accountId: account.id,
     mode,
@@ -301,19 +303,19 @@ export async function requestChange(deps: ChangeDeps, asking: Asking, { tool, ca
     result: null,
   };
   const stored = await requestedChanges(deps.database, request, nowMs).execute(askAgentRequestOperation, {
-    request: asked,
+    request: pending,
     mostPending: MOST_PENDING,
     id,
   });
   if (stored === null) {
-    const message = `${MOST_PENDING} requests of agents wait for approval in this account. Wait until people have decided on them.`;
+    const message = `This account already has ${MOST_PENDING} agent requests that wait for approval. A user must approve or decline some of them in the portal first.`;
     return refuse(failure('LIMIT_REACHED', { message }));
   }
-  const isAsked = client.canAsk && stored.call.length <= MOST_ASKED_CHARACTERS;
-  return isAsked ? askUser(deps, stored, client) : stateOf(deps, stored);
+  const canAskUser = client.canAsk && stored.call.length <= MAX_DISPLAYED_CHARACTERS;
+  return canAskUser ? askUser(deps, stored, client) : stateOf(deps, stored);
 }
 
-/** Returns the state of a request of this key. */
+/** Returns the state of a request that was made with the caller's key. */
 export async function changeState(deps: ChangeDeps, caller: Caller, id: string): Promise<Changed> {
   const key = { id, accountId: caller.account.id, mode: caller.mode };
   const stored = await deps.database.execute(agentRequestOperation, key);

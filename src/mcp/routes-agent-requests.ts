@@ -41,7 +41,7 @@ const decisionRequest = named('AgentRequestDecision', {
   }),
 });
 
-const UNKNOWN = refuse(failure('NOT_FOUND', { message: 'No request of an agent has this id.' }));
+const UNKNOWN = refuse(failure('NOT_FOUND', { message: 'No agent request has this id.' }));
 
 function bodyOf(request: AgentRequest, nowMs: number): Record<string, unknown> {
   const { id, tool, client, keyId, digest, createdAt, expiresAt, decidedAt, decidedBy } = request;

@@ -1,4 +1,4 @@
-/** Tools for domains, destinations, checks, suppressions, templates, webhooks, and statistics. */
+/** Defines the MCP tools for domains, destinations, account checks, suppressions, templates, webhooks, and statistics. */
 import { Type } from 'typebox';
 import { failure, refuse } from '../base/failure.ts';
 import { closed, oneOf } from '../http/validate.ts';
@@ -22,7 +22,7 @@ const checkDomain = defineTool({
   name: 'check_domain',
   title: 'Check a sending domain',
   description:
-    'Looks up the DNS records of a sending domain and compares them with those to publish. Without domain, lists the domains.',
+    'Looks up the DNS records of a sending domain and compares them with those to publish. Without domain, lists all sending domains.',
   schema: closed({ domain: text(253), limit, cursor }),
   isOpenWorld: true,
   run: async (context, { domain, limit: most, cursor: after }) => {
@@ -44,6 +44,7 @@ function withoutRecords(domain: unknown): unknown {
   return rest;
 }
 
+/** Number of delayed and of bounced messages to return as examples. */
 const EXAMPLES = 3;
 
 const explainDestination = defineTool({
@@ -68,6 +69,7 @@ const explainDestination = defineTool({
   },
 });
 
+/** Returns the status of a message, and its last attempt. */
 async function lastAttempt(context: ToolContext, messageId: string): Promise<unknown> {
   const answered = await context.call('GET', `/messages/${segment(messageId)}`);
   if (!answered.ok) return { messageId };
@@ -205,7 +207,7 @@ const changeSuppression = defineTool({
     if (action === undefined || email === undefined) return invalidArgument('`action` and `email` are required.');
     const path = `/suppressions/${segment(email)}`;
     const known = await context.call('GET', path);
-    // The agent learns of a missing right, a malformed address, or an address that is not suppressed before a person is asked.
+    // Report a missing permission, a malformed address, or an address that is not suppressed before a person is asked to approve.
     const isMissing = !known.ok && known.failure.code === 'NOT_FOUND';
     if (!known.ok && !(isMissing && action === 'add')) return known;
     return context.change({
@@ -237,7 +239,7 @@ function withoutSources(template: unknown): unknown {
 const renderTemplate = defineTool({
   name: 'render_template',
   title: 'Render a template',
-  description: 'Renders a stored template (id), or Liquid in subject, html and text. Changes nothing.',
+  description: 'Renders a stored template (id), or Liquid in subject, html, and text. Changes nothing.',
   schema: closed({
     id: text(255),
     subject: text(100_000),
@@ -264,7 +266,7 @@ const webhookDeliveries = defineTool({
   name: 'webhook_deliveries',
   title: 'Webhook deliveries',
   description:
-    'Lists webhooks, or the deliveries of one with response and error. Action retry sends one delivery again, replay the events of a time range; with a live key a person must approve it first.',
+    'Lists webhooks or, with webhookId, its deliveries with response and error. Action retry sends one delivery again. Action replay sends the events of a time range again. With a live key a person must approve both first.',
   schema: closed({
     ...webhookFilters,
     action: Type.Optional(oneOf(['list', 'retry', 'replay'])),
@@ -302,7 +304,7 @@ const webhookDeliveries = defineTool({
 const getStatistics = defineTool({
   name: 'get_statistics',
   title: 'Get statistics',
-  description: 'Counts accepted, delivered, bounced, opened and other messages by hour or day.',
+  description: 'Counts accepted, delivered, bounced, opened, and other messages by hour or day.',
   schema: closed({
     since: time,
     until: time,
