@@ -1,8 +1,8 @@
 /**
- * The HTTP server: one node:http server with one pipeline for all routes. It assigns request ids, enforces limits on size, time, and
- * number, catches errors that handlers throw, and shuts down gracefully in two steps. While it drains, the listener stays open: requests in
- * progress are completed, new requests get 503 on a connection that then closes, and routes with `always` still respond. Then it closes: it
- * stops listening, ends idle connections immediately, and ends the remaining ones at the deadline.
+ * Creates the HTTP server: one node:http server with one pipeline for all routes. It assigns request ids, limits the size, time, and number
+ * of requests, catches errors that handlers throw, and shuts down gracefully in two steps. While it drains, the listener stays open:
+ * requests in progress are completed, new requests get 503 on a connection that then closes, and routes with `always` still respond. Then
+ * it closes: it stops listening, ends idle connections immediately, and ends the remaining ones at the deadline.
  *
  * Guarantee: every request that was received completely gets exactly one response unless its client disconnected. A body that is still
  * incomplete at the deadline gets 503 before its connection is cut.
@@ -29,16 +29,16 @@ import { listenTls, type TlsPort, type TlsPortOptions } from './tls-port.ts';
 interface HttpLimits {
   /** Maximum requests in progress; long polls and event streams do not count. */
   maxInWork: number;
-  /** Memory for request bodies, all together. */
+  /** Maximum memory for all request bodies together. */
   bodyBudgetBytes: number;
-  /** From the first byte to the end of the headers. */
+  /** Maximum time from the first byte to the end of the headers. */
   headersTimeoutMs: number;
-  /** From the end of the headers to the end of a buffered body. */
+  /** Maximum time from the end of the headers to the end of a buffered body. */
   bodyTimeoutMs: number;
-  /** The complete request, including streamed uploads. */
+  /** Maximum time for the complete request, including streamed uploads. */
   requestTimeoutMs: number;
   keepAliveTimeoutMs: number;
-  /** For a client that stopped reading its response. */
+  /** Time after which a client that stopped reading its response is disconnected. */
   stallTimeoutMs: number;
 }
 
@@ -61,7 +61,7 @@ export interface HttpAppOptions<C extends CallerKey> extends IdentifyOptions<C> 
   log: Log;
   metrics?: Metrics;
   routes: readonly RouteDefinition<C>[];
-  /** Interfaces of other services; `routes` has their routes, below their prefixes. */
+  /** APIs of other services. Their routes are in `routes`, below their prefixes. */
   doors?: readonly Door[];
   /** If it returns a reason, routes that accept mail are refused with OVERLOADED; other routes are unaffected. */
   backPressure?: () => BackPressure | undefined;
@@ -71,9 +71,9 @@ export interface HttpAppOptions<C extends CallerKey> extends IdentifyOptions<C> 
   trustedProxies?: readonly Cidr[];
   /** Called if a request with X-Forwarded-For came from an untrusted address. */
   onUntrustedProxy?(address: string): void;
-  /** Requests per second and key; off when absent. */
+  /** Maximum requests per second and key; unlimited if absent. */
   rateLimitPerSecond?: number;
-  /** This process's share of the rate limit if several processes share it. */
+  /** Returns this process's share of the rate limit if several processes share it. */
   rateShare?(): number;
   limits?: Partial<HttpLimits>;
   /** Path of the base URL (base-path.ts); empty by default. */
@@ -97,7 +97,7 @@ export interface HttpApp {
   listen(): Promise<{ port: number }>;
   /** Does the same for the TLS port, if there is one. */
   listenTls(): Promise<{ port: number } | undefined>;
-  /** True once drain() or stop() was called. */
+  /** Returns whether drain() or stop() was called. */
   draining(): boolean;
   /**
    * Refuses new requests with 503, on connections that are still accepted; resolves once requests in progress are completed or cut at the
@@ -110,10 +110,11 @@ export interface HttpApp {
 
 const DEFAULT_STOP_MS = 20_000;
 const SWEEP_MS = 1_000;
-/** Limit for the log; field names come from the client. */
+/** Limits the field names in a log message, because they come from the client. */
 const MAX_LOGGED_FIELDS = 5;
 const MAX_LOGGED_LENGTH = 100;
 
+/** Returns a check that refuses a request while the service stops or is overloaded, and counts it as in progress otherwise. */
 function checkLoad(traffic: Traffic, maxInWork: number): (exchange: Exchange) => Failure | undefined {
   return (exchange) => {
     if (traffic.draining) return stopping();
@@ -143,9 +144,9 @@ function sweepSlowBodies(traffic: Traffic, bodyTimeoutMs: number): NodeJS.Timeou
 }
 
 /**
- * Handles an idle socket. A client that waits for its response may continue; one that does not read its response is cut off, because it
- * would count as in progress, and might keep a file open, indefinitely. The timeout is set per socket and not on the server, so that Node
- * still closes connections that are idle between requests.
+ * Handles an idle socket. A client that waits for its response may continue. A client that does not read its response is disconnected:
+ * otherwise its request would be in progress, and might keep a file open, indefinitely. The timeout is set per socket and not on the
+ * server, so Node still closes connections that are idle between requests.
  */
 function cutStalled(socket: Socket): void {
   if (socket.writableLength > 0) socket.destroy();
@@ -174,7 +175,7 @@ function serverOf(limits: HttpLimits): Server {
   return server;
 }
 
-/** Builds the server; nothing listens until listen(). */
+/** Creates the server, which accepts no connections until listen(). */
 export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): HttpApp {
   const limits = { ...defaultLimits, ...options.limits };
   const { log, metrics, basePath = '', trustedProxies = [], doors = [] } = options;
@@ -207,8 +208,8 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
       if (answer === undefined) return;
       // The handler only sees an aborted body, not that the service is stopping.
       const isCutOff = exchange.isGivenUp && answer.status >= 400;
-      const whole = isCutOff ? refusalAnswer({ failure: stopping() }, exchange.requestId) : answer;
-      const final = exchange.door?.shape(whole, exchange) ?? whole;
+      const complete = isCutOff ? refusalAnswer({ failure: stopping() }, exchange.requestId) : answer;
+      const final = exchange.door?.shape(complete, exchange) ?? complete;
       metrics?.countHttp(exchange.routeName, final.status, (performance.now() - exchange.startedMs) / 1000);
       if (final.refusal !== undefined && exchange.acceptsMail) noteRefused(exchange, final.status, final.refusal);
       if (final.refusal !== undefined && exchange.caller !== undefined)
@@ -293,7 +294,7 @@ function listenOn(server: Server, where: { host: string; port: number }): Promis
   });
 }
 
-/** Requests in progress, for limits, deadlines, and shutdown. */
+/** The requests in progress, for limits, deadlines, and shutdown. */
 interface Traffic extends Load {
   /** All exchanges without a response. */
   live: ActiveSet<Exchange>;
@@ -305,9 +306,9 @@ interface Traffic extends Load {
   onAnswered(): void;
 }
 
-/** Time before the deadline at which clients are told that their incomplete body is no longer awaited. */
-const LAST_CALL_MS = 2_000;
-/** Connections that are in the middle of a request when the listener closes. */
+/** Time before the deadline at which requests with an incomplete body get 503. */
+const BODY_MARGIN_MS = 2_000;
+/** Maximum time that connections in the middle of a request stay open after the listener closes. */
 const CLOSE_MS = 2_000;
 
 function openTraffic(budget: BodyBudget): Traffic {
@@ -350,9 +351,9 @@ function drain(traffic: Traffic, deadlineMs: number): Promise<void> {
   for (const exchange of traffic.awaited) if (exchange.waits) exchange.abort();
   if (traffic.awaited.size === 0) return Promise.resolve();
   return new Promise((resolve) => {
-    const lastCall = setTimeout(() => breakOffBodies(traffic.awaited), Math.max(0, deadlineMs - LAST_CALL_MS));
+    const bodyTimer = setTimeout(() => breakOffBodies(traffic.awaited), Math.max(0, deadlineMs - BODY_MARGIN_MS));
     const finish = (): void => {
-      clearTimeout(lastCall);
+      clearTimeout(bodyTimer);
       clearTimeout(deadline);
       resolve();
     };
@@ -368,7 +369,7 @@ function drain(traffic: Traffic, deadlineMs: number): Promise<void> {
 async function closeServer(server: Server, tlsPort: TlsPort | undefined, deadlineMs: number): Promise<void> {
   if (!server.listening) return;
   const deadline = setTimeout(() => server.closeAllConnections(), Math.min(deadlineMs, CLOSE_MS));
-  // A kept-alive connection becomes idle if its response was in progress when close() was called.
+  // A kept-alive connection whose response was in progress when close() was called becomes idle later.
   const idle = setInterval(() => server.closeIdleConnections(), 100);
   await Promise.all([new Promise((resolve) => server.close(resolve)), tlsPort?.close()]);
   clearTimeout(deadline);

@@ -1,7 +1,7 @@
 /**
- * Rows of inbound routes, and the lookup of the route for an address. A route is active while its account has verified its domain or a
- * parent domain: an account that gives up a domain no longer receives its mail, and another account that verifies it can. In the sandbox no
- * domain needs to be verified, and routes receive no mail from outside.
+ * Stores inbound routes, and finds the route for an address. A route is active while its account has verified the route's domain or a
+ * parent domain. If an account gives up a domain, it no longer receives mail for it, and another account that verifies the domain can. In
+ * the sandbox no domain needs to be verified, and routes receive no mail from outside.
  *
  * A route with a url has its own webhook (src/webhooks), which is created, changed, and deleted in the same transaction.
  */
@@ -25,7 +25,7 @@ import type {
 } from '../webhooks/webhooks.ts';
 import { type Match, wantedLocals } from './match.ts';
 
-// Imported individually: the index of src/webhooks would load more modules than a database thread needs.
+// Each operation is looked up by name: the index of src/webhooks would load more modules than a database thread needs.
 const endpoints = {
   create: () => findOperation('webhooks.create') as typeof createEndpointOperation,
   replace: () => findOperation('webhooks.replace') as typeof replaceEndpointOperation,
@@ -48,7 +48,7 @@ export interface InboundRoute {
   domain: string;
   webhookId: string | null;
   url: string | null;
-  /** 1: webhooks that subscribe to Inbound receive its events. */
+  /** 1 if webhooks that subscribe to Inbound receive its events; otherwise 0. */
   events: number;
   maxBytes: number;
   mxStatus: MxStatus;
@@ -74,11 +74,11 @@ export interface MxCheck {
   checkedAt: number | null;
 }
 
-/** The domains of which an account must have verified one. */
+/** The domains of which an account must have verified at least one. */
 export interface Covering {
   /** The domain and its parent domains. */
   names: readonly string[];
-  /** Unix ms; a domain whose record was missing before this time does not count. */
+  /** Unix ms; a domain whose record has been missing since before this time does not count. */
   failingAfterMs: number;
 }
 
@@ -134,43 +134,43 @@ async function refusalOf(
   );
   if (own) return 'taken';
   if (key.mode === 'sandbox') return undefined;
-  const mine = covered('a.id', covering);
-  if (!(await tx.get(`SELECT 1 AS found FROM account a WHERE a.id = ? AND ${mine.sql}`, key.accountId, ...mine.params)))
-    return 'domain-not-verified';
-  const theirs = covered('r.account_id', covering);
+  const ownCover = covered('a.id', covering);
+  const ownSql = `SELECT 1 AS found FROM account a WHERE a.id = ? AND ${ownCover.sql}`;
+  if (!(await tx.get(ownSql, key.accountId, ...ownCover.params))) return 'domain-not-verified';
+  const otherCover = covered('r.account_id', covering);
   const taken = await tx.get(
     `SELECT 1 AS found FROM inbound_route r WHERE r.domain = ? AND r.local_part = ? AND r.mode = 'live' AND r.account_id <> ?
-       AND ${theirs.sql} LIMIT 1`,
-    ...[domain, local, key.accountId, ...theirs.params],
+       AND ${otherCover.sql} LIMIT 1`,
+    ...[domain, local, key.accountId, ...otherCover.params],
   );
   return taken ? 'taken-elsewhere' : undefined;
 }
 
 export const createRouteOperation = change(
   'inboundRoutes.create',
-  async (tx, made: RouteKey & RouteFields): Promise<Written> => {
-    const { id, accountId, mode, endpoint } = made;
+  async (tx, route: RouteKey & RouteFields): Promise<Written> => {
+    const { id, accountId, mode, endpoint } = route;
     const count = ['SELECT count(*) AS n FROM inbound_route WHERE account_id = ?', accountId] as const;
     const reached = await checkLimit(tx, { accountId, limit: 'inboundRoutes', count });
     if (reached) return reached;
-    const refused = await refusalOf(tx, made, made);
+    const refused = await refusalOf(tx, route, route);
     if (refused) return { refused };
-    const webhook = endpoint && (await makeEndpoint(tx, made, { ...made, endpoint }));
+    const webhook = endpoint && (await createEndpoint(tx, route, { ...route, endpoint }));
     if (webhook && 'limit' in webhook) return webhook;
     await tx.run(
       `INSERT INTO inbound_route (id, account_id, mode, local_part, domain, webhook_id, events, max_bytes, mx_status, mx_found, checked_at,
          created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      ...[id, accountId, mode, made.local, made.domain, endpoint?.id ?? null, made.events ? 1 : 0, made.maxBytes],
-      ...[made.mx.status, JSON.stringify(made.mx.found), made.mx.checkedAt, made.nowMs, made.nowMs],
+      ...[id, accountId, mode, route.local, route.domain, endpoint?.id ?? null, route.events ? 1 : 0, route.maxBytes],
+      ...[route.mx.status, JSON.stringify(route.mx.found), route.mx.checkedAt, route.nowMs, route.nowMs],
     );
-    return (await readRoute(tx, made))!;
+    return (await readRoute(tx, route))!;
   },
   { ...TRAIL, action: 'inbound-route.create' },
 );
 
 type WithEndpoint = RouteFields & { endpoint: NonNullable<RouteFields['endpoint']> };
 
-function makeEndpoint(tx: Transaction, { id, accountId, mode }: RouteKey, { endpoint, nowMs }: WithEndpoint) {
+function createEndpoint(tx: Transaction, { id, accountId, mode }: RouteKey, { endpoint, nowMs }: WithEndpoint) {
   return runWithin(tx, endpoints.create(), {
     ...endpoint,
     accountId,
@@ -182,7 +182,7 @@ function makeEndpoint(tx: Transaction, { id, accountId, mode }: RouteKey, { endp
   });
 }
 
-/** Replaces a route; undefined if it does not exist. Its webhook stays the same as long as there is a url. */
+/** Replaces a route; returns undefined if it does not exist. The route keeps its webhook while it has a url. */
 export const replaceRouteOperation = change(
   'inboundRoutes.replace',
   async (tx, changed: RouteKey & RouteFields): Promise<Written | 'outdated' | undefined> => {
@@ -216,8 +216,8 @@ async function endpointAfter(
     return null;
   }
   if (webhookId === null) {
-    const made = await makeEndpoint(tx, changed, { ...changed, endpoint });
-    return 'limit' in made ? made : endpoint.id;
+    const created = await createEndpoint(tx, changed, { ...changed, endpoint });
+    return 'limit' in created ? created : endpoint.id;
   }
   await runWithin(tx, endpoints.replace(), {
     id: webhookId,
@@ -232,7 +232,7 @@ async function endpointAfter(
   return webhookId;
 }
 
-/** Deletes a route and its webhook; null if it does not exist, otherwise the id of the webhook, whose deliveries must still be dropped. */
+/** Deletes a route and its webhook. Returns the id of the webhook, whose deliveries must still be deleted; null if no route exists. */
 export const removeRouteOperation = change(
   'inboundRoutes.remove',
   async (tx, key: RouteKey): Promise<{ webhookId: string | null } | null> => {
@@ -260,7 +260,7 @@ export const recordMxOperation = change(
 
 export const findRouteOperation = operation('inboundRoutes.find', 'read', (tx, key: RouteKey) => readRoute(tx, key));
 
-/** Newest first; `before` is the last id of the previous page. */
+/** Lists routes, newest first; `before` is the last id of the previous page. */
 export const listRoutesOperation = operation(
   'inboundRoutes.list',
   'read',
@@ -278,7 +278,7 @@ export interface WantedAddress {
   covering: Covering;
 }
 
-export interface TakingRoute {
+export interface MatchedRoute {
   routeId: string;
   accountId: string;
   maxBytes: number;
@@ -287,18 +287,18 @@ export interface TakingRoute {
 }
 
 /**
- * Returns the live routes for these addresses, null for addresses without one. The same statement runs once per address, whether its route
- * exists, does not exist, or has an unverified domain.
+ * Returns the live routes for these addresses, with null for addresses without one. The same statement runs once per address, whether its
+ * route exists, does not exist, or has an unverified domain, so the time does not reveal which addresses exist.
  */
 export const matchRoutesOperation = batch(
   'inboundRoutes.match',
   'read',
-  async (tx, wanted: readonly WantedAddress[]): Promise<(TakingRoute | null)[]> => {
-    const found: (TakingRoute | null)[] = [];
+  async (tx, wanted: readonly WantedAddress[]): Promise<(MatchedRoute | null)[]> => {
+    const found: (MatchedRoute | null)[] = [];
     for (const { local, domain, covering } of wanted) {
       const locals = wantedLocals(local);
       const verified = covered('r.account_id', covering);
-      const route = await tx.get<TakingRoute>(
+      const route = await tx.get<MatchedRoute>(
         `SELECT r.id AS "routeId", r.account_id AS "accountId", r.max_bytes AS "maxBytes",
            (SELECT a.limits FROM account a WHERE a.id = r.account_id) AS limits FROM inbound_route r
          WHERE r.domain = ? AND r.local_part IN (?, ?, ?) AND r.mode = 'live'
@@ -327,7 +327,7 @@ export const hasRoutesOperation = operation(
   },
 );
 
-/** Returns the route of an account's sandbox for the address. */
+/** Returns the sandbox route of an account for the address. */
 export const matchSandboxRouteOperation = operation(
   'inboundRoutes.matchSandbox',
   'read',

@@ -1,6 +1,6 @@
 /**
- * Reads the data of incidents in parts that leave the storage to others in between: work rows by cause, bounces in the log newest first,
- * failing endpoints and domains. Also retries a cause, a few hundred rows at a time.
+ * Reads the data of incidents in small parts, so other operations can use the storage in between: work rows by cause, bounces in the event
+ * log, newest first, and failing webhooks and domains. Also retries the messages of a cause, a few hundred rows at a time.
  */
 import type { Mode } from '../base/mode.ts';
 import { type EventPlace, logOrder } from '../events/events.ts';
@@ -14,12 +14,12 @@ export interface Owner {
 }
 
 export interface DelayedPart extends Owner {
-  /** Only causes after this one and before the other. */
+  /** Only causes after `after` and before `below` are counted. */
   after: string;
   below: string;
-  /** Causes per part. */
+  /** Maximum number of causes per part. */
   groups: number;
-  /** Messages that are counted of a cause. */
+  /** Maximum number of messages to count per cause. */
   counted: number;
 }
 
@@ -32,8 +32,8 @@ export interface DelayedGroup {
 export const delayedOperation = operation('incidents.delayed', 'read', (tx, part: DelayedPart) => {
   const { accountId, mode } = part;
   const own = 'account_id = CAST(? AS TEXT) AND mode = CAST(? AS TEXT) AND cause IS NOT NULL';
-  const next = (behind: string) =>
-    `(SELECT cause FROM work WHERE ${own} AND work.cause > ${behind} AND work.cause < ? ORDER BY work.cause LIMIT 1)`;
+  const next = (after: string) =>
+    `(SELECT cause FROM work WHERE ${own} AND work.cause > ${after} AND work.cause < ? ORDER BY work.cause LIMIT 1)`;
   return tx.all<DelayedGroup>(
     `WITH RECURSIVE step (found, n) AS (
        SELECT ${next('CAST(? AS TEXT)')}, 1
@@ -69,7 +69,7 @@ export interface AffectedRow {
 
 export interface AffectedPage extends Owner {
   cause: string;
-  /** Number of the last row read. */
+  /** `seq` of the last row read. */
   before: number | null;
   limit: number;
 }
@@ -85,7 +85,7 @@ async function affected(tx: Transaction, { accountId, mode, cause, before, limit
   );
 }
 
-/** The messages of a cause, newest first. */
+/** Lists the messages of a cause, newest first. */
 export const affectedOperation = operation('incidents.affected', 'read', affected);
 
 export interface Sample {
@@ -96,15 +96,17 @@ export interface Sample {
   reply: string | null;
   /** When the oldest message was first deferred. */
   sinceMs: number | null;
-  /** For the newest messages: when the first is retried, in real time, and when one last failed, by the clock of the mode. */
+  /** When the first of the newest messages is retried, in real time. */
   nextDueMs: number;
+  /** When one of the newest messages last failed, by the clock of the mode. */
   lastAtMs: number;
 }
 
 export interface SampleRequest extends Owner {
   causes: string[];
-  /** Number of messages to list per cause, and to read for its times. */
+  /** Number of messages to list per cause. */
   limit: number;
+  /** Number of messages to read per cause for its times. */
   looked: number;
 }
 
@@ -161,7 +163,7 @@ function replyOf(detail: string | undefined): string | null {
 }
 
 export interface BouncedPart extends Owner {
-  /** The last event read. */
+  /** Place of the last event read; null for the first part. */
   before: EventPlace | null;
   limit: number;
 }
@@ -174,17 +176,17 @@ export interface BouncedRow extends EventPlace {
   recipient: string;
 }
 
-/** Bounces, newest first. */
+/** Lists bounces, newest first. */
 export const bouncedOperation = operation('incidents.bounced', 'read', (tx, part: BouncedPart) => {
   const log = logOrder(tx);
-  const beyond = part.before === null ? { sql: '1 = 1', params: [] } : log.comparePlace('<', part.before);
-  // The last condition names the index of rare events.
+  const older = part.before === null ? { sql: '1 = 1', params: [] } : log.comparePlace('<', part.before);
+  // The condition NOT IN lets the database use the index of rare events.
   return tx.all<BouncedRow>(
     `SELECT ${log.position} AS position, v.seq, v.message_id AS "messageId", v.at, v.detail, m.recipient
      FROM event v JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
-     WHERE v.account_id = ? AND v.mode = ? AND v.type = 'Bounce' AND v.type NOT IN ('Send', 'Delivery') AND ${beyond.sql}
+     WHERE v.account_id = ? AND v.mode = ? AND v.type = 'Bounce' AND v.type NOT IN ('Send', 'Delivery') AND ${older.sql}
      ORDER BY ${log.order('DESC')} LIMIT ?`,
-    ...[part.accountId, part.mode, ...beyond.params, part.limit],
+    ...[part.accountId, part.mode, ...older.params, part.limit],
   );
 });
 
@@ -195,14 +197,14 @@ export interface FailingWebhook {
   disabledReason: string | null;
   failingSince: number | null;
   updatedAt: number;
-  /** Failed deliveries among its newest ones. */
+  /** Number of failed deliveries among the newest ones. */
   deliveries: number;
   lastStatus: number | null;
   lastError: string | null;
   lastAtMs: number | null;
 }
 
-/** Endpoints whose deliveries all fail, or that were disabled because of it. `looked`: number of deliveries to check. */
+/** Lists webhooks whose deliveries all fail, or that were disabled because of that. `looked` is the number of deliveries to check. */
 export const failingWebhooksOperation = operation(
   'incidents.webhooks',
   'read',
@@ -233,7 +235,7 @@ export const failingWebhooksOperation = operation(
   },
 );
 
-/** Failed deliveries among the newest ones of an endpoint, or those scheduled later than `nowMs` (by the clock of the mode). */
+/** Lists the newest deliveries of a webhook that failed, or are scheduled later than `nowMs` (by the clock of the mode). */
 export const failedDeliveriesOperation = operation(
   'incidents.failedDeliveries',
   'read',
@@ -251,12 +253,12 @@ export interface FailingDomain {
   id: string;
   domain: string;
   selector: string;
-  /** When the record was found to be missing. */
+  /** When a check first found that the record is missing. */
   sinceMs: number;
   checkedAt: number;
 }
 
-/** Verified domains whose DKIM record is missing. */
+/** Lists verified domains whose DKIM record is missing. */
 export const failingDomainsOperation = operation(
   'incidents.domains',
   'read',
@@ -275,22 +277,23 @@ export interface RetryPart extends Owner {
   afterSeq: number;
   limit: number;
   nowMs: number;
-  /** Rows that are due by then are unchanged. */
+  /** Rows that are due by this time are not changed. */
   latestMs: number;
-  /** Rows made due by earlier parts: each is due a little after the previous one. */
+  /** Number of rows that earlier parts made due. */
   done: number;
+  /** Time between the due times of two rows. */
   apartMs: number;
 }
 
 export interface RetriedPart {
   retried: number;
-  /** Number of the last row read; null after the last. */
+  /** `seq` of the last row read; null if no rows are left. */
   lastSeq: number | null;
 }
 
 /**
- * Makes waiting messages of a cause due in their order. Leased messages are unchanged, and so are the pauses and limits of their
- * destination, which decide when a due message is tried.
+ * Makes deferred messages of a cause due, in the order in which they were accepted. Does not change leased messages, or the pauses and
+ * limits of the destination, which decide when a due message is tried.
  */
 export const retryCauseOperation = operation(
   'incidents.retry',
@@ -312,13 +315,13 @@ export const retryCauseOperation = operation(
        WHERE work.seq = wanted.seq AND work.leased = 0 AND work.due > wanted.due RETURNING work.seq`,
       ...work.params,
     );
-    const made = new Set(changed.map(({ seq }) => seq));
+    const changedSeqs = new Set(changed.map(({ seq }) => seq));
     const clockOffsetMs = await clockOffsetOf(tx, part);
     const messages = rowset(
       tx,
       'wanted',
       { id: 'text', at: 'int' },
-      wanted.flatMap(({ seq, id, due }) => (made.has(seq) ? [{ id, at: due + clockOffsetMs }] : [])),
+      wanted.flatMap(({ seq, id, due }) => (changedSeqs.has(seq) ? [{ id, at: due + clockOffsetMs }] : [])),
     );
     const ids = rows.map(({ subject }) => subject).sort();
     await tx.run(
@@ -326,6 +329,6 @@ export const retryCauseOperation = operation(
        WHERE message.account_id = ? AND message.mode = ? AND message.id = wanted.id AND message.id >= ? AND message.id <= ?`,
       ...[...messages.params, accountId, mode, ids[0]!, ids.at(-1)!],
     );
-    return { retried: made.size, lastSeq: rows.length < limit ? null : rows.at(-1)!.seq };
+    return { retried: changedSeqs.size, lastSeq: rows.length < limit ? null : rows.at(-1)!.seq };
   },
 );

@@ -1,5 +1,6 @@
 /**
- * The HTTP port: with the api role every route of the HTTP surface, without it only health, readiness, and metrics, in one app.
+ * Builds the HTTP server of a process. With the api role it serves every route. Without the role it serves only health, readiness, metrics,
+ * and ACME challenges.
  */
 
 import type { AddressInfo } from 'node:net';
@@ -77,9 +78,9 @@ export interface ApiOptions {
   http: HttpClient;
   /** Wakes the readers that follow events. */
   followers: Followers;
-  /** API keys that this process has cached. */
+  /** Authenticates API keys, which this process caches. */
   callers: Authenticator;
-  /** SMTP logins that this process has cached. */
+  /** The cache of SMTP logins of this process. */
   logins: KnownLogins;
   refusedRequests: RefusedRequests;
   /** Sends the service's own mail to users. */
@@ -88,7 +89,7 @@ export interface ApiOptions {
   nudgeDelivery(): void;
   nudgeWebhooks(): void;
   nudgeErasures(): void;
-  /** Ports of SMTP submission: those of this process, else those in the settings. */
+  /** Returns the ports of SMTP submission: those of this process or, if it has none, those in the settings. */
   submissionPorts(): SubmissionPorts;
   /** Returns this process's share of a limit among the nodes with the api role. */
   rateShare(): number;
@@ -98,7 +99,7 @@ export interface ApiOptions {
   tls?: TlsIdentity | undefined;
 }
 
-/** What links of this service are made of; the port is known only once it listens. */
+/** The parts of links to this service. `baseUrl` may contain the port, which is known only after the server listens. */
 interface LinkBase {
   secretKey: Buffer;
   readonly baseUrl: string;
@@ -107,7 +108,7 @@ interface LinkBase {
 
 interface RouteSetup {
   parts: Parts;
-  /** The templates of sends, where others tell it of changes too. */
+  /** The template source for sends, if other routes also report changes to it; otherwise a new one is created. */
   templates?: TemplateSource;
   options: ApiOptions;
   callers: Authenticator;
@@ -115,14 +116,14 @@ interface RouteSetup {
   linkBase: LinkBase;
 }
 
-/** The setup, and what several nouns use. */
+/** The setup, and values that several groups of routes share. */
 interface RouteContext extends RouteSetup {
   searches: Searches;
   /** Wakes delivery and webhooks. */
   nudge(): void;
 }
 
-/** Returns every route with a key, the uploads, and the pages for recipients. */
+/** Returns all routes of Postrider's API, the upload routes, and the pages for recipients. */
 export function apiRoutes(setup: RouteSetup): RouteDefinition<Caller>[] {
   const { nudgeDelivery, nudgeWebhooks } = setup.options;
   const nudge = (): void => {
@@ -141,7 +142,7 @@ export function apiRoutes(setup: RouteSetup): RouteDefinition<Caller>[] {
   return [...routes, ...agentRequestRoutes(agentChanges(setup, routes))];
 }
 
-/** The dependencies of changes by AI agents; `routes` are those that an approved change can call. */
+/** Returns the dependencies of changes that AI agents request. An approved change can call only `routes`. */
 function agentChanges({ parts, linkBase }: Pick<RouteSetup, 'parts' | 'linkBase'>, routes: RouteDefinition<Caller>[]) {
   const { database, clock, overload, secretKey } = parts;
   return {
@@ -161,13 +162,13 @@ function agentChanges({ parts, linkBase }: Pick<RouteSetup, 'parts' | 'linkBase'
   };
 }
 
-/** Routes for sending: also recipient pages, templates, and uploads. */
-function mailRoutes({ parts, options, linkBase, searches, nudge, ...given }: RouteContext): RouteDefinition<Caller>[] {
+/** Returns the routes for sending, messages, templates, and uploads, and the pages for recipients. */
+function mailRoutes({ parts, options, linkBase, searches, nudge, ...setup }: RouteContext): RouteDefinition<Caller>[] {
   const { config, database, blobs, clock, addressHash } = parts;
   const inFlight = createInFlightKeys();
   const senders = createSenderCheck({ database, clock });
   const render = createRender(htmlToText);
-  const templates = given.templates ?? createTemplateSource({ database, clock });
+  const templates = setup.templates ?? createTemplateSource({ database, clock });
   const unsubscribeLinks = createUnsubscribeLinks(linkBase, config.bounceDomain);
   const trackingLinks = createTrackingLinks(linkBase);
   return [
@@ -225,7 +226,7 @@ function mailRoutes({ parts, options, linkBase, searches, nudge, ...given }: Rou
   ];
 }
 
-/** Routes of the event log: calls, streams, and webhooks. */
+/** Returns the routes for events, statistics, and webhooks. */
 function logRoutes({ parts, options, callers, sessions, searches }: RouteContext): RouteDefinition<Caller>[] {
   const { config, database, clock, secretKey, dns } = parts;
   const allow = ranges(config.webhookAllow);
@@ -254,6 +255,7 @@ function logRoutes({ parts, options, callers, sessions, searches }: RouteContext
   ];
 }
 
+/** Returns the routes for the sandbox inbox and for simulated deliveries. */
 function sandboxTools({ parts, options, linkBase, nudge }: RouteContext): RouteDefinition<Caller>[] {
   const { database, blobs, clock, log, metrics, secretKey } = parts;
   const deliveries = createSandboxDeliveries({ database, blobs, clock, log, metrics });
@@ -277,7 +279,7 @@ function sandboxTools({ parts, options, linkBase, nudge }: RouteContext): RouteD
   ];
 }
 
-/** Routes of an account's settings. */
+/** Returns the routes for an account's settings. */
 function settingRoutes({
   parts,
   options,
@@ -326,7 +328,7 @@ function settingRoutes({
   ];
 }
 
-/** Routes of sessions, users, and members. */
+/** Returns the routes for sessions, users, and members. */
 function peopleRoutes({ parts, options, sessions, linkBase }: RouteContext): RouteDefinition<Caller>[] {
   const { database, clock, log } = parts;
   return userRoutes({
@@ -347,12 +349,12 @@ function oidcSettings({ oidcIssuer: issuer, oidcClientId: clientId, oidcClientSe
   return issuer === undefined || clientId === undefined ? undefined : { issuer, clientId, clientSecret };
 }
 
-/** Authenticates a key by the headers of a request. */
+/** Authenticates a request by the API key in its headers. */
 function byHeaders(callers: Authenticator): Authenticate<Caller> {
   return (headers) => callers(single(headers['x-api-key']), single(headers['x-id']));
 }
 
-/** Routes for operators. */
+/** Returns the routes for operators. */
 function operatorTools({ parts, options, callers, nudge }: RouteContext): RouteDefinition<Caller>[] {
   const { database, blobs, clock, config, overload } = parts;
   return [
@@ -372,6 +374,7 @@ function operatorTools({ parts, options, callers, nudge }: RouteContext): RouteD
   ];
 }
 
+/** Creates the HTTP server of a process with the api role. */
 export function createApi(parts: Parts, options: ApiOptions): HttpApp {
   const { config, database, clock, log, metrics, overload } = parts;
   const authenticator = options.callers;
@@ -436,12 +439,12 @@ interface DoorSetup extends Pick<RouteSetup, 'parts' | 'options' | 'callers' | '
   routes: readonly RouteDefinition<Caller>[];
 }
 
-/** Returns the interfaces of other services that the operator turned on. */
+/** Returns the APIs of other services (Resend, Amazon SES) that the operator enabled. */
 function doorsOf({ parts, options, templates, linkBase, callers, routes }: DoorSetup) {
   const { config, database, blobs, clock } = parts;
   if (config.doors.length === 0) return [];
   const call = createInnerCalls(routes);
-  const open = {
+  const create = {
     resend: () =>
       createResendDoor({
         database,
@@ -464,10 +467,10 @@ function doorsOf({ parts, options, templates, linkBase, callers, routes }: DoorS
         rateLimit: config.rateLimit,
       }),
   };
-  return config.doors.map((name) => open[name]());
+  return config.doors.map((name) => create[name]());
 }
 
-/** Accepts complete emails that arrive over HTTP. */
+/** Returns a function that accepts complete emails over HTTP. */
 function submitOf(parts: Parts, options: ApiOptions, linkBase: LinkBase): Submit {
   const { database, blobs, clock, addressHash } = parts;
   return createSubmit({
@@ -483,7 +486,7 @@ function submitOf(parts: Parts, options: ApiOptions, linkBase: LinkBase): Submit
   });
 }
 
-/** Returns the endpoint for AI agents, if it is on. */
+/** Returns the MCP endpoint for AI agents, if it is enabled. */
 function agentInterface(setup: {
   parts: Parts;
   routes: RouteDefinition<Caller>[];
@@ -496,7 +499,7 @@ function agentInterface(setup: {
   return [createMcp(Object.assign(agentChanges(setup, routes), { access, callers, version: VERSION }))];
 }
 
-/** Routes that certificate authorities call, if certificates are ordered. */
+/** Returns the routes that certificate authorities call, if Postrider obtains certificates with ACME. */
 function challenges({ config, database }: Parts): RouteDefinition<Caller>[] {
   return config.acmeEmail === undefined ? [] : challengeRoutes<Caller>({ database });
 }
@@ -505,7 +508,7 @@ function tlsPortOf({ config }: Parts, { tls }: ApiOptions): { port: number; cont
   return tls && config.httpsPort !== undefined ? { port: config.httpsPort, context: tls.context } : undefined;
 }
 
-/** Creates the port of a process without the api role: only /health, /ready, /metrics, and challenges. */
+/** Creates the HTTP server of a process without the api role, which serves only /health, /ready, /metrics, and ACME challenges. */
 export function createServicePort(parts: Parts): HttpApp {
   const { config, log, metrics } = parts;
   return createHttpApp<Caller>({
@@ -534,7 +537,7 @@ async function checkSender(senders: SenderCheck, caller: Caller, headerFrom: str
   return from.ok ? senderFailure(caller, from.value, senders.isVerified) : failure('SENDER_NOT_VERIFIED');
 }
 
-/** Node joins repeated headers with commas, which no key contains; only a list has several values. */
+/** Returns the value of a header. Node joins repeated headers with commas, which no key contains; only Set-Cookie is a list. */
 function single(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }

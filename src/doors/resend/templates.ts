@@ -1,6 +1,6 @@
 /**
- * /templates: stored templates with a draft and a published version; sends use the published one. The alias of a template is its name in
- * Postrider's API; its name here, its default sender, and its reply addresses are stored with it.
+ * Implements Resend's /templates: stored templates with a draft and a published version. Sends use the published version. The alias of a
+ * template is its name in Postrider's API. Its name in this API, its default sender, and its reply addresses are stored with it.
  */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
@@ -27,7 +27,7 @@ import {
 } from './endpoint.ts';
 import { keyOf, list, listBody } from './lists.ts';
 
-/** Fields that only this interface has, stored with the template as JSON. */
+/** The fields that only this API has. They are stored with the template as JSON. */
 interface Extra {
   name: string;
   alias: string | null;
@@ -48,7 +48,7 @@ interface TemplateBody {
   updatedAt: string;
 }
 
-/** Saves a version that sends do not use yet. */
+/** Query that saves a version which sends do not use yet. */
 const DRAFT = { publish: false };
 
 const NO_TEMPLATE = NOT_FOUND('Template');
@@ -90,7 +90,7 @@ function readExtra({ extra }: TemplateExtra): Extra | undefined {
   return extra === null ? undefined : (JSON.parse(extra) as Extra);
 }
 
-/** Returns the id of a template for its UUID, and an alias unchanged. */
+/** Returns the Postrider id for the UUID of a template; returns an alias unchanged. */
 export function templateReference(identifier: string): string {
   return (isUuid(identifier) ? idOfUuid('tpl', identifier) : undefined) ?? identifier;
 }
@@ -130,7 +130,7 @@ async function findByReference(
   return ok({ template: found.body as TemplateBody, record, extra: extraOf(found.body, record) });
 }
 
-/** Returns the fields of this interface. A template of Postrider's API has one name for name and alias, and publishes every version. */
+/** Returns the fields of this API. For a template of Postrider's API, the alias is its name, and every version is published. */
 function extraOf({ name, updatedAt }: TemplateBody, record: TemplateExtra): Extra {
   return readExtra(record) ?? { name, alias: name, from: null, replyTo: null, publishedAt: updatedAt };
 }
@@ -150,7 +150,7 @@ function summary({ template, record, extra }: Found): Record<string, unknown> {
   };
 }
 
-function whole(found: Found): Record<string, unknown> {
+function fullBody(found: Found): Record<string, unknown> {
   const { template, record, extra } = found;
   const { html, text, subject, createdAt, updatedAt, version } = template;
   const variables = template.variables.map(({ name: key, type, default: value }) => ({
@@ -174,7 +174,7 @@ function whole(found: Found): Record<string, unknown> {
   };
 }
 
-/** Returns the body of Postrider's template: the changed parts, and the present ones. */
+/** Returns the body for Postrider's API: the changed parts, and the stored values of the others. */
 function ownBody(change: Change, present: TemplateBody | undefined, extra: Extra): Record<string, unknown> {
   const part = (name: 'subject' | 'html' | 'text'): string | null => {
     const given = change[name];
@@ -223,15 +223,15 @@ async function describe(
   templatesChanged(context.caller.account.id);
   if (outcome === 'written') return success({ object: 'template', id: uuidOf(templateId) });
   if (outcome === 'not-found') return NO_TEMPLATE;
-  return refuse(failure('FORBIDDEN', { message: 'A sandbox key may not change a live template; use a live key.' }));
+  return refuse(failure('FORBIDDEN', { message: 'A sandbox key cannot change a live template. Use a live key.' }));
 }
 
-/** Creates an unpublished template. */
+/** Creates a template without a published version. */
 async function create(deps: ResendDoorDeps, context: EndpointContext, change: Change): Promise<EndpointAnswer> {
   const extra = changedExtra(change, undefined);
-  const made = await context.call('POST', '/templates', { query: DRAFT, body: ownBody(change, undefined, extra) });
-  if (!made.ok) return made;
-  return describe(deps, context, { templateId: made.body.templateId, extra });
+  const created = await context.call('POST', '/templates', { query: DRAFT, body: ownBody(change, undefined, extra) });
+  if (!created.ok) return created;
+  return describe(deps, context, { templateId: created.body.templateId, extra });
 }
 
 async function change(deps: ResendDoorDeps, context: EndpointContext<Change>): Promise<EndpointAnswer> {
@@ -256,7 +256,8 @@ async function publish(deps: ResendDoorDeps, context: EndpointContext): Promise<
   return describe(deps, context, { templateId, extra: published, publishedVersion });
 }
 
-const COPIES = 50;
+/** Maximum number of names to try for a copy. */
+const MAX_COPIES = 50;
 
 async function duplicate(deps: ResendDoorDeps, context: EndpointContext): Promise<EndpointAnswer> {
   const found = await findTemplate(deps, context);
@@ -265,13 +266,13 @@ async function duplicate(deps: ResendDoorDeps, context: EndpointContext): Promis
   for (let number = 1; ; number += 1) {
     const name = `${extra.name} (Copy${number === 1 ? '' : ` ${number}`})`;
     const copy: Extra = { ...extra, name, alias: null, publishedAt: null };
-    const made = await context.call('POST', '/templates', { query: DRAFT, body: ownBody({}, template, copy) });
-    if (made.ok) return describe(deps, context, { templateId: made.body.templateId, extra: copy });
-    if (made.failure.code !== 'CONFLICT' || number === COPIES) return made;
+    const created = await context.call('POST', '/templates', { query: DRAFT, body: ownBody({}, template, copy) });
+    if (created.ok) return describe(deps, context, { templateId: created.body.templateId, extra: copy });
+    if (created.failure.code !== 'CONFLICT' || number === MAX_COPIES) return created;
   }
 }
 
-/** Returns one page of templates with the fields of this interface. */
+/** Returns one page of templates with the fields of this API. */
 async function listTemplates(deps: ResendDoorDeps, context: EndpointContext): Promise<EndpointAnswer> {
   const page = await list<TemplateBody>(context, {
     path: '/templates',
@@ -284,11 +285,11 @@ async function listTemplates(deps: ResendDoorDeps, context: EndpointContext): Pr
   const references = data.map(({ templateId }) => templateId);
   const records = await deps.database.execute(findExtrasOperation, { ...ownerOf(context), references });
   const byId = new Map(records.map((record) => [record.id, record]));
-  const shown = data.flatMap((template) => {
+  const summaries = data.flatMap((template) => {
     const record = byId.get(template.templateId);
     return record === undefined ? [] : [summary({ template, record, extra: extraOf(template, record) })];
   });
-  return listBody(shown, hasMore);
+  return listBody(summaries, hasMore);
 }
 
 export function templateEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[] {
@@ -311,10 +312,10 @@ export function templateEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>
     endpoint(deps, {
       method: 'GET',
       path: '/templates/:id',
-      summary: 'Show a template, by its id or alias',
+      summary: 'Get a template by its id or alias',
       handle: async (context) => {
         const found = await findTemplate(deps, context);
-        return found.ok ? success(whole(found.value)) : found;
+        return found.ok ? success(fullBody(found.value)) : found;
       },
     }),
     endpoint(deps, {
