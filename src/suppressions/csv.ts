@@ -84,7 +84,7 @@ function readLine(line: CsvLine, columns: Columns, nowMs: number): Suppression |
   const cell = (index: number): string => line.cells[index]?.trim() ?? '';
   const address = parseAddress(cell(columns.email).replace(GUARDED, ''));
   if (!address.ok) return `the address ${address.reason}`;
-  if (address.value.name !== '') return 'the address has a display name; give the bare address';
+  if (address.value.name !== '') return 'the address must be a bare address without a display name';
   const reason = cell(columns.reason).toLowerCase() || 'manual';
   if (!SUPPRESSION_REASONS.includes(reason as SuppressionReason)) {
     return `the reason must be one of: ${SUPPRESSION_REASONS.join(', ')}`;
@@ -104,7 +104,7 @@ function readLine(line: CsvLine, columns: Columns, nowMs: number): Suppression |
 export async function readSuppressions(
   text: string,
   nowMs: number,
-): Promise<Result<{ suppressions: Suppression[]; passedOver: number }>> {
+): Promise<Result<{ suppressions: Suppression[]; skipped: number }>> {
   const read = readCsv(text.startsWith('\uFEFF') ? text.slice(1) : text);
   if ('unclosedAt' in read) {
     return refuse(invalid([{ field: `line ${read.unclosedAt}`, message: 'has an unclosed quote' }]));
@@ -117,20 +117,20 @@ export async function readSuppressions(
     return refuse(invalid([{ field: '', message: `must have at most ${MAX_LINES} lines` }]));
   const issues: Issue[] = [];
   const found = new Map<string, Suppression>();
-  let passedOver = 0;
+  let skipped = 0;
   for (const line of lines) {
     const wait = timeSlice();
     if (wait) await wait;
     const one = readLine(line, columns, nowMs);
     if (typeof one === 'string') issues.push({ field: `line ${line.number}`, message: one });
-    else if (found.has(one.email) || (one.expiresAt !== null && one.expiresAt <= nowMs)) passedOver += 1;
+    else if (found.has(one.email) || (one.expiresAt !== null && one.expiresAt <= nowMs)) skipped += 1;
     else found.set(one.email, one);
   }
   if (issues.length > 0) {
     const message = `${issues.length} of ${lines.length} lines are not valid. Nothing was imported: ${firstIssue(issues)}.`;
     return refuse(invalid(issues.slice(0, MAX_ISSUES), message));
   }
-  return ok({ suppressions: [...found.values()], passedOver });
+  return ok({ suppressions: [...found.values()], skipped });
 }
 
 function exportLine({ email, reason, sourceMessageId, expiresAt, createdAt }: Suppression): string {

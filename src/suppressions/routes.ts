@@ -291,7 +291,7 @@ function csvRoutes({ database, clock, addressHash }: SuppressionRouteDeps): Rout
         const nowMs = clock.now();
         const read = await readSuppressions((request.body as unknown as string | undefined) ?? '', nowMs);
         if (!read.ok) return read;
-        const { suppressions, passedOver } = read.value;
+        const { suppressions, skipped } = read.value;
         await requestedChanges(database, request, nowMs).execute(recordChangeOperation, {
           action: 'suppression.import',
           resourceId: null,
@@ -308,7 +308,7 @@ function csvRoutes({ database, clock, addressHash }: SuppressionRouteDeps): Rout
             suppressions: batch,
           });
         }
-        return answer({ imported, skipped: suppressions.length - imported + passedOver });
+        return answer({ imported, skipped: suppressions.length - imported + skipped });
       },
     }),
   ];
