@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseAddress } from '../mail/address.ts';
-import { handedOn, maySendAs, readAllowedSenders } from './account.ts';
+import { grantedSenders, maySendAs, readAllowedSenders } from './account.ts';
 
 const read = (...list: string[]): readonly string[] => {
   const senders = readAllowedSenders(list);
@@ -46,12 +46,12 @@ test('an entry that is neither an address nor a domain is reported by index, and
 test('a restricted key can pass on its senders or fewer', () => {
   const own = read('example.com');
   const given = (asked?: string[]) => {
-    const senders = handedOn(own, asked);
+    const senders = grantedSenders(own, asked);
     return senders.ok ? senders.value : senders.failure.code;
   };
   assert.deepEqual(given(), ['example.com']);
   assert.deepEqual(given(['a@sub.example.com']), ['a@sub.example.com']);
   assert.equal(given([]), 'FORBIDDEN');
   assert.equal(given(['a@example.com', 'other.example']), 'FORBIDDEN');
-  assert.deepEqual(handedOn([], ['x.example']), { ok: true, value: ['x.example'] });
+  assert.deepEqual(grantedSenders([], ['x.example']), { ok: true, value: ['x.example'] });
 });

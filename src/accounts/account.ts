@@ -177,7 +177,10 @@ export function maySendAs(allowed: readonly string[], from: Address): boolean {
 }
 
 /** Returns the senders of a key that a restricted key creates: by default the same ones, and never more (FORBIDDEN). */
-export function handedOn(own: readonly string[], requested: readonly string[] | undefined): Result<readonly string[]> {
+export function grantedSenders(
+  own: readonly string[],
+  requested: readonly string[] | undefined,
+): Result<readonly string[]> {
   const wanted = readAllowedSenders(requested ?? own);
   if (!wanted.ok || own.length === 0) return wanted;
   if (wanted.value.length > 0 && wanted.value.every((one) => covers(own, one))) return wanted;

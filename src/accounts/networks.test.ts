@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isAllowedAddress } from '../net/networks.ts';
-import { networksHandedOn, readAllowedNetworks } from './networks.ts';
+import { grantedNetworks, readAllowedNetworks } from './networks.ts';
 
 const read = (...list: string[]): readonly string[] => {
   const networks = readAllowedNetworks(list);
@@ -67,7 +67,7 @@ test('an address is allowed by a network of its own family, or by an empty list'
 test('a restricted key can pass on its networks or parts of them', () => {
   const own = read('203.0.113.0/24', '2001:db8::/32');
   const given = (asked?: string[], by = own) => {
-    const networks = networksHandedOn(by, asked);
+    const networks = grantedNetworks(by, asked);
     return networks.ok ? networks.value : networks.failure.code;
   };
   assert.deepEqual(given(), own);

@@ -39,7 +39,7 @@ export function readAllowedNetworks(list: readonly string[]): Result<readonly st
 }
 
 /** Returns the networks that a restricted key gives to a key or credential: by default its own, and never more (FORBIDDEN). */
-export function networksHandedOn(
+export function grantedNetworks(
   own: readonly string[],
   requested: readonly string[] | undefined,
 ): Result<readonly string[]> {

@@ -19,7 +19,7 @@ import {
   type Account,
   allowedSenderIssues,
   type Caller,
-  handedOn,
+  grantedSenders,
   MAXIMUM_EMAIL_BYTES,
   type PageRequest,
   type Revocation,
@@ -39,10 +39,10 @@ import {
   updateCredentialOperation,
   updateKeyOperation,
 } from './credential-store.ts';
-import { allowedNetworkIssues, networksHandedOn } from './networks.ts';
+import { allowedNetworkIssues, grantedNetworks } from './networks.ts';
 import { sendingProtectionOperation } from './protection-store.ts';
 import { patchSettings, settingsIssues, settingsPatchSchema } from './settings.ts';
-import { type Approval, accountOperation, approvalsOperation, askApprovalOperation } from './store.ts';
+import { type Approval, accountOperation, approvalsOperation, requestApprovalOperation } from './store.ts';
 import { thresholdsOf } from './thresholds.ts';
 import { createUsageReader } from './usage.ts';
 
@@ -237,9 +237,9 @@ function grantOf(
   requested: { allowedSenders?: string[]; allowedNetworks?: string[]; expiresAt?: string },
   clock: Clock,
 ): Result<Grant> {
-  const senders = handedOn(caller.allowedSenders, requested.allowedSenders);
+  const senders = grantedSenders(caller.allowedSenders, requested.allowedSenders);
   if (!senders.ok) return senders;
-  const networks = networksHandedOn(caller.allowedNetworks, requested.allowedNetworks);
+  const networks = grantedNetworks(caller.allowedNetworks, requested.allowedNetworks);
   if (!networks.ok) return networks;
   const expiry = expiryOf(caller, requested.expiresAt, clock);
   if (!expiry.ok) return expiry;
@@ -248,7 +248,7 @@ function grantOf(
 
 /** Returns the networks that a change sets; undefined if it sets none. A key cannot allow networks outside its own (FORBIDDEN). */
 function changedNetworks(caller: Caller, requested: string[] | undefined): Result<readonly string[] | undefined> {
-  return requested === undefined ? ok(undefined) : networksHandedOn(caller.allowedNetworks, requested);
+  return requested === undefined ? ok(undefined) : grantedNetworks(caller.allowedNetworks, requested);
 }
 
 type WantedKey = NewKey & Grant;
@@ -546,7 +546,7 @@ export function approvalRoutes({ database, clock }: { database: Database; clock:
         const nowMs = clock.now();
         const approval = { ...body, id: newId('apr', nowMs), accountId: caller.account.id };
         const input = { ...approval, nowMs, maximumPending: MAXIMUM_PENDING };
-        if (!(await requestedChanges(database, request, nowMs).execute(askApprovalOperation, input)))
+        if (!(await requestedChanges(database, request, nowMs).execute(requestApprovalOperation, input)))
           return refuse(failure('CONFLICT', { message: TOO_MANY }));
         return answer(approvalBody({ ...approval, status: 'pending', decisionReason: null, createdAt: nowMs }));
       },

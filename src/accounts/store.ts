@@ -230,7 +230,7 @@ interface NewApproval {
 const APPROVAL_TRAIL = { table: 'approval', shows: ['requested_email_bytes', 'reason', 'status', 'decision_reason'] };
 
 /** Stores a request; returns false if the account already has the maximum number of pending requests. */
-export const askApprovalOperation = change(
+export const requestApprovalOperation = change(
   'accounts.askApproval',
   async (tx, approval: NewApproval): Promise<boolean> => {
     await tx.get(`SELECT 1 AS found FROM account WHERE id = ? ${locked(tx)}`, approval.accountId);

@@ -29,10 +29,10 @@ import {
   accountsOperation,
   allApprovalsOperation,
   approvalsOperation,
-  askApprovalOperation,
   createAccountOperation,
   decideApprovalOperation,
   patchSettingsOperation,
+  requestApprovalOperation,
   setAccountOperation,
 } from '../../src/accounts/store.ts';
 import {
@@ -312,7 +312,7 @@ export const approvals: Scenario = async (stage) => {
     maximumPending: 2,
   };
   const [one, two, three] = [stage.id('apr'), stage.id('apr'), stage.id('apr')];
-  for (const id of [one, two, three]) await stage.act(askApprovalOperation, { ...ask, id });
+  for (const id of [one, two, three]) await stage.act(requestApprovalOperation, { ...ask, id });
   await stage.act(approvalsOperation, { accountId: account.id, before: null, limit: 1 });
   await stage.act(approvalsOperation, { accountId: account.id, before: two, limit: 5 });
   await stage.act(decideApprovalOperation, { id: one, status: 'approved', reason: null, nowMs: stage.nowMs + 5 });

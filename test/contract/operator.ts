@@ -1,6 +1,6 @@
 /** What an operator reads across accounts, and ended pauses: deferred messages return, and no others. */
 import assert from 'node:assert/strict';
-import { askApprovalOperation, createAccountOperation, decideApprovalOperation } from '../../src/accounts/store.ts';
+import { createAccountOperation, decideApprovalOperation, requestApprovalOperation } from '../../src/accounts/store.ts';
 import {
   blockedToNotifyOperation,
   blockNotifiedOperation,
@@ -45,7 +45,7 @@ export const operatorReads: Scenario = async (stage) => {
   );
   const ask = { accountId: first.id, requestedEmailBytes: 30_000_000, reason: 'Kataloge', nowMs: stage.nowMs };
   const [one, two] = [stage.id('apr'), stage.id('apr')];
-  for (const id of [one, two]) await stage.act(askApprovalOperation, { ...ask, id, maximumPending: 9 });
+  for (const id of [one, two]) await stage.act(requestApprovalOperation, { ...ask, id, maximumPending: 9 });
   await stage.act(decideApprovalOperation, { id: one, status: 'rejected', reason: 'no', nowMs: stage.nowMs });
   const requests = { id: null, status: 'pending' as const, before: null, limit: 5, sinceMs: 0 };
   const [pending] = await stage.act(approvalPageOperation, requests);
