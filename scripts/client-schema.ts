@@ -4,15 +4,20 @@
  */
 import openapiTypes from 'openapi-typescript';
 
+interface Parameter {
+  $ref?: string;
+  in?: string;
+}
+
 interface Operation {
   operationId: string;
-  parameters?: { $ref?: string; in?: string }[];
+  parameters?: Parameter[];
   responses: Record<string, { headers?: unknown }>;
 }
 
 interface Document {
   paths: Record<string, Record<string, Operation>>;
-  components: { schemas: Record<string, unknown> };
+  components: { schemas: Record<string, unknown>; parameters: Record<string, Parameter> };
 }
 
 const HEADER = `/**
@@ -20,9 +25,11 @@ const HEADER = `/**
  */
 `;
 
-/** What a caller of the operation gives and gets. */
-function slim({ parameters, responses, ...operation }: Operation): Operation {
-  const given = (parameters ?? []).filter((one) => one.$ref === undefined);
+/** Returns what a caller of the operation passes and receives; shared parameters are inlined. */
+function slim({ parameters, responses, ...operation }: Operation, shared: Record<string, Parameter>): Operation {
+  const given = (parameters ?? [])
+    .map((one) => (one.$ref === undefined ? one : shared[one.$ref.split('/').at(-1)!]!))
+    .filter((one) => one.in !== 'header');
   const successes = Object.entries(responses).filter(([status]) => status.startsWith('2'));
   return {
     ...operation,
@@ -42,7 +49,7 @@ function routeLine(path: string, method: string, { operationId, parameters = [] 
 /** The text of the file for the text of the document. */
 export async function clientSchema(openapi: string): Promise<string> {
   const { paths, components, ...about } = JSON.parse(openapi) as Document;
-  const slimmed = mapValues(paths, (methods) => mapValues(methods, slim));
+  const slimmed = mapValues(paths, (methods) => mapValues(methods, (one) => slim(one, components.parameters)));
   const { schemas } = components;
   const types = await openapiTypes(
     { ...about, webhooks: {}, paths: slimmed, components: { schemas } } as unknown as Parameters<

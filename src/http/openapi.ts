@@ -55,6 +55,8 @@ class Components {
   readonly responses: Record<string, Json> = {};
   readonly #examples: Readonly<Record<string, unknown>>;
   readonly #contents: Readonly<Record<string, string>>;
+  /** Names of schemas whose example is next to a body. */
+  readonly #exemplified = new Set<string>();
 
   constructor({ examples = {}, contentExamples = {} }: OpenapiOptions) {
     this.#examples = examples;
@@ -69,12 +71,20 @@ class Components {
     const used = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, this.use(value)])) as Json;
     const { title } = used;
     if (typeof title !== 'string') return used;
-    const example = this.#examples[title];
-    const component = example === undefined ? used : { ...used, examples: [example] };
     const known = this.schemas[title];
-    if (known !== undefined && !isDeepStrictEqual(known, component)) throw new Error(`two schemas are named ${title}`);
-    this.schemas[title] = component;
+    if (known !== undefined && !isDeepStrictEqual(known, used)) throw new Error(`two schemas are named ${title}`);
+    this.schemas[title] = used;
     return { $ref: `#/components/schemas/${title}` };
+  }
+
+  /** Returns the schemas by name. Those that are only parts of others have their own example; it is not repeated for bodies. */
+  described(): Record<string, Json> {
+    return Object.fromEntries(
+      Object.entries(this.schemas).map(([name, schema]) => {
+        const example = this.#exemplified.has(name) ? undefined : this.#examples[name];
+        return [name, example === undefined ? schema : { ...schema, examples: [example] }];
+      }),
+    );
   }
 
   /** Describes a response once; operations with the same response refer to it. Its name consists of its error codes. */
@@ -97,6 +107,8 @@ class Components {
   content(contentType: string, schema: TSchema): Json {
     const used = this.use(plain(schema)) as Json;
     const example = this.#exampleOf(used);
+    const { $ref } = (used.type === 'array' ? used.items : used) as Json;
+    if (typeof $ref === 'string') this.#exemplified.add($ref.split('/').at(-1)!);
     return { [contentType]: example === undefined ? { schema: used } : { schema: used, example } };
   }
 
@@ -256,7 +268,6 @@ function success<C>(route: RouteDefinition<C>, response: RouteResponse, componen
     'X-Request-Id',
     ...(route.idempotencyKey ? ['Idempotent-Replayed'] : []),
     ...(isList(route) ? ['Link', 'X-Next-Cursor'] : []),
-    ...(route.auth === 'key' ? RATE_LIMIT : []),
   ];
   if (schema === undefined && contentType === 'application/json') return { description, headers: headers(...names) };
   const content =
@@ -362,7 +373,10 @@ const WEBHOOK_HEADERS = [
   ],
 ] as const;
 
-function webhooks({ schema, types }: NonNullable<OpenapiOptions['events']>, components: Components): Json {
+function webhooks(
+  { schema, types }: NonNullable<OpenapiOptions['events']>,
+  components: Components,
+): Record<string, Json> {
   const used = components.use(plain(schema));
   const parameters = WEBHOOK_HEADERS.map(([name, description, example]) => ({
     name,
@@ -387,6 +401,24 @@ function webhooks({ schema, types }: NonNullable<OpenapiOptions['events']>, comp
   );
 }
 
+/** Describes parameters that several operations share once, under their names, and replaces them by references. */
+function shareParameters(operations: readonly Json[]): Record<string, Json> {
+  const shared = new Map<string, Json>();
+  const all = operations.flatMap((one) => (one.parameters ?? []) as Json[]).filter((one) => !('$ref' in one));
+  for (const [name, same] of Map.groupBy(all, ({ name }) => name as string)) {
+    const most = [...Map.groupBy(same, (one) => JSON.stringify(one)).values()].sort((a, b) => b.length - a.length)[0]!;
+    if (most.length > 1) shared.set(name, most[0]!);
+  }
+  for (const one of operations) {
+    if (!one.parameters) continue;
+    one.parameters = (one.parameters as Json[]).map((parameter) => {
+      const name = parameter.name as string;
+      return isDeepStrictEqual(shared.get(name), parameter) ? { $ref: `#/components/parameters/${name}` } : parameter;
+    });
+  }
+  return Object.fromEntries(shared);
+}
+
 /** Generates the document for these routes; hidden routes are omitted. */
 export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], options: OpenapiOptions): Json {
   const { about, serverUrl, tags = [], events } = options;
@@ -404,17 +436,20 @@ export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], options:
   );
   const sorted = (named: Record<string, Json>): Json =>
     Object.fromEntries(Object.entries(named).sort(([a], [b]) => (a < b ? -1 : 1)));
+  const hooks = events && webhooks(events, components);
+  const operations = [...Object.values(paths), ...Object.values(hooks ?? {})].flatMap((one) => Object.values(one));
+  const parametersByName = shareParameters(operations as Json[]);
   return {
     openapi: '3.1.0',
     info: about,
     ...(serverUrl === undefined ? {} : { servers: [{ url: serverUrl }] }),
     tags: [...tags, ...otherTags.sort().map((name) => ({ name }))],
     paths,
-    ...(events === undefined ? {} : { webhooks: webhooks(events, components) }),
+    ...(hooks === undefined ? {} : { webhooks: hooks }),
     components: {
-      schemas: sorted(components.schemas),
+      schemas: sorted(components.described()),
       responses: sorted(components.responses),
-      parameters: REQUEST_HEADERS,
+      parameters: sorted({ ...REQUEST_HEADERS, ...parametersByName }),
       headers: ANSWER_HEADERS,
       securitySchemes: {
         apiKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key', description: 'pr_live_… or pr_test_….' },
