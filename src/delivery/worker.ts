@@ -83,7 +83,7 @@ export interface DeliveryDeps extends EngineOptions {
   /** Is called when results, and with them events, were recorded. */
   onSettled?: () => void;
   /** Returns whether a domain accepted mail of an account in the last 30 days; by default none did. */
-  acceptedMailLately?: (accountId: string, domain: string) => Promise<boolean>;
+  acceptedMailRecently?: (accountId: string, domain: string) => Promise<boolean>;
   /** Sends operators an email; resolves when it is queued, or immediately if there is no recipient. */
   notifyOperators?: Notify<OperatorNotice>;
   /** Returns this process's share of a connection limit, above 0 and at most 1. */
@@ -210,7 +210,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     });
     const missingDomains = openMissingDomains({
       now: () => clock.now(),
-      acceptedMailLately: deps.acceptedMailLately ?? (() => Promise.resolve(false)),
+      acceptedMailRecently: deps.acceptedMailRecently ?? (() => Promise.resolve(false)),
       log,
     });
     const attempts = new Attempts({

@@ -297,7 +297,7 @@ async function listenHttp(app: HttpApp, { config, log }: Parts): Promise<number 
     const failure = portError(error, httpTarget(config)) as Error;
     const isInUse = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
     if (config.roles.includes('api') || !isInUse) throw failure;
-    log.warn({ error: failure.message }, '/health, /ready and /metrics of this process are not served');
+    log.warn({ error: failure.message }, 'HTTP port is unavailable; /health, /ready, and /metrics are not served');
     return undefined;
   }
 }
@@ -376,7 +376,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     keysFor: createKeysFor(parts),
     ...(config.bounceDomain !== undefined && { returnPaths: returnPathsOf(parts, config.bounceDomain) }),
     isSuspended: createSuspensionCheck({ database, clock }),
-    acceptedMailLately: (accountId, domain) => {
+    acceptedMailRecently: (accountId, domain) => {
       const untilMs = clock.now();
       return database.execute(acceptedMailOperation, {
         accountId,

@@ -11,12 +11,12 @@ let world: MxRig;
 const asked: string[] = [];
 
 before(async () => {
-  const acceptedMailLately = async (accountId: string, domain: string): Promise<boolean> => {
+  const acceptedMailRecently = async (accountId: string, domain: string): Promise<boolean> => {
     asked.push(`${accountId} ${domain}`);
     if (domain.startsWith('unreadable')) throw new Error('the database is away');
     return accountId === 'acc_known' && !domain.startsWith('stranger');
   };
-  world = await mxRig({ main: {} }, { deps: { acceptedMailLately } });
+  world = await mxRig({ main: {} }, { deps: { acceptedMailRecently } });
 });
 
 after(() => world.close());
@@ -49,8 +49,8 @@ test('accepted mail recently: two attempts are deferred, the third bounces; late
 
 test('the domain returns: the next time it gets five minutes again', async () => {
   const clock = fakeClock();
-  const acceptedMailLately = (): Promise<boolean> => Promise.resolve(true);
-  const missing = openMissingDomains({ now: () => clock.now(), acceptedMailLately, log: silentLog });
+  const acceptedMailRecently = (): Promise<boolean> => Promise.resolve(true);
+  const missing = openMissingDomains({ now: () => clock.now(), acceptedMailRecently, log: silentLog });
   const local = { code: 550, enhanced: '5.1.2', text: 'the domain a.example does not exist' };
   const isGivenUp = async (): Promise<boolean> => {
     const mail = { accountId: 'acc_known', recipient: 'ann@A.example' };

@@ -18,7 +18,7 @@ const MAX_ENTRIES = 10_000;
 export interface MissingDomainDeps {
   now(): number;
   /** Whether the domain accepted mail of this account in the last 30 days. */
-  acceptedMailLately(accountId: string, domain: string): Promise<boolean>;
+  acceptedMailRecently(accountId: string, domain: string): Promise<boolean>;
   log: Log;
 }
 
@@ -29,7 +29,7 @@ export interface MissingDomains {
   exists(recipient: string): void;
 }
 
-export function openMissingDomains({ now, acceptedMailLately, log }: MissingDomainDeps): MissingDomains {
+export function openMissingDomains({ now, acceptedMailRecently, log }: MissingDomainDeps): MissingDomains {
   const since = new Map<string, number>();
 
   const missingSince = (domain: string): number => {
@@ -44,7 +44,7 @@ export function openMissingDomains({ now, acceptedMailLately, log }: MissingDoma
   /** If this cannot be determined, retry: waiting without success is better than losing a message. */
   const acceptedMail = async (accountId: string, domain: string): Promise<boolean> => {
     try {
-      return await acceptedMailLately(accountId, domain);
+      return await acceptedMailRecently(accountId, domain);
     } catch (error) {
       log.warn({ error: (error as Error).message }, 'lookup of recent deliveries to a domain failed');
       return true;
