@@ -55,7 +55,7 @@ function makeSession(
   /** Returns undefined if MAIL may follow. */
   const reset = async (): Promise<SendResult['recipients'][number] | undefined> => {
     if (!needsReset) return undefined;
-    const answers = await connection.ask('RSET\r\n', { count: 1, deadlineMs: timeouts.greetingMs });
+    const answers = await connection.command('RSET\r\n', { count: 1, deadlineMs: timeouts.greetingMs });
     const reply = answers.replies[0];
     if (reply?.code === 250) {
       needsReset = false;
@@ -123,7 +123,7 @@ function makeSession(
       }
     },
     quit: async () => {
-      if (!busy && !connection.broken) await connection.ask('QUIT\r\n', { count: 1, deadlineMs: QUIT_MS });
+      if (!busy && !connection.broken) await connection.command('QUIT\r\n', { count: 1, deadlineMs: QUIT_MS });
       connection.breakOff('ECANCELLED', 'the session was closed');
     },
     cutBeforeDot: () => {
@@ -146,7 +146,7 @@ function dialledOf(reached: ConnectResult): Pick<SmtpError, 'remoteAddress' | 's
 /** RFC 5321 §3.1: sends QUIT to a server that refused with a reply before closing the connection. */
 async function sayGoodbye(connection: SmtpConnection, { reply }: Pick<SmtpError, 'reply'>): Promise<void> {
   if (reply && !connection.broken) {
-    await connection.ask('QUIT\r\n', { count: 1, deadlineMs: QUIT_MS });
+    await connection.command('QUIT\r\n', { count: 1, deadlineMs: QUIT_MS });
   }
   connection.breakOff('ECANCELLED', 'the session could not be opened');
 }

@@ -53,7 +53,7 @@ export interface SmtpConnection {
    * Writes one or more complete command lines in one write and waits for `count` replies. The dialogue records `shown` instead if it is
    * set.
    */
-  ask(lines: string, options: Wait & { shown?: string }): Promise<Answers>;
+  command(lines: string, options: Wait & { shown?: string }): Promise<Answers>;
   /** Waits for replies to data that is written separately. */
   expect(wait: Wait): Promise<Answers>;
   /** True if all expected replies have arrived. */
@@ -97,7 +97,7 @@ function describe(error: NodeJS.ErrnoException): Break {
 }
 
 /**
- * idle ─ask, expect─▶ waiting ─all replies─▶ idle         a deadline, a stray reply or the end of the socket ─▶ broken
+ * idle ─command, expect─▶ waiting ─all replies─▶ idle         a deadline, a stray reply, or the end of the socket ─▶ broken
  */
 class Connection implements SmtpConnection {
   dialogue: Dialogue;
@@ -204,7 +204,7 @@ class Connection implements SmtpConnection {
     else this.#onBreak.push(listener);
   }
 
-  ask(lines: string, options: Wait & { shown?: string }): Promise<Answers> {
+  command(lines: string, options: Wait & { shown?: string }): Promise<Answers> {
     if (this.broken) return Promise.resolve({ replies: [], broken: this.broken });
     for (const line of (options.shown ?? lines).split('\r\n')) if (line !== '') this.dialogue.record('C', line);
     const answers = this.expect(options);

@@ -47,12 +47,12 @@ function parseExtensions(lines: readonly string[]): Map<string, string> {
 }
 
 async function sayHello(connection: SmtpConnection, helo: string, deadlineMs: number): Promise<Greeting> {
-  const ehlo = await connection.ask(`EHLO ${helo}\r\n`, { count: 1, deadlineMs });
+  const ehlo = await connection.command(`EHLO ${helo}\r\n`, { count: 1, deadlineMs });
   const reply = ehlo.replies[0];
   if (reply && reply.code >= 200 && reply.code < 300) return { ok: true, extensions: parseExtensions(reply.lines) };
   if (!reply || reply.code < 500 || ehlo.broken) return failed('ehlo', ehlo);
   // RFC 5321 §3.2: fall back to HELO if the server does not know EHLO.
-  const plain = await connection.ask(`HELO ${helo}\r\n`, { count: 1, deadlineMs });
+  const plain = await connection.command(`HELO ${helo}\r\n`, { count: 1, deadlineMs });
   const code = plain.replies[0]?.code ?? 0;
   return code >= 200 && code < 300 ? { ok: true, extensions: new Map() } : failed('ehlo', plain);
 }
@@ -62,7 +62,7 @@ async function upgrade(
   options: OpenSmtpOptions,
   timeouts: SmtpTimeouts,
 ): Promise<Greeting> {
-  const answers = await connection.ask('STARTTLS\r\n', { count: 1, deadlineMs: timeouts.greetingMs });
+  const answers = await connection.command('STARTTLS\r\n', { count: 1, deadlineMs: timeouts.greetingMs });
   if (answers.replies[0]?.code !== 220) return failed('starttls', answers);
   if (connection.broken || connection.hasSurplus) {
     connection.breakOff('EPROTOCOL', 'unencrypted bytes followed the reply to STARTTLS');
@@ -125,7 +125,7 @@ async function authenticate(
     mechanism === 'PLAIN' ? [`AUTH PLAIN ${encode(`\0${user}\0${pass}`)}`] : ['AUTH LOGIN', encode(user), encode(pass)];
   for (const [index, step] of steps.entries()) {
     const shown = index === 0 ? `AUTH ${mechanism}${mechanism === 'PLAIN' ? ' ***' : ''}` : '***';
-    const answers = await connection.ask(`${step}\r\n`, { count: 1, deadlineMs, shown });
+    const answers = await connection.command(`${step}\r\n`, { count: 1, deadlineMs, shown });
     const wanted = index === steps.length - 1 ? 235 : 334;
     if (answers.replies[0]?.code !== wanted) return failed('auth', answers).error;
   }

@@ -84,7 +84,7 @@ async function sendPipelined(
   commands: { mail: string; rcpt: string[] },
 ): Promise<Envelope> {
   const count = commands.rcpt.length;
-  const answers = await context.connection.ask(`${commands.mail}${commands.rcpt.join('')}DATA\r\n`, {
+  const answers = await context.connection.command(`${commands.mail}${commands.rcpt.join('')}DATA\r\n`, {
     count: count + 2,
     deadlineMs: context.timeouts.envelopeMs,
     nextReplyMs: context.timeouts.envelopeMs * NEXT_REPLY_PART,
@@ -109,13 +109,14 @@ async function sendOneByOne(
   commands: { mail: string; rcpt: string[] },
 ): Promise<Envelope> {
   const { connection, timeouts } = context;
-  const ask = (line: string): Promise<Answers> => connection.ask(line, { count: 1, deadlineMs: timeouts.envelopeMs });
+  const sendLine = (line: string): Promise<Answers> =>
+    connection.command(line, { count: 1, deadlineMs: timeouts.envelopeMs });
   const envelope: Envelope = { mail: undefined, rcpt: [], data: undefined, lostAt: undefined };
-  envelope.mail = (await ask(commands.mail)).replies[0];
+  envelope.mail = (await sendLine(commands.mail)).replies[0];
   if (!envelope.mail) return { ...envelope, lostAt: 'mail' };
   if (!positive(envelope.mail)) return envelope;
   for (const command of commands.rcpt) {
-    const reply = (await ask(command)).replies[0];
+    const reply = (await sendLine(command)).replies[0];
     if (!reply) return { ...envelope, lostAt: 'rcpt' };
     envelope.rcpt.push(reply);
     // A server that sent 421 does not reply to other recipients.
@@ -125,7 +126,7 @@ async function sendOneByOne(
     }
   }
   if (!envelope.rcpt.some(positive)) return envelope;
-  envelope.data = (await ask('DATA\r\n')).replies[0];
+  envelope.data = (await sendLine('DATA\r\n')).replies[0];
   return envelope.data ? envelope : { ...envelope, lostAt: 'data' };
 }
 
@@ -135,7 +136,7 @@ async function endEmpty(context: TransactionContext, anyAccepted: boolean): Prom
     context.connection.breakOff('EPROTOCOL', 'the server refused MAIL but accepted RCPT and DATA');
     return;
   }
-  await context.connection.ask('.\r\n', { count: 1, deadlineMs: context.timeouts.dotMs });
+  await context.connection.command('.\r\n', { count: 1, deadlineMs: context.timeouts.dotMs });
 }
 
 /** Closes the session, because its state is unknown. The recipients are neither accepted nor refused. */
