@@ -124,7 +124,7 @@ export function openConnections(options: ConnectionOptions): Connections {
   const openOne = async (candidate: Candidate, destination: string, need: SessionNeed): ReturnType<typeof dial> => {
     const timeouts = timeoutsFor(destination, options);
     const { helo, routing } = options;
-    const sourceFor = (address: string): string | undefined => routing.sources.nextFor(address, need.mayLeaveFrom);
+    const sourceFor = (address: string): string | undefined => routing.sources.nextFor(address, need.maySendFrom);
     const dialling = { hosts, need: need.tls, helo, signal: opening.signal, timeouts, sourceFor };
     const opened = await dial(candidate, dialling);
     if (!opened.ok && isAboutHost(opened.error)) {

@@ -141,7 +141,7 @@ export function classifyPass(
 }
 
 /** Whether the recipient continues at the next host immediately. */
-export function goesOn(one: AttemptResult, result: RecipientResult): boolean {
+export function continuesAtNextHost(one: AttemptResult, result: RecipientResult): boolean {
   return one.kind === 'ended' && goesToNextHost(one.outcome, result);
 }
 

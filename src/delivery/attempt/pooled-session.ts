@@ -42,14 +42,14 @@ export interface SessionNeed {
   /** If the attempt comes from its domain's own destination: the MX hosts it has not tried, if known. */
   detour?: Pick<Detour, 'rest'> | undefined;
   /** Whether mail may be sent from this local address now (undefined: chosen by the system); all are allowed by default. */
-  mayLeaveFrom?: (source: string | undefined) => boolean;
+  maySendFrom?: (source: string | undefined) => boolean;
 }
 
 /** Whether a message may go over this session. */
 export function isFit(pooled: PooledSession, need: SessionNeed): boolean {
   const isUnderPolicy = need.asks === undefined || need.asks === ANY || need.asks === pooled.asks;
-  const mayLeave = need.mayLeaveFrom?.(pooled.session.sourceAddress) ?? true;
-  return isUnderPolicy && mayLeave && satisfies(pooled.session, need.tls) && !need.avoid.has(peerKey(peerOf(pooled)));
+  const maySend = need.maySendFrom?.(pooled.session.sourceAddress) ?? true;
+  return isUnderPolicy && maySend && satisfies(pooled.session, need.tls) && !need.avoid.has(peerKey(peerOf(pooled)));
 }
 
 /** The address at the other end of a session. */

@@ -37,8 +37,8 @@ import {
   type Clocked,
   classifyPass,
   conclude,
+  continuesAtNextHost,
   dialogueOf,
-  goesOn,
   laterResult,
   learn,
   mayReturn,
@@ -267,7 +267,7 @@ async function needOf(attempt: Transmitting, { message }: Sending): Promise<Sess
     attempts: Math.max(...group.map((held) => held.job.attempts)),
     emailSeq: job.emailSeq,
     detour: detourOf(group),
-    ...(shares && { mayLeaveFrom: shares.hasRoom }),
+    ...(shares && { maySendFrom: shares.hasCapacity }),
   };
 }
 
@@ -367,7 +367,7 @@ export async function transmit(attempt: Transmitting): Promise<Transmission> {
     returnShare(shares, pass, passResults);
     for (const one of passResults) results.set(one.held, laterResult(results.get(one.held), one));
 
-    const remaining = pending.filter((_, index) => goesOn(passResults[index]!, sent.recipients[index]!));
+    const remaining = pending.filter((_, index) => continuesAtNextHost(passResults[index]!, sent.recipients[index]!));
     if (remaining.length > 0) progress.ended(passResults.filter((one) => !remaining.includes(one.held)));
     pooled.rest = restAfter(
       pass,

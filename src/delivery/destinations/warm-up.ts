@@ -29,7 +29,7 @@ export interface DayShares {
   /** Finds out which addresses have something left, if unknown. Rejects while the storage fails. */
   prepare(mails: number): Promise<void>;
   /** Whether this address may have something left; undefined means the host. */
-  hasRoom(source: string | undefined): boolean;
+  hasCapacity(source: string | undefined): boolean;
   /** Takes up to this many messages; returns how many, 0 if nothing is left. Rejects while the storage fails. */
   take(source: string | undefined, mails: number): Promise<number>;
   /** Returns messages that were taken but not sent. */
@@ -156,7 +156,7 @@ export function openWarmUp({ database, clock, log, starts, sources, providerOf }
     };
     return {
       prepare: (mails) => askFor(() => all.filter(isUnknown), mails),
-      hasRoom: (source) => {
+      hasCapacity: (source) => {
         const inHand = inHandOf(source);
         return !inHand || inHand.left > 0 || !inHand.isSpent;
       },

@@ -145,10 +145,10 @@ function split(deps: CandidateDeps, candidates: readonly Candidate[], { destinat
 }
 
 /** Returns the candidates with the addresses that an available source address can reach. */
-function reachable(candidates: Candidate[], { mayLeaveFrom }: SessionNeed, { sources }: Routing): Candidate[] {
-  if (!mayLeaveFrom) return candidates;
+function reachable(candidates: Candidate[], { maySendFrom }: SessionNeed, { sources }: Routing): Candidate[] {
+  if (!maySendFrom) return candidates;
   return candidates
-    .map((one) => ({ ...one, addresses: one.addresses.filter((address) => sources.hasOneFor(address, mayLeaveFrom)) }))
+    .map((one) => ({ ...one, addresses: one.addresses.filter((address) => sources.hasOneFor(address, maySendFrom)) }))
     .filter(({ addresses }) => addresses.length > 0);
 }
 
