@@ -71,7 +71,7 @@ export interface Metrics {
   countBounce(category: string, provider: string): void;
   /** Counts one HTTP response and its time. `route` is the method and the pattern (`GET /notes/:id`), never the path. */
   countHttp(route: string, status: number, seconds: number): void;
-  /** Sets the source of queue depth and age, which is read on each scrape; if it fails, both are omitted. */
+  /** Sets the source of queue depth and age, which is read on each scrape. If it fails, both keep their last values. */
   readQueueFrom(read: () => QueueState | Promise<QueueState>): void;
   /** Sets the source of labeled gauges, which is read on each scrape. */
   readGaugeFrom(about: { name: string; help: string }, read: () => LabelledValue[]): void;

@@ -63,7 +63,7 @@ export const accountDetailSchema = named('OperatorAccountDetail', {
   ...accountFields,
   usage: closed({
     messagesToday: count('Live messages since midnight UTC.'),
-    messagesLast30Days: count('Counted up to 100,000.'),
+    messagesLast30Days: count('Live messages in the last 30 days, counted up to 100,000.'),
     queued: count('Queued messages.'),
   }),
   health: closed({

@@ -2355,7 +2355,7 @@ export interface components {
       usage: {
         /** @description Live messages since midnight UTC. */
         messagesToday: number;
-        /** @description Counted up to 100,000. */
+        /** @description Live messages in the last 30 days, counted up to 100,000. */
         messagesLast30Days: number;
         /** @description Queued messages. */
         queued: number;

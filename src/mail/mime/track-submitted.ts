@@ -3,10 +3,10 @@
  * transfer encoding, and every other byte of the message stays as submitted. The message is read once for any number of copies; each copy
  * is linear in its bytes.
  *
- * Not changed are signed or encrypted messages (multipart/signed, multipart/encrypted, S/MIME), messages inside the message, HTML files
- * (Content-Disposition), parts with a digest (Content-MD5), and parts whose charset or encoding cannot be read reliably (unknown encodings
- * and invalid Base64). A part whose lines would exceed 998 bytes becomes quoted-printable, or Base64 if that is clearly shorter, with a
- * matching Content-Transfer-Encoding.
+ * These are not changed: signed or encrypted messages (multipart/signed, multipart/encrypted, S/MIME), messages inside the message, HTML
+ * files (Content-Disposition), parts with a digest (Content-MD5), and parts whose charset or encoding cannot be read reliably (unknown
+ * encodings and invalid Base64). A part whose lines would exceed 998 bytes becomes quoted-printable, or Base64 if that is clearly shorter,
+ * with a matching Content-Transfer-Encoding.
  *
  * A body is kept both decoded and as written (RFC 2045 §6), so pieces of the decoded bytes can be replaced. In 7bit, 8bit, binary, and
  * quoted-printable, only the changed places are rewritten; Base64 is rewritten completely.
