@@ -438,15 +438,15 @@ export interface ExaminedConfig {
 }
 
 /** Reads all settings from an environment; throws ConfigError for the first invalid value. */
-export function readConfig(given: Environment): Config {
-  const { config, problems } = examineConfig(given);
+export function readConfig(variables: Environment): Config {
+  const { config, problems } = examineConfig(variables);
   if (problems[0]) throw problems[0];
   return config;
 }
 
 /** Reads all settings from an environment and collects every problem: first those of secret files, then of values, then of combinations. */
-export function examineConfig(given: Environment): ExaminedConfig {
-  const { environment, wrongFiles } = withSecretFiles(given);
+export function examineConfig(variables: Environment): ExaminedConfig {
+  const { environment, wrongFiles } = withSecretFiles(variables);
   const problems = [...wrongFiles.values()];
   const wrong = new Set<string>();
   const values: Record<string, unknown> = {};

@@ -56,7 +56,7 @@ import { withStore } from './store.ts';
 
 const MAX_NAME_LENGTH = 200;
 
-function shown(account: Account) {
+function accountView(account: Account) {
   return {
     accountId: account.id,
     name: account.name,
@@ -69,7 +69,7 @@ function shown(account: Account) {
 }
 
 function asText(account: Account): string {
-  const { limits, ...rest } = shown(account);
+  const { limits, ...rest } = accountView(account);
   const limitRows = Object.entries(limits).map(([name, limit]) => [`limits.${name}`, limit]);
   return columns({ ...rest, ...Object.fromEntries(limitRows) });
 }
@@ -79,22 +79,22 @@ export async function makeAccount(call: CommandCall<{ name: string; plan: Plan }
   if (name === '' || name.length > MAX_NAME_LENGTH || /\p{Cc}/u.test(name)) {
     throw new UsageError(`--name must have 1 to ${MAX_NAME_LENGTH} characters and no control characters`);
   }
-  const made = await withStore(call, (store) => createAccount(store, { name, plan: call.options.plan }));
-  const data = { accountId: made.account.id, apiKey: made.apiKey, sandboxApiKey: made.sandboxApiKey };
+  const created = await withStore(call, (store) => createAccount(store, { name, plan: call.options.plan }));
+  const data = { accountId: created.account.id, apiKey: created.apiKey, sandboxApiKey: created.sandboxApiKey };
   return { data, text: `${columns(data)}\nStore the keys now: they cannot be displayed again.` };
 }
 
 export async function listAccounts(call: CommandCall): Promise<CommandOutcome> {
   const accounts = await withStore(call, (store) => store.database.execute(accountsOperation, null));
   const text = accounts.map((one) => `${one.id}  ${one.plan.padEnd(10)}  ${one.status.padEnd(9)}  ${one.name}`);
-  return { data: { accounts: accounts.map(shown) }, text: text.join('\n') || 'no accounts' };
+  return { data: { accounts: accounts.map(accountView) }, text: text.join('\n') || 'no accounts' };
 }
 
 export async function showAccount(call: CommandCall): Promise<CommandOutcome> {
   const [id = ''] = call.args;
   const account = await withStore(call, (store) => store.database.execute(accountOperation, id));
   if (!account) throw unknownAccount(id);
-  return { data: { ...shown(account), settings: account.settings }, text: asText(account) };
+  return { data: { ...accountView(account), settings: account.settings }, text: asText(account) };
 }
 
 interface SetOptions {
@@ -115,7 +115,7 @@ export async function setAccount(call: CommandCall<SetOptions>): Promise<Command
     store.database.execute(setAccountOperation, { ...change, nowMs: store.clock.now() }),
   );
   if (!account) throw unknownAccount(id);
-  return { data: shown(account), text: asText(account) };
+  return { data: accountView(account), text: asText(account) };
 }
 
 function emailBytes(text: string | undefined): number | null {
@@ -164,17 +164,17 @@ interface KeyOptions extends CredentialOptions {
 export async function makeKey(call: CommandCall<KeyOptions>): Promise<CommandOutcome> {
   const [accountId = ''] = call.args;
   const { mode, scope, kind, allowedSender: allowedSenders = [], network: allowedNetworks = [] } = call.options;
-  const wanted = { accountId, mode, scope, name: null, allowedSenders, allowedNetworks };
+  const request = { accountId, mode, scope, name: null, allowedSenders, allowedNetworks };
   if (kind === 'sigv4') {
-    const made = await withStore(call, async (store) =>
-      createSigningKey(store, { ...wanted, secretKey: await store.secretKey() }),
+    const created = await withStore(call, async (store) =>
+      createSigningKey(store, { ...request, secretKey: await store.secretKey() }),
     );
-    const { keyId, accessKeyId, secretAccessKey } = successOf(made, unknownAccount(accountId));
+    const { keyId, accessKeyId, secretAccessKey } = successOf(created, unknownAccount(accountId));
     const data = { keyId, accessKeyId, secretAccessKey };
     return { data, text: `${columns(data)}\nStore the secret now: it cannot be displayed again.` };
   }
-  const made = await withStore(call, (store) => createKey(store, wanted));
-  const { keyId, apiKey } = successOf(made, unknownAccount(accountId));
+  const created = await withStore(call, (store) => createKey(store, request));
+  const { keyId, apiKey } = successOf(created, unknownAccount(accountId));
   return {
     data: { keyId, apiKey },
     text: `${columns({ keyId, apiKey })}\nStore the key now: it cannot be displayed again.`,
@@ -193,9 +193,9 @@ export async function revokeKey(call: CommandCall): Promise<CommandOutcome> {
 export async function makeSmtpCredential(call: CommandCall<SmtpCredentialOptions>): Promise<CommandOutcome> {
   const [accountId = ''] = call.args;
   const { mode, deliveryReports, allowedSender: allowedSenders = [], network: allowedNetworks = [] } = call.options;
-  const wanted = { accountId, mode, allowedSenders, allowedNetworks, deliveryReports };
-  const made = await withStore(call, (store) => createSmtpCredential(store, wanted));
-  const { smtpCredentialId, username, password } = successOf(made, unknownAccount(accountId));
+  const request = { accountId, mode, allowedSenders, allowedNetworks, deliveryReports };
+  const created = await withStore(call, (store) => createSmtpCredential(store, request));
+  const { smtpCredentialId, username, password } = successOf(created, unknownAccount(accountId));
   const data = { smtpCredentialId, username, password };
   return { data, text: `${columns(data)}\nStore the password now: it cannot be displayed again.` };
 }
@@ -214,8 +214,8 @@ function bareAddress(text: string): string {
 
 export async function makeUser(call: CommandCall<{ email: string; operator?: boolean }>): Promise<CommandOutcome> {
   const user = { email: bareAddress(call.options.email), isOperator: call.options.operator === true };
-  const made = successOf(await withStore(call, (store) => createUser(store, user)));
-  const data = { ...made, operator: user.isOperator };
+  const created = successOf(await withStore(call, (store) => createUser(store, user)));
+  const data = { ...created, operator: user.isOperator };
   return { data, text: `${columns(data)}\nStore the password now: it cannot be displayed again.` };
 }
 
@@ -233,7 +233,7 @@ export async function resetUser(call: CommandCall<{ email: string }>): Promise<C
 const MAX_LISTED = 1_000;
 const MAX_REASON_LENGTH = 2_000;
 
-function shownApproval(approval: Approval): Record<string, unknown> {
+function approvalView(approval: Approval): Record<string, unknown> {
   return {
     approvalId: approval.id,
     accountId: approval.accountId,
@@ -255,7 +255,7 @@ function approvalLine(approval: Approval): string {
 export async function listApprovals(call: CommandCall): Promise<CommandOutcome> {
   const approvals = await withStore(call, (store) => store.database.execute(allApprovalsOperation, MAX_LISTED));
   return {
-    data: { approvals: approvals.map(shownApproval) },
+    data: { approvals: approvals.map(approvalView) },
     text: approvals.map(approvalLine).join('\n') || 'no requests',
   };
 }
@@ -273,7 +273,7 @@ async function decide(call: CommandCall, status: 'approved' | 'rejected', reason
 export async function approve(call: CommandCall): Promise<CommandOutcome> {
   const { approval, approvedEmailBytes } = await decide(call, 'approved', null);
   return {
-    data: { ...shownApproval(approval), approvedEmailBytes },
+    data: { ...approvalView(approval), approvedEmailBytes },
     text: `${approval.id} is approved: ${approval.accountId} can send emails of up to ${approvedEmailBytes} bytes`,
   };
 }
@@ -284,7 +284,7 @@ export async function reject(call: CommandCall<{ reason: string }>): Promise<Com
     throw new UsageError(`--reason must have 1 to ${MAX_REASON_LENGTH} characters`);
   }
   const { approval, approvedEmailBytes } = await decide(call, 'rejected', reason);
-  return { data: { ...shownApproval(approval), approvedEmailBytes }, text: `${approval.id} is rejected` };
+  return { data: { ...approvalView(approval), approvedEmailBytes }, text: `${approval.id} is rejected` };
 }
 
 function recordSettings({ smtpHostname, bounceDomain, baseUrl }: Config) {
@@ -314,9 +314,9 @@ export async function makeDomain(call: CommandCall<{ verified?: boolean }>): Pro
       { accountId, domain, verified: options.verified === true },
     ),
   );
-  const made = successOf(added, unknownAccount(accountId)).domain;
-  const data = { domainId: made.id, domain: made.domain, status: made.status };
-  return { data, text: `${columns(data)}\n${recordsText(knownRecords(made, recordSettings(config)))}` };
+  const created = successOf(added, unknownAccount(accountId)).domain;
+  const data = { domainId: created.id, domain: created.domain, status: created.status };
+  return { data, text: `${columns(data)}\n${recordsText(knownRecords(created, recordSettings(config)))}` };
 }
 
 export async function checkDomain(call: CommandCall): Promise<CommandOutcome> {

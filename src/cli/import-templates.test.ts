@@ -233,7 +233,7 @@ test('a construct that cannot be converted makes a draft, which keeps the constr
   assert.match(ran.stdout, /1 of them as drafts: with partial/);
   assert.match(
     ran.stdout,
-    /not converted\s+with partial, html, line 2: \{\{> footer\}\} a template cannot include another/,
+    /not converted\s+with partial, html, line 2: \{\{> footer\}\}: a template cannot include another/,
   );
   const { templateId, version, publishedVersion } = (await named('with partial'))!;
   assert.deepEqual([version, publishedVersion], [2, 1]);

@@ -14,7 +14,7 @@ import { lookUpSpf, suggestedSpf } from './spf.ts';
 import {
   type DomainKey,
   isDeciding,
-  isVouched,
+  isMarkedVerified,
   type KeyState,
   RETIRED_KEPT_MS,
   RETURN_PATH_LABEL,
@@ -144,7 +144,7 @@ const MARKED_AS_VERIFIED =
 function knownKey(domain: SenderDomain, key: DomainKey): DnsRecord {
   const record = keyRecord(domain, key);
   if (key.publishedAt !== null) return { ...record, status: 'verified' };
-  if (record.required && isVouched(domain)) return { ...record, note: MARKED_AS_VERIFIED };
+  if (record.required && isMarkedVerified(domain)) return { ...record, note: MARKED_AS_VERIFIED };
   if (key.state !== 'active') return record;
   return domain.checkedAt === null || domain.status === 'pending' ? record : { ...record, status: 'missing' };
 }
@@ -166,7 +166,7 @@ export async function checkRecords(domain: SenderDomain, lookUp: LookUp): Promis
   const keys = domain.keys.map((key) => lookUpKey(domain, key, lookUp));
   const others = [lookUpSpfRecord(domain, lookUp), lookUpDmarc(domain, lookUp)];
   const aliases = [lookUpReturnPath(domain, lookUp), lookUpTracking(domain, lookUp)];
-  const tlsChecks = tlsRecords(domain, lookUp).map((wanted) => lookUpTls(wanted, lookUp));
+  const tlsChecks = tlsRecords(domain, lookUp).map((record) => lookUpTls(record, lookUp));
   const found = await Promise.all([...keys, ...others, ...aliases, ...tlsChecks]);
   return found.filter((one) => one !== undefined);
 }
@@ -286,9 +286,9 @@ async function findReturnPath(record: DnsRecord, lookUp: LookUp): Promise<Findin
   return { status: spf.status === 'unknown' ? 'unknown' : 'different', found, note };
 }
 
-async function lookUpTls(wanted: TlsRecord, { dns, serversOf = noServers }: LookUp): Promise<CheckedRecord> {
-  const { name, classify } = wanted;
-  return publishedAs(tlsRecord(wanted), await lookUpPublished({ name, dns, serversOf, classify }));
+async function lookUpTls(expected: TlsRecord, { dns, serversOf = noServers }: LookUp): Promise<CheckedRecord> {
+  const { name, classify } = expected;
+  return publishedAs(tlsRecord(expected), await lookUpPublished({ name, dns, serversOf, classify }));
 }
 
 /** Checks the tracking host. Links use the host only if this service responds there; a correct DNS record is not enough. */

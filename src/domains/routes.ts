@@ -19,7 +19,7 @@ import {
   deleteDomainOperation,
   domainOperation,
   domainsOperation,
-  isVouched,
+  isMarkedVerified,
   SENDS_WHILE_FAILING_MS,
   senderDomainName,
 } from './store.ts';
@@ -97,7 +97,7 @@ export interface DomainRouteOptions extends RecordSettings {
 
 function verifiedBy(domain: SenderDomain): 'dns' | 'operator' | null {
   if (domain.status !== 'verified') return null;
-  return isVouched(domain) ? 'operator' : 'dns';
+  return isMarkedVerified(domain) ? 'operator' : 'dns';
 }
 
 /** Functions that the routes share. */

@@ -13,7 +13,7 @@ import { lookUpSpf, suggestedSpf } from './spf.ts';
 import {
   coveringDomains,
   domainOperation,
-  isVouched,
+  isMarkedVerified,
   RETURN_PATH_LABEL,
   SENDS_WHILE_FAILING_MS,
   type SenderDomain,
@@ -70,7 +70,7 @@ function recordWarnings(domain: SenderDomain): SenderWarning[] {
     const message = `The DKIM record of ${domain.domain} is missing, so receivers cannot verify signatures. Postrider rejects email from the domain after ${until}.`;
     return [{ code: 'DKIM_RECORD_GONE', message, remedy }];
   }
-  if (!isVouched(domain)) return [];
+  if (!isMarkedVerified(domain)) return [];
   const message = `An operator marked ${domain.domain} as verified, but its DKIM record has not been found. Receivers may not be able to verify signatures.`;
   return [{ code: 'DKIM_NOT_VERIFIED', message, remedy }];
 }

@@ -88,7 +88,7 @@ export function coveringDomains(domain: string): string[] {
 }
 
 /** Returns whether the domain is verified only because an operator marked it: no check has found its key. */
-export function isVouched(domain: Pick<SenderDomain, 'status' | 'keys'>): boolean {
+export function isMarkedVerified(domain: Pick<SenderDomain, 'status' | 'keys'>): boolean {
   return domain.status === 'verified' && !domain.keys.some((key) => isDeciding(key) && key.publishedAt !== null);
 }
 
@@ -231,7 +231,7 @@ export const signingAccountOperation = operation(
   'read',
   async (tx, domain: string): Promise<string | null> => {
     const domains = await readDomains(tx, `WHERE domain = ? AND status = 'verified' ORDER BY id`, domain);
-    return domains.find((one) => !isVouched(one))?.accountId ?? null;
+    return domains.find((one) => !isMarkedVerified(one))?.accountId ?? null;
   },
 );
 

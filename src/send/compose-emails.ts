@@ -32,7 +32,7 @@ import { type Sender, simulatesSuppressed } from './mail-header.ts';
 const MAX_RENDERED_LENGTH = 8 * STANDARD_EMAIL_BYTES;
 
 /** The time limit for rendering all copies of one mail. A single copy has 50 ms (templates/context.ts). */
-const MAX_FILLING_MS = 2_000;
+const MAX_RENDERING_MS = 2_000;
 
 /** The memory limit for all copies of a mail. If the copies exceed it, each is written to a blob before the next is composed. */
 const COPIES_IN_MEMORY_BYTES = 8_000_000;
@@ -97,7 +97,7 @@ function createFillIn(
     const filled = fillInFor(mail, sender, recipient, dependencies);
     const elapsedMs = threadTimeMs() - startedMs;
     renderedMs += elapsedMs;
-    if (filled.ok && renderedMs > MAX_FILLING_MS) return refuse(tooSlowInTotal(groups.length));
+    if (filled.ok && renderedMs > MAX_RENDERING_MS) return refuse(tooSlowInTotal(groups.length));
     if (elapsedMs > SLICE_MS) await yieldToEventLoop();
     return filled;
   };
@@ -221,8 +221,8 @@ function tooLarge(sizeBytes: number): Failure {
 function tooSlowInTotal(recipients: number): Failure {
   const remedy = 'Make the template simpler, or send it to fewer recipients at a time.';
   return failure('TEMPLATE_INVALID', {
-    message: `Rendering the template for each of ${recipients} recipients takes longer than ${MAX_FILLING_MS} ms. ${remedy}`,
-    details: [{ field: 'html', message: `takes longer than ${MAX_FILLING_MS} ms to render for all recipients` }],
+    message: `Rendering the template for each of ${recipients} recipients takes longer than ${MAX_RENDERING_MS} ms. ${remedy}`,
+    details: [{ field: 'html', message: `takes longer than ${MAX_RENDERING_MS} ms to render for all recipients` }],
   });
 }
 
@@ -321,8 +321,8 @@ export function personalize(
   const content: Content = { ...parts };
   const copy = copyOf(sender, recipient);
   if (content.html !== undefined && (mail.trackOpens || mail.trackClicks)) {
-    const wanted = { opens: mail.trackOpens, clicks: mail.trackClicks };
-    content.html = trackHtml(content.html, trackingLinks.trackingOf(copy, wanted, mail.from.domain));
+    const tracking = { opens: mail.trackOpens, clicks: mail.trackClicks };
+    content.html = trackHtml(content.html, trackingLinks.trackingOf(copy, tracking, mail.from.domain));
   }
   if (mail.listUnsubscribe) {
     const link = { ...copy, recipient: recipient.address.address };

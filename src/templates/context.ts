@@ -132,18 +132,18 @@ export function checkItems(count: number, what: string): void {
 }
 
 /** Returns the value at `key` of a JSON value, or undefined; supports Liquid's size, first, and last. */
-export function readProperty(of: unknown, key: string | number): unknown {
-  if (of === null || of === undefined) return undefined;
-  if (typeof of === 'string') return key === 'size' ? of.length : undefined;
-  if (typeof of !== 'object') return undefined;
-  if (Array.isArray(of)) {
-    if (typeof key === 'number') return of[key < 0 ? of.length + key : key];
-    if (key === 'size') return of.length;
-    if (key === 'first') return of[0];
-    return key === 'last' ? of[of.length - 1] : undefined;
+export function readProperty(owner: unknown, key: string | number): unknown {
+  if (owner === null || owner === undefined) return undefined;
+  if (typeof owner === 'string') return key === 'size' ? owner.length : undefined;
+  if (typeof owner !== 'object') return undefined;
+  if (Array.isArray(owner)) {
+    if (typeof key === 'number') return owner[key < 0 ? owner.length + key : key];
+    if (key === 'size') return owner.length;
+    if (key === 'first') return owner[0];
+    return key === 'last' ? owner[owner.length - 1] : undefined;
   }
-  if (Object.hasOwn(of, key)) return (of as Record<string, unknown>)[key];
-  return key === 'size' ? Object.keys(of).length : undefined;
+  if (Object.hasOwn(owner, key)) return (owner as Record<string, unknown>)[key];
+  return key === 'size' ? Object.keys(owner).length : undefined;
 }
 
 /** The cost of a list item or object member in addition to its characters. */
@@ -319,7 +319,7 @@ function limiter(use: (count: number) => void): Context['memoryLimit'] {
 }
 
 /** Records that a variable in a tag or filter has no value, unless the variable is optional. */
-export function noteWithoutValue(report: Report, token: PropertyAccessToken): void {
+export function recordMissing(report: Report, token: PropertyAccessToken): void {
   const [first] = token.props;
   const name = first !== undefined && TypeGuards.isWordToken(first) ? first.content : undefined;
   if (name === undefined || !report.optional.has(name)) report.addMissing(token.getText().slice(0, MAX_NAME_LENGTH));

@@ -34,10 +34,10 @@ import {
   type Kind,
   MAX_NAME_LENGTH,
   type MailContext,
-  noteWithoutValue,
   printable,
   type Report,
   readProperty,
+  recordMissing,
 } from './context.ts';
 import { keepDigitsOfNumbers, limitFilters, limitOperators, limitRanges, registerOwnFilters } from './filters.ts';
 
@@ -168,7 +168,7 @@ export class MailOutput implements Template {
         const token = Array.isArray(argument) ? argument[1] : argument;
         if (!TypeGuards.isPropertyAccessToken(token)) continue;
         const given = yield evalToken(token, context, true);
-        if (given === undefined || given === null) noteWithoutValue(context.report, token);
+        if (given === undefined || given === null) recordMissing(context.report, token);
       }
       value = yield filter.render(value, context);
     }
@@ -243,7 +243,7 @@ function boundRenderer(liquid: Liquid): void {
 function* checkCollection(collection: ForTag['collection'], context: Context): Generator<unknown, void, unknown> {
   if (!TypeGuards.isPropertyAccessToken(collection)) return;
   const value = yield evalToken(collection, context, true);
-  if (value === undefined || value === null) noteWithoutValue((context as MailContext).report, collection);
+  if (value === undefined || value === null) recordMissing((context as MailContext).report, collection);
   else if (typeof value === 'object' && !Array.isArray(value)) {
     (context as MailContext).report.budget.checkTime();
     checkItems(Object.keys(value).length, 'loops over an object of');

@@ -151,7 +151,7 @@ export function createRender(htmlToText: (html: string) => string): (mail: ToRen
 function fillTemplate(template: MailTemplate, values: ToRender, report: Report): string {
   const liquid = liquidFor(template.kind);
   const context = new MailContext(liquid, { variables: values.variables, globals: values.accountVariables }, report);
-  return drive(liquid.renderer.renderTemplates(template.templates, context), report.budget) as string;
+  return runGenerators(liquid.renderer.renderTemplates(template.templates, context), report.budget) as string;
 }
 
 type Steps = Generator<unknown, unknown, unknown>;
@@ -173,7 +173,7 @@ function isSteps(value: unknown): value is Steps {
  * Returns the result of a generator; a value that is not a generator is returned unchanged. Errors of the generator and of the budget are
  * thrown.
  */
-function drive(value: unknown, budget: Budget): unknown {
+function runGenerators(value: unknown, budget: Budget): unknown {
   if (!isSteps(value)) return value;
   let input: unknown;
   let failed = false;
@@ -186,9 +186,9 @@ function drive(value: unknown, budget: Budget): unknown {
       if (state.done) return input;
       continue;
     }
-    if (state.done) return drive(input, budget);
+    if (state.done) return runGenerators(input, budget);
     try {
-      input = drive(input, budget);
+      input = runGenerators(input, budget);
     } catch (error) {
       // The generator may add the position in the source to the error.
       input = error;
@@ -309,9 +309,9 @@ export function settleDeclared(
 }
 
 /** These variables are defined even if the account does not set them. The unsubscribe link is created for each recipient of a mail. */
-const ALWAYS: Readonly<Record<string, string>> = { company_address_html: '', report_abuse_email_html: '' };
+const DEFAULT_VARIABLES: Readonly<Record<string, string>> = { company_address_html: '', report_abuse_email_html: '' };
 
 /** Returns a new object with the account's variables, to which the caller can add others. */
 export function accountVariables(own: Readonly<Record<string, string>>): Record<string, string> {
-  return { ...ALWAYS, ...own };
+  return { ...DEFAULT_VARIABLES, ...own };
 }

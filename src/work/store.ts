@@ -222,21 +222,21 @@ export interface WorkResult extends Lease, Owner, Pick<Rescheduled, 'cause' | 'f
   tried: boolean;
 }
 
-/** Deletes rows or puts them back, as their results require; returns those of `given` whose lease was still held, in order. */
+/** Deletes rows or puts them back, as their results require; returns those of `items` whose lease was still held, in order. */
 export async function settleLeases<T>(
   tx: Transaction,
-  given: readonly T[],
+  items: readonly T[],
   resultOf: (one: T) => WorkResult,
 ): Promise<T[]> {
   const bySeq = new Map<number, { one: T; result: WorkResult }>();
-  for (const one of given) {
+  for (const one of items) {
     const result = resultOf(one);
     const other = bySeq.get(result.seq)?.result;
     if (!other || other.fence < result.fence) bySeq.set(result.seq, { one, result });
   }
   const results = [...bySeq.values()].map(({ result }) => result);
-  const again = results.filter((result) => result.againAtMs !== null);
-  const clockOffsetOf = await clockOffsets(tx, again);
+  const retried = results.filter((result) => result.againAtMs !== null);
+  const clockOffsetOf = await clockOffsets(tx, retried);
   const [ended, moved] = await Promise.all([
     finish(
       tx,
@@ -244,7 +244,7 @@ export async function settleLeases<T>(
     ),
     reschedule(
       tx,
-      again.map((result) => ({ ...result, dueMs: result.againAtMs! - clockOffsetOf(result) })),
+      retried.map((result) => ({ ...result, dueMs: result.againAtMs! - clockOffsetOf(result) })),
     ),
   ]);
   return [...bySeq].flatMap(([seq, { one }]) => (ended.has(seq) || moved.has(seq) ? [one] : []));

@@ -304,21 +304,21 @@ export async function sendFitting(session: SmtpSession, sending: Sending): Promi
     utf8Headers: lacksUtf8 && message.smtpUtf8,
   };
   if (!needs.eightBit && !needs.utf8Headers) return session.send(message);
-  const fitting = await reencodedOnce({ prepared, content: isInMemory ? content : content.header }, needs);
-  if (!fitting.ok) return refusedAll(message, refusalOf(session, fitting));
-  const head = Buffer.from(`${received}${await fitting.sign(fields)}`, 'latin1');
+  const reencodedEmail = await reencodedOnce({ prepared, content: isInMemory ? content : content.header }, needs);
+  if (!reencodedEmail.ok) return refusedAll(message, refusalOf(session, reencodedEmail));
+  const head = Buffer.from(`${received}${await reencodedEmail.sign(fields)}`, 'latin1');
   if (!isInMemory) {
     const before = headBytes + content.header.length;
-    const start = Buffer.concat([head, fitting.content]);
+    const start = Buffer.concat([head, reencodedEmail.content]);
     const sizeBytes = message.sizeBytes - before + start.length;
     const streamed = message.content as AsyncIterable<Buffer | Base64Lines>;
     return session.send({ ...message, content: withNewStart(start, streamed, before), sizeBytes, ...SEVEN_BIT });
   }
   return session.send({
     ...message,
-    content: [head, fitting.content],
-    sizeBytes: head.length + fitting.content.length,
+    content: [head, reencodedEmail.content],
+    sizeBytes: head.length + reencodedEmail.content.length,
     smtpUtf8: false,
-    eightBit: !isAscii(fitting.content),
+    eightBit: !isAscii(reencodedEmail.content),
   });
 }

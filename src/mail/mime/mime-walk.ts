@@ -1,10 +1,10 @@
 /**
- * Walks through the MIME structure of a message line by line (RFC 2046 §5.1): it finds headers, delimiters, and bodies, and how deep the
- * parts are nested. It only needs the lines that it requests (`wants`), so the body of a message without parts costs nothing. The time is
- * linear in the length of the text, for any depth, number of parts, and boundaries.
+ * Walks through the MIME structure of a message line by line (RFC 2046 §5.1). It finds headers, delimiters, and bodies, and tracks how
+ * deep the parts are nested. It only needs the lines that it requests (`wants`), so the body of a message without parts costs nothing. The
+ * time is linear in the length of the text, for any depth, number of parts, and boundaries.
  *
  *   header ──empty line──▶ leaf body │ multipart: preamble │ message/rfc822: header of the enclosed message
- *   delimiter of an open multipart ──▶ everything inside it ends, header of its next part
+ *   delimiter of an open multipart ──▶ everything inside it ends; the header of its next part follows
  *   closing delimiter ──▶ that multipart also ends; its epilogue follows
  *
  * The walk stops if the nesting or the number of parts exceeds a limit.

@@ -23,7 +23,7 @@ export interface Check {
   line: number;
   /** The source of the construct. */
   what: string;
-  /** Completes a sentence that starts with the construct. */
+  /** Explains the problem or the change. It is displayed after the construct and a colon. */
   why: string;
   /** If false, the construct is literal text in the result, so the template cannot be sent. */
   isConverted: boolean;
@@ -233,11 +233,11 @@ class Converter {
     const [first, second, third] = args;
     if (name === 'insert' && first?.type === 'path' && args.length <= 2) {
       const { expression, last } = this.#scopes.resolve(first.path, scope);
-      const given = second?.type === 'literal' ? /^default=(.*)$/s.exec(String(second.value))?.[1] : undefined;
-      if (second !== undefined && given === undefined) throw new Unconvertible('the default must be "default=…"');
-      return given === undefined
+      const defaultText = second?.type === 'literal' ? /^default=(.*)$/s.exec(String(second.value))?.[1] : undefined;
+      if (second !== undefined && defaultText === undefined) throw new Unconvertible('the default must be "default=…"');
+      return defaultText === undefined
         ? { value: expression, last, isPresent: false }
-        : { value: `${expression} | default: ${literalInLiquid(given)}`, last, isPresent: true };
+        : { value: `${expression} | default: ${literalInLiquid(defaultText)}`, last, isPresent: true };
     }
     if (name === 'length')
       return {
