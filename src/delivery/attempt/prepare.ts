@@ -163,7 +163,7 @@ export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps:
   try {
     signing = await deps.keysFor(job.accountId, fromDomain(job));
   } catch (error) {
-    // Either the storage fails or a key cannot be decrypted. Other messages would fail too, so this one is retried.
+    // Either the storage fails or a key cannot be decrypted. Neither is caused by this message, so it is retried.
     return unsendable(`the signing keys cannot be read: ${(error as Error).message}`);
   }
   if (signing === 'unverified') return unverified(job);
