@@ -1,6 +1,6 @@
 /**
  * Limits what Liquid's filters accept, and charges their work to the budget of the rendering. A filter gets no object that it would convert
- * to text and no value that is too long, and no call runs for longer than the time limit may go unchecked. Exceeding a limit ends the
+ * to text and no value that is too long, and no call runs so long that the time limit is checked too late. Exceeding a limit ends the
  * rendering with a message that names the filter.
  *
  * Every filter has a row that states how its work grows and what it accepts. A Liquid filter without a row is not registered, and a test
@@ -55,7 +55,7 @@ interface FilterRow {
   weight: number;
   /** Number of leading arguments that must be short: a name, a number, an expression, or a search text. */
   short: number;
-  /** Whether it accepts objects and lists of objects other than as text. All other filters would print them. */
+  /** Whether it accepts objects and lists of objects as values. All other filters would convert them to text. */
   takesObjects: boolean;
   /** Whether it calculates with doubles, which lose digits of an integer above 2^53. */
   isArithmetic: boolean;
@@ -287,7 +287,7 @@ export function registerOwnFilters(liquid: Liquid, kind: Kind): void {
 /** Maximum length of a text to search, and of a list's text to compare. */
 const MAX_SEARCHED_LENGTH = 200_000;
 /** Maximum length of a search text. */
-const MAX_SOUGHT_LENGTH = 2_000;
+const MAX_SEARCH_TEXT_LENGTH = 2_000;
 
 type Comparison = (l: unknown, r: unknown, context: Context) => unknown;
 type Charge = (l: unknown, r: unknown, budget: Budget) => void;
@@ -309,8 +309,8 @@ function chargeOrder(l: unknown, r: unknown, budget: Budget): void {
 /** Charges a search. Throws if the text or the search text is too long. */
 function chargeContains(l: unknown, r: unknown, budget: Budget): void {
   if (typeof l !== 'string') return;
-  if (l.length > MAX_SEARCHED_LENGTH || measureText(r, MAX_SOUGHT_LENGTH, budget) > MAX_SOUGHT_LENGTH) {
-    const limits = `more than ${MAX_SEARCHED_LENGTH} characters, or for more than ${MAX_SOUGHT_LENGTH}`;
+  if (l.length > MAX_SEARCHED_LENGTH || measureText(r, MAX_SEARCH_TEXT_LENGTH, budget) > MAX_SEARCH_TEXT_LENGTH) {
+    const limits = `more than ${MAX_SEARCHED_LENGTH} characters, or for more than ${MAX_SEARCH_TEXT_LENGTH}`;
     throw new OverLimit(`searches with contains in ${limits}; shorten the value before the send`);
   }
   budget.work(l.length);

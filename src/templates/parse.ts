@@ -43,7 +43,7 @@ class LimitError extends Error {
   }
 }
 
-/** Returns the problem during parsing or rendering as a message that continues a sentence after the name of the field. */
+/** Returns the message for an error of parsing or rendering. It follows the name of the field, for example `has more than 10000 tags`. */
 export function parseIssue(error: unknown): Omit<Issue, 'field'> {
   if (error instanceof LimitError) return withPosition(error.message, error.line, error.column);
   if (error instanceof OverLimit) return { message: error.message };
@@ -209,13 +209,13 @@ class TopLevelTokenizer extends Tokenizer {
 
   /** Reads a word of at most the maximum tag length. */
   override readIdentifier(): ReturnType<Tokenizer['readIdentifier']> {
-    return this.#within(() => super.readIdentifier());
+    return this.#withinTagLimit(() => super.readIdentifier());
   }
 
   /** Searches for the end of a tag only within the maximum tag length. */
   override readToDelimiter(delimiter: string, respectQuoted?: boolean): number {
     const begin = this.p;
-    const end = this.#within(() => super.readToDelimiter(delimiter, respectQuoted));
+    const end = this.#withinTagLimit(() => super.readToDelimiter(delimiter, respectQuoted));
     if (end === -1 && this.p < this.N)
       throw new LimitError(`has a tag of more than ${MAX_TAG_LENGTH} characters`, this.input, begin);
     this.#inTags += this.p - begin;
@@ -224,17 +224,17 @@ class TopLevelTokenizer extends Tokenizer {
     return end;
   }
 
-  #within<T>(read: () => T): T {
-    const whole = this.N;
-    this.N = Math.min(whole, this.p + MAX_TAG_LENGTH);
+  #withinTagLimit<T>(read: () => T): T {
+    const length = this.N;
+    this.N = Math.min(length, this.p + MAX_TAG_LENGTH);
     const found = read();
-    this.N = whole;
+    this.N = length;
     return found;
   }
 }
 
 /** Returns the tokens as a list with a fast shift(), because shifting a long array moves all other items. */
-function inOrder(tokens: TopLevelToken[]): TopLevelToken[] {
+function toQueue(tokens: TopLevelToken[]): TopLevelToken[] {
   let next = 0;
   const list = {
     shift: () => tokens[next++],
@@ -247,7 +247,7 @@ function inOrder(tokens: TopLevelToken[]): TopLevelToken[] {
 
 const liquids: Record<Kind, Liquid> = { html: createLiquid('html'), text: createLiquid('text') };
 const limits = { entries: 500, weight: 16_000_000, weigh: (_: string, { weight }: MailTemplate) => weight };
-const known: Record<Kind, ReturnType<typeof createRecent<MailTemplate>>> = {
+const caches: Record<Kind, ReturnType<typeof createRecent<MailTemplate>>> = {
   html: createRecent(limits),
   text: createRecent(limits),
 };
@@ -263,15 +263,15 @@ export function isTemplate(source: string): boolean {
 
 /** Returns whether the text is a template that contains the name of the unsubscribe link. Uses the cache if possible. */
 export function namesLink(source: string, kind: Kind): boolean {
-  return isTemplate(source) && (known[kind].get(source)?.namesLink ?? source.includes(UNSUBSCRIBE_VARIABLE));
+  return isTemplate(source) && (caches[kind].get(source)?.namesLink ?? source.includes(UNSUBSCRIBE_VARIABLE));
 }
 
 /** Parses the source, or returns the cached template. */
 export function parseTemplate(source: string, kind: Kind): ParseResult {
-  const found = known[kind].get(source);
+  const found = caches[kind].get(source);
   if (found !== undefined) return { ok: true, value: found };
   const parsed = parseUncached(source, kind);
-  if (parsed.ok) known[kind].set(source, parsed.value);
+  if (parsed.ok) caches[kind].set(source, parsed.value);
   return parsed;
 }
 
@@ -312,5 +312,5 @@ function parseFresh(source: string, kind: Kind): { templates: Template[]; tags: 
     else if (token.name.startsWith('end')) depth -= 1;
     if (depth > MAX_DEPTH) throw new LimitError(`has tags nested deeper than ${MAX_DEPTH} levels`, source, token.begin);
   }
-  return { templates: new MailParser(liquid, kind).parseTokens(inOrder(tokens)), tags };
+  return { templates: new MailParser(liquid, kind).parseTokens(toQueue(tokens)), tags };
 }

@@ -83,7 +83,7 @@ const REFUSALS: Record<TemplateRefusal, Failure> = {
   'not-found': noSuchTemplate.failure,
   'is-live': failure('FORBIDDEN', {
     message:
-      'A sandbox key cannot change a live template. Create one of the same name with POST /templates, which takes precedence in the sandbox, or use a live key with scope full.',
+      'A sandbox key cannot change a live template. Use a live key with scope full, or create a template with the same name with POST /templates: the sandbox then uses that one.',
   }),
   'name-taken': conflict('name', 'Another template of this account has this name. Choose another name.'),
   'layout-unknown': failure('NOT_FOUND', {
