@@ -52,13 +52,13 @@ export type ChangeCall = Pick<InnerCall, 'method' | 'path' | 'query' | 'body'> &
 };
 
 /** The result of a change: made or waiting for approval in the portal, refused, or `asking` for the approval of the client's user. */
-export type Changed =
+export type ChangeResult =
   | { ok: true; data: Record<string, unknown> }
   | { ok: false; failure: Failure }
   | { ok: 'asking'; message: string; state: string };
 
 /** The agent's request, and the reply of its client to a request for approval. */
-export interface Asking {
+export interface AgentCall {
   request: OuterRequest<Caller>;
   client: Client;
   state: string | undefined;
@@ -114,7 +114,7 @@ async function runCall(
 }
 
 /** Returns the state of a request as the result for the agent. */
-function stateOf(deps: ChangeDeps, request: AgentRequest): Changed {
+function stateOf(deps: ChangeDeps, request: AgentRequest): ChangeResult {
   const { id: approvalId, status, expiresAt, digest, tool } = request;
   const isExpired = status === 'pending' && expiresAt <= deps.clock.now();
   if (status === 'pending' && !isExpired) {
@@ -238,7 +238,7 @@ function stateProof(deps: ChangeDeps, { id, keyId, digest }: AgentRequest): stri
 }
 
 /** Asks the user of the client to approve a request. */
-function askUser(deps: ChangeDeps, request: AgentRequest, client: Client): Changed {
+function askUser(deps: ChangeDeps, request: AgentRequest, client: Client): ChangeResult {
   const call = JSON.parse(request.call) as ChangeCall;
   const recipients = recipientsOf(call);
   const lines = [
@@ -254,8 +254,8 @@ const BAD_STATE = refuse(
 );
 
 /** Handles the reply of the client's user to a request for approval. */
-async function handleReply(deps: ChangeDeps, asking: Asking, digest: string): Promise<Changed> {
-  const { request, client, state = '', reply } = asking;
+async function handleReply(deps: ChangeDeps, agentCall: AgentCall, digest: string): Promise<ChangeResult> {
+  const { request, client, state = '', reply } = agentCall;
   const { account, keyId, actor } = request.caller;
   const [id = '', proof = ''] = state.split('.');
   const stored = await deps.database.execute(agentRequestOperation, { id, accountId: account.id, mode: 'live' });
@@ -274,8 +274,12 @@ async function handleReply(deps: ChangeDeps, asking: Asking, digest: string): Pr
 }
 
 /** Makes a change, or stores it for approval. */
-export async function requestChange(deps: ChangeDeps, asking: Asking, { tool, call }: Change): Promise<Changed> {
-  const { request, client } = asking;
+export async function requestChange(
+  deps: ChangeDeps,
+  agentCall: AgentCall,
+  { tool, call }: Change,
+): Promise<ChangeResult> {
+  const { request, client } = agentCall;
   const { account, keyId, mode } = request.caller;
   if (mode === 'sandbox') {
     const response = await runCall(deps, request, { call });
@@ -283,7 +287,7 @@ export async function requestChange(deps: ChangeDeps, asking: Asking, { tool, ca
   }
   const text = callText(call);
   const digest = callDigest(text);
-  if (asking.state !== undefined) return handleReply(deps, asking, digest);
+  if (agentCall.state !== undefined) return handleReply(deps, agentCall, digest);
   const nowMs = deps.clock.now();
   const id = newId('agr', nowMs);
   const pending: AgentRequest = {
@@ -316,7 +320,7 @@ export async function requestChange(deps: ChangeDeps, asking: Asking, { tool, ca
 }
 
 /** Returns the state of a request that was made with the caller's key. */
-export async function changeState(deps: ChangeDeps, caller: Caller, id: string): Promise<Changed> {
+export async function changeState(deps: ChangeDeps, caller: Caller, id: string): Promise<ChangeResult> {
   const key = { id, accountId: caller.account.id, mode: caller.mode };
   const stored = await deps.database.execute(agentRequestOperation, key);
   return stored === null || stored.keyId !== caller.keyId ? refuse(UNKNOWN) : stateOf(deps, stored);

@@ -9,7 +9,7 @@ import type { RouteAnswer, RouteRequest } from '../http/route.ts';
 import { compile, type Validator } from '../http/validate.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import { createAddressHash } from '../suppressions/suppressions.ts';
-import { type Asking, type ChangeDeps, type Changed, changeState, requestChange } from './changes.ts';
+import { type AgentCall, type ChangeDeps, type ChangeResult, changeState, requestChange } from './changes.ts';
 import {
   agreedVersion,
   type Client,
@@ -123,7 +123,7 @@ function outcomeOf(answered: ToolAnswer): string {
 }
 
 /** Returns the question to the client's user. */
-function inputRequired({ message, state }: Extract<Changed, { ok: 'asking' }>): Record<string, unknown> {
+function inputRequired({ message, state }: Extract<ChangeResult, { ok: 'asking' }>): Record<string, unknown> {
   const approve = {
     type: 'boolean',
     title: 'Approve this call',
@@ -165,12 +165,12 @@ export function createEndpoint(deps: EndpointDeps): Endpoint {
       },
     });
 
-  const contextOf = (request: Request, asking: Asking, isReadOnly: boolean): ToolContext => ({
+  const contextOf = (request: Request, agentCall: AgentCall, isReadOnly: boolean): ToolContext => ({
     caller: request.caller,
     isReadOnly,
     now: () => clock.now(),
     call: (method, path, rest = {}) => deps.call(request, { method, path, ...rest }),
-    change: (change) => requestChange(deps, asking, change),
+    change: (change) => requestChange(deps, agentCall, change),
     changed: (id) => changeState(deps, request.caller, id),
     mailRefusal: () => deps.mailRefusal(),
   });
@@ -180,13 +180,13 @@ export function createEndpoint(deps: EndpointDeps): Endpoint {
     const checked = validate(args);
     if (!checked.ok) return { ok: false, failure: checked.failure };
     const reply = members(inputResponses).approve;
-    const asking: Asking = {
+    const agentCall: AgentCall = {
       request,
       client: call.client,
       state: typeof state === 'string' ? state : undefined,
       reply: reply === undefined ? undefined : members(reply),
     };
-    return tool.run(contextOf(request, asking, isReadOnly), checked.value as Static<TObject>);
+    return tool.run(contextOf(request, agentCall, isReadOnly), checked.value as Static<TObject>);
   }
 
   async function callTool(request: Request, call: RpcCall): Promise<Reply> {

@@ -4,7 +4,7 @@ import type { Caller } from '../accounts/accounts.ts';
 import { type Failure, failure, type Result, refuse } from '../base/failure.ts';
 import type { InnerAnswer, InnerCall } from '../http/inner-calls.ts';
 import type { Method } from '../http/route.ts';
-import type { Change, Changed } from './changes.ts';
+import type { Change, ChangeResult } from './changes.ts';
 import { fits, type ResultOptions } from './result.ts';
 
 export interface ToolContext {
@@ -15,9 +15,9 @@ export interface ToolContext {
   now(): number;
   call(method: Method, path: string, rest?: Omit<InnerCall, 'method' | 'path'>): Promise<InnerAnswer>;
   /** Makes a change of the sandbox, or has a change of live data approved first. */
-  change(change: Change): Promise<Changed>;
+  change(change: Change): Promise<ChangeResult>;
   /** Returns the state of a change that was asked for earlier. */
-  changed(id: string): Promise<Changed>;
+  changed(id: string): Promise<ChangeResult>;
   /** Why mail cannot be accepted at the moment. */
   mailRefusal(): Failure | undefined;
 }
@@ -25,7 +25,7 @@ export interface ToolContext {
 export type ToolAnswer =
   | { ok: true; data: Record<string, unknown>; options?: ResultOptions }
   | { ok: false; failure: Failure }
-  | Changed;
+  | ChangeResult;
 
 export interface ToolDefinition<S extends TObject = TObject> {
   name: string;
