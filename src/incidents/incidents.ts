@@ -40,17 +40,17 @@ const DAY_MS = 86_400_000;
 /** Causes and bounces per part. */
 const PART_CAUSES = 100;
 const BOUNCED_PART = 1_000;
-/** Causes that are looked at, delayed messages that are counted of each, and bounces that are looked at. */
+/** Maximum numbers of causes to read, of delayed messages to count for each cause, and of bounces to read. */
 const MOST_CAUSES = 5_000;
 const MOST_COUNTED = 1_000_000;
 const MOST_BOUNCED = 10_000;
 /** Maximum groups that are tracked at the same time. */
 const MOST_GROUPS = 1_000;
 const MOST_DOMAINS = 1_000;
-/** Newest deliveries of an endpoint that are looked at. */
-export const DELIVERIES_LOOKED_AT = 1_000;
+/** Number of the newest deliveries of a webhook to check. */
+export const DELIVERIES_SCANNED = 1_000;
 const SAMPLES = 5;
-const LOOKED_AT_FOR_TIMES = 10_000;
+const SCANNED_FOR_TIMES = 10_000;
 const LAST_CAUSE = '~';
 
 export interface IncidentDeps {
@@ -139,7 +139,7 @@ export function createIncidents({ database, clockOffsetMs, nowMs }: IncidentDeps
         ...owner,
         causes,
         limit: SAMPLES,
-        looked: LOOKED_AT_FOR_TIMES,
+        scanLimit: SCANNED_FOR_TIMES,
       });
       const byCause = new Map(samples.map((sample) => [sample.cause, sample]));
       const offsetMs = await offsetOf(owner);
@@ -152,7 +152,7 @@ export function createIncidents({ database, clockOffsetMs, nowMs }: IncidentDeps
 async function settings(database: Database, owner: Owner): Promise<Incident[]> {
   const { accountId, mode } = owner;
   const [webhooks, domains, protection] = await Promise.all([
-    database.execute(failingWebhooksOperation, { ...owner, looked: DELIVERIES_LOOKED_AT }),
+    database.execute(failingWebhooksOperation, { ...owner, scanLimit: DELIVERIES_SCANNED }),
     mode === 'live' ? database.execute(failingDomainsOperation, { accountId, limit: MOST_DOMAINS }) : [],
     mode === 'live' ? database.execute(sendingProtectionOperation, accountId) : null,
   ]);

@@ -6,7 +6,7 @@ import { type Failure, failure, ok, type Result, refuse } from '../base/failure.
 import type { Database } from '../storage/database.ts';
 import { retryDeliveryOperation } from '../webhooks/webhooks.ts';
 import type { DelayedIncident, Incident, WebhookIncident } from './incident.ts';
-import { DELIVERIES_LOOKED_AT } from './incidents.ts';
+import { DELIVERIES_SCANNED } from './incidents.ts';
 import { failedDeliveriesOperation, type Owner, type RetriedPart, retryCauseOperation } from './store.ts';
 
 const PART_ROWS = 500;
@@ -87,7 +87,7 @@ async function retryDeliveries(options: RetryOptions, { webhook }: WebhookIncide
   }
   const deliveryIds = await database.execute(failedDeliveriesOperation, {
     webhookId: webhook.id,
-    looked: DELIVERIES_LOOKED_AT,
+    scanLimit: DELIVERIES_SCANNED,
     nowMs: nowMs + clockOffsetMs,
   });
   if (deliveryIds.length > 0) await options.onChange({ deliveries: deliveryIds.length });

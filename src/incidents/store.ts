@@ -107,7 +107,7 @@ export interface SampleRequest extends Owner {
   /** Number of messages to list per cause. */
   limit: number;
   /** Number of messages to read per cause for its times. */
-  looked: number;
+  scanLimit: number;
 }
 
 /** Reads the newest and oldest messages of causes; causes that have ended in the meantime are omitted. */
@@ -118,7 +118,7 @@ export const samplesOperation = operation('incidents.samples', 'read', async (tx
 
 async function sampleOf(
   tx: Transaction,
-  { accountId, mode, limit, looked }: SampleRequest,
+  { accountId, mode, limit, scanLimit }: SampleRequest,
   cause: string,
 ): Promise<Sample | undefined> {
   const rows = await affected(tx, { accountId, mode, cause, before: null, limit });
@@ -129,7 +129,7 @@ async function sampleOf(
     tx.get<Pick<Sample, 'nextDueMs' | 'lastAtMs'>>(
       `SELECT min(due) AS "nextDueMs", max(failed_at) AS "lastAtMs"
        FROM (SELECT due, failed_at ${own} ORDER BY seq DESC LIMIT ?) AS newest`,
-      ...[accountId, mode, cause, looked],
+      ...[accountId, mode, cause, scanLimit],
     ),
     tx.get<{ subject: string }>(`SELECT subject ${own} ORDER BY seq LIMIT 1`, accountId, mode, cause),
     tx.get<{ record: string }>(
@@ -204,11 +204,11 @@ export interface FailingWebhook {
   lastAtMs: number | null;
 }
 
-/** Lists webhooks whose deliveries all fail, or that were disabled because of that. `looked` is the number of deliveries to check. */
+/** Lists webhooks whose deliveries all fail, or that were disabled because of that. `scanLimit` is the number of deliveries to check. */
 export const failingWebhooksOperation = operation(
   'incidents.webhooks',
   'read',
-  async (tx, { accountId, mode, looked }: Owner & { looked: number }): Promise<FailingWebhook[]> => {
+  async (tx, { accountId, mode, scanLimit }: Owner & { scanLimit: number }): Promise<FailingWebhook[]> => {
     const rows = await tx.all<Omit<FailingWebhook, 'deliveries' | 'lastStatus' | 'lastError' | 'lastAtMs'>>(
       `SELECT id, url, enabled, disabled_reason AS "disabledReason", failing_since AS "failingSince",
          updated_at AS "updatedAt"
@@ -221,11 +221,11 @@ export const failingWebhooksOperation = operation(
       rows.map(async (row) => {
         const newest = '(SELECT * FROM webhook_delivery WHERE webhook_id = ? ORDER BY id DESC LIMIT ?) AS newest';
         const [count, last] = await Promise.all([
-          tx.get<{ n: number }>(`SELECT count(*) AS n FROM ${newest} WHERE status <> 'succeeded'`, row.id, looked),
+          tx.get<{ n: number }>(`SELECT count(*) AS n FROM ${newest} WHERE status <> 'succeeded'`, row.id, scanLimit),
           tx.get<{ status: number | null; error: string | null; at: number }>(
             `SELECT response_status AS status, error, updated_at AS at FROM ${newest} WHERE attempts > 0
              ORDER BY updated_at DESC LIMIT 1`,
-            ...[row.id, looked],
+            ...[row.id, scanLimit],
           ),
         ]);
         const found = { lastStatus: last?.status ?? null, lastError: last?.error ?? null, lastAtMs: last?.at ?? null };
@@ -239,11 +239,14 @@ export const failingWebhooksOperation = operation(
 export const failedDeliveriesOperation = operation(
   'incidents.failedDeliveries',
   'read',
-  async (tx, { webhookId, looked, nowMs }: { webhookId: string; looked: number; nowMs: number }): Promise<string[]> => {
+  async (
+    tx,
+    { webhookId, scanLimit, nowMs }: { webhookId: string; scanLimit: number; nowMs: number },
+  ): Promise<string[]> => {
     const rows = await tx.all<{ id: string }>(
       `SELECT id FROM (SELECT * FROM webhook_delivery WHERE webhook_id = ? ORDER BY id DESC LIMIT ?) AS newest
        WHERE status = 'failed' OR (status = 'pending' AND next_attempt_at > ?) ORDER BY id`,
-      ...[webhookId, looked, nowMs],
+      ...[webhookId, scanLimit, nowMs],
     );
     return rows.map(({ id }) => id);
   },

@@ -68,7 +68,12 @@ export const incidents: Scenario = async (stage) => {
   ]);
   const listed = await stage.act(affectedOperation, { ...owner, cause: slow!, before: null, limit: 10 });
   await stage.act(affectedOperation, { ...owner, cause: slow!, before: listed[0]!.seq, limit: 1 });
-  const samples = await stage.act(samplesOperation, { ...owner, causes: [slow!, full!, 'none'], limit: 2, looked: 2 });
+  const samples = await stage.act(samplesOperation, {
+    ...owner,
+    causes: [slow!, full!, 'none'],
+    limit: 2,
+    scanLimit: 2,
+  });
   assert.deepEqual(
     samples.map(({ nextDueMs, lastAtMs }) => [nextDueMs, lastAtMs]),
     [
@@ -86,6 +91,6 @@ export const incidents: Scenario = async (stage) => {
     const found = await stage.database.execute(findMessageOperation, { ...owner, messageId });
     assert.ok(found!.row.next_attempt_at === null || found!.row.next_attempt_at <= dueMs + 3);
   }
-  await stage.act(failingWebhooksOperation, { ...owner, looked: 10 });
-  await stage.act(failedDeliveriesOperation, { webhookId: 'whk_none', looked: 10, nowMs: stage.nowMs });
+  await stage.act(failingWebhooksOperation, { ...owner, scanLimit: 10 });
+  await stage.act(failedDeliveriesOperation, { webhookId: 'whk_none', scanLimit: 10, nowMs: stage.nowMs });
 };
