@@ -93,7 +93,7 @@ export interface ApiOptions {
   submissionPorts(): SubmissionPorts;
   /** Returns this process's share of a limit among the nodes with the api role. */
   rateShare(): number;
-  /** Returns the base URL of tracked links in an account's mail from a domain, if that has its own host. */
+  /** Returns the base URL of tracked links in an account's mail from a domain, if the domain has its own tracking host. */
   trackingUrlOf?(accountId: string, fromDomain: string): string | undefined;
   /** The certificate of the TLS port, if there is one. */
   tls?: TlsIdentity | undefined;

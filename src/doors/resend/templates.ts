@@ -297,7 +297,7 @@ export function templateEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>
     endpoint(deps, {
       method: 'POST',
       path: '/templates',
-      summary: 'Create a draft of a template',
+      summary: 'Create a template as a draft',
       status: 201,
       body: newTemplate,
       maxBodyBytes: 8_000_000,
