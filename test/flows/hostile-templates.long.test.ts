@@ -32,7 +32,7 @@ const mail = (html: string, templateVariables: JsonObject = {}): JsonObject => (
 
 const LIST = /more than 10000 items; use a shorter list/;
 const TIME = /takes longer than 50 ms to render; loop over fewer items, or compute values before the send/;
-const TEXT = /more than \d+ characters|produces too much text|too many lists or texts/;
+const TEXT = /more than \d+ characters|produces too much text|text is too long/;
 
 const few = Array.from({ length: 9_000 }, (_, i) => ({ x: `v${i}` }));
 
