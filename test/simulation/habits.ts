@@ -160,7 +160,8 @@ async function repeatLate(habit: Habit): Promise<void> {
   const ids = idsOf(entry);
   if (ids.length === 0) return;
   await here().timeline.wait(hours * HOUR_MS);
-  const isOther = hours > 24 || random.chance(0.5);
+  // After a clock change a day may be over early or late, so the same request may be accepted again.
+  const isOther = hours > 24 || random.chance(0.5) || !habit.isSteady();
   // The reply to an attempt may be lost, and the next attempt then determines the result.
   const isSettled = (await statusesOf(habit, ids)).every((one) => FINAL.has(one));
   const later = isOther ? newEntry({ ...entry.mail, key: `${key}-other` }) : entry;
