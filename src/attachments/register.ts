@@ -1,9 +1,9 @@
 /**
- * POST /attachments and GET /attachments/{submissionId} below the HTTP layer: a manifest becomes a submission with an upload URL per file.
- * The same key with the same manifest returns the same submission; its URLs are renewed only after they expired.
+ * Implements POST /attachments and GET /attachments/{submissionId} below the HTTP layer: turns a manifest into a submission with an upload
+ * URL per file. The same key with the same manifest returns the same submission; its URLs are renewed only after they expired.
  *
- * Whether the files fit into any email within a limit is checked with the smallest email around them, built by the real composer, so the
- * figure is exact. It is a lower bound, so a manifest that some email could contain is never refused.
+ * To check whether any email within the limit can contain the files, the real composer calculates the size of the smallest email with these
+ * files. The size is exact and a lower bound, so a manifest that some email could contain is never refused.
  */
 
 import type { Clock } from '../base/clock.ts';
@@ -52,10 +52,10 @@ function smallestMail(body: { text: string } | { html: string }, files: readonly
   };
 }
 
-/** Bytes of the smallest complete email with these files. */
+/** Returns the size in bytes of the smallest complete email with these files. */
 export function leastEmailBytes(files: readonly { name: string; contentType: string; sizeBytes: number }[]): number {
   const bySize = files.map(({ name, contentType, sizeBytes }) => ({ name, contentType, sizeBytes }));
-  // Given texts must not be empty, but may be empty after their variables are replaced; no text is derived from empty html.
+  // A text in a request must not be empty, but it can be empty after its variables are replaced. No text is derived from empty HTML.
   return Math.min(
     composedSizeBytes(smallestMail({ text: '' }, bySize)),
     composedSizeBytes(smallestMail({ html: '' }, bySize)),
@@ -68,7 +68,7 @@ interface EmailLimits {
   maximumEmailBytes: number;
 }
 
-/** EMAIL_SIZE_EXCEEDED with both sizes, or undefined when the files fit. */
+/** Returns EMAIL_SIZE_EXCEEDED with both sizes, or undefined if the files fit. */
 export function fitFailure(leastBytes: number, limits: EmailLimits): Failure | undefined {
   const { approvedEmailBytes, maximumEmailBytes } = limits;
   const limitBytes = Math.min(approvedEmailBytes, maximumEmailBytes);
@@ -88,13 +88,13 @@ export function fitFailure(leastBytes: number, limits: EmailLimits): Failure | u
   });
 }
 
-/** How long a key remains valid after its send. */
+/** An idempotency key remains valid for this long after its send. */
 const KEY_LIFETIME_MS = 86_400_000;
 /** Limit on the unsent files of an account, per mode. */
 const MAXIMUM_UNSENT_BYTES = 20_000_000_000;
-/** Minimum bytes that a submission counts for. */
-const LEAST_COUNTED_BYTES = 2_000_000;
-const LONGEST_RETRY_SECONDS = 3_600;
+/** Minimum number of bytes for which a submission is counted toward that limit. */
+const MIN_COUNTED_BYTES = 2_000_000;
+const MAX_RETRY_SECONDS = 3_600;
 
 export interface RegisterDependencies {
   database: Database;
@@ -111,7 +111,7 @@ interface RegisterRequest {
   mode: Mode;
   limits: EmailLimits;
   idempotencyKey: string | undefined;
-  /** Why nothing can be accepted right now; existing submissions are still returned. */
+  /** Set if nothing can be accepted right now. Existing submissions are still returned. */
   backPressure?: Failure | undefined;
   items: readonly ManifestItem[];
 }
@@ -125,9 +125,9 @@ interface SubmissionBody {
 }
 
 /**
- * Registers a manifest. `isRepeat`: the submission with this key already existed. It is found before sizes are checked, so that a repeat
- * succeeds even if limits have changed since, and under back-pressure. OVERLOADED if the account has too many bytes of unsent files,
- * LIMIT_REACHED if it has too many submissions.
+ * Registers a manifest. `isRepeat` is true if the submission with this key already existed. It is found before sizes are checked, so that a
+ * repeat succeeds even if limits have changed since, and under back-pressure. Fails with OVERLOADED if the account has too many bytes of
+ * unsent files, and with LIMIT_REACHED if it has too many submissions.
  */
 export async function registerManifest(
   dependencies: RegisterDependencies,
@@ -171,7 +171,7 @@ function registrationOf(
     manifestHash: manifestHash(items),
     nowMs,
     expiresAtMs: nowMs + dependencies.uploadTtlSeconds * 1000,
-    countedBytes: Math.max(declaredBytes, LEAST_COUNTED_BYTES),
+    countedBytes: Math.max(declaredBytes, MIN_COUNTED_BYTES),
     maximumUnsentBytes: dependencies.maximumUnsentBytes ?? MAXIMUM_UNSENT_BYTES,
     keepUnsentMs: KEEP_UNSENT_MS,
     fits,
@@ -190,7 +190,7 @@ function tooManyUnsent(maximumBytes: number, roomInMs: number): ReturnType<typeo
     message:
       `With these files, the unsent files of this account exceed the limit of ${maximumBytes} bytes. Send some of them first. ` +
       'Files that were not uploaded stop counting when their upload URLs expire, uploaded files 24 hours later.',
-    retryAfterSeconds: Math.min(Math.max(Math.ceil(roomInMs / 1000), 1), LONGEST_RETRY_SECONDS),
+    retryAfterSeconds: Math.min(Math.max(Math.ceil(roomInMs / 1000), 1), MAX_RETRY_SECONDS),
   });
 }
 
@@ -224,11 +224,11 @@ async function uploadOf(
     contentType,
     sha256: Buffer.from(file.sha256),
     expiresInSeconds: uploadTtlSeconds,
-    // The time at which the URLs were issued: a repeated call returns the same ones.
+    // The time at which the URLs were issued, so that a repeated call returns the same URLs.
     nowMs: expiresAt - uploadTtlSeconds * 1000,
   });
-  const given = Object.entries(presigned.headers).filter(([name]) => !/^content-(?:type|length)$/i.test(name));
-  return { uploadUrl: presigned.url, requiredHeaders: { ...headers, ...Object.fromEntries(given) } };
+  const storageHeaders = Object.entries(presigned.headers).filter(([name]) => !/^content-(?:type|length)$/i.test(name));
+  return { uploadUrl: presigned.url, requiredHeaders: { ...headers, ...Object.fromEntries(storageHeaders) } };
 }
 
 interface SubmissionState {
@@ -238,7 +238,7 @@ interface SubmissionState {
   files: { name: string; sizeBytes: number; status: 'waiting' | 'uploaded' }[];
 }
 
-/** Returns the upload status of a submission; SUBMISSION_NOT_FOUND also for one of another account or mode. */
+/** Returns the upload status of a submission. Fails with SUBMISSION_NOT_FOUND if the account has no such submission in this mode. */
 export async function batchState(
   { database, blobs }: Pick<RegisterDependencies, 'database' | 'blobs'>,
   key: BatchKey,
@@ -246,12 +246,12 @@ export async function batchState(
   const found = await readConsistently(
     () => database.execute(batchOperation, key),
     async (batch) => {
-      const arrived = await Promise.all(batch.files.map((file) => hasArrived(blobs, batch, file)));
-      return { batch, arrived, isFinal: !arrived.includes(false) };
+      const uploads = await Promise.all(batch.files.map((file) => isUploaded(blobs, batch, file)));
+      return { batch, uploads, isFinal: !uploads.includes(false) };
     },
   );
   if (found === undefined) return refuse(failure('SUBMISSION_NOT_FOUND'));
-  const { batch, arrived } = found;
+  const { batch, uploads } = found;
   return ok({
     attachmentSubmissionId: batch.id,
     expiresAt: batch.expiresAt,
@@ -259,12 +259,12 @@ export async function batchState(
     files: batch.files.map(({ name, sizeBytes }, index) => ({
       name,
       sizeBytes,
-      status: arrived[index] === true ? 'uploaded' : 'waiting',
+      status: uploads[index] === true ? 'uploaded' : 'waiting',
     })),
   });
 }
 
-async function hasArrived(blobs: Pick<Blobs, 'sizeOf'>, { usedAt }: UploadBatch, file: BatchFile): Promise<boolean> {
+async function isUploaded(blobs: Pick<Blobs, 'sizeOf'>, { usedAt }: UploadBatch, file: BatchFile): Promise<boolean> {
   if (usedAt !== null) return true;
   return file.blobKey !== null && (await blobs.sizeOf(file.blobKey)) === file.sizeBytes;
 }

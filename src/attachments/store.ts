@@ -1,13 +1,13 @@
 /**
- * Upload batches: the files registered together for one email, which the API calls an attachment submission, and their upload status. The
- * row and the stored files are separate: a repeated upload deletes the bytes that the row named a moment ago, so code that reads both must
- * read again if the batch has changed in the meantime.
+ * Stores upload batches and their upload status. A batch contains the files registered together for one email; the API calls it an
+ * attachment submission. The row and the stored files are separate: a repeated upload deletes the bytes that the row referred to before, so
+ * code that reads both must read again if the batch has changed in the meantime.
  *
  * Operations read batches, switch a file to newly uploaded bytes, and mark a batch as used in the transaction of the send. Uploads change
  * the files of open batches; files of used batches never change.
  *
- * Expired submissions and files are deleted in bounded steps. Files of a used submission stay while the content of any of its emails is
- * kept; an open submission is deleted only after two sweeps have found it expired.
+ * Expired submissions and files are deleted in bounded steps. Files of a used submission are kept while the content of any of its emails is
+ * kept. An open submission is deleted only after two sweeps have found it expired.
  */
 import type { Mode } from '../base/mode.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
@@ -24,10 +24,10 @@ export interface ManifestItem {
 export interface BatchFile extends Omit<ManifestItem, 'sha256'> {
   number: number;
   sha256: Uint8Array;
-  /** Uploaded directly to blob storage: `blobKey` is known from the start, so it does not prove an upload. */
+  /** Whether clients upload the file directly to blob storage; `blobKey` is then set from the start, so it does not prove an upload. */
   direct: boolean;
   blobKey: string | null;
-  /** Stamp of the blob when its bytes were verified; see Blobs.stampOf(). */
+  /** Stamp that the blob had when its bytes were verified; see Blobs.stampOf(). */
   blobStamp: string | null;
 }
 
@@ -38,23 +38,23 @@ export interface BatchKey {
 }
 
 export interface UploadBatch extends BatchKey {
-  /** Key of the POST /attachments that created it. */
+  /** Idempotency key of the POST /attachments request that created the batch. */
   idempotencyKey: string | null;
   /** Unix ms at which the upload URLs expire. */
   expiresAt: number;
-  /** Grows with every change of the files. */
+  /** Increases with every change of the files. */
   version: number;
-  /** Unix ms of the send; null while it is open. */
+  /** Unix ms of the send; null while the batch is open. */
   usedAt: number | null;
   files: BatchFile[];
 }
 
 /** Only a client that uploads the same file continuously can exceed this. */
-const READS_AT_MOST = 10;
+const MAX_READS = 10;
 
 /**
- * Returns the result of `read` for the batch; undefined if it does not exist. A result that is not final is valid only if the batch has not
- * changed in the meantime; otherwise the batch is read again.
+ * Returns the result of `read` for the batch, or undefined if the batch does not exist. A final result is returned immediately. Any other
+ * result is valid only if the batch has not changed in the meantime; otherwise the batch is read again.
  */
 export async function readConsistently<T extends { isFinal: boolean }>(
   find: () => Promise<UploadBatch | null>,
@@ -62,10 +62,10 @@ export async function readConsistently<T extends { isFinal: boolean }>(
 ): Promise<T | undefined> {
   let batch = await find();
   for (let reads = 1; batch !== null; reads += 1) {
-    const answer = await read(batch);
-    if (answer.isFinal || reads === READS_AT_MOST) return answer;
+    const result = await read(batch);
+    if (result.isFinal || reads === MAX_READS) return result;
     const now = await find();
-    if (now?.version === batch.version && now.usedAt === batch.usedAt) return answer;
+    if (now?.version === batch.version && now.usedAt === batch.usedAt) return result;
     batch = now;
   }
   return undefined;
@@ -108,7 +108,7 @@ interface UploadTarget {
   file: BatchFile;
 }
 
-/** Finds the file that a token names, in any account: the token itself authorizes the upload. */
+/** Finds the file that an upload token refers to, in any account: the token itself authorizes the upload. */
 export const uploadTargetOperation = operation(
   'attachments.uploadTarget',
   'read',
@@ -132,15 +132,15 @@ export const uploadTargetOperation = operation(
 interface FinishedUpload {
   submissionId: string;
   number: number;
-  /** Contains exactly the bytes of the manifest. */
+  /** Key of the new blob, which contains exactly the bytes that the manifest declares. */
   blobKey: string;
   /** Stamp of the blob as written; null if the store has none. */
   blobStamp: string | null;
 }
 
 /**
- * Switches the file to the uploaded blob; of two concurrent uploads the later one remains. Returns the replaced blob, or `taken: false` if
- * the submission was sent or deleted in the meantime; no row names the new blob then.
+ * Switches the file to the uploaded blob. If two uploads run concurrently, the later one wins. Returns the replaced blob, or `taken: false`
+ * if the submission was sent or deleted in the meantime; in that case no row refers to the new blob.
  */
 export const finishUploadOperation = operation(
   'attachments.finishUpload',
@@ -164,7 +164,7 @@ export const finishUploadOperation = operation(
   },
 );
 
-/** Records the stamp of a blob that was read again and verified; has no effect if another upload was stored in the meantime. */
+/** Records the stamp of a blob that was read and verified again. Has no effect if another upload was stored in the meantime. */
 export const confirmFileOperation = operation('attachments.confirmFile', 'write', async (tx, file: FinishedUpload) => {
   await tx.run(
     'UPDATE attachment_file SET blob_stamp = ? WHERE submission_id = ? AND number = ? AND blob_key = ?',
@@ -172,7 +172,7 @@ export const confirmFileOperation = operation('attachments.confirmFile', 'write'
   );
 });
 
-/** The submission as the send has read it. */
+/** A submission in the state in which the send read it. */
 export interface BatchUse {
   submissionId: string;
   accountId: string;
@@ -183,16 +183,16 @@ export interface BatchUse {
 }
 
 /**
- * Marks an open submission as used, inside the transaction that accepts its email; `bindFiles` follows. Returns false if it was used,
- * changed, or deleted since it was read; nothing may be accepted then.
+ * Marks an open submission as used, in the transaction that accepts its email; `bindFiles` follows. Returns false if the submission was
+ * used, changed, or deleted since it was read; the caller must then accept nothing.
  */
 export async function markBatchUsed(tx: Transaction, use: BatchUse): Promise<boolean> {
-  const taken = await tx.run(
+  const changed = await tx.run(
     `UPDATE attachment_submission SET used_at = ?
      WHERE id = ? AND account_id = ? AND mode = ? AND version = ? AND used_at IS NULL`,
     ...[use.nowMs, use.submissionId, use.accountId, use.mode, use.version],
   );
-  return taken === 1;
+  return changed === 1;
 }
 
 /** Undoes `markBatchUsed` in the same transaction, if nothing was accepted. */
@@ -200,23 +200,23 @@ export async function unmarkBatchUsed(tx: Transaction, use: BatchUse): Promise<v
   await tx.run('UPDATE attachment_submission SET used_at = NULL WHERE id = ?', use.submissionId);
 }
 
-/** Records that the email contains the submission's files, which are then kept as long as its content. */
+/** Records that the email contains the files of the submission. The files are then kept as long as the content of the email. */
 export async function bindFiles(tx: Transaction, submissionId: string, emailSeq: number): Promise<void> {
   await tx.run('INSERT INTO attachment_use (email_seq, submission_id) VALUES (?, ?)', emailSeq, submissionId);
 }
 
-/** How long unsent files are kept after their URLs expire. */
+/** Unsent files are kept for this long after their upload URLs expire. */
 export const KEEP_UNSENT_MS = 86_400_000;
 
 interface OverdueBatch {
   /** Unix ms: submissions whose URLs expired at or before this time are overdue. */
   expiredBeforeMs: number;
-  /** Id of the last one processed. */
+  /** Id of the last submission that was processed. */
   afterId: string;
   limit: number;
 }
 
-/** Open submissions that are overdue, in order of their ids. */
+/** Lists the ids of open submissions that are overdue, in ascending order. */
 export const overdueBatchesOperation = operation('attachments.overdue', 'read', async (tx, batch: OverdueBatch) => {
   const rows = await tx.all<{ id: string }>(
     `SELECT id FROM attachment_submission WHERE used_at IS NULL AND expires_at <= ? AND id > ? ORDER BY id LIMIT ?`,
@@ -226,13 +226,13 @@ export const overdueBatchesOperation = operation('attachments.overdue', 'read', 
 });
 
 export interface RemovedFiles {
-  /** Submissions that were removed, or lost their files. */
+  /** Number of submissions that were deleted or whose files were deleted. */
   count: number;
-  /** Blobs that no row names anymore. */
+  /** Blobs that no row refers to anymore. */
   blobKeys: string[];
 }
 
-/** Deletes those of these submissions that are still open and overdue, with their files. */
+/** Deletes the given submissions and their files, except submissions that are no longer open and overdue. */
 export const removeOverdueOperation = operation(
   'attachments.removeOverdue',
   'write',
@@ -254,14 +254,17 @@ export const removeOverdueOperation = operation(
 );
 
 interface UsedBatch {
-  /** Id of the last submission that was looked at. */
+  /** Id of the last submission that was checked. */
   afterId: string;
   limit: number;
-  /** Unix ms: rows of submissions used since then are kept for their keys, and only the files are deleted. */
+  /** Unix ms. The rows of submissions used after this time are kept for their idempotency keys; only their files are deleted. */
   rowsFromMs: number;
 }
 
-/** Deletes the files of used submissions whose emails have no content anymore. `lastId` is where to continue, or null at the end. */
+/**
+ * Deletes the files of used submissions whose emails have no content anymore. To continue, pass `lastId` as `afterId`; it is null when no
+ * submissions are left.
+ */
 export const removeUsedFilesOperation = operation(
   'attachments.removeUsedFiles',
   'write',
@@ -277,11 +280,11 @@ export const removeUsedFilesOperation = operation(
     for (const row of rows) {
       if (row.kept === 1) continue;
       const blobKeys = await blobKeysOf(tx, row.id);
-      const isOver = row.used_at <= batch.rowsFromMs;
-      if (isOver) await removeBatch(tx, row.id);
+      const isRowExpired = row.used_at <= batch.rowsFromMs;
+      if (isRowExpired) await removeBatch(tx, row.id);
       else if (blobKeys.length > 0)
         await tx.run('UPDATE attachment_file SET blob_key = NULL WHERE submission_id = ?', row.id);
-      if (isOver || blobKeys.length > 0) removed.count += 1;
+      if (isRowExpired || blobKeys.length > 0) removed.count += 1;
       removed.blobKeys.push(...blobKeys);
     }
     return { ...removed, lastId: rows.length === batch.limit ? (rows.at(-1)?.id ?? null) : null };
@@ -302,7 +305,7 @@ async function removeBatch(tx: Transaction, id: string): Promise<void> {
   await tx.run('DELETE FROM attachment_submission WHERE id = ?', id);
 }
 
-/** Returns which of these blobs hold a file of a submission; reads where rows are written, so that none is missed. */
+/** Returns the given blobs that contain a file of a submission. Runs as a write, so that it sees every row written before. */
 export const uploadedBlobsOperation = operation('attachments.namedBlobs', 'write', async (tx, keys: string[]) => {
   if (keys.length === 0) return [];
   const rows = await tx.all<{ blob_key: string }>(
