@@ -1,7 +1,7 @@
 /**
- * One schema per body, query, and set of parameters: it validates (with Ajv, strictly, reporting all issues) and describes the call in
- * /openapi.json. Nothing is coerced, removed, or filled in: input is accepted unchanged or refused with one sentence per field. Every
- * string and array in a schema needs a length limit.
+ * Validates requests with one schema per body, query, and set of parameters. The schema validates the input (with Ajv, strictly, reporting
+ * all issues) and describes the call in /openapi.json. Nothing is coerced, removed, or filled in: input is accepted unchanged or refused
+ * with one sentence per field. Every string and array in a schema needs a length limit.
  */
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
@@ -22,12 +22,12 @@ export function isoTimeMs(text: string): number {
   if (Number.isNaN(day.getTime()) || !day.toISOString().startsWith(date!)) return Number.NaN;
   if (second !== '60') return Date.parse(text);
   const next = new Date(Date.parse(`${minute}:59${fraction}${zone}`) + 1_000);
-  const isMonthsFirst =
+  const isStartOfMonth =
     next.getUTCDate() === 1 && next.getUTCHours() + next.getUTCMinutes() + next.getUTCSeconds() === 0;
-  return isMonthsFirst ? next.getTime() : Number.NaN;
+  return isStartOfMonth ? next.getTime() : Number.NaN;
 }
 
-/** Whether `text` is a time that `isoTimeMs` reads. */
+/** Returns whether `isoTimeMs` can read `text`. */
 export function isIsoTime(text: string): boolean {
   return !Number.isNaN(isoTimeMs(text));
 }
@@ -39,37 +39,37 @@ const ajv = new Ajv({
   coerceTypes: false,
   removeAdditional: false,
   useDefaults: false,
-  // "string or array of strings" is how the API describes one or many.
+  // The API describes one or many values as "string or array of strings".
   allowUnionTypes: true,
   formats: { 'date-time': isIsoTime },
 });
-// OpenAPI annotations without effect on validation; shownAs replaces a schema whose value is validated elsewhere.
+// These OpenAPI annotations do not affect validation. shownAs replaces the schema of a value that is validated elsewhere.
 ajv.addVocabulary(['example', 'shownAs']);
 
 /**
- * Ajv counts the code points of every text with a length limit, 2 µs for a typical send. A text has at most as many code points as UTF-16
- * units, and at least half as many, so its length nearly always decides.
+ * Replaces a length keyword of Ajv, which counts the code points of every string: 2 µs for a typical send. A string has at most as many
+ * code points as UTF-16 code units, and at least half as many, so its `length` is nearly always enough to decide.
  */
-function boundLength(keyword: string, isWithin: (text: string, limit: number) => boolean): void {
+function replaceLengthKeyword(keyword: string, isWithin: (text: string, limit: number) => boolean): void {
   const compile = (limit: number) => (text: string) => isWithin(text, limit);
   ajv.removeKeyword(keyword);
   ajv.addKeyword({ keyword, type: 'string', schemaType: 'number', compile });
 }
-boundLength(
+replaceLengthKeyword(
   'maxLength',
   (text, limit) => text.length <= limit || (text.length <= 2 * limit && [...text].length <= limit),
 );
-boundLength(
+replaceLengthKeyword(
   'minLength',
   (text, limit) => text.length >= 2 * limit || (text.length >= limit && [...text].length >= limit),
 );
 
-/** An object with exactly these fields; any other field is refused by name. */
+/** Returns a schema for an object with exactly these fields. Any other field is refused with its name. */
 export function closed<P extends TProperties>(properties: P, options: Record<string, unknown> = {}): TObject<P> {
   return Type.Object(properties, { additionalProperties: false, ...options });
 }
 
-/** A closed object with a name: /openapi.json describes it once, and generated clients create a type for it. */
+/** Returns a closed schema with a name: /openapi.json describes it once, and generated clients create a type for it. */
 export function named<P extends TProperties>(title: string, properties: P): TObject<P> {
   return closed(properties, { title });
 }
@@ -77,8 +77,8 @@ export function named<P extends TProperties>(title: string, properties: P): TObj
 export const confirmationSchema = named('Confirmation', { message: Type.String() });
 
 /**
- * An object with arbitrary names and values of one kind. Type.Record is not used: its pattern does not match names with a line break, whose
- * values would not be validated.
+ * Returns a schema for an object with arbitrary names and values of one kind. Type.Record is not used: its pattern does not match names
+ * with a line break, so the values of such names would not be validated.
  */
 export function mapOf<S extends TSchema>(
   schema: S,
@@ -87,7 +87,7 @@ export function mapOf<S extends TSchema>(
   return Type.Unsafe<Record<string, Static<S>>>({ type: 'object', additionalProperties: schema, ...options });
 }
 
-/** One of the given strings. */
+/** Returns a schema for one of the given strings. */
 export function oneOf<const T extends string[]>(values: T, options: Record<string, unknown> = {}): TUnsafe<T[number]> {
   return Type.Unsafe<T[number]>({ type: 'string', enum: values, ...options });
 }
@@ -186,8 +186,8 @@ function sentence(error: ErrorObject): string {
 }
 
 /**
- * Keeps an error inside a union's branch if that branch was clearly meant (its type matches), as in `to[3]`; otherwise the message
- * describes the union as a whole.
+ * Removes redundant errors of unions. An error inside a branch is kept if the client clearly meant that branch (its type matches), as in
+ * `to[3]`. Otherwise only the error that describes the entire union is kept.
  */
 function withoutUnionNoise(errors: readonly ErrorObject[]): ErrorObject[] {
   const unions = errors.filter((error) => error.keyword === 'anyOf' || error.keyword === 'oneOf');
@@ -197,28 +197,29 @@ function withoutUnionNoise(errors: readonly ErrorObject[]): ErrorObject[] {
       (error) =>
         error.schemaPath.startsWith(`${union.schemaPath}/`) && error.instancePath.startsWith(union.instancePath),
     );
-    const meant = inside.filter(
+    const specific = inside.filter(
       (error) => error.instancePath !== union.instancePath || !['type', 'const', 'enum'].includes(error.keyword),
     );
     const dropped = new Set<ErrorObject>(
-      meant.length > 0 ? [union, ...inside.filter((error) => !meant.includes(error))] : inside,
+      specific.length > 0 ? [union, ...inside.filter((error) => !specific.includes(error))] : inside,
     );
     kept = kept.filter((error) => !dropped.has(error));
   }
   return kept;
 }
 
-/** The list of allowed values already implies the type. */
-function withoutTypesOfWords(errors: readonly ErrorObject[]): ErrorObject[] {
-  const worded = new Set(errors.filter((error) => error.keyword === 'enum').map((error) => error.instancePath));
-  return errors.filter((error) => error.keyword !== 'type' || !worded.has(error.instancePath));
+/** Removes the type error of a value that also has an enum error: the list of allowed values already implies the type. */
+function withoutImpliedTypes(errors: readonly ErrorObject[]): ErrorObject[] {
+  const enumPaths = new Set(errors.filter((error) => error.keyword === 'enum').map((error) => error.instancePath));
+  return errors.filter((error) => error.keyword !== 'type' || !enumPaths.has(error.instancePath));
 }
 
-/** Path within a value: keys of objects and indexes of lists. */
+/** Path in a value: keys of objects and indexes of arrays. */
 type Path = (string | number)[];
 
 /**
- * Converts a JSON pointer such as `/attachments/0` (whether 0 is an index depends on the value) and appends an unknown or missing field.
+ * Converts a JSON pointer such as `/attachments/0` into a path and appends the name of an unknown or missing field. Whether 0 is an index
+ * depends on the value.
  */
 function pathOf({ instancePath, params }: ErrorObject, root: unknown): Path {
   const path: Path = [];
@@ -235,7 +236,7 @@ function pathOf({ instancePath, params }: ErrorObject, root: unknown): Path {
 interface Mismatch {
   path: Path;
   issue: Issue;
-  /** Only the number of members is invalid. */
+  /** Whether only the number of members is invalid. */
   isCount: boolean;
 }
 
@@ -247,10 +248,10 @@ function mismatchOf(error: ErrorObject, root: unknown): Mismatch {
   return { path, issue, isCount: COUNTS.has(error.keyword) };
 }
 
-/** Paths as a tree of their parts; a path ends at a node without branches. */
+/** A set of paths as a tree of their parts; a path ends at a node without branches. */
 type Paths = Map<string | number, Paths>;
 
-/** Returns a copy of a value without these paths: members are removed, but list elements become undefined. */
+/** Returns a copy of a value without these paths. Object members are removed; array elements become undefined. */
 function without(value: unknown, paths: Paths | undefined, isListed: boolean): unknown {
   if (paths === undefined) return value;
   if (paths.size === 0 || typeof value !== 'object' || value === null) return undefined;
@@ -276,7 +277,7 @@ function fittingOf(root: unknown, mismatches: readonly Mismatch[]): Record<strin
   return (paths.size === 0 ? root : without(root, paths, false)) as Record<string, unknown>;
 }
 
-/** Above this number of errors, `fitting` is not computed. */
+/** Maximum number of errors that are reported. If there are more, `fitting` returns undefined. */
 const MAX_ERRORS = 500;
 
 type Validated<T> = { ok: true; value: T } | Misfit;
@@ -284,16 +285,16 @@ type Validated<T> = { ok: true; value: T } | Misfit;
 interface Misfit {
   ok: false;
   failure: Failure;
-  /** Returns the object without all invalid values; undefined if the value is not an object. */
+  /** Returns the object without its invalid values; undefined if the value is not an object or has too many errors. */
   fitting(): Record<string, unknown> | undefined;
 }
 
-/** Validates a value; the result contains the same value, unchanged. */
+/** Validates a value. A successful result contains the same value, unchanged. */
 export type Validator<T = unknown> = (value: unknown) => Validated<T>;
 
 /**
- * Compiles a schema on first use, so that unused routes do not slow the start. The first call throws if the schema is invalid;
- * `test/house/openapi.test.ts` compiles all schemas.
+ * Returns a validator that compiles its schema on first use, so that unused routes do not slow down the start. The first call throws if the
+ * schema is invalid; `test/house/openapi.test.ts` compiles all schemas.
  */
 export function compile<S extends TSchema>(schema: S): Validator<Static<S>> {
   let validate: ValidateFunction | undefined;
@@ -301,8 +302,8 @@ export function compile<S extends TSchema>(schema: S): Validator<Static<S>> {
     validate ??= ajv.compile(schema);
     if (validate(value)) return ok(value as Static<S>);
     const errors = validate.errors ?? [];
-    const telling = withoutTypesOfWords(withoutUnionNoise(errors.slice(0, MAX_ERRORS)));
-    const mismatches = telling.map((error) => mismatchOf(error, value));
+    const relevant = withoutImpliedTypes(withoutUnionNoise(errors.slice(0, MAX_ERRORS)));
+    const mismatches = relevant.map((error) => mismatchOf(error, value));
     return {
       ...refuse(invalid(mismatches.map(({ issue }) => issue))),
       fitting: () => (errors.length > MAX_ERRORS ? undefined : fittingOf(value, mismatches)),

@@ -1,9 +1,10 @@
 /**
- * HTTP client for untrusted servers: webhook and report POSTs, and fetched policies. Connects only to addresses that the guard allows
- * (guarded-connector.ts), follows no redirects, verifies TLS, reads at most 64 KB of a response, and has one deadline from the lookup to
- * the last byte. If the status arrives in time the response is valid even if its body is incomplete; the connection is then closed.
+ * HTTP client for untrusted servers, used to post webhooks and reports and to fetch policies. It connects only to addresses that the guard
+ * allows (guarded-connector.ts), follows no redirects, verifies TLS, reads at most 64 KB of a response, and has one deadline from the
+ * lookup to the last byte. If the status arrives in time, the response is valid even if its body is incomplete; the connection is then
+ * closed.
  *
- * Connections are kept per origin and closed with their pool when idle; there are at most 1,000 pools.
+ * Connections are kept per origin and closed with their pool when idle. There are at most 1,000 pools.
  */
 import type { Dispatcher, Pool } from 'undici';
 import { loadedOnce } from '../base/lifecycle.ts';
@@ -17,7 +18,7 @@ export interface HttpClientOptions {
   allow: readonly Cidr[];
   /** Default 50. */
   connectionsPerOrigin?: number;
-  /** For one address; default 5,000. */
+  /** Timeout for connecting to one address; default 5,000. */
   connectMs?: number;
   /** Certificate authorities in PEM, instead of the system's. */
   ca?: string;
@@ -26,9 +27,9 @@ export interface HttpClientOptions {
 export { checkUrl } from './guarded-connector.ts';
 
 export interface HttpClient {
-  /** Errors of the peer never reject. A signal ends the request with the kind `reset`. */
+  /** Sends a POST request. Errors of the peer never reject the promise. An abort signal ends the request with the kind `reset`. */
   post(request: HttpPost): Promise<HttpOutcome>;
-  /** The same without a request body; the response body is returned completely. */
+  /** Sends a GET request like `post`, and returns the complete response body. */
   get(request: HttpGet): Promise<HttpOutcome>;
   /** Aborts requests in flight. */
   close(): Promise<void>;
@@ -43,11 +44,11 @@ interface Entry {
   lastUsedMs: number;
 }
 
-/** Creates a client for one list of allowed ranges; close() it to let the process exit. */
+/** Creates a client for one list of allowed ranges. Call close() to let the process exit. */
 export function openHttpClient(options: HttpClientOptions): HttpClient {
   const { lookup, allow, ca } = options;
   const connectMs = options.connectMs ?? 5_000;
-  /** Loaded with the first POST: undici takes 15 MB of memory, which a service without webhooks saves. */
+  /** Loads undici with the first request: it takes 15 MB of memory, which a service without webhooks saves. */
   const openPools = loadedOnce(async (): Promise<(origin: string) => Pool> => {
     const { buildConnector, Pool } = await import('undici');
     const connector = buildConnector({ allowH2: false, timeout: connectMs, ...(ca === undefined ? {} : { ca }) });
@@ -119,7 +120,7 @@ export function openHttpClient(options: HttpClientOptions): HttpClient {
 
 export interface HttpGet {
   url: string;
-  /** For the complete exchange; default 15,000. */
+  /** Timeout for the complete exchange; default 15,000. */
   timeoutMs?: number;
   /** Limit of the response body in bytes; default 65,536. A longer response fails. */
   maxBytes?: number;
@@ -135,7 +136,7 @@ export interface HttpRequest extends HttpGet {
   method?: 'GET' | 'POST';
   headers: Record<string, string>;
   body: string | Buffer | null;
-  /** Return the complete response body, not only its beginning. */
+  /** Whether to return the complete response body, not only its beginning. */
   keepBody?: boolean;
 }
 
@@ -147,9 +148,9 @@ export type HttpOutcome =
       status: number;
       /** Response headers, in lower case: retry-after, content-type, and location, if present. */
       headers: Record<string, string>;
-      /** The first 1,000 characters, controls replaced. */
+      /** The first 1,000 characters of the body, with control characters replaced by spaces. */
       bodyStart: string;
-      /** If it was requested and is complete. */
+      /** Set if the body was requested and is complete. */
       body?: Buffer;
       latencyMs: number;
     }
@@ -203,8 +204,11 @@ function shownHeaders(received: Record<string, string | string[] | undefined>): 
   return headers;
 }
 
-/** Collects a response for undici; calls `end` at its end, on failure, and if it is too long. */
-function gather(
+/**
+ * Returns an undici handler that collects a response. It calls `end` when the response ends or fails, and `tooLong` if it exceeds the
+ * limit.
+ */
+function collect(
   received: Received & { keepBytes: number; maxBytes: number },
   on: { start: (abort: (reason: Error) => void) => void; end: (failed?: Failed) => void; tooLong: () => void },
 ): Dispatcher.DispatchHandler {
@@ -225,7 +229,10 @@ function gather(
   };
 }
 
-/** Sends to `target` on `pool`. Never rejects. Once the status has arrived, the response counts, however it ends. */
+/**
+ * Sends a request to `target` on `pool`. Never rejects. Once the status has arrived, the outcome is that response, even if its body is
+ * incomplete.
+ */
 export function exchange(
   pool: Pool,
   target: { origin: string; path: string },
@@ -238,39 +245,39 @@ export function exchange(
     const keepBytes = keepBody ? maxBytes : SHOWN_BYTES;
     const received = { status: 0, headers: {}, bodyBytes: 0, chunks: [], keepBytes, maxBytes };
     let abort: ((reason: Error) => void) | undefined;
-    let over = false;
+    let hasEnded = false;
 
     const end = (failed?: Failed): void => {
-      if (over) return;
-      over = true;
+      if (hasEnded) return;
+      hasEnded = true;
       clearTimeout(timer);
       signal?.removeEventListener('abort', onAbort);
       const latencyMs = Math.round(performance.now() - startMs);
       const { status, headers: shown, chunks } = received;
       if (failed && status === 0) resolve({ ok: false, ...failed, latencyMs });
       else {
-        const whole = keepBody && !failed ? { body: Buffer.concat(chunks) } : {};
-        resolve({ ok: true, status, headers: shown, bodyStart: bodyStart(chunks), ...whole, latencyMs });
+        const fullBody = keepBody && !failed ? { body: Buffer.concat(chunks) } : {};
+        resolve({ ok: true, status, headers: shown, bodyStart: bodyStart(chunks), ...fullBody, latencyMs });
       }
     };
-    const cut = (kind: HttpFailureKind, message: string): void => {
+    const fail = (kind: HttpFailureKind, message: string): void => {
       end({ kind, message });
       abort?.(new Error(message));
     };
-    const onAbort = (): void => cut('reset', 'the request was cancelled');
-    const timer = setTimeout(() => cut('timeout', `no response within ${timeoutMs} ms`), timeoutMs);
+    const onAbort = (): void => fail('reset', 'the request was cancelled');
+    const timer = setTimeout(() => fail('timeout', `no response within ${timeoutMs} ms`), timeoutMs);
     if (signal?.aborted) {
       onAbort();
       return;
     }
     signal?.addEventListener('abort', onAbort, { once: true });
-    const handler = gather(received, {
+    const handler = collect(received, {
       start: (abortIt) => {
-        if (over) abortIt(new Error('the deadline has passed'));
+        if (hasEnded) abortIt(new Error('the deadline has passed'));
         else abort = abortIt;
       },
       end,
-      tooLong: () => cut('protocol', `the response is longer than ${maxBytes} bytes`),
+      tooLong: () => fail('protocol', `the response is longer than ${maxBytes} bytes`),
     });
     try {
       pool.dispatch({ ...target, method, headers, body, headersTimeout: 0, bodyTimeout: 0 }, handler);
