@@ -1,9 +1,9 @@
 /**
- * Splits a source of Handlebars or Mustache into text and tags, and nests the blocks. Every tag must be closed, and every block must end
- * with its own name; other sources end with a ConversionError. The work is proportional to the length of the source.
+ * Parses a Handlebars or Mustachio source into text and tags, and nests the blocks. Every tag must be closed, and every block must end with
+ * its own name; otherwise parsing throws a ConversionError. The run time is proportional to the length of the source.
  */
 
-/** A source that cannot be read at all. The message completes a sentence that starts with the part. */
+/** Thrown for a source that cannot be parsed. The message continues a sentence that starts with the name of the part. */
 export class ConversionError extends Error {
   readonly line: number;
 
@@ -34,13 +34,13 @@ export interface Block {
   name: string;
   /** The text after the name. */
   rest: string;
-  /** `{{^name}}`. */
+  /** Whether the tag is `{{^name}}`. */
   isInverted: boolean;
   body: Node[];
   otherwise: Node[] | undefined;
-  /** The block is the `{{else if}}` of another block. */
+  /** Whether the block is the `{{else if}}` of another block. */
   isChained: boolean;
-  /** The end of the block in the source. */
+  /** Position at which the block ends in the source. */
   end: number;
 }
 
@@ -53,11 +53,11 @@ export type Node =
 
 const MAX_TAGS = 10_000;
 const MAX_TAG_LENGTH = 8_000;
-/** Liquid has the same limits, and a converted tag is never shorter. */
+/** Maximum number of characters in tags. Liquid templates have the same limit, and a converted tag is never shorter. */
 const MAX_IN_TAGS = 35_000;
 const MAX_DEPTH = 50;
 
-/** Returns a function that returns the line of a position, from 1; positions must not decrease. */
+/** Returns a function that converts a position to its line number, from 1. The positions must not decrease from call to call. */
 export function lineCounter(source: string): (at: number) => number {
   let line = 1;
   let next = source.indexOf('\n');
@@ -72,7 +72,7 @@ export function lineCounter(source: string): (at: number) => number {
 
 type Piece = { text: string; line: number } | { tag: Tag; trims: readonly [boolean, boolean] };
 
-/** Splits a source within the limits. */
+/** Splits a source into pieces. Throws if it has too many tags. */
 function split(source: string, language: Language): Piece[] {
   const lineAt = lineCounter(source);
   for (const brace of ['{{', '{%']) {
@@ -85,7 +85,7 @@ function split(source: string, language: Language): Piece[] {
   return splitTags(source, language);
 }
 
-/** In Handlebars, `\{{` makes the tag text. */
+/** Splits a source into pieces. In Handlebars, a tag after a backslash (`\{{`) is text. */
 function splitTags(source: string, language: Language): Piece[] {
   const pieces: Piece[] = [];
   const lineAt = lineCounter(source);
@@ -94,7 +94,7 @@ function splitTags(source: string, language: Language): Piece[] {
     if (last !== undefined && 'text' in last) last.text += text;
     else if (text !== '') pieces.push({ text, line: lineAt(at) });
   };
-  let inTags = 0;
+  let tagCharacters = 0;
   for (let at = 0; at < source.length; ) {
     const begin = source.indexOf('{{', at);
     if (begin === -1) {
@@ -109,8 +109,9 @@ function splitTags(source: string, language: Language): Piece[] {
     if (backslashes.length === 1) {
       addText(source.slice(begin, end), begin);
     } else {
-      if (source[begin + 2] !== '!') inTags += end - begin;
-      if (inTags > MAX_IN_TAGS) throw new ConversionError(`has more than ${MAX_IN_TAGS} characters within tags`, line);
+      if (source[begin + 2] !== '!') tagCharacters += end - begin;
+      if (tagCharacters > MAX_IN_TAGS)
+        throw new ConversionError(`has more than ${MAX_IN_TAGS} characters within tags`, line);
       const piece = pieceOf(source, begin, end, line);
       if (source.startsWith('{{{{', begin) && language === 'handlebars')
         throw new ConversionError('has a raw block {{{{…}}}}, which cannot be converted', line);
@@ -123,14 +124,14 @@ function splitTags(source: string, language: Language): Piece[] {
 
 function endOfTag(source: string, begin: number, line: number): number {
   const head = source.slice(begin, begin + 6);
-  const isLong = /^\{\{~?!--/.test(head);
-  const close = isLong ? '--' : /^\{\{~?\{/.test(head) ? '}}}' : '}}';
-  // A triple tag with ~ ends with }~}}.
+  const isLongComment = /^\{\{~?!--/.test(head);
+  const close = isLongComment ? '--' : /^\{\{~?\{/.test(head) ? '}}}' : '}}';
+  // A triple tag that starts with `{{~{` ends with `}~}}`.
   const triple = close === '}}}' && head[2] === '~' ? '}~}}' : close;
-  let end = source.indexOf(triple, begin + (isLong ? 5 : 2));
+  let end = source.indexOf(triple, begin + (isLongComment ? 5 : 2));
   if (end === -1 && triple !== close) end = source.indexOf(close, begin + 2);
   const length = source.startsWith(triple, end) ? triple.length : close.length;
-  if (isLong && end !== -1) {
+  if (isLongComment && end !== -1) {
     const after = /^--~?\}\}/.exec(source.slice(end, end + 5));
     if (after) return end + after[0].length;
     const next = /--~?\}\}/g;
@@ -141,7 +142,7 @@ function endOfTag(source: string, begin: number, line: number): number {
   }
   if (end === -1)
     throw new ConversionError(`has a tag that is not closed: ${source.slice(begin, begin + 30).trim()}`, line);
-  if (!isLong && end - begin > MAX_TAG_LENGTH && source[begin + 2] !== '!')
+  if (!isLongComment && end - begin > MAX_TAG_LENGTH && source[begin + 2] !== '!')
     throw new ConversionError(`has a tag of more than ${MAX_TAG_LENGTH} characters`, line);
   return end + length;
 }
@@ -162,7 +163,7 @@ function pieceOf(source: string, begin: number, end: number, line: number): Piec
 
 const STANDALONE = /^(?:[#^/!>]|else(?:\s|$))/;
 
-/** Removes the white space that `~` asks for, and the lines that have only a tag that prints nothing. */
+/** Removes the white space next to `~`, and lines that contain only a tag without output. */
 function trimText(pieces: Piece[]): void {
   const originals = pieces.map((piece) => ('text' in piece ? piece.text : undefined));
   for (const [i, piece] of pieces.entries()) {
@@ -202,20 +203,20 @@ function isBlankToLine(text: string, isEnd: boolean): boolean {
   return /^[ \t]*\r?\n/.test(text) || (isEnd && /^[ \t]*$/.test(text));
 }
 
-/** A block whose end was not read yet. */
-interface Open {
+/** A block whose closing tag has not been read yet. */
+interface OpenBlock {
   block: Block;
-  /** The list that nodes are added to. */
+  /** The list to which the next nodes are added. */
   into: Node[];
   chained: Block[];
 }
 
-/** Returns the nodes of a source. Throws a ConversionError for a source that cannot be read. */
+/** Returns the nodes of a source. Throws a ConversionError if the source cannot be parsed. */
 export function parseTags(source: string, language: Language): Node[] {
   const pieces = split(source, language);
   if (language === 'handlebars') trimText(pieces);
   const root: Node[] = [];
-  const open: Open[] = [];
+  const open: OpenBlock[] = [];
   for (const piece of pieces) {
     const into = open.at(-1)?.into ?? root;
     if ('text' in piece) {
@@ -237,16 +238,16 @@ export function parseTags(source: string, language: Language): Node[] {
       into.push({ type: 'unsupported', tag, why: 'a template cannot include another one; copy its content here' });
     else if (first === '#' || (first === '^' && tag.inner.length > 1)) {
       if (language === 'mustachio') endSection(tag, open);
-      open.push(opened(tag, open.at(-1)?.into ?? root, open.length));
-    } else if (first === '/') closed(tag, open.pop());
+      open.push(openBlock(tag, open.at(-1)?.into ?? root, open.length));
+    } else if (first === '/') closeBlock(tag, open.pop());
     else if (language === 'handlebars' && /^(?:\^|else(?:\s.*)?)$/s.test(tag.inner)) addElse(tag, open.at(-1));
     else into.push({ type: 'output', tag });
   }
-  const left = open.at(-1);
-  if (left !== undefined)
+  const unclosed = open.at(-1);
+  if (unclosed !== undefined)
     throw new ConversionError(
-      `has a block that is not closed: ${left.block.tag.source.slice(0, 60)}`,
-      left.block.tag.line,
+      `has a block that is not closed: ${unclosed.block.tag.source.slice(0, 60)}`,
+      unclosed.block.tag.line,
     );
   return root;
 }
@@ -266,22 +267,25 @@ function blockOf(tag: Tag, head: string, isChained: boolean): Block {
   };
 }
 
-function opened(tag: Tag, into: Node[], depth: number): Open {
+function openBlock(tag: Tag, into: Node[], depth: number): OpenBlock {
   if (depth >= MAX_DEPTH) throw new ConversionError(`has blocks nested deeper than ${MAX_DEPTH} levels`, tag.line);
   const block = blockOf(tag, tag.inner.slice(1), false);
   into.push(block);
   return { block, into: block.body, chained: [] };
 }
 
-/** In Mustachio, `{{#x}}…{{^x}}…{{/x}}` is a section and its alternative: a section ends where one of its name opens. */
-function endSection(tag: Tag, open: Open[]): void {
+/**
+ * Ends a section implicitly. In Mustachio, `{{#x}}…{{^x}}…{{/x}}` is a section and its alternative, so a section also ends at the next
+ * section of the same name.
+ */
+function endSection(tag: Tag, open: OpenBlock[]): void {
   const last = open.at(-1)?.block;
   if (last === undefined || last.name === 'each' || last.name !== tag.inner.slice(1).trim()) return;
   last.end = tag.begin;
   open.pop();
 }
 
-function closed(tag: Tag, open: Open | undefined): void {
+function closeBlock(tag: Tag, open: OpenBlock | undefined): void {
   const name = tag.inner.slice(1).trim();
   if (open === undefined) throw new ConversionError(`has ${tag.source}, which closes nothing`, tag.line);
   const { block, chained } = open;
@@ -290,8 +294,8 @@ function closed(tag: Tag, open: Open | undefined): void {
   for (const one of [block, ...chained]) one.end = tag.end;
 }
 
-/** `{{else if x}}` opens a block within the other branch, which ends with the same tag. */
-function addElse(tag: Tag, open: Open | undefined): void {
+/** Adds an else branch. `{{else if x}}` opens a block in that branch, and both blocks end with the same closing tag. */
+function addElse(tag: Tag, open: OpenBlock | undefined): void {
   if (open === undefined) throw new ConversionError(`has ${tag.source} outside of a block`, tag.line);
   const last = open.chained.at(-1) ?? open.block;
   if (last.otherwise !== undefined) throw new ConversionError(`has a second ${tag.source} in a block`, tag.line);
