@@ -1,11 +1,11 @@
 /**
- * POST /send from body to response, as a list of steps in the order in which a request is checked: idempotency, form (400), sender (403),
- * submission (404), size (413), then the transaction. Before the last step only the large copies of personalized mail are stored, and no
- * row refers to them yet.
+ * Processes POST /send from body to response. The steps run in the order in which a request is checked: idempotency, form (400), sender
+ * (403), submission (404), size (413), then the transaction. Before the last step, Postrider stores only the large copies of personalized
+ * mail, and no row refers to them yet.
  *
  *   once → parse → validate → apply the template → render → verify the sender → compose → accept
  *
- * A dry run takes the same steps and returns the email instead of composing it.
+ * A dry run takes the same steps, but returns the email instead of composing it.
  */
 
 import {
@@ -61,11 +61,11 @@ interface SendRequest {
     | { endpoint: string; key: string; bytes(): Uint8Array | string; submitted?: ParsedJson | undefined }
     | undefined;
   dryRun?: boolean | undefined;
-  /** Whether other requests are in progress, so that this one must not hold the event loop for longer than a single request does. */
+  /** Whether other requests are in progress. This one must then not block the event loop for longer than a single request does. */
   isOneOfMany?: boolean | undefined;
-  /** Why nothing can be accepted right now; only repeats and dry runs are answered. */
+  /** Set if nothing can be accepted right now. Only repeats and dry runs are then processed. */
   backPressure?: Failure | undefined;
-  /** Issues that were already found: the request is refused with these and all others that are found. */
+  /** Issues that were already found. If there are any, the request is refused with these and all other issues. */
   issues?: readonly Issue[] | undefined;
 }
 
@@ -74,7 +74,7 @@ export interface Send {
   send(request: SendRequest): Promise<Result<Answer>>;
 }
 
-/** One request, once its caller's time is known. */
+/** A request, together with the time of its caller. */
 interface SendContext {
   request: SendRequest;
   sender: Sender;
@@ -103,7 +103,7 @@ export function createSend(dependencies: SendDependencies): Send {
     return { account, mode, allowedSenders, nowMs: realNowMs + clockOffsetMs, clockOffsetMs };
   };
 
-  /** Undefined if the transaction found that the key already has a response. */
+  /** Returns undefined if the transaction found that the key already has a response. */
   const run = async (
     request: SendRequest,
     json: ParsedJson,
@@ -123,13 +123,13 @@ export function createSend(dependencies: SendDependencies): Send {
       checked.value.templateId === undefined ? checked : await findTemplate(checked.value, context, dependencies);
     if (!mail.ok) return mail;
     const wait = request.isOneOfMany === true || mayTakeLong(mail.value) ? timeSlice() : undefined;
-    // If there is no wait, continue synchronously, before the next request asks for its turn.
+    // If there is no wait, this continues synchronously, before the next request requests a time slice.
     if (wait !== undefined) await wait;
-    const beganMs = performance.now();
+    const startMs = performance.now();
     const filled = fillIn(mail.value, sender, dependencies, { listMissing: request.dryRun === true });
     if (!filled.ok) return filled;
-    // Rendering may take its full 50 ms, and composing the result as long again.
-    if (performance.now() - beganMs > SLICE_MS) await yieldToEventLoop();
+    // Rendering can take up to 50 ms, and composing the result can take equally long.
+    if (performance.now() - startMs > SLICE_MS) await yieldToEventLoop();
     return finish(mail.value, filled.value, context);
   };
 
@@ -152,7 +152,7 @@ export function createSend(dependencies: SendDependencies): Send {
   };
 }
 
-/** The steps after rendering: the email is returned, refused, or composed and accepted. */
+/** Returns the steps after rendering, which return, refuse, or compose and accept the email. */
 function createFinish(dependencies: SendDependencies) {
   const { database, isVerified } = dependencies;
   const acceptEmails = createAcceptEmails(dependencies);
@@ -166,8 +166,8 @@ function createFinish(dependencies: SendDependencies) {
     if (request.dryRun === true) {
       const uploaded = await uploadedFiles(dependencies, mail, sender, idempotencyKey);
       if (!uploaded.ok) return uploaded;
-      const shown = { filled, files: uploaded.value, senderFailure: unverified };
-      const json = JSON.stringify(await dryRun({ ...dependencies, database }, mail, sender, shown));
+      const preview = { filled, files: uploaded.value, senderFailure: unverified };
+      const json = JSON.stringify(await dryRun({ ...dependencies, database }, mail, sender, preview));
       return ok({ status: 200, json, replayed: false });
     }
     if (unverified !== undefined) return refuse(unverified);
@@ -188,7 +188,7 @@ function answerOf({ stored, answer, quota }: AcceptanceResult): Result<Answer> |
   return stored ? ok({ status: 202, json: answer, replayed: false }) : undefined;
 }
 
-/** A missing template is a 404, which is only returned after the sender is verified. */
+/** Applies the stored template. If the template is missing, the 404 is returned only after the sender is verified. */
 async function findTemplate(
   mail: CheckedMail,
   { request, sender }: SendContext,
@@ -200,10 +200,10 @@ async function findTemplate(
   return unverified === undefined ? applied : refuse(unverified);
 }
 
-/** Up to this many characters are rendered with variables, or composed without, within a few milliseconds. */
+/** Rendering content of this length with variables, or composing it without rendering, takes a few milliseconds. */
 const SHORT_LENGTH = 100_000;
 
-/** Returns whether making the email may hold the event loop, as loops, filters, and long parts can. */
+/** Returns whether rendering or composing the email can block the event loop, which loops, filters, and long parts can do. */
 function mayTakeLong({ html = '', text = '', subject, render, template }: CheckedMail): boolean {
   if (template !== undefined || html.length + text.length > SHORT_LENGTH) return true;
   return (
@@ -228,14 +228,14 @@ function commonOf(mail: CheckedMail, { request, sender, record }: SendContext): 
   };
 }
 
-/** Adds to the issues of a body the parts that do not parse as templates. Renders nothing. */
+/** Adds issues for the parts of a body that do not parse as templates. Renders nothing. */
 function withTemplateIssues(refusal: Failure, value: unknown): Failure {
   const given = value as Record<string, unknown> | null;
   if (typeof given !== 'object' || given === null || given.render === false) return refusal;
-  const named = new Set(refusal.details.map((issue) => issue.field));
+  const reported = new Set(refusal.details.map((issue) => issue.field));
   const part = (name: string): string | null => {
     const text = given[name];
-    return typeof text === 'string' && !named.has(name) ? text : null;
+    return typeof text === 'string' && !reported.has(name) ? text : null;
   };
   const sources = validateSources(
     { subject: part('subject'), html: part('html'), text: part('text') },
@@ -246,11 +246,10 @@ function withTemplateIssues(refusal: Failure, value: unknown): Failure {
 }
 
 /**
- * Returns the mail with the parts of its stored template for those that the request does not give, and with the declared variables resolved
- * against the request's values. The version is looked up once, so all copies come from the same one even if the template is edited. A part
- * given by the request replaces the template's part and its layout. Fails with NOT_FOUND if the account has no such template,
- * INVALID_REQUEST if there is no subject or a value has the wrong type, and TEMPLATE_INVALID if the template exceeds the limits together
- * with its layout.
+ * Takes the parts that the request omits from the stored template, and resolves the declared variables with the values of the request. The
+ * version is looked up once, so all copies use the same version even if the template is edited. A part given by the request replaces both
+ * the part of the template and its layout. Fails with NOT_FOUND if the account has no such template, INVALID_REQUEST if there is no subject
+ * or a value has the wrong type, and TEMPLATE_INVALID if the template exceeds the limits together with its layout.
  */
 async function applyTemplate(
   mail: CheckedMail,
@@ -260,17 +259,17 @@ async function applyTemplate(
   const found = await templates.find({ accountId: sender.account.id, mode: sender.mode }, mail.templateId!);
   if (found === undefined) return refuse(unknownTemplate());
   if ('unusable' in found) return refuse(found.unusable);
-  const ownSubject = mail.subject === '';
-  if (ownSubject && found.subject === null) {
+  const usesTemplateSubject = mail.subject === '';
+  if (usesTemplateSubject && found.subject === null) {
     return refuse(invalid([{ field: 'subject', message: 'is required because the template has no subject' }]));
   }
   const parsed = { ...found.parsed };
-  if (!ownSubject) delete parsed.subject;
+  if (!usesTemplateSubject) delete parsed.subject;
   if (mail.html !== undefined) delete parsed.html;
   if (mail.text !== undefined) delete parsed.text;
-  const whole: CheckedMail = {
+  const merged: CheckedMail = {
     ...mail,
-    subject: ownSubject ? found.subject! : mail.subject,
+    subject: usesTemplateSubject ? found.subject! : mail.subject,
     html: mail.html ?? found.html ?? undefined,
     text: mail.text ?? found.text ?? undefined,
   };
@@ -281,12 +280,12 @@ async function applyTemplate(
     optional: new Set(),
     missing: [],
   };
-  if (!mail.render) return ok({ ...whole, template });
-  const others = accountVariables(sender.account.settings.variables);
-  others[UNSUBSCRIBE_VARIABLE] = '';
-  const { variables, optional, missing, issues } = settleDeclared(found.declared, mail.variables, others);
+  if (!mail.render) return ok({ ...merged, template });
+  const predefined = accountVariables(sender.account.settings.variables);
+  predefined[UNSUBSCRIBE_VARIABLE] = '';
+  const { variables, optional, missing, issues } = settleDeclared(found.declared, mail.variables, predefined);
   if (issues.length > 0) return refuse(invalid(issues));
-  return ok({ ...whole, variables, template: { ...template, optional, missing } });
+  return ok({ ...merged, variables, template: { ...template, optional, missing } });
 }
 
 function unknownTemplate(): ReturnType<typeof failure> {

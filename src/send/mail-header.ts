@@ -1,10 +1,10 @@
 /**
- * The header fields that the sender gives: from, to, and custom headers. Every address is checked and every issue reported with its place.
- * Duplicates are removed without regard to case, to before cc before bcc, so that no recipient gets two copies. At most a hundred issues,
- * or a thousand addresses of one field, are read of a body.
+ * Validates the header fields of a request: sender, recipients, reply-to addresses, and custom headers. Every address is checked, and every
+ * issue is reported with its field. Duplicate recipients are removed without regard to case. An address in `to` takes precedence over `cc`,
+ * and `cc` over `bcc`, so no recipient gets two copies. At most 100 issues of a body, and 1,000 addresses of one field, are read.
  *
- * Headers that structure the mail, trace its path, or prove its origin are refused: Postrider writes these, and a second copy is a way to
- * forge mail. Reply-To is allowed instead of replyTo. X-Sandbox-Outcome is an instruction to the sandbox and is never sent.
+ * Headers that structure the mail, trace its path, or prove its origin are refused: Postrider writes these, and a second copy could be used
+ * to forge mail. Reply-To is allowed instead of replyTo. X-Sandbox-Outcome is an instruction to the sandbox and is never sent.
  */
 
 import { type Caller, maySendAs } from '../accounts/accounts.ts';
@@ -26,7 +26,7 @@ import { MAX_RECIPIENTS, type SendBody } from './request.ts';
 interface Recipient {
   address: Address;
   role: Role;
-  /** The normalized address, for comparison. */
+  /** The normalized address, which identifies duplicates. */
   key: string;
 }
 
@@ -34,12 +34,12 @@ interface Recipient {
 const MAX_REPLY_TO = 50;
 const MAX_ISSUES = 100;
 
-/** Parses a field that holds addresses in one string or several. An entry that is invalid or absent returns no address. */
+/** Parses a field with addresses in one string or several. Invalid and missing entries add no address. */
 function readAddresses(value: string | (string | undefined)[] | undefined, field: string, issues: Issue[]): Address[] {
   if (value === undefined) return [];
   if (typeof value === 'string') {
     const listed = parseAddressList(value);
-    return listed.ok ? listed.value : note(listed.issues, { field, text: value }, issues);
+    return listed.ok ? listed.value : addIssues(listed.issues, { field, text: value }, issues);
   }
   const found: Address[] = [];
   for (let index = 0; index < value.length && issues.length < MAX_ISSUES; index += 1) {
@@ -47,7 +47,7 @@ function readAddresses(value: string | (string | undefined)[] | undefined, field
     if (text === undefined) continue;
     const listed = parseAddressList(text);
     if (!listed.ok) {
-      note(listed.issues, { field: `${field}[${index}]`, text }, issues);
+      addIssues(listed.issues, { field: `${field}[${index}]`, text }, issues);
       continue;
     }
     if (value.length === 1) return listed.value;
@@ -60,8 +60,12 @@ function readAddresses(value: string | (string | undefined)[] | undefined, field
   return found;
 }
 
-/** Reports the issues of one text; returns what could be read. */
-function note(found: readonly AddressIssue[], { field, text }: { field: string; text: string }, issues: Issue[]): [] {
+/** Adds the issues of one text, up to the limit and without repeating the last one. Returns no addresses. */
+function addIssues(
+  found: readonly AddressIssue[],
+  { field, text }: { field: string; text: string },
+  issues: Issue[],
+): [] {
   for (const issue of found) {
     if (issues.length >= MAX_ISSUES) break;
     const message = issue.text === '' || issue.text === text ? issue.reason : `${issue.reason} (${issue.text})`;
@@ -71,7 +75,7 @@ function note(found: readonly AddressIssue[], { field, text }: { field: string; 
   return [];
 }
 
-/** Reads the reply-to addresses: at most 50. */
+/** Reads the reply-to addresses, of which at most 50 are allowed. */
 export function readReplyTo(value: string | string[] | undefined, field: string, issues: Issue[]): Address[] {
   const found = readAddresses(value, field, issues);
   if (found.length > MAX_REPLY_TO) {
@@ -93,25 +97,25 @@ export function readFrom(text: string | undefined, issues: Issue[]): Address | u
 }
 
 export interface Recipients {
-  /** All without duplicates, in the order to, cc, bcc. */
+  /** All recipients without duplicates, in the order to, cc, bcc. */
   all: Recipient[];
-  /** What the header shows. */
+  /** Addresses of the To field in the header; `cc` contains those of the Cc field. */
   to: Address[];
   cc: Address[];
 }
 
-function onlyOne(to: Address[]): Recipients {
+function singleRecipient(to: Address[]): Recipients {
   const address = to[0]!;
   return { all: [{ address, role: 'to', key: sameAddressKey(address) }], to, cc: [] };
 }
 
 const ROLES = ['to', 'cc', 'bcc'] as const;
 
-/** Reads to, cc and bcc; at least one and at most 50 addresses must remain. */
+/** Reads to, cc, and bcc. Without duplicates, at least one and at most 50 recipients must remain. */
 export function readRecipients(body: SendBody, issues: Issue[]): Recipients {
   const before = issues.length;
   const to = readAddresses(body.to, 'to', issues);
-  if (to.length === 1 && body.cc === undefined && body.bcc === undefined) return onlyOne(to);
+  if (to.length === 1 && body.cc === undefined && body.bcc === undefined) return singleRecipient(to);
   const recipients: Recipients = { all: [], to: [], cc: [] };
   const seen = new Set<string>();
   for (const role of ROLES) {
@@ -162,7 +166,7 @@ const SMTP_REPLY = /^[245][0-5]\d(?: [245]\.\d{1,3}\.\d{1,3})?(?: [\x20-\x7e]{1,
 interface ExtraHeaders {
   headers: [name: string, value: string][];
   sandboxOutcome: string | undefined;
-  /** Addresses still to be read, and the field they were given in. */
+  /** The Reply-To header, which is not parsed yet, with its field. */
   replyTo: { field: string; value: string } | undefined;
 }
 
@@ -174,7 +178,7 @@ interface HeaderContext {
 
 const NONE: ExtraHeaders = { headers: [], sandboxOutcome: undefined, replyTo: undefined };
 
-/** Reads `headers` of a request. */
+/** Reads the `headers` of a request. */
 export function readHeaders(
   given: Record<string, string> | undefined,
   context: HeaderContext,
@@ -250,19 +254,19 @@ export type SendingCaller = Pick<Caller, 'account' | 'mode' | 'allowedSenders'>;
 
 /** A caller at the time of its request. */
 export interface Sender extends SendingCaller {
-  /** By the clock of the mode. */
+  /** Unix ms by the clock of the mode. */
   nowMs: number;
-  /** How far that clock is ahead of real time; ids include it. */
+  /** How far that clock is ahead of real time, in ms. Ids include this offset. */
   clockOffsetMs: number;
 }
 
-/** Whether the account may send from the domain (or from one above it). */
+/** Returns whether the account has verified the domain or one of its parent domains. */
 export type IsVerified = (accountId: string, domain: string) => Promise<boolean>;
 
 /**
- * Returns whether a caller may send from an address: first by the restrictions of its key or credential, in both modes, then, in live mode,
- * by whether the account has verified the domain. HTTP, SMTP, dry runs, and resends all use this. Returns SENDER_NOT_VERIFIED, or undefined
- * if the caller may send.
+ * Checks whether a caller may send from an address. The restrictions of its key or credential apply in both modes. In live mode, the
+ * account must also have verified the domain. HTTP, SMTP, dry runs, and resends all use this function. Returns SENDER_NOT_VERIFIED, or
+ * undefined if the caller may send.
  */
 export async function senderFailure(
   { account, mode, allowedSenders }: SendingCaller,

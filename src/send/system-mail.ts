@@ -1,8 +1,8 @@
 /**
- * Mail from the service itself, such as account notifications. It is accepted and delivered like any other mail, from the same queue, under
- * its own account that no user can log in to: it appears in no account's messages, counts against no account, and has no webhooks, so that
- * notifications about webhooks never trigger more of them. The sender is postmaster at the service's host name; RFC 3834 headers keep
- * autoresponders from replying.
+ * Sends mail from the service itself, such as account notifications. This mail is accepted and delivered like any other mail, from the same
+ * queue, but under a separate account that no user can log in to. It therefore appears in no account's messages, counts against no account,
+ * and has no webhooks, so that notifications about webhooks never trigger more of them. The sender is postmaster at the host name of the
+ * service. RFC 3834 headers prevent automatic replies.
  */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -29,7 +29,7 @@ export const SYSTEM_ACCOUNT = 'acc_postrider';
 const ENDPOINT = '/notices';
 const LIFETIME_SECONDS = 259_200;
 
-type Letter = Omit<Notice, 'accountId'>;
+type AccountlessNotice = Omit<Notice, 'accountId'>;
 
 interface SystemMailOptions {
   database: Database;
@@ -39,7 +39,7 @@ interface SystemMailOptions {
   addressHash: AddressHash;
   /** Names of this service; the first that is valid in an address is the sender's domain. */
   hostnames: readonly string[];
-  /** Called when there is something to deliver. */
+  /** Called when mail was accepted and can be delivered. */
   onAccepted(): void;
 }
 
@@ -52,13 +52,13 @@ function systemSender(hostnames: readonly string[]): Address | undefined {
   return undefined;
 }
 
-type Written = Pick<MailToCompose, 'subject' | 'text' | 'headers' | 'attachments' | 'reportType'> &
+type MailParts = Pick<MailToCompose, 'subject' | 'text' | 'headers' | 'attachments' | 'reportType'> &
   Partial<Pick<MailToCompose, 'replyTo'>>;
 
 function emailTo(
   recipient: Address,
   sender: Address,
-  { written, nowMs, options }: { written: Written; nowMs: number; options: Partial<EmailOptions> },
+  { parts, nowMs, options }: { parts: MailParts; nowMs: number; options: Partial<EmailOptions> },
 ): ComposedEmail {
   const messageId = `<${randomText(26)}@${sender.domain}>`;
   const { content, smtpUtf8 } = compose({
@@ -68,13 +68,13 @@ function emailTo(
     replyTo: [],
     messageId,
     dateMs: nowMs,
-    ...written,
+    ...parts,
   });
   return {
     headerFrom: sender.name === '' ? sender.address : `${sender.name} <${sender.address}>`,
     headerTo: { to: [recipient.address], cc: [] },
     envelopeFrom: sender.address,
-    subject: written.subject,
+    subject: parts.subject,
     headerMessageId: messageId,
     tags: [],
     metadata: {},
@@ -84,13 +84,17 @@ function emailTo(
   };
 }
 
-function noticeTo(recipient: Address, sender: Address, { notice, nowMs }: { notice: Letter; nowMs: number }) {
+function noticeTo(
+  recipient: Address,
+  sender: Address,
+  { notice, nowMs }: { notice: AccountlessNotice; nowMs: number },
+) {
   const headers = [['Auto-Submitted', 'auto-generated']] as const;
-  const written = { subject: notice.subject, text: notice.text, headers, attachments: [] };
-  return emailTo(recipient, sender, { written, nowMs, options: {} });
+  const parts = { subject: notice.subject, text: notice.text, headers, attachments: [] };
+  return emailTo(recipient, sender, { parts, nowMs, options: {} });
 }
 
-/** Returns the addresses that mail can reach; the operator of a first run is operator@localhost, which it cannot. */
+/** Returns the addresses that mail can reach. It cannot reach operator@localhost, the operator of a first run. */
 function reachable(addresses: readonly string[]): Address[] {
   return addresses.flatMap((text) => {
     const parsed = parseAddress(text);
@@ -98,7 +102,7 @@ function reachable(addresses: readonly string[]): Address[] {
   });
 }
 
-/** A mail to one person, such as a private link: its content is not kept after delivery. */
+/** A message to one person, such as one with a private link. Its content is not kept after delivery. */
 export interface PersonalMail {
   to: string;
   subject: string;
@@ -107,7 +111,7 @@ export interface PersonalMail {
 
 /** A composed delivery report (src/mail/compose/delivery-report.ts). */
 export interface ReportToSend {
-  /** One report is sent per key, however often it is requested. */
+  /** Only one report is sent per key, however often it is requested. */
   key: string;
   from: Address;
   to: Address;
@@ -115,35 +119,38 @@ export interface ReportToSend {
   report: ComposedReport;
 }
 
-/** A mail to operators that forwards an inbound mail. */
+/** A message to operators that forwards an inbound message. */
 export interface ForwardedMail {
-  /** It is sent once per key. */
+  /** Only one message is sent per key. */
   key: string;
   to: string;
   /** Null if it is not a valid address. */
   replyTo: string | null;
   subject: string;
   text: string;
-  /** The mail as received. */
+  /** The inbound message as received. */
   original: Buffer;
 }
 
 export interface SystemMailer {
-  /** Whether this service has a host name to send from. */
+  /** Whether the service has a host name to send from. */
   readonly canSend: boolean;
-  /** The address that the service's own mail comes from; undefined without a host name. */
+  /** The sender address of mail from the service; undefined if the service has no host name to send from. */
   readonly sender: Address | undefined;
   notify: Notify;
-  /** Resolves when the mail is accepted; false if the service has no host name to send from, or mail cannot reach the address. */
+  /**
+   * Resolves with true when the message is accepted, or with false if the service has no host name to send from or mail cannot reach the
+   * address.
+   */
   sendTo(mail: PersonalMail): Promise<boolean>;
   /**
-   * Forwards a mail as an attachment, so that SPF and DMARC of its author do not matter. Resolves when it is accepted, now or earlier;
-   * false if the service has no host name to send from, or mail cannot reach the address.
+   * Forwards a message as an attachment, so that SPF and DMARC of its author do not matter. Resolves with true when the message is
+   * accepted, now or earlier, or with false if the service has no host name to send from or mail cannot reach the address.
    */
   forward(mail: ForwardedMail): Promise<boolean>;
   /** Resolves when the report is accepted, now or earlier. */
   sendReport(report: ReportMail): Promise<void>;
-  /** Resolves when the delivery report is accepted, now or earlier. Its envelope sender is null, so nothing reports on it. */
+  /** Resolves when the delivery report is accepted, now or earlier. Its envelope sender is null, so it causes no delivery report itself. */
   sendDeliveryReport(report: ReportToSend): Promise<void>;
 }
 
@@ -152,9 +159,9 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
   const acceptEmails = createAcceptEmails({ database, blobs, clock, addressHash, onAccepted });
   const sender = systemSender(options.hostnames);
 
-  const accept = async (recipients: Address[], notice: Letter, retain: '7d' | 'none'): Promise<void> => {
+  const accept = async (recipients: Address[], notice: AccountlessNotice, retain: '7d' | 'none'): Promise<void> => {
     const nowMs = clock.now();
-    // One email each, so that recipients do not see each other.
+    // Each recipient gets a separate email, so that recipients do not see each other.
     const emails = recipients.map((recipient) => noticeTo(recipient, sender!, { notice, nowMs }));
     await acceptEmails(toAccept(emails, { key: notice.key, text: notice.text, nowMs, retain }));
   };
@@ -162,8 +169,8 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
   const notify = async (notice: Notice): Promise<void> => {
     const { accountId, subject } = notice;
     const { users, operators } = await database.execute(contactsOperation, accountId);
-    const own = reachable(users);
-    const recipients = own.length > 0 ? own : reachable(operators);
+    const userAddresses = reachable(users);
+    const recipients = userAddresses.length > 0 ? userAddresses : reachable(operators);
     if (!sender || recipients.length === 0) {
       const why = sender
         ? 'the account has no user whose address mail can reach, nor is there such an operator: see postrider user create'
@@ -186,10 +193,10 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
     const author = parseAddress(from);
     if (!author.ok) throw new Error(`reports cannot come from ${from}`);
     const nowMs = clock.now();
-    const written = { subject, text, headers, reportType, attachments: [file] };
+    const parts = { subject, text, headers, reportType, attachments: [file] };
     const options = { tlsOptional: true as const, expiresAfterSeconds: lifetimeSeconds };
     await acceptEmails(
-      toAccept([emailTo(to, author.value, { written, nowMs, options })], { key, text, nowMs, retain: 'none' }),
+      toAccept([emailTo(to, author.value, { parts, nowMs, options })], { key, text, nowMs, retain: 'none' }),
     );
   };
 
@@ -215,7 +222,7 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
     const [recipient] = reachable([to]);
     if (sender === undefined || recipient === undefined) return false;
     const nowMs = clock.now();
-    const written = {
+    const parts = {
       subject,
       text,
       replyTo: reachable(replyTo === null ? [] : [replyTo]),
@@ -225,8 +232,8 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
       ] as const,
       attachments: [{ name: 'message.eml', contentType: 'message/rfc822', content: sevenBit(original) }],
     };
-    const email = emailTo(recipient, sender, { written, nowMs, options: {} });
-    // An operator set this address: one bounce must not stop reports from then on.
+    const email = emailTo(recipient, sender, { parts, nowMs, options: {} });
+    // An operator configured this address, so one bounce must not stop all later reports.
     const list = { accountId: SYSTEM_ACCOUNT, mode: 'live' } as const;
     const normalized = sameAddressKey(recipient);
     const address = { ...list, email: normalized, addressHash: addressHash(SYSTEM_ACCOUNT, normalized) };
@@ -238,13 +245,13 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
   return { canSend: sender !== undefined, sender, notify, sendTo, forward, sendReport, sendDeliveryReport };
 }
 
-/** Returns the mail as an attached message must be (RFC 2046 §5.2.1), or as a file if it cannot be converted. */
+/** Returns the message in the form that an attached message requires (RFC 2046 §5.2.1), or unchanged if it cannot be converted. */
 function sevenBit(original: Buffer): Buffer {
   const converted = toSevenBit(original, { eightBit: true, utf8Headers: true });
   return converted.ok ? converted.content : original;
 }
 
-/** Builds what to accept: one sender, one lifetime, accepted once per key. */
+/** Builds the call that accepts these emails, once per key. All of them have the same sender and lifetime. */
 function toAccept(
   emails: ComposedEmail[],
   { key, text, nowMs, retain }: { key: string; text: string; nowMs: number; retain: Retain },

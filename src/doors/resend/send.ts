@@ -1,7 +1,7 @@
 /**
- * POST /emails and POST /emails/batch: converts bodies of this interface into bodies of POST /send, which does everything else. HTML is
- * sent unchanged; `template` names a stored template. Repeats with an Idempotency-Key are compared by what the client sent, so a relative
- * time or a fetched file does not make a repeat a different request.
+ * Implements POST /emails and POST /emails/batch of the Resend API. Converts their bodies into bodies of POST /send, which does everything
+ * else. HTML is sent unchanged; `template` refers to a stored template. Requests that repeat an Idempotency-Key are compared by the body
+ * that the client sent, so a relative time or a fetched file does not make a repeat a different request.
  */
 import { hash } from 'node:crypto';
 import { type Static, Type } from 'typebox';
@@ -66,11 +66,11 @@ function addressList(value: EmailBody['to']): string[] {
   return value === undefined ? [] : typeof value === 'string' ? value.split(',') : value;
 }
 
-/** Removes optional fields that are empty: clients send an empty text or list for an unset field. */
+/** Removes optional fields that are empty: clients send an empty string or array for an unset field. */
 function withoutEmpty(body: EmailBody): EmailBody {
   const optional = ['cc', 'bcc', 'reply_to', 'html', 'text', 'scheduled_at', 'topic_id', 'from', 'subject'] as const;
   const isUnset = (name: (typeof optional)[number]): boolean => body[name]?.length === 0;
-  // An empty text without HTML is an email without a body, and an empty subject is an email without a subject.
+  // An empty text without HTML means an email without a body, and an empty subject means an email without a subject.
   const isBare = body.html === undefined || body.html === '';
   const unset = optional.filter((name) => isUnset(name) && !(name === 'text' && isBare) && name !== 'subject');
   return unset.length === 0 ? body : { ...body, ...Object.fromEntries(unset.map((name) => [name, undefined])) };
@@ -97,7 +97,7 @@ function refusalOf(body: EmailBody, { caller }: EndpointContext): Result<undefin
   return ok(undefined);
 }
 
-/** Returns the body of POST /send. */
+/** Converts an email into the body of POST /send. */
 async function toSend(
   deps: ResendDoorDeps,
   context: EndpointContext,
@@ -134,16 +134,19 @@ async function toSend(
   });
 }
 
-const LONGEST_KEY = 256;
+const MAX_KEY_LENGTH = 256;
 
-/** Keys of this interface can be one character longer than Postrider's: a key of that length is replaced by its digest. */
+/**
+ * Returns the Idempotency-Key header for POST /send. A key of this API can be one character longer than a key of Postrider; a key of that
+ * length is replaced by its digest.
+ */
 function idempotencyHeader({ request }: EndpointContext): { 'idempotency-key'?: string } {
   const key = request.headerValues('idempotency-key').join(', ');
   if (request.headers['idempotency-key'] === undefined) return {};
-  return { 'idempotency-key': key.length === LONGEST_KEY ? `sha256:${hash('sha256', key)}` : key };
+  return { 'idempotency-key': key.length === MAX_KEY_LENGTH ? `sha256:${hash('sha256', key)}` : key };
 }
 
-/** Removes members without a value, as JSON does. */
+/** Removes members whose value is undefined, as JSON.stringify does. */
 function defined(value: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined));
 }
@@ -159,9 +162,9 @@ async function send(deps: ResendDoorDeps, context: EndpointContext<EmailBody>): 
   return sent.ok ? success({ id: uuidOf(sent.body.data.messageId) }) : sent;
 }
 
-const MOST_EMAILS = 100;
+const MAX_EMAILS = 100;
 /** The emails are validated one by one, so that a permissive batch can report the invalid ones. */
-const batchBody = Type.Array(Type.Unknown({ shownAs: emailBody }), { minItems: 1, maxItems: MOST_EMAILS });
+const batchBody = Type.Array(Type.Unknown({ shownAs: emailBody }), { minItems: 1, maxItems: MAX_EMAILS });
 const validateEmail = compileBody(emailBody);
 
 interface BatchError {
@@ -189,15 +192,15 @@ async function toSendInBatch(deps: ResendDoorDeps, context: EndpointContext<unkn
   return toSend(deps, context, valid.value);
 }
 
-/** Checks by dry runs that every email would be accepted; returns the failure of the first that would not. */
+/** Checks with dry runs that every email would be accepted. Returns the failure of the first email that would not. */
 async function checkAll(
   context: EndpointContext,
   mails: readonly { index: number; body: object }[],
 ): Promise<Result<undefined>> {
   for (const { index, body } of mails) {
-    const shown = await context.call('POST', '/send', { query: { dryRun: true }, body });
-    if (!shown.ok) return refuse({ ...shown.failure, message: `Email ${index}: ${shown.failure.message}` });
-    for (const { code, message } of shown.body.warnings as { code: string; message: string }[]) {
+    const preview = await context.call('POST', '/send', { query: { dryRun: true }, body });
+    if (!preview.ok) return refuse({ ...preview.failure, message: `Email ${index}: ${preview.failure.message}` });
+    for (const { code, message } of preview.body.warnings as { code: string; message: string }[]) {
       if (code === 'SENDER_NOT_VERIFIED' || code === 'EMAIL_SIZE_EXCEEDED' || code === 'TEMPLATE_VARIABLE_MISSING')
         return refuse(failure(code, { message }));
     }
@@ -205,7 +208,7 @@ async function checkAll(
   return ok(undefined);
 }
 
-/** Calls POST /send/batch; returns its results with the index of each email in the request. */
+/** Calls POST /send/batch. Returns its results, each with the index of its email in the request. */
 async function sendAll(context: EndpointContext, mails: readonly { index: number; body: object }[]) {
   const json = context.request.json();
   const submitted =
@@ -223,13 +226,16 @@ async function sendAll(context: EndpointContext, mails: readonly { index: number
   return ok(results.map((result, at) => ({ index: mails[at]!.index, result })));
 }
 
-/** Returns whether the response of the batch is stored. It is not checked again then, because a template or a domain may have changed. */
+/**
+ * Returns whether a response to this batch is already stored. Such a repeat is not checked again, because a template or a domain may have
+ * changed.
+ */
 async function isRepeat({ database, clock }: ResendDoorDeps, context: EndpointContext): Promise<boolean> {
   const { 'idempotency-key': key } = idempotencyHeader(context);
   if (key === undefined) return false;
   const { account, mode } = context.caller;
-  const of = { accountId: account.id, mode, endpoint: '/send/batch', key, nowMs: clock.now() };
-  return (await database.execute(storedAnswerOperation, of)) !== null;
+  const lookup = { accountId: account.id, mode, endpoint: '/send/batch', key, nowMs: clock.now() };
+  return (await database.execute(storedAnswerOperation, lookup)) !== null;
 }
 
 async function sendStrictly(
@@ -278,7 +284,7 @@ async function sendBatch(deps: ResendDoorDeps, context: EndpointContext<unknown[
 }
 
 const MAX_BODY_BYTES = 16_000_000;
-/** Allows a file of 2 MB as a JSON array of its bytes, and the rest of the body. */
+/** Allows a file of 2 MB as a JSON array of its bytes, in addition to the other fields. */
 const MAX_JSON_VALUES = 2_200_000;
 
 export function sendEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[] {

@@ -1,6 +1,6 @@
 /**
- * SendEmail and SendBulkEmail: converts their requests into those of POST /send and POST /send/batch, which do everything else. Every
- * attempt of one call of an SDK has the same id, so retries create one email.
+ * Implements SendEmail and SendBulkEmail of the SES API. Converts their requests into requests of POST /send and POST /send/batch, which do
+ * everything else. An SDK sends the same invocation id with every attempt of a call, so retries create one email.
  */
 import { setTimeout } from 'node:timers/promises';
 import { type Static, Type } from 'typebox';
@@ -61,25 +61,25 @@ const emailBody = open({
 });
 type EmailBody = Static<typeof emailBody>;
 
-const LOOK_EVERY_MS = 50;
-/** How long a repeat waits for the first attempt, which is still being stored. */
+const RETRY_EVERY_MS = 50;
+/** A repeat waits for at most this long for the first attempt, which is still being stored. */
 const WAIT_FOR_FIRST_MS = 5_000;
 
-/** Makes a call under the key of the request; waits for an earlier attempt of the same call. */
+/** Makes a call with the idempotency key of the request. Waits while an earlier attempt of the same call is in progress. */
 async function callOnce(context: SesContext, path: '/send' | '/send/batch', body: object): Promise<InnerAnswer> {
   const key = repeatKey(context);
   const call = () =>
     context.call('POST', path, { body, ...(key !== undefined && { headers: { 'idempotency-key': key } }) });
   let answer = await call();
-  for (let waitedMs = 0; waitedMs < WAIT_FOR_FIRST_MS; waitedMs += LOOK_EVERY_MS) {
+  for (let waitedMs = 0; waitedMs < WAIT_FOR_FIRST_MS; waitedMs += RETRY_EVERY_MS) {
     if (answer.ok || answer.failure.code !== 'DUPLICATE_REQUEST_IN_PROGRESS') break;
-    await setTimeout(LOOK_EVERY_MS);
+    await setTimeout(RETRY_EVERY_MS);
     answer = await call();
   }
   return answer;
 }
 
-/** A missing template has its own error. Its name is the only thing that POST /send can fail to find. */
+/** Replaces a NOT_FOUND failure with the SES error for a missing template, because POST /send returns NOT_FOUND only for a template. */
 function withTemplateName(refusal: Failure, { templateId }: SendFields): Failure {
   return refusal.code === 'NOT_FOUND' && typeof templateId === 'string' ? templateMissing(templateId) : refusal;
 }
@@ -90,7 +90,7 @@ export async function sendFields(context: SesContext, fields: SendFields): Promi
   return sent.ok ? ok({ MessageId: sent.body.data.messageId }) : refuse(withTemplateName(sent.failure, fields));
 }
 
-function given<T>(list: T[] | undefined): T[] | undefined {
+function nonEmpty<T>(list: T[] | undefined): T[] | undefined {
   return list === undefined || list.length === 0 ? undefined : list;
 }
 
@@ -126,13 +126,13 @@ async function sendEmail(deps: SesDoorDeps, context: SesContext, body: EmailBody
   return sendFields(context, {
     from,
     ...recipientFields(Destination),
-    replyTo: given(ReplyToAddresses),
+    replyTo: nonEmpty(ReplyToAddresses),
     ...fields.value,
     metadata: metadata.value,
   });
 }
 
-const MOST_ENTRIES = 50;
+const MAX_ENTRIES = 50;
 
 const bulkBody = open({
   FromEmailAddress: text(1_000),
@@ -148,15 +148,15 @@ const bulkBody = open({
         open({ ReplacementTemplate: Type.Optional(open({ ReplacementTemplateData: text(262_144) })) }),
       ),
     }),
-    { minItems: 1, maxItems: MOST_ENTRIES },
+    { minItems: 1, maxItems: MAX_ENTRIES },
   ),
   ...SENDING_OPTIONS,
 });
 export type BulkBody = Static<typeof bulkBody>;
 type BulkEntry = BulkBody['BulkEmailEntries'][number];
 
-/** Adds the entries of a list that replace those with the same name. */
-function replaced<T extends { Name: string }>(defaults: T[] | undefined, others: T[] | undefined): T[] {
+/** Merges two lists. An entry of the second list replaces the entry of the first list with the same name. */
+function merged<T extends { Name: string }>(defaults: T[] | undefined, others: T[] | undefined): T[] {
   return [...new Map([...(defaults ?? []), ...(others ?? [])].map((one) => [one.Name, one])).values()];
 }
 
@@ -168,21 +168,21 @@ function bulkEmail(body: BulkBody, source: SendFields, index: number): Result<Se
   if (!defaults.ok) return defaults;
   const own = templateVariables(data, `BulkEmailEntries[${index}].ReplacementTemplateData`);
   if (!own.ok) return own;
-  const Headers = replaced(Template.Headers, entry.ReplacementHeaders);
+  const Headers = merged(Template.Headers, entry.ReplacementHeaders);
   const fields = templateFields({ ...Template, Headers }, source, { ...defaults.value, ...own.value });
   if (!fields.ok) return fields;
-  const metadata = metadataOf(replaced(body.DefaultEmailTags, entry.ReplacementTags));
+  const metadata = metadataOf(merged(body.DefaultEmailTags, entry.ReplacementTags));
   if (!metadata.ok) return metadata;
   return ok({
     from: body.FromEmailAddress,
     ...recipientFields(entry.Destination),
-    replyTo: given(body.ReplyToAddresses),
+    replyTo: nonEmpty(body.ReplyToAddresses),
     ...fields.value,
     metadata: metadata.value,
   });
 }
 
-/** Status of an entry by Postrider's code; FAILED for all others. */
+/** Status of a bulk entry by the error code of Postrider; FAILED for all other codes. */
 const STATUSES: Readonly<Record<string, string>> = {
   INVALID_REQUEST: 'INVALID_PARAMETER',
   TEMPLATE_VARIABLE_MISSING: 'INVALID_PARAMETER',
@@ -208,7 +208,7 @@ type BatchResult =
   | { data: { messageId: string } }
   | { error: { code: Parameters<typeof failure>[0]; message: string; details: Failure['details'] } };
 
-/** Sends one email per entry; returns a result for each, in order. Fails if the request itself is not valid. */
+/** Sends one email per entry. Returns a result for each entry, in order. Fails if the request itself is not valid. */
 export async function sendBulk(context: SesContext, body: BulkBody): Promise<Result<BulkResult[]>> {
   if (body.ListManagementOptions !== undefined) return invalidField('ListManagementOptions', NO_LISTS);
   const source = templateSource(body.DefaultContent.Template ?? {});
