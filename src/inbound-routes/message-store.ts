@@ -1,7 +1,7 @@
 /**
- * Messages of inbound routes with their event data: recorded once, in one transaction with the event, its webhooks, and the end of the work
- * row. The bytes stay in src/inbound until their content expires; the text is then removed from the record, and the remaining record and
- * the event are kept as long as other events.
+ * Stores the messages of inbound routes with their event data. A message is recorded once, in one transaction with its event, its webhooks,
+ * and the deletion of its work row. The bytes stay in src/inbound until their content expires. The text is then removed from the record,
+ * and the remaining record and the event are kept as long as other events.
  */
 import type { Mode } from '../base/mode.ts';
 import { appendEvents, inboundTopic } from '../events/events.ts';
@@ -18,12 +18,12 @@ import { insertMany, rowset, table } from '../storage/rows.ts';
 import type { RouteOwner } from './store.ts';
 
 // Imported individually: the index of src/inbound would load more modules than a database thread needs.
-const mails = {
+const inboundOperations = {
   end: () => findOperation('inbound.keep') as typeof keepInboundOperation,
   store: () => findOperation('inbound.storeKept') as typeof storeKeptOperation,
 };
 
-/** Why a message has no event: it would cause a loop. */
+/** Whether a message caused an event, or the reason why not: an event would cause a loop. */
 export type InboundOutcome = 'event' | 'auto-reply' | 'own-mail' | 'too-many-hops';
 
 const INBOUND_MESSAGE = table('inbound_message', {
@@ -63,12 +63,14 @@ export interface ReadInbound {
   /** JSON of MailFile[]. */
   files: string;
   eventId: string;
-  /** Set before any query; null if an event is due unless the message is our own. */
+  /**
+   * The reason to create no event, if it is known without a query. If null, an event is created unless the account sent the message itself.
+   */
   dropped: Exclude<InboundOutcome, 'event' | 'own-mail'> | null;
   headerMessageId: string | null;
-  /** Message-IDs that it replies to, the nearest first. */
+  /** Message-IDs that the message replies to, the nearest first. */
   references: readonly string[];
-  /** The messageId after the + of the address. */
+  /** The messageId after the + in the local part of the address. */
   namedMessageId: string | null;
 }
 
@@ -79,7 +81,7 @@ interface Recorded {
   eventId: string | null;
 }
 
-/** Returns the account's sent messages with this Message-ID, those of the newest email first. */
+/** Returns the messages that the account sent with this Message-ID, those of the newest email first. */
 async function messagesWith(
   tx: Transaction,
   { accountId, mode }: ReadInbound,
@@ -93,18 +95,21 @@ async function messagesWith(
   );
 }
 
-/** Returns whether this is mail of the account that came back. Mail that was sent to this address, once, has only arrived. */
-async function cameBack(tx: Transaction, mail: ReadInbound): Promise<boolean> {
+/**
+ * Returns whether the account sent this message and it has looped back. A message that was sent to this address exactly once was only
+ * delivered.
+ */
+async function hasLoopedBack(tx: Transaction, mail: ReadInbound): Promise<boolean> {
   const sent = mail.headerMessageId === null ? [] : await messagesWith(tx, mail, mail.headerMessageId);
   const address = sameAddressKey(mail.recipient);
   return sent.length > 0 && sent.filter(({ recipient }) => sameAddressKey(recipient) === address).length !== 1;
 }
 
-/** Returns the sent message of the first known Message-ID. */
-async function answeredWith(tx: Transaction, mail: ReadInbound): Promise<string | null> {
-  for (const one of mail.references) {
-    const found = await messagesWith(tx, mail, one);
-    // For an email to several recipients, returns the copy of the one who replies.
+/** Returns the id of the sent message with the first known Message-ID of the references; null if none is known. */
+async function repliedByReference(tx: Transaction, mail: ReadInbound): Promise<string | null> {
+  for (const reference of mail.references) {
+    const found = await messagesWith(tx, mail, reference);
+    // If the email had several recipients, the message to the recipient who replies is preferred.
     const sender = mail.envelopeFrom.toLowerCase();
     const own = found.find(({ recipient }) => sender !== '' && recipient.toLowerCase() === sender) ?? found[0];
     if (own) return own.id;
@@ -112,7 +117,7 @@ async function answeredWith(tx: Transaction, mail: ReadInbound): Promise<string 
   return null;
 }
 
-async function answeredMessage(tx: Transaction, mail: ReadInbound): Promise<string | null> {
+async function repliedMessage(tx: Transaction, mail: ReadInbound): Promise<string | null> {
   const named =
     mail.namedMessageId === null
       ? undefined
@@ -120,13 +125,13 @@ async function answeredMessage(tx: Transaction, mail: ReadInbound): Promise<stri
           'SELECT id FROM message WHERE account_id = ? AND mode = ? AND id = ?',
           ...[mail.accountId, mail.mode, mail.namedMessageId],
         );
-  return named?.id ?? answeredWith(tx, mail);
+  return named?.id ?? repliedByReference(tx, mail);
 }
 
 async function recordOne(tx: Transaction, mail: ReadInbound): Promise<Recorded> {
   const { id, accountId, mode, routeId, recipient, subject, headerFrom } = mail;
-  const inReplyTo = await answeredMessage(tx, mail);
-  const outcome = mail.dropped ?? ((await cameBack(tx, mail)) ? 'own-mail' : 'event');
+  const inReplyTo = await repliedMessage(tx, mail);
+  const outcome = mail.dropped ?? ((await hasLoopedBack(tx, mail)) ? 'own-mail' : 'event');
   const route = await tx.get<{ events: number; webhookId: string | null }>(
     'SELECT events, webhook_id AS "webhookId" FROM inbound_route WHERE id = ?',
     routeId,
@@ -170,16 +175,16 @@ export const recordInboundOperation = batch(
   'inboundRoutes.record',
   'write',
   async (tx, calls: readonly { lease: InboundLease; mail: ReadInbound }[][]): Promise<RecordedInbound[]> => {
-    const answers: RecordedInbound[] = [];
+    const results: RecordedInbound[] = [];
     for (const found of calls) {
       const leases = found.map(({ lease }) => lease);
-      const lost = await runWithin(tx, mails.end(), leases);
+      const lost = await runWithin(tx, inboundOperations.end(), leases);
       const outcomes: InboundOutcome[] = [];
       for (const { lease, mail } of found)
         if (!lost.includes(lease.seq)) outcomes.push((await recordOne(tx, mail)).outcome);
-      answers.push({ lost, blobKeys: [], outcomes });
+      results.push({ lost, blobKeys: [], outcomes });
     }
-    return answers;
+    return results;
   },
 );
 
@@ -187,7 +192,7 @@ export const playInboundOperation = operation(
   'inboundRoutes.play',
   'write',
   async (tx, { stored, mail }: { stored: NewInbound; mail: ReadInbound }): Promise<Recorded> => {
-    await runWithin(tx, mails.store(), stored);
+    await runWithin(tx, inboundOperations.store(), stored);
     return recordOne(tx, mail);
   },
 );
@@ -221,7 +226,7 @@ export interface InboundPage extends RouteOwner {
   outcome: InboundOutcome | null;
 }
 
-/** Newest first. */
+/** Lists messages, newest first. */
 export const listInboundOperation = operation('inboundRoutes.listMail', 'read', (tx, page: InboundPage) => {
   const { accountId, mode, before, routeId, outcome, limit } = page;
   return tx.all<InboundMessage>(
@@ -232,7 +237,7 @@ export const listInboundOperation = operation('inboundRoutes.listMail', 'read', 
   );
 });
 
-/** Includes the event content, of any account: callers have the id from a signed link, or compare the account. */
+/** Finds a message of any account, with the content of its event. Callers have the id from a signed link, or must compare the account. */
 export const findInboundMessageOperation = operation(
   'inboundRoutes.findMail',
   'read',
@@ -249,8 +254,8 @@ export const findInboundMessageOperation = operation(
 /** Returns the part of a record that is kept after the content expires. */
 function withoutContent(detail: string): string {
   const { inbound, ...own } = JSON.parse(detail) as { inbound: Record<string, unknown> };
-  const gone = { headers: [], text: null, html: null, replyText: null, attachments: [] };
-  return JSON.stringify({ ...own, inbound: { ...inbound, ...gone } });
+  const removed = { headers: [], text: null, html: null, replyText: null, attachments: [] };
+  return JSON.stringify({ ...own, inbound: { ...inbound, ...removed } });
 }
 
 export interface InboundBatch {
@@ -258,7 +263,7 @@ export interface InboundBatch {
   limit: number;
 }
 
-/** Removes the content of messages received before this time from their records; returns how many. */
+/** Removes the content of messages received before this time from their records. Returns the number of messages. */
 export const forgetInboundOperation = operation(
   'inboundRoutes.forgetContent',
   'write',
@@ -277,7 +282,7 @@ export const forgetInboundOperation = operation(
   },
 );
 
-/** Deletes records of messages received before this time with their events; returns how many. */
+/** Deletes the records of messages received before this time, with their events. Returns the number of records. */
 export const removeInboundMessagesOperation = operation(
   'inboundRoutes.removeMail',
   'write',

@@ -1,8 +1,8 @@
 /**
- * Reduces a report to what its readers need while it streams in: the headers, the text for people, the parts for machines and the
- * header of the returned message. The returned content is dropped, wherever it is. What remains is a valid MIME message of at most
- * CONDENSED_BYTES, so a report of any size takes the memory and disk of a small one. A report that returns no content and has short texts
- * comes out unchanged.
+ * Reduces a report to the parts that are evaluated, while it streams in: the headers, the human-readable text, the machine-readable parts,
+ * and the header of the returned message. The content of the returned message is dropped, wherever it is. The result is a valid MIME
+ * message of at most CONDENSED_BYTES, so a report of any size needs only the memory and disk space of a small one. A report without
+ * returned content and with short texts is unchanged.
  *
  * Each kind of content has its own limit: a large part never uses up the space of the parts after it.
  */
@@ -12,13 +12,14 @@ import { type Entity, isIdentity, MimeWalk } from '../mime/mime-walk.ts';
 export const MAX_DEPTH = 10;
 export const MAX_PARTS = 200;
 
-/** A part for machines: RFC 3464, RFC 6533, RFC 5965, RFC 8098. */
-const FOR_MACHINES = /^message\/(?:(?:global-)?delivery-status|feedback-report|(?:global-)?disposition-notification)$/;
-/** A part with the returned message, or its header. */
+/** Machine-readable parts: RFC 3464, RFC 6533, RFC 5965, RFC 8098. */
+const MACHINE_READABLE =
+  /^message\/(?:(?:global-)?delivery-status|feedback-report|(?:global-)?disposition-notification)$/;
+/** Parts that contain the returned message or its header. */
 export const ORIGINAL_PARTS =
   /^(?:message\/(?:rfc822|global|global-headers|rfc822-headers|partial)|text\/rfc822(?:-headers?)?)$/;
-/** A multipart without a usable boundary is read as text. */
-const FOR_PEOPLE = /^(?:text|multipart)\//;
+/** Human-readable parts. A multipart without a usable boundary is read as text. */
+const HUMAN_READABLE = /^(?:text|multipart)\//;
 
 type Kind = 'header' | 'structure' | 'text' | 'machine' | 'original' | 'other' | 'dropped';
 
@@ -35,17 +36,17 @@ const LIMITS: Readonly<Record<Kind, number>> = {
   dropped: 0,
 };
 
-/** Limit of one part for people: a long one leaves space for the next. */
+/** Limit of one human-readable part: a long part leaves space for the next one. */
 const TEXT_PART_BYTES = 64_000;
 
 /** Includes the line ends that are added before delimiters. */
 export const CONDENSED_BYTES = Object.values(LIMITS).reduce((sum, bytes) => sum + bytes, 0) + 2 * (MAX_PARTS + 2);
 
-/** A header line is read up to here; the rest of it does not affect the structure. */
+/** Length up to which a header line is parsed; the rest of the line does not affect the structure. */
 const MAX_HEADER_LINE = 16_384;
-/** A longer header ends the reading. */
+/** Maximum size of a header; parsing of the report ends at a larger one. */
 const MAX_HEADER_READ = 1_000_000;
-/** A boundary has at most 70 characters (RFC 2046 §5.1.1). */
+/** Maximum length of a delimiter line. A boundary has at most 70 characters (RFC 2046 §5.1.1). */
 const MAX_DELIMITER_LINE = 1_000;
 /** Maximum number of bytes of folded lines that are copied at once. */
 const MAX_FOLDED = 65_536;
@@ -55,7 +56,7 @@ const TAB = 9;
 const DASH = 45;
 const NOTHING = Buffer.alloc(0);
 const LINE_END = Buffer.from('\r\n');
-/** The line end, and the first two characters of what may be a delimiter. */
+/** The line end and the first two characters of a possible delimiter. */
 const DELIMITER_START = Buffer.from('\n--');
 
 function lineAt(bytes: Buffer, from: number, end: number): string {
@@ -94,33 +95,33 @@ export class ReportCondenser {
   readonly #left: Record<Kind, number> = { ...LIMITS };
   /** The kind of the following lines, until the next delimiter or the end of a header. */
   #kind: Kind = 'header';
-  /** Bytes that the current part may still have. */
+  /** Number of bytes that can still be kept of the current part. */
   #leftOfPart = Number.POSITIVE_INFINITY;
   /** Set while the header of a part with the returned message is read. */
   #originalHeader: HeaderEnd | undefined;
-  /** The start of a line whose rest decides its kind. */
-  #carried = NOTHING;
+  /** The start of an incomplete line. Its kind is not known until the rest arrives. */
+  #buffered = NOTHING;
   #isAtLineStart = true;
-  /** In a header line that is too long to be held: the rest of it is only copied. */
+  /** Whether the position is in a header line that is too long to buffer. The rest of such a line is copied unparsed. */
   #isInLongLine = false;
   #isLineEnded = true;
-  /** No more can be kept. */
+  /** Whether nothing more can be kept. */
   #isDone = false;
   #offset = 0;
-  /** Where the current header or body starts. */
+  /** Offset at which the current header or body starts. */
   #regionStart = 0;
 
-  /** `emit` receives pieces of the report in order. They share the memory of the chunks written. */
+  /** `emit` receives the pieces of the condensed report in order. They share the memory of the chunks written. */
   constructor(emit: (piece: Buffer) => void) {
     this.#emit = emit;
     this.#walk.begin(0);
   }
 
-  /** Reads the next bytes of the report, split anywhere. */
+  /** Reads the next bytes of the report, which can be split anywhere. */
   write(chunk: Buffer): void {
     if (this.#isDone) return;
-    const bytes = this.#carried.length === 0 ? chunk : Buffer.concat([this.#carried, chunk]);
-    this.#carried = NOTHING;
+    const bytes = this.#buffered.length === 0 ? chunk : Buffer.concat([this.#buffered, chunk]);
+    this.#buffered = NOTHING;
     let at = 0;
     while (at < bytes.length && !this.#isDone) {
       const next = this.#isInLongLine
@@ -129,7 +130,7 @@ export class ReportCondenser {
           ? this.#headerLine(bytes, at)
           : this.#bodyLines(bytes, at);
       if (next === undefined) {
-        this.#carried = Buffer.from(bytes.subarray(at));
+        this.#buffered = Buffer.from(bytes.subarray(at));
         return;
       }
       this.#offset += next - at;
@@ -137,12 +138,12 @@ export class ReportCondenser {
     }
   }
 
-  /** Ends the report; held bytes are part of it. */
+  /** Ends the report. Buffered bytes are its last line. */
   end(): void {
-    if (this.#carried.length > 0) this.write(LINE_END);
+    if (this.#buffered.length > 0) this.write(LINE_END);
   }
 
-  /** Returns where the next line starts; undefined if the line is not complete yet. */
+  /** Reads a header line. Returns the position of the next line; undefined if the line is not complete yet. */
   #headerLine(bytes: Buffer, at: number): number | undefined {
     if (this.#walk.ignoresFolded && isBlank(bytes[at])) return this.#foldedLines(bytes, at);
     const end = bytes.indexOf(LF, at);
@@ -158,7 +159,7 @@ export class ReportCondenser {
     return next;
   }
 
-  /** Copies folded lines that do not affect the structure, without decoding each. */
+  /** Copies folded lines that do not affect the structure, without decoding each line. */
   #foldedLines(bytes: Buffer, at: number): number {
     let next = at;
     do {
@@ -179,7 +180,7 @@ export class ReportCondenser {
     return next;
   }
 
-  /** Reads the lines up to the next possible delimiter, or that line. */
+  /** Reads the lines up to the next possible delimiter, or the delimiter itself at the start of a line. */
   #bodyLines(bytes: Buffer, at: number): number | undefined {
     if (this.#isAtLineStart && bytes[at] === DASH) {
       if (bytes.length - at < 2) return undefined;
@@ -191,8 +192,8 @@ export class ReportCondenser {
     }
     const found = bytes.indexOf(DELIMITER_START, at);
     if (found >= 0) return this.#content(bytes, at, found + 1);
-    const isDashCarried = bytes.at(-1) === DASH && bytes.at(-2) === LF && bytes.length - at > 1;
-    return this.#content(bytes, at, isDashCarried ? bytes.length - 1 : bytes.length);
+    const endsWithDash = bytes.at(-1) === DASH && bytes.at(-2) === LF && bytes.length - at > 1;
+    return this.#content(bytes, at, endsWithDash ? bytes.length - 1 : bytes.length);
   }
 
   #possibleDelimiter(bytes: Buffer, at: number, end: number): number {
@@ -214,7 +215,7 @@ export class ReportCondenser {
     return isDelimiter;
   }
 
-  /** Called when the kind of the content changes. */
+  /** Starts a new header or body, whose content may be of another kind. */
   #beginRegion(): void {
     this.#isAtLineStart = true;
     this.#regionStart = this.#offset;
@@ -224,7 +225,7 @@ export class ReportCondenser {
     this.#originalHeader = this.#kind === 'original' && isIdentity(entity.encoding) ? new HeaderEnd() : undefined;
   }
 
-  /** Copies a line that is needed to parse the rest. */
+  /** Copies a line that is needed to parse the lines after it. */
   #structure(line: Buffer): void {
     if (!this.#isLineEnded) this.#emit(LINE_END);
     if (line.length > this.#left.structure) this.#isDone = true;
@@ -240,9 +241,9 @@ export class ReportCondenser {
     this.#originalHeader = undefined;
   }
 
-  /** Returns how many bytes were kept. */
-  #copy(piece: Buffer, kind: Kind, most: number): number {
-    const kept = piece.subarray(0, Math.min(this.#left[kind], most));
+  /** Emits the piece up to the limits; returns the number of bytes that were kept. */
+  #copy(piece: Buffer, kind: Kind, limit: number): number {
+    const kept = piece.subarray(0, Math.min(this.#left[kind], limit));
     if (kept.length === 0) return 0;
     this.#left[kind] -= kept.length;
     this.#isLineEnded = kept.at(-1) === LF;
@@ -251,16 +252,16 @@ export class ReportCondenser {
   }
 }
 
-/** The kind of the body of the last entity. */
+/** Returns the kind of the body of an entity. */
 function kindOf({ kind, type, bodyEnd }: Entity): Kind {
-  // A delimiter ended it: the epilogue of a multipart follows.
+  // A delimiter has ended the body, so the epilogue of a multipart follows.
   if (bodyEnd !== Number.POSITIVE_INFINITY) return 'dropped';
-  if (FOR_MACHINES.test(type)) return 'machine';
+  if (MACHINE_READABLE.test(type)) return 'machine';
   if (ORIGINAL_PARTS.test(type)) return 'original';
-  return kind === 'multipart' || FOR_PEOPLE.test(type) ? 'text' : 'other';
+  return kind === 'multipart' || HUMAN_READABLE.test(type) ? 'text' : 'other';
 }
 
-/** The same for a report that is in memory. */
+/** Condenses a report that is in memory. */
 export function condensed(report: Buffer): Buffer {
   const pieces: Buffer[] = [];
   const condenser = new ReportCondenser((piece) => pieces.push(piece));
