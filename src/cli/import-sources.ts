@@ -1,7 +1,7 @@
 /**
- * The export formats of other services as data: for each service, the kinds of rows it exports, recognized by their fields. A kind says
- * what a row means: an address to suppress, a domain, a template, or a row that is not imported and why. Names of fields are compared
- * without case and punctuation, because CSV exports write `Email Address` for `EmailAddress`.
+ * Defines the export formats of other services as data: for each service, the kinds of rows it exports, recognized by their fields. A kind
+ * defines the meaning of a row: an address to suppress, a domain, a template, or a row that is not imported and the reason why not. Field
+ * names are compared without case and punctuation, because CSV exports contain `Email Address` instead of `EmailAddress`.
  */
 import type { SuppressionReason } from '../suppressions/suppressions.ts';
 import {
@@ -20,21 +20,21 @@ export type Meaning =
   | { suppress: string; reason: SuppressionReason; expiresAt?: string | undefined }
   | { domain: string }
   | { template: ExportedTemplate }
-  /** Not imported, with the reason; rows with the same reason are counted together. */
+  /** The row is not imported, for this reason. Rows with the same reason are counted together. */
   | { skip: string }
-  /** An invalid field, and what it must be. */
+  /** A field is invalid; `problem` contains its value and the accepted form. */
   | { field: string; problem: string };
 
 export interface Choices {
-  /** The list that the rows are from, if their fields do not tell. */
+  /** The list that the rows are from, if their fields do not identify it. */
   list?: string | undefined;
-  /** Whether addresses that unsubscribed from one group or tag only are suppressed too. */
+  /** Whether addresses that unsubscribed from only one group or tag are suppressed too. */
   groups?: boolean | undefined;
 }
 
 export interface RowKind {
   name: string;
-  /** Fields that a row of this kind has; of several names for the same field, separated by `|`, one is sufficient. */
+  /** Fields that a row of this kind has. If a field has several names, separated by `|`, one of them is sufficient. */
   fields: readonly string[];
   /** Fields that a row of this kind never has. */
   without?: readonly string[];
@@ -71,7 +71,7 @@ export function kindOf(source: Source, row: Row): RowKind | undefined {
 
 type Reasons = Readonly<Record<string, SuppressionReason>>;
 
-/** Rows with a field that says why the address is suppressed. */
+/** Returns a reader for rows with a field for the reason why the address is suppressed. */
 function byReason(field: string, reasons: Reasons) {
   return (row: Row): Meaning => {
     const given = textOf(row, field);
@@ -88,8 +88,8 @@ const always =
 
 const isTrue = (text: string): boolean => /^(?:true|1|yes)$/i.test(text);
 
-function domainUnless(field: string, accepted: RegExp, why: string) {
-  return (row: Row): Meaning => (accepted.test(textOf(row, field)) ? { domain: domainOf(row) } : { skip: why });
+function domainUnless(field: string, accepted: RegExp, skipReason: string) {
+  return (row: Row): Meaning => (accepted.test(textOf(row, field)) ? { domain: domainOf(row) } : { skip: skipReason });
 }
 
 function domainOf(row: Row): string {
@@ -109,7 +109,7 @@ function mailgunUnsubscribe(row: Row, { groups = false }: Choices): Meaning {
   return { skip: 'unsubscribed from one tag only (add --groups to suppress them completely)' };
 }
 
-/** Postal keeps an entry until a time in Unix seconds. */
+/** Reads a suppression of Postal, which expires at a time in Unix seconds. */
 function postalSuppression(row: Row): Meaning {
   const type = textOf(row, 'type');
   if (type !== '' && type !== 'recipient') return { skip: `entries of type ${type}` };
@@ -157,8 +157,8 @@ export const SOURCES: Readonly<Record<string, Source>> = {
         name: 'suppressions',
         fields: [EMAIL, 'suppressionreason|reason'],
         read: (row) => {
-          const isOwnWish = textOf(row, 'suppressionreason|reason') === 'ManualSuppression';
-          if (isOwnWish && textOf(row, 'origin') === 'Recipient')
+          const isManual = textOf(row, 'suppressionreason|reason') === 'ManualSuppression';
+          if (isManual && textOf(row, 'origin') === 'Recipient')
             return { suppress: textOf(row, EMAIL), reason: 'unsubscribe' };
           const reasons: Reasons = { hardbounce: 'bounce', spamcomplaint: 'complaint', manualsuppression: 'manual' };
           return byReason('suppressionreason|reason', reasons)(row);
@@ -254,7 +254,7 @@ export const SOURCES: Readonly<Record<string, Source>> = {
   },
 };
 
-/** Returns a field name as kinds compare it: `Email Address` and `email_address` are `emailaddress`. */
+/** Returns the normalized form of a field name: `Email Address` and `email_address` become `emailaddress`. */
 export function fieldName(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9]/g, '');
 }

@@ -1,8 +1,8 @@
 /**
- * `postrider backup | restore | export | import`. None of the files contains the secret key: store it separately. An export moves an entire
- * database with its content between the embedded database and a server; it is a snapshot, even while the service is running. Stop the
- * service before a move: otherwise mail accepted after the export is missing, and mail sent after it is sent again from the new place. An
- * import requires a database that no service uses.
+ * Implements `postrider backup | restore | export | import`. None of the files contains the secret key: store it separately. An export
+ * copies an entire database with its content, so that it can move between the embedded database and a server. The export is a snapshot,
+ * even while the service is running. Stop the service before a move: otherwise mail accepted after the export is missing, and mail sent
+ * after the export is sent again by the new service. An import requires a database that no service uses.
  */
 import path from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
@@ -30,7 +30,7 @@ import { type BackupTarget, backupName, openBackupTarget } from './backup-target
 import { type CommandCall, CommandError, type CommandOutcome, targetFile } from './command.ts';
 import { migrate, withStore } from './store.ts';
 
-const SHOWN_AT_MOST = 100;
+const MAX_LISTED_BLOBS = 100;
 
 interface BackupOptions {
   scheduled?: boolean;
@@ -39,12 +39,12 @@ interface BackupOptions {
 export async function backUpStore(call: CommandCall<BackupOptions>): Promise<CommandOutcome> {
   if (call.options.scheduled) return backUpAsScheduled(call);
   const file = targetFile(call, 'backup');
-  const made = await withEmbedded(call, async (source, database) => {
+  const backup = await withEmbedded(call, async (source, database) => {
     const result = await backUp(source, file);
     if (result.lost.length === 0) await recordBackup(database, call.clock.now());
     return result;
   });
-  return backedUp(call, { ...made, file, where: file });
+  return backupOutcome(call, { ...backup, file, where: file });
 }
 
 /** Writes to POSTRIDER_BACKUP_URL, and deletes the oldest scheduled backups once the new one is complete. */
@@ -53,16 +53,16 @@ async function backUpAsScheduled(call: CommandCall): Promise<CommandOutcome> {
   const file = backupName(call.clock.now());
   try {
     await target.clear();
-    const made = await withEmbedded(call, async (source, database) => {
+    const backup = await withEmbedded(call, async (source, database) => {
       const result = await backUp(source, target.pathOf(file));
       await target.store(file);
       if (result.lost.length === 0) await recordScheduledBackup(database, call.clock.now());
       return result;
     });
-    if (made.lost.length === 0) {
+    if (backup.lost.length === 0) {
       for (const old of (await target.names()).slice(0, -call.config.backupKeep)) await target.remove(old);
     }
-    return backedUp(call, { ...made, file, where: `${file} in ${target.description}` });
+    return backupOutcome(call, { ...backup, file, where: `${file} in ${target.description}` });
   } finally {
     await target.close();
   }
@@ -80,12 +80,12 @@ function withEmbedded(
   });
 }
 
-interface MadeBackup extends BackupResult {
+interface CompletedBackup extends BackupResult {
   file: string;
   where: string;
 }
 
-function backedUp(call: CommandCall, { file, where, sizeBytes, blobs, lost }: MadeBackup): CommandOutcome {
+function backupOutcome(call: CommandCall, { file, where, sizeBytes, blobs, lost }: CompletedBackup): CommandOutcome {
   const outcome = {
     data: { file, sizeBytes, blobs },
     text: `${where}: ${sizeBytes} bytes, ${blobs} blobs\nThe secret key is not in it; keep secret.key or POSTRIDER_SECRET_KEY in another place.`,
@@ -124,11 +124,11 @@ function notEmbedded(message: string): CommandError {
 }
 
 /**
- * Returns the outcome unchanged if nothing was lost. Otherwise the file remains, but stderr, the JSON output, and the exit code report that
- * it is incomplete.
+ * Adds the lost blobs to an outcome. If blobs were lost, the file remains, but stderr, the JSON output, and the exit code report that it is
+ * incomplete.
  */
 function withLost({ streams }: CommandCall, outcome: CommandOutcome, lost: readonly string[]): CommandOutcome {
-  const keys = lost.slice(0, SHOWN_AT_MOST);
+  const keys = lost.slice(0, MAX_LISTED_BLOBS);
   const data = { ...outcome.data, complete: lost.length === 0, lost: { count: lost.length, keys } };
   if (lost.length === 0) return { ...outcome, data };
   const count = lost.length === 1 ? 'one blob' : `${lost.length} blobs`;
@@ -141,14 +141,14 @@ function withLost({ streams }: CommandCall, outcome: CommandOutcome, lost: reado
 
 const SHOW_EVERY_MS = 1_000;
 
-/** Prints progress on stderr occasionally, never on stdout. */
+/** Returns a function that prints progress on stderr at most once per second and at the end, and never on stdout. */
 function shownProgress({ streams }: CommandCall): Progress {
   let shownAt = 0;
-  return (what, done, total) => {
+  return (name, done, total) => {
     const now = performance.now();
     if (done < total && now - shownAt < SHOW_EVERY_MS) return;
     shownAt = now;
-    streams.err(`postrider: ${what} ${done}/${total}\n`);
+    streams.err(`postrider: ${name} ${done}/${total}\n`);
   };
 }
 
@@ -164,7 +164,7 @@ function directoryOf(config: Config) {
   return dataDirectory(config.dataDir, config.blobs.kind === 'disk' ? config.blobs.folder : undefined);
 }
 
-const ONE_MOMENT =
+const MOVE_HINT =
   'The file is a snapshot. For a move, stop the service before the export and do not start it there again, or queued mail is sent twice.';
 
 export async function exportStore(call: CommandCall): Promise<CommandOutcome> {
@@ -179,21 +179,22 @@ async function exportEmbedded(call: CommandCall, target: string): Promise<Comman
     const onSnapshot = (raw: DatabaseSync): void => {
       counted = portableTables(raw).map(({ name }) => ({ name, rows: countRows(raw, name) }));
     };
-    const made = await backUp({ connection: embedded!, blobs, progress, onSnapshot }, target);
+    const backup = await backUp({ connection: embedded!, blobs, progress, onSnapshot }, target);
     const file = openPortableFile(target);
     try {
       for (const { name, rows } of counted) {
-        const there = file.count(name);
-        if (there !== rows) throw new Error(`the table ${name} has ${there} rows in ${target} instead of ${rows}`);
-        progress(name, there, rows);
+        const copiedRows = file.count(name);
+        if (copiedRows !== rows)
+          throw new Error(`the table ${name} has ${copiedRows} rows in ${target} instead of ${rows}`);
+        progress(name, copiedRows, rows);
       }
       const tables = Object.fromEntries(counted.map(({ name, rows }) => [name, rows]));
-      return { tables, blobs: file.count('blob_backup'), lost: made.lost };
+      return { tables, blobs: file.count('blob_backup'), lost: backup.lost };
     } finally {
       file.close();
     }
   });
-  return withLost(call, outcome(target, copied, ONE_MOMENT), copied.lost);
+  return withLost(call, outcome(target, copied, MOVE_HINT), copied.lost);
 }
 
 async function exportServer(call: CommandCall, target: string): Promise<CommandOutcome> {
@@ -201,7 +202,8 @@ async function exportServer(call: CommandCall, target: string): Promise<CommandO
   const { connectPostgres } = await import('../storage/postgres/connection.ts');
   const { exportFromPostgres } = await import('../storage/postgres/transfer.ts');
   const copied = await withStore(call, async ({ blobs, database }) => {
-    // The file stores the position up to which each log is counted; in this database events are counted in another order.
+    // All events are counted first: the file stores the position up to which each log is counted, and PostgreSQL counts events in another
+    // order.
     await countAll(database);
     const connection = await connectPostgres(config.databaseUrl!);
     try {
@@ -211,7 +213,7 @@ async function exportServer(call: CommandCall, target: string): Promise<CommandO
       connection.destroy();
     }
   });
-  return withLost(call, outcome(target, copied, ONE_MOMENT), copied.lost);
+  return withLost(call, outcome(target, copied, MOVE_HINT), copied.lost);
 }
 
 export async function importStore(call: CommandCall): Promise<CommandOutcome> {
@@ -237,15 +239,15 @@ function importEmbedded({ config, clock }: CommandCall, source: string): Command
   );
 }
 
-/** Creates partitions for all weeks of the file and for new mail; a partition cannot be created after rows exist for its week. */
+/** Creates partitions for all weeks of the file and for new mail. A partition cannot be created after rows exist for its week. */
 async function preparePartitions(address: PostgresAddress, file: PortableFile): Promise<void> {
   const { openPostgresDatabase } = await import('../storage/postgres/database.ts');
   const database = await openPostgresDatabase({ address, log: silentLog, poolSize: 1 });
   try {
     const weeks = new Set<number>();
     for (const { id } of file.raw.prepare('SELECT id FROM message').iterate()) {
-      const madeMs = timeOfId(String(id));
-      if (madeMs !== undefined) weeks.add(Math.floor(madeMs / PARTITION_MS) * PARTITION_MS);
+      const createdMs = timeOfId(String(id));
+      if (createdMs !== undefined) weeks.add(Math.floor(createdMs / PARTITION_MS) * PARTITION_MS);
     }
     await makePartitions(database, { nowMs: database.clock!.now(), importedMs: [...weeks] });
   } finally {

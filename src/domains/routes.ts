@@ -1,5 +1,5 @@
 /**
- * HTTP routes of sender domains. Domains are shared by both modes and changed with live keys only. Adding a domain again returns the
+ * HTTP routes for sending domains. Both modes share the domains, and only live keys can change them. Adding a domain again returns the
  * existing domain with its keys (200 instead of 201).
  */
 
@@ -89,7 +89,7 @@ const domainRequest = named('DomainRequest', {
 export interface DomainRouteOptions extends RecordSettings {
   database: Database;
   clock: Clock;
-  /** Returns a resolver with an empty cache, so that a record that was just corrected is found. Closed after use. */
+  /** Returns a resolver with an empty cache, so that it finds a record that was just corrected. The caller closes the resolver. */
   freshDns(): Dns;
   secretKey: Uint8Array;
   isServed?: IsServed;
@@ -100,7 +100,7 @@ function verifiedBy(domain: SenderDomain): 'dns' | 'operator' | null {
   return isMarkedVerified(domain) ? 'operator' : 'dns';
 }
 
-/** Functions that the routes share. */
+/** Returns the options with the functions that the routes share. */
 function shared(options: DomainRouteOptions) {
   const { database, sendingHost, bounceDomain, baseUrl, freshDns, isServed } = options;
   const settings: RecordSettings = { sendingHost, bounceDomain, baseUrl };
@@ -118,10 +118,10 @@ function shared(options: DomainRouteOptions) {
     }),
     find: (caller: Caller, id: string | undefined) =>
       database.execute(domainOperation, { id: id ?? '', accountId: caller.account.id }),
-    withDns: async <T>(ask: (lookUp: LookUp) => Promise<T>): Promise<T> => {
+    withDns: async <T>(work: (lookUp: LookUp) => Promise<T>): Promise<T> => {
       const dns = freshDns();
       try {
-        return await ask({ ...settings, dns, serversOf: zoneServers(dns), isServed });
+        return await work({ ...settings, dns, serversOf: zoneServers(dns), isServed });
       } finally {
         dns.close();
       }
@@ -134,14 +134,14 @@ type Shared = ReturnType<typeof shared>;
 const notFound: RouteAnswer = refuse(failure('NOT_FOUND', { message: 'No domain has this id.' }));
 
 export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Caller>[] {
-  const own = shared(options);
+  const deps = shared(options);
   return [
-    addRoute(own, 'POST'),
-    addRoute(own, 'PUT'),
-    ...readRoutes(own),
-    removeRoute(own),
-    rotateRoute(own),
-    ...dnsRoutes(own),
+    addRoute(deps, 'POST'),
+    addRoute(deps, 'PUT'),
+    ...readRoutes(deps),
+    removeRoute(deps),
+    rotateRoute(deps),
+    ...dnsRoutes(deps),
   ];
 }
 
@@ -165,8 +165,8 @@ function addRoute(deps: Shared, method: Method): RouteDefinition<Caller> {
     response: { status: 201, schema: domainSchema },
     furtherResponses: [{ status: 200, schema: domainSchema, description: 'The domain was already added.' }],
     handle: async (request): Promise<RouteAnswer> => {
-      const wish = { accountId: request.caller.account.id, domain: request.body.domain, verified: false };
-      const added = await addDomain({ ...deps, by: requestOrigin(request, deps.clock.now()) }, wish);
+      const newDomain = { accountId: request.caller.account.id, domain: request.body.domain, verified: false };
+      const added = await addDomain({ ...deps, by: requestOrigin(request, deps.clock.now()) }, newDomain);
       if (!added.ok) return added;
       return { ...answer(deps.body(added.value.domain)), status: added.value.created ? 201 : 200 };
     },

@@ -1,6 +1,6 @@
 /**
- * The records of endpoints: create, list, replace, rotate, remove; always within one account and mode. Events that wait for an endpoint
- * that is removed or disabled are ended when the worker next claims them.
+ * Creates, lists, replaces, and removes webhook endpoints and rotates their secrets, always within one account and mode. If an endpoint is
+ * removed or disabled, the worker ends its queued events when it next claims them.
  */
 import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
@@ -22,17 +22,17 @@ export interface EndpointFields {
   url: string;
   /** JSON array. */
   events: string;
-  /** Left unchanged, and null in a new endpoint, unless given. */
+  /** If omitted, the description is unchanged; it is null in a new endpoint. */
   description?: string | null;
-  /** Null leaves it unchanged; a new endpoint is enabled. */
+  /** If null, the status is unchanged; a new endpoint is enabled. */
   enabled: boolean | null;
-  /** The service whose payload it receives; left as it is, and ours in a new endpoint, unless given. */
+  /** The service whose payload the endpoint receives. If omitted, it is unchanged; a new endpoint receives the payload of Postrider. */
   format?: EndpointFormat;
-  /** The customer's headers; left as they are, and none in a new endpoint, unless given. */
+  /** The customer's headers. If omitted, they are unchanged; a new endpoint has none. */
   headers?: { names: string | null; sealed: Uint8Array | null };
 }
 
-/** The payload of another service. */
+/** The payload format of another service. */
 export interface EndpointFormat {
   name: 'resend';
   /** JSON array of that service's event names. */
@@ -44,7 +44,7 @@ export type NewEndpoint = Owner &
     id: string;
     secretSealed: Uint8Array;
     nowMs: number;
-    /** Set for an endpoint that receives the mail of one inbound route and nothing else. */
+    /** Set if the endpoint receives only the mail of one inbound route. */
     inboundRouteId?: string;
   };
 
@@ -55,8 +55,8 @@ const ENDPOINT = {
 
 export const createEndpointOperation = change(
   'webhooks.create',
-  async (tx, made: NewEndpoint): Promise<EndpointRow | LimitReached> => {
-    const { accountId } = made;
+  async (tx, endpoint: NewEndpoint): Promise<EndpointRow | LimitReached> => {
+    const { accountId } = endpoint;
     const count = ['SELECT count(*) AS n FROM webhook WHERE account_id = ?', accountId] as const;
     const reached = await checkLimit(tx, { accountId, limit: 'webhooks', count });
     if (reached) return reached;
@@ -64,23 +64,23 @@ export const createEndpointOperation = change(
       `INSERT INTO webhook (id, account_id, mode, url, events, description, enabled, secret_sealed, created_at, updated_at, inbound_route_id, format, format_events, header_names,
          headers_sealed)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING ${SHOWN}`,
-      made.id,
-      made.accountId,
-      made.mode,
-      made.url,
-      made.events,
-      made.description ?? null,
-      made.enabled === false ? 0 : 1,
-      made.secretSealed,
-      made.nowMs,
-      made.nowMs,
-      made.inboundRouteId ?? null,
-      made.format?.name ?? null,
-      made.format?.events ?? null,
-      made.headers?.names ?? null,
-      made.headers?.sealed ?? null,
+      endpoint.id,
+      endpoint.accountId,
+      endpoint.mode,
+      endpoint.url,
+      endpoint.events,
+      endpoint.description ?? null,
+      endpoint.enabled === false ? 0 : 1,
+      endpoint.secretSealed,
+      endpoint.nowMs,
+      endpoint.nowMs,
+      endpoint.inboundRouteId ?? null,
+      endpoint.format?.name ?? null,
+      endpoint.format?.events ?? null,
+      endpoint.headers?.names ?? null,
+      endpoint.headers?.sealed ?? null,
     );
-    await subscribe(tx, { ...made, enabled: made.enabled === false ? 0 : 1 });
+    await subscribe(tx, { ...endpoint, enabled: endpoint.enabled === false ? 0 : 1 });
     return row as EndpointRow;
   },
   { ...ENDPOINT, action: 'webhook.create' },
@@ -102,7 +102,7 @@ export const listEndpointsOperation = operation(
 
 export type EndpointKey = Owner & { id: string };
 
-/** Returns the row, or undefined if this account does not have this id in this mode. */
+/** Returns the row, or undefined if the account has no endpoint with this id in this mode. */
 export async function findEndpoint(tx: Transaction, key: EndpointKey, lock = ''): Promise<EndpointRow | undefined> {
   return tx.get<EndpointRow>(
     `SELECT ${SHOWN} FROM webhook WHERE id = ? AND account_id = ? AND mode = ? ${lock}`,
@@ -123,7 +123,7 @@ export interface EndpointTarget {
   previous_secret_sealed: Uint8Array | null;
   /** Unix ms until which the previous secret also signs. */
   previous_secret_until: number | null;
-  /** The service whose payload it receives; null for ours. */
+  /** The service whose payload the endpoint receives; null if it receives the payload of Postrider. */
   format: EndpointFormat['name'] | null;
   /** JSON array of that service's event names. */
   format_events: string | null;
@@ -133,7 +133,7 @@ export interface EndpointTarget {
 export const TARGET =
   'id, url, secret_sealed, previous_secret_sealed, previous_secret_until, format, format_events, headers_sealed';
 
-/** Returns what a test event needs: its URL and secrets. */
+/** Returns the data that a test event needs, such as the URL and the secrets. */
 export const findTargetOperation = operation('webhooks.target', 'read', (tx, key: EndpointKey) =>
   tx.get<EndpointTarget>(
     `SELECT ${TARGET} FROM webhook WHERE id = ? AND account_id = ? AND mode = ?`,
@@ -147,11 +147,14 @@ export type Replacement = EndpointKey &
   EndpointFields & {
     secretSealed: Uint8Array | null;
     nowMs: number;
-    /** The endpoint that the fields were derived from; 'outdated' if it has changed since. */
+    /** The endpoint that the fields were derived from. If it has changed since, the result is `outdated`. */
     basis?: EndpointRow;
   };
 
-/** Replaces the endpoint; a new secret is a rotation. Enabling clears the reason for the disabling. Undefined if not found. */
+/**
+ * Replaces the endpoint. A new secret rotates the present one. Setting `enabled` clears the reason for which the endpoint was disabled.
+ * Returns undefined if the endpoint does not exist.
+ */
 export const replaceEndpointOperation = change(
   'webhooks.replace',
   async (tx, change: Replacement): Promise<EndpointRow | 'outdated' | undefined> => {
@@ -213,13 +216,13 @@ async function rotate(tx: Transaction, rotation: Rotation): Promise<EndpointRow 
   );
 }
 
-/** Sets a new secret; the previous one also signs for 24 h. Undefined if not found. */
+/** Sets a new secret. The previous secret also signs for another 24 h. Returns undefined if the endpoint does not exist. */
 export const rotateSecretOperation = change('webhooks.rotate', (tx, rotation: Rotation) => rotate(tx, rotation), {
   ...ENDPOINT,
   action: 'webhook.rotate-secret',
 });
 
-/** Removes the endpoint; returns false if there is none. Its delivery records are removed by dropDeliveriesOperation. */
+/** Removes the endpoint. Returns false if it does not exist. dropDeliveriesOperation removes its delivery records. */
 export const removeEndpointOperation = change(
   'webhooks.remove',
   async (tx, key: EndpointKey) => {
@@ -235,7 +238,7 @@ export const removeEndpointOperation = change(
   { ...ENDPOINT, action: 'webhook.delete' },
 );
 
-/** Removes up to `limit` delivery records of a removed endpoint; returns their number. */
+/** Removes up to `limit` delivery records of a removed endpoint. Returns the number of removed records. */
 export const dropDeliveriesOperation = operation(
   'webhooks.dropDeliveries',
   'write',
