@@ -1,4 +1,4 @@
-/** Tools for sending mail, finding messages and events, and testing in the sandbox. */
+/** MCP tools for sending mail, finding messages and events, and testing in the sandbox. */
 import type { Readable } from 'node:stream';
 import { Type } from 'typebox';
 import { maySendAs } from '../accounts/accounts.ts';
@@ -54,7 +54,7 @@ const email = {
   sendAt: time,
 };
 
-const SENDER = refuse(
+const SENDER_NOT_ALLOWED = refuse(
   failure('SENDER_NOT_VERIFIED', {
     message: 'This key cannot send from the address in `from`: its senders are restricted.',
   }),
@@ -70,11 +70,11 @@ const sendEmail = defineTool({
   isOpenWorld: true,
   run: async (context, { idempotencyKey, approvalId: earlier, ...body }) => {
     if (earlier !== undefined) return context.changed(earlier);
-    // Refusals reach the agent at once, and no person has to approve an email that cannot be sent.
+    // A dry run comes first: the agent gets refusals immediately, and no one has to approve an email that cannot be sent.
     const checked = await context.call('POST', '/send', { query: { dryRun: true }, body });
     if (!checked.ok) return checked;
     const from = parseAddress(body.from ?? '');
-    if (from.ok && !maySendAs(context.caller.allowedSenders, from.value)) return SENDER;
+    if (from.ok && !maySendAs(context.caller.allowedSenders, from.value)) return SENDER_NOT_ALLOWED;
     return context.change({ tool: 'send_email', call: { method: 'POST', path: '/send', body, idempotencyKey } });
   },
 });
@@ -116,14 +116,14 @@ const findMessages = defineTool({
     limit,
     cursor,
   }),
-  run: (context, { direction, limit: most, cursor: after, ...filters }) =>
+  run: (context, { direction, limit: pageSize, cursor: after, ...filters }) =>
     direction === 'inbound'
-      ? listOf(context, '/inbound', { cursor: after }, { limit: most })
-      : listOf(context, '/messages', { ...filters, cursor: after }, { limit: most }),
+      ? listOf(context, '/inbound', { cursor: after }, { limit: pageSize })
+      : listOf(context, '/messages', { ...filters, cursor: after }, { limit: pageSize }),
 });
 
 const CONTENT_CHARACTERS = 6_000;
-const MOST_CONTENT_BYTES = 20_000_000;
+const MAX_CONTENT_BYTES = 20_000_000;
 
 async function bytesOf(content: string | Buffer | Readable): Promise<Buffer> {
   if (typeof content === 'string') return Buffer.from(content);
@@ -133,33 +133,35 @@ async function bytesOf(content: string | Buffer | Readable): Promise<Buffer> {
   for await (const part of content) {
     parts.push(part as Buffer);
     size += (part as Buffer).length;
-    if (size >= MOST_CONTENT_BYTES) break;
+    if (size >= MAX_CONTENT_BYTES) break;
   }
   content.destroy();
   return Buffer.concat(parts);
 }
 
-/** Returns a piece of the source of a message; the cursor is the offset of the next one. */
+/** Returns a piece of the source of a message. The cursor is the offset of the next piece. */
 async function contentOf(context: ToolContext, id: string, after: string | undefined): Promise<ToolAnswer> {
   const offset = Number(after ?? '0');
   if (!Number.isSafeInteger(offset) || offset < 0)
     return invalidArgument('`cursor` must be the nextCursor of a result.');
   const kind = id.startsWith('inb_') ? 'inbound' : 'messages';
-  const answered = await context.call('GET', `/${kind}/${segment(id)}/content`);
-  if (!answered.ok) return answered;
-  const source = (await bytesOf(answered.content ?? '')).toString('utf8');
+  const response = await context.call('GET', `/${kind}/${segment(id)}/content`);
+  if (!response.ok) return response;
+  const source = (await bytesOf(response.content ?? '')).toString('utf8');
   const content = source.slice(offset, offset + CONTENT_CHARACTERS);
   const next = offset + content.length;
   return found({ id, content, nextCursor: next < source.length ? String(next) : null });
 }
 
-/** Returns the advice of incidents that concern a message. */
+/** Returns the advice of the incidents at the recipient domain of a delayed or bounced message. */
 async function adviceFor(context: ToolContext, { status, to }: Record<string, unknown>): Promise<string[]> {
   if (status !== 'delayed' && status !== 'bounced') return [];
-  const answered = await context.call('GET', '/incidents', { query: { limit: 100 } });
-  const incidents = answered.ok ? (answered.body as Record<string, unknown>[]) : [];
+  const response = await context.call('GET', '/incidents', { query: { limit: 100 } });
+  const incidents = response.ok ? (response.body as Record<string, unknown>[]) : [];
   const domain = String(to).split('@').at(-1);
-  return incidents.filter((one) => one.destination === domain).flatMap((one) => one.advice as string);
+  return incidents
+    .filter((incident) => incident.destination === domain)
+    .flatMap((incident) => incident.advice as string);
 }
 
 const getMessage = defineTool({
@@ -175,9 +177,9 @@ const getMessage = defineTool({
   run: async (context, { id, content, cursor: after }) => {
     if (content) return contentOf(context, id, after);
     const kind = id.startsWith('inb_') ? 'inbound' : 'messages';
-    const answered = await context.call('GET', `/${kind}/${segment(id)}`);
-    if (!answered.ok) return answered;
-    const message = answered.body as Record<string, unknown>;
+    const response = await context.call('GET', `/${kind}/${segment(id)}`);
+    if (!response.ok) return response;
+    const message = response.body as Record<string, unknown>;
     const [advice] = await adviceFor(context, message);
     return found({ ...message, ...(advice !== undefined && { advice }) });
   },
@@ -201,8 +203,8 @@ const listEvents = defineTool({
     limit,
     cursor,
   }),
-  run: (context, { limit: most, cursor: after, ...filters }) =>
-    listOf(context, '/events', { ...filters, order: 'desc', cursor: after }, { limit: most }),
+  run: (context, { limit: pageSize, cursor: after, ...filters }) =>
+    listOf(context, '/events', { ...filters, order: 'desc', cursor: after }, { limit: pageSize }),
 });
 
 const waitForSandboxMail = defineTool({
@@ -243,20 +245,20 @@ const sandboxControl = defineTool({
   change: { isDestructive: false },
   run: async (context, { action, seconds, messageId, outcome, ...mail }) => {
     if (context.caller.mode !== 'sandbox') return SANDBOX_ONLY;
-    const make = (method: 'POST' | 'DELETE', path: string, body?: unknown) =>
+    const request = (method: 'POST' | 'DELETE', path: string, body?: unknown) =>
       context.change({ tool: 'sandbox_control', call: { method, path, body } });
     switch (action) {
       case 'advance_clock':
-        return make('POST', '/sandbox/clock/advance', { seconds });
+        return request('POST', '/sandbox/clock/advance', { seconds });
       case 'reset_clock':
-        return make('POST', '/sandbox/clock/reset');
+        return request('POST', '/sandbox/clock/reset');
       case 'clear_inbox':
-        return make('DELETE', '/sandbox/inbox');
+        return request('DELETE', '/sandbox/inbox');
       case 'receive_mail':
-        return make('POST', '/sandbox/inbound', mail);
+        return request('POST', '/sandbox/inbound', mail);
       default:
         if (messageId === undefined) return invalidArgument('`messageId` is required for set_outcome.');
-        return make('POST', `/sandbox/inbox/${segment(messageId)}/outcome`, { outcome });
+        return request('POST', `/sandbox/inbox/${segment(messageId)}/outcome`, { outcome });
     }
   },
 });

@@ -1,4 +1,4 @@
-/** The frame around the pages of a signed-in user: menu, account, live or sandbox, search, and profile. */
+/** Shows the frame around the pages of a signed-in user: menu, account, mode, search, and profile. */
 import {
   ActionIcon,
   CloseButton,
@@ -41,14 +41,14 @@ export function Shell() {
 
 function Frame() {
   const menu = useRef<HTMLDialogElement>(null);
-  const [isPaletteWanted, wantPalette] = useState(0);
+  const [paletteRequests, setPaletteRequests] = useState(0);
   const { pathname } = useLocation();
   const { mode, account } = useScope();
-  const isOperators = pathname.startsWith('/app/operator');
+  const isOperatorArea = pathname.startsWith('/app/operator');
   const closeMenu = (): void => menu.current?.close();
   const search = (): void => {
     closeMenu();
-    wantPalette((count) => count + 1);
+    setPaletteRequests((count) => count + 1);
   };
   useHotkeys([['mod+K', search]], []);
   useEffect(closeMenu, [pathname]);
@@ -77,17 +77,17 @@ function Frame() {
         </div>
       </dialog>
       <main id="content" className={classes.main} tabIndex={-1}>
-        {!isOperators && <SupportAccess />}
-        {mode === 'sandbox' && !isOperators && <div className={classes.sandbox}>{shell.sandboxNote}</div>}
-        {account === undefined && !isOperators && pathname.split('/')[3] !== 'profile' ? (
+        {!isOperatorArea && <SupportAccess />}
+        {mode === 'sandbox' && !isOperatorArea && <div className={classes.sandbox}>{shell.sandboxNote}</div>}
+        {account === undefined && !isOperatorArea && pathname.split('/')[3] !== 'profile' ? (
           <EmptyState title={shell.noAccount}>{shell.noAccountHint}</EmptyState>
         ) : (
           <Outlet />
         )}
       </main>
-      {isPaletteWanted > 0 && (
+      {paletteRequests > 0 && (
         <Suspense>
-          <Palette wanted={isPaletteWanted} />
+          <Palette wanted={paletteRequests} />
         </Suspense>
       )}
     </div>
@@ -120,7 +120,7 @@ function Side({ onSearch }: { onSearch(): void }) {
           <MenuGroup key={group.name ?? ''} group={group} base={base} pathname={pathname} />
         ))}
       </nav>
-      <PersonMenu isOperators={base === '/app/operator'} />
+      <PersonMenu isOperatorArea={base === '/app/operator'} />
     </>
   );
 }
@@ -156,7 +156,7 @@ function MenuGroup({ group: { name, isRare, pages }, base, pathname }: MenuGroup
   );
 }
 
-/** Whether the page at this path, or one below it, is shown. */
+/** Returns whether the page at this path, or a page below it, is open. */
 function isWithin(path: string, pathname: string): boolean {
   const here = pathname.replace(/\/$/, '');
   return here === path || here.startsWith(`${path}/`);
@@ -171,13 +171,13 @@ interface PageLinkProps {
 }
 
 function PageLink({ name, path, base, pathname, icon: Icon }: PageLinkProps) {
-  const isChosen = path === '' ? pathname.replace(/\/$/, '') === base : isWithin(base + path, pathname);
+  const isCurrent = path === '' ? pathname.replace(/\/$/, '') === base : isWithin(base + path, pathname);
   return (
     <Link
       to={base + path}
       className={classes.link}
-      data-chosen={isChosen || undefined}
-      aria-current={isChosen ? 'page' : undefined}
+      data-chosen={isCurrent || undefined}
+      aria-current={isCurrent ? 'page' : undefined}
     >
       <Icon size={16} stroke={1.7} aria-hidden />
       {name}
@@ -189,8 +189,8 @@ function AccountAndMode() {
   const { person, account, mode, chooseAccount } = useScope();
   const navigate = useNavigate();
   const { pathname } = useLocation();
-  /** Opens the same list in the other mode; a single item exists in one mode only. */
-  const choose = (next: Mode): void => {
+  /** Opens the same list in the other mode. It does not keep the open item, which exists in one mode only. */
+  const switchMode = (next: Mode): void => {
     const [, , , area = ''] = pathname.split('/');
     void navigate({ to: `/app/${next}/${area === 'inbox' && next === 'live' ? 'messages' : area}` });
   };
@@ -210,7 +210,7 @@ function AccountAndMode() {
         fullWidth
         aria-label={shell.mode}
         value={mode}
-        onChange={(value) => choose(value as Mode)}
+        onChange={(value) => switchMode(value as Mode)}
         data={[
           { value: 'live', label: shell.live },
           { value: 'sandbox', label: shell.sandbox },
@@ -220,7 +220,7 @@ function AccountAndMode() {
   );
 }
 
-function PersonMenu({ isOperators }: { isOperators: boolean }) {
+function PersonMenu({ isOperatorArea }: { isOperatorArea: boolean }) {
   const { person, mode } = useScope();
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const id = useId();
@@ -236,9 +236,9 @@ function PersonMenu({ isOperators }: { isOperators: boolean }) {
   return (
     <div className={classes.foot}>
       {person.isOperator && (
-        <Link to={isOperators ? `/app/${mode}` : '/app/operator'} className={classes.link}>
-          {isOperators ? <AccountIcon size={16} aria-hidden /> : <OperatorIcon size={16} aria-hidden />}
-          {isOperators ? shell.backToAccount : shell.operator}
+        <Link to={isOperatorArea ? `/app/${mode}` : '/app/operator'} className={classes.link}>
+          {isOperatorArea ? <AccountIcon size={16} aria-hidden /> : <OperatorIcon size={16} aria-hidden />}
+          {isOperatorArea ? shell.backToAccount : shell.operator}
         </Link>
       )}
       <a href={`${basePath}/docs`} className={classes.link}>
