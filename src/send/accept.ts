@@ -54,8 +54,8 @@ interface SendRequest {
   /** The JSON value of the body. */
   read(): ParsedJson;
   /**
-   * The key with its endpoint, and the bytes by which an earlier version compared bodies. Repeats are compared by `submitted` if it is given,
-   * and by the body that is read if not.
+   * The key with its endpoint, and the bytes by which an earlier version compared bodies. Repeats are compared by `submitted` if it is
+   * given, and by the body that is read if not.
    */
   idempotency?:
     | { endpoint: string; key: string; bytes(): Uint8Array | string; submitted?: ParsedJson | undefined }
