@@ -1,11 +1,12 @@
 /**
  * Composes a message (RFC 5322, RFC 2045–2049): header, text and html as alternatives, inline files next to the html, then other files. The
- * result is 7-bit with CRLF line ends and lines of at most 998, except for header addresses whose local part is UTF-8 (RFC 6532; `smtpUtf8`
- * is then true). There is never a Bcc. Throws only for what its caller must refuse: control characters in a header value.
+ * result is 7-bit with CRLF line ends and lines of at most 998 characters, except for header addresses whose local part is UTF-8 (RFC 6532;
+ * `smtpUtf8` is then true). It never has a Bcc field. Composing throws only for input that the caller must refuse, such as control
+ * characters in a header value.
  *
- * Files are sent in Base64. A `message/rfc822` file must not be (RFC 2046 §5.2.1): it is sent unchanged if it is 7-bit with CRLF line ends;
- * otherwise, and whenever only its size is known, it is sent in Base64 as `application/octet-stream`, so that its bytes arrive unchanged.
- * Other composite types in Base64 are relabeled for the same reason.
+ * Files are sent in Base64, which RFC 2046 §5.2.1 forbids for `message/rfc822`. Such a file is sent unchanged if it is 7-bit with CRLF line
+ * ends. Otherwise, and whenever only its size is known, it is sent in Base64 as `application/octet-stream`, so its bytes arrive unchanged.
+ * Files of other composite types (`message/…` and `multipart/…`) are relabeled for the same reason.
  */
 import { randomText } from '../../base/ids.ts';
 import { type Address, needsSmtpUtf8 } from '../address.ts';
@@ -38,11 +39,11 @@ interface MailWithoutFiles {
   subject: string;
   text?: string | undefined;
   html?: string | undefined;
-  /** Type of a machine-readable report (RFC 6522): the text is for people, the files are the report. */
+  /** Type of a machine-readable report (RFC 6522), whose text is for people and whose files are the report. */
   reportType?: string | undefined;
   /** Extra fields in order; the caller must refuse structural fields. */
   headers: readonly (readonly [name: string, value: string])[];
-  /** With or without angle brackets. */
+  /** The Message-ID, with or without angle brackets. */
   messageId: string;
   dateMs: number;
 }
@@ -55,7 +56,7 @@ export interface FileToCompose {
   contentId?: string;
 }
 
-/** A file of which only the size is needed. With `content` it is treated exactly as `compose` treats it. */
+/** A file of which only the size is needed. If `content` is set, the file is treated exactly as in `compose`. */
 export interface FileBySize {
   name: string;
   contentType: string;
@@ -73,7 +74,7 @@ export interface MailBySize extends MailWithoutFiles {
 }
 
 export interface ComposedMail {
-  /** The complete message. A small one shares its ArrayBuffer with others, which is much cheaper than one of its own. */
+  /** The complete message. A small one shares its ArrayBuffer with others, which is much cheaper than a separate one. */
   content: Buffer;
   sizeBytes: number;
   /** Whether a header address needs SMTPUTF8. */
@@ -94,8 +95,8 @@ export interface MessageSkeleton {
 type Chunk = string | Uint8Array | number;
 
 /**
- * How a body ends: with a line end that can be part of the following delimiter (`free`), with one that belongs to the text (`own`), or
- * without one (`open`).
+ * Describes how a body ends: with a line end that can be part of the following delimiter (`free`), with a line end that belongs to the text
+ * (`own`), or without a line end (`open`).
  */
 type Ending = 'free' | 'own' | 'open';
 
@@ -127,20 +128,20 @@ function fileEntity(file: FileBySize, index: number): Entity {
     throw new TypeError('control character in the content type of a file');
   }
   const composite = /^(?:message|multipart)\//i.test(file.contentType);
-  const asItIs =
+  const isUnchanged =
     composite && file.content !== undefined && /^message\/rfc822\b/i.test(file.contentType) && isSevenBit(file.content);
   // Two names in one field could show different names to different email clients.
-  const type = composite && !asItIs ? 'application/octet-stream' : withoutName(file.contentType);
+  const type = composite && !isUnchanged ? 'application/octet-stream' : withoutName(file.contentType);
   const disposition = file.contentId === undefined ? 'attachment' : 'inline';
   let fields =
     `Content-Type: ${type}${legacyNameParameter(file.name)}\r\n` +
-    `Content-Transfer-Encoding: ${asItIs ? '7bit' : 'base64'}\r\n` +
+    `Content-Transfer-Encoding: ${isUnchanged ? '7bit' : 'base64'}\r\n` +
     `Content-Disposition: ${disposition}${parameter('filename', file.name)}\r\n`;
   if (file.contentId !== undefined) {
     if (/[^\x21-\x7e]|[<>]/.test(file.contentId)) throw new TypeError('character in a content id that is not allowed');
     fields += `Content-ID: <${file.contentId}>\r\n`;
   }
-  return asItIs ? { fields, body: [file.content!], ending: 'own' } : { fields, body: [index], ending: 'free' };
+  return isUnchanged ? { fields, body: [file.content!], ending: 'own' } : { fields, body: [index], ending: 'free' };
 }
 
 function multipart(subtype: string, boundary: string, parts: readonly Entity[]): Entity {
@@ -165,8 +166,8 @@ function holdsDelimiter({ body: [data] }: Entity, token: string): boolean {
     : Buffer.from(data.buffer, data.byteOffset, data.length).includes(token);
 }
 
-/** A boundary with `=_`, which neither Base64 nor quoted-printable can contain; only 7bit bodies have to be searched. */
-function boundaryOutside(bodies: readonly Entity[]): string {
+/** Returns a new token for boundaries. They contain `=_`, which Base64 and quoted-printable cannot, so only 7bit bodies are searched. */
+function newBoundaryToken(bodies: readonly Entity[]): string {
   for (;;) {
     const token = randomText(22);
     let found = false;
@@ -175,12 +176,12 @@ function boundaryOutside(bodies: readonly Entity[]): string {
   }
 }
 
-/** A calendar object with a method (RFC 6047 §2.4): an invitation, a reply, or a cancellation. */
+/** Matches the type of a calendar object with a method (RFC 6047 §2.4): an invitation, a reply, or a cancellation. */
 const CALENDAR = /^text\/calendar *;(?:.*;)? *method=/i;
 
 /**
- * Repeats the first such file as an alternative to the text, without which Outlook and Gmail show a file instead of an invitation. Requires
- * its bytes in memory.
+ * Repeats the first calendar file as an alternative to the text: otherwise Outlook and Gmail show a file instead of an invitation. The
+ * file's bytes must be in memory.
  */
 function calendarEntity(files: readonly FileBySize[]): Entity | undefined {
   const isCalendar = (file: FileBySize): boolean =>
@@ -200,20 +201,20 @@ function bodyEntity(mail: MailWithoutFiles, attachments: readonly FileBySize[]):
   if (attachments.length === 0) {
     if (plain === undefined || html === undefined) return (plain ?? html)!;
     const both = [plain, html];
-    return multipart('alternative', `=_a.${boundaryOutside(both)}`, both);
+    return multipart('alternative', `=_a.${newBoundaryToken(both)}`, both);
   }
   const files = attachments.map(fileEntity);
-  const token = boundaryOutside([...(plain ? [plain] : []), ...(html ? [html] : []), ...files]);
+  const token = newBoundaryToken([...(plain ? [plain] : []), ...(html ? [html] : []), ...files]);
   const isInline = (index: number): boolean => html !== undefined && attachments[index]!.contentId !== undefined;
   const inline = files.filter((_, index) => isInline(index));
-  const behind = files.filter((_, index) => !isInline(index));
+  const others = files.filter((_, index) => !isInline(index));
   let top = html;
   if (html !== undefined && inline.length > 0) top = multipart('related', `=_r.${token}`, [html, ...inline]);
   const calendar = calendarEntity(attachments);
   const alternatives = [plain, top, calendar].filter((one) => one !== undefined);
   top = alternatives.length === 1 ? alternatives[0] : multipart('alternative', `=_a.${token}`, alternatives);
   const outer = mail.reportType === undefined ? 'mixed' : `report; report-type="${mail.reportType}"`;
-  return behind.length === 0 ? top! : multipart(outer, `=_m.${token}`, [top!, ...behind]);
+  return others.length === 0 ? top! : multipart(outer, `=_m.${token}`, [top!, ...others]);
 }
 
 function headerBlock(mail: MailWithoutFiles): string {
@@ -234,7 +235,7 @@ function headerBlock(mail: MailWithoutFiles): string {
 }
 
 interface Assembly {
-  /** Header as UTF-8 text with the empty line; everything else as chunks. */
+  /** The header, including the empty line, to be written as UTF-8; everything else is in `body`. */
   header: string;
   headerBytes: number;
   body: Chunk[];
@@ -242,7 +243,7 @@ interface Assembly {
   smtpUtf8: boolean;
 }
 
-/** The files are passed separately, so that the mail need not be copied. */
+/** Takes the files separately, so the mail need not be copied. */
 function assemble(mail: MailWithoutFiles, files: readonly FileBySize[]): Assembly {
   resetScratch();
   const entity = bodyEntity(mail, files);
@@ -282,7 +283,7 @@ export function compose(mail: MailToCompose): ComposedMail {
   return { content, sizeBytes, smtpUtf8 };
 }
 
-/** Returns the message around files that are not in memory; see `MessageSkeleton`. */
+/** Returns the message without its files, which need not be in memory; see `MessageSkeleton`. */
 export function composeSkeleton(mail: MailBySize): MessageSkeleton {
   const { header, headerBytes, body, sizeBytes, smtpUtf8 } = assemble(mail, mail.attachments);
   const order: number[] = [];

@@ -1,15 +1,18 @@
 /**
- * Checks, reads, and edits the header of submitted mail. It is edited by cutting and appending only, so that every remaining field keeps
- * its place, its folding, and its bytes.
+ * Checks, reads, and edits the header of submitted mail. Edits only remove and append fields, so every other field keeps its position, its
+ * folding, and its bytes.
  *
- * Removed: a leading `From ` line of mbox files (RFC 4155), which programs that read mail from one leave in, with any `>` before it; with
- * their folded lines Bcc, Resent-Bcc, Return-Path, Authentication-Results in Postrider's own name (RFC 8601 §5), and the service's control
- * fields (submitted-controls.ts). Other Authentication-Results and the Resent- fields are kept. Appended after the last field: a missing or
- * empty Date and Message-ID (RFC 6409 §8.2, §8.3).
+ * It removes Bcc, Resent-Bcc, Return-Path, Authentication-Results in Postrider's own name (RFC 8601 §5), and the service's control fields
+ * (submitted-controls.ts), each with its folded lines. It also removes a leading `From ` line, with any `>` before it, which programs that
+ * read mbox files (RFC 4155) leave in. Other Authentication-Results and the Resent- fields are kept. Date and Message-ID are appended after
+ * the last field if they are missing or empty (RFC 6409 §8.2, §8.3).
  *
- * Refused: lines that are not fields; white space before the colon, obsolete syntax (RFC 5322 §4.5) that mailers must not write and that
- * receivers interpret differently; bytes that are not UTF-8 (RFC 6532 §3.1); repeated fields that may occur only once (RFC 5322 §3.6, and
- * three of MIME); more than 100 Received (RFC 5321 §6.3); more than 1,000 fields.
+ * It refuses:
+ * - lines that are not fields;
+ * - white space before the colon: obsolete syntax (RFC 5322 §4.5) that mailers must not write and that receivers interpret differently;
+ * - bytes that are not UTF-8 (RFC 6532 §3.1);
+ * - more than one of a field that may occur only once (RFC 5322 §3.6, and three fields of MIME);
+ * - more than 100 Received fields (RFC 5321 §6.3), or more than 1,000 fields.
  */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { type Address, domainToAscii } from '../address.ts';
@@ -31,7 +34,7 @@ export interface HeaderSummary extends ControlHeaders {
   headerMessageId: string;
   /** Whether a remaining field has raw UTF-8. */
   smtpUtf8: boolean;
-  /** The first such field and its line in the submitted header, from 1; undefined without one. */
+  /** The first field with raw UTF-8, and its line in the submitted header, counted from 1; undefined if there is none. */
   utf8Field: { name: string; line: number } | undefined;
   /** `TLS-Required: No` (RFC 8689 §5): the TLS policy of the recipient's domain does not apply. */
   tlsOptional: boolean;
@@ -59,7 +62,7 @@ const MAX_FIELDS = 1000;
 const MAX_RECEIVED = 100;
 const MAX_SUBJECT_LENGTH = 998;
 const MAX_MESSAGE_ID_LENGTH = 998;
-/** Maximum number of addresses of To and of Cc to return. */
+/** Maximum number of addresses that the API shows of To, and of Cc. */
 const MAX_SHOWN = 500;
 const MAX_SHOWN_LENGTH = 1000;
 
@@ -80,7 +83,7 @@ const AT_MOST_ONE = new Set([
   'content-transfer-encoding',
 ]);
 const SPACE_BEFORE_COLON = /^[!-9;-~]+[ \t]+:/;
-/** The separator of mbox files. `From :` is a field with a space before its colon. */
+/** Matches the separator of mbox files. `From :` is a field with a space before its colon. */
 const MBOX_LINE = /^>*From (?![ \t]*:)[^\r\n]*\r\n$/;
 const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}]+/gu;
 const PLAIN = /^[ -~]*$/;
@@ -92,7 +95,7 @@ function lineNumber(text: string, at: number): number {
   return line;
 }
 
-function noField(text: string, field: HeaderField): SubmissionRefusal {
+function notAField(text: string, field: HeaderField): SubmissionRefusal {
   const line = text.slice(field.start, text.indexOf('\r\n', field.start));
   const place = `line ${lineNumber(text, field.start)} of the header (${quote(line)})`;
   if (SPACE_BEFORE_COLON.test(line)) {
@@ -106,8 +109,8 @@ function noField(text: string, field: HeaderField): SubmissionRefusal {
   );
 }
 
-/** Collected while reading the fields. */
-interface Found {
+/** The fields that need more work, as sortFields collects them. */
+interface SortedFields {
   single: Map<string, HeaderField>;
   controls: ControlField[];
   removed: HeaderField[];
@@ -118,8 +121,8 @@ function textOf(text: string, field: HeaderField): string {
   return headerText(fieldValue(text, field));
 }
 
-/** Returns whether an Authentication-Results value claims to be from the host: authserv-id comes first (RFC 8601 §2.2). */
-function isInNameOf(hostname: string, value: string): boolean {
+/** Returns whether an Authentication-Results value claims to be from the host: its authserv-id comes first (RFC 8601 §2.2). */
+function claimsToBeFrom(hostname: string, value: string): boolean {
   let at = 0;
   for (let depth = 0; at < value.length; at += 1) {
     const c = value[at];
@@ -132,20 +135,20 @@ function isInNameOf(hostname: string, value: string): boolean {
   return id !== undefined && id.toLowerCase() === hostname.toLowerCase();
 }
 
-/** Checks the Sender field (RFC 5322 §3.6.2): one mailbox, like From. An empty one is ignored. */
+/** Checks that the Sender field has one mailbox (RFC 5322 §3.6.2), like From. An empty field is ignored. */
 function readSender(
   value: string | undefined,
 ): { ok: true; sender: Address | undefined } | { ok: false; refusal: SubmissionRefusal } {
   if (value === undefined || value === '') return { ok: true, sender: undefined };
   const read = readFrom(value, 'Sender');
   if (read.ok) return { ok: true, sender: read.from.address };
-  // A name alone (`root`), as old mailers write, displays no address.
+  // Old mailers write a name alone (`root`). It displays no address, so it is ignored.
   return /[@\uff20\ufe6b]|=\?/.test(value) ? read : { ok: true, sender: undefined };
 }
 
 /** Sorts the fields; refuses a field that is not allowed. */
-function sortFields(text: string, fields: readonly HeaderField[], hostname: string): Found | SubmissionRefusal {
-  const found: Found = { single: new Map(), controls: [], removed: [], received: 0 };
+function sortFields(text: string, fields: readonly HeaderField[], hostname: string): SortedFields | SubmissionRefusal {
+  const found: SortedFields = { single: new Map(), controls: [], removed: [], received: 0 };
   let isLeading = true;
   for (const field of fields) {
     const { name } = field;
@@ -154,16 +157,16 @@ function sortFields(text: string, fields: readonly HeaderField[], hostname: stri
       found.removed.push(field);
       continue;
     }
-    if (name === '' || field.start + name.length < field.colon) return noField(text, field);
+    if (name === '' || field.start + name.length < field.colon) return notAField(text, field);
     if (AT_MOST_ONE.has(name)) {
       if (found.single.has(name)) {
-        const shown = writtenName(text, field);
-        const issue = `the header has more than one ${shown} field (line ${lineNumber(text, field.start)}); send one`;
+        const fieldName = writtenName(text, field);
+        const issue = `the header has more than one ${fieldName} field (line ${lineNumber(text, field.start)}); send one`;
         return name === 'from' || name === 'sender' ? senderRefused(issue) : malformed(issue);
       }
       found.single.set(name, field);
     } else if (name === 'received') found.received += 1;
-    else if (REMOVED.has(name) || (name === 'authentication-results' && isInNameOf(hostname, textOf(text, field))))
+    else if (REMOVED.has(name) || (name === 'authentication-results' && claimsToBeFrom(hostname, textOf(text, field))))
       found.removed.push(field);
     else if (isControl(name)) {
       found.removed.push(field);
@@ -190,7 +193,7 @@ function shown(text: string, length: number): string {
   return [...text.replace(CONTROLS, ' ').toWellFormed()].slice(0, length).join('');
 }
 
-/** Returns addresses as the API shows them; text that is not an address list is returned unchanged. */
+/** Returns addresses as the API shows them; text that is not an address list is returned as one item. */
 function shownList(value: string | undefined): string[] {
   if (value === undefined || value === '') return [];
   const list = mailboxItems(value);
@@ -222,7 +225,7 @@ function edit(header: Buffer, removed: readonly HeaderField[], added: string): B
   return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
 }
 
-/** A repeated or different field is ignored (RFC 8689 §5). */
+/** Returns whether the header has `TLS-Required: No`; a repeated field, or one with another value, is ignored (RFC 8689 §5). */
 function isTlsOptional(text: string, fields: readonly HeaderField[]): boolean {
   const [field, ...others] = fields.filter(({ name }) => name === 'tls-required');
   return field !== undefined && others.length === 0 && /^no$/i.test(textOf(text, field));
@@ -241,7 +244,7 @@ function firstUtf8Field(
   return undefined;
 }
 
-/** Checks and edits the fields of a header: complete lines, without the empty line; `text` is the same bytes as Latin-1. */
+/** Checks and edits a header of complete lines, without the empty line after it; `text` is the same bytes as Latin-1. */
 export function readSubmittedHeader(header: Buffer, text: string, context: HeaderContext): HeaderResult {
   const ascii = isAscii(header);
   if (!ascii && !isUtf8(header)) return { ok: false, refusal: notUtf8(header, text) };
