@@ -1,9 +1,11 @@
 /**
- * Keeps open sessions per destination and reuses them: idle for up to 10 s, for a limited number of messages. A session serves the domain
- * it was opened for, and other domains of the same destination if its host is among their best MX hosts: a backup MX of one domain, or a
- * host that a provider assigned to one customer, never receives mail of another. Also opens new sessions: host by host, and each address of
- * a host, until one greets, whatever the earlier ones replied (RFC 5321 §5.1). A session that the peer closes while idle is dropped. A
- * message uses a session only if its TLS meets the requirements of the message (hosts.ts).
+ * Keeps sessions open per destination and reuses them. A session can be idle for up to 10 s and carries a limited number of messages. It
+ * serves the domain that it was opened for, and other domains of the same destination if its host is among their best MX hosts. So the
+ * backup MX of one domain, or a host that a provider assigned to one customer, never receives another domain's mail. A session that the
+ * peer closes while idle is dropped. A message uses a session only if its TLS meets the requirements of the message (hosts.ts).
+ *
+ * New sessions are opened host by host, and address by address of each host, until one greets, whatever earlier ones replied (RFC 5321
+ * §5.1).
  */
 import type { OpenSmtpOptions, SmtpError, SmtpSession, TlsNeed } from '../../net/smtp-client.ts';
 import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
@@ -26,9 +28,9 @@ import {
 } from './pooled-session.ts';
 
 const IDLE_MS = 10_000;
-/** Servers that one attempt connects to in sequence while none of them opens a session. */
+/** An attempt ends after it has connected to this many servers and none of them opened a session. */
 const MAX_GREETED = 10;
-/** RFC 5321 §4.5.3.2; one fifth of it for a destination that stalled last time. */
+/** Timeout of each envelope command (RFC 5321 §4.5.3.2). A destination that stalled last time gets one fifth of it. */
 const ENVELOPE_MS = 300_000;
 const STALLED_PART = 1 / 5;
 
@@ -42,24 +44,24 @@ export interface Connections {
   asksOf(domain: string, tlsOptional: boolean): Promise<string>;
   take(destination: string, need: SessionNeed): PooledSession | undefined;
   /**
-   * Looks up the domain and opens a session with one of the MX hosts that belong to this destination. With `after`, only hosts after that
-   * session's host which have not failed recently. Fails with the cause ELSEWHERE if the domain turns out to have another destination,
-   * whose limits and pauses apply.
+   * Looks up the domain and opens a session with one of the MX hosts that belong to this destination. If `after` is set, tries only hosts
+   * after that session's host that have not failed recently. Fails with the cause ELSEWHERE if the domain turns out to have another
+   * destination, whose limits and pauses apply.
    */
   open(destination: string, need: SessionNeed, after?: PooledSession): Promise<Opened>;
-  /** Returns the session for the next message, or closes it after its last one. Resolves when the peer has one connection less. */
+  /** Keeps the session for the next message, or closes it after its last one and resolves when it is closed. */
   release(pooled: PooledSession): Promise<void>;
   destroy(pooled: PooledSession): void;
   /** Counts open sessions with a destination, including idle ones; with `domain`, only those for this domain. */
   count(destination: string, domain?: string): number;
-  /** Whether the mail of a domain may go over this session. */
+  /** Returns whether this session can carry the mail of a domain. */
   isFor(pooled: PooledSession, domain: string): boolean;
   readonly total: number;
   /** Closes sessions that have been idle too long. */
   sweep(): void;
   /** Cancels connections that are being opened, with the cause ECANCELLED, and refuses to open more. */
   cancelOpening(): void;
-  /** Cuts every session that has not sent the final dot of its message. */
+  /** Closes every session that has not sent the final dot of its message. */
   cutBeforeDots(): void;
   destroyAll(): void;
   quitAll(): Promise<void>;
@@ -125,8 +127,8 @@ export function openConnections(options: ConnectionOptions): Connections {
     const timeouts = timeoutsFor(destination, options);
     const { helo, routing } = options;
     const sourceFor = (address: string): string | undefined => routing.sources.nextFor(address, need.maySendFrom);
-    const dialling = { hosts, need: need.tls, helo, signal: opening.signal, timeouts, sourceFor };
-    const opened = await dial(candidate, dialling);
+    const dialOptions = { hosts, need: need.tls, helo, signal: opening.signal, timeouts, sourceFor };
+    const opened = await dial(candidate, dialOptions);
     if (!opened.ok && isAboutHost(opened.error)) {
       hosts.failed(candidate.host, triedIn(candidate, opened.error), candidate.allAddresses);
     }
@@ -224,7 +226,7 @@ function cancelled(relay: boolean) {
   return { evidence: { stage: 'connect' as const, cause: 'ECANCELLED', message, relay }, facts: NO_FACTS };
 }
 
-/** Whether the opening failed because of what the message, or the recipient's domain, requires of the connection. */
+/** Returns whether opening failed because of a requirement that the message, or the recipient's domain, has for the connection. */
 function isAboutNeed({ stage, cause }: SmtpError, need: SessionNeed): boolean {
   return cause === POLICY_UNMET || (need.tls !== false && (stage === 'starttls' || stage === 'tls'));
 }
@@ -235,7 +237,6 @@ function factsOf({ host, policy }: Candidate, error: SmtpError, need: TlsNeed) {
     address: error.remoteAddress ?? null,
     sourceAddress: error.sourceAddress,
     tls: error.tlsVersion ?? null,
-
     tlsPolicy: tlsPolicyName(policy, need),
     tlsCipher: error.tlsCipher,
     tlsPeerName: error.tlsPeerName,
@@ -243,12 +244,12 @@ function factsOf({ host, policy }: Candidate, error: SmtpError, need: TlsNeed) {
   };
 }
 
-/** The addresses that a failed opening is about: the one that replied, or all of them if none accepted a connection. */
+/** Returns the addresses that an error applies to: the one that replied, or all of them if none accepted a connection. */
 function triedIn({ addresses }: Candidate, { stage, remoteAddress }: SmtpError): readonly string[] {
   return stage === 'connect' || remoteAddress === undefined ? addresses : [remoteAddress];
 }
 
-/** Whether a failed opening says something about the host rather than about the requirements of the message. */
+/** Returns whether an error means that the host failed, rather than this machine or a requirement of the message. */
 function isAboutHost({ stage, cause, reply, local }: SmtpError): boolean {
   if (local || cause === 'ECANCELLED' || cause === 'EADDRNOTAVAIL') return false;
   return stage === 'connect' || stage === 'banner' || stage === 'ehlo' || reply?.code === 421;

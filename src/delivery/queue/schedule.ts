@@ -1,11 +1,12 @@
 /**
- * Decides which destination gets the next slot, and which message goes first. Destinations take turns for the slots of the process, within
- * the limits of the registry; within a destination, accounts take turns (waiting-mail.ts). So one tenant's backlog costs another tenant
- * only its share, and a domain that occupies connections holds no more than its limit.
+ * Decides which destination gets the next slot, and which message is sent first. Destinations get the slots of the process in round-robin
+ * order, within the limits of the registry. Within a destination, accounts are served in round-robin order (waiting-mail.ts). So one
+ * tenant's backlog uses no more than that tenant's share, and a slow domain occupies no more connections than its limit.
  *
- * An account with hundreds of slow domains holds up to four times as many slots as are free: 400 of 500; two such accounts get 222 each,
- * and there is always a slot for another account (dynamic thresholds: Choudhury and Hahne, 1998). A tenth of an account's slots is reserved
- * for destinations that answered in the last 10 minutes: a hundred stalled domains do not delay the account's mail to a fast one.
+ * An account with hundreds of slow domains can hold up to four times as many slots as are free: 400 of 500 for one such account, 222 each
+ * for two. So there is always a slot for another account (dynamic thresholds: Choudhury and Hahne, 1998). A tenth of an account's slots is
+ * reserved for destinations that replied in the last 10 minutes, so a hundred stalled domains do not delay the account's mail to a fast
+ * one.
  */
 
 import type { Destination, Registry } from '../destinations/registry.ts';
@@ -15,11 +16,11 @@ import { WaitingMail, type Wanted } from './waiting-mail.ts';
 
 /** Recipients in one transaction; RFC 5321 §4.5.3.1.8 guarantees 100, some servers accept fewer. */
 const MAX_GROUP = 50;
-/** The part of the slots not used by other accounts that an account may hold: four for each one that stays free. */
+/** An account can hold this part of the slots that other accounts do not use: four for each slot that stays free. */
 const ACCOUNT_PART = 4 / 5;
-/** The part of it that destinations may hold which have not answered recently. */
+/** Destinations that have not replied recently can hold this part of an account's slots. */
 const UNPROVEN_PART = 9 / 10;
-/** Messages in a row for which a slot prefers the domains of its session while other mail waits. */
+/** While other mail waits, a slot prefers the domains of its session for this many messages in a row. */
 const KEPT_TO_SESSION = 10;
 /** The owner of a destination for which several accounts have mail. */
 const SHARED = '';
@@ -28,14 +29,14 @@ const SHARED = '';
 export interface Queue {
   readonly destination: Destination;
   readonly waiting: WaitingMail;
-  /** The row of destinations that want a slot, if this is one of them. */
+  /** The row in which this queue waits for a slot; undefined if it wants none. */
   row: Row | undefined;
 }
 
 /** Destinations of one owner that want a slot. The owner is the only account with mail for them, or SHARED. */
 interface Row {
   owner: string;
-  /** Whether they answered recently. */
+  /** Whether these destinations replied recently. */
   proven: boolean;
   /** Queues that have left the row are skipped. */
   queues: Queue[];
@@ -47,7 +48,7 @@ export interface Slot {
   /** The account that the slot is counted for, or SHARED. */
   readonly owner: string;
   proven: boolean;
-  /** The slot has no session yet. */
+  /** Whether the slot has no session yet. */
   opening: boolean;
   /** Messages in a row that were chosen because the session serves their domain. */
   keptTo: number;
@@ -67,7 +68,7 @@ export interface ScheduleOptions {
   slots: number;
   /** Whether the recipients of this email share a transaction; the default is yes. */
   mayShare?(job: Held['job']): boolean;
-  /** A domain whose destination is not known yet gets no slot. */
+  /** Queues of domains whose destination is not known yet get no slot. */
   sets?: Pick<ExchangerSets, 'isPending'>;
 }
 
@@ -98,11 +99,11 @@ export class Schedule {
   readonly #sets: Pick<ExchangerSets, 'isPending'> | undefined;
   readonly #mayShare: (job: Held['job']) => boolean;
   readonly #queues = new Map<string, Queue>();
-  /** By class and owner, in the order of their turns. */
+  /** Keyed by `rowKey`, in round-robin order. */
   readonly #rows = new Map<string, Row>();
   readonly #shares = new Map<string, Share>();
-  /** Destinations for which nothing can start now. */
-  readonly #resting = new Set<Queue>();
+  /** Queues that get no slot until wake(), since nothing in them can start now. */
+  readonly #onHold = new Set<Queue>();
   #active = 0;
 
   constructor({ registry, slots, sets, mayShare = () => true }: ScheduleOptions) {
@@ -116,22 +117,22 @@ export class Schedule {
     return this.#active;
   }
 
-  /** Puts a waiting job at the end of its lane, or with `first` at its front. */
+  /** Adds a waiting job at the end of its lane, or at the front if `first` is set. */
   add(held: Held, { first } = { first: false }): void {
     const queue = this.#queueOf(held.hop.destination);
     queue.waiting.add(held, { first });
-    if (!first) this.#resting.delete(queue);
+    if (!first) this.#onHold.delete(queue);
     this.#want(queue);
   }
 
-  /** Forgets a job that stopped waiting without next(). */
+  /** Removes a job that no longer waits, although next() did not return it. */
   forget(held: Held): void {
     const queue = this.#queueOf(held.hop.destination);
     queue.waiting.remove(held);
     this.#forgetIfEmpty(queue);
   }
 
-  /** Takes out the jobs that wait for a domain at a destination, in order. */
+  /** Removes and returns the jobs that wait for a domain at a destination, in order. */
   takeDomain(key: string, domain: string): Held[] {
     const queue = this.#queues.get(key);
     if (!queue) return [];
@@ -160,7 +161,7 @@ export class Schedule {
     return undefined;
   }
 
-  /** The slot has its session: more slots may be opened for the destination. */
+  /** Records that the slot has its session, so more slots may be opened for the destination. */
   opened(slot: Slot): void {
     if (!slot.opening) return;
     slot.opening = false;
@@ -168,38 +169,38 @@ export class Schedule {
     this.#want(slot.queue);
   }
 
-  /** Ends a slot. With `rests`, the destination gets no new slot until wake(), since nothing for it can start now. */
+  /** Ends a slot. If `rests` is set, the destination gets no new slot until wake(), since nothing for it can start now. */
   close(slot: Slot, { rests } = { rests: false }): void {
     this.opened(slot);
     this.#registry.slotEnded(slot.destination);
     this.#count(slot.owner, slot.proven, -1);
-    if (rests) this.#resting.add(slot.queue);
+    if (rests) this.#onHold.add(slot.queue);
     else this.#want(slot.queue);
     this.#forgetIfEmpty(slot.queue);
   }
 
-  /** Whether this slot should end after its message because others want a slot and none is free. */
+  /** Returns whether this slot should end after its message, because other queues want a slot and none is free for them. */
   shouldYield({ owner }: Slot): boolean {
     if (this.#active >= this.#slots) return this.#rows.size > 0;
     return [true, false].some((proven) => this.#rows.has(rowKey(owner, proven)) && !this.#hasShare(owner, proven));
   }
 
-  /** Lets all destinations want slots again, including those that rest. */
+  /** Adds all queues to their rows again, including those that close() put on hold. */
   wake(): void {
-    this.#resting.clear();
+    this.#onHold.clear();
     for (const queue of this.#queues.values()) this.#want(queue);
   }
 
-  /** Call when the registry changes what a destination allows. */
+  /** Must be called when the registry changes the limits of a destination. */
   changed({ key }: Destination): void {
     const queue = this.#queues.get(key);
     if (queue) this.#want(queue);
   }
 
   /**
-   * Returns the next messages for this slot: up to 50 recipients of one email in one domain, which the caller runs immediately. Lanes whose
-   * first job may not start now are skipped, and so are recipients of the same email that may not. Mail that the slot's session serves
-   * comes first, for some messages in a row.
+   * Returns the next messages for this slot: up to 50 recipients of one email in one domain, which the caller must start immediately. Skips
+   * lanes whose first job may not start now, and recipients of the same email that may not. Mail that the slot's session serves comes
+   * first, for a limited number of messages in a row.
    */
   next(slot: Slot, { mayStart, isFor }: Wanted): Held[] | undefined {
     const { queue } = slot;
@@ -223,19 +224,19 @@ export class Schedule {
     return this.#queues.get(key)?.waiting.all(limit, isWanted) ?? [];
   }
 
-  /** Returns up to `most` destinations with the most waiting jobs and slots. */
-  busiest(most: number): DestinationLoad[] {
+  /** Returns up to `limit` destinations with the most waiting jobs and slots. */
+  busiest(limit: number): DestinationLoad[] {
     return [...this.#queues.values()]
       .map(({ destination: { key, active }, waiting }) => ({ key, waiting: waiting.size, active }))
       .sort((a, b) => b.waiting + b.active - a.waiting - a.active)
-      .slice(0, most);
+      .slice(0, limit);
   }
 
   /** Adds a destination to the end of its row, unless it is already there. */
   #want(queue: Queue): void {
-    if (queue.waiting.size === 0 || this.#resting.has(queue)) return;
+    if (queue.waiting.size === 0 || this.#onHold.has(queue)) return;
     const proven = this.#registry.isProven(queue.destination.key);
-    // Another account's mail may have arrived since: it must not wait for the first account's share.
+    // Another account's mail may have arrived since the queue joined its row. It must not wait for the first account's share.
     const owner = queue.row?.owner === SHARED ? SHARED : (queue.waiting.onlyAccount ?? SHARED);
     if (queue.row?.owner === owner && queue.row.proven === proven) return;
     const key = rowKey(owner, proven);
@@ -250,11 +251,11 @@ export class Schedule {
 
   #hasShare(owner: string, proven: boolean): boolean {
     const { held, unproven } = this.#shares.get(owner) ?? { held: 0, unproven: 0 };
-    const most = ACCOUNT_PART * (this.#slots - this.#active + held);
-    return held < most && (proven || unproven < UNPROVEN_PART * most);
+    const max = ACCOUNT_PART * (this.#slots - this.#active + held);
+    return held < max && (proven || unproven < UNPROVEN_PART * max);
   }
 
-  /** Returns the next queue of a row that can take a slot; a queue that cannot leaves the row until something changes. */
+  /** Returns the next queue of a row that can use a slot; removes queues that cannot from the row until something changes. */
   #takeFrom(row: Row): Queue | undefined {
     for (let queue = row.queues.shift(); queue; queue = row.queues.shift()) {
       if (queue.row !== row) continue;
@@ -287,6 +288,6 @@ export class Schedule {
   #forgetIfEmpty(queue: Queue): void {
     if (queue.waiting.size > 0 || queue.destination.active > 0) return;
     this.#queues.delete(queue.destination.key);
-    this.#resting.delete(queue);
+    this.#onHold.delete(queue);
   }
 }

@@ -1,14 +1,15 @@
 /**
- * Determines what is recorded for an attempt: the next state, the next attempt, the event and the attempt as the API shows them, by the
- * clock of the message's mode; and the actions after it is recorded.
+ * Determines the record of a delivery attempt: the next status, the time of the next attempt, and the event and the attempt as the API
+ * shows them. Times are by the clock of the message's mode. After the record is stored, updates the metrics and the log, and removes
+ * content.
  *
- * Schedule: immediately, then after 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h (±10 %). If the destination blocks this host: after 15 min,
- * 1, 2, 4 h, then every 6 h, since only people can lift a block. A next attempt after the end of the lifetime is moved to its end; only an
- * attempt at or after the end becomes a Bounce `expired`. So no message expires without an attempt, whatever the clock did, unless its
- * destination was paused at the end.
+ * Schedule: the first attempt is immediate. Retries follow after 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h (±10 %). If the destination
+ * blocks this host, they follow after 15 min, 1, 2, 4 h, then every 6 h, since only people can lift a block. A next attempt after the end
+ * of the message's lifetime is moved to that end; only an attempt at or after the end becomes a Bounce `expired`. So no message expires
+ * without an attempt, even if the clock jumps, unless its destination was paused at the end.
  *
- * Messages for a paused destination do not wait in memory, whatever the schedule: they are settled as delayed (or bounce, if they expire
- * first) without an attempt, and are claimed again after the pause, spread over a tenth of its length.
+ * Messages for a paused destination do not wait in memory, whatever the schedule. They are settled without an attempt: as delayed, or as
+ * bounced if their lifetime has ended. Delayed ones are claimed again after the pause, spread over a tenth of its length.
  */
 
 import { blockedDelayMs, deliveryDelayMs, jitter } from '../../base/backoff.ts';
@@ -37,7 +38,7 @@ import {
   settleOperation,
 } from './settle.ts';
 
-/** The part of a pause's length over which its deferred messages return after it. */
+/** Messages deferred by a pause return after it, spread over this part of its length. */
 export const SPREAD = 1 / 10;
 
 export interface ResultDeps {
@@ -47,7 +48,7 @@ export interface ResultDeps {
   metrics?: ResultMetrics | undefined;
   remover: Pick<BlobRemover, 'add'>;
   registry: Pick<Registry, 'pauseOf'>;
-  /** The large providers, which metrics of bounces name; none by default. */
+  /** The large providers, by which bounces are counted; none by default. */
   providers?: Pick<Providers, 'byHost'> | undefined;
   /** Uniform in [0, 1), for the jitter of retries. */
   random(): number;
@@ -60,7 +61,7 @@ export class Results {
     this.#deps = deps;
   }
 
-  /** Unix ms by the clock of the message's mode. */
+  /** Returns the time in Unix ms, by the clock of the message's mode. */
   nowOf(held: Held): number {
     return timeOf(held, this.#deps.clock);
   }
@@ -68,7 +69,7 @@ export class Results {
   /** Returns the settlement of an attempt; `facts` is null if none was made. */
   of(held: Held, result: { outcome: Outcome; facts: AttemptFacts | null }): Settlement {
     const { registry, random } = this.#deps;
-    // The next attempt starts at its domain's own destination.
+    // After a detour, the next attempt starts at the domain's own destination, so a pause of this one does not apply.
     const { destination, detour } = held.hop;
     const pause = result.outcome.kind === 'temporary' && !detour ? registry.pauseOf(destination) : undefined;
     return settlementOf({ job: held.job, ...result, pause, nowMs: this.nowOf(held), random: random() });
@@ -117,7 +118,7 @@ export interface Settling {
   outcome: Outcome;
   /** Null if no attempt was made (a dead letter, or a message deferred by a pause). */
   facts: AttemptFacts | null;
-  /** The destination is paused; another route may open before the end. */
+  /** Set if the destination is paused. `mailDueMs` is before `untilMs` if the fallback route takes over before the pause ends. */
   pause?: { mailDueMs: number; untilMs?: number; host: string | null } | undefined;
   nowMs: number;
   /** Uniform in [0, 1), for the jitter. */
@@ -140,7 +141,7 @@ export function nextAttemptAtMs(options: {
   return Math.min(nowMs + jitter(delayMs, random), expiresAtMs);
 }
 
-/** Returns `bounce` of the event body; `deliveryDelay` adds the next attempt. */
+/** Returns the `bounce` object of an event body; a `deliveryDelay` object also has the time of the next attempt. */
 export function failureDetail(outcome: Outcome, facts: Pick<AttemptFacts, 'host'> | null): Record<string, unknown> {
   return {
     kind: outcome.kind === 'permanent' ? explanations[outcome.category].bounce : 'soft',
@@ -177,7 +178,10 @@ function deliveryEvent(settling: Settling, attempts: number): SettledEvent {
   return { id: newId('evt', nowMs), type: 'Delivery', detail: { delivery } };
 }
 
-/** Returns when the message is next attempted, with its attempt counted; if it was deferred without one, at the end of the pause. */
+/**
+ * Returns the time of the next attempt, or undefined if the lifetime has ended. `attempts` includes the attempt that was just made. A
+ * message that was deferred without an attempt is due at the end of the pause.
+ */
 function nextAfter(
   { job, facts, pause, nowMs, random, outcome: { category } }: Settling,
   attempts: number,
@@ -186,11 +190,11 @@ function nextAfter(
   const scheduled = nextAttemptAtMs({ attempts: Math.max(1, attempts), nowMs, expiresAtMs, random, category });
   if (scheduled === undefined || !pause) return scheduled;
   const { mailDueMs, untilMs = mailDueMs } = pause;
-  const goesAnotherWay = mailDueMs < untilMs;
-  return Math.min(expiresAtMs, facts && !goesAnotherWay ? Math.max(scheduled, mailDueMs) : mailDueMs);
+  const usesFallback = mailDueMs < untilMs;
+  return Math.min(expiresAtMs, facts && !usesFallback ? Math.max(scheduled, mailDueMs) : mailDueMs);
 }
 
-/** Returns the settlement of one message. Sandbox messages never suppress. */
+/** Returns the settlement of one message. Sandbox messages never suppress an address. */
 export function settlementOf(settling: Settling): Settlement {
   const { job, facts, nowMs } = settling;
   const host = facts ?? settling.pause ?? null;
@@ -227,7 +231,7 @@ function suppressionOf(job: DeliveryJob, { suppress, suppressDays }: Outcome, no
   return { email: sameAddressKey(job.recipient), untilMs };
 }
 
-/** Returns the common part of settlements without an attempt. */
+/** Returns the fields that every settlement has, with the values for one without an attempt. */
 function untried(job: DeliveryJob, nowMs: number) {
   const { seq, fence, accountId, mode, messageId, emailSeq, retain, attempts } = job;
   return {
