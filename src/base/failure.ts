@@ -1,7 +1,7 @@
 /**
- * The error catalog: code, HTTP status, SMTP reply, and public text. Failures are plain values, because they cross threads and are stored.
- * A private cause is only logged and never part of a failure. docs/reference/errors.md is checked against this table. Functions with
- * expected failures return a Result; exceptions are for bugs and broken infrastructure.
+ * Defines the error catalog: code, HTTP status, SMTP reply, and public text. Failures are plain values, because they cross threads and are
+ * stored. A private cause is only logged and never part of a failure. docs/reference/errors.md is checked against this table. Functions
+ * with expected failures return a Result; exceptions are for bugs and broken infrastructure.
  */
 
 interface CatalogueEntry {
@@ -170,11 +170,11 @@ export interface Failure {
   allow?: string[];
 }
 
-/** Limits of one failure: the same issue may occur as often as the body allows. */
+/** Maximum number of issues in one failure; a body can contain the same error any number of times. */
 export const MAX_ISSUES = 100;
 const MAX_MESSAGE_LENGTH = 2_000;
 
-/** Each issue once, however often it was met. */
+/** Returns each issue once. */
 function distinct(details: Issue[]): Issue[] {
   const seen = new Set<string>();
   return details.filter(({ field, message, line, column }) => {
@@ -198,23 +198,23 @@ export function firstIssue([first, ...others]: readonly Issue[]): string {
   return `${shown === '' ? 'the body' : shown} ${message}${more}`;
 }
 
-/** Codes whose issues are a sufficient message; for others the catalog's text is added. */
-const SAID_BY_ISSUES: ReadonlySet<FailureCode> = new Set(['INVALID_REQUEST', 'UNSUPPORTED_FILE_TYPE']);
+/** Codes whose first issue is a sufficient message; for other codes, the catalog's text is added. */
+const ISSUE_IS_MESSAGE: ReadonlySet<FailureCode> = new Set(['INVALID_REQUEST', 'UNSUPPORTED_FILE_TYPE']);
 
 /** Returns the message of a failure that has no specific one. */
 function sentenceOf(code: FailureCode, details: readonly Issue[]): string {
   const { text } = catalogue[code];
   if (details.length === 0) return text;
   const issue = `${firstIssue(details).replace(/^the body/, 'The body')}.`;
-  return SAID_BY_ISSUES.has(code) ? issue : `${issue} ${text}`;
+  return ISSUE_IS_MESSAGE.has(code) ? issue : `${issue} ${text}`;
 }
 
 /** Creates a failure from the catalog; `extra` makes it more precise. Keeps up to 100 distinct details and 2,000 characters of message. */
 export function failure(code: FailureCode, extra: Partial<Omit<Failure, 'code'>> = {}): Failure {
   const details = distinct(extra.details ?? []).slice(0, MAX_ISSUES);
-  const whole: Failure = { ...extra, code, message: extra.message ?? sentenceOf(code, details), details };
-  if (whole.message.length > MAX_MESSAGE_LENGTH) whole.message = `${whole.message.slice(0, MAX_MESSAGE_LENGTH)}…`;
-  return whole;
+  const result: Failure = { ...extra, code, message: extra.message ?? sentenceOf(code, details), details };
+  if (result.message.length > MAX_MESSAGE_LENGTH) result.message = `${result.message.slice(0, MAX_MESSAGE_LENGTH)}…`;
+  return result;
 }
 
 /** Returns INVALID_REQUEST with all issues. */
@@ -223,8 +223,9 @@ export function invalid(details: Issue[], message?: string): Failure {
 }
 
 /**
- * Infrastructure (storage, disk) that is currently unavailable. Thrown, not returned: callers can only respond with its code (HTTP 503,
- * SMTP 451 4.3.2) and keep their data. UNAVAILABLE is for an unreachable server, OVERLOADED for work that this machine cannot accept.
+ * Thrown if infrastructure (storage, disk) is currently unavailable. It is not returned as a failure, since callers can only respond with
+ * its code (HTTP 503, SMTP 451 4.3.2) and keep their data. UNAVAILABLE is for an unreachable server, OVERLOADED for work that this machine
+ * cannot accept.
  */
 export class Unavailable extends Error {
   override name = 'Unavailable';
@@ -237,15 +238,15 @@ export class Unavailable extends Error {
 }
 
 /**
- * The storage failed during a commit, so it is unknown whether the write was done. For callers that keep their data and retry, it is like
- * any outage. Its message must never claim that nothing was accepted.
+ * Thrown if the storage failed during a commit, so Postrider cannot tell whether the write was committed. Callers that keep their data and
+ * retry can treat it like any outage. Its message must never claim that nothing was accepted.
  */
 export class OutcomeUnknown extends Unavailable {
   override name = 'OutcomeUnknown';
 
   /**
-   * INTERNAL_ERROR if other nodes may work: a proxy would repeat a 503 at another node. OVERLOADED if a commit of the embedded database
-   * failed: the process ends, and there is no other node.
+   * Use INTERNAL_ERROR if there may be other nodes, since a proxy would retry a 503 on another node. Use OVERLOADED if a commit of the
+   * embedded database failed: the process ends, and there is no other node.
    */
   constructor(message: string, failureCode: 'INTERNAL_ERROR' | 'OVERLOADED' = 'INTERNAL_ERROR') {
     super(message, failureCode);
@@ -260,7 +261,7 @@ export function outcomeUnknown({ failureCode }: Pick<OutcomeUnknown, 'failureCod
   });
 }
 
-/** An expected outcome as a value: the result, or the failure that explains why there is none. */
+/** Represents an expected outcome as a value: the result, or the failure that explains why there is none. */
 export type Result<T> = { ok: true; value: T } | { ok: false; failure: Failure };
 
 export function ok<T>(value: T): { ok: true; value: T } {

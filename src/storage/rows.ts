@@ -1,7 +1,7 @@
 /**
- * Defines each table once: its columns and their types. From them it builds multi-row inserts, lists of rows within a statement, and the
- * codec to the storage thread (operation.ts). A row is an object of named fields; `accountId` is the column `account_id`. Only here do the
- * two databases differ in how many rows are written: VALUES and JSON on SQLite, arrays on PostgreSQL.
+ * Defines a table by its columns and their types. These definitions are the source of multi-row inserts, lists of rows within a statement,
+ * and the codec to the storage thread (operation.ts). A row is an object of named fields; `accountId` is the column `account_id`. This is
+ * the only place where the two databases differ in how they write several rows: VALUES and JSON on SQLite, arrays on PostgreSQL.
  *
  * PostgreSQL gets lists as parameters in the binary form of arrays: `unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[]))`, which is faster than
  * the driver's text form.
@@ -14,7 +14,7 @@ const BIGINT = 20;
 const BYTEA = 17;
 const TWO_TO_32 = 4_294_967_296;
 
-/** Writes the header of one dimension with `count` elements, indexed from 1, with nulls allowed. */
+/** Writes the header of an array with one dimension and `count` elements, indexed from 1, with nulls allowed. */
 function header(buffer: Buffer, elementType: number, count: number): void {
   buffer.writeInt32BE(count === 0 ? 0 : 1, 0);
   buffer.writeInt32BE(1, 4);
@@ -28,7 +28,7 @@ function lengthOfHeader(count: number): number {
   return count === 0 ? 12 : HEADER_BYTES;
 }
 
-/** TEXT[]; NUL, which PostgreSQL does not store, becomes U+FFFD. */
+/** Encodes TEXT[]; NUL, which PostgreSQL does not store, becomes U+FFFD. */
 function textArray(list: readonly (string | null)[]): Uint8Array {
   const sizes = new Int32Array(list.length);
   const texts = list.map((text) => (text?.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text));
@@ -50,7 +50,7 @@ function textArray(list: readonly (string | null)[]): Uint8Array {
   return buffer;
 }
 
-/** BIGINT[] of whole numbers within 2^53. */
+/** Encodes BIGINT[] of whole numbers within ±2^53. */
 function bigintArray(list: readonly (number | null)[]): Uint8Array {
   let size = lengthOfHeader(list.length);
   for (const number of list) size += number === null ? 4 : 12;
@@ -71,7 +71,7 @@ function bigintArray(list: readonly (number | null)[]): Uint8Array {
   return buffer;
 }
 
-/** BYTEA[]. */
+/** Encodes BYTEA[]. */
 function bytesArray(list: readonly (Uint8Array | null)[]): Uint8Array {
   let size = lengthOfHeader(list.length);
   for (const bytes of list) size += 4 + (bytes?.length ?? 0);
@@ -108,12 +108,14 @@ interface Table<C extends Columns> {
 export type TableRow<T> = T extends Table<infer C> ? RowOf<C> : never;
 
 /**
- * Rows per statement on SQLite, largest first: few distinct statements, each prepared once. One row per statement costs a third more per
- * row.
+ * Rows per statement on SQLite, largest first, so there are few distinct statements, each prepared once. With one row per statement, each
+ * row takes a third more time.
  */
 const STEPS = [16, 8, 4, 2, 1];
 
-/** `computed`: columns that PostgreSQL fills with an expression, once for all rows of a statement. */
+/**
+ * Defines a table. PostgreSQL fills the `computed` columns with an expression: a subquery is evaluated once for all rows of a statement.
+ */
 export function table<const C extends Columns>(
   name: string,
   columns: C,
@@ -122,14 +124,14 @@ export function table<const C extends Columns>(
   const names = Object.keys(columns).map(columnName);
   const list = names.join(', ');
   const marks = `(${names.map(() => '?').join(', ')})`;
-  const also = Object.entries(computed);
+  const computedColumns = Object.entries(computed);
   return {
     name,
     columns,
     inserts: {
       sqlite: STEPS.map((rows) => `INSERT INTO ${name} (${list}) VALUES ${Array(rows).fill(marks).join(', ')}`),
-      postgres: `INSERT INTO ${name} (${[...names, ...also.map(([column]) => column)].join(', ')})
-        SELECT ${['*', ...also.map(([, expression]) => expression)].join(', ')} FROM unnest(${arraysOf(columns)}) AS new`,
+      postgres: `INSERT INTO ${name} (${[...names, ...computedColumns.map(([column]) => column)].join(', ')})
+        SELECT ${['*', ...computedColumns.map(([, expression]) => expression)].join(', ')} FROM unnest(${arraysOf(columns)}) AS new`,
     },
   };
 }
@@ -141,8 +143,8 @@ export function withoutColumns<C extends Columns, N extends keyof C>(columns: C,
 }
 
 /**
- * Inserts the rows in order. `conflict` is an ON CONFLICT clause; no two of the rows may then conflict with each other. On PostgreSQL an
- * error fails the transaction, whether this is awaited or not.
+ * Inserts the rows in order. `conflict` is an ON CONFLICT clause; if it is set, no two of the rows may conflict with each other. On
+ * PostgreSQL, an error fails the transaction even if the returned promise is not awaited.
  */
 export function insertMany<C extends Columns>(
   tx: Transaction,
@@ -168,8 +170,8 @@ export function insertMany<C extends Columns>(
 }
 
 /**
- * Rows as a table within a statement, such as `UPDATE work SET … FROM ${lease.sql} WHERE work.seq = lease.seq`: the same text for any
- * number of rows. Columns are matched by name; unknown fields are ignored. On SQLite it is one JSON parameter.
+ * Returns rows as a table within a statement, such as `UPDATE work SET … FROM ${lease.sql} WHERE work.seq = lease.seq`. The text is the
+ * same for any number of rows. Columns are matched by name; unknown fields are ignored. On SQLite, the rows are one JSON parameter.
  */
 export function rowset<const C extends Columns>(
   tx: Transaction,
@@ -192,8 +194,8 @@ export function rowset<const C extends Columns>(
 }
 
 /**
- * Returns unique ascending numbers for new rows, one list per table. SQLite has one writer, and numbers are never reused where the table
- * counts them (AUTOINCREMENT).
+ * Returns unique ascending numbers for new rows, one list per table. SQLite has one writer, so the numbers follow the highest one; they are
+ * never reused if the table is AUTOINCREMENT.
  */
 export async function takeNumbers(
   tx: Transaction,
@@ -202,7 +204,7 @@ export async function takeNumbers(
   const all = wanted.reduce((sum, [, count]) => sum + count, 0);
   if (all === 0) return wanted.map(() => []);
   if (tx.dialect === 'postgres') {
-    // Returned as one text: the driver is slow with a row per number.
+    // The numbers are returned as one text, because the driver is slow with one row per number.
     const row = await tx.get<{ numbers: string | null }>(
       "SELECT string_agg(CAST(time_seq() AS TEXT), ',') AS numbers FROM generate_series(1, CAST(? AS INTEGER))",
       all,
@@ -257,12 +259,12 @@ const EPOCH_MS = 1_767_225_600_000;
 const UNIT_MS = 4_096;
 const NUMBERS_IN_UNIT = 2 ** 24;
 
-/** No number assigned at or after this time is smaller, except within the four seconds of its unit. */
+/** Returns the lowest number that time_seq() can assign at this time; its clock has a resolution of 4,096 ms. */
 export function timeSeqFloor(ms: number): number {
   return Math.floor((ms - EPOCH_MS) / UNIT_MS) * NUMBERS_IN_UNIT;
 }
 
-/** Returns a number below which every time-numbered row was created before `ms`; SQLite counts, with one writer. */
+/** Returns a number: every time-numbered row below it was created before `ms`. On SQLite, numbers are not based on the time. */
 export function numbersBefore(tx: Transaction, ms: number): number {
   return tx.dialect === 'postgres' ? timeSeqFloor(ms) : Number.MAX_SAFE_INTEGER;
 }

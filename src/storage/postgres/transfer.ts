@@ -1,10 +1,11 @@
 /**
- * Copies a complete PostgreSQL database to and from a portable file. Export, also while nodes are running: every table as of one snapshot,
- * and every blob, read after the snapshot so that no referenced blob is missed; a blob that was removed in the meantime belonged to content
- * that was being deleted. The file is written under a temporary name, counted, synced, and renamed.
+ * Copies a complete PostgreSQL database to and from a portable file. An export can run while nodes are running. It copies every table as of
+ * one snapshot, and after that every blob, so no referenced blob is missed; a blob that was removed in the meantime belonged to content
+ * that was being deleted. The file is written under a temporary name. After its rows are counted, it is synced and renamed.
  *
- * Import into an empty database: blobs first, then all rows in one transaction, counted before it commits. A failure leaves the database
- * empty; blobs that were stored by then are swept later. Leases from the file are released, so that queued mail is sent immediately.
+ * An import requires an empty database. It stores the blobs first, then inserts all rows in one transaction and counts them before the
+ * commit. If it fails, the database stays empty, and blobs that were already stored are swept later. Leases from the file are released, so
+ * queued mail is sent immediately.
  */
 import { chmodSync, closeSync, existsSync, openSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -36,7 +37,7 @@ interface Export {
   progress: Progress;
 }
 
-/** What was copied, and the blobs that were not although rows name them. */
+/** The numbers of copied rows and blobs, and the keys of blobs that rows reference but that could not be copied. */
 type Exported = Copied & CopiedBlobs;
 
 async function isNamed(client: Client, key: string): Promise<boolean> {
@@ -44,15 +45,15 @@ async function isNamed(client: Client, key: string): Promise<boolean> {
   return false;
 }
 
-/** Writes to a file that must not exist; resolves with what was copied, counted on both sides. */
+/** Exports to a file that must not exist yet. Resolves with what was copied, after comparing row counts with the database. */
 export async function exportFromPostgres(source: Export, file: string): Promise<Exported> {
   if (existsSync(file)) throw new Error(`${file} exists already; name a new file`);
   const part = `${file}.${randomText(8)}.part`;
   closeSync(openSync(part, 'wx', 0o600));
   try {
-    const made = openSqlite(part, { readOnly: false });
-    migrateSqlite(made, source.nowMs);
-    made.close();
+    const database = openSqlite(part, { readOnly: false });
+    migrateSqlite(database, source.nowMs);
+    database.close();
     const raw = new DatabaseSync(part);
     let copied: Exported;
     try {
@@ -71,7 +72,7 @@ export async function exportFromPostgres(source: Export, file: string): Promise<
     syncDirectory(path.dirname(path.resolve(file)));
     return copied;
   } catch (error) {
-    for (const tail of ['', '-wal', '-shm', '-journal']) rmSync(`${part}${tail}`, { force: true });
+    for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(`${part}${suffix}`, { force: true });
     throw error;
   }
 }
@@ -82,7 +83,8 @@ async function copySnapshot({ client, progress }: Export, raw: DatabaseSync): Pr
   try {
     await client.query('SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0');
     const portable = portableTables(raw);
-    // Taken before the first read: otherwise housekeeping could drop a week after the snapshot, and its rows would be missing.
+    // The lock precedes the first read. Otherwise housekeeping could drop a weekly partition after the snapshot, and its rows would be
+    // missing.
     await client.query(`LOCK TABLE ${portable.map(({ name }) => name).join(', ')} IN ACCESS SHARE MODE`);
     for (const table of portable) tables[table.name] = await copyTableOut(client, raw, table, progress);
     return tables;
@@ -92,8 +94,9 @@ async function copySnapshot({ client, progress }: Export, raw: DatabaseSync): Pr
 }
 
 /**
- * Value written instead of a column. In the file, the log is ordered by event number alone, and so is what was counted of it; events of
- * transactions that ran at the same time may have lower numbers, so a log must be counted completely before export.
+ * Written to the file instead of a column's value. In the file, events are ordered by their number alone, and so is the position up to
+ * which statistics have counted them. Events of concurrent transactions may have lower numbers, so all events must be counted before an
+ * export.
  */
 const LAST_COUNTED = `(SELECT coalesce(max(v.seq), 0) FROM event v WHERE v.account_id = t.account_id AND v.mode = t.mode
   AND (v.position, v.seq) <= (t.position, t.seq))`;
@@ -137,7 +140,10 @@ interface Import {
   progress: Progress;
 }
 
-/** Resolves with what was copied, counted on both sides. Rejects with an error for the operator, and then nothing has changed. */
+/**
+ * Resolves with what was copied, after comparing row counts with the file. If it rejects with an error for the operator, no row has
+ * changed.
+ */
 export async function importIntoPostgres({ file, client, blobs, progress }: Import): Promise<Copied> {
   await assertEmpty(client);
   const stored = await storeBlobs(file, blobs, progress);
@@ -148,11 +154,11 @@ export async function importIntoPostgres({ file, client, blobs, progress }: Impo
     );
     await client.query('LOCK TABLE account IN ACCESS EXCLUSIVE MODE');
     await assertEmpty(client);
-    // Replaces what the service may have written at its first start.
+    // The rows of the file replace those that the service may have written at its first start.
     await client.query('DELETE FROM meta');
     const tables: Record<string, number> = {};
     for (const table of file.tables) tables[table.name] = await copyTable(file, client, table, progress);
-    // The file's id of its blob store does not apply; the current store gets one at the start.
+    // The blob store id in the file does not apply here; the current store gets its own id when the service starts.
     await client.query(`DELETE FROM meta WHERE key IN ${OWN_META}`);
     await client.query('UPDATE work SET leased = 0, due = now_ms() WHERE leased <> 0');
     await client.query('COMMIT');
@@ -191,8 +197,9 @@ async function storeBlob(blobs: Blobs, { key, content }: FileBlob): Promise<void
     yield content;
   })();
   await blobs.putStream(source, { key, sizeBytes: content.length });
-  const there = await blobs.sizeOf(key);
-  if (there !== content.length) throw new Error(`the blob ${key} was stored with ${there} bytes of ${content.length}`);
+  const storedBytes = await blobs.sizeOf(key);
+  if (storedBytes !== content.length)
+    throw new Error(`the blob ${key} was stored with ${storedBytes} bytes of ${content.length}`);
 }
 
 async function columnTypes(client: Client, table: string): Promise<Map<string, string>> {
@@ -215,10 +222,10 @@ async function copyTable(
   if (unknown.length > 0) throw new Error(`the table ${name} has no column ${unknown.join(', ')} in this database`);
   const parameters = columns.map((column, i) => `$${i + 1}::${types.get(column)}[]`);
   const list = columns.join(', ');
-  // Events keep their order, and their followers' cursors keep their position.
-  const [also, from] = name === 'event' ? [', position', ', seq'] : ['', ''];
-  const insert = `INSERT INTO ${name} (${list}${also}) OVERRIDING SYSTEM VALUE
-    SELECT *${from} FROM unnest(${parameters.join(', ')}) AS given (${list})`;
+  // The number of an event becomes its position, so events keep their order and the cursors of followers stay valid.
+  const [extraColumn, extraValue] = name === 'event' ? [', position', ', seq'] : ['', ''];
+  const insert = `INSERT INTO ${name} (${list}${extraColumn}) OVERRIDING SYSTEM VALUE
+    SELECT *${extraValue} FROM unnest(${parameters.join(', ')}) AS given (${list})`;
   const total = file.count(name);
   let done = 0;
   let rows: unknown[][] = [];
@@ -253,10 +260,10 @@ function asParameter(value: unknown): unknown {
 
 async function assertCopied(client: Client, table: PortableTable, total: number): Promise<void> {
   const { rows } = await client.query<{ n: number }>(`SELECT count(*) AS n FROM ${table.name}`);
-  const there = Number(rows[0]?.n);
-  if (there !== total)
-    throw new Error(`the table ${table.name} has ${there} rows after the import instead of ${total}`);
-  // Numbers are never assigned twice: readers' cursors hold them.
+  const imported = Number(rows[0]?.n);
+  if (imported !== total)
+    throw new Error(`the table ${table.name} has ${imported} rows after the import instead of ${total}`);
+  // New numbers continue after the last one: readers' cursors contain numbers, so none may be assigned twice.
   if (table.lastSeq !== undefined && table.lastSeq > 0) {
     await client.query("SELECT setval(pg_get_serial_sequence($1, 'seq'), $2)", [table.name, table.lastSeq]);
   }

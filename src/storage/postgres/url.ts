@@ -1,6 +1,6 @@
 /**
- * The address of a PostgreSQL database: a URI with one or several hosts and the options of libpq that managed services put into
- * their URLs. Options of other clients' pools are accepted without effect. Every other option is refused, so a misspelt one is never
+ * Parses the address of a PostgreSQL database: a URI with one or more hosts and the libpq options that managed services put into their
+ * URLs. Options for the pools of other clients are accepted without effect. Every other option is refused, so a misspelled one is never
  * silently ignored. Files that an option names are read when the address is parsed, so a wrong path is a configuration error.
  */
 import { readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ export type SslMode = (typeof SSL_MODES)[number];
 const CHANNEL_BINDING = ['disable', 'prefer', 'require'] as const;
 type ChannelBinding = (typeof CHANNEL_BINDING)[number];
 
-/** Options with a closed set of values, of which Postrider supports these. */
+/** Options with a fixed set of values, and the values that Postrider supports. */
 const VALUES: Record<string, readonly string[]> = {
   sslmode: SSL_MODES,
   channel_binding: CHANNEL_BINDING,
@@ -46,7 +46,7 @@ const TEXTS = new Set([
   'application_name',
   'options',
 ]);
-/** Pools and statement caches of other clients (Prisma, asyncpg, JDBC, Supabase): they do not change which data is reached. */
+/** Options for the pools and statement caches of other clients (Prisma, asyncpg, JDBC, Supabase), which do not affect the result. */
 const IGNORED = new Set([
   'pgbouncer',
   'connection_limit',
@@ -62,7 +62,7 @@ const KNOWN = [...Object.keys(VALUES), ...WHOLE_NUMBERS, ...TEXTS].toSorted();
 const ALLOWED = 'postgres://user:password@host:5432/database?sslmode=verify-full, or unset for SQLite';
 
 export interface PostgresHost {
-  /** Name, IP address, or a folder that holds the server's socket. */
+  /** A name, an IP address, or the folder of the server's Unix socket. */
   host: string;
   port: number;
 }
@@ -76,20 +76,20 @@ export interface PostgresAddress {
   sslMode: SslMode;
   /** PEM file of the authorities that sign the server's certificate, or `system`; undefined for Node's own. */
   sslRootCert: string | undefined;
-  /** PEM files of the client certificate. */
+  /** PEM files of the client certificate and its private key. */
   sslCert: { cert: string; key: string } | undefined;
   minTlsVersion: SecureVersion | undefined;
   channelBinding: ChannelBinding;
   applicationName: string;
-  /** For each host, in milliseconds; undefined for the default. */
+  /** Timeout for each host; undefined for the default. */
   connectTimeoutMs: number | undefined;
   keepAliveIdleMs: number | undefined;
   /** Command-line options for the server, such as `-c search_path=mail`. */
   options: string | undefined;
 }
 
-function refuse(why: string): never {
-  throw new Error(`${ALLOWED}; ${why}`);
+function refuse(reason: string): never {
+  throw new Error(`${ALLOWED}; ${reason}`);
 }
 
 function decode(part: string): string {
@@ -126,7 +126,7 @@ function assertOption(name: string, value: string): void {
   if (WHOLE_NUMBERS.has(name) && !/^\d{1,9}$/.test(value)) refuse(`${name}=${value} is not a whole number`);
 }
 
-/** `a:1,b` as hosts with ports; an IPv6 address is in brackets. */
+/** Splits `a:1,b` into hosts and ports; an IPv6 address must be in brackets. */
 function splitHosts(authority: string): { host: string; port: string }[] {
   if (authority === '') return [];
   return authority.split(',').map((one) => {
@@ -139,14 +139,14 @@ function splitHosts(authority: string): { host: string; port: string }[] {
 function parseHosts(authority: string, options: ReadonlyMap<string, string>): PostgresHost[] {
   const inAuthority = splitHosts(authority);
   const names = options.get('host')?.split(',') ?? inAuthority.map(({ host }) => host);
-  const given = options.get('port')?.split(',') ?? inAuthority.map(({ port }) => port);
+  const ports = options.get('port')?.split(',') ?? inAuthority.map(({ port }) => port);
   if (names.length === 0 || names.some((name) => name === '' || /[\s@\\]/.test(name)))
     refuse('user, host and database are needed');
   // A single port applies to all hosts.
-  if (given.length > 1 && given.length !== names.length)
-    refuse(`${given.length} ports are given for ${names.length} hosts`);
+  if (ports.length > 1 && ports.length !== names.length)
+    refuse(`${ports.length} ports are given for ${names.length} hosts`);
   return names.map((host, index) => {
-    const text = given[given.length === 1 ? 0 : index] || '5432';
+    const text = ports[ports.length === 1 ? 0 : index] || '5432';
     const port = Number(text);
     if (!/^\d+$/.test(text) || port < 1 || port > 65_535) refuse('a port from 1 to 65535');
     return { host, port };
@@ -157,12 +157,12 @@ function chooseSslMode(options: ReadonlyMap<string, string>): SslMode {
   const rootCert = options.get('sslrootcert');
   const requested = options.get('sslmode') ?? { true: 'require', false: 'disable' }[options.get('ssl') ?? ''];
   const mode = (requested ?? (rootCert === 'system' ? 'verify-full' : 'disable')) as SslMode;
-  // As in libpq: any public authority signs for anyone, so the name must be checked too.
+  // As in libpq, the host name must be checked too, because public authorities sign certificates for anyone.
   if (rootCert === 'system' && mode !== 'verify-full') refuse('sslrootcert=system needs sslmode=verify-full');
-  const file = ['sslrootcert', 'sslcert', 'channel_binding'].find(
+  const tlsOption = ['sslrootcert', 'sslcert', 'channel_binding'].find(
     (name) => options.has(name) && (name !== 'channel_binding' || options.get(name) === 'require'),
   );
-  if (file !== undefined && mode === 'disable') refuse(`${file} needs an sslmode, such as verify-full`);
+  if (tlsOption !== undefined && mode === 'disable') refuse(`${tlsOption} needs an sslmode, such as verify-full`);
   return mode;
 }
 
@@ -242,8 +242,8 @@ export interface TlsOptions {
 }
 
 /**
- * How TLS checks the server; false for sslmode=disable. `require` encrypts to any server that answers, or checks the authority if a file
- * names one, as libpq does. Throws when a file cannot be read.
+ * Returns the TLS options that check the server; false for sslmode=disable. As in libpq, `require` accepts any certificate, unless
+ * sslrootcert is set: then the certificate's authority is checked. Throws if a file cannot be read.
  */
 export function tlsOptions(address: PostgresAddress): TlsOptions | false {
   const { sslMode, sslRootCert, sslCert, minTlsVersion } = address;
@@ -262,7 +262,7 @@ export function tlsOptions(address: PostgresAddress): TlsOptions | false {
   return options;
 }
 
-/** The ways to connect to one host, in the order to try: with these TLS options, or false for unencrypted. */
+/** Returns the ways to connect to one host, in the order to try them: TLS options, or false for an unencrypted connection. */
 export function tlsAttempts(address: PostgresAddress, { host }: PostgresHost): (TlsOptions | false)[] {
   // Unix sockets have no TLS.
   const tls = host.startsWith('/') ? false : tlsOptions(address);
@@ -277,7 +277,7 @@ export function shownHost({ host, port }: PostgresHost): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** Returns the address for the log or the operator: without the password. */
+/** Returns the address without the password, for the log or the operator. */
 export function shownAddress({ user, hosts, database }: PostgresAddress): string {
   return `postgres://${user}@${hosts.map(shownHost).join(',')}/${database}`;
 }
