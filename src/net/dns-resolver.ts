@@ -1,13 +1,14 @@
 /**
- * Looks up records of one type at a name, from the first server that answers: two tries each, in the given order, the second with twice the
- * timeout. A server that declines (SERVFAIL, REFUSED, a referral) is not asked again for this question; one that did not respond is tried
- * after the others for a while. CNAMEs are followed, at most eight, even if a server does not follow them.
+ * Looks up DNS records of one type at a name. Queries the servers in the given order until one answers, in rounds: the timeout of the
+ * second round is twice that of the first. A server that declines (SERVFAIL, REFUSED, a referral) is not queried again for this question. A
+ * server that did not respond is tried after the others for 10 s. Up to eight CNAMEs are followed, even if a server does not follow them.
  *
- * `secure` is the AD bit of every answer in the chain (RFC 6840 §5.8). It is trusted from a server on this host, or from all servers if the
- * operator trusts the network path to them.
+ * `secure` is true if every answer in the chain has the AD bit (RFC 6840 §5.8). The bit is trusted from a server on this host, or from all
+ * servers if the operator trusts the network path to them.
  *
- * At most 256 questions are sent at once; others wait, and their timeout starts when they are sent. A question without an answer after a
- * second frees its place for the next, so that thousands of unanswered names do not delay the others; at most 1,000 of those.
+ * At most 256 questions are pending at the same time. Others wait, and their timeout starts when they are sent. A question without an
+ * answer after 1 s no longer counts toward the 256, so thousands of unanswered names do not delay the others; up to 1,000 of these can be
+ * pending.
  */
 import { setMaxListeners } from 'node:events';
 import type { Answer, DecodedPacket, MxData, TlsaData, TxtData } from 'dns-packet';
@@ -49,9 +50,9 @@ export interface Resolver {
    * Looks up a name in A-labels and lower case. TTLs are limited to between 30 s and an hour, and to 60 s for a name that does not exist.
    */
   lookUp<T extends RecordType>(name: string, type: T): Promise<LookUp<T>>;
-  /** The same, asking these servers for their own data; CNAMEs to other zones are followed with this resolver. */
+  /** Returns a resolver that queries these servers for their own data; CNAMEs to other zones are followed with this resolver. */
   at(servers: readonly DnsServer[]): Pick<Resolver, 'lookUp'>;
-  /** Pending and later questions end as temporary failures (ECANCELLED). */
+  /** Ends pending questions, and all later ones, as temporary failures (ECANCELLED). */
   close(): void;
 }
 
@@ -59,25 +60,25 @@ interface ResolverOptions {
   servers(): readonly DnsServer[];
   /** Timeout of the first try; the second takes up to twice as long. */
   timeoutMs: number;
-  /** Per server. */
+  /** Number of tries per server. */
   tries: number;
   trustEveryServer: boolean;
 }
 
-/** What fits into a server's receive buffer on Linux (208 KiB), so that a burst is not lost there. */
+/** This many questions fit into a server's receive buffer on Linux (208 KiB), so a burst is not lost there. */
 const MAX_QUESTIONS = 256;
-/** By then the server has read a question from its receive buffer. */
+/** After this time, a server has read a question from its receive buffer. */
 const SLOW_MS = 1_000;
-/** Each uses a socket. */
+/** Slow questions are limited because each uses a socket. */
 const MAX_SLOW = 1_000;
 const MAX_ALIASES = 8;
-/** How long a server that did not respond is tried after the others. */
+/** A server that did not respond is tried after the others for this long. */
 const SILENT_MS = 10_000;
 const MAX_SILENT = 1_000;
 export const MIN_TTL_MS = 30_000;
 const MAX_TTL_MS = 3_600_000;
 const MAX_NAME_ERROR_TTL_MS = 60_000;
-/** RFC 1035 §4.1.1. */
+/** Causes by response code (RFC 1035 §4.1.1). */
 const CAUSES = new Map([
   [1, 'EFORMERR'],
   [2, 'ESERVFAIL'],
@@ -85,8 +86,8 @@ const CAUSES = new Map([
   [5, 'EREFUSED'],
 ]);
 
-type Said = { packet: DecodedPacket; secure: boolean } | { cause: string };
-type Ask = (name: string, type: RecordType) => Promise<Said>;
+type QueryResult = { packet: DecodedPacket; secure: boolean } | { cause: string };
+type Query = (name: string, type: RecordType) => Promise<QueryResult>;
 
 /** Returns why a packet is not a usable answer, or undefined. */
 function problemOf(packet: DecodedPacket, recursion: boolean): string | undefined {
@@ -102,7 +103,7 @@ function clamp(ttlMs: number, maxMs: number): number {
   return Math.min(Math.max(ttlMs, MIN_TTL_MS), maxMs);
 }
 
-/** RFC 2308 §5. */
+/** Returns how long to cache an answer without records (RFC 2308 §5). */
 function negativeTtlMs(packet: DecodedPacket, maxMs: number): number {
   const soa = packet.authorities?.find((record) => record.type === 'SOA');
   return clamp(soa ? Math.min(soa.ttl ?? 0, soa.data.minimum ?? 0) * 1000 : 0, maxMs);
@@ -117,7 +118,7 @@ function recordsOf<T extends RecordType>(answers: readonly Answer[], name: strin
   return answers.filter(isWanted) as unknown as RecordOf<T>[];
 }
 
-/** Where a chain of CNAMEs ends within one answer; `ttlMs` is the TTL of those CNAMEs. */
+/** The end of a chain of CNAMEs within one answer; `ttlMs` is the lowest TTL of those CNAMEs. */
 interface Followed {
   name: string;
   ttlMs: number;
@@ -137,9 +138,9 @@ function followAliases(answers: readonly Answer[], from: string, seen: Set<strin
   }
 }
 
-/** `first` looks up the name, `next` the targets of CNAMEs that an answer does not follow completely. */
+/** Looks up the name with `first`, and with `next` the targets of CNAMEs that an answer does not follow completely. */
 async function lookUpWith<T extends RecordType>(
-  { first, next }: { first: Ask; next: Ask },
+  { first, next }: { first: Query; next: Query },
   wanted: string,
   type: T,
 ): Promise<LookUp<T>> {
@@ -147,8 +148,8 @@ async function lookUpWith<T extends RecordType>(
   let name = wanted;
   let secure = true;
   let ttlMs = MAX_TTL_MS;
-  for (let ask = first; ; ask = next) {
-    const answer = await ask(name, type);
+  for (let query = first; ; query = next) {
+    const answer = await query(name, type);
     if ('cause' in answer) return { status: 'temporary', cause: answer.cause };
     const { packet } = answer;
     const answers = packet.answers ?? [];
@@ -173,11 +174,11 @@ async function lookUpWith<T extends RecordType>(
   }
 }
 
-interface Asker {
+interface QueryContext {
   options: ResolverOptions;
-  /** For questions that were just sent. */
+  /** Permits for questions that were just sent. */
   permits: Semaphore;
-  /** For those that have been pending for longer. */
+  /** Permits for questions that have been pending for longer than SLOW_MS. */
   slow: Semaphore;
   signal: AbortSignal;
   /** Until when a server is tried after the others. */
@@ -188,15 +189,15 @@ function keyOf({ address, port }: DnsServer): string {
   return `${address} ${port}`;
 }
 
-function inTurn(servers: readonly DnsServer[], { silentUntilMs }: Asker): DnsServer[] {
+function silentLast(servers: readonly DnsServer[], { silentUntilMs }: QueryContext): DnsServer[] {
   const nowMs = performance.now();
   const isSilent = (server: DnsServer): boolean => (silentUntilMs.get(keyOf(server)) ?? 0) > nowMs;
   return [...servers.filter((one) => !isSilent(one)), ...servers.filter(isSilent)];
 }
 
-/** Asks once a permit is available, and releases it with the answer; a slow question exchanges it for a slow permit. */
-async function askOnce(
-  { permits, slow, signal }: Asker,
+/** Sends the question once a permit is available, and releases the permit with the answer; a slow question exchanges it for a slow one. */
+async function queryOnce(
+  { permits, slow, signal }: QueryContext,
   question: DnsQuestion,
   { server, timeoutMs }: { server: DnsServer; timeoutMs: number },
 ): Promise<ServerResponse> {
@@ -218,25 +219,25 @@ async function askOnce(
   }
 }
 
-/** Asks one server after the other. If all fail, an explicit error takes precedence over a timeout. */
-async function askAll(
-  asker: Asker,
+/** Queries one server after the other. If all fail, an explicit error takes precedence over a timeout. */
+async function queryAll(
+  context: QueryContext,
   { servers, recursion }: { servers: readonly DnsServer[]; recursion: boolean },
   question: { name: string; type: RecordType },
-): Promise<Said> {
-  const { options, signal, silentUntilMs } = asker;
-  const unable = new Set<DnsServer>();
-  const order = inTurn(servers, asker);
-  let silence = 'ENOSERVER';
-  let answer: string | undefined;
+): Promise<QueryResult> {
+  const { options, signal, silentUntilMs } = context;
+  const declining = new Set<DnsServer>();
+  const order = silentLast(servers, context);
+  let noResponse = 'ENOSERVER';
+  let declined: string | undefined;
   for (let round = 1; round <= options.tries; round += 1) {
     for (const server of order) {
-      if (unable.has(server)) continue;
-      const asking = { server, timeoutMs: options.timeoutMs * round };
-      const response = await askOnce(asker, { ...question, recursion }, asking);
+      if (declining.has(server)) continue;
+      const target = { server, timeoutMs: options.timeoutMs * round };
+      const response = await queryOnce(context, { ...question, recursion }, target);
       if (signal.aborted) return { cause: 'ECANCELLED' };
       if ('cause' in response) {
-        silence = response.cause;
+        noResponse = response.cause;
         if (silentUntilMs.size >= MAX_SILENT) silentUntilMs.clear();
         silentUntilMs.set(keyOf(server), performance.now() + SILENT_MS);
         continue;
@@ -248,30 +249,31 @@ async function askAll(
         const isTrusted = recursion && (options.trustEveryServer || isOnThisHost(server));
         return { packet, secure: isTrusted && packet.flag_ad };
       }
-      answer = problem;
-      unable.add(server);
+      declined = problem;
+      declining.add(server);
     }
   }
-  return { cause: answer ?? silence };
+  return { cause: declined ?? noResponse };
 }
 
 export function openResolver(options: ResolverOptions): Resolver {
   const stop = new AbortController();
   setMaxListeners(0, stop.signal);
   const permits = createSemaphore(MAX_QUESTIONS);
-  const asker: Asker = {
+  const context: QueryContext = {
     options,
     permits,
     slow: createSemaphore(MAX_SLOW),
     signal: stop.signal,
     silentUntilMs: new Map(),
   };
-  const ask: Ask = (name, type) => askAll(asker, { servers: options.servers(), recursion: true }, { name, type });
+  const query: Query = (name, type) =>
+    queryAll(context, { servers: options.servers(), recursion: true }, { name, type });
   return {
-    lookUp: (name, type) => lookUpWith({ first: ask, next: ask }, name, type),
+    lookUp: (name, type) => lookUpWith({ first: query, next: query }, name, type),
     at: (servers) => {
-      const askThem: Ask = (name, type) => askAll(asker, { servers, recursion: false }, { name, type });
-      return { lookUp: (name, type) => lookUpWith({ first: askThem, next: ask }, name, type) };
+      const queryThem: Query = (name, type) => queryAll(context, { servers, recursion: false }, { name, type });
+      return { lookUp: (name, type) => lookUpWith({ first: queryThem, next: query }, name, type) };
     },
     close: () => stop.abort(),
   };

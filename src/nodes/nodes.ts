@@ -1,11 +1,11 @@
 /**
- * The processes that share the database, so that each keeps to its share of a common limit: connections to one destination, requests of one
- * key. Every node writes its row every two seconds, removes silent ones, counts the others, and takes an equal share; together they exceed
- * a limit only for the few seconds until a new node is known to all. Times are the database's, so nodes with different clocks agree. With
- * its heartbeat a node publishes its state for the operator.
+ * Tracks the nodes (processes that share the database), so each keeps to its share of a common limit, such as connections to one
+ * destination or requests of one API key. Every 2 s, each node writes its row (a heartbeat), removes silent nodes, counts the others, and
+ * takes an equal share of each limit. Together, nodes exceed a limit only for the few seconds until all of them know a new node. Times are
+ * read from the database's clock, so nodes with different clocks agree. Each heartbeat also publishes the node's state for the operator.
  *
- * A node that cannot reach the database keeps the last count: it can then neither claim nor accept mail. SQLite has one process with all
- * limits to itself; it writes its state for the command line when that changes.
+ * A node that cannot reach the database keeps the last count; without the database it can neither claim nor accept mail. On SQLite, a
+ * single process has all limits to itself; it writes its state for the command line whenever the state changes.
  */
 import { type Clock, iso } from '../base/clock.ts';
 import { randomText } from '../base/ids.ts';
@@ -15,7 +15,7 @@ import type { Database } from '../storage/database.ts';
 import { operation, skipLocked, type Transaction } from '../storage/operation.ts';
 
 const BEAT_MS = 2_000;
-/** Five missed heartbeats: reconnecting to the database takes less. */
+/** A node is removed after five missed heartbeats; reconnecting to the database takes less time. */
 const SILENT_MS = 10_000;
 
 export interface LastReply {
@@ -23,14 +23,14 @@ export interface LastReply {
   at: number;
   host: string | null;
   reply: string;
-  /** It accepted a message. */
+  /** Whether the reply accepted a message. */
   accepted: boolean;
 }
 
 /** One node's view of a destination. */
 export interface PublishedDestination {
   key: string;
-  /** Domains of recipients that use it, or some of them if there are many; absent for a relay. */
+  /** Recipient domains that use the destination, or some of them if there are many; absent for a relay. */
   domains?: readonly string[];
   /** Messages in memory that wait for a session. */
   waiting: number;
@@ -38,21 +38,21 @@ export interface PublishedDestination {
   connections: number;
   /** Maximum number of sessions right now. */
   limit: number;
-  /** The rule that sets this limit, as text. */
+  /** Describes the rule that sets this limit. */
   limitReason: string;
   /** Recent time per message in a session, ms; null if not measured. */
   messageMs: number | null;
-  /** Rate limit. */
+  /** Rate limit; null if there is none. */
   messagesPerMinute: number | null;
   /** Unix ms; null if not paused. */
   pausedUntil: number | null;
-  /** Whether its server requested the pause. */
+  /** Whether the destination's server requested the pause. */
   requested: boolean;
-  /** Messages deferred to the end of the pause, by the last count. */
+  /** Messages deferred to the end of the pause, as last counted. */
   deferred: number;
-  /** Unix ms since which it refuses Postrider's host; null if it does not. */
+  /** Unix ms at which the destination started to block Postrider's host; null if it does not. */
   blockedSince: number | null;
-  /** Its mail is sent by the fallback route. */
+  /** Whether its mail is sent by the fallback route. */
   fallback: boolean;
   /** Newest first. */
   replies: readonly LastReply[];
@@ -60,7 +60,7 @@ export interface PublishedDestination {
 
 /** The state that a node publishes. */
 export interface NodeState {
-  /** Work rows that it holds, by kind. */
+  /** Number of work rows that the node has leased, by kind. */
   leases?: Readonly<Record<string, number>>;
   /** Paused destinations, and the busiest ones. */
   destinations?: readonly PublishedDestination[];
@@ -80,7 +80,9 @@ export interface LivingNode {
 export interface Nodes extends Running {
   /** Returns this process's share of a common limit, above 0 and at most 1, among the nodes with this role. */
   share(role: string): number;
-  /** Returns whether this is the first node with this role, for tasks that one node does. For some seconds there may be two, or none. */
+  /**
+   * Returns whether this is the first node with this role, for tasks of a single node. For a few seconds, two nodes or none may be first.
+   */
   isFirst(role: string): boolean;
   /** Returns the number of live nodes, including this one. */
   count(): number;
@@ -105,7 +107,7 @@ export async function joinNodes(options: {
   const publish = (state: () => NodeState): void => {
     stateOf = state;
   };
-  const sign = (state: string): Beat => ({
+  const newBeat = (state: string): Beat => ({
     id,
     host,
     version,
@@ -118,11 +120,11 @@ export async function joinNodes(options: {
   if (database.dialect === 'sqlite') {
     const self = { id, host, version, roles: [...roles], startedAt: clock.now() };
     const list = async (): Promise<LivingNode[]> => [{ ...self, seenAt: clock.now(), state: stateOf() }];
-    // For the command line; written only when it changes.
+    // The command line reads the state; it is written only when it changes.
     let written = '';
     const beats = startBeats(async () => {
       const state = JSON.stringify(stateOf());
-      if (state !== written) await database.execute(beatOperation, sign(state));
+      if (state !== written) await database.execute(beatOperation, newBeat(state));
       written = state;
     }, failed);
     const stop = async (): Promise<void> => {
@@ -131,23 +133,24 @@ export async function joinNodes(options: {
     };
     return { share: () => 1, isFirst: () => true, count: () => 1, publish, list, stop };
   }
-  let living: NodeRow[] = [];
+  let liveNodes: NodeRow[] = [];
   let counts = new Map<string, number>();
 
   const beat = async (): Promise<void> => {
-    const before = living.length;
-    living = await database.execute(beatOperation, sign(JSON.stringify(stateOf())));
+    const before = liveNodes.length;
+    liveNodes = await database.execute(beatOperation, newBeat(JSON.stringify(stateOf())));
     counts = new Map();
-    for (const role of living.flatMap((node) => node.roles.split(','))) counts.set(role, (counts.get(role) ?? 0) + 1);
-    if (living.length !== before) log.info({ nodes: living.map((node) => node.id) }, 'nodes changed');
+    for (const role of liveNodes.flatMap((node) => node.roles.split(',')))
+      counts.set(role, (counts.get(role) ?? 0) + 1);
+    if (liveNodes.length !== before) log.info({ nodes: liveNodes.map((node) => node.id) }, 'nodes changed');
   };
 
   await beat();
   const beats = startBeats(beat, failed);
   return {
     share: (role) => 1 / Math.max(1, counts.get(role) ?? 1),
-    isFirst: (role) => living.find((node) => node.roles.split(',').includes(role))?.id === id,
-    count: () => living.length,
+    isFirst: (role) => liveNodes.find((node) => node.roles.split(',').includes(role))?.id === id,
+    count: () => liveNodes.length,
     publish,
     list: async () => {
       const rows = await database.execute(nodesOperation, null);
@@ -195,7 +198,7 @@ interface Beat extends NodeRow {
   state: string;
   /** Unix ms of this process; only used if the database has no clock. */
   nowMs: number;
-  /** Silence after which a node no longer counts. */
+  /** Time without a heartbeat after which a node is removed. */
   silentMs: number;
 }
 
@@ -221,7 +224,7 @@ export const beatOperation = operation('nodes.beat', 'write', async (tx, beat: B
     nowMs,
     nowMs,
   );
-  // After an outage of the database every node is silent: rows that another one is writing or deleting are not waited for.
+  // After a database outage every node is silent. Rows that another node is writing or deleting are skipped, to avoid a deadlock.
   await tx.run(
     `DELETE FROM node WHERE id IN (SELECT id FROM node WHERE seen_at <= ? ${skipLocked(tx)})`,
     nowMs - beat.silentMs,
@@ -230,7 +233,7 @@ export const beatOperation = operation('nodes.beat', 'write', async (tx, beat: B
 });
 
 export interface Explanation {
-  /** Messages that the limits allow; null if not measured. */
+  /** Rate that the limits allow; null if not measured. */
   messagesPerSecond: number | null;
   text: string;
 }
@@ -248,8 +251,8 @@ export function explainDestination(
   const messageMs = measured.length === 0 ? null : measured.reduce((sum, ms) => sum + ms, 0) / measured.length;
   const rates = nodes.flatMap(({ messagesPerMinute }) => messagesPerMinute ?? []);
   const perSecond = messageMs === null ? Number.POSITIVE_INFINITY : (limit * 1_000) / Math.max(messageMs, 0.1);
-  const mostPerSecond = rates.length === 0 ? perSecond : Math.min(perSecond, rates.reduce((a, b) => a + b, 0) / 60);
-  const messagesPerSecond = Number.isFinite(mostPerSecond) ? Number(mostPerSecond.toPrecision(3)) : null;
+  const maxPerSecond = rates.length === 0 ? perSecond : Math.min(perSecond, rates.reduce((a, b) => a + b, 0) / 60);
+  const messagesPerSecond = Number.isFinite(maxPerSecond) ? Number(maxPerSecond.toPrecision(3)) : null;
   const reasons = [...new Set(nodes.flatMap(({ limitReason }) => limitReason ?? []))].join('; ');
   const connections = `${limit} connection${limit === 1 ? '' : 's'}`;
   const product =
@@ -258,7 +261,7 @@ export function explainDestination(
       : `${connections} × ${Number(messageMs.toPrecision(2))} ms a message = ${Number(perSecond.toPrecision(3))} messages/s`;
   const ceiling = [
     `${product} (${reasons})`,
-    ...(mostPerSecond < perSecond ? [`A rate allows ${messagesPerSecond} messages/s`] : []),
+    ...(maxPerSecond < perSecond ? [`A rate allows ${messagesPerSecond} messages/s`] : []),
   ];
   const waiting = depth === 1 ? '1 message queued' : `${depth} messages queued`;
   const [last] = replies;
@@ -273,15 +276,15 @@ export function explainDestination(
   return { messagesPerSecond: isPaused ? 0 : messagesPerSecond, text: `${sentences.join('. ')}.` };
 }
 
-/** Returns null if it is not paused and accepts mail from Postrider's host. */
+/** Describes the pause or block; null if the destination is not paused and does not block Postrider's host. */
 function pauseText(nodes: readonly PublishedDestination[]): string | null {
   const key = nodes[0]?.key ?? '';
   const blocked = nodes.flatMap(({ blockedSince }) => blockedSince ?? []);
   const paused = nodes.flatMap(({ pausedUntil }) => pausedUntil ?? []);
   const until = paused.length === 0 ? null : iso(Math.max(...paused));
   if (blocked.length > 0) {
-    const refuses = `Blocked by ${key} since ${iso(Math.min(...blocked))}`;
-    return until === null ? refuses : `${refuses}; next attempt at ${until}`;
+    const block = `Blocked by ${key} since ${iso(Math.min(...blocked))}`;
+    return until === null ? block : `${block}; next attempt at ${until}`;
   }
   if (until === null) return null;
   return nodes.some(({ requested }) => requested)
@@ -294,7 +297,7 @@ interface PublishedRow extends Omit<LivingNode, 'roles' | 'state'> {
   state: string;
 }
 
-/** Returns every node that was live at the last heartbeat of any. */
+/** Returns every node that was live at the most recent heartbeat of any node. */
 export const nodesOperation = operation('nodes.list', 'read', (tx, _: null): Promise<PublishedRow[]> | PublishedRow[] =>
   tx.all<PublishedRow>(
     `SELECT id, host, version, roles, state, started_at AS "startedAt", seen_at AS "seenAt" FROM node ORDER BY id`,

@@ -1,7 +1,7 @@
 /**
- * The listener of a port: accepts connections, limits them by address and in total, enforces their deadlines, and stops without cutting a
- * mail off: while it drains it refuses new connections, and new mails on open ones, and closes only after that. An error of accept() (no
- * file descriptors left) costs one connection and not the listener.
+ * Listens on ports: accepts connections, limits them per address and in total, and enforces their deadlines. It stops without cutting off a
+ * message: while it drains, it refuses new connections, and new messages on open ones, and closes sessions only after that. If accept()
+ * fails (for example, because no file descriptors are left), one connection is lost, and the listener continues.
  */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { isTrustedProxy, plainAddress } from '../net/trusted-proxies.ts';
@@ -13,7 +13,7 @@ import { countedAddress } from './session-wire.ts';
 export interface ListenOptions {
   host?: string;
   isImplicitTls?: boolean;
-  /** Trusted proxies need not send a PROXY protocol header here: for connections of this machine to itself. */
+  /** No PROXY protocol header is required, even from trusted proxies. Used for connections from this machine to itself. */
   isDirect?: boolean;
 }
 
@@ -26,8 +26,8 @@ export interface SmtpServer {
   /** Number of open sessions. */
   count(): number;
   /**
-   * Starts refusing new work: a connection gets 421 instead of the greeting, MAIL and DATA get 451. Resolves once pending mails are
-   * answered; incomplete ones get 421 at the deadline. Safe to call twice.
+   * Starts refusing new work: a connection gets 421 instead of the greeting, and MAIL and DATA get 451. Resolves when all pending messages
+   * have a reply; incomplete ones get 421 at the deadline. Safe to call twice.
    */
   drain(options: { deadlineMs: number }): Promise<void>;
   /** Drains, then closes the listener and ends the sessions with 421, the last ones at the deadline. Safe to call twice. */
@@ -36,7 +36,7 @@ export interface SmtpServer {
 
 const SLOWEST_SWEEP_MS = 1_000;
 const FASTEST_SWEEP_MS = 20;
-const COMPLAIN_EVERY_MS = 10_000;
+const LOG_INTERVAL_MS = 10_000;
 
 /** Open sessions, in total and by counted address. */
 class Sessions {
@@ -62,7 +62,7 @@ class Sessions {
   }
 }
 
-/** listening ─drain─▶ refuses new work, pending mails end ─stop─▶ listeners closed, sessions end ─▶ stopped */
+/** listening ─drain─▶ refuses new work, pending messages end ─stop─▶ listeners closed, sessions end ─▶ stopped */
 class ListeningServer implements SmtpServer {
   readonly #services: SmtpServices;
   readonly #sessions = new Sessions();
@@ -74,14 +74,14 @@ class ListeningServer implements SmtpServer {
   #isStopping = false;
   #drained: Promise<void> | undefined;
   #stopped: Promise<void> | undefined;
-  /** Called when a mail or a session has ended. */
+  /** Called when a message or a session has ended. */
   #onEnded: () => void = () => undefined;
 
   constructor(shared: SmtpServices) {
     const closedToMail = (): string | undefined =>
       this.#isStopping ? 'the service is stopping' : shared.closedToMail();
     this.#services = { ...shared, closedToMail };
-    const warn = nowAndThen();
+    const warn = limitRate();
     this.#noteProxy = (address, reason) => {
       const message = 'PROXY protocol header missing or invalid; connection of a trusted proxy closed';
       warn(() => shared.log.warn({ address, reason }, message));
@@ -107,7 +107,7 @@ class ListeningServer implements SmtpServer {
       server.once('error', reject);
       server.listen({ port, backlog: 511, ...(host !== undefined && { host }) }, () => {
         server.off('error', reject);
-        server.on('error', complain(this.#services.log));
+        server.on('error', logErrors(this.#services.log));
         resolve({ port: (server.address() as AddressInfo).port });
       });
     });
@@ -129,14 +129,14 @@ class ListeningServer implements SmtpServer {
   }
 
   /** Returns the reply that refuses a connection, if any. */
-  #refusalOf(already: number): string | undefined {
+  #refusalOf(openFromAddress: number): string | undefined {
     const { maxConnectionsPerAddress, maxConnections } = this.#services.limits;
     if (this.#isStopping) return STOPPING;
-    if (already >= maxConnectionsPerAddress) return '421 4.7.0 too many connections from your address';
+    if (openFromAddress >= maxConnectionsPerAddress) return '421 4.7.0 too many connections from your address';
     return this.count() >= maxConnections ? '421 4.3.2 too many connections; try again later' : undefined;
   }
 
-  /** Determines the address of the client: the peer, or what a trusted proxy reports. */
+  /** Determines the address of the client: that of the peer, or the one that a trusted proxy reports. */
   #accept(socket: Socket, { isImplicitTls, isDirect }: Required<Omit<ListenOptions, 'host'>>): undefined {
     const address = plainAddress(socket.remoteAddress);
     if (address === '') return void socket.destroy();
@@ -159,12 +159,12 @@ class ListeningServer implements SmtpServer {
   #receive(socket: Socket, address: string, isImplicitTls: boolean): undefined {
     const { limits, metrics } = this.#services;
     const counted = countedAddress(address);
-    const already = this.#sessions.ofAddress(counted);
-    const refusal = this.#refusalOf(already);
-    if (refusal !== undefined && !isImplicitTls) return turnAway(socket, refusal);
-    // A refusal can only be read within TLS, and a handshake is expensive: over some limit the connection is closed silently.
-    const isBeyond = already >= 2 * limits.maxConnectionsPerAddress || this.count() >= limits.maxConnections;
-    if (refusal !== undefined && isBeyond) return void socket.destroy();
+    const openFromAddress = this.#sessions.ofAddress(counted);
+    const refusal = this.#refusalOf(openFromAddress);
+    if (refusal !== undefined && !isImplicitTls) return refuse(socket, refusal);
+    // With implicit TLS, a client can read a refusal only after a handshake, which is expensive. Above a second limit, close silently.
+    const isOverLimit = openFromAddress >= 2 * limits.maxConnectionsPerAddress || this.count() >= limits.maxConnections;
+    if (refusal !== undefined && isOverLimit) return void socket.destroy();
     const session: Session = new Session(socket, {
       services: this.#services,
       address,
@@ -181,7 +181,7 @@ class ListeningServer implements SmtpServer {
     metrics.smtpSessions.opened();
   }
 
-  /** Resolves once `isOver` returns true; at the deadline `giveUp` should make it so, immediately or with the sessions that end then. */
+  /** Resolves when `isOver` returns true. At the deadline, calls `giveUp`, which must make it true immediately or by ending sessions. */
   #until(isOver: () => boolean, deadlineMs: number, giveUp: () => void): Promise<void> {
     if (isOver()) return Promise.resolve();
     return new Promise((resolve) => {
@@ -235,23 +235,23 @@ export function createSmtpServer(services: SmtpServices): SmtpServer {
 }
 
 /** Runs the given function at most once in ten seconds. */
-function nowAndThen(): (write: () => void) => void {
+function limitRate(): (write: () => void) => void {
   let nextMs = 0;
   return (write) => {
     const nowMs = performance.now();
     if (nowMs < nextMs) return;
-    nextMs = nowMs + COMPLAIN_EVERY_MS;
+    nextMs = nowMs + LOG_INTERVAL_MS;
     write();
   };
 }
 
 /** Logs errors of a listener, at a limited rate. */
-function complain(log: SmtpServices['log']): (error: Error) => void {
-  const report = nowAndThen();
+function logErrors(log: SmtpServices['log']): (error: Error) => void {
+  const report = limitRate();
   return (error) => report(() => log.error({ err: error }, 'SMTP connections cannot be accepted'));
 }
 
-function turnAway(socket: Socket, line: string): undefined {
+function refuse(socket: Socket, line: string): undefined {
   socket.on('error', () => undefined);
   socket.resume();
   socket.end(`${line}\r\n`, () => socket.destroySoon());
