@@ -1,8 +1,8 @@
 /**
- * The rows of erasures, and the transactions of their work. An erasure removes a recipient from one account and mode: waiting messages
- * first, then everything else that names the address. It proceeds in steps (find-store.ts finds the rows, remove-store.ts removes them). A
- * step, its position, and the extended lease are one transaction, so a crash repeats at most one step. The address is stored sealed, until
- * the erasure is completed; the hash of the address stays.
+ * Stores erasures, and runs the transactions of their work. An erasure removes a recipient from one account and mode: queued messages
+ * first, then everything else that contains the address. It proceeds in steps (find-store.ts finds the rows, remove-store.ts removes them).
+ * Each step, its position, and the extended lease are committed in one transaction, so a crash repeats at most one step. The address is
+ * stored encrypted until the erasure is completed; a hash of the address is kept.
  */
 import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
@@ -21,7 +21,7 @@ export interface Removed {
   inboundMessages: number;
 }
 
-/** The parts of an erasure, in order: the second look at new messages finds those that were being accepted when it started. */
+/** The parts of an erasure, in order. `newMessages` covers the messages that were being accepted when it started. */
 export const PARTS = [
   'messages',
   'receiving',
@@ -38,7 +38,7 @@ export interface Progress {
   part: Part;
   /** Key of the last row that was examined; null at the start of the part. */
   after: readonly (string | number)[] | null;
-  /** Blobs that no row names anymore, still to be removed. */
+  /** Keys of blobs that no row references anymore, and that are still to be removed. */
   blobKeys: readonly string[];
   removed: Removed;
 }
@@ -63,7 +63,7 @@ const ERASURE = table('erasure', {
   completedAt: 'int?',
 });
 
-/** As the API shows it. */
+/** An erasure as the API shows it. */
 export interface Erasure {
   id: string;
   createdAt: number;
@@ -123,7 +123,7 @@ export const startErasureOperation = change(
   { table: 'erasure', shows: ['created_at'], action: 'recipient.erase' },
 );
 
-/** Why the address is suppressed from now on: as the list says, else as an earlier erasure of the address says. */
+/** Returns why the address is suppressed: the reason on the list, unless that is `manual` and an earlier erasure has another one. */
 async function strongerReason(
   tx: Transaction,
   { accountId, mode, addressHash }: Pick<NewErasure, 'accountId' | 'mode' | 'addressHash'>,
@@ -139,12 +139,12 @@ async function strongerReason(
 }
 
 export interface ErasurePage extends ErasureOwner {
-  /** Id of the last erasure seen. */
+  /** Id of the last erasure of the previous page; null for the first page. */
   before: string | null;
   limit: number;
 }
 
-/** Newest first. */
+/** Returns erasures, newest first. */
 export const listErasuresOperation = operation('erasure.list', 'read', (tx, page: ErasurePage) =>
   tx.all<Erasure>(
     `SELECT ${SHOWN} FROM erasure WHERE account_id = ? AND mode = ? AND id < ? ORDER BY id DESC LIMIT ?`,
@@ -173,7 +173,7 @@ export interface ClaimedErasure extends Lease, ErasureOwner {
   createdAt: number;
 }
 
-/** Claims one erasure that is due; ends rows of completed ones. */
+/** Claims one erasure that is due. If it is already completed, finishes its work row and returns null. */
 export const claimErasureOperation = operation(
   'erasure.claim',
   'write',
@@ -200,7 +200,7 @@ export interface HeldErasure {
   leaseMs: number;
 }
 
-/** Extends the lease at the start of a step's transaction; false if the lease was lost, and nothing may be changed. */
+/** Extends the lease at the start of a step's transaction. Returns false if the lease was lost: then the step must change nothing. */
 export async function hold(tx: Transaction, { lease, nowMs, leaseMs }: HeldErasure): Promise<boolean> {
   const now = presentTime(tx, nowMs);
   const held = await tx.run(
@@ -210,12 +210,12 @@ export async function hold(tx: Transaction, { lease, nowMs, leaseMs }: HeldErasu
   return held === 1;
 }
 
-/** Records how far an erasure is, at the end of a step's transaction. */
+/** Records the progress of an erasure at the end of a step's transaction. */
 export async function recordProgress(tx: Transaction, { id }: HeldErasure, progress: Progress): Promise<void> {
   await tx.run('UPDATE erasure SET progress = ? WHERE id = ?', JSON.stringify(progress), id);
 }
 
-/** Records the position alone; false if the lease was lost. */
+/** Records progress without removing rows; returns false if the lease was lost. */
 export const advanceErasureOperation = operation(
   'erasure.advance',
   'write',
@@ -226,7 +226,7 @@ export const advanceErasureOperation = operation(
   },
 );
 
-/** Gives an erasure back until a time. */
+/** Releases the lease of an erasure, which is due again at `dueMs`. */
 export const postponeErasureOperation = operation(
   'erasure.postpone',
   'write',
@@ -245,8 +245,8 @@ interface Completion extends ErasureOwner {
 }
 
 /**
- * Ends an erasure: the address is removed from the suppression list, where its hash takes over, and from the erasure itself. False if the
- * lease was lost.
+ * Completes an erasure: removes the address from the suppression list and from the erasure itself. From then on, the address is suppressed
+ * by its hash. Returns false if the lease was lost.
  */
 export const completeErasureOperation = change(
   'erasure.complete',

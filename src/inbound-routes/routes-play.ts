@@ -1,6 +1,6 @@
 /**
- * `POST /sandbox/inbound`: simulates an inbound message to a route of the sandbox. It is parsed, recorded, and reported like mail from
- * outside.
+ * Implements `POST /sandbox/inbound`, which simulates an inbound message to a route of the sandbox. The message is parsed, recorded, and
+ * reported like one that arrives over SMTP.
  */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
@@ -35,11 +35,11 @@ export interface PlayInboundDeps {
   blobs: Blobs;
   clock: Clock;
   links: InboundLinks;
-  /** Wakes workers and followers. */
+  /** Wakes workers and the followers of events. */
   nudge(): void;
 }
 
-const MOST_BYTES = 16_000_000;
+const MAX_BYTES = 16_000_000;
 const text = (maxLength: number, description?: string) =>
   Type.Optional(Type.String({ maxLength, ...(description !== undefined && { description }) }));
 
@@ -52,7 +52,7 @@ const playRequest = named('PlayInboundRequest', {
     description: 'The recipient address; must match a route of this sandbox.',
   }),
   from: Type.String({ minLength: 0, maxLength: 320, description: 'The envelope sender; empty as that of bounces.' }),
-  raw: text(MOST_BYTES, 'The complete message, instead of the other fields. Lines may end with LF.'),
+  raw: text(MAX_BYTES, 'The complete message, instead of the other fields. Lines may end with LF.'),
   subject: text(998),
   text: text(1_000_000),
   html: text(1_000_000),
@@ -73,7 +73,7 @@ const playRequest = named('PlayInboundRequest', {
       closed({
         name: Type.String({ minLength: 1, maxLength: 255 }),
         contentType: Type.String({ maxLength: 100, pattern: '^[\\w.+-]+/[\\w.+-]+$' }),
-        content: Type.String({ maxLength: MOST_BYTES, pattern: '^[A-Za-z0-9+/]*={0,2}$', description: 'Base64.' }),
+        content: Type.String({ maxLength: MAX_BYTES, pattern: '^[A-Za-z0-9+/]*={0,2}$', description: 'Base64.' }),
         contentId: text(200),
       }),
       { maxItems: 10 },
@@ -101,7 +101,7 @@ const playRequest = named('PlayInboundRequest', {
 type Play = Static<typeof playRequest>;
 type Request = RouteRequest<Caller, Play>;
 
-const played = named('PlayedInbound', {
+const playResponse = named('PlayedInbound', {
   inboundId: Type.String(),
   inboundRouteId: Type.String(),
   outcome: oneOf(['event', 'auto-reply', 'own-mail', 'too-many-hops']),
@@ -115,14 +115,14 @@ const played = named('PlayedInbound', {
 const sandboxOnly = refuse(
   failure('FORBIDDEN', { message: 'This call requires a sandbox key (pr_test_…); this key is live.' }),
 );
-const nobody = refuse(
+const noRoute = refuse(
   failure('NOT_FOUND', {
     message: 'No sandbox inbound route matches this address. Create one with POST /inbound-routes.',
   }),
 );
 
-/** Fields that a raw mail has itself. */
-const OF_PARTS = ['subject', 'text', 'html', 'inReplyTo', 'headers', 'attachments'] as const;
+/** Fields that are not allowed together with `raw`, which already contains them. */
+const PART_FIELDS = ['subject', 'text', 'html', 'inReplyTo', 'headers', 'attachments'] as const;
 
 function issuesOf({ to, from, raw, ...parts }: Partial<Play>): Issue[] {
   const issues: Issue[] = [];
@@ -134,7 +134,7 @@ function issuesOf({ to, from, raw, ...parts }: Partial<Play>): Issue[] {
     if (parsed && !parsed.ok) issues.push({ field, message: parsed.reason });
   }
   if (raw !== undefined)
-    for (const field of OF_PARTS)
+    for (const field of PART_FIELDS)
       if (parts[field] !== undefined) issues.push({ field, message: 'is not allowed together with raw' });
   return issues;
 }
@@ -152,7 +152,7 @@ export function playInboundRoute(deps: PlayInboundDeps): RouteDefinition<Caller>
     const accountId = caller.account.id;
     const domain = domainToAscii(to.value.domain) ?? '';
     const route = await database.execute(matchSandboxRouteOperation, { accountId, domain, local: to.value.local });
-    if (!route) return nobody;
+    if (!route) return noRoute;
     const nowMs = await sandboxClock.now(accountId);
     const content = await contentOf(database, { caller, body, nowMs });
     if (!content.ok) return content;
@@ -166,7 +166,7 @@ export function playInboundRoute(deps: PlayInboundDeps): RouteDefinition<Caller>
       envelopeFrom: from.ok ? from.value.address : '',
       recipient: to.value.address,
     };
-    const authentication = playedResults(body.authentication);
+    const authentication = requestedResults(body.authentication);
     const mail = await readInbound(source, { content: content.value, authentication }, deps.links);
     const isInline = content.value.length <= INLINE_BYTES;
     const stored = {
@@ -204,15 +204,15 @@ export function playInboundRoute(deps: PlayInboundDeps): RouteDefinition<Caller>
       'Send the complete message, or parts from which it is built. Its event and webhooks follow as for mail from outside.',
     body: playRequest,
     furtherIssues: issuesOf,
-    maxBodyBytes: MOST_BYTES,
+    maxBodyBytes: MAX_BYTES,
     refusals: ['FORBIDDEN', 'NOT_FOUND', 'PAYLOAD_TOO_LARGE'],
-    response: { status: 201, schema: played },
+    response: { status: 201, schema: playResponse },
     handle: play,
   });
 }
 
-/** Returns the results as if they had been verified. */
-function playedResults(given: Play['authentication'] = {}): AuthenticationResults {
+/** Returns the requested results as if Postrider had verified them. */
+function requestedResults(given: Play['authentication'] = {}): AuthenticationResults {
   const { spf, dkim, dmarc, arc } = NOT_AUTHENTICATED;
   return {
     spf: { ...spf, ...given.spf },
@@ -222,9 +222,9 @@ function playedResults(given: Play['authentication'] = {}): AuthenticationResult
   };
 }
 
-function tooLarge(size: number, most: number) {
+function tooLarge(sizeBytes: number, maxBytes: number) {
   return failure('PAYLOAD_TOO_LARGE', {
-    message: `The message has ${size} bytes; the limit of its route is ${most} bytes (maxBytes).`,
+    message: `The message has ${sizeBytes} bytes; the limit of its route is ${maxBytes} bytes (maxBytes).`,
   });
 }
 
@@ -237,11 +237,11 @@ interface Composing {
 /** Returns the message as SMTP would deliver it. */
 async function contentOf(database: Database, { caller, body, nowMs }: Composing): Promise<Result<Buffer>> {
   if (body.raw !== undefined) return ok(Buffer.from(body.raw.replace(/\r?\n/g, '\r\n')));
-  // Bounces show an address of the server in From.
+  // A bounce has no envelope sender, and its From field has an address of the mail server.
   const [from, to] = [parseAddress(body.from || 'mailer-daemon@example.com'), parseAddress(body.to)];
   if (!from.ok || !to.ok) return refuse(invalid(issuesOf(body)));
-  const answered = await answeredId(database, caller, body.inReplyTo);
-  if (answered === undefined)
+  const repliedToId = await findRepliedToId(database, caller, body.inReplyTo);
+  if (repliedToId === undefined)
     return refuse(
       invalid([
         { field: 'inReplyTo', message: 'must be a messageId of this sandbox, or a Message-ID in angle brackets' },
@@ -256,7 +256,7 @@ async function contentOf(database: Database, { caller, body, nowMs }: Composing)
     subject: body.subject ?? '',
     text: body.text ?? (body.html === undefined ? '' : undefined),
     html: body.html,
-    headers: answered === '' ? headers : [...headers, ['In-Reply-To', answered], ['References', answered]],
+    headers: repliedToId === '' ? headers : [...headers, ['In-Reply-To', repliedToId], ['References', repliedToId]],
     attachments: (body.attachments ?? []).map(({ name, contentType, content, contentId }) => ({
       name,
       contentType,
@@ -269,8 +269,8 @@ async function contentOf(database: Database, { caller, body, nowMs }: Composing)
   return ok(Buffer.from(composed.content));
 }
 
-/** Empty for none; undefined if the text does not identify a message. */
-async function answeredId(
+/** Returns the Message-ID that the message replies to: empty if it is no reply, undefined if `inReplyTo` does not identify a message. */
+async function findRepliedToId(
   database: Database,
   { account }: Caller,
   given: string | undefined,

@@ -1,7 +1,8 @@
 /**
- * Quotas: how many messages an account can send per day and per month (UTC), if an operator has set a maximum. Every recipient is one
- * message. Live and sandbox are counted separately, each by its own clock. A send that would exceed a quota is refused as a whole, in the
- * transaction that would have stored it, so the count is exact over all nodes. Accounts without a quota are not counted.
+ * Enforces quotas: the number of messages that an account can send per day and per month (UTC), if an operator has set a maximum. Every
+ * recipient is one message. Live and sandbox messages are counted separately, each by the clock of their mode. A send that would exceed a
+ * quota is refused entirely, in the transaction that would have stored it, so the count is exact across all nodes. The messages of accounts
+ * without a quota are not counted.
  */
 import { type Failure, failure } from '../base/failure.ts';
 import { idFloor } from '../base/ids.ts';
@@ -16,7 +17,7 @@ const LEVELS = [100, 80] as const;
 
 type Level = 0 | (typeof LEVELS)[number];
 
-/** The period of each quota; columns of `message_quota` begin with its name. */
+/** The period of each quota; columns of `message_quota` start with its name. */
 export const PERIODS = { messagesPerDay: 'day', messagesPerMonth: 'month' } as const satisfies Record<
   QuotaName,
   string
@@ -43,7 +44,7 @@ export function quotaExceeded({ quota, most, used, asked, resetsInMs }: QuotaRea
   });
 }
 
-/** Start and end of the UTC day or month, in Unix ms. */
+/** Returns the start and end of the UTC day or month, in Unix ms. */
 export function periodOf(quota: QuotaName, nowMs: number): { startMs: number; endMs: number } {
   if (quota === 'messagesPerDay') {
     const startMs = nowMs - (nowMs % DAY_MS);
@@ -130,12 +131,12 @@ const keyOf = ({ accountId, mode }: Owner): string => `${mode} ${accountId}`;
 
 export interface QuotaUse extends Owner {
   messages: number;
-  /** By the clock of the mode. */
+  /** Unix ms, by the clock of the mode. */
   nowMs: number;
 }
 
 export interface Quotas {
-  /** Counts the messages if all of them fit into the quotas; otherwise counts none and returns the quota. */
+  /** Counts the messages if all of them fit into the quotas; otherwise counts none and returns the exceeded quota. */
   take(use: QuotaUse): QuotaReached | undefined;
   /** Stores the counts. */
   write(): Promise<void>;
@@ -146,14 +147,14 @@ const UNLIMITED: Quotas = { take: () => undefined, write: async () => undefined 
 /** Reads the quotas of these accounts and locks the rows of accounts that have any, until the transaction ends. */
 export async function readQuotas(tx: Transaction, owners: readonly Owner[]): Promise<Quotas> {
   const ids = [...new Set(owners.map(({ accountId }) => accountId))].map((id) => ({ id }));
-  const asked = rowset(tx, 'asked', { id: 'text' }, ids);
+  const requested = rowset(tx, 'asked', { id: 'text' }, ids);
   const accounts = await tx.all<{ id: string; limits: string }>(
-    `SELECT a.id, a.limits FROM account a WHERE a.id IN (SELECT asked.id FROM ${asked.sql}) AND a.limits LIKE '%"messagesPer%'
+    `SELECT a.id, a.limits FROM account a WHERE a.id IN (SELECT asked.id FROM ${requested.sql}) AND a.limits LIKE '%"messagesPer%'
      ORDER BY a.id ${locked(tx)}`,
-    ...asked.params,
+    ...requested.params,
   );
   if (accounts.length === 0) return UNLIMITED;
-  // A separate statement: it sees what the previous holder of the lock has committed.
+  // This is a separate statement, so it sees what the previous holder of the lock has committed.
   const limited = rowset(tx, 'limited', { id: 'text' }, accounts);
   const rows = await tx.all<CountRow>(
     `SELECT ${COLUMNS} FROM message_quota q WHERE q.account_id IN (SELECT limited.id FROM ${limited.sql})`,
@@ -167,10 +168,10 @@ export async function readQuotas(tx: Transaction, owners: readonly Owner[]): Pro
       const set = limits.get(accountId);
       if (set === undefined) return undefined;
       const key = keyOf({ accountId, mode });
-      const present = counts.get(key) ?? countsOf(undefined);
-      counts.set(key, present);
+      const current = counts.get(key) ?? countsOf(undefined);
+      counts.set(key, current);
       changed.set(key, { accountId, mode });
-      return takeFrom(present, set, { messages, nowMs });
+      return countMessages(current, set, { messages, nowMs });
     },
     write: async () => {
       for (const [key, owner] of changed) await writeCounts(tx, owner, counts.get(key)!);
@@ -178,7 +179,7 @@ export async function readQuotas(tx: Transaction, owners: readonly Owner[]): Pro
   };
 }
 
-function takeFrom(
+function countMessages(
   counts: Counts,
   set: SetLimits,
   { messages, nowMs }: { messages: number; nowMs: number },
@@ -244,7 +245,7 @@ export interface QuotaNotice {
   startMs: number;
 }
 
-/** Live quotas whose level the account has not been notified of. */
+/** Returns live quotas with a level that the account has not been notified of. */
 export const quotaNoticesOperation = operation(
   'limits.quotaNotices',
   'read',
@@ -266,7 +267,7 @@ export const quotaNoticesOperation = operation(
   },
 );
 
-/** Records that a notice was sent; nothing if its period has ended since. */
+/** Records that a notice was sent; does nothing if its period has ended since. */
 export const quotaNoticeGivenOperation = operation(
   'limits.quotaNoticeGiven',
   'write',

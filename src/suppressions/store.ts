@@ -1,6 +1,6 @@
 /**
- * The rows of the suppression list: one per account, mode, and normalized address (lower case, A-label domain). An erased address has no
- * row: the erasure keeps its hash, and lookups find it if they have the hash of the address.
+ * Stores the suppression list: one row per account, mode, and normalized address (lower case, A-label domain). An erased address has no row
+ * here. Its erasure keeps a hash of the address, and a lookup finds it only if the caller passes that hash.
  */
 import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
@@ -39,7 +39,7 @@ const strength = (column: string): string => `(CASE ${column} WHEN 'manual' THEN
 const IN_FORCE = '(suppression.expires_at IS NULL OR suppression.expires_at > excluded.created_at)';
 const IS_STRONGER = `${IN_FORCE} AND ${strength('suppression.reason')} > ${strength('excluded.reason')}`;
 
-/** The rule for an address that is already on the list: an expired entry is replaced; otherwise see `suppress`. */
+/** Adds an entry. If the address is already on the list, an expired entry is replaced, and an active one is merged: see `suppress`. */
 const UPSERT = `INSERT INTO suppression (account_id, mode, email, reason, source_message_id, expires_at, created_at)
   VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account_id, mode, email) DO UPDATE SET
     reason = CASE WHEN ${IS_STRONGER} THEN suppression.reason ELSE excluded.reason END,
@@ -55,7 +55,7 @@ const UPSERT = `INSERT INTO suppression (account_id, mode, email, reason, source
  * are kept. Times are compared with `createdAt`. Returns the resulting entries, sorted by address.
  */
 export async function suppress(tx: Transaction, entries: readonly SuppressionEntry[]): Promise<Suppression[]> {
-  // In a fixed order, so that two transactions do not deadlock.
+  // Rows are written in a fixed order, so two transactions do not deadlock.
   const sorted = entries.toSorted((a, b) => (a.email < b.email ? -1 : 1));
   const added = sorted.map((one) =>
     tx.get<Suppression>(
@@ -88,13 +88,13 @@ export async function findSuppression(
 export interface ListedAddress extends ListOf {
   /** The normalized address. */
   email: string;
-  /** Its hash; without it, an erased address is not recognized. */
+  /** Hash of the address; without it, an erased address is not recognized. */
   addressHash?: string | undefined;
 }
 
 const keyOf = ({ accountId, mode, email }: ListedAddress): string => `${accountId} ${mode} ${email}`;
 
-/** Returns until when an address is suppressed, in Unix ms; 0 if it is not, infinite without an expiry. */
+/** Returns a function for the end of an address's suppression, in Unix ms: 0 if it is not suppressed, infinite without an expiry. */
 export async function suppressedUntil(
   tx: Transaction,
   addresses: readonly ListedAddress[],
@@ -115,9 +115,9 @@ export async function suppressedUntil(
   return (address) => ends.get(keyOf(address)) ?? 0;
 }
 
-/** Returns those of the addresses that are suppressed by their hash. */
+/** Returns the addresses that are suppressed by their hash. */
 async function erasedAmong(tx: Transaction, addresses: readonly ListedAddress[]): Promise<ListedAddress[]> {
-  // A service without erasures does not read the addresses of every send again.
+  // Without erasures, the addresses of each send need not be looked up a second time.
   if (tx.dialect === 'sqlite' && (await tx.get('SELECT 1 AS found FROM erasure LIMIT 1')) === undefined) return [];
   const columns = { accountId: 'text', mode: 'text', email: 'text', addressHash: 'text' } as const;
   const hashed = addresses.flatMap(({ addressHash, ...one }) =>
@@ -133,10 +133,10 @@ async function erasedAmong(tx: Transaction, addresses: readonly ListedAddress[])
   );
 }
 
-/** The audit log is kept for 400 days and cannot be changed, so it names an address by its hash: an erased address is not in it. */
+/** The audit log is kept for 400 days and cannot be changed. It identifies an address by its hash, so it never contains an erased one. */
 const SUPPRESSION_TRAIL = { table: 'suppression', shows: ['reason', 'source_message_id', 'expires_at'] };
 
-/** An address of a change that the audit log records. */
+/** An address with the hash that identifies it in the audit log. */
 type HashedAddress = ListedAddress & { addressHash: string };
 
 function keyColumns({ accountId, mode, email }: ListedAddress) {
@@ -148,7 +148,7 @@ interface NewEntry extends ListOf {
   addressHash: string;
 }
 
-/** `suppress` for one address; returns its entry. The address of an erased recipient is not stored again. */
+/** Suppresses one address and returns its entry. The address of an erased recipient is not stored again. */
 export const suppressOperation = change(
   'suppressions.add',
   async (tx, { suppression, addressHash, ...list }: NewEntry): Promise<Suppression> => {
@@ -204,10 +204,10 @@ export const suppressedAmongOperation = operation(
   },
 );
 
-/** Whose entry was removed: of a listed address, or of an erased one, of which only the hash is known. */
+/** The entry that was removed: of a listed address, or of an erased one, of which only the hash is stored. */
 export type Unsuppressed = 'listed' | 'erased' | null;
 
-/** Returns null if the address is not on the list, or has expired. */
+/** Removes an address from the list; returns null if it is not on the list, or if its entry has expired. */
 export const unsuppressOperation = change(
   'suppressions.remove',
   async (tx, args: HashedAddress & { nowMs: number }): Promise<Unsuppressed> => {
@@ -261,21 +261,21 @@ async function partEnd(tx: Transaction, page: SuppressionPage, rows: number): Pr
 async function listSuppressions(tx: Transaction, page: SuppressionPage): Promise<Suppression[]> {
   const createdAt = page.after?.createdAt ?? Number.MAX_SAFE_INTEGER;
   const { accountId, mode, nowMs, email, reason, through } = page;
-  const wishes: [condition: string, ...SqlValue[]][] = [];
+  const filters: [condition: string, ...SqlValue[]][] = [];
   if (through)
-    wishes.push([
+    filters.push([
       '(created_at > ? OR (created_at = ? AND email >= ?))',
       ...[through.createdAt, through.createdAt, through.email],
     ]);
-  // A text contains another if removing the other changes it.
-  if (email) wishes.push(["replace(email, ?, '') <> email", email]);
-  if (reason) wishes.push(['reason = ?', reason]);
+  // An address contains the text if removing the text changes the address.
+  if (email) filters.push(["replace(email, ?, '') <> email", email]);
+  if (reason) filters.push(['reason = ?', reason]);
   return tx.all<Suppression>(
     `SELECT ${COLUMNS} FROM suppression WHERE account_id = ? AND mode = ? AND (expires_at IS NULL OR expires_at > ?)
-         AND (created_at < ? OR (created_at = ? AND email < ?)) ${wishes.map(([one]) => `AND ${one}`).join(' ')}
+         AND (created_at < ? OR (created_at = ? AND email < ?)) ${filters.map(([one]) => `AND ${one}`).join(' ')}
        ORDER BY created_at DESC, email DESC LIMIT ?`,
     ...[accountId, mode, nowMs, createdAt, createdAt, page.after?.email ?? ''],
-    ...wishes.flatMap(([, ...values]) => values),
+    ...filters.flatMap(([, ...values]) => values),
     page.limit,
   );
 }

@@ -1,6 +1,6 @@
 /**
- * The rows of logins: attempts, sessions, and the known addresses of a user. Sessions are found by the SHA-256 of the browser's token. A
- * login is stored in one transaction with everything that it uses up: a code, and the previous session.
+ * Stores logins: attempts, sessions, and the known IP addresses of each user. Sessions are found by the SHA-256 of the browser's token. One
+ * transaction stores a login, uses up its one-time code, and ends the browser's previous session.
  */
 import { type Account, readAccount } from '../accounts/accounts.ts';
 import { change } from '../audit/audit.ts';
@@ -12,8 +12,8 @@ import { USER_COLUMNS, userOf } from './store.ts';
 import { supportAccessOf } from './support-store.ts';
 import { type Membership, type NewSession, type Session, sessionTable, type User } from './user.ts';
 
-/** Maximum number of sessions per user; those that were idle longest end first. */
-const SESSIONS_AT_MOST = 50;
+/** Maximum number of sessions per user; sessions that have been idle the longest end first. */
+const MAX_SESSIONS = 50;
 
 export interface Candidate {
   user: User;
@@ -23,7 +23,7 @@ export interface Candidate {
 
 export type Begun = Wait | { taken: Taken; isKnown: boolean; candidate: Candidate | null };
 
-/** Counts a login attempt, and reads what it is checked against; null if no user has this address. */
+/** Counts a login attempt, and reads the credentials to check it against; `candidate` is null if no user has this email address. */
 export const beginSignInOperation = operation(
   'users.beginSignIn',
   'write',
@@ -54,7 +54,7 @@ async function insertSession(tx: Transaction, session: NewSession): Promise<void
     `DELETE FROM user_session WHERE id IN
        (SELECT id FROM user_session WHERE user_id = ? ORDER BY last_seen_at DESC, id DESC LIMIT 1000 OFFSET ?)`,
     session.userId,
-    SESSIONS_AT_MOST,
+    MAX_SESSIONS,
   );
   await tx.run('UPDATE app_user SET last_sign_in_at = ? WHERE id = ?', session.createdAt, session.userId);
   await tx.run(
@@ -68,7 +68,7 @@ async function insertSession(tx: Transaction, session: NewSession): Promise<void
 
 export interface SignIn {
   session: NewSession;
-  /** The previous session of this browser, which ends. */
+  /** Token hash of this browser's previous session, which ends; null if there is none. */
   formerTokenHash: Uint8Array | null;
   taken: Taken;
   /** Set if a password was verified: its hash, which must still be the user's. */
@@ -78,7 +78,7 @@ export interface SignIn {
   recoveryCodeHash?: Uint8Array;
 }
 
-/** Returns false if the password was changed in the meantime, or the code was already used. */
+/** Completes a login; returns false if the password was changed in the meantime, or if the code was already used. */
 export const completeSignInOperation = change(
   'users.completeSignIn',
   async (tx, args: SignIn): Promise<boolean> => {
@@ -183,7 +183,7 @@ export const sessionsOperation = operation(
   },
 );
 
-/** Returns false if the user has no such session. */
+/** Ends a session; returns false if the user has no such session. */
 export const endSessionOperation = change(
   'users.endSession',
   async (tx, { id, userId }: { id: string; userId: string }): Promise<boolean> =>
@@ -191,7 +191,7 @@ export const endSessionOperation = change(
   { action: 'session.end', did: (_, isEnded) => (isEnded ? {} : undefined), resourceId: ({ id }) => id },
 );
 
-/** What GET /session shows besides the user. */
+/** The values that GET /session shows in addition to the user. */
 export interface Profile {
   /** The user's memberships, followed by the accounts with support access. */
   memberships: Membership[];
@@ -201,7 +201,7 @@ export interface Profile {
 
 interface ProfileOf {
   userId: string;
-  /** Empty before there is a session. */
+  /** Empty if there is no session yet. */
   sessionId: string;
   nowMs: number;
 }
@@ -239,7 +239,7 @@ export interface OldRows {
   limit: number;
 }
 
-/** Removes a batch of ended sessions and support accesses, unused links, expired limits, and addresses not seen for long. */
+/** Removes a batch of ended sessions and support accesses, expired links and limits, and addresses that were not seen for a long time. */
 export const removeOldOperation = operation('users.removeOld', 'write', async (tx, args: OldRows): Promise<number> => {
   const { nowMs, idleSinceMs, limit } = args;
   const remove = (table: string, key: string, where: string, ...params: number[]): Promise<number> | number =>
