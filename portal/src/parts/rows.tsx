@@ -1,6 +1,6 @@
 /**
- * A list as a real table with virtual scrolling, so that hundreds of thousands of rows scroll smoothly. On a phone each row has two lines or becomes a card.
- * The next page is loaded before the end is reached.
+ * Displays a list as a table with virtual scrolling, so hundreds of thousands of rows scroll smoothly. On a phone, each row has two lines
+ * or becomes a card. The next page loads before the user reaches the end.
  */
 import { Button, Group, Skeleton, Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
@@ -18,20 +18,20 @@ export interface Column<T> {
   name: string;
   /** The displayed content. */
   cell(row: T): ReactNode;
-  /** The value in the CSV file; a column without it is omitted. */
+  /** The value in the CSV file; a column without this function is omitted there. */
   text?(row: T): Cell;
-  /** For example '9rem'. */
+  /** CSS width, for example '9rem'. */
   width?: string;
   atEnd?: boolean;
   /**
-   * The place on a phone, where a row has two lines: title and time, then detail and badge. If a list places some of its columns, the others
-   * are not shown there; a list that places none shows each column on a line with its name.
+   * Position on a phone, where a row has two lines: title and time, then detail and badge. If any column of a list has a position, columns
+   * without one are hidden on a phone. If none has one, each column is shown on a line with its name.
    */
   phone?: 'title' | 'time' | 'detail' | 'badge';
 }
 
 export interface RowsProps<T> {
-  /** For screen readers. */
+  /** Names the table for screen readers. */
   label: string;
   columns: readonly Column<T>[];
   /** Undefined while loading for the first time. */
@@ -39,7 +39,7 @@ export interface RowsProps<T> {
   keyOf(row: T): string;
   /** The path that a row links to; its first cell becomes the link. */
   href?(row: T): string;
-  /** Opens a row next to the list if it has no page; its first cell becomes the button. */
+  /** Opens a row next to the list if the row has no page; its first cell becomes the button. */
   onOpen?(row: T): void;
   error?: unknown;
   onRetry?(): unknown;
@@ -47,16 +47,16 @@ export interface RowsProps<T> {
   isLoadingMore?: boolean;
   onMore?(): unknown;
   empty: { title: string; hint?: ReactNode; action?: ReactNode };
-  /** Name of the CSV file without its extension; without it there is no button. */
+  /** Name of the CSV file without its extension; if absent, there is no export button. */
   csvName?: string;
-  /** Actions on several rows; with any, each row has a checkbox, except on a phone. */
+  /** Actions on several rows; if set, each row has a checkbox, except on a phone. */
   bulk?: readonly BulkAction<T>[] | undefined;
-  /** All rows for the CSV file, including further pages; without it the loaded rows. */
+  /** Returns all rows for the CSV file, including pages that are not loaded; if absent, the file has the loaded rows. */
   csvRows?(): AsyncIterable<T>;
 }
 
 const OVERSCAN = 20;
-/** Most visits to a list select nothing. */
+/** The bar is loaded on demand, since most visits to a list select nothing. */
 const BulkBar = lazy(() => import('./bulk.tsx'));
 
 export function Rows<T>(props: RowsProps<T>) {
@@ -119,7 +119,7 @@ function Table<T>({
   const body = useRef<HTMLTableElement>(null);
   const selection = useSelection(rows, keyOf);
   const { chosen } = selection;
-  const width = columns.length + (bulk ? 1 : 0);
+  const columnCount = columns.length + (bulk ? 1 : 0);
   const [top, setTop] = useState(0);
   useLayoutEffect(() => setTop(body.current?.offsetTop ?? 0), []);
   const virtual = useWindowVirtualizer({
@@ -173,7 +173,7 @@ function Table<T>({
           </tr>
         </thead>
         <tbody>
-          {before > 0 && <Space height={before} columns={width} />}
+          {before > 0 && <Space height={before} columns={columnCount} />}
           {items.map(({ index, key }) => (
             <Row
               key={key}
@@ -186,7 +186,7 @@ function Table<T>({
               measure={virtual.measureElement}
             />
           ))}
-          {after > 0 && <Space height={after} columns={width} />}
+          {after > 0 && <Space height={after} columns={columnCount} />}
         </tbody>
       </table>
       <Group justify="space-between" mt="sm" mih={28}>
@@ -228,7 +228,7 @@ interface RowProps<T> {
 function Row<T>({ row, index, columns, href, onOpen, selection, measure }: RowProps<T>) {
   const link = useRef<HTMLAnchorElement & HTMLButtonElement>(null);
   const open = (): void => onOpen?.(row);
-  const first = (content: ReactNode): ReactNode => {
+  const linkTo = (content: ReactNode): ReactNode => {
     if (href !== undefined)
       return (
         <Link ref={link} to={href} className={classes.rowLink}>
@@ -243,7 +243,7 @@ function Row<T>({ row, index, columns, href, onOpen, selection, measure }: RowPr
     );
   };
   return (
-    // A click anywhere in the row activates its link or button; those are for keyboards.
+    // A click anywhere in the row activates its link or button, which also make the row accessible from the keyboard.
     <tr
       ref={measure}
       data-index={index}
@@ -271,7 +271,7 @@ function Row<T>({ row, index, columns, href, onOpen, selection, measure }: RowPr
           data-phone={column.phone}
           className={column.atEnd ? classes.end : undefined}
         >
-          {at === 0 ? first(column.cell(row)) : column.cell(row)}
+          {at === 0 ? linkTo(column.cell(row)) : column.cell(row)}
         </td>
       ))}
     </tr>
