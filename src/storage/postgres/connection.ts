@@ -1,6 +1,6 @@
 /**
- * One connection to a PostgreSQL server, opened only if the server durably stores what it acknowledges. If the server stops responding, the
- * connection is closed after DEADLINE_MS.
+ * Opens a connection to a PostgreSQL server, and only to a server that durably stores what it acknowledges. If a transaction takes longer
+ * than DEADLINE_MS (SLOW_MS for slow ones), its connection is closed.
  */
 import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
@@ -33,7 +33,7 @@ export interface ServerFacts {
 export class PostgresConnection implements Session {
   readonly client: Client;
   readonly facts: ServerFacts;
-  /** There is no pooler that shares sessions, so prepared statements and LISTEN persist. */
+  /** True if no pooler shares the session, so prepared statements and LISTEN persist. */
   readonly direct: boolean;
   readonly statementOf = statementNames();
   broken: string | undefined;
@@ -55,16 +55,16 @@ export class PostgresConnection implements Session {
   }
 
   /**
-   * Returns the synchronous_commit level to set: `local` and `remote_write` equal `on` only until a standby is named, which may happen
-   * during a session.
+   * Returns the synchronous_commit level to set. `local` and `remote_write` are equivalent to `on` only until a standby is configured,
+   * which can happen during a session.
    */
   get synchronousCommit(): string {
     return this.facts.synchronousCommit === 'remote_apply' ? 'remote_apply' : 'on';
   }
 
   /**
-   * Runs one transaction; rejects with StatementError, or with whatever `work` threw. Unless it resolves, nothing was committed, except for
-   * an unknown outcome.
+   * Runs one transaction. Rejects with StatementError, or with the error that `work` threw. If it rejects, nothing was committed, unless
+   * the outcome is unknown.
    */
   async transact<R>(mode: TransactionMode, work: (tx: Transaction) => Promise<R> | R): Promise<R> {
     const deadline = setTimeout(
@@ -81,7 +81,7 @@ export class PostgresConnection implements Session {
     }
   }
 
-  /** Closes it immediately. */
+  /** Closes the connection immediately. */
   readonly destroy = (): void => {
     this.broken ??= 'closed';
     socketOf(this.client).destroy();
@@ -97,7 +97,9 @@ const BYTEA = 17;
 const NUMERIC = 1700;
 const INT4 = 23;
 const INT2 = 21;
-/** Times and numbers stay below 2^53; sums of BIGINT come as NUMERIC. */
+/**
+ * Integers are read as JavaScript numbers, because stored times and numbers stay below 2^53. PostgreSQL returns sums of BIGINT as NUMERIC.
+ */
 const parsers = new Map<number, (text: string) => unknown>([
   [INT8, Number],
   [NUMERIC, Number],
@@ -108,7 +110,7 @@ const parsers = new Map<number, (text: string) => unknown>([
 const asText = (text: string): string => text;
 const types = { getTypeParser: (oid: number) => parsers.get(oid) ?? asText };
 
-/** Connects for operations: with timeouts, and with planner settings for index lookups. */
+/** Connects and applies the settings for operations: timeouts, and planner settings that favor index lookups. */
 export async function connectForOperations(address: PostgresAddress): Promise<PostgresConnection> {
   const connection = await connectPostgres(address);
   const deadline = setTimeout(connection.destroy, CONNECT_TIMEOUT_MS);
@@ -125,12 +127,14 @@ export async function connectForOperations(address: PostgresAddress): Promise<Po
   }
 }
 
-/** The host of an address that accepted writes last, so a host that is down is not tried first each time. */
+/**
+ * Maps an address to the host that last accepted writes. That host is tried first, so a host that is down does not delay each connection.
+ */
 const lastWritable = new WeakMap<PostgresAddress, PostgresHost>();
 
 /**
  * Connects to the first host that accepts writes, and verifies that the server keeps what it acknowledges. Rejects with UnsuitableServer or
- * the server's own refusal; with several hosts the message gives the reason for each.
+ * the server's own error. If the address has several hosts, the message gives the reason for each.
  */
 export async function connectPostgres(address: PostgresAddress): Promise<PostgresConnection> {
   const last = lastWritable.get(address);
@@ -164,7 +168,7 @@ async function connectToHost(address: PostgresAddress, host: PostgresHost): Prom
   throw new Error('no way to connect');
 }
 
-/** Returns whether the other way, with or without TLS, may work: the server has no TLS, TLS failed, or pg_hba.conf refuses this way. */
+/** Returns whether the opposite TLS setting may work: the server has no TLS, TLS failed, or pg_hba.conf rejects the connection. */
 function isAboutTls(error: unknown): boolean {
   const { code, message } = error as { code?: string; message: string };
   return (
@@ -200,13 +204,13 @@ async function connectOnce({ address, host, ssl }: Attempt): Promise<PostgresCon
     application_name: address.applicationName,
     types: types as never,
   } as ClientConfig);
-  // Callers that wait for a reply get the same error.
+  // An 'error' event without a listener would end the process. Pending queries reject with the same error.
   client.on('error', () => undefined);
   const refusal = address.channelBinding === 'require' ? requireChannelBinding(client) : () => undefined;
   const deadline = setTimeout(() => socketOf(client).destroy(new Error('the server does not answer')), timeoutMs);
   try {
     await client.connect();
-    return new PostgresConnection(client, await greet(client));
+    return new PostgresConnection(client, await readServerFacts(client));
   } catch (error) {
     socketOf(client).destroy();
     throw refusal() ?? error;
@@ -218,8 +222,8 @@ async function connectOnce({ address, host, ssl }: Attempt): Promise<PostgresCon
 const WITHOUT_BINDING = ['authenticationCleartextPassword', 'authenticationMD5Password'] as const;
 
 /**
- * Ends the connection unless the server authenticates with SCRAM-SHA-256-PLUS, before the driver responds. The returned function gives the
- * reason why the connection was ended.
+ * Ends the connection before the driver responds, unless the server authenticates with SCRAM-SHA-256-PLUS. The returned function returns
+ * the error if the connection was ended for this reason.
  */
 function requireChannelBinding(client: Client): () => UnsuitableServer | undefined {
   const connection = client.connection as unknown as EventEmitter;
@@ -232,7 +236,7 @@ function requireChannelBinding(client: Client): () => UnsuitableServer | undefin
   connection.prependListener('authenticationSASL', ({ mechanisms }: { mechanisms: readonly string[] }) => {
     if (!mechanisms.includes('SCRAM-SHA-256-PLUS')) refuse();
   });
-  // The driver verifies the server's proof here, and fails if it is wrong.
+  // At this event the driver verifies the server's proof, and fails if it is wrong.
   connection.prependListener('authenticationSASLFinal', () => {
     isBound = true;
   });
@@ -243,7 +247,7 @@ function requireChannelBinding(client: Client): () => UnsuitableServer | undefin
   return () => refusal;
 }
 
-interface Greeting {
+interface ServerSettings {
   version: number;
   synchronous_commit: string;
   fsync: string;
@@ -257,9 +261,9 @@ interface Greeting {
 }
 
 /** Reads the settings that durability depends on; throws UnsuitableServer if one is not acceptable. */
-async function greet(client: Client): Promise<{ facts: ServerFacts; direct: boolean }> {
+async function readServerFacts(client: Client): Promise<{ facts: ServerFacts; direct: boolean }> {
   const askedAtMs = performance.now();
-  const { rows } = await client.query<Greeting>(
+  const { rows } = await client.query<ServerSettings>(
     `SELECT current_setting('server_version_num')::int AS version, current_setting('fsync') AS fsync,
        current_setting('full_page_writes') AS full_page_writes, current_setting('transaction_read_only') AS read_only,
        current_setting('synchronous_commit') AS synchronous_commit, current_setting('server_encoding') AS encoding,
@@ -267,7 +271,7 @@ async function greet(client: Client): Promise<{ facts: ServerFacts; direct: bool
        pg_is_in_recovery()::text AS standby, (date_part('epoch', clock_timestamp()) * 1000)::bigint AS now_ms`,
   );
   const answeredAtMs = performance.now();
-  const server = rows[0] as Greeting;
+  const server = rows[0] as ServerSettings;
   const facts = {
     version: server.version,
     synchronousCommit: server.synchronous_commit,
@@ -293,13 +297,13 @@ async function greet(client: Client): Promise<{ facts: ServerFacts; direct: bool
     );
   }
   assertCommitIsDurable(facts);
-  // A pooler sends a key of its own instead of the server's process id.
+  // A pooler sends its own id instead of the server's process id.
   return { facts, direct: (client as { processID?: number }).processID === server.pid };
 }
 
 /**
- * `on` and `remote_apply` keep every promise. `local` and `remote_write` are the same as `on` while no standby is named, and less than an
- * operator expects of a synchronous standby once there is one.
+ * Throws UnsuitableServer if a committed transaction could be lost. `on` and `remote_apply` are always safe. `local` and `remote_write` are
+ * equivalent to `on` only while no standby is configured; with a synchronous standby they do not wait for it to store the commit.
  */
 export function assertCommitIsDurable(facts: Pick<ServerFacts, 'synchronousCommit' | 'standbyNames'>): void {
   const { synchronousCommit: level, standbyNames } = facts;
