@@ -60,10 +60,10 @@ export function hashBody(body: Uint8Array | string): Uint8Array {
   return hash('sha256', body, 'buffer');
 }
 
-/** Digest that a repeat must have in common with the first request. */
+/** The digest of a body. A retry must have the same digest as the first request. */
 interface BodyDigest {
   value: Uint8Array;
-  /** Digest of the bytes, as an earlier version stored it; computed only if `value` does not match. */
+  /** Returns the digest of the bytes, which earlier versions stored; called only if `value` does not match. */
   ofBytes?(): Uint8Array;
 }
 
@@ -95,8 +95,8 @@ interface Keyed {
 }
 
 /**
- * Runs `first` unless the key already has a response. `first` returns undefined if its transaction found a record that was not there before
- * (another node was faster); that record is then returned.
+ * Runs `first` unless the key already has a response. `first` returns undefined if its transaction found a record that another node stored
+ * in the meantime; the response of that record is then returned.
  */
 export async function once(keyed: Keyed, first: () => Promise<Result<Answer> | undefined>): Promise<Result<Answer>> {
   const { database, inFlight, key, body, nowMs } = keyed;
@@ -113,7 +113,9 @@ export async function once(keyed: Keyed, first: () => Promise<Result<Answer> | u
   }
 }
 
-/** If a submission is already used, another node may have used it under this key since the key was checked. */
+/**
+ * Returns whether the key may have a response by now: another node may have used the submission under this key after the key was checked.
+ */
 function mayBeAnswered(answer: Result<Answer>): boolean {
   return !answer.ok && answer.failure.code === 'SUBMISSION_ALREADY_USED';
 }
@@ -124,7 +126,7 @@ interface KeyedCall {
   endpoint: string;
   /** All values of the Idempotency-Key header. */
   keys: readonly string[];
-  /** Body that a repeat must have in common with the first request. */
+  /** The request body. A retry must have the same body. */
   body: Uint8Array | string;
   status: number;
 }
@@ -191,21 +193,21 @@ export interface IdempotencyRecord {
   expiresAtMs: number;
 }
 
-/** Returns the key as one text. */
+/** Returns the key as one string. */
 export function keyText(key: IdempotencyKey): string {
   return JSON.stringify(valuesOf(key));
 }
 
-/** Returns those of the keys, as texts, that have a response. Deletes expired records. */
+/** Returns the keys, as `keyText`, that have a response. Deletes expired records. */
 export async function keysInUse(tx: Transaction, keys: readonly IdempotencyKey[], nowMs: number): Promise<Set<string>> {
   const inUse = new Set<string>();
   if (keys.length === 0) return inUse;
-  const requested = rowset(tx, 'asked', { accountId: 'text', mode: 'text', endpoint: 'text', key: 'text' }, keys);
+  const requested = rowset(tx, 'requested', { accountId: 'text', mode: 'text', endpoint: 'text', key: 'text' }, keys);
   const rows = await tx.all<IdempotencyKey & { expired: string | null }>(
     `SELECT i.account_id AS "accountId", i.mode, i.endpoint, i.key,
        CASE WHEN i.expires_at <= CAST(? AS BIGINT) THEN i.body END AS expired
-     FROM ${requested.sql} JOIN idempotency i ON i.account_id = asked.account_id AND i.mode = asked.mode
-       AND i.endpoint = asked.endpoint AND i.key = asked.key`,
+     FROM ${requested.sql} JOIN idempotency i ON i.account_id = requested.account_id AND i.mode = requested.mode
+       AND i.endpoint = requested.endpoint AND i.key = requested.key`,
     ...[nowMs, ...requested.params],
   );
   for (const { expired, ...row } of rows) {
@@ -242,11 +244,11 @@ interface BatchAnswer {
   /** One message of each accepted email; all copies of an email expire together. */
   messageIds: string[];
   nowMs: number;
-  /** The least time to keep it. */
+  /** The response is kept at least until this time (Unix ms). */
   expiresAtMs: number;
 }
 
-/** Keeps the response of an entire batch until its messages have expired; they have records of their own. */
+/** Stores the response of an entire batch until its messages have expired. Each email of the batch also has its own record. */
 export const keepAnswerOperation = operation(
   'idempotency.keepAnswer',
   'write',
@@ -264,7 +266,7 @@ export const keepAnswerOperation = operation(
   },
 );
 
-/** A record in the order of expiry. */
+/** The position of a record in the order of expiry. */
 export interface ExpiredRecord extends IdempotencyKey {
   expiresAt: number;
 }
@@ -273,13 +275,13 @@ interface ExpiredBatch {
   /** Unix ms; records that expired by then are deleted. */
   beforeMs: number;
   limit: number;
-  /** The last record that was looked at; null for the first batch. */
+  /** The last record of the previous batch; null for the first batch. */
   after: ExpiredRecord | null;
 }
 
 const BEFORE_ALL: ExpiredRecord = { expiresAt: 0, accountId: '', mode: 'live', endpoint: '', key: '' };
 
-/** Deletes expired records and skips others. `next` is where to continue, or null at the end. */
+/** Deletes expired records, except those with unfinished messages. `next` is the record to continue after, or null at the end. */
 export const removeExpiredOperation = operation(
   'idempotency.removeExpired',
   'write',
@@ -294,7 +296,7 @@ export const removeExpiredOperation = operation(
     let count = 0;
     for (const row of rows) {
       if (await hasUnfinishedMessages(tx, row)) continue;
-      // The key may have been reused at this moment.
+      // Another request may have replaced the record since it was read.
       count += await tx.run(
         `DELETE FROM idempotency WHERE ${OF_KEY} AND expires_at <= ?`,
         ...[...valuesOf(row), beforeMs],
