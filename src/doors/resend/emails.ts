@@ -1,6 +1,6 @@
 /**
- * /emails: sent emails, one entry for each email and not for each recipient. The last event of an email is the worst of its recipients.
- * HTML, text, and files are read from the content while it is kept.
+ * The /emails endpoints: sent emails, with one entry for each email, not for each recipient. The last event of an email is the worst event
+ * of its recipients. HTML, text, and files are read from the stored content, as long as it is retained.
  */
 import { hash } from 'node:crypto';
 import type { Readable } from 'node:stream';
@@ -36,7 +36,7 @@ import { durationSeconds, TIME_ALLOWED, timeMs } from './scheduled.ts';
 
 const NO_EMAIL = NOT_FOUND('Email');
 
-/** From the worst to the best; an email has the first event that applies to one of its copies. */
+/** Events from worst to best. An email shows the first one that applies to any of its copies. */
 const EVENTS = [
   'bounced',
   'complained',
@@ -105,13 +105,13 @@ async function copiesIn({ database }: ResendDoorDeps, context: EndpointContext):
   return copies.length === 0 ? NO_EMAIL : ok(copies);
 }
 
-/** More than an email without uploaded files can have. */
-const WHOLE = { text: 2_000_000, html: 2_000_000 };
+/** Text limits that are larger than any email without uploaded files. */
+const TEXT_LIMITS = { text: 2_000_000, html: 2_000_000 };
 
-/** Reads the email as it was accepted; undefined if its content is no longer kept. */
+/** Reads the email as it was accepted. Returns undefined if its content is no longer stored. */
 async function readContent(context: EndpointContext, messageId: string): Promise<ReadMail | undefined> {
   const answer = await context.call('GET', `/messages/${messageId}/content`);
-  return answer.ok ? readMail(await bytesOf(answer.content as Buffer | Readable), WHOLE) : undefined;
+  return answer.ok ? readMail(await bytesOf(answer.content as Buffer | Readable), TEXT_LIMITS) : undefined;
 }
 
 async function show(deps: ResendDoorDeps, context: EndpointContext): Promise<EndpointAnswer> {
@@ -131,9 +131,9 @@ async function show(deps: ResendDoorDeps, context: EndpointContext): Promise<End
 }
 
 async function listEmails({ database }: ResendDoorDeps, { query, caller }: EndpointContext): Promise<EndpointAnswer> {
-  const wanted = readListQuery(query);
-  if (!wanted.ok) return wanted;
-  const { limit, after, before } = wanted.value;
+  const parsed = readListQuery(query);
+  if (!parsed.ok) return parsed;
+  const { limit, after, before } = parsed.value;
   const [older, newer] = [after, before].map((uuid) => (uuid === undefined ? null : idOfUuid('msg', uuid)));
   if (older === undefined) return invalidField('after', 'must be the id of an email');
   if (newer === undefined) return invalidField('before', 'must be the id of an email');
@@ -144,7 +144,7 @@ async function listEmails({ database }: ResendDoorDeps, { query, caller }: Endpo
   return listBody(shown.map(summary), hasMore);
 }
 
-/** Makes the same change to every copy, and stops at the first failure. */
+/** Applies the same change to every copy, and stops at the first failure. */
 async function changeAll(
   deps: ResendDoorDeps,
   context: EndpointContext,
@@ -165,7 +165,10 @@ function tooLate(event: string): Failure {
   return failure('CONFLICT', { message: `The email cannot be changed: its last event is ${event}.` });
 }
 
-async function move(deps: ResendDoorDeps, context: EndpointContext<{ scheduled_at: string }>): Promise<EndpointAnswer> {
+async function reschedule(
+  deps: ResendDoorDeps,
+  context: EndpointContext<{ scheduled_at: string }>,
+): Promise<EndpointAnswer> {
   const sendAtMs = timeMs(context.body.scheduled_at, deps.clock.now());
   if (sendAtMs === undefined) return invalidField('scheduled_at', TIME_ALLOWED);
   const body = { sendAt: new Date(sendAtMs).toISOString() };
@@ -175,9 +178,9 @@ async function move(deps: ResendDoorDeps, context: EndpointContext<{ scheduled_a
 async function share(deps: ResendDoorDeps, context: EndpointContext<{ expires_in?: string }>): Promise<EndpointAnswer> {
   const copies = await copiesIn(deps, context);
   if (!copies.ok) return copies;
-  const wanted = context.body.expires_in;
-  const expiresInSeconds = wanted === undefined ? undefined : durationSeconds(wanted);
-  if (wanted !== undefined && expiresInSeconds === undefined)
+  const duration = context.body.expires_in;
+  const expiresInSeconds = duration === undefined ? undefined : durationSeconds(duration);
+  if (duration !== undefined && expiresInSeconds === undefined)
     return invalidField('expires_in', 'must be a duration such as "7d", "12h" or "30 minutes"');
   const body = expiresInSeconds === undefined ? {} : { expiresInSeconds };
   const { id } = copies.value[0]!;
@@ -191,7 +194,7 @@ function fileId(messageId: string, index: number): string {
   return uuidAt(timeOfId(messageId) ?? 0, hash('sha256', `${messageId}/${index}`, 'buffer'));
 }
 
-/** Returns the files of the email in the path, in the form of this interface. */
+/** Returns the attachments of the email in the path, in the format of the Resend API. */
 async function filesIn(deps: ResendDoorDeps, context: EndpointContext): Promise<Result<Record<string, unknown>[]>> {
   const copies = await copiesIn(deps, context);
   if (!copies.ok) return copies;
@@ -202,7 +205,7 @@ async function filesIn(deps: ResendDoorDeps, context: EndpointContext): Promise<
   const expiresAtMs = deps.clock.now() + LINK_MS;
   const links = createFileLinks(deps.linkBase);
   const { account, mode } = context.caller;
-  const shown = ({ name, contentType, sizeBytes, contentId }: MailFile, index: number): Record<string, unknown> => ({
+  const toBody = ({ name, contentType, sizeBytes, contentId }: MailFile, index: number): Record<string, unknown> => ({
     id: fileId(messageId, index),
     filename: name,
     size: sizeBytes,
@@ -212,7 +215,7 @@ async function filesIn(deps: ResendDoorDeps, context: EndpointContext): Promise<
     download_url: links.url({ accountId: account.id, mode, messageId, index, expiresAtMs }),
     expires_at: iso(expiresAtMs),
   });
-  return ok(content.files.map(shown));
+  return ok(content.files.map(toBody));
 }
 
 async function listFiles(deps: ResendDoorDeps, context: EndpointContext): Promise<EndpointAnswer> {
@@ -246,7 +249,7 @@ export function emailEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[] 
       path: '/emails/:id',
       summary: 'Reschedule an email',
       body: open({ scheduled_at: Type.String({ maxLength: 64 }) }),
-      handle: (context) => move(deps, context),
+      handle: (context) => reschedule(deps, context),
     }),
     endpoint(deps, {
       method: 'POST',

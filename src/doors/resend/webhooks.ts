@@ -1,6 +1,7 @@
 /**
- * /webhooks: webhooks with Resend's payload, and the events that were posted to them. Only the last attempt of an event is kept. Webhooks
- * that were created with Postrider's API are listed too, with the event names that cover their events.
+ * The /webhooks endpoints: webhooks with Resend's payload, and the events that were posted to them. Only the last attempt to post an event
+ * is kept, so its list of attempts has at most one entry. Webhooks that were created with Postrider's API are also listed, with the event
+ * names that cover their events.
  */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
@@ -55,7 +56,10 @@ const changedWebhook = open({
   status: Type.Optional(Type.Union([Type.Literal('enabled'), Type.Literal('disabled')])),
 });
 
-/** Returns Postrider's types for these names. Names of events that never occur are accepted if at least one other name is given. */
+/**
+ * Returns Postrider's event types for Resend's event names. Names of events that never occur are accepted if the list also has another
+ * name.
+ */
 function typesOf(names: readonly string[]) {
   const types = typesOfResend(names);
   if (types.length > 0) return { ok: true as const, value: types };
@@ -92,11 +96,11 @@ async function create({ body, call }: EndpointContext<Static<typeof newWebhook>>
   const types = typesOf(body.events);
   if (!types.ok) return types;
   const formatEvents = [...new Set(body.events)];
-  const wanted = { url: body.endpoint, events: types.value, format: 'resend', formatEvents };
-  const made = withEndpointField(await call('POST', '/webhooks', { body: wanted }));
-  return made.ok
-    ? success({ object: 'webhook', id: uuidOf(made.body.webhookId), signing_secret: made.body.secret })
-    : made;
+  const newFields = { url: body.endpoint, events: types.value, format: 'resend', formatEvents };
+  const created = withEndpointField(await call('POST', '/webhooks', { body: newFields }));
+  return created.ok
+    ? success({ object: 'webhook', id: uuidOf(created.body.webhookId), signing_secret: created.body.secret })
+    : created;
 }
 
 async function withId(
@@ -110,12 +114,12 @@ async function withId(
 async function change(context: EndpointContext<Static<typeof changedWebhook>>, id: string): Promise<EndpointAnswer> {
   const found = await context.call('GET', `/webhooks/${id}`);
   if (!found.ok) return found;
-  const present = found.body as WebhookBody;
-  const { endpoint: url = present.url, events: names, status } = context.body;
-  const types = names === undefined ? { ok: true as const, value: present.events } : typesOf(names);
+  const current = found.body as WebhookBody;
+  const { endpoint: url = current.url, events: names, status } = context.body;
+  const types = names === undefined ? { ok: true as const, value: current.events } : typesOf(names);
   if (!types.ok) return types;
-  const { description, enabled, format } = present;
-  const formatted = format !== undefined && { format, formatEvents: [...new Set(names ?? namesOf(present))] };
+  const { description, enabled, format } = current;
+  const formatted = format !== undefined && { format, formatEvents: [...new Set(names ?? namesOf(current))] };
   const replaced = withEndpointField(
     await context.call('PUT', `/webhooks/${id}`, {
       body: {
@@ -152,7 +156,7 @@ async function findDelivery(context: EndpointContext) {
   if (!webhookId.ok) return webhookId;
   if (!eventId.ok) return eventId;
   const deliveryId = deliveryIdOf(webhookId.value, eventId.value);
-  // A page starts below its cursor; the id with one more character is the nearest key above the delivery.
+  // A page starts below its cursor. The id with one more character sorts directly above the delivery, so the page starts with the delivery.
   const cursor = cursorOf([`${deliveryId}0`]);
   const page = await context.call('GET', `/webhooks/${webhookId.value}/deliveries`, { query: { cursor, limit: 1 } });
   if (!page.ok) return page;
@@ -269,7 +273,7 @@ export function webhookEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[
       handle: (context) =>
         withId(context, async (id) => {
           const found = await context.call('GET', `/webhooks/${id}`);
-          // The secret is only returned when it is created or rotated.
+          // The API returns the secret only when it is created or rotated.
           return found.ok ? success({ object: 'webhook', ...summary(found.body), signing_secret: null }) : found;
         }),
     }),
