@@ -1,8 +1,8 @@
 /**
- * The last step of every way to send, over HTTP and SMTP: stores composed emails in one transaction, then passes them straight to delivery
- * if it has capacity, without reading them back. If it rejects, nothing was accepted.
+ * Accepts composed emails; this is the last step of every send, over HTTP and SMTP. Stores the emails in one transaction, then passes them
+ * directly to delivery if it has capacity, without reading them back. If it rejects, nothing was accepted, except with OutcomeUnknown.
  *
- *   blob (large content) → transaction with lease → hand-over
+ *   blob (large content) → transaction with lease → dispatch
  */
 
 import type { BatchUse } from '../attachments/attachments.ts';
@@ -48,7 +48,7 @@ export interface EmailRecipient {
   dsn?: MessageDsn | undefined;
 }
 
-/** One composed email, with the same bytes for all of its recipients. Every way to submit mail ends in these. */
+/** One composed email, with the same bytes for all of its recipients. Every way to submit mail produces these. */
 export interface ComposedEmail {
   headerFrom: string;
   headerTo: { to: string[]; cc: string[] };
@@ -58,7 +58,7 @@ export interface ComposedEmail {
   tags: string[];
   metadata: Record<string, string>;
   options: EmailOptions;
-  /** What the submitter requested about delivery reports. */
+  /** Delivery report options of the submitter (ENVID and RET). */
   dsn?: EmailDsn | undefined;
   /** The stored template that the email was made from. */
   template?: { id: string; version: number } | undefined;
@@ -79,11 +79,11 @@ export interface AcceptDependencies {
   directDispatch?: DirectDispatch | undefined;
   clock: Clock;
   addressHash: AddressHash;
-  /** Called after each commit, for counters and to wake whatever waits for events or work. */
+  /** Called after each commit, to update counters and to wake event streams and workers. */
   onAccepted?(accepted: Accepted): void;
 }
 
-/** What was accepted, for counters and wake-ups. */
+/** The accepted messages, for counters and to wake event streams and workers. */
 export interface Accepted {
   accountId: string;
   mode: Mode;
@@ -93,11 +93,11 @@ export interface Accepted {
   requestId: string | undefined;
   /** Number of messages that the delivery worker in this process already holds. */
   handedOver: number;
-  /** From the arrival of the request to the commit. */
+  /** Time from the arrival of the request to the commit. */
   tookMs: number;
 }
 
-/** Emails composed from one request, and what they have in common. */
+/** Emails composed from one request, and their common properties. */
 export interface EmailsToAccept {
   accountId: string;
   mode: Mode;
@@ -106,9 +106,9 @@ export interface EmailsToAccept {
   requestId?: string | undefined;
   /** Address of the HTTP or SMTP client that submitted the mail; undefined for the service's own mail. */
   clientAddress?: string | undefined;
-  /** By the clock of the mode, as is sendAtMs. */
+  /** Unix ms, by the clock of the mode, like `sendAtMs`. */
   nowMs: number;
-  /** How far that clock is ahead of real time. */
+  /** How far the clock of the mode is ahead of real time. */
   clockOffsetMs: number;
   /** The sender, as the response repeats it. */
   from: string;
@@ -117,22 +117,23 @@ export interface EmailsToAccept {
   sendAtMs: number | null;
   expiresAfterSeconds: number;
   idempotency: Pick<IdempotencyRecord, 'endpoint' | 'key' | 'bodyHash' | 'status'> | null;
-  /** The upload batch that the email's files come from; it is used up by the acceptance. */
+  /** The upload batch with the files of the email; accepting the email uses it up. */
   submission?: Omit<BatchUse, 'accountId' | 'mode' | 'nowMs'>;
 }
 
-/** Stores the emails and hands them over to delivery. Rejects with Unavailable if storage does not accept them. See AcceptanceResult. */
+/** Stores the emails and passes them to delivery. Rejects with Unavailable if storage does not accept them. See AcceptanceResult. */
 export type AcceptEmails = (given: EmailsToAccept) => Promise<AcceptanceResult | LargeAcceptanceResult>;
 
 export function createAcceptEmails(dependencies: AcceptDependencies): AcceptEmails {
   const { database, blobs, directDispatch, clock, addressHash, onAccepted } = dependencies;
   return async (given) => {
     const blobKeys = hasLargeContent(given.emails) ? await putLargeContent(blobs, given.emails) : NO_BLOBS;
-    // The lease starts here: checking files and storing content may have taken longer than a lease lasts. It does not start at the commit
-    // either: a process that was suspended since may see it late.
+    // The lease does not start earlier, because checking files and storing content may take longer than a lease lasts. It does not start
+    // at the commit either, because a process that was suspended may learn of the commit late.
     const leaseUntilMs = clock.now() + LEASE_MS;
     const acceptance = acceptanceOf(given, { blobKeys, leaseUntilMs, addressHash }, directDispatch);
-    // After a lost reply, a leftover blob is an orphan at worst, whereas removing the blob of a stored email would lose mail.
+    // If this throws, blobs are kept: the commit may have succeeded without a reply, and deleting the blob of a stored email would lose
+    // mail.
     const result = await accept(database, given, acceptance);
     dropBlobs(blobs, result.stored ? result.unkeptBlobKeys : blobKeys);
     if (result.leased.length > 0) directDispatch?.dispatch(jobsOf(given, acceptance, result), leaseUntilMs);
@@ -254,21 +255,21 @@ function acceptedRecipient(
   };
 }
 
-/** Copies the content out of memory shared with other small emails (compose.ts), so that a long wait does not keep theirs allocated. */
-function withoutNeighbours(content: Buffer): Buffer {
+/** Copies content that shares a buffer with other small emails (compose.ts), so a queued job does not keep the entire buffer allocated. */
+function copyIfShared(content: Buffer): Buffer {
   if (content.buffer.byteLength <= 2 * content.length) return content;
-  const own = Buffer.allocUnsafeSlow(content.length);
-  content.copy(own);
-  return own;
+  const copy = Buffer.allocUnsafeSlow(content.length);
+  content.copy(copy);
+  return copy;
 }
 
-/** Builds from memory the jobs that a claim would read back from the database. */
+/** Builds the delivery jobs from memory. They equal the jobs that a claim would read from the database. */
 function jobsOf(given: EmailsToAccept, acceptance: Acceptance, result: AcceptanceResult): DeliveryJob[] {
   const jobs: DeliveryJob[] = [];
   let next = 0;
   for (const [index, email] of acceptance.emails.entries()) {
     const source = given.emails[index]!;
-    const content = source.blobKey === undefined ? withoutNeighbours(source.content) : null;
+    const content = source.blobKey === undefined ? copyIfShared(source.content) : null;
     for (const recipient of email.recipients) {
       const lease = result.leased[next];
       if (lease?.messageId !== recipient.messageId) continue;

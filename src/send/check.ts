@@ -1,8 +1,8 @@
 /**
- * Turns a body into a mail that may be sent, or lists every issue at once: those of the schema and those that a schema cannot check. A
- * field with a wrong form is checked further only as far as its value allows. A value for a header with CR, LF, or NUL is refused, never
- * stripped. Base64 is read strictly, with or without line breaks. File names and types that could break out of a header or a directory, or
- * run as a program, are refused.
+ * Checks the body of a send request. Returns a mail that can be sent, or lists all issues, including those that a schema cannot find. A
+ * field that does not match the schema is checked further only as far as its value allows. A header value with CR, LF, or NUL is rejected,
+ * never stripped. Base64 is read strictly, with or without line breaks. File names and types that could break out of a header or a
+ * directory, or run as a program, are rejected.
  */
 import type { AccountSettings, MissingVariables } from '../accounts/accounts.ts';
 import { LIFETIME_MS } from '../base/backoff.ts';
@@ -27,7 +27,7 @@ const MAX_SCHEDULE_MS = 30 * 86_400_000;
 export const DEFAULT_EXPIRY_SECONDS = LIFETIME_MS / 1000;
 
 export interface CheckedMail {
-  /** As the caller wrote it. */
+  /** The sender, as the caller wrote it. */
   fromText: string;
   from: Address;
   recipients: Recipients;
@@ -43,7 +43,7 @@ export interface CheckedMail {
   files: FileToCompose[];
   tags: string[];
   metadata: Record<string, string>;
-  /** Unix ms; null sends at once. */
+  /** Unix ms; null means immediately. */
   sendAtMs: number | null;
   expiresAfterSeconds: number;
   retain: Retain;
@@ -52,18 +52,18 @@ export interface CheckedMail {
   attachmentSubmissionId: string | undefined;
   /** Id or name of the stored template whose parts are used for those not given here; see `applyTemplate`. */
   templateId: string | undefined;
-  /** Set once the template has been found and its parts are in place. */
+  /** Set after the template has been found and its parts have been added. */
   template?: AppliedTemplate;
   trackOpens: boolean;
   trackClicks: boolean;
   listUnsubscribe: boolean;
 }
 
-/** What rendering needs from the mail's template. */
+/** The parts of the mail's template that rendering needs. */
 export interface AppliedTemplate {
   id: string;
   version: number;
-  /** Parts that come from the template itself. */
+  /** Parts that the mail takes from the template. */
   parsed: ParsedParts;
   /** Optional declared variables that have no value. */
   optional: ReadonlySet<string>;
@@ -79,7 +79,7 @@ interface CheckContext {
 
 const NO_VARIABLES: Record<string, unknown> = {};
 
-/** Checks the body. The refusal's details list every issue. */
+/** Checks the body. If it fails, the failure's details list every issue. */
 function checkMail(body: SendBody, context: CheckContext): Result<CheckedMail> {
   const issues: Issue[] = [];
   const refusedTypes: Issue[] = [];
@@ -131,13 +131,16 @@ function checkMail(body: SendBody, context: CheckContext): Result<CheckedMail> {
   });
 }
 
-/** Returns what is wrong with a rendered subject, or undefined. */
+/** Returns the issue of a rendered subject, or undefined if it is valid. */
 export function subjectIssue(subject: string): string | undefined {
   if (hasMoreCharacters(subject, MAX_SUBJECT_LENGTH)) return `must be at most ${MAX_SUBJECT_LENGTH} characters long`;
   return lineBreakIssue(subject);
 }
 
-/** Counts code points. One is at most two string units, so only a text in between has to be counted. */
+/**
+ * Compares the number of code points with the limit. A code point is one or two UTF-16 units, so the code points are counted only if the
+ * length is between `limit` and `2 * limit`.
+ */
 function hasMoreCharacters(text: string, limit: number): boolean {
   return text.length > limit && (text.length > 2 * limit || [...text].length > limit);
 }
@@ -145,7 +148,7 @@ function hasMoreCharacters(text: string, limit: number): boolean {
 function checkContent(body: SendBody, issues: Issue[]): void {
   if (body.templateId === undefined) {
     if (body.subject === undefined) issues.push({ field: 'subject', message: 'is required' });
-    // An empty text that is given makes an email without a body, as SMTP accepts it.
+    // An explicitly empty text creates an email without a body, which SMTP also accepts.
     if (!body.html && body.text === undefined)
       issues.push({ field: 'html', message: 'is required if text is not given, and must not be empty' });
   }
@@ -178,7 +181,7 @@ function checkListUnsubscribe(headers: CheckedMail['headers'], issues: Issue[]):
   issues.push({ field: 'listUnsubscribe', message });
 }
 
-/** An empty list is treated as absent. */
+/** Checks the fields that an email with uploaded files cannot have. An empty list is treated as absent. */
 function checkLargeFlow(body: SendBody, recipients: Recipients, issues: Issue[]): void {
   const only = 'an email with attachmentSubmissionId goes to exactly one address in to';
   for (const field of ['cc', 'bcc'] as const) {
@@ -226,9 +229,9 @@ function isMissingFor(field: string, malformed: ReadonlySet<string>): boolean {
 }
 
 interface FileIssues {
-  /** INVALID_REQUEST. */
+  /** Issues that return INVALID_REQUEST. */
   issues: Issue[];
-  /** UNSUPPORTED_FILE_TYPE. */
+  /** Issues that return UNSUPPORTED_FILE_TYPE. */
   refusedTypes: Issue[];
 }
 
@@ -237,8 +240,8 @@ type GivenFile = NonNullable<SendBody['attachments']>[number];
 const MAX_ISSUES = 100;
 
 /**
- * Reads `attachments`. Invalid files are reported and left out of the result. Missing parts are ignored: the schema has already reported
- * them.
+ * Reads `attachments`. Invalid files are reported and omitted from the result. Missing properties are ignored, because the schema check has
+ * already reported them.
  */
 function readFiles(given: readonly (Partial<GivenFile> | undefined)[] | undefined, found: FileIssues): FileToCompose[] {
   if (given === undefined) return [];
@@ -250,14 +253,14 @@ function readFiles(given: readonly (Partial<GivenFile> | undefined)[] | undefine
     const { name, contentType, contentId, content: base64 } = file;
     const field = `attachments[${index}]`;
     const before = found.issues.length;
-    const note = (part: string, message: string | undefined): void => {
+    const addIssue = (part: string, message: string | undefined): void => {
       if (message !== undefined) found.issues.push({ field: `${field}.${part}`, message });
     };
-    if (name !== undefined) note('name', fileNameIssue(name));
+    if (name !== undefined) addIssue('name', fileNameIssue(name));
     if (contentType !== undefined && !isContentType(contentType))
-      note('contentType', 'must be a content type such as application/pdf');
+      addIssue('contentType', 'must be a content type such as application/pdf');
     if (contentId !== undefined) {
-      note(
+      addIssue(
         'contentId',
         contentIds.has(contentId) ? 'is a duplicate; each file needs its own contentId' : contentIdIssue(contentId),
       );
@@ -265,7 +268,7 @@ function readFiles(given: readonly (Partial<GivenFile> | undefined)[] | undefine
     }
     const content = base64 === undefined ? undefined : readBase64(base64);
     if (base64 !== undefined && content === undefined)
-      note('content', 'must be standard Base64 (RFC 4648 section 4) with padding; only line breaks are ignored');
+      addIssue('content', 'must be standard Base64 (RFC 4648 section 4) with padding; only line breaks are ignored');
     if (name === undefined || contentType === undefined) continue;
     const refused = refusedFileType({ name, contentType });
     if (refused !== undefined) {
@@ -282,12 +285,12 @@ function contentIdIssue(contentId: string): string | undefined {
     : 'must be visible ASCII characters without spaces, quotes and angle brackets';
 }
 
-/** Returns the bytes, or undefined if the text is not strict Base64. Line breaks of MIME are ignored (RFC 2045 section 6.8). */
+/** Returns the bytes, or undefined if the text is not strict Base64. Line breaks are ignored, as in MIME (RFC 2045 section 6.8). */
 function readBase64(given: string): Buffer | undefined {
   const text = /[\r\n]/.test(given) ? given.replaceAll(/[\r\n]+/g, '') : given;
   if (text.length % 4 !== 0) return undefined;
   const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
-  // The decoder skips unknown characters, which shows in the length, and accepts the URL alphabet, which does not.
+  // The decoder skips unknown characters, which the length reveals. It also accepts the URL-safe alphabet, which the length does not reveal.
   if (text.includes('-') || text.includes('_')) return undefined;
   const bytes = Buffer.from(text, 'base64');
   return bytes.length === (text.length / 4) * 3 - padding ? bytes : undefined;
