@@ -1,14 +1,15 @@
 /**
- * The log as server-sent events (WHATWG HTML §9.2). Each event is one message whose id is its place in the log; a client that reconnects
- * with this id as Last-Event-ID gets the events after it, without duplicates or gaps. The next page is read when the client has received
- * the previous one, so slow readers cost no memory, and one that reads nothing for a while is disconnected and can resume. The stream ends
- * when the service stops and when its key becomes invalid.
+ * Streams the event log as server-sent events (WHATWG HTML §9.2). Each event is one message whose id is its place in the log. A client that
+ * reconnects with this id as Last-Event-ID gets the events after it, without duplicates or gaps. The next page is read when the client has
+ * received the previous one, so slow clients use no memory. A client that reads nothing for STALLED_MS is disconnected and can resume. The
+ * stream ends when the service stops and when its key becomes invalid.
  *
- * Places are encrypted for callers: one block of AES with a key that all nodes share. Places are counted across all accounts and would
- * otherwise reveal how much the service sends. Invalid texts are refused: by chance, one in four million decrypts to two small numbers.
+ * Clients see places only encrypted, as one block of AES with a key that all nodes share. Places are numbered across all accounts and would
+ * otherwise reveal how much mail the service sends. Invalid cursors are rejected, except that one in four million decrypts to two small
+ * numbers by chance.
  *
- * All followers share one query of the ends of their logs, twice a second, and immediately after this process has written events. Followers
- * without new events are not woken. Waking is only a hint: each reads from its own place.
+ * All followers share one query for the ends of their logs. It runs twice a second, and shortly after this process has written events.
+ * Followers without new events are not woken. A wake-up is only a hint: each follower reads from its own place.
  */
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
 import { Readable } from 'node:stream';
@@ -24,7 +25,7 @@ const TEXT = /^[A-Za-z0-9_-]{21}[AQgw]$/;
 
 export interface EventCursors {
   textOf(place: EventPlace): string;
-  /** Undefined for whatever textOf did not make. */
+  /** Returns undefined for a text that textOf did not create. */
   read(text: string): EventPlace | undefined;
 }
 
@@ -35,7 +36,7 @@ export function createEventCursors(secretKey: Uint8Array): EventCursors {
       const block = Buffer.alloc(BLOCK_BYTES);
       block.writeBigUInt64BE(BigInt(position), 0);
       block.writeBigUInt64BE(BigInt(seq), 8);
-      // Single blocks that never repeat need no mode: this is a permutation of places.
+      // A single block needs no chaining mode: each place has exactly one ciphertext.
       return createCipheriv('aes-256-ecb', key, null).setAutoPadding(false).update(block).toString('base64url');
     },
     read: (text) => {
@@ -51,10 +52,9 @@ export function createEventCursors(secretKey: Uint8Array): EventCursors {
 }
 
 const POLL_MS = 500;
-/** Interval between two queries: events written within it are seen together. */
+/** Delay between a write and the query for it, so that events written in quick succession are found by one query. */
 const GAP_MS = 15;
-/** Owners per query. */
-const AT_ONCE = 500;
+const OWNERS_PER_QUERY = 500;
 
 export interface Followers extends Running {
   /** Signals that events may have been written; cheap without followers. */
@@ -72,8 +72,8 @@ interface Log {
 
 export function createFollowers({ database, pollMs = POLL_MS }: { database: Database; pollMs?: number }): Followers {
   const logs = new Map<string, Log>();
-  let looking = false;
-  let again = false;
+  let isQuerying = false;
+  let isNudged = false;
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
 
@@ -91,31 +91,31 @@ export function createFollowers({ database, pollMs = POLL_MS }: { database: Data
     }
   };
 
-  const look = async (): Promise<void> => {
-    looking = true;
-    again = false;
+  const query = async (): Promise<void> => {
+    isQuerying = true;
+    isNudged = false;
     try {
       const all = [...logs.values()];
-      for (let at = 0; at < all.length; at += AT_ONCE) await compare(all.slice(at, at + AT_ONCE));
+      for (let at = 0; at < all.length; at += OWNERS_PER_QUERY) await compare(all.slice(at, at + OWNERS_PER_QUERY));
     } catch {
       // The storage is unavailable; the next query finds the missed events.
     }
-    looking = false;
-    if (!stopped && logs.size > 0) plan(again ? GAP_MS : pollMs);
+    isQuerying = false;
+    if (!stopped && logs.size > 0) schedule(isNudged ? GAP_MS : pollMs);
     // The next subscriber starts a new query.
-    else again = false;
+    else isNudged = false;
   };
 
-  const plan = (waitMs: number): void => {
+  const schedule = (waitMs: number): void => {
     clearTimeout(timer);
-    timer = setTimeout(() => void look(), waitMs);
+    timer = setTimeout(() => void query(), waitMs);
     timer.unref();
   };
 
   const nudge = (): void => {
-    if (stopped || logs.size === 0 || again) return;
-    again = true;
-    if (!looking) plan(GAP_MS);
+    if (stopped || logs.size === 0 || isNudged) return;
+    isNudged = true;
+    if (!isQuerying) schedule(GAP_MS);
   };
 
   return {
@@ -143,12 +143,12 @@ export function createFollowers({ database, pollMs = POLL_MS }: { database: Data
 }
 
 const PAGE = 100;
-/** Reconnection delay for the client, normally and while the service stops. */
+/** Delay before the client reconnects, normally and while the service stops. */
 const RETRY_MS = 2_000;
 const STOPPING_RETRY_MS = 500;
 const HEARTBEAT_MS = 15_000;
 /** Interval at which the key and the reader's progress are checked. */
-const LOOK_MS = 1_000;
+const CHECK_MS = 1_000;
 const STALLED_MS = 60_000;
 
 export interface StreamOptions {
@@ -156,21 +156,21 @@ export interface StreamOptions {
   followers: Followers;
   cursors: EventCursors;
   page: Pick<EventPage, 'accountId' | 'mode' | 'messageId' | 'eventTypes' | 'tags'>;
-  /** Reads a page, and where a search stopped before its end. */
+  /** Reads a page, and returns the place where a search stopped before its end. */
   read(page: EventPage): Promise<Found<EventRow, EventPlace>>;
   /** Only events strictly after this place are sent. */
   after: EventPlace;
   /** Aborted if the client disconnects or the service stops. */
   signal: AbortSignal;
-  /** Whether the caller's key is still good. */
+  /** Returns whether the caller's key is still valid. */
   isAllowed(): Promise<boolean>;
-  /** Narrower times, for tests. */
+  /** Shorter times for tests. */
   heartbeatMs?: number;
   lookMs?: number;
   stalledMs?: number;
 }
 
-/** A signal to wait for: one ring is kept until it is awaited. */
+/** Creates a signal to wait for. If it rings while no one waits, the next wait ends immediately. */
 function createBell(): { ring(): void; wait(ms: number): Promise<boolean> } {
   let rung = false;
   let wake: (() => void) | undefined;
@@ -190,9 +190,9 @@ function createBell(): { ring(): void; wait(ms: number): Promise<boolean> } {
         });
         wake = undefined;
       }
-      const was = rung;
+      const wasRung = rung;
       rung = false;
-      return was;
+      return wasRung;
     },
   };
 }
@@ -224,19 +224,19 @@ export function eventStream(options: StreamOptions): Readable {
   const { followers, cursors, page, signal } = options;
   const bell = createBell();
   let place = options.after;
-  let isOver = false;
-  /** When the client was given data that it has not read yet; undefined if it has read everything. */
-  let givenAtMs: number | undefined;
+  let isEnded = false;
+  /** When the client was sent data that it has not read yet; undefined if it has read everything. */
+  let unreadSinceMs: number | undefined;
   const unfollow = followers.follow(page, bell.ring);
-  const over = (): void => {
-    isOver = true;
+  const end = (): void => {
+    isEnded = true;
     bell.ring();
   };
 
   async function* frames(): AsyncGenerator<string> {
     yield `retry: ${RETRY_MS}\nid: ${cursors.textOf(place)}\n\n`;
     let sentAtMs = performance.now();
-    while (!isOver) {
+    while (!isEnded) {
       const { rows, isAtEnd, ...read } = await readOn(options, place);
       place = read.place;
       if (rows.length > 0) {
@@ -248,8 +248,8 @@ export function eventStream(options: StreamOptions): Readable {
           .join('');
         sentAtMs = performance.now();
       }
-      if (isOver) continue;
-      // Since the last byte, not since the last ring: events that do not match this reader's filter ring too.
+      if (isEnded) continue;
+      // The time counts from the last byte, not from the last ring: events that do not match the filter also ring.
       const leftMs = (options.heartbeatMs ?? HEARTBEAT_MS) - (performance.now() - sentAtMs);
       if (leftMs > 0 && (!isAtEnd || (await bell.wait(leftMs)))) continue;
       yield `id: ${cursors.textOf(place)}\n: nothing new\n\n`;
@@ -263,36 +263,37 @@ export function eventStream(options: StreamOptions): Readable {
     objectMode: true,
     highWaterMark: 1,
     read: () => {
-      givenAtMs = undefined;
+      unreadSinceMs = undefined;
       source.next().then(
         ({ value, done }) => {
-          givenAtMs = performance.now();
+          unreadSinceMs = performance.now();
           stream.push(done ? null : value);
         },
         (error: Error) => stream.destroy(error),
       );
     },
     destroy: (error, done) => {
-      over();
+      end();
       unfollow();
       clearInterval(watch);
-      signal.removeEventListener('abort', over);
+      signal.removeEventListener('abort', end);
       done(error);
     },
   });
   const watch = setInterval(() => {
-    const isStalled = givenAtMs !== undefined && performance.now() - givenAtMs > (options.stalledMs ?? STALLED_MS);
+    const isStalled =
+      unreadSinceMs !== undefined && performance.now() - unreadSinceMs > (options.stalledMs ?? STALLED_MS);
     if (isStalled) stream.destroy();
-    else if (isOver && givenAtMs !== undefined) stream.destroy();
-    else void look();
-  }, options.lookMs ?? LOOK_MS);
+    else if (isEnded && unreadSinceMs !== undefined) stream.destroy();
+    else void checkKey();
+  }, options.lookMs ?? CHECK_MS);
   watch.unref();
-  const look = async (): Promise<void> => {
+  const checkKey = async (): Promise<void> => {
     // If the storage is unavailable, the stream continues.
     const isAllowed = await options.isAllowed().catch(() => true);
-    if (!isAllowed) over();
+    if (!isAllowed) end();
   };
-  if (signal.aborted) over();
-  signal.addEventListener('abort', over, { once: true });
+  if (signal.aborted) end();
+  signal.addEventListener('abort', end, { once: true });
   return stream;
 }
