@@ -1,18 +1,18 @@
 /**
- * The state of one SMTP session and what its commands may do with it.
+ * Defines the state of one SMTP session that its commands can read and change, with the limits and replies of all sessions.
  *
- *   greeting ─EHLO─▶ plain ─STARTTLS─▶ (all forgotten) ─EHLO─▶ secure ─AUTH─▶ logged in
+ *   greeting ─EHLO─▶ plain ─STARTTLS─▶ (state discarded) ─EHLO─▶ secure ─AUTH─▶ logged in
  *   logged in ─MAIL─▶ envelope ─RCPT…─▶ ─DATA─▶ content ─dot─▶ logged in
  *
- * RSET and EHLO return to "logged in". Commands are answered one after the other, in order; a command that has to wait delays the later
- * ones of its session, but no other session.
+ * RSET and EHLO return to "logged in". Commands are answered one after the other, in order. A command that has to wait delays the later
+ * commands of its session, but no other session.
  *
- * Limits are sizes, counts, and deadlines. Every deadline covers a complete command or mail and not the time between two bytes, so that a
- * client that sends byte by byte is disconnected like a silent one. If mail may be large, content extends its deadline by the time that it
- * takes at the slowest accepted rate.
+ * Limits are sizes, counts, and deadlines. Every deadline covers a complete command or mail, not the time between two bytes, so a client
+ * that sends one byte at a time is disconnected like a silent one. If large mail is allowed, content extends its deadline by the time that
+ * it takes at the slowest accepted rate.
  *
- * Replies are texts (RFC 5321 §4.2, enhanced codes of RFC 3463): fixed ones, and those of a refusal. Every reply is one line of printable
- * ASCII, for any input.
+ * Replies are strings (RFC 5321 §4.2, enhanced codes of RFC 3463), either fixed or built from a Failure. Every reply is one line of
+ * printable ASCII, for any input.
  */
 
 import type { Caller } from '../accounts/accounts.ts';
@@ -36,29 +36,29 @@ export interface SmtpLimits {
   maxRecipients: number;
   maxConnectionsPerAddress: number;
   maxConnections: number;
-  /** Syntax errors, unknown or misplaced commands since the last accepted mail; the next one closes the session. */
+  /** Syntax errors, and unknown or misplaced commands, since the last accepted mail; the next one closes the session. */
   maxClientErrors: number;
   /** Commands since the last accepted mail that did not lead to one (NOOP, RSET, refused senders…). */
   maxFruitless: number;
-  /** Addresses refused in one transaction, besides those over the number of recipients; for inbound mail, in one session. */
+  /** Addresses refused in one transaction, not counting those above maxRecipients; for inbound mail, in one session. */
   maxRefusedRecipients: number;
-  /** From one command to the next, RFC 5321 §4.5.3.2.7. */
+  /** Maximum time from one command to the next (RFC 5321 §4.5.3.2.7). */
   idleMs: number;
-  /** From 354 to the final dot, plus what content adds to it. */
+  /** Maximum time from the 354 reply to the final dot, without the time that content adds. */
   dataMs: number;
-  /** Content adds the time that it takes at this rate; an infinite rate adds nothing. */
+  /** Content extends the deadline by the time that it takes at this rate; an infinite rate adds nothing. */
   dataBytesPerSecond: number;
   handshakeMs: number;
-  /** How long a client from an address that never logged in waits for the greeting; a client that sends before it is refused. */
+  /** Delay of the greeting for an address that has never logged in. A client that sends before the greeting is refused. */
   greetingMs: number;
   /**
-   * The same for an address that has logged in: long enough to detect clients that do not wait at all, and short enough for one mail per
-   * connection.
+   * Delay of the greeting for an address that has logged in: long enough to detect clients that do not wait at all, and short enough for
+   * clients that send one mail per connection.
    */
   knownGreetingMs: number;
-  /** How long reading the last reply may take before the connection is closed. */
+  /** How long the client can take to read the last reply before the connection is closed. */
   lingerMs: number;
-  /** For the PROXY protocol header of a trusted proxy. */
+  /** Maximum time for the PROXY protocol header of a trusted proxy. */
   proxyHeaderMs: number;
 }
 
@@ -81,34 +81,34 @@ export const defaultLimits: SmtpLimits = {
   proxyHeaderMs: 10_000,
 };
 
-/** Longest command with its CRLF: 512 (RFC 5321 §4.5.3.1.4). */
+/** Maximum length of a command with its CRLF: 512 (RFC 5321 §4.5.3.1.4). */
 const COMMAND_BYTES = 512;
 /**
- * MAIL: 26 more for SIZE, 17 for BODY, 10 for SMTPUTF8, 500 for AUTH, 34 for a hold, 8 for RET and 107 for ENVID (RFC 1870, 6152, 6531,
- * 4954, 4865, 3461).
+ * MAIL can have 26 more bytes for SIZE, 17 for BODY, 10 for SMTPUTF8, 500 for AUTH, 34 for HOLDFOR or HOLDUNTIL, 8 for RET, and 107 for
+ * ENVID (RFC 1870, 6152, 6531, 4954, 4865, 3461).
  */
 const MAIL_BYTES = COMMAND_BYTES + 26 + 17 + 10 + 500 + 34 + 8 + 107;
-/** RCPT: 500 more for ORCPT, 28 for NOTIFY (RFC 3461 §4). */
+/** RCPT can have 500 more bytes for ORCPT and 28 for NOTIFY (RFC 3461 §4). */
 const RCPT_BYTES = COMMAND_BYTES + 500 + 28;
-/** AUTH and the lines of its exchange: RFC 4954 §4. */
+/** Maximum length of AUTH and of the lines of its exchange (RFC 4954 §4). */
 export const AUTH_BYTES = 12_288;
 
 /** Returns the maximum length of the command that starts like this, with its CRLF. */
-export function commandLimit(beginning: string): number {
-  const verb = beginning.slice(0, 5).toUpperCase();
+export function commandLimit(start: string): number {
+  const verb = start.slice(0, 5).toUpperCase();
   if (verb === 'MAIL ') return MAIL_BYTES;
   if (verb === 'RCPT ') return RCPT_BYTES;
   return verb === 'AUTH ' ? AUTH_BYTES : COMMAND_BYTES;
 }
 
-const LONGEST = 500;
+const MAX_REPLY_BYTES = 500;
 
-/** Returns the text as a valid reply of one line. */
+/** Returns the text as a valid one-line reply: other characters become `?`, and a long text is truncated. */
 export function cleanReply(text: string): string {
-  return text.replace(/[^\x20-\x7e]+/g, '?').slice(0, LONGEST);
+  return text.replace(/[^\x20-\x7e]+/g, '?').slice(0, MAX_REPLY_BYTES);
 }
 
-/** Returns the reply for a refusal, with its first issue. */
+/** Returns the reply for a failure, with its first issue. */
 export function replyFor(failure: Failure): string {
   const [issue] = failure.details;
   const isNamed = issue !== undefined && failure.code === 'INVALID_REQUEST';
@@ -136,23 +136,23 @@ export interface SmtpServices {
   log: Log;
   metrics: Metrics;
   limits: SmtpLimits;
-  /** Networks whose connections must start with a PROXY protocol header; none when absent. */
+  /** Networks whose connections must start with a PROXY protocol header; none if undefined. */
   trustedProxies?: readonly Cidr[];
-  /** Returns why no mail may start right now; undefined if it may. */
+  /** Returns why no new mail is accepted right now; undefined if it is. */
   closedToMail(): string | undefined;
-  /** Returns why a completely received mail may not be kept; undefined if it may. Draining is not a reason. */
+  /** Returns why a completely received mail is not stored; undefined if it is. Draining is not a reason. */
   closedToContent(): string | undefined;
 }
 
 export type CommandHandler = (dialogue: Dialogue, argument: string) => Pending;
 
-/** The purpose of a port: submission or inbound mail. */
+/** The commands and rules of a port, for submission or inbound mail. */
 export interface Profile {
-  /** Commands of this port: at least MAIL, RCPT and DATA. */
+  /** Commands of this port, at least MAIL, RCPT, and DATA. */
   verbs: ReadonlyMap<string, CommandHandler>;
   /** EHLO extensions of this port, in addition to those of every port. */
   offered(dialogue: Dialogue): readonly string[];
-  /** Whether clients from this address logged in before: their greeting is delayed less. */
+  /** Returns whether a client from this address has logged in before, which shortens the delay of the greeting. */
   knows(countedAddress: string): boolean;
   /** Called for a 4xx or 5xx reply to a logged-in client. */
   onRefused?(refused: RefusedCommand): void;
@@ -181,13 +181,13 @@ interface EnvelopeParts {
 export interface SubmissionEnvelope extends EnvelopeParts {
   kind: 'submission';
   from: Address;
-  /** When to release the mail; undefined immediately. */
+  /** When to release the mail; undefined means immediately. */
   hold: Hold | undefined;
   /** By normalized address. */
   recipients: Map<string, Address>;
   /** Delivery reports by normalized address, for recipients with NOTIFY or ORCPT. */
   reports: Map<string, RecipientReports>;
-  /** ENVID and RET of MAIL. */
+  /** Parameters of MAIL: ENVID, and RET below. */
   envid: string | undefined;
   ret: 'full' | 'headers' | undefined;
   /** Offset of the clock of the sender's mode from real time, in ms. */
@@ -208,10 +208,10 @@ export interface TakenRecipient extends Taken {
   address: string;
 }
 
-/** Undefined if everything is done, else a promise of completion. */
+/** Undefined if the command has completed, otherwise a promise of its completion. */
 export type Pending = Promise<void> | undefined;
 
-/** Logs a mail, or a recipient of it, that is refused to a logged-in client. */
+/** Logs that a mail or a recipient from a logged-in client was refused. */
 export function noteRefused({ log, login, address }: Pick<Dialogue, 'log' | 'login' | 'address'>, reply: string): void {
   if (login === undefined) return;
   const { account, keyId, mode } = login.caller;
@@ -224,12 +224,12 @@ export function refuse(dialogue: Dialogue, line: string): undefined {
   dialogue.reply(line);
 }
 
-/** Whether a reply reports a malformed command, as opposed to a malformed address in it. */
+/** Returns whether a reply reports a malformed command, as opposed to a malformed address in it. */
 export function isSyntaxError(reply: string): boolean {
   return /^\d{3} 5\.5\.4 /.test(reply);
 }
 
-/** A storage failure is reported as back-pressure. */
+/** Runs a check. If the storage is unavailable, replies 451 so that the client retries later. */
 export function orBusy(dialogue: Dialogue, check: () => Pending): Pending {
   return check()?.catch((error: unknown) => {
     if (!(error instanceof Unavailable)) throw error;
@@ -238,17 +238,17 @@ export function orBusy(dialogue: Dialogue, check: () => Pending): Pending {
   });
 }
 
-/** A mail from 354 to the reply to its dot. */
+/** Receives one mail, from the 354 reply to the reply to its final dot. */
 export interface MailTransfer {
-  /** Reads bytes from `from` on; returns the position after the final dot, or -1 if it has not arrived. */
+  /** Reads the bytes from index `from` on. Returns the position after the final dot, or -1 if it has not arrived. */
   push(chunk: Buffer, from: number): number;
-  /** Resolves when more bytes can be written; undefined if they can. */
+  /** Resolves when more bytes can be written; undefined if they can be written now. */
   untilReady(): Promise<void> | undefined;
-  /** More bytes arrived than are read of a mail that is too large. */
+  /** Returns whether a mail that is too large has exceeded maxDiscardBytes, so the connection must be closed. */
   isEndless(): boolean;
-  /** Returns the reply, after the dot. Never rejects. */
+  /** Returns the reply after the final dot. Never rejects. */
   finish(): Promise<{ line: string; accepted: boolean }>;
-  /** The mail will not be completed. */
+  /** Discards a mail that will not be completed. */
   abort(): void;
 }
 
@@ -262,29 +262,29 @@ export interface Dialogue {
   readonly countedAddress: string;
   /** Undefined before EHLO or HELO. */
   helo: string | undefined;
-  /** EHLO was used, not HELO. */
+  /** Whether the client used EHLO, not HELO. */
   isExtended: boolean;
   isSecure: boolean;
   login: Login | undefined;
   envelope: SubmissionEnvelope | InboundEnvelope | undefined;
-  /** Recipients that were refused in this session, in all its mails. */
+  /** Number of recipients that were refused in this session, in all its mails. */
   refusedRecipients: number;
-  /** Such as `TLSv1.3`; null if unencrypted. */
+  /** The TLS version, such as `TLSv1.3`; null if unencrypted. */
   readonly tlsProtocol: string | null;
-  /** Receives the next line instead of the command parser (AUTH); undefined if its text is invalid. */
+  /** Receives the next line instead of the command parser (AUTH); the line is undefined if its text is invalid. */
   takeLine: ((line: string | undefined) => Pending) | undefined;
-  /** The current command, if it is a known one. */
+  /** The current command; undefined if it is unknown. */
   verb: string | undefined;
-  /** Receives data after DATA up to its dot. */
+  /** Receives the data after DATA, up to its final dot. */
   transfer: MailTransfer | undefined;
   /** Commands since the last accepted mail that did not lead to one. */
   fruitless: number;
-  /** Sends one line, together with those of other pipelined commands. */
+  /** Sends one line, together with the replies to other pipelined commands. */
   reply(line: string): undefined;
-  /** The same for errors that a correct client does not make; after too many the session ends. */
+  /** Replies to an error that a correct client does not make; after too many of them the session ends. */
   clientError(line: string): undefined;
-  /** Sends a last line and closes. */
+  /** Sends a last line and closes the connection. */
   hangUp(line: string): undefined;
-  /** Continues in TLS, as if the client had just connected. */
+  /** Continues with TLS, as if the client had just connected. */
   startTls(): undefined;
 }
