@@ -1,10 +1,10 @@
 /**
- * DNS queries with the answers that a mailer needs: found, no such domain, no data, or temporary. An answer never throws. Names are queried
- * in A-labels; an impossible name is `no-such-domain` without a query. CNAMEs are followed; a loop is temporary (ECNAMELOOP), whatever the
- * resolver returns for it.
+ * Sends DNS queries and returns the outcomes that a mail server distinguishes: found, no such domain, no data, or temporary failure.
+ * Queries never reject. Names are sent in A-labels; an invalid name is `no-such-domain` without a query. CNAMEs are followed; a loop is
+ * temporary (ECNAMELOOP), whatever the resolver returns for it.
  *
- * Answers are cached for their TTL, between 30 s and an hour; negative ones as the zone's SOA says (RFC 2308), nonexistent names for a
- * minute at most; temporary failures for two seconds.
+ * Answers are cached for their TTL, but at least 30 s and at most an hour. Negative answers are cached for as long as the zone's SOA allows
+ * (RFC 2308), nonexistent names for at most a minute. Temporary failures are cached for two seconds.
  */
 import { lookup } from 'node:dns';
 import { isIP, isIPv4, isIPv6 } from 'node:net';
@@ -23,31 +23,31 @@ import { parseDnsServer, systemServers } from './dns-servers.ts';
 export interface Found<T> {
   status: 'found';
   value: T;
-  /** Validated by DNSSEC: every answer in the chain, including CNAMEs. Always false for a zone's own servers. */
+  /** Whether DNSSEC validated every answer in the chain, including CNAMEs. Always false for queries to a zone's own servers. */
   secure: boolean;
   /** How long the answer is valid. */
   ttlMs: number;
 }
 
 type NotFound =
-  /** NXDOMAIN, or an impossible name; `secure` if the answer was validated. */
+  /** NXDOMAIN, or an invalid name. `secure` is true if the answer was validated. */
   | { status: 'no-such-domain'; secure: boolean }
-  /** The name exists without records of this type. */
+  /** The name exists, but has no records of this type. */
   | { status: 'no-data'; secure: boolean }
   /**
-   * Ask again later. `cause` is ESERVFAIL (including bogus DNSSEC), EREFUSED, EFORMERR, ENOTIMP, ETIMEOUT, EBADRESP, ELAME (a referral),
-   * ECNAMELOOP, ECANCELLED, or the socket's code.
+   * The query can be repeated later. `cause` is ESERVFAIL (including bogus DNSSEC), EREFUSED, EFORMERR, ENOTIMP, ETIMEOUT, EBADRESP, ELAME
+   * (a referral), ECNAMELOOP, ECANCELLED, or the code of a socket error.
    */
   | { status: 'temporary'; cause: string };
 
 export type DnsAnswer<T> = Found<T> | NotFound;
 
 /**
- * IPv6 addresses, then IPv4. If one of the two questions failed, the other's addresses are used, and `secure` covers only what was
- * answered.
+ * IPv6 addresses, then IPv4. If one of the two queries failed, the other's addresses are used, and `secure` covers only the answer that was
+ * received.
  */
 export type AddressAnswer =
-  /** `canonicalName`: where the host's CNAMEs end; the host itself without any. */
+  /** `canonicalName` is the name at the end of the host's CNAMEs, or the host itself if it has none. */
   (Found<string[]> & { canonicalName: string }) | NotFound;
 
 export interface MxHost {
@@ -57,13 +57,13 @@ export interface MxHost {
 }
 
 interface MxAnswer {
-  /** RFC 7505: the domain accepts no mail. `hosts` is then empty. */
+  /** The domain accepts no mail (RFC 7505); `hosts` is then empty. */
   nullMx: boolean;
-  /** Best first, in random order within a preference, at most 150. */
+  /** Sorted by preference, best first, and in random order within a preference; at most 150. */
   hosts: MxHost[];
 }
 
-/** RFC 6698 §2.1, with unchecked numbers. */
+/** A TLSA record (RFC 6698 §2.1), whose numbers are not validated. */
 export interface TlsaRecord {
   usage: number;
   selector: number;
@@ -74,23 +74,23 @@ export interface TlsaRecord {
 export interface DnsOptions {
   /** `address` or `address:port` (`[v6]:port`); empty for the system's servers. */
   servers: readonly string[];
-  /** Whose AD bit is trusted: `off` for servers on this host only, `trust` for all. Default `off`. */
+  /** Selects the servers whose AD bit is trusted: `off` for servers on this host only, `trust` for all. Default `off`. */
   dnssec?: 'off' | 'trust';
   /** Timeout of the first try in ms; later tries wait longer. Default 3,000. */
   timeoutMs?: number;
-  /** Per server; default 2. */
+  /** Tries per server; default 2. */
   tries?: number;
   maxCacheEntries?: number;
 }
 
 export interface Dns {
-  /** RFC 5321 §5.1. The caller falls back to resolveAddresses(domain) on `no-data`. */
+  /** Returns the MX hosts (RFC 5321 §5.1). If it returns `no-data`, the caller must try resolveAddresses(domain). */
   resolveMx(domain: string): Promise<DnsAnswer<MxAnswer>>;
-  /** AAAA and A together, at most 16 of each. An IP literal is `no-such-domain`. */
+  /** Queries AAAA and A together, and returns at most 16 of each. An IP literal is `no-such-domain`. */
   resolveAddresses(host: string): Promise<AddressAnswer>;
   /**
-   * Like resolveAddresses with IPv4 first, for hosts that an operator or a user configured: also accepts IP literals, `localhost`, names
-   * without a dot, and, with the system's servers, whatever else the system resolves (hosts file, search domains).
+   * Works like resolveAddresses with IPv4 first, for hosts that an operator or a user configured. Also accepts IP literals, `localhost`,
+   * names without a dot, and, with the system's servers, everything else that the system resolves (hosts file, search domains).
    */
   lookupHost(host: string): Promise<DnsAnswer<string[]>>;
   /** Returns each record with its strings joined. */
@@ -101,14 +101,15 @@ export interface Dns {
   resolveNs(name: string): Promise<DnsAnswer<string[]>>;
   /** Returns the names of an address, at most 16; `no-such-domain` if it is not an address. */
   resolvePtr(address: string): Promise<DnsAnswer<string[]>>;
-  /** For a name such as `_25._tcp.mx.example.com`; at most 32 records. */
+  /** Returns the TLSA records of a name such as `_25._tcp.mx.example.com`, at most 32. */
   resolveTlsa(name: string): Promise<DnsAnswer<TlsaRecord[]>>;
   /**
-   * The same queries to these servers (`address` or `address:port`), one after the other, for their own data and without the cache. A CNAME
-   * out of their zones is followed with the usual servers. Closes with its parent. Throws if a server is invalid.
+   * Returns the same queries for these servers (`address` or `address:port`), which are tried one after the other, for their own data and
+   * without the cache. A CNAME that points outside their zones is followed with the usual servers. Closing the parent also closes it.
+   * Throws if a server is invalid.
    */
   atServers(servers: readonly string[]): Dns;
-  /** Pending questions end as temporary failures. */
+  /** Closes the resolver. Pending queries end as temporary failures. */
   close(): void;
 }
 
@@ -156,7 +157,7 @@ function toNames(records: { data: string }[]): string[] {
   return records.slice(0, MAX_NAMES).map(({ data }) => data.toLowerCase());
 }
 
-/** Converts a result, with its caching time, which `found` also contains. */
+/** Converts a lookup result and sets how long it is cached. */
 function converted<T extends RecordType, U>(
   found: LookUp<T>,
   convert: (records: RecordOf<T>[]) => U,
@@ -167,7 +168,7 @@ function converted<T extends RecordType, U>(
   return { value: { status, value: convert(found.records), secure, ttlMs }, ttlMs };
 }
 
-/** Combines the two answers: found takes precedence over failed, failed over no data. */
+/** Combines the two answers: found takes precedence over a failure, and a failure over no data. */
 function joinAddresses(v6: LookUp<'AAAA'>, v4: LookUp<'A'>): Cached<AddressAnswer> {
   const temporary = [v6, v4].find((one) => one.status === 'temporary');
   const secure = [v6, v4].every((one) => one.status === 'temporary' || one.secure);
@@ -178,12 +179,12 @@ function joinAddresses(v6: LookUp<'AAAA'>, v4: LookUp<'A'>): Cached<AddressAnswe
     return { value: { status: 'found', value, canonicalName: found[0].canonicalName, secure, ttlMs }, ttlMs };
   }
   if (temporary) return { value: temporary, ttlMs: TEMPORARY_TTL_MS };
-  const nothing = [v6, v4].filter((one) => one.status !== 'temporary');
-  const status = nothing.some((one) => one.status === 'no-such-domain') ? 'no-such-domain' : 'no-data';
-  return { value: { status, secure }, ttlMs: Math.min(...nothing.map((one) => one.ttlMs)) };
+  const negative = [v6, v4].filter((one) => one.status !== 'temporary');
+  const status = negative.some((one) => one.status === 'no-such-domain') ? 'no-such-domain' : 'no-data';
+  return { value: { status, secure }, ttlMs: Math.min(...negative.map((one) => one.ttlMs)) };
 }
 
-/** For callers that try one address after the other. */
+/** Puts IPv4 addresses first, for callers that try one address after the other. */
 function ipv4First(addresses: readonly string[]): string[] {
   return [...addresses.filter(isIPv4), ...addresses.filter(isIPv6)];
 }
@@ -202,12 +203,12 @@ function systemLookup(host: string): Promise<Cached<DnsAnswer<string[]>>> {
 }
 
 /** Returns an answer, cached or not, with its remaining lifetime. */
-type Remember = <T extends DnsAnswer<unknown>>(key: string, ask: () => Promise<Cached<T>>) => Promise<T>;
+type Remember = <T extends DnsAnswer<unknown>>(key: string, query: () => Promise<Cached<T>>) => Promise<T>;
 
-type Questions = Omit<Dns, 'lookupHost' | 'atServers' | 'close'>;
+type Queries = Omit<Dns, 'lookupHost' | 'atServers' | 'close'>;
 
-function questions(resolver: Pick<Resolver, 'lookUp'>, remember: Remember): Questions {
-  const ask = async <T extends RecordType, U>(
+function createQueries(resolver: Pick<Resolver, 'lookUp'>, remember: Remember): Queries {
+  const query = async <T extends RecordType, U>(
     type: T,
     name: string,
     convert: (records: RecordOf<T>[]) => U,
@@ -217,7 +218,7 @@ function questions(resolver: Pick<Resolver, 'lookUp'>, remember: Remember): Ques
     return remember(`${type} ${requested}`, async () => converted(await resolver.lookUp(requested, type), convert));
   };
   return {
-    resolveMx: (domain) => ask('MX', domain, toMxAnswer),
+    resolveMx: (domain) => query('MX', domain, toMxAnswer),
     resolveAddresses: async (host) => {
       const name = toQueryName(host);
       if (name === undefined) return NO_SUCH_NAME;
@@ -225,52 +226,52 @@ function questions(resolver: Pick<Resolver, 'lookUp'>, remember: Remember): Ques
         joinAddresses(...(await Promise.all([resolver.lookUp(name, 'AAAA'), resolver.lookUp(name, 'A')]))),
       );
     },
-    resolveTxt: (name) => ask('TXT', name, (records) => records.map(toText)),
-    resolveCname: (name) => ask('CNAME', name, ([record]) => record!.data.toLowerCase()),
-    resolveNs: (name) => ask('NS', name, toNames),
+    resolveTxt: (name) => query('TXT', name, (records) => records.map(toText)),
+    resolveCname: (name) => query('CNAME', name, ([record]) => record!.data.toLowerCase()),
+    resolveNs: (name) => query('NS', name, toNames),
     resolvePtr: async (address) => {
       const name = reverseName(address);
-      return name === undefined ? NO_SUCH_NAME : ask('PTR', name, toNames);
+      return name === undefined ? NO_SUCH_NAME : query('PTR', name, toNames);
     },
-    resolveTlsa: (name) => ask('TLSA', name, (records) => records.slice(0, MAX_TLSA).map(toTlsa)),
+    resolveTlsa: (name) => query('TLSA', name, (records) => records.slice(0, MAX_TLSA).map(toTlsa)),
   };
 }
 
 /** Creates a resolver with its cache. Throws if a server is neither an address nor address:port. */
 export function openDns(options: DnsOptions): Dns {
-  const own = options.servers.map(parseDnsServer);
+  const configured = options.servers.map(parseDnsServer);
   const resolver = openResolver({
-    servers: own.length > 0 ? () => own : systemServers(),
+    servers: configured.length > 0 ? () => configured : systemServers(),
     timeoutMs: options.timeoutMs ?? 3_000,
     tries: options.tries ?? 2,
     trustEveryServer: options.dnssec === 'trust',
   });
   const cache = dnsCache({ maxEntries: options.maxCacheEntries ?? 20_000, maxBytes: MAX_CACHE_BYTES });
-  const remember: Remember = async (key, ask) => {
-    const { value, ttlMs } = await cache.get(key, ask);
+  const remember: Remember = async (key, query) => {
+    const { value, ttlMs } = await cache.get(key, query);
     return value.status === 'found' ? { ...value, ttlMs } : value;
   };
-  const never: Remember = async (_key, ask) => (await ask()).value;
+  const withoutCache: Remember = async (_key, query) => (await query()).value;
 
-  const usual = questions(resolver, remember);
+  const usual = createQueries(resolver, remember);
   const lookupHost: Dns['lookupHost'] = async (host) => {
     const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
     const known = { status: 'found', secure: false, ttlMs: MIN_TTL_MS } as const;
     if (isIP(bare) !== 0) return { ...known, value: [bare] };
-    // Both loopback addresses, whether the host has them or not.
+    // Returns both loopback addresses, whether the host has them or not.
     if (isLocalhost(bare)) return { ...known, value: ['127.0.0.1', '::1'] };
     // Only the system knows the search domains for a name without a dot.
     if (bare.includes('.')) {
-      const named = await usual.resolveAddresses(bare);
-      if (named.status === 'found') return { ...named, value: ipv4First(named.value) };
-      if (own.length > 0) return named;
+      const resolved = await usual.resolveAddresses(bare);
+      if (resolved.status === 'found') return { ...resolved, value: ipv4First(resolved.value) };
+      if (configured.length > 0) return resolved;
     }
     const name = toQueryName(bare);
     return name === undefined ? NO_SUCH_NAME : remember(`SYSTEM ${name}`, () => systemLookup(name));
   };
   const atServers: Dns['atServers'] = (servers) => {
     const requested = resolver.at(servers.map(parseDnsServer));
-    return { ...questions(requested, never), lookupHost, atServers, close: () => undefined };
+    return { ...createQueries(requested, withoutCache), lookupHost, atServers, close: () => undefined };
   };
   return {
     ...usual,
