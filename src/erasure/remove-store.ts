@@ -1,6 +1,6 @@
 /**
- * Removes what an erasure found, in transactions that also record how far it is. What the recipient shares with others stays without the
- * address: an email of several recipients keeps their messages, and loses its content once none of them is queued.
+ * Deletes the records that an erasure found, in transactions that also record its progress. Records that other recipients share are kept
+ * without the address: an email keeps the messages of its other recipients, and its content is deleted when none of them is queued.
  */
 import type { Mode } from '../base/mode.ts';
 import { DELIVERY_WORK, dropContents } from '../messages/messages.ts';
@@ -18,7 +18,7 @@ export interface Step extends HeldErasure {
   mode: Mode;
   /** The address in the spelling of the request. */
   address: string;
-  /** The position after this step; what it removes is added. */
+  /** The position after this step, with the totals before it; the records that the step removes are added to them. */
   progress: Progress;
 }
 
@@ -42,7 +42,7 @@ function added(progress: Progress, { blobKeys, ...removed }: Effect): Progress {
   };
 }
 
-/** Removes messages that are the recipient's own, and the address from emails that others received too. */
+/** Deletes the messages of the recipient, and removes the address from emails that others also received. */
 export const removeMessagesOperation = operation(
   'erasure.removeMessages',
   'write',
@@ -63,27 +63,30 @@ export const removeMessagesOperation = operation(
   },
 );
 
-/** Ends the work of a message, unless a worker holds it: its delivery cannot be stopped, and its result is recorded first. */
+/**
+ * Deletes the work row of a message and returns false. Returns true if a worker holds it: that delivery cannot be stopped, and its result
+ * must be recorded first.
+ */
 async function isBeingSent(tx: Transaction, { accountId, mode }: Step, id: string): Promise<boolean> {
   const row = await tx.get<{ workSeq: number | null }>(
     `SELECT work_seq AS "workSeq" FROM message WHERE account_id = ? AND mode = ? AND id = ? ${locked(tx)}`,
     ...[accountId, mode, id],
   );
   if (row === undefined || row.workSeq === null) return false;
-  const free = 'kind = ? AND seq = ? AND subject = ?';
+  const condition = 'kind = ? AND seq = ? AND subject = ?';
   const params = [DELIVERY_WORK, row.workSeq, id];
-  await tx.run(`DELETE FROM work WHERE ${free} AND leased = 0`, ...params);
-  return (await tx.get(`SELECT 1 AS found FROM work WHERE ${free}`, ...params)) !== undefined;
+  await tx.run(`DELETE FROM work WHERE ${condition} AND leased = 0`, ...params);
+  return (await tx.get(`SELECT 1 AS found FROM work WHERE ${condition}`, ...params)) !== undefined;
 }
 
-/** Removes the events of a message, with the records of their webhook requests; returns how many events. */
+/** Deletes the events of a message and the records of their webhook requests. Returns the number of events. */
 async function removeEvents(tx: Transaction, { accountId, mode }: Step, messageId: string): Promise<number> {
   const events = await tx.all<{ id: string }>(
     'DELETE FROM event WHERE message_id = ? AND account_id = ? AND mode = ? RETURNING id',
     ...[messageId, accountId, mode],
   );
   for (const { id: eventId } of events) {
-    // The id of a record has the time of its event.
+    // The id of a webhook delivery contains the time of its event.
     const first = `del_${eventId.slice(4, 12)}`;
     await tx.run(
       `DELETE FROM webhook_delivery WHERE webhook_id IN (SELECT id FROM webhook WHERE account_id = ? AND mode = ?)
@@ -109,8 +112,8 @@ interface SharedEmail {
 }
 
 /**
- * Removes an email that has no messages anymore. From an email of others, removes the address, and its content: immediately if none of
- * their messages is queued, else as soon as none is. Returns the blobs that no row names anymore.
+ * Deletes an email that has no messages left. If other messages remain, removes the address from the email, and deletes its content when
+ * none of them is queued, which may be now. Returns the blobs that no row references anymore.
  */
 async function cleanEmail(tx: Transaction, step: Step, seq: number): Promise<string[]> {
   const email = await tx.get<SharedEmail>(
@@ -141,8 +144,8 @@ async function cleanEmail(tx: Transaction, step: Step, seq: number): Promise<str
 }
 
 /**
- * Removes the address from what is recorded about the messages of others: copies of one email can share an SMTP transaction, whose transcript
- * names all of its recipients.
+ * Removes the address from the records of other messages: copies of one email can share an SMTP transaction, whose transcript contains all
+ * of its recipients.
  */
 async function cleanCopies(tx: Transaction, { address }: Step, emailSeq: number): Promise<void> {
   const mentions = createMentions(address);
@@ -174,14 +177,17 @@ async function cleanCopies(tx: Transaction, { address }: Step, emailSeq: number)
     if (mentions.has(detail)) await tx.run('UPDATE event SET detail = ? WHERE seq = ?', mentions.without(detail), seq);
 }
 
-/** Removes the addresses of the recipient, with their display names, from the addresses that the API shows. */
+/** Removes the addresses of the recipient, with their display names, from the address lists that the API returns. */
 function withoutRecipient(headerTo: string, mentions: Mentions): string {
   const lists = JSON.parse(headerTo) as Record<string, string[]>;
   const kept = Object.entries(lists).map(([name, shown]) => [name, shown.filter((one) => !mentions.isAddress(one))]);
   return mentions.without(JSON.stringify(Object.fromEntries(kept)));
 }
 
-/** The manifest of uploaded files stays for a while: without names that mention the address, and without such a key. */
+/**
+ * Removes the file names from the manifest of uploaded files, which is kept for a while, and its idempotency key if it mentions the
+ * address.
+ */
 async function cleanFiles(tx: Transaction, mentions: Mentions, emailSeq: number): Promise<void> {
   const uses = await tx.all<{ id: string; key: string | null }>(
     `SELECT s.id, s.idempotency_key AS key FROM attachment_use u JOIN attachment_submission s ON s.id = u.submission_id
@@ -195,7 +201,7 @@ async function cleanFiles(tx: Transaction, mentions: Mentions, emailSeq: number)
   }
 }
 
-/** Removes inbound mail that was not processed. Its work ends with it, unless a worker holds it. */
+/** Deletes inbound mail that was not processed, with its work rows. If a worker holds one of them, the outcome is `busy`. */
 export const removeReceivingOperation = operation(
   'erasure.removeReceiving',
   'write',
@@ -230,7 +236,7 @@ export const removeInboundOfOperation = operation(
   },
 );
 
-/** Removes the bytes of inbound mail; returns the blobs that no row names anymore. Recipients of one mail share its blob. */
+/** Deletes the stored content of inbound mail. Recipients of one mail share its blob; returns the blobs that no row references anymore. */
 async function removeMails(tx: Transaction, ids: readonly string[], condition = ''): Promise<string[]> {
   const removed = rowset(
     tx,
@@ -242,12 +248,12 @@ async function removeMails(tx: Transaction, ids: readonly string[], condition = 
     `DELETE FROM inbound_mail WHERE id IN (SELECT removed.id FROM ${removed.sql}) ${condition} RETURNING blob_key AS "blobKey"`,
     ...removed.params,
   );
-  const unnamed: string[] = [];
+  const unreferenced: string[] = [];
   for (const key of new Set(rows.flatMap(({ blobKey }) => blobKey ?? []))) {
     const other = await tx.get('SELECT 1 AS found FROM inbound_mail WHERE blob_key = ? LIMIT 1', key);
-    if (other === undefined) unnamed.push(key);
+    if (other === undefined) unreferenced.push(key);
   }
-  return unnamed;
+  return unreferenced;
 }
 
 /** Deletes rows whose texts mention the address, or replaces the address in them. */
