@@ -1,6 +1,6 @@
 /**
- * What operators read across all accounts: the accounts, requests for a larger email size with their history, and the queue. Reads of data
- * that grows with the mail are limited, because other readers of SQLite wait for them.
+ * Reads data across all accounts for operators: the accounts, requests for a larger email size with their history, and the queue. Reads of
+ * data that grows with the mail are limited, because other readers of SQLite wait for them.
  */
 import {
   ACCOUNT_COLUMNS,
@@ -16,7 +16,7 @@ import { operation, type SqlValue, type Transaction } from '../storage/operation
 import { rowset } from '../storage/rows.ts';
 
 export interface AccountPage {
-  /** Part of the name, in lower case. */
+  /** A part of the account's name, in lower case. */
   name: string | null;
   status: AccountStatus | null;
   plan: Plan | null;
@@ -25,7 +25,7 @@ export interface AccountPage {
   limit: number;
 }
 
-/** Newest first. */
+/** Returns a page of accounts, newest first. */
 export const accountPageOperation = operation('operator.accounts', 'read', async (tx, page: AccountPage) => {
   const { sql, params } = allOf([
     ['a.id < ?', page.before],
@@ -43,14 +43,14 @@ export const accountPageOperation = operation('operator.accounts', 'read', async
 
 /** Combines the conditions that have a value. */
 function allOf(conditions: readonly [sql: string, value: SqlValue][]): { sql: string; params: SqlValue[] } {
-  const requested = conditions.filter(([, value]) => value !== null);
+  const present = conditions.filter(([, value]) => value !== null);
   return {
-    sql: ['1 = 1', ...requested.map(([sql]) => sql)].join(' AND '),
-    params: requested.map(([, value]) => value),
+    sql: ['1 = 1', ...present.map(([sql]) => sql)].join(' AND '),
+    params: present.map(([, value]) => value),
   };
 }
 
-/** Returns Unix ms at which the account's newest message was created, in either mode; null without one. */
+/** Returns when the newest message of the account was created, in either mode (Unix ms); null if it has none. */
 export const lastMessageOperation = operation('operator.lastMessage', 'read', async (tx, accountId: string) => {
   let lastAt: number | null = null;
   for (const mode of ['live', 'sandbox']) {
@@ -98,7 +98,7 @@ export interface SentMail {
 export interface RequestedApproval extends Approval {
   account: Account;
   mail: SentMail;
-  /** Requests of the account that were approved before this one was made. */
+  /** Number of earlier requests of the account that were approved. */
   approvedBefore: number;
   rejectedBefore: number;
 }
@@ -109,7 +109,7 @@ export interface ApprovalPage {
   /** Ids below this one. */
   before: string | null;
   limit: number;
-  /** Unix ms from which mail is counted, a start of a day. */
+  /** Mail is counted from this time on (Unix ms, the start of a day). */
   sinceMs: number;
 }
 
@@ -118,7 +118,7 @@ const APPROVAL = `p.id, p.account_id AS "accountId", p.requested_email_bytes AS 
   (SELECT count(*) FROM approval e WHERE e.account_id = p.account_id AND e.id < p.id AND e.status = 'approved') AS "approvedBefore",
   (SELECT count(*) FROM approval e WHERE e.account_id = p.account_id AND e.id < p.id AND e.status = 'rejected') AS "rejectedBefore"`;
 
-/** Newest first. */
+/** Returns a page of requests, newest first. */
 export const approvalPageOperation = operation(
   'operator.approvals',
   'read',
@@ -144,34 +144,34 @@ export const approvalPageOperation = operation(
   },
 );
 
-function requested(tx: Transaction, ids: readonly string[]) {
+function accountRows(tx: Transaction, ids: readonly string[]) {
   return rowset(
     tx,
-    'asked',
+    'requested',
     { id: 'text' },
     ids.map((id) => ({ id })),
   );
 }
 
 async function accountsOf(tx: Transaction, ids: readonly string[]): Promise<Map<string, Account>> {
-  const wanted = requested(tx, ids);
+  const accounts = accountRows(tx, ids);
   const rows = await tx.all<AccountRow>(
-    `SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id IN (SELECT asked.id FROM ${wanted.sql})`,
-    ...wanted.params,
+    `SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id IN (SELECT requested.id FROM ${accounts.sql})`,
+    ...accounts.params,
   );
   return new Map(rows.map((row) => [row.id, accountOf(row)]));
 }
 
-/** As the statistics count it. */
+/** Reads the counts of live mail from the statistics. */
 async function sentMailOf(tx: Transaction, ids: readonly string[], sinceMs: number): Promise<Map<string, SentMail>> {
-  const wanted = requested(tx, ids);
+  const accounts = accountRows(tx, ids);
   const sum = (columns: string, name: string): string => `CAST(sum(${columns}) AS BIGINT) AS "${name}"`;
   const rows = await tx.all<SentMail & { accountId: string }>(
     `SELECT s.account_id AS "accountId", ${sum('s.accepted', 'accepted')}, ${sum('s.delivered', 'delivered')},
        ${sum('s.bounced_hard + s.bounced_soft + s.bounced_block', 'bounced')}, ${sum('s.complained', 'complained')}
-     FROM statistics s WHERE s.account_id IN (SELECT asked.id FROM ${wanted.sql}) AND s.mode = 'live'
+     FROM statistics s WHERE s.account_id IN (SELECT requested.id FROM ${accounts.sql}) AND s.mode = 'live'
        AND s.dimension = 'none' AND s.period = 'day' AND s.start >= ? GROUP BY s.account_id`,
-    ...wanted.params,
+    ...accounts.params,
     sinceMs,
   );
   return new Map(rows.map(({ accountId, ...mail }) => [accountId, mail]));
@@ -201,11 +201,11 @@ export interface AccountQueue extends QueueFigures {
 
 export interface QueueQuery {
   nowMs: number;
-  /** Rows to read, those that are due first. */
+  /** Maximum number of rows to read; rows that are due first are read first. */
   rows: number;
 }
 
-/** The longest queues first; every row that was read is counted. */
+/** Returns the queue of each account, the longest first. Counts only the rows that were read. */
 export const queueByAccountOperation = operation(
   'operator.queue',
   'read',
@@ -224,17 +224,17 @@ export const queueByAccountOperation = operation(
     ),
 );
 
-/** The live messages for one domain in the part of the queue that was read. */
+/** The live messages for one domain, in the rows of the queue that were read. */
 export interface DomainQueue {
   domain: string;
   depth: number;
   /** Unix ms when the first unclaimed message is due; null if workers hold all of them. */
   nextDueMs: number | null;
-  /** The newest message that failed before; null if none did. */
+  /** The newest message with a failed attempt; null if there is none. */
   failedSeq: number | null;
 }
 
-/** Returns live messages by domain, the most first, within this number of queue rows. */
+/** Counts live messages by domain, the largest counts first, in this number of queue rows. */
 export const queueByDomainOperation = operation(
   'operator.queueByDomain',
   'read',
@@ -257,7 +257,7 @@ export interface LastAttempt {
   record: string;
 }
 
-/** Returns the last attempts at some queued messages; messages without an attempt are left out. */
+/** Returns the last attempts of these queued messages; messages without an attempt are omitted. */
 export const lastAttemptsOperation = operation(
   'operator.lastAttempts',
   'read',

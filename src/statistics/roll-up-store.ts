@@ -1,8 +1,8 @@
 /**
- * Counts the event log of one account and mode. A step reads the events after the cursor, in the order that skips nothing
- * (src/events/read-store.ts), and counts them in the reader; then one transaction moves the cursor and adds the counts. It moves the cursor
- * only from where the step started: if two nodes counted the same events, one adds them, and a killed process has added a complete step or
- * nothing.
+ * Counts the event log of one account and mode. A step reads the events after the cursor, in an order that skips none
+ * (src/events/read-store.ts), and counts them in memory. One transaction then moves the cursor and adds the counts. It moves the cursor
+ * only from the place where the step started: if two nodes count the same events, only one adds them. If the process is killed, either the
+ * complete step was added or nothing.
  */
 
 import type { Mode } from '../base/mode.ts';
@@ -25,56 +25,59 @@ import {
 } from './counts.ts';
 import { columnOf, countedOf, STATISTICS, STORED, type StoredRow, tableRowOf } from './table.ts';
 
-/** Maximum number of groups of a dimension kept by name in one period, so that a tag per message does not fill the table. */
+/**
+ * Maximum number of groups of a dimension that are stored by name in one period, so a different tag for each message does not fill the
+ * table.
+ */
 export const GROUPS_KEPT: Record<Period, number> = { hour: 100, day: 300 };
 
 /**
- * Maximum number of counters that one step changes, except for those of its last event: events of many hours, domains, and tags change
- * many.
+ * Maximum number of counters that one step changes; only its last event may exceed it. Events from many hours, domains, and tags change
+ * many counters.
  */
-const COUNTERS_AT_MOST = 500;
+const MAX_COUNTERS = 500;
 
-const BEGINNING: EventPlace = { position: 0, seq: 0 };
+const START: EventPlace = { position: 0, seq: 0 };
 
 export interface StatisticsOwner {
   accountId: string;
   mode: Mode;
 }
 
-/** Returns how far a log is counted. */
+/** Returns the place up to which a log is counted. */
 export async function cursorOf(tx: Transaction, { accountId, mode }: StatisticsOwner): Promise<EventPlace> {
   const cursor = await tx.get<EventPlace>(
     'SELECT position, seq FROM statistics_cursor WHERE account_id = ? AND mode = ?',
     accountId,
     mode,
   );
-  return cursor ?? BEGINNING;
+  return cursor ?? START;
 }
 
 export interface UncountedEvents {
   after: EventPlace;
   limit: number;
-  /** Also events that others may still precede: they are counted again later, then permanently. */
+  /** Includes events that earlier events may still precede. Their counts are not stored, and they are counted again later. */
   unsettled?: true;
 }
 
-/** Returns the first events after the position, in log order, with what is counted of their messages. */
+/** Returns the first events after the place, in log order, with the properties of their messages that the statistics use. */
 export async function uncountedEvents(
   tx: Transaction,
   { accountId, mode }: StatisticsOwner,
   { after, limit, unsettled }: UncountedEvents,
 ): Promise<(CountedEvent & EventPlace)[]> {
   const log = logOrder(tx);
-  const behind: Fragment = log.comparePlace('>', after);
+  const isAfter: Fragment = log.comparePlace('>', after);
   const order = log.order('ASC');
   return tx.all<CountedEvent & EventPlace>(
     `SELECT ${log.position} AS position, v.seq, v.type, v.at, m.recipient, e.tags, e.template_id,
        CASE WHEN v.type IN (${DETAILED.map((type) => `'${type}'`).join(', ')}) THEN v.detail END AS detail
-     FROM (SELECT * FROM event v WHERE v.account_id = ? AND v.mode = ? AND ${behind.sql} AND ${unsettled ? '1 = 1' : log.settled}
+     FROM (SELECT * FROM event v WHERE v.account_id = ? AND v.mode = ? AND ${isAfter.sql} AND ${unsettled ? '1 = 1' : log.settled}
        ORDER BY ${order} LIMIT ?) v
      LEFT JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
      LEFT JOIN email e ON e.seq = m.email_seq ORDER BY ${order}`,
-    ...[accountId, mode, ...behind.params, limit],
+    ...[accountId, mode, ...isAfter.params, limit],
   );
 }
 
@@ -86,7 +89,7 @@ export interface Step {
   /** Number of events counted, and the time of the last one. */
   events: number;
   lastAtMs: number;
-  /** The end of the log is reached. */
+  /** Whether the step reached the end of the log. */
   isLast: boolean;
   counted: Counted[];
 }
@@ -100,18 +103,18 @@ export const countStepOperation = operation(
     const found = await uncountedEvents(tx, owner, { after: from, limit });
     if (found.length === 0) return null;
     const periods = Object.keys(PERIODS) as Period[];
-    const { counted, events } = count(found, { dimensions: DIMENSIONS, periods, countersAtMost: COUNTERS_AT_MOST });
+    const { counted, events } = count(found, { dimensions: DIMENSIONS, periods, countersAtMost: MAX_COUNTERS });
     const { position, seq, at: lastAtMs } = found[events - 1]!;
     const isLast = events === found.length && found.length < limit;
     return { owner, from, to: { position, seq }, events, lastAtMs, isLast, counted };
   },
 );
 
-/** Adds a step; returns false and does nothing if another one moved the cursor in the meantime. */
+/** Adds the counts of a step. Does nothing and returns false if another step moved the cursor in the meantime. */
 export const addStepOperation = operation('statistics.addStep', 'write', async (tx, step: Step): Promise<boolean> => {
   const { owner, from, to } = step;
   if (!(await moveCursor(tx, owner, { from, to }))) return false;
-  const counted = await withinKept(tx, owner, step.counted);
+  const counted = await addToStored(tx, owner, step.counted);
   const rows = counted.map((one) => tableRowOf(owner, one));
   const replaced = [...COUNTERS.map(columnOf), 'delivery_ms'].map((column) => `${column} = excluded.${column}`);
   await insertMany(
@@ -123,17 +126,20 @@ export const addStepOperation = operation('statistics.addStep', 'write', async (
   return true;
 });
 
-/** Locks the cursor's row until the transaction ends, and thereby all counters of the account and mode. */
+/**
+ * Moves the cursor; returns false if it is no longer at `from`. Locks the cursor's row, and thereby all counters of the account and mode,
+ * until the transaction ends.
+ */
 async function moveCursor(
   tx: Transaction,
   { accountId, mode }: StatisticsOwner,
   { from, to }: { from: EventPlace; to: EventPlace },
 ): Promise<boolean> {
-  if (from.seq === BEGINNING.seq) {
+  if (from.seq === START.seq) {
     await tx.run(
       `INSERT INTO statistics_cursor (account_id, mode, position, seq) VALUES (?, ?, ?, ?)
        ON CONFLICT (account_id, mode) DO NOTHING`,
-      ...[accountId, mode, BEGINNING.position, BEGINNING.seq],
+      ...[accountId, mode, START.position, START.seq],
     );
   }
   const moved = await tx.run(
@@ -143,8 +149,8 @@ async function moveCursor(
   return moved > 0;
 }
 
-/** Returns the rows after adding the counts; groups over the limit are added to the others of their period. */
-async function withinKept(tx: Transaction, owner: StatisticsOwner, counted: readonly Counted[]): Promise<Counted[]> {
+/** Returns the changed rows with the counts added. Groups above the limit are added to the row for other groups of their period. */
+async function addToStored(tx: Transaction, owner: StatisticsOwner, counted: readonly Counted[]): Promise<Counted[]> {
   const stored = await storedPeriods(tx, owner, counted);
   const changed = new Map<string, Counted>();
   for (const one of counted) {
@@ -170,7 +176,7 @@ const periodKey = (one: Counted): string => keyOf({ ...one, groupValue: '' });
 
 /**
  * Returns all groups of these few periods, with one statement per period: a join with a list of groups scans the table repeatedly while
- * PostgreSQL has no statistics for it, such as when an old log is counted.
+ * PostgreSQL has no statistics for it, for example when an old log is counted.
  */
 async function storedPeriods(
   tx: Transaction,
@@ -192,17 +198,17 @@ async function storedPeriods(
 
 /** A log with events that are not counted yet. */
 export interface BehindLog extends StatisticsOwner {
-  /** Number of events, counted up to COUNTED_TO. */
+  /** Number of events, counted up to MAX_COUNTED_EVENTS. */
   events: number;
-  /** Time of the first one, Unix ms. */
+  /** Time of the first of these events, Unix ms. */
   sinceMs: number;
 }
 
-const COUNTED_TO = 100_000;
+const MAX_COUNTED_EVENTS = 100_000;
 
 export interface FoundBehind {
   behind: BehindLog[];
-  /** The account to continue after; null at the end. */
+  /** Id of the account to continue after; null at the end. */
   next: string | null;
 }
 
@@ -223,13 +229,13 @@ export const behindOperation = operation(
       { accountId: 'text', mode: 'text' },
       ids.flatMap(({ id }) => (['live', 'sandbox'] as const).map((mode) => ({ accountId: id, mode }))),
     );
-    const behind = `FROM event v WHERE v.account_id = o.account_id AND v.mode = o.mode AND ${log.settled}
+    const uncounted = `FROM event v WHERE v.account_id = o.account_id AND v.mode = o.mode AND ${log.settled}
       AND (${log.position}, v.seq) > (o.position, o.seq)`;
     const rows = await tx.all<{ accountId: string; mode: Mode; sinceMs: number | null; events: number }>(
       `SELECT * FROM (
          SELECT o.account_id AS "accountId", o.mode AS mode,
-           (SELECT v.at ${behind} ORDER BY ${log.order('ASC')} LIMIT 1) AS "sinceMs",
-           (SELECT count(*) FROM (SELECT 1 ${behind} LIMIT ${COUNTED_TO}) AS uncounted) AS events
+           (SELECT v.at ${uncounted} ORDER BY ${log.order('ASC')} LIMIT 1) AS "sinceMs",
+           (SELECT count(*) FROM (SELECT 1 ${uncounted} LIMIT ${MAX_COUNTED_EVENTS}) AS uncounted) AS events
          FROM (SELECT owner.account_id, owner.mode, coalesce(c.position, 0) AS position, coalesce(c.seq, 0) AS seq
            FROM ${owners.sql} LEFT JOIN statistics_cursor c ON c.account_id = owner.account_id AND c.mode = owner.mode) AS o
        ) AS logs WHERE events > 0 ORDER BY 1, 2`,
@@ -240,7 +246,7 @@ export const behindOperation = operation(
   },
 );
 
-/** Removes counters of periods that started earlier; returns how many, at most `limit`. */
+/** Deletes counters of periods that started before `beforeMs`, up to `limit`. Returns how many it deleted. */
 export const removeStatisticsOperation = operation(
   'statistics.remove',
   'write',
