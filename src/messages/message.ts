@@ -1,6 +1,6 @@
 /**
- * The records of mail: an email is one composed text, a message is one recipient's copy of it. Defines their tables (a new column needs two
- * migrations, a line here, its producer, and its reader), the API's view of them, and the jobs of delivery.
+ * Defines the records of mail: an email is one composed content, and a message is one recipient's copy of it. Contains their tables (a new
+ * column needs two migrations, a line here, its producer, and its reader), their representation in the API, and the delivery jobs.
  */
 import { iso } from '../base/clock.ts';
 import type { Mode } from '../base/mode.ts';
@@ -26,14 +26,14 @@ const DAY_MS = 86_400_000;
 /** How long content is kept after sending. Content that is not retained is deleted when the message is finished, or after this time. */
 export const RETAIN_MS: Readonly<Record<Retain, number>> = { none: 30 * DAY_MS, '7d': 7 * DAY_MS, '30d': 30 * DAY_MS };
 
-/** What the audit log shows of a changed message, and its table. */
+/** The table of messages, and its columns that the audit log shows when a message changes. */
 export const MESSAGE_TRAIL = { table: 'message', shows: ['status', 'send_at', 'next_attempt_at'] };
 
 export function messageColumns({ accountId, mode, messageId }: { accountId: string; mode: Mode; messageId: string }) {
   return { account_id: accountId, mode, id: messageId };
 }
 
-/** The kind of work rows that deliver: subject is the message id, ref the email's number. */
+/** The kind of work rows for delivery: `subject` is the message id, and `ref` is the number of the email. */
 export const DELIVERY_WORK = 'delivery';
 
 /** A file that is not part of the stored content: its Base64 lines are inserted before the byte at `at` when the mail is sent. */
@@ -41,42 +41,42 @@ export interface EmailFile {
   /** Offset in the stored content; files at the same offset follow each other in order. */
   at: number;
   blobKey: string;
-  /** Size of the stored file; in the mail it has `base64SizeBytes` of it. */
+  /** Size of the stored file; in the mail it takes up `base64SizeBytes(sizeBytes)` bytes. */
   sizeBytes: number;
   /** SHA-256 of the file, in hex. */
   sha256: string;
 }
 
-/** What delivery must know of an email besides its bytes; stored as JSON. */
+/** Properties of an email that delivery needs in addition to its bytes; stored as JSON. */
 export interface EmailOptions {
-  /** What the connection must provide: encryption, or also a certificate that is valid for the MX host. */
+  /** Whether the connection must be encrypted, or also have a certificate that is valid for the MX host (`verified`). */
   requireTls: boolean | 'verified';
-  /** The TLS policy of the recipient's domain does not apply to this mail: `TLS-Required: No` (RFC 8689 §5). */
+  /** Ignores the TLS policy of the recipient's domain for this mail: `TLS-Required: No` (RFC 8689 §5). */
   tlsOptional?: true;
-  /** An address in the header is not ASCII: the next server must offer SMTPUTF8 (RFC 6531). */
+  /** Whether an address in the header is not ASCII, so the next server must offer SMTPUTF8 (RFC 6531). */
   smtpUtf8: boolean;
-  /** The content has bytes above 0x7F: the next server must offer 8BITMIME (RFC 6152). */
+  /** Whether the content has bytes above 0x7F, so the next server must offer 8BITMIME (RFC 6152). */
   eightBit: boolean;
   /** Lifetime in seconds, counted from the later of acceptance and sendAt. */
   expiresAfterSeconds: number;
-  /** Host or name for the Received header, as the submitter identified itself. */
+  /** Host or name of the submitter for the Received header, as it identified itself. */
   receivedFrom?: string;
   /** The protocol in the Received header of submitted mail that did not come over SMTP. */
   receivedOver?: 'HTTP';
-  /** Sandbox: the outcome requested by X-Sandbox-Outcome. */
+  /** In the sandbox, the outcome requested with X-Sandbox-Outcome. */
   sandboxOutcome?: string;
-  /** Uploaded files, in the order of the mail; the stored content is everything else. */
+  /** Uploaded files, in the order of the mail; the stored content contains everything else. */
   files?: EmailFile[];
 }
 
 /** An outcome that the sender of a message is notified of with a delivery report (RFC 3461 §4.1). */
 export type ReportKind = 'success' | 'failure' | 'delay';
 
-/** What the submitter of an email requested about delivery reports; stored as JSON. */
+/** Delivery report options that the submitter of an email requested; stored as JSON. */
 export interface EmailDsn {
-  /** ENVID, decoded: shown in events, and returned in reports. */
+  /** ENVID, decoded; it is included in events and returned in reports. */
   envid?: string;
-  /** RET: whether a failure report returns the entire message. Headers only by default. */
+  /** RET: whether a failure report returns the entire message; by default it returns only the headers. */
   ret?: 'full' | 'headers';
 }
 
@@ -114,10 +114,10 @@ export interface MessageRow {
 export const INLINE_BYTES = 64 * 1024;
 
 const UNFINISHED_STATUSES: readonly MessageStatus[] = ['scheduled', 'queued', 'sending', 'delayed'];
-/** The same states as an SQL list. */
+/** The same statuses as an SQL list. */
 export const UNFINISHED = `(${UNFINISHED_STATUSES.map((status) => `'${status}'`).join(', ')})`;
 
-/** Whether the message will still be tried. */
+/** Returns whether the message can still be delivered. */
 export function isUnfinished(status: MessageStatus): boolean {
   return UNFINISHED_STATUSES.includes(status);
 }
@@ -169,7 +169,7 @@ export interface DeliveryJob {
   /** Unix ms, by the clock of the mode. */
   createdAt: number;
   expiresAt: number;
-  /** Sandbox: how far that clock is ahead of real time; 0 by default. */
+  /** In the sandbox, how far that clock is ahead of real time; 0 by default. */
   clockOffsetMs?: number;
   emailSeq: number;
   envelopeFrom: string;
@@ -184,7 +184,7 @@ export interface DeliveryJob {
   /** The SHA-256 of `content`, if it was read from the database. */
   contentDigest?: Uint8Array | null;
   blobKey: string | null;
-  /** The address was suppressed after the message was accepted, so it is not sent. */
+  /** Set if the address was suppressed after the message was accepted; the message is then not sent. */
   suppressed?: true;
 }
 
@@ -198,7 +198,7 @@ export const SUPPRESSED = {
   },
 };
 
-/** The same, if the sandbox simulates it: the address is on no list. */
+/** Detail of the Reject event if the sandbox simulates a suppressed address, which is on no suppression list. */
 export const SIMULATED_SUPPRESSED = {
   reject: {
     ...SUPPRESSED.reject,
@@ -207,11 +207,14 @@ export const SIMULATED_SUPPRESSED = {
   },
 };
 
-/** Takes jobs that were leased when they were created. Jobs over its capacity are left until their lease expires. */
+/**
+ * Accepts jobs that were leased when they were created. It drops jobs above its capacity, which are claimed from the queue when their lease
+ * expires.
+ */
 export interface DirectDispatch {
-  /** Whether this many jobs and bytes can be handed over now; called before the transaction that leases them. */
+  /** Returns whether this many jobs and bytes can be passed now; called before the transaction that leases them. */
   hasCapacity(jobs: number, bytes: number): boolean;
-  /** `leaseUntilMs`: Unix ms, real time, until which the leases certainly hold. */
+  /** Delivers the jobs. Their leases are valid at least until `leaseUntilMs` (Unix ms, real time). */
   dispatch(jobs: DeliveryJob[], leaseUntilMs: number): void;
 }
 
@@ -243,7 +246,7 @@ export const EMAIL = table('email', {
 });
 export type EmailRow = TableRow<typeof EMAIL>;
 
-/** One recipient's copy. */
+/** One recipient's copy of an email. */
 export const MESSAGE = table('message', {
   accountId: 'text',
   mode: 'text',
@@ -262,7 +265,7 @@ export const MESSAGE = table('message', {
   dsn: 'text?',
 });
 
-/** One try to deliver a message. */
+/** One attempt to deliver a message. */
 export const ATTEMPT = table('attempt', {
   accountId: 'text',
   messageId: 'text',

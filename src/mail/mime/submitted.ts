@@ -1,22 +1,22 @@
 /**
- * Mail from SMTP submission: checked and edited while it streams, never rebuilt. Header order, folding, MIME structure, and body bytes stay
- * as submitted; submitted-header.ts defines the edits of the header. Received and DKIM-Signature are added at delivery. Memory is bounded
- * by the limit of the header; time is linear in the bytes.
+ * Checks and edits mail from SMTP submission while it streams, without rebuilding it. Header order, folding, MIME structure, and body bytes
+ * stay as submitted; submitted-header.ts defines the edits of the header. Received and DKIM-Signature are added at delivery. Memory is
+ * limited by the maximum header size; time is linear in the size of the mail.
  *
- * Refused, with a text that states what and where:
+ * A mail is refused, with a text that states the problem and its position, if it has:
  *   a CR or LF that is not part of CRLF, NUL, a line over 998 octets (RFC 5321 §4.5.3.1.6)   550 5.6.0
  *   a malformed header                                                                        550 5.6.0
  *   a From that displays another sender than the verified one, or none                        550 5.7.1
  *   MIME parts nested deeper than 100, more than 1,000 parts or fields, over 100 Received     554 5.6.0
- *   a header over 262,144 bytes; a complete mail over `maxBytes` as submitted                 552 5.3.4
+ *   a header over 262,144 bytes, or a total size over `maxBytes` as submitted                 552 5.3.4
  *
  * If the mail is too large, that reason takes precedence.
  *
- * A header that ends with the mail is a mail without a body (RFC 5322 §3.5); it gets the empty line. One that ends within a line is
+ * A mail that ends after its header fields has no body (RFC 5322 §3.5); the empty line is added. A mail that ends within a header line is
  * refused.
  *
- * `smtpUtf8` is about the header of the mail itself. The session refuses such a mail if its client did not declare SMTPUTF8 (RFC 6531
- * §3.6). Raw bytes in the headers of parts are body to SMTP and count as `eightBit`.
+ * `smtpUtf8` refers to the header of the mail itself. The session refuses such a mail if its client did not declare SMTPUTF8 (RFC 6531
+ * §3.6). For SMTP, the headers of MIME parts belong to the body, so bytes above 0x7F in them only set `eightBit`.
  */
 import { isAscii } from 'node:buffer';
 import { ByteQueue } from '../../base/byte-queue.ts';
@@ -27,7 +27,7 @@ import { excessive, malformed, type SubmissionRefusal, tooLarge } from './submit
 export type { SubmissionRefusal } from './submitted-refusal.ts';
 
 export interface SubmittedMail extends HeaderSummary {
-  /** Any byte above 0x7F. */
+  /** Whether the content has a byte above 0x7F. */
   eightBit: boolean;
   /** Size of the edited content that was written to the sink. */
   sizeBytes: number;
@@ -37,9 +37,9 @@ export type SubmissionResult = { ok: true; mail: SubmittedMail } | { ok: false; 
 
 export interface SubmissionReader {
   /**
-   * Writes bytes between DATA and the dot, unstuffed, with the CRLF before the dot, split anywhere. Edited content goes to the sink
-   * immediately (the header block once it is complete), uncopied: the memory of a chunk must not be reused. After a refusal nothing more
-   * goes to the sink; bytes are only counted.
+   * Writes the bytes between DATA and the dot: unstuffed, with the CRLF before the dot, and split anywhere. Edited content is passed to the
+   * sink immediately (the header once it is complete) and without a copy, so the memory of a chunk must not be reused. After a refusal
+   * nothing else is passed to the sink, and bytes are only counted.
    */
   write(chunk: Buffer): void;
   /** Returns the mail, or why it is refused. */
@@ -63,16 +63,16 @@ const MAX_DEPTH = 100;
 const MAX_PARTS = 1000;
 const CRLF = Buffer.from('\r\n');
 
-/** Some readers open any type of message; only message/partial and the like contain none. */
-function nestsForSomebody(type: string): boolean {
+/** Returns whether some email client may open this type as a nested message: some open every message type except message/partial. */
+function mayNest(type: string): boolean {
   return type.startsWith('message/') && type !== 'message/partial';
 }
 
 class Reader implements SubmissionReader {
   readonly #options: SubmissionOptions;
-  readonly #walk = new MimeWalk({ depth: MAX_DEPTH, parts: MAX_PARTS, nests: nestsForSomebody });
+  readonly #walk = new MimeWalk({ depth: MAX_DEPTH, parts: MAX_PARTS, nests: mayNest });
   #sizeBytes = 0;
-  #sunkBytes = 0;
+  #writtenBytes = 0;
   #refusal: SubmissionRefusal | undefined;
   #summary: HeaderSummary | undefined;
   #eightBit = false;
@@ -118,7 +118,7 @@ class Reader implements SubmissionReader {
     if (this.#refusal === undefined && this.#summary === undefined) this.#endInHeader();
     if (this.#sizeBytes > this.#options.maxBytes) this.#refusal = this.#sizeRefusal();
     if (this.#refusal !== undefined) return { ok: false, refusal: this.#refusal };
-    const mail = { ...this.#summary!, eightBit: this.#eightBit, sizeBytes: this.#sunkBytes };
+    const mail = { ...this.#summary!, eightBit: this.#eightBit, sizeBytes: this.#writtenBytes };
     return { ok: true, mail };
   }
 
@@ -127,7 +127,7 @@ class Reader implements SubmissionReader {
   }
 
   #sink(chunk: Buffer): void {
-    this.#sunkBytes += chunk.length;
+    this.#writtenBytes += chunk.length;
     this.#options.sink(chunk);
   }
 
@@ -137,8 +137,8 @@ class Reader implements SubmissionReader {
   }
 
   /**
-   * Checks the lines of `text` that end in it and keeps the rest. In the header it stops after the empty line and returns the index there;
-   * otherwise -1.
+   * Checks the complete lines of `text` and keeps the rest. In the header, it stops after the empty line and returns the index after it;
+   * otherwise it returns -1.
    */
   #scan(text: string, from: number): number {
     const inHeader = this.#summary === undefined;
@@ -215,7 +215,7 @@ class Reader implements SubmissionReader {
     const block = this.#held.bytes;
     this.#held.clear();
     const fields = block.subarray(0, block.length - CRLF.length);
-    const edited = this.#takeHeader(fields, single ? whole.slice(0, fields.length) : fields.toString('latin1'));
+    const edited = this.#readHeader(fields, single ? whole.slice(0, fields.length) : fields.toString('latin1'));
     if (edited === undefined) return;
     this.#scan(whole, found);
     if (this.#refusal !== undefined) return;
@@ -229,7 +229,7 @@ class Reader implements SubmissionReader {
   }
 
   /** Checks the fields; returns them after the edits, or undefined if the mail is refused. */
-  #takeHeader(fields: Buffer, text: string): Buffer | undefined {
+  #readHeader(fields: Buffer, text: string): Buffer | undefined {
     const header = readSubmittedHeader(fields, text, this.#options);
     if (!header.ok) {
       this.#refusal = header.refusal;
@@ -250,7 +250,7 @@ class Reader implements SubmissionReader {
       return;
     }
     const fields = this.#held.bytes;
-    const edited = this.#takeHeader(fields, fields.toString('latin1'));
+    const edited = this.#readHeader(fields, fields.toString('latin1'));
     if (edited !== undefined) this.#sink(Buffer.concat([edited, CRLF]));
   }
 }
