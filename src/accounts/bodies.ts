@@ -1,4 +1,4 @@
-/** Accounts, keys and credentials as the API shows them, with the schemas that describe it. */
+/** Builds the API representations of accounts, API keys, and SMTP credentials, and defines the schemas that describe them. */
 import { type TInteger, Type } from 'typebox';
 import { iso } from '../base/clock.ts';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
@@ -236,7 +236,7 @@ export function credentialBody(row: Omit<CredentialRecord, 'accountId'>): Record
   };
 }
 
-const sendersWanted = Type.Optional(
+const requestedSenders = Type.Optional(
   Type.Array(Type.String({ minLength: 1, maxLength: 320 }), {
     maxItems: MAXIMUM_SENDERS,
     description:
@@ -246,12 +246,12 @@ const sendersWanted = Type.Optional(
 
 const networksOf = (description: string) =>
   Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: MAXIMUM_NETWORKS, description }));
-const networksWanted = networksOf(
+const requestedNetworks = networksOf(
   'IPv4 and IPv6 networks (CIDR) or addresses that it can be used from; from any other address it returns 403, over SMTP 535. Empty: any address. By default the networks of the key that creates it.',
 );
 const networksChange = networksOf('Replaces all networks (CIDR) that it can be used from. Empty: any address.');
 
-const expiryWanted = Type.Optional(
+const requestedExpiry = Type.Optional(
   Type.String({
     format: 'date-time',
     maxLength: 64,
@@ -266,17 +266,17 @@ export const newKeyRequest = named('ApiKeyRequest', {
   mode: Type.Optional(mode),
   kind: Type.Optional(keyKind),
   scope: Type.Optional(scope),
-  allowedSenders: sendersWanted,
-  allowedNetworks: networksWanted,
-  expiresAt: expiryWanted,
+  allowedSenders: requestedSenders,
+  allowedNetworks: requestedNetworks,
+  expiresAt: requestedExpiry,
   name: keyName,
 });
 export const keyChangeRequest = named('ApiKeyChangeRequest', { name: keyName, allowedNetworks: networksChange });
 export const newCredentialRequest = named('SmtpCredentialRequest', {
   mode: Type.Optional(mode),
-  allowedSenders: sendersWanted,
-  allowedNetworks: networksWanted,
-  expiresAt: expiryWanted,
+  allowedSenders: requestedSenders,
+  allowedNetworks: requestedNetworks,
+  expiresAt: requestedExpiry,
   deliveryReports: Type.Optional(deliveryReports),
 });
 export const credentialChangeRequest = named('SmtpCredentialChangeRequest', { allowedNetworks: networksChange });

@@ -1,11 +1,12 @@
 /**
- * PUT of a file's bytes to its upload URL. The URL, its expiry, the headers, and the Content-Length are checked before the body is read.
- * The bytes are streamed to blob storage. The row names them only after all bytes with the manifest's digest have arrived, and 200 is sent
- * once that is on stable storage. An upload that started before the URL's expiry may end after it; one that ends after the send is refused.
+ * Handles the PUT of a file to its upload URL. The URL, its expiry, the headers, and the Content-Length are checked before the body is
+ * read. The bytes are streamed to blob storage. The file's row references the blob only after all bytes have arrived and match the digest
+ * in the manifest; 200 is sent once the row is on stable storage. An upload that started before the URL expired may end after that. An
+ * upload that ends after the email was sent is refused.
  *
  * An upload URL authorizes one upload of one file. Its token names the file and the expiry and is signed together with the file's
- * properties in the manifest, with a key derived from the service's secret key. The signature is compared as text, so that its unused last
- * bits cannot differ either.
+ * properties in the manifest, with a key derived from the service's secret key. The signature is compared as text, so its unused last bits
+ * cannot differ either.
  */
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import type { Readable } from 'node:stream';
@@ -33,10 +34,10 @@ export const UPLOAD_PATH = '/uploads/';
 /** The separator cannot occur in the first three fields; the signature has a fixed length. */
 const TOKEN = /^(sub_[0-9A-Za-z]{21})-([0-9]{1,2})-([0-9a-z]{1,11})-([0-9A-Za-z_-]{43})$/;
 
-/** The values that a URL is signed for. */
+/** The values that the signature of a URL covers. */
 export interface UploadGrant {
   submissionId: string;
-  /** The file's place in the manifest, from 0. */
+  /** The file's position in the manifest, from 0. */
   number: number;
   /** Unix ms. */
   expiresAt: number;
@@ -54,11 +55,11 @@ interface UploadClaim {
 }
 
 export interface UploadUrls {
-  /** Absolute address for the PUT. */
+  /** Returns the absolute URL for the PUT. */
   url(grant: UploadGrant): string;
   /** Parses the path and query of a request; undefined if they do not have the form of an upload URL. */
   read(url: string): UploadClaim | undefined;
-  /** Whether the claim was signed here for exactly this grant. */
+  /** Returns whether the claim was signed by this service for exactly this grant. */
   verify(claim: UploadClaim, grant: UploadGrant): boolean;
 }
 
@@ -81,7 +82,7 @@ export function createUploadUrls(options: { secretKey: Uint8Array; baseUrl: stri
       const match = url.startsWith(UPLOAD_PATH) ? TOKEN.exec(url.slice(UPLOAD_PATH.length)) : null;
       if (match === null) return undefined;
       const [, submissionId = '', number = '', expiresAt = '', signature = ''] = match;
-      // Leading zeros are refused, so that each number has one spelling.
+      // Leading zeros are refused, so each number has one spelling.
       if (/^0./.test(number) || /^0./.test(expiresAt)) return undefined;
       return { submissionId, number: Number(number), expiresAt: Number.parseInt(expiresAt, 36), signature };
     },
@@ -113,13 +114,13 @@ interface UploadRequest {
   /** Path and query exactly as received. */
   url: string;
   headerValues(name: string): string[];
-  /** From Content-Length; undefined if the body is chunked. */
+  /** Value of Content-Length; undefined if the body is chunked. */
   announcedBytes: number | undefined;
-  /** Called only once the body is wanted. */
+  /** Called only after the request has been checked. */
   body(): Readable;
 }
 
-/** A refusal, with a status if it differs from the catalog's. */
+/** A refusal, with a status if it differs from the status of its code. */
 interface UploadRefusal {
   ok: false;
   failure: Failure;
@@ -133,7 +134,7 @@ export function requiredHeaders(file: Pick<BatchFile, 'contentType'>): Record<st
   return { 'Content-Type': file.contentType };
 }
 
-/** Rejects with Unavailable if the storage fails; nothing is stored then. */
+/** Creates the handler of uploads. It rejects with Unavailable if the storage fails; nothing is stored then. */
 export function createUpload(dependencies: UploadDependencies): Upload {
   const { database, blobs, rate = UPLOAD_RATE, limits } = dependencies;
   const limiter = createUploadLimiter(limits);
@@ -160,8 +161,8 @@ export function createUpload(dependencies: UploadDependencies): Upload {
     const blobStamp = (await blobs.stampOf?.(blobKey)) ?? null;
     const uploaded = { submissionId, number: file.number, blobKey, blobStamp };
     const finished = await database.execute(finishUploadOperation, uploaded);
-    const unnamed = finished.taken ? finished.replaced : blobKey;
-    dropBlobs(blobs, [unnamed]);
+    const unreferenced = finished.taken ? finished.replaced : blobKey;
+    dropBlobs(blobs, [unreferenced]);
     return finished.taken ? ok(undefined) : refuse(notOpen('was sent while the file was uploaded'));
   };
 }
@@ -172,7 +173,7 @@ interface CheckedRequest {
   file: BatchFile;
 }
 
-/** Everything but the body. */
+/** Checks everything except the body. */
 async function checkRequest(dependencies: UploadDependencies, request: UploadRequest): Promise<Result<CheckedRequest>> {
   const { database, clock, urls } = dependencies;
   const nowMs = clock.now();

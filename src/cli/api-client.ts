@@ -1,8 +1,8 @@
 /**
- * The HTTP API for commands, JSON in both directions. Account and key come together from the first source that has them: the options, the
- * environment, the profile saved by `postrider login`, or the first-run.json of a service on this machine (its sandbox key, unless --live
- * is given). Credentials from a file are only sent to the address they belong to. Error responses of the API are returned; only responses
- * that do not come from the API are thrown.
+ * Calls the HTTP API for commands, with JSON in both directions. The account and the key come together from the first source that has both:
+ * the options, the environment, the profile saved by `postrider login`, or the first-run.json of a service on this machine (its sandbox
+ * key, unless --live is given). Credentials from a file are only sent to the address they belong to. Error responses of the API are
+ * returned. If there is no response, or it does not come from the API, CommandError is thrown.
  */
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import os from 'node:os';
@@ -55,7 +55,7 @@ function profileFile(environment: Environment, name: string): string {
   return path.join(base, 'postrider', `${name}.json`);
 }
 
-/** Returns the text members of a JSON file; undefined if the file does not exist. */
+/** Returns the string properties of a JSON file; undefined if the file does not exist. */
 function readTexts<K extends string>(file: string, names: readonly K[], remedy: string): Record<K, string> | undefined {
   if (!existsSync(file)) return undefined;
   try {
@@ -71,13 +71,13 @@ function readTexts<K extends string>(file: string, names: readonly K[], remedy: 
 function fromProfile({ environment, options }: ApiCall): ApiTarget | undefined {
   const { profile: name } = options;
   const file = profileFile(environment, name ?? DEFAULT_PROFILE);
-  const kept = readTexts(file, ['url', 'accountId', 'apiKey'], 'remove it and run postrider login again');
-  if (kept) return { base: kept.url, accountId: kept.accountId, apiKey: kept.apiKey };
+  const saved = readTexts(file, ['url', 'accountId', 'apiKey'], 'remove it and run postrider login again');
+  if (saved) return { base: saved.url, accountId: saved.accountId, apiKey: saved.apiKey };
   if (name === undefined) return undefined;
   throw notFound(`there is no profile ${name}; create it with postrider login --profile ${name}`);
 }
 
-/** The service that uses the data directory, at its current port. */
+/** Returns the service that uses the data directory, with its current port. */
 function fromFirstRun({ config, options }: ApiCall): ApiTarget | undefined {
   const directory = dataDirectory(config.dataDir);
   const names = ['accountId', 'apiKey', 'sandboxApiKey'] as const;
@@ -110,7 +110,7 @@ interface Given {
   apiKey: string | undefined;
 }
 
-/** Values in options and environment; with --profile only the options. */
+/** Returns the values from the options and the environment; with --profile, only those from the options. */
 function given({ options, environment }: ApiCall): Given {
   const pick = (name: 'url' | 'id' | 'key', variable: string): string | undefined =>
     options[name] ?? (options.profile === undefined ? environment[variable] || undefined : undefined);
@@ -122,26 +122,26 @@ function given({ options, environment }: ApiCall): Given {
   };
 }
 
-/** The API that the call names; UsageError when something of it is missing. */
+/** Returns the API that the command calls. Throws UsageError if the account or the key is missing. */
 export function apiTarget(call: ApiCall): ApiTarget {
   const { url, accountId, apiKey } = given(call);
   if (accountId !== undefined && apiKey !== undefined) return { base: url ?? DEFAULT_URL, accountId, apiKey };
   if (accountId !== undefined) throw new UsageError('--key or POSTRIDER_KEY is required with --id');
   if (apiKey !== undefined) throw new UsageError('--id or POSTRIDER_ID is required with --key');
   const profile = fromProfile(call);
-  const kept = profile ?? fromFirstRun(call);
-  if (!kept) {
+  const saved = profile ?? fromFirstRun(call);
+  if (!saved) {
     const folder = dataDirectory(call.config.dataDir).path;
     throw new UsageError(
       `no account given: use --id and --key, run postrider login, or run this command in the folder of a service (there is no first-run.json in ${folder})`,
     );
   }
-  if (url === undefined || url === kept.base) return kept;
-  if (profile === undefined && isLoopback(url)) return { ...kept, base: url };
-  throw new UsageError(`the saved key belongs to ${kept.base}, not to ${url}: use --id and --key too`);
+  if (url === undefined || url === saved.base) return saved;
+  if (profile === undefined && isLoopback(url)) return { ...saved, base: url };
+  throw new UsageError(`the saved key belongs to ${saved.base}, not to ${url}: use --id and --key too`);
 }
 
-function targetToKeep(call: ApiCall): ApiTarget {
+function targetToSave(call: ApiCall): ApiTarget {
   const { profile: _, ...options } = call.options;
   const { url, accountId, apiKey } = given({ ...call, options });
   if (accountId === undefined) throw new UsageError('--id or POSTRIDER_ID is required');
@@ -149,8 +149,8 @@ function targetToKeep(call: ApiCall): ApiTarget {
   return { base: url ?? DEFAULT_URL, accountId, apiKey };
 }
 
-/** Keeps it for its owner alone (mode 0600); the name of the file. */
-function keepTarget({ environment, options }: ApiCall, { base, accountId, apiKey }: ApiTarget): string {
+/** Saves the target in a file that only its owner can read (mode 0600). Returns the path of the file. */
+function saveTarget({ environment, options }: ApiCall, { base, accountId, apiKey }: ApiTarget): string {
   const file = profileFile(environment, options.profile ?? DEFAULT_PROFILE);
   mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
   writeDurableFile(file, `${JSON.stringify({ url: base, accountId, apiKey }, null, 2)}\n`);
@@ -162,7 +162,7 @@ const TIMEOUT_MS = 60_000;
 export interface ApiAnswer {
   status: number;
   body: Record<string, unknown>;
-  /** Set if the list continues. */
+  /** Set if the list has another page. */
   nextCursor?: string | undefined;
 }
 
@@ -179,7 +179,7 @@ export interface ApiClient {
   /** Address without a trailing slash. */
   base: string;
   accountId: string;
-  /** Nothing that is sent with this key leaves the machine. */
+  /** Whether the key is a sandbox key: email sent with it does not leave the machine. */
   isSandbox: boolean;
   call(call: HttpCall): Promise<ApiAnswer>;
 }
@@ -236,7 +236,7 @@ export function apiClient(target: ApiTarget): ApiClient {
   };
 }
 
-/** A refusal of the API as the outcome of the command. */
+/** Returns an error response of the API as the outcome of the command. */
 export function refusal({ status, body }: ApiAnswer): CommandOutcome {
   const { error } = body as {
     error?: { code?: string; message?: string; details?: { field: string; message: string }[] };
@@ -246,15 +246,20 @@ export function refusal({ status, body }: ApiAnswer): CommandOutcome {
   return { data: body, text, exitCode: 1 };
 }
 
-/** Returns what POST /send accepted, as the outcome of the command; mentions the sandbox, because that email is not delivered. */
+/**
+ * Returns the message that POST /send accepted as the outcome of the command. Mentions the sandbox, because such email is not delivered.
+ */
 export function sentOutcome({ isSandbox }: ApiClient, { body }: ApiAnswer): CommandOutcome {
   const { messageId, status } = body.data as { messageId: string; status: string };
   return { data: body, text: `${messageId} ${status}${isSandbox ? ' in the sandbox' : ''}` };
 }
 
-/** `postrider login`: saves the credentials after the API has accepted them, readable for their owner only. To log out, delete the file. */
+/**
+ * Implements `postrider login`: saves the credentials after the API has accepted them, readable only by their owner. To log out, delete the
+ * file.
+ */
 export async function login(call: CommandCall<ApiOptions>): Promise<CommandOutcome> {
-  const target = targetToKeep(call);
+  const target = targetToSave(call);
   // A key with scope send gets 403 here, but is valid.
   const answer = await apiClient(target).call({ method: 'GET', path: '/account' });
   const { error } = answer.body as { error?: { code?: string; message?: string } };
@@ -264,7 +269,7 @@ export async function login(call: CommandCall<ApiOptions>): Promise<CommandOutco
       `${target.base} refused the key: ${error?.message ?? answer.status}`,
     );
   }
-  const file = keepTarget(call, target);
+  const file = saveTarget(call, target);
   const data = { url: target.base, accountId: target.accountId, file };
   return { data, text: `Saved in ${file}. send and listen now use it.` };
 }

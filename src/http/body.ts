@@ -23,14 +23,13 @@ import type { ParsedJson } from './strict-json.ts';
 import { compile, type Validator } from './validate.ts';
 
 export interface BodyRules {
-  /** Bytes. */
   maxBytes: number;
   tooLarge: FailureCode;
-  /** undefined: any Content-Type. */
+  /** The required Content-Type; undefined accepts any. */
   type: 'application/json' | 'text/csv' | undefined;
 }
 
-/** Memory for bodies that are being read or worked on, all requests together. */
+/** Memory for bodies that are being read or processed, for all requests together. */
 export interface BodyBudget {
   limitBytes: number;
   heldBytes: number;
@@ -39,7 +38,7 @@ export interface BodyBudget {
 /** Smaller bodies are not counted against the budget. */
 const UNCOUNTED_BYTES = 64 * 1024;
 
-/** From this size on, a body of known length is read into one allocation, so that it is never in memory twice. */
+/** From this size on, a body of known length is read into one allocation, so it is never in memory twice. */
 const ONE_PIECE_BYTES = 1_000_000;
 
 const EMPTY = Buffer.alloc(0);
@@ -55,7 +54,7 @@ const MEDIA_TYPE = /^([a-z0-9!#$&^_.+-]+\/[a-z0-9!#$&^_.+-]+)[ \t]*(?=;|$)/;
 const PARAMETER =
   /[ \t]*;[ \t]*(?:([a-z0-9!#$%&'*+.^_`|~-]+)=(?:([a-z0-9!#$%&'*+.^_`|~-]+)|"((?:[^"\\]|\\.)*)"))?[ \t]*/y;
 
-/** Whether a Content-Type header names this type in UTF-8; parameters but charset mean nothing here (RFC 8259 §11). */
+/** Returns whether a Content-Type header is this type in UTF-8. Parameters other than charset are ignored (RFC 8259 §11). */
 function isMediaType(header: string | undefined, type: string): boolean {
   if (header === type) return true;
   const text = (header ?? '').toLowerCase();
@@ -87,7 +86,7 @@ function wrongType(exchange: Exchange, rules: BodyRules): Failure | undefined {
   });
 }
 
-class Gatherer {
+class BodyCollector {
   size = 0;
   private chunks: Buffer[] = [];
   private whole: Buffer | undefined = undefined;
@@ -137,24 +136,24 @@ export function readBody(
   if (exchange.broken !== undefined) return exchange.broken;
   if (request.destroyed) return undefined;
   return new Promise((resolve) => {
-    const gatherer = new Gatherer();
-    let over = false;
+    const collector = new BodyCollector();
+    let isSettled = false;
     const settle = (outcome: Buffer | Refusal | undefined) => {
-      if (over) return;
-      over = true;
+      if (isSettled) return;
+      isSettled = true;
       exchange.failReading = undefined;
       resolve(outcome);
     };
     exchange.failReading = settle;
     request.on('data', (chunk: Buffer) => {
-      if (over) return;
+      if (isSettled) return;
       if (typeFailure !== undefined) return settle({ failure: typeFailure });
-      const size = gatherer.size + chunk.length;
+      const size = collector.size + chunk.length;
       if (size > rules.maxBytes) return settle({ failure: tooLarge(rules) });
       if (overBudget(exchange, budget, chunk.length, size)) return settle({ failure: failure('OVERLOADED') });
-      gatherer.add(chunk, announcedBytes);
+      collector.add(chunk, announcedBytes);
     });
-    request.on('end', () => settle(gatherer.size === 0 ? EMPTY : gatherer.bytes()));
+    request.on('end', () => settle(collector.size === 0 ? EMPTY : collector.bytes()));
     request.on('close', () => settle(undefined));
     if (exchange.waitsForContinue) exchange.response.writeContinue();
     exchange.waitsForContinue = false;
@@ -172,12 +171,12 @@ interface BodyChecks<T> {
   furtherIssues?: FurtherIssues | undefined;
 }
 
-/** Adds issues of another check, except for fields that already have an issue and fields inside `unread`. */
+/** Adds the issues of another check, except for fields that already have an issue and fields inside those in `unread`. */
 function add(issues: Issue[], further: readonly Issue[], unread: readonly Issue[]): void {
-  const named = new Set(issues.map((issue) => issue.field));
+  const reported = new Set(issues.map((issue) => issue.field));
   const isUnread = (field: string): boolean =>
     unread.some((one) => field.startsWith(`${one.field}.`) || field.startsWith(`${one.field}[`));
-  issues.push(...further.filter(({ field }) => !named.has(field) && !isUnread(field)));
+  issues.push(...further.filter(({ field }) => !reported.has(field) && !isUnread(field)));
 }
 
 /**
@@ -186,14 +185,14 @@ function add(issues: Issue[], further: readonly Issue[], unread: readonly Issue[
  * Issues found `elsewhere` (query, headers) come first.
  */
 export function checkBody<T>(json: ParsedJson, checks: BodyChecks<T>, elsewhere: readonly Issue[] = []): Result<T> {
-  /** Fields that are valid JSON but refused by strict-json.ts: their values are unknown. */
+  /** Fields that strict-json.ts refuses although they are valid JSON; their values are unknown. */
   const unread = json.ok ? [] : json.failure.details;
   const issues = [...unread];
   if ('value' in json) {
-    const formed = checks.validate(json.value);
-    if (formed.ok && issues.length === 0 && elsewhere.length === 0) return formed;
-    if (!formed.ok) add(issues, formed.failure.details, unread);
-    const fields = formed.ok ? (formed.value as Record<string, unknown>) : formed.fitting();
+    const validated = checks.validate(json.value);
+    if (validated.ok && issues.length === 0 && elsewhere.length === 0) return validated;
+    if (!validated.ok) add(issues, validated.failure.details, unread);
+    const fields = validated.ok ? (validated.value as Record<string, unknown>) : validated.fitting();
     if (checks.furtherIssues !== undefined && fields !== undefined && issues.length < MAX_ISSUES) {
       const named = issues.map(({ field }) => field.split(/[.[]/, 1)[0]!);
       const malformed = new Set(named.filter((name) => Object.hasOwn(json.value as object, name)));
@@ -242,9 +241,9 @@ function readPairs(search: string, properties: Record<string, Property>, issues:
 }
 
 /**
- * Validates a query string; without a schema every parameter is unknown. Names and values are decoded strictly (UTF-8, `+` is a space). A
- * value becomes a number or a boolean only if the schema requires it and the text is exactly one. A repeated parameter is an issue unless
- * the schema allows an array.
+ * Validates a query string; without a schema, every parameter is unknown. Names and values are decoded strictly (UTF-8, `+` is a space). A
+ * value is converted to a number or a boolean only if the schema requires that type and the entire text is one. A repeated parameter is an
+ * issue unless the schema allows an array.
  */
 export type QueryReader = (search: string) => Result<Record<string, unknown>>;
 
@@ -262,7 +261,7 @@ export function compileQuery(schema: TSchema | undefined): QueryReader {
     const validated = validate(query);
     if (validated.ok && issues.length === 0) return ok(query);
     const wrong = validated.ok ? [] : validated.failure.details;
-    // A client that sends a repeatable parameter once does not think of it as a list, so the issue has no index.
+    // The index is removed, because a client that sends a repeatable parameter once does not expect a list.
     issues.push(...wrong.map(({ field, message }) => ({ field: field.replace(/\[\d+\]$/, ''), message })));
     return refuse(invalid(issues.slice(0, 100)));
   };

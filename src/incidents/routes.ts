@@ -1,4 +1,7 @@
-/** `/incidents`: ongoing failures with advice, their messages, and one retry for all of them. */
+/**
+ * Defines the `/incidents` routes, which list ongoing failures with advice and the affected messages, and retry all messages of one
+ * failure.
+ */
 import { type Static, type TSchema, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
@@ -195,7 +198,7 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
           requestedChanges(database, request, nowMs).execute(recordChangeOperation, {
             action: 'incident.retry',
             resourceId: found.incidentId,
-            requested: requested,
+            requested,
           });
         const retried = await retryIncident({ database, owner, nowMs, clockOffsetMs: offsetMs, onChange }, found);
         if (!retried.ok) return retried;
@@ -206,7 +209,7 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
   ];
 }
 
-/** Reads one more than the page, to find out whether there is a next one. */
+/** Returns one incident more than the page holds, which shows whether there is a next page. */
 function pageOf(all: readonly Incident[], { after, limit }: Page): Incident[] {
   if (after === undefined) return all.slice(0, limit + 1);
   const [weight, id] = [Number(after[0]), String(after[1])];
