@@ -1,4 +1,4 @@
-/** Where scheduled backups are stored: a folder, or a bucket of an S3-compatible store. */
+/** Stores scheduled backups in a folder, or in a bucket of an S3-compatible store. */
 import { createReadStream } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -6,16 +6,18 @@ import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config.ts';
 import { describeS3Location } from '../storage/blobs/s3-location.ts';
 
-/** Names sort by time. Other files in the same place, such as backups made by hand, are left alone. */
+/** Every name begins with this, so that other files in the same place, such as backups made by hand, are left alone. */
+const NAME_START = 'postrider-scheduled-';
+/** Names sort by time. */
 const NAME = /^postrider-scheduled-\d{4}-\d{2}-\d{2}T\d{6}\.backup$/;
-/** What an interrupted backup leaves next to its file. */
+/** Matches the files that an interrupted backup leaves. */
 const LEFTOVER = /^postrider-scheduled-.*\.backup\.\w+\.part(?:-\w+)?$/;
 
 export const backupName = (nowMs: number): string =>
-  `postrider-scheduled-${new Date(nowMs).toISOString().slice(0, 19).replaceAll(':', '')}.backup`;
+  `${NAME_START}${new Date(nowMs).toISOString().slice(0, 19).replaceAll(':', '')}.backup`;
 
 export interface BackupTarget {
-  /** For the log, without secrets. */
+  /** Describes the place without secrets, for the output. */
   description: string;
   /** Path to which a backup of this name is written. */
   pathOf(name: string): string;
@@ -64,12 +66,18 @@ export async function openBackupTarget(config: TargetConfig, clock: Clock): Prom
     description: describeS3Location(backupUrl.location),
     pathOf,
     store: async (name) => {
-      await files.put(name, createReadStream(pathOf(name)));
-      await rm(pathOf(name));
+      try {
+        await files.put(name, createReadStream(pathOf(name)));
+      } finally {
+        await rm(pathOf(name));
+      }
     },
-    names: async () => scheduled(await files.names()),
+    names: async () => scheduled(await files.names(NAME_START)),
     remove: (name) => files.remove(name),
-    clear: () => removeMatching(dataDir, (name) => LEFTOVER.test(name) || NAME.test(name)),
+    clear: async () => {
+      await removeMatching(dataDir, (name) => LEFTOVER.test(name) || NAME.test(name));
+      await files.removeUnfinished();
+    },
     close: () => files.close(),
   };
 }

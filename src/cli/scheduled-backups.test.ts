@@ -1,4 +1,4 @@
-/** When scheduled backups are made, and what happens if one fails. */
+/** Tests when scheduled backups are made, and what happens if one fails. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';

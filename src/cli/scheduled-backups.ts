@@ -14,8 +14,8 @@ import { readKeptElsewhere } from '../storage/kept-elsewhere.ts';
 const HOUR_MS = 3_600_000;
 const LOOK_MS = 60_000;
 const LOW_PRIORITY = 10;
-/** Of the output of a failed backup. */
-const SHOWN_CHARACTERS = 500;
+/** The end of the output of a failed backup is logged, up to this many characters. */
+const LOGGED_CHARACTERS = 500;
 
 export interface ScheduledBackups extends Running {
   /** Makes a backup now if one is due. */
@@ -38,20 +38,20 @@ async function runBackup(started: (child: ChildProcess) => void): Promise<void> 
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   started(child);
-  let said = '';
+  let output = '';
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-SHOWN_CHARACTERS);
+    output = (output + text).slice(-LOGGED_CHARACTERS);
   });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   child.once('error', reject);
   child.once('close', (code, signal) => {
     if (code === 0) resolve();
-    else reject(new Error(said.trim() || `postrider backup ended with ${signal ?? `code ${code}`}`));
+    else reject(new Error(output.trim() || `postrider backup ended with ${signal ?? `code ${code}`}`));
   });
   try {
     os.setPriority(child.pid!, LOW_PRIORITY);
   } catch {
-    // Without the permission, or if it has ended already, it runs as it is.
+    // The priority may not be changed here, or the process has ended already.
   }
   await promise;
 }

@@ -115,9 +115,9 @@ export async function serve({ config, environment, streams, json }: CommandCall)
   // Installed now, so that a SIGHUP during the start does not end the process.
   let reload: () => void = () => undefined;
   process.on('SIGHUP', () => reload());
-  const startBeside = (parts: Parts): Running => startScheduledBackups({ ...parts, everyHours: config.backupHours });
-  const beside = config.backupUrl === undefined ? {} : { startBeside };
-  const serving = await startService(config, onFirstRun, beside).catch((error: unknown) => {
+  const startAlongside = (parts: Parts): Running => startScheduledBackups({ ...parts, everyHours: config.backupHours });
+  const options = config.backupUrl === undefined ? {} : { startAlongside };
+  const serving = await startService(config, onFirstRun, options).catch((error: unknown) => {
     // Greets only once.
     greet({ httpPort: undefined, smtpPort: undefined });
     throw error;

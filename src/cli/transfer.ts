@@ -47,7 +47,10 @@ export async function backUpStore(call: CommandCall<BackupOptions>): Promise<Com
   return backupOutcome(call, { ...backup, file, where: file });
 }
 
-/** Writes to POSTRIDER_BACKUP_URL, and deletes the oldest scheduled backups once the new one is complete. */
+/**
+ * Writes to POSTRIDER_BACKUP_URL and deletes the oldest scheduled backups. An incomplete backup counts too: lost content stays
+ * lost, and without a limit such backups would fill the disk.
+ */
 async function backUpAsScheduled(call: CommandCall): Promise<CommandOutcome> {
   const target = await scheduledTarget(call);
   const file = backupName(call.clock.now());
@@ -56,12 +59,10 @@ async function backUpAsScheduled(call: CommandCall): Promise<CommandOutcome> {
     const backup = await withEmbedded(call, async (source, database) => {
       const result = await backUp(source, target.pathOf(file));
       await target.store(file);
-      if (result.lost.length === 0) await recordScheduledBackup(database, call.clock.now());
+      await recordScheduledBackup(database, call.clock.now());
       return result;
     });
-    if (backup.lost.length === 0) {
-      for (const old of (await target.names()).slice(0, -call.config.backupKeep)) await target.remove(old);
-    }
+    for (const old of (await target.names()).slice(0, -call.config.backupKeep)) await target.remove(old);
     return backupOutcome(call, { ...backup, file, where: `${file} in ${target.description}` });
   } finally {
     await target.close();

@@ -33,8 +33,8 @@ interface Serving {
 
 interface ServeOptions {
   log?: Log;
-  /** Starts what the caller runs beside the roles; it is stopped before them. */
-  startBeside?(parts: Parts): Running;
+  /** Starts work of the caller alongside the roles; it is stopped before them. */
+  startAlongside?(parts: Parts): Running;
 }
 
 const IDLE: Running = { stop: () => Promise.resolve() };
@@ -51,7 +51,7 @@ const COLLECT_AFTER_MS = 1_000;
 export async function serve(
   config: Config,
   onFirstRun: (first: FirstRun) => void = () => undefined,
-  { log = createLog(config.logLevel), startBeside = () => IDLE }: ServeOptions = {},
+  { log = createLog(config.logLevel), startAlongside = () => IDLE }: ServeOptions = {},
 ): Promise<Serving> {
   const broken = Promise.withResolvers<string>();
   assertPublicNames(config);
@@ -79,7 +79,7 @@ export async function serve(
     });
     opened.push(nodes);
     const roles = await startRoles(parts, { nodes, tlsFiles, providers: providerFile.providers });
-    opened.push(roles, startBeside(parts), announce(parts, roles));
+    opened.push(roles, startAlongside(parts), announce(parts, roles));
     setTimeout(() => {
       collectGarbage();
       letHeapGrow();

@@ -13,7 +13,7 @@ const SECRET_KEY = 'secret-key-compared';
 /** Unix ms; undefined if unknown. */
 export interface KeptElsewhere {
   backedUpMs: number | undefined;
-  /** Of backups to POSTRIDER_BACKUP_URL. */
+  /** The time of the last backup to POSTRIDER_BACKUP_URL. */
   scheduledBackupMs?: number | undefined;
   secretKeyComparedMs: number | undefined;
 }

@@ -1,4 +1,4 @@
-/** What prevents VACUUM from removing rows is found on a real server, and doctor says how to end it. */
+/** Tests, on a real server, that doctor finds what prevents VACUUM from removing rows and says how to end it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pg from 'pg';

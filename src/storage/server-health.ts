@@ -1,12 +1,12 @@
 /**
- * What makes a PostgreSQL server slow after weeks: dead rows that VACUUM cannot remove, because something holds an old snapshot, and
+ * Reads what makes a PostgreSQL server slow after weeks: dead rows that VACUUM cannot remove because something holds an old snapshot, and
  * write-ahead log that a replication slot retains.
  */
 import type { Running } from '../base/lifecycle.ts';
 import type { Database } from './database.ts';
 import { operation } from './operation.ts';
 
-/** What holds the oldest snapshot: VACUUM keeps all rows that were deleted since. */
+/** The holder of the oldest snapshot. VACUUM keeps all rows that were deleted since. */
 export interface SnapshotHolder {
   kind: 'session' | 'prepared transaction' | 'replication slot';
   /** Name of the slot or of the prepared transaction; application and process ID of the session. */

@@ -1,9 +1,10 @@
 /** A backup and an export of a service that lost content: everything else is saved, and nobody takes the file for a whole one. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import { pathToFileURL } from 'node:url';
 import { runCommand, startService } from '../kit/start-service.ts';
 
 test('what is missing from a file is named, and the exit code says it', { timeout: 150_000 }, async (t) => {
@@ -47,4 +48,17 @@ test('what is missing from a file is named, and the exit code says it', { timeou
     assert.match(shown.stdout, /INCOMPLETE/);
     assert.ok(shown.stderr.includes(gone));
   }
+
+  // Lost content stays lost: scheduled backups go on, report it, and do not accumulate.
+  const scheduled = path.join(folder, 'scheduled');
+  mkdirSync(scheduled);
+  for (const time of ['2026-11-01T031500', '2026-11-02T031500'])
+    writeFileSync(path.join(scheduled, `postrider-scheduled-${time}.backup`), '');
+  const env = { POSTRIDER_BACKUP_URL: pathToFileURL(scheduled).href, POSTRIDER_BACKUP_KEEP: '2' };
+  const incomplete = await runCommand(['backup', '--scheduled'], { dataDir, env });
+  assert.equal(incomplete.code, 1);
+  assert.ok(incomplete.stderr.includes(gone));
+  const kept = readdirSync(scheduled).sort();
+  assert.equal(kept.length, 2);
+  assert.equal(kept[0], 'postrider-scheduled-2026-11-02T031500.backup');
 });

@@ -74,10 +74,10 @@ function openObjects(options: S3ClientOptions) {
     }
   };
 
-  /** Lists all objects; the time is that of the store. */
-  async function* list(): AsyncGenerator<{ key: string; writtenAtMs: number }> {
+  /** Lists the objects whose names begin with this; the time is that of the store. */
+  async function* list(start = ''): AsyncGenerator<{ key: string; writtenAtMs: number }> {
     for (let from: Record<string, string> | undefined = {}; from; ) {
-      const { text } = await listPage(client, { prefix, ...from });
+      const { text } = await listPage(client, { prefix: prefix + start, ...from });
       for (const object of xmlElements(text, 'Contents')) {
         const key = (xmlText(object, 'Key') ?? '').slice(prefix.length);
         const writtenAtMs = Date.parse(xmlText(object, 'LastModified') ?? '');
@@ -93,34 +93,38 @@ function openObjects(options: S3ClientOptions) {
     await client.run({ name, method: 'DELETE', key }, (answer) => drained(name, answer));
   };
 
-  return { client, prefix, putObject, putParts, list, remove };
+  const removeUnfinished = (): Promise<number> => abortUnfinished(client, location);
+
+  return { client, prefix, putObject, putParts, list, remove, removeUnfinished };
 }
 
 /** Files under names of the caller's choice. */
 export interface NamedFiles {
   /** Stores what the source yields; replaces a file of the same name. */
   put(name: string, source: AsyncIterable<Uint8Array>): Promise<void>;
-  /** Lists the names, in no particular order. */
-  names(): Promise<string[]>;
+  /** Lists the names that begin with this, in no particular order. */
+  names(start: string): Promise<string[]>;
   remove(name: string): Promise<void>;
+  /** Removes what unfinished writes left over an hour ago by the store's clock; returns how many. */
+  removeUnfinished(): Promise<number>;
   close(): Promise<void>;
 }
 
 export function openS3Files(options: S3ClientOptions): NamedFiles {
-  const { client, putParts, list, remove } = openObjects(options);
+  const { client, putParts, list, remove, removeUnfinished } = openObjects(options);
   return {
     put: async (name, source) => {
       await putParts(name, source);
     },
-    names: async () => (await Array.fromAsync(list())).map(({ key }) => key),
+    names: async (start) => (await Array.fromAsync(list(start))).map(({ key }) => key),
     remove,
+    removeUnfinished,
     close: () => client.close(),
   };
 }
 
 export function openS3Blobs(options: S3ClientOptions): S3Blobs {
-  const { location } = options;
-  const { client, prefix, putObject, putParts, list, remove } = openObjects(options);
+  const { client, prefix, putObject, putParts, list, remove, removeUnfinished } = openObjects(options);
 
   const getObject = (key: string): S3Call => {
     assertBlobKey(key);
@@ -176,7 +180,7 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
         await putObject(MARK_NAME, Buffer.from(`${id}\n`));
       },
     },
-    removeUnfinished: () => abortUnfinished(client, location),
+    removeUnfinished,
     presignPut: async ({ key, sizeBytes, contentType, sha256: digest, expiresInSeconds, nowMs }) => {
       assertBlobKey(key);
       const headers = { 'Content-Type': contentType, 'x-amz-checksum-sha256': digest.toString('base64') };
