@@ -407,12 +407,20 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
   });
   const deliveryReports = startReports(parts, options.mail);
   const rollUp = startStatistics(parts, options);
+  const serverHealth = startServerHealth(parts, options);
   const checks = startChecks(parts, options);
   return {
     delivery,
     running: {
       stop: async () => {
-        await Promise.all([delivery.stop(), housekeeping.stop(), rollUp.stop(), checks.stop(), deliveryReports.stop()]);
+        await Promise.all([
+          delivery.stop(),
+          housekeeping.stop(),
+          rollUp.stop(),
+          serverHealth.stop(),
+          checks.stop(),
+          deliveryReports.stop(),
+        ]);
         await policies?.stop();
         await reports?.stop();
       },
@@ -447,7 +455,7 @@ function startChecks(parts: Parts, { isFirstNode: isChosen, notify, isServed }: 
   };
 }
 
-/** Starts the roll-up of statistics, and the gauges for their lag behind the event log and for the health of the database. */
+/** Starts the roll-up of statistics, and the gauges for their lag behind the event log. */
 function startStatistics({ database, clock, log, metrics }: Parts, { isFirstNode }: DeliveryRoleOptions): Running {
   const rollUp = startRollUp({ database, clock, log, isChosen: isFirstNode });
   const gauge = (name: string, help: string, value: () => number): void =>
@@ -465,6 +473,15 @@ function startStatistics({ database, clock, log, metrics }: Parts, { isFirstNode
     'Time for which a database transaction has blocked the event log.',
     logLag.seconds,
   );
+  return {
+    stop: async () => {
+      await Promise.all([rollUp.stop(), logLag.stop()]);
+    },
+  };
+}
+
+/** Reports the health of a PostgreSQL server in metrics. */
+function startServerHealth({ database, metrics }: Parts, { isFirstNode }: DeliveryRoleOptions): Running {
   const watch = startHealthWatch({ database, isChosen: isFirstNode });
   const healthGauge = (name: string, help: string, read: (health: ServerHealth) => LabelledValue[]): void =>
     metrics.readGaugeFrom({ name, help: `${help} One node reports it, once a minute.` }, () => {
@@ -484,9 +501,5 @@ function startStatistics({ database, clock, log, metrics }: Parts, { isFirstNode
     'Write-ahead log that PostgreSQL retains for a replication slot.',
     ({ slots }) => slots.map(({ slot, retainedBytes }) => ({ labels: { slot }, value: retainedBytes })),
   );
-  return {
-    stop: async () => {
-      await Promise.all([rollUp.stop(), logLag.stop(), watch.stop()]);
-    },
-  };
+  return watch;
 }

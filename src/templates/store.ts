@@ -236,8 +236,13 @@ export const createTemplateOperation = change(
     await tx.run(
       `INSERT INTO template (id, account_id, mode, name, version, layout_id, created_at, updated_at, published_version)
        VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?)`,
-      ...[created.templateId, created.accountId, created.mode, created.name],
-      ...[created.content.layoutId, created.nowMs, created.nowMs],
+      created.templateId,
+      created.accountId,
+      created.mode,
+      created.name,
+      created.content.layoutId,
+      created.nowMs,
+      created.nowMs,
       created.isDraft === true ? 0 : null,
     );
     const { templateId: id, name, content, nowMs } = created;

@@ -134,10 +134,10 @@ function rankOf(emailSeq: number, host: string): number {
 
 /** Returns the hosts to try now, followed by the other hosts that are no worse than the worst of these. */
 function toLookUp(ordered: readonly MxHost[]): MxHost[] {
-  const now = ordered.slice(0, MAX_HOSTS);
-  const worst = Math.max(...now.map(({ preference }) => preference));
+  const current = ordered.slice(0, MAX_HOSTS);
+  const worst = Math.max(...current.map(({ preference }) => preference));
   const others = ordered.slice(MAX_HOSTS).filter(({ preference }) => preference <= worst);
-  return [...now, ...others.sort((a, b) => a.preference - b.preference)].slice(0, MAX_LOOKED_UP);
+  return [...current, ...others.sort((a, b) => a.preference - b.preference)].slice(0, MAX_LOOKED_UP);
 }
 
 /** Drops the hosts that are this service, and those that are no better (RFC 5321 §5.1). */
