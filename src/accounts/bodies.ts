@@ -134,7 +134,9 @@ export const healthSchema = named('AccountHealth', {
   bounced: Type.Integer(),
   complained: Type.Integer(),
   queued: Type.Integer(),
-  bounceRate: Type.Number({ description: 'Share of the messages that were delivered, bounced, or complained about.' }),
+  bounceRate: Type.Number({
+    description: 'Bounced messages as a share of the messages that were delivered, bounced, or complained about.',
+  }),
   complaintRate: Type.Number(),
   thresholds: closed(
     { bounceRate: threshold, complaintRate: threshold },

@@ -46,7 +46,7 @@ const recordSchema = named('DnsRecord', {
     description:
       'The currently published records of this kind; null if they were not looked up, or if the DNS lookup failed.',
   }),
-  required: Type.Boolean({ description: 'Whether it decides that the domain is verified.' }),
+  required: Type.Boolean({ description: 'Whether the domain is verified by this record.' }),
   keyState: Type.Optional(
     oneOf(['next', 'active', 'retired'], {
       description:
@@ -55,7 +55,7 @@ const recordSchema = named('DnsRecord', {
   ),
   note: Type.Unsafe<string | null>({
     type: ['string', 'null'],
-    description: 'One sentence about the problem and how to fix it; null if the status says everything.',
+    description: 'One sentence about the problem and how to fix it; null if the status needs no explanation.',
   }),
 });
 
@@ -78,7 +78,8 @@ const domainSchema = named('Domain', {
   sendingStopsAt: Type.Unsafe<string | null>({
     type: ['string', 'null'],
     format: 'date-time',
-    description: 'Of a failing domain: from when on live mail from it is refused, 24 hours after its record was gone.',
+    description:
+      'For a failing domain: when Postrider starts to reject live email from it, 24 hours after its record was found missing.',
   }),
 });
 
@@ -224,7 +225,7 @@ function removeRoute({ database, clock }: Shared): RouteDefinition<Caller> {
     operationId: 'deleteDomain',
     summary: 'Delete a sending domain and its keys',
     description:
-      'Mail from it is refused from then on; mail that waits in the queue bounces instead of leaving unsigned.',
+      'New email from the domain is rejected. Queued email bounces, because Postrider does not send it unsigned.',
     refusals: ['NOT_FOUND'],
     response: { status: 200, schema: confirmationSchema },
     handle: async (request) => {
@@ -286,7 +287,7 @@ function dnsRoutes(deps: Shared): RouteDefinition<Caller>[] {
       changesShared: true,
       operationId: 'verifyDomain',
       summary: 'Verify a domain by its DKIM record',
-      description: '`success` is true if the domain is verified; otherwise `message` names what is missing.',
+      description: '`success` is true if the domain is verified; otherwise `message` describes the problem.',
       refusals: ['NOT_FOUND'],
       response: {
         status: 200,

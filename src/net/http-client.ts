@@ -122,7 +122,7 @@ export interface HttpGet {
   url: string;
   /** Timeout for the complete exchange; default 15,000. */
   timeoutMs?: number;
-  /** Limit of the response body in bytes; default 65,536. A longer response fails. */
+  /** Limit of the response body in bytes; default 65,536. If the response is longer, the outcome has no `body`. */
   maxBytes?: number;
   signal?: AbortSignal;
 }

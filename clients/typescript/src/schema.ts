@@ -153,7 +153,7 @@ export interface paths {
     get: operations["getDomain"];
     /**
      * Delete a sending domain and its keys
-     * @description Mail from it is refused from then on; mail that waits in the queue bounces instead of leaving unsigned.
+     * @description New email from the domain is rejected. Queued email bounces, because Postrider does not send it unsigned.
      */
     delete: operations["deleteDomain"];
   };
@@ -174,7 +174,7 @@ export interface paths {
   "/domains/{id}/verify": {
     /**
      * Verify a domain by its DKIM record
-     * @description `success` is true if the domain is verified; otherwise `message` names what is missing.
+     * @description `success` is true if the domain is verified; otherwise `message` describes the problem.
      */
     post: operations["verifyDomain"];
   };
@@ -1103,7 +1103,7 @@ export interface components {
       bounced: number;
       complained: number;
       queued: number;
-      /** @description Share of the messages that were delivered, bounced, or complained about. */
+      /** @description Bounced messages as a share of the messages that were delivered, bounced, or complained about. */
       bounceRate: number;
       complaintRate: number;
       /** @description Thresholds that large mailbox providers publish or enforce, unless the operator has set others. */
@@ -1633,14 +1633,14 @@ export interface components {
       status: "verified" | "missing" | "different" | "unknown" | "pending";
       /** @description The currently published records of this kind; null if they were not looked up, or if the DNS lookup failed. */
       found: string[] | null;
-      /** @description Whether it decides that the domain is verified. */
+      /** @description Whether the domain is verified by this record. */
       required: boolean;
       /**
        * @description For a DKIM record. next: will sign; active: signs; retired: no longer signs, but stays published for messages already signed.
        * @enum {string}
        */
       keyState?: "next" | "active" | "retired";
-      /** @description One sentence about the problem and how to fix it; null if the status says everything. */
+      /** @description One sentence about the problem and how to fix it; null if the status needs no explanation. */
       note: string | null;
     };
     /** Domain */
@@ -1664,7 +1664,7 @@ export interface components {
       checkedAt: string | null;
       /**
        * Format: date-time
-       * @description Of a failing domain: from when on live mail from it is refused, 24 hours after its record was gone.
+       * @description For a failing domain: when Postrider starts to reject live email from it, 24 hours after its record was found missing.
        */
       sendingStopsAt: string | null;
     };
@@ -4250,7 +4250,7 @@ export interface operations {
   };
   /**
    * Delete a sending domain and its keys
-   * @description Mail from it is refused from then on; mail that waits in the queue bounces instead of leaving unsigned.
+   * @description New email from the domain is rejected. Queued email bounces, because Postrider does not send it unsigned.
    */
   deleteDomain: {
     parameters: {
@@ -4319,7 +4319,7 @@ export interface operations {
   };
   /**
    * Verify a domain by its DKIM record
-   * @description `success` is true if the domain is verified; otherwise `message` names what is missing.
+   * @description `success` is true if the domain is verified; otherwise `message` describes the problem.
    */
   verifyDomain: {
     parameters: {
