@@ -34,6 +34,8 @@ const LOAD = os.availableParallelism() * 1.1;
 const MOST_PROCESSES = 6;
 /** Number of files in the table of the slowest. */
 const SLOWEST = 30;
+/** Characters of an error in the list of failures. */
+const FAILURE_LENGTH = 1_000;
 /** Maximum time without output of a process. */
 const FAST_DEADLINE_MS = 300_000;
 const SLOW_DEADLINE_MS = 900_000;
@@ -67,6 +69,7 @@ const swift = files.filter(isOnS3).length > 1 ? await startSwift().catch(() => u
 if (swift) process.env[RUN_SWIFT] = JSON.stringify(swift);
 
 const skipped: string[] = [];
+const failures: string[] = [];
 const sums = { passed: 0, failed: 0, skipped: 0 };
 const reporter = new spec();
 reporter.pipe(process.stdout);
@@ -137,6 +140,9 @@ function tookIn(file: string): Took[] {
 
 const took: Took[] = [];
 
+/** A test that failed only because its subtests did, which are reported themselves. */
+const isOfSubtests = (error: Error): boolean => 'failureType' in error && error.failureType === 'subtestsFailed';
+
 function report({ events, counts, took: files }: Ran): void {
   took.push(...files);
   sums.passed += counts.passed;
@@ -146,6 +152,11 @@ function report({ events, counts, took: files }: Ran): void {
     if (event.type === 'test:pass' && event.data.skip !== undefined) {
       const why = typeof event.data.skip === 'string' && event.data.skip !== '' ? event.data.skip : 'no reason given';
       skipped.push(`${path.relative(root, event.data.file ?? '')}: ${event.data.name}: ${why}`);
+    }
+    if (event.type === 'test:fail' && !isOfSubtests(event.data.details.error)) {
+      const { file, name, details } = event.data;
+      const cause = details.error.cause instanceof Error ? details.error.cause : details.error;
+      failures.push(`${path.relative(root, file ?? '')}: ${name}\n${cause.message.slice(0, FAILURE_LENGTH)}`);
     }
     reporter.write(event);
   }
@@ -198,6 +209,8 @@ for (const [kind, of] of Map.groupBy(took, (one) => kindOf(one.file))) {
 }
 console.log(line(total(took, 'seconds'), total(took, 'cpuSeconds'), 'all'));
 const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+// Repeated at the end, since continuous integration shows only the end of long output.
+if (failures.length > 0) console.log(`\nFailed:\n${failures.join('\n')}`);
 const { passed, failed } = sums;
 console.log(
   `\ntests: ${passed} passed, ${failed} failed, ${sums.skipped} skipped, ${files.length} files, ${seconds} s`,

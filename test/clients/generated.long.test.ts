@@ -70,7 +70,12 @@ const sent = await sendEmail({ body });
 if (!sent.data || !('data' in sent.data)) throw new Error(JSON.stringify(sent.error));
 const { messageId, totalRecipients } = sent.data.data;
 await waitForSandboxMessage({ query: { to: body.to } });
-const read = await getMessage({ path: { id: messageId } });
+const get = () => getMessage({ path: { id: messageId } });
+let read = await get();
+for (let tries = 0; read.data?.status !== 'delivered' && tries < 100; tries += 1) {
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  read = await get();
+}
 const refused = await sendEmail({ body: { ...body, subject: 'a\\nb' } });
 const unknown = await getMessage({ path: { id: 'msg_unknown' } });
 console.log(JSON.stringify({
@@ -105,13 +110,22 @@ const sent = await sendEmail(body, undefined, { headers });
 if (sent.status !== 202) throw new Error(JSON.stringify(sent.data));
 const { messageId, totalRecipients } = sent.data.data;
 await waitForSandboxMessage({ to: body.to }, { headers });
-const read = await getMessage(messageId, { headers });
+const get = async () => {
+  const response = await getMessage(messageId, { headers });
+  if (response.status !== 200) throw new Error(JSON.stringify(response.data));
+  return response.data;
+};
+let read = await get();
+for (let tries = 0; read.status !== 'delivered' && tries < 100; tries += 1) {
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  read = await get();
+}
 const refused = await sendEmail({ ...body, subject: 'a\\nb' }, undefined, { headers });
 if (refused.status !== 400) throw new Error(JSON.stringify(refused.data));
 const unknown = await getMessage('msg_unknown', { headers });
 console.log(JSON.stringify({
   accepted: sent.status,
-  status: read.status === 200 ? read.data.status : undefined,
+  status: read.status,
   recipients: totalRecipients,
   refused: refused.status,
   code: refused.data.error.code,

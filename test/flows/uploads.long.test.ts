@@ -106,7 +106,7 @@ test('a rejected request says why', async () => {
   const [newest] = (await service.api.get('/approvals?limit=1')).body as unknown as JsonObject[];
   assert.equal(newest?.status, 'rejected');
   assert.equal(newest?.decisionReason, 'Link to it instead');
-  await assert.rejects(service.cli('approval', 'approve', asked.body.approvalId), /rejected already/);
+  await assert.rejects(service.cli('approval', 'approve', asked.body.approvalId), /is already rejected/);
   await assert.rejects(service.cli('approval', 'approve', 'apr_000000000000000000000'), /there is no request/);
   await assert.rejects(service.cli('approval', 'reject', asked.body.approvalId), /--reason is required/);
 });

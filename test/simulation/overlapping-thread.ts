@@ -40,6 +40,8 @@ const MB = 1024 * 1024;
 /** Bytes per file of pg_wal: few, so that copies are small. */
 const SEGMENT_BYTES = MB;
 const SEGMENTS_OF_FILE = 0x1_0000_0000 / SEGMENT_BYTES;
+/** Attempts to connect to a server that starts, 5 ms apart: recovery takes long on a busy machine. */
+const MOST_TRIES = 60_000;
 /** Nothing happens in the server that the simulation did not start, and time plays no role in it. */
 const SETTINGS = [
   'listen_addresses=',
@@ -216,7 +218,7 @@ async function start(...more: string[]): Promise<void> {
       return;
     } catch (error) {
       tries += 1;
-      if (child.exitCode !== null || tries > 5_000) throw new Error('PostgreSQL did not start', { cause: error });
+      if (child.exitCode !== null || tries > MOST_TRIES) throw new Error('PostgreSQL did not start', { cause: error });
       await sleep(5);
     }
   }
