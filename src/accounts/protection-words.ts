@@ -9,13 +9,13 @@ const MEANT = { bounceRate: 'hard-bounced', complaintRate: 'were complained abou
 
 /** Describes the rate, its base, and the thresholds. */
 export function reasonText({ rate, share, answered, periodDays, threshold }: ProtectionReason): string {
-  const period = periodDays === 1 ? 'In the last 24 hours' : `In the last ${periodDays} days`;
+  const period = periodDays === 1 ? 'In the last 24 hours,' : `In the last ${periodDays} days,`;
   const { warning, critical } = threshold;
   const levels = [
-    ...(warning > 0 ? [`warning from ${percent(warning)}`] : []),
-    ...(critical > 0 ? [`held from ${percent(critical)}`] : []),
+    ...(warning > 0 ? [`warning at ${percent(warning)}`] : []),
+    ...(critical > 0 ? [`hold at ${percent(critical)}`] : []),
   ];
-  return `${period} ${percent(share)} of ${answered} live messages ${MEANT[rate]}: ${levels.join(', ')}.`;
+  return `${period} ${percent(share)} of ${answered} live messages ${MEANT[rate]} (${levels.join(', ')}).`;
 }
 
 export function protectionBody({ status, sinceMs, reason, countedFrom }: SendingProtection) {

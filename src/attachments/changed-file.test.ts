@@ -94,7 +94,12 @@ test('other bytes of the same length are refused, and the file is named', async 
     assert.equal(code(answer), '409 ATTACHMENT_UPLOAD_INCOMPLETE');
     assert.deepEqual(
       answer.body.error.details.map((one: JsonObject) => [one.field, one.message]),
-      [['attachments[1]', '(file-1.bin) has a SHA-256 that differs from the manifest; PUT it to its uploadUrl']],
+      [
+        [
+          'attachments[1]',
+          '(file-1.bin) has a SHA-256 that differs from the manifest; upload it to its uploadUrl with PUT',
+        ],
+      ],
     );
   }
   writeFileSync(places[1]!, files[1]!);

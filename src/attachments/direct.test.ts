@@ -90,7 +90,7 @@ test('the stored file is counted and hashed when it is sent', async () => {
     (await app.state('acc_2', id)).body.files.map((one: JsonObject) => one.status),
     ['uploaded', 'waiting'],
   );
-  assert.deepEqual(await issues(), ['(b) has 199999 bytes, but the manifest says 200000']);
+  assert.deepEqual(await issues(), ['(b) has 199999 bytes instead of the 200000 bytes in the manifest']);
   const other = Buffer.from(bytes);
   other[7] = (other[7] ?? 0) ^ 1;
   await store(second!, other);

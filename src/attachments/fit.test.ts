@@ -115,5 +115,5 @@ test('the limit is the smaller of the approved one and the maximum; both sizes a
   assert.match(over?.message ?? '', /2000001 bytes.*2000000 bytes.*POST \/approvals/);
   assert.equal(fitFailure(40_000_000, { ...limits, approvedEmailBytes: 40_000_000 }), undefined);
   const beyond = fitFailure(40_000_001, { ...limits, approvedEmailBytes: 99_000_000 });
-  assert.match(beyond?.message ?? '', /40000001 bytes.*40000000 bytes.*no email may be larger/);
+  assert.match(beyond?.message ?? '', /40000001 bytes.*40000000 bytes.*No email can be larger/);
 });

@@ -91,7 +91,7 @@ async function checkFile(
   const sha256 = Buffer.from(file.sha256);
   const issue = (message: string): Issue => ({
     field: `attachments[${number}]`,
-    message: `(${name}) ${message}; PUT it to its uploadUrl`,
+    message: `(${name}) ${message}; upload it to its uploadUrl with PUT`,
   });
   if (blobKey === null) return issue('has not been uploaded');
   const found: FileToSend = { name, contentType, sizeBytes, sha256, blobKey };
@@ -100,7 +100,8 @@ async function checkFile(
   if (blobStamp !== undefined && blobStamp === file.blobStamp) return found;
   const storedBytes = await blobs.sizeOf(blobKey);
   if (storedBytes === undefined) return issue('has not been uploaded');
-  if (storedBytes !== sizeBytes) return issue(`has ${storedBytes} bytes, but the manifest says ${sizeBytes}`);
+  if (storedBytes !== sizeBytes)
+    return issue(`has ${storedBytes} bytes instead of the ${sizeBytes} bytes in the manifest`);
   const isHashed = file.direct || blobStamp !== undefined;
   if (isHashed && !(await hasDigest(blobs, blobKey, sha256)))
     return issue('has a SHA-256 that differs from the manifest');

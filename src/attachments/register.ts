@@ -75,14 +75,14 @@ export function fitFailure(leastBytes: number, limits: EmailLimits): Failure | u
   if (leastBytes <= limitBytes) return undefined;
   const remedy =
     leastBytes <= maximumEmailBytes
-      ? 'request a larger limit with POST /approvals, or send fewer or smaller files'
-      : `no email may be larger than ${maximumEmailBytes} bytes: send fewer or smaller files`;
+      ? 'Request a larger limit with POST /approvals, or send fewer or smaller files.'
+      : `No email can be larger than ${maximumEmailBytes} bytes. Send fewer or smaller files.`;
   return failure('EMAIL_SIZE_EXCEEDED', {
-    message: `An email with these files is at least ${leastBytes} bytes; the approved limit of this account is ${limitBytes} bytes: ${remedy}.`,
+    message: `An email with these files is at least ${leastBytes} bytes; the approved limit of this account is ${limitBytes} bytes. ${remedy}`,
     details: [
       {
         field: 'attachments',
-        message: `result in an email of at least ${leastBytes} bytes; the approved limit is ${limitBytes}`,
+        message: `result in an email of at least ${leastBytes} bytes; the approved limit is ${limitBytes} bytes`,
       },
     ],
   });
@@ -116,7 +116,7 @@ interface RegisterRequest {
   items: readonly ManifestItem[];
 }
 
-/** The response of POST /attachments (contract 2.2). */
+/** The response of POST /attachments, which has exactly these fields. `attachmentUploads` is in the order of the manifest. */
 interface SubmissionBody {
   attachmentSubmissionId: string;
   expiresAt: number;
@@ -188,8 +188,8 @@ function fileOf({ blobs }: RegisterDependencies, item: ManifestItem, number: num
 function tooManyUnsent(maximumBytes: number, roomInMs: number): ReturnType<typeof failure> {
   return failure('OVERLOADED', {
     message:
-      `With these files, the unsent files of this account exceed the limit of ${maximumBytes} bytes. Send some of them first. ` +
-      'Files that were not uploaded stop counting when their upload URLs expire, uploaded files 24 hours later.',
+      `With these files, the unsent files of this account exceed the limit of ${maximumBytes} bytes. Send some of the earlier files first. ` +
+      'Files that were not uploaded stop counting when their upload URLs expire. Uploaded files stop counting 24 hours after that.',
     retryAfterSeconds: Math.min(Math.max(Math.ceil(roomInMs / 1000), 1), MAX_RETRY_SECONDS),
   });
 }

@@ -19,12 +19,15 @@ export type AttachmentRouteOptions = RegisterDependencies & UploadDependencies &
 const unixMs = Type.Integer({ description: 'Unix time in milliseconds at which the upload URLs expire.' });
 
 const submissionSchema = named('AttachmentSubmission', {
-  attachmentSubmissionId: Type.String({ description: 'Passed to POST /send once all files are uploaded.' }),
+  attachmentSubmissionId: Type.String({ description: 'Pass this id to POST /send after you have uploaded all files.' }),
   expiresAt: unixMs,
   attachmentUploads: Type.Array(
     closed({
-      uploadUrl: Type.String({ description: 'URL to PUT the raw bytes to, before expiresAt.' }),
-      requiredHeaders: mapOf(Type.String(), { maxProperties: 20, description: 'To be sent unchanged on that PUT.' }),
+      uploadUrl: Type.String({ description: 'Upload the raw bytes to this URL with PUT before expiresAt.' }),
+      requiredHeaders: mapOf(Type.String(), {
+        maxProperties: 20,
+        description: 'Headers to send unchanged with the upload.',
+      }),
     }),
     { description: 'One entry per item of the manifest, in the same order.' },
   ),

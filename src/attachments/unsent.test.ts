@@ -27,7 +27,7 @@ const declared = (...sizes: number[]) => sizes.map((sizeBytes) => ({ ...small, s
 function assertFull(answer: Answer, retryAfter: number): void {
   assert.equal(code(answer), '503 OVERLOADED');
   assert.equal(answer.headers['retry-after'], String(retryAfter));
-  assert.match(answer.body.error.message, /10000000 bytes\. Send some of them/);
+  assert.match(answer.body.error.message, /10000000 bytes\. Send some of the earlier files first/);
 }
 
 test('above the limit nothing is registered, for this account and mode only; sending frees capacity', async () => {

@@ -163,7 +163,7 @@ export function createUpload(dependencies: UploadDependencies): Upload {
     const finished = await database.execute(finishUploadOperation, uploaded);
     const unreferenced = finished.taken ? finished.replaced : blobKey;
     dropBlobs(blobs, [unreferenced]);
-    return finished.taken ? ok(undefined) : refuse(notOpen('was sent while the file was uploaded'));
+    return finished.taken ? ok(undefined) : refuse(notOpen('was sent while the file was being uploaded'));
   };
 }
 
@@ -193,7 +193,7 @@ async function checkRequest(dependencies: UploadDependencies, request: UploadReq
   const wrongHeaders = headerFailure(request, file);
   if (wrongHeaders !== undefined) return refuse(wrongHeaders);
   if (request.announcedBytes !== undefined && request.announcedBytes !== sizeBytes)
-    return refuse(mismatch(file, `Content-Length says ${request.announcedBytes} bytes`));
+    return refuse(mismatch(file, `Content-Length is ${request.announcedBytes} bytes`));
   return ok({ accountId, submissionId, file });
 }
 
@@ -218,23 +218,23 @@ function expired(): Failure {
   });
 }
 
-function notOpen(what: string): Failure {
+function notOpen(reason: string): Failure {
   return failure('UPLOAD_URL_INVALID', {
-    message: `The attachment submission ${what}; its files can no longer be changed.`,
+    message: `The attachment submission ${reason}; its files can no longer be changed.`,
   });
 }
 
-function mismatch(file: BatchFile, found: string): Failure {
+function mismatch(file: BatchFile, problem: string): Failure {
   return failure('UPLOAD_MISMATCH', {
-    message: `${found}; the manifest says ${file.sizeBytes} bytes. Nothing was stored. Upload the file again.`,
-    details: [{ field: `attachments[${file.number}].sizeBytes`, message: `is ${file.sizeBytes}` }],
+    message: `${problem}; the manifest declares ${file.sizeBytes} bytes. Nothing was stored. Upload the file again.`,
+    details: [{ field: `attachments[${file.number}].sizeBytes`, message: `is ${file.sizeBytes} in the manifest` }],
   });
 }
 
 function refusalOf(reason: UploadErrorReason, file: BatchFile): UploadRefusal {
   switch (reason) {
     case 'too-long':
-      return refuse(mismatch(file, 'The body has more bytes than Content-Length'));
+      return refuse(mismatch(file, 'The body is longer than Content-Length'));
     case 'other-size':
       return refuse(mismatch(file, 'The body ended early'));
     case 'other-digest':

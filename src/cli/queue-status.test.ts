@@ -38,7 +38,7 @@ test('a paused destination comes first with all deferred mail, and one can be se
   const all = await json('queue', 'status');
   assert.equal(all.destinations.length, 10);
   const explanation =
-    'Paused by google until 2026-11-14T14:05:00.000Z; 312 messages queued. 5 connections × 100 ms a message = 50 messages/s (the most).';
+    'google requested a pause until 2026-11-14T14:05:00.000Z; 312 messages queued. 5 connections at 100 ms per message allow 50 messages/s (the most).';
   const pausedUntil = new Date(UNTIL).toISOString();
   assert.deepEqual(all.destinations[0], { destinationId: 'google', waiting: 312, pausedUntil, explanation });
   assert.deepEqual([all.destinations[1].destinationId, all.destinations[1].waiting], ['busy11', 411]);

@@ -153,10 +153,10 @@ export function webhookBody({ incidentId, webhook }: WebhookIncident) {
 }
 
 function webhookAdvice({ id, enabled, lastStatus, lastError }: FailingWebhook, host: string): string {
-  const fault = lastStatus === null ? (lastError ?? 'it cannot be reached') : `it returned ${lastStatus}`;
+  const problem = lastStatus === null ? (lastError ?? 'it cannot be reached') : `it returned ${lastStatus}`;
   if (enabled === 1)
-    return `${host} must return 2xx within 15 s (${fault}); Postrider retries automatically, and disables the webhook after five days of failures.`;
-  return `Fix ${host} (${fault}), enable the webhook with PATCH /webhooks/${id}, then retry this incident or replay the events that it missed.`;
+    return `${host} must return 2xx within 15 s (${problem}). Postrider retries automatically, and disables the webhook after five days of failures.`;
+  return `Fix ${host} (${problem}), enable the webhook with PATCH /webhooks/${id}, then retry this incident or replay the missed events.`;
 }
 
 export function domainBody({ incidentId, domain }: DomainIncident) {
@@ -170,7 +170,7 @@ export function domainBody({ incidentId, domain }: DomainIncident) {
     domain: name,
     record,
     owner: 'sender',
-    advice: `Publish the TXT record ${record.name} again (GET /domains/${id}/dns-records has its value), then call POST /domains/${id}/verify; until then email from the domain fails DKIM, and 24 hours after the record disappeared Postrider rejects email from it.`,
+    advice: `Publish the TXT record ${record.name} again (GET /domains/${id}/dns-records has its value), then call POST /domains/${id}/verify. Until then, email from the domain fails DKIM. 24 hours after the record disappeared, Postrider rejects email from the domain.`,
     since: iso(sinceMs),
     lastAt: iso(checkedAt),
   };
@@ -181,8 +181,8 @@ export function reputationBody({ incidentId, protection }: ReputationIncident) {
   const at = iso(sinceMs ?? 0);
   const advice =
     status === 'held'
-      ? 'Once the cause is fixed, an owner can release the mail with POST /account/resume-sending. Until then live mail is accepted and held.'
-      : 'Live mail is still sent. If the rate gets too high, live mail is held until an owner or the operator releases it.';
+      ? 'Once the cause is fixed, an owner can release the mail with POST /account/resume-sending. Until then, Postrider accepts live mail and holds it.'
+      : 'Postrider still sends live mail. If the rate gets too high, Postrider holds live mail until an owner or the operator releases it.';
   return {
     incidentId,
     kind: 'reputation',

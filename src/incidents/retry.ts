@@ -38,9 +38,9 @@ export function retryIncident(options: RetryOptions, incident: Incident): Promis
 
 const NOT_RETRIED = {
   bounced:
-    'These messages have bounced and are not retried. Once the cause is fixed, send each again with POST /messages/{id}/resend.',
-  domain: 'A domain is not retried; publish its record and call POST /domains/{id}/verify.',
-  reputation: 'Held mail is not retried. Once the cause is fixed, release it with POST /account/resume-sending.',
+    'Bounced messages cannot be retried. Once the cause is fixed, resend each message with POST /messages/{id}/resend.',
+  domain: 'A domain cannot be retried. Publish its DNS record, then call POST /domains/{id}/verify.',
+  reputation: 'Held mail cannot be retried. Once the cause is fixed, release it with POST /account/resume-sending.',
 } as const;
 
 function notRetried(kind: keyof typeof NOT_RETRIED): Failure {
@@ -51,7 +51,7 @@ async function retryMessages(options: RetryOptions, incident: DelayedIncident): 
   const { database, owner, nowMs } = options;
   const { cause, messages } = incident;
   const count = Math.min(messages, MOST_RETRIED);
-  // Messages that a previous call has put in line are due by then.
+  // Messages that a previous call has rescheduled are due by then.
   const latestMs = nowMs + count * APART_MS;
   await options.onChange({ messages });
   let retried = 0;
@@ -70,12 +70,12 @@ async function retryMessages(options: RetryOptions, incident: DelayedIncident): 
     retried += part.retried;
     afterSeq = part.lastSeq;
   }
-  const more = messages > MOST_RETRIED ? '; repeat the call to retry the others' : '';
-  if (retried === 0) return ok({ retried, message: 'All of its messages are already due or being sent.' });
-  const noun = retried === 1 ? 'message is' : 'messages are';
+  const more = messages > MOST_RETRIED ? ' Repeat the call to retry the others.' : '';
+  if (retried === 0) return ok({ retried, message: 'All messages of the incident are already due or being sent.' });
+  const messagesText = retried === 1 ? '1 message' : `${retried} messages`;
   return ok({
     retried,
-    message: `${retried} ${noun} retried as soon as the pauses and limits of the destination allow it${more}.`,
+    message: `Retrying ${messagesText} as soon as the pauses and limits of the destination allow.${more}`,
   });
 }
 
@@ -96,6 +96,6 @@ async function retryDeliveries(options: RetryOptions, { webhook }: WebhookIncide
     const done = await database.execute(retryDeliveryOperation, { ...owner, id: webhook.id, deliveryId, nowMs });
     if (done.found && done.enabled) retried += 1;
   }
-  if (retried === 0) return ok({ retried, message: 'All of its deliveries are already being sent.' });
-  return ok({ retried, message: `${retried} ${retried === 1 ? 'delivery is' : 'deliveries are'} sent again now.` });
+  if (retried === 0) return ok({ retried, message: 'All deliveries of the incident are already being sent.' });
+  return ok({ retried, message: `Sending ${retried} ${retried === 1 ? 'delivery' : 'deliveries'} again.` });
 }

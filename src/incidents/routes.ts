@@ -28,7 +28,9 @@ type Request<Q = unknown> = RouteRequest<Caller, undefined, Q>;
 
 const orNull = (schema: TSchema) => Type.Union([schema, Type.Null()]);
 const listQuery = closed(pageFields);
-const owner = oneOf(['recipient', 'sender', 'service', 'remote'], { description: 'Who can fix it.' });
+const owner = oneOf(['recipient', 'sender', 'service', 'remote'], {
+  description: 'The party that can fix the problem.',
+});
 const times = {
   since: Type.String({ format: 'date-time' }),
   lastAt: Type.String({ format: 'date-time', description: 'Time of the last failure.' }),
@@ -45,22 +47,24 @@ const deliveryShape = {
   smtpCode: orNull(Type.Integer()),
   enhancedCode: orNull(Type.String()),
   reply: orNull(
-    Type.String({ description: 'Reply for one of the messages; the others differ only in numbers and ids.' }),
+    Type.String({
+      description: 'Server reply to one of the messages. The replies to the others differ only in numbers and ids.',
+    }),
   ),
-  category: Type.String({ description: 'As in events.' }),
+  category: Type.String({ description: 'Failure category, as in events.' }),
   owner,
-  advice: Type.String({ description: 'What to do, in one sentence.' }),
+  advice: Type.String({ description: 'How to fix the problem.' }),
   messages: Type.Integer({ description: 'Number of messages.' }),
   ...times,
   nextAttemptAt: Type.Optional(
-    Type.String({ format: 'date-time', description: 'Time of the next attempt of any of them.' }),
+    Type.String({ format: 'date-time', description: 'Time of the first next attempt among the messages.' }),
   ),
   sampleMessageIds: Type.Array(Type.String()),
 };
 const affectedSchema = closed({
   messageId: Type.String(),
   to: Type.String(),
-  status: Type.String({ description: 'Status as in GET /messages.' }),
+  status: Type.String({ description: 'Status of the message, as in GET /messages.' }),
   failedAt: Type.String({ format: 'date-time' }),
   nextAttemptAt: Type.Optional(Type.String({ format: 'date-time' })),
 });
@@ -95,9 +99,9 @@ const reputationSchema = named('ReputationIncident', {
   state: oneOf(['warned', 'held'], {
     description: 'held: live mail is queued until an owner or the operator releases it.',
   }),
-  rate: orNull(Type.String({ description: 'bounceRate or complaintRate.' })),
+  rate: orNull(Type.String({ description: 'The rate that is too high: bounceRate or complaintRate.' })),
   owner,
-  reason: orNull(Type.String({ description: 'The rate and its thresholds, as they were then.' })),
+  reason: orNull(Type.String({ description: 'The rate and its thresholds when the state changed.' })),
   advice: Type.String(),
   ...times,
 });
@@ -115,7 +119,7 @@ const detailSchema = Type.Union([
 ]);
 const retriedSchema = named('IncidentRetried', { retried: Type.Integer(), message: Type.String() });
 
-const noSuchIncident = refuse(failure('NOT_FOUND', { message: 'No incident has this id, or it is over.' }));
+const noSuchIncident = refuse(failure('NOT_FOUND', { message: 'No incident has this id, or the incident has ended.' }));
 
 function ownerOf({ caller }: Request): Owner {
   return { accountId: caller.account.id, mode: caller.mode };
@@ -163,7 +167,7 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
       auth: 'key',
       operationId: 'getIncident',
       summary: 'Get an incident with its messages',
-      description: 'Returns a page of the affected messages, newest first, and 404 once the incident is over.',
+      description: 'Includes a page of the affected messages, newest first. Returns 404 after the incident has ended.',
       query: listQuery,
       response: { status: 200, schema: detailSchema },
       async handle(request: Request<Static<typeof listQuery>>) {

@@ -28,7 +28,7 @@ function explain(nodes: PublishedDestination[], depth: number) {
 test('connections by time is the ceiling, with who set it, what waits and the last reply', () => {
   assert.deepEqual(explain([one], 312), {
     messagesPerSecond: 50,
-    text: '5 connections × 100 ms a message = 50 messages/s (the limit of the provider google). 312 messages queued. Last reply: 250 2.0.0 OK.',
+    text: '5 connections at 100 ms per message allow 50 messages/s (the limit of the provider google). 312 messages queued. Last reply: 250 2.0.0 OK.',
   });
 });
 
@@ -38,7 +38,7 @@ test('nodes add up; a rate below the ceiling counts', () => {
   assert.equal(both.messagesPerSecond, 2);
   assert.match(
     both.text,
-    /^10 connections × 200 ms a message = 50 messages\/s .*A rate allows 2 messages\/s\. 7 messages queued\./,
+    /^10 connections at 200 ms per message allow 50 messages\/s .*The rate limit is 2 messages\/s\. 7 messages queued\./,
   );
 });
 
@@ -51,16 +51,16 @@ test('a pause comes first, with the queued messages', () => {
   const replies = [{ at: 5, host: 'mx.example', reply: '421 4.7.28 unusual rate of mail.', accepted: false }];
   assert.deepEqual(explain([{ ...one, ...until, limit: 1, replies }, one], 312), {
     messagesPerSecond: 0,
-    text: 'Paused by google until 2026-11-14T14:05:00.000Z; 312 messages queued. Last reply: 421 4.7.28 unusual rate of mail. 6 connections × 100 ms a message = 60 messages/s (resumes after one successful probe; the limit of the provider google).',
+    text: 'google requested a pause until 2026-11-14T14:05:00.000Z; 312 messages queued. Last reply: 421 4.7.28 unusual rate of mail. 6 connections at 100 ms per message allow 60 messages/s (resumes after one successful probe; the limit of the provider google).',
   });
   const { text } = explain([{ ...one, ...until, requested: false }], 1);
-  assert.match(text, /^google is paused until 2026-11-14T14:05:00\.000Z; 1 message queued\. Last reply: /);
+  assert.match(text, /^Postrider paused google until 2026-11-14T14:05:00\.000Z; 1 message queued\. Last reply: /);
 });
 
 test('explains since when a destination blocks the host, and when the next attempt is', () => {
   const blocked = { ...one, requested: true, blockedSince: Date.UTC(2026, 10, 14, 13, 5) };
   const tried = explain([{ ...blocked, pausedUntil: Date.UTC(2026, 10, 14, 14, 5) }], 2).text;
-  const since = 'Blocked by google since 2026-11-14T13:05:00.000Z; ';
+  const since = 'google has blocked this host since 2026-11-14T13:05:00.000Z; ';
   assert.ok(tried.startsWith(`${since}next attempt at 2026-11-14T14:05:00.000Z; 2 messages queued. `), tried);
   assert.ok(explain([blocked], 2).text.startsWith(`${since}2 messages queued. `));
 });
@@ -68,7 +68,7 @@ test('explains since when a destination blocks the host, and when the next attem
 test('has no rate before the first message was measured', () => {
   const { messagesPerSecond, text } = explain([{ ...one, limit: 1, messageMs: null, replies: [] }], 3);
   assert.equal(messagesPerSecond, null);
-  assert.match(text, /^1 connection, and no message has been measured yet \(/);
+  assert.match(text, /^1 connection allowed; the time per message has not been measured yet \(/);
 });
 
 test('mail that no node has in memory shows its next attempt and the last reply', () => {

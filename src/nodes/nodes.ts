@@ -257,11 +257,11 @@ export function explainDestination(
   const connections = `${limit} connection${limit === 1 ? '' : 's'}`;
   const product =
     messageMs === null
-      ? `${connections}, and no message has been measured yet`
-      : `${connections} × ${Number(messageMs.toPrecision(2))} ms a message = ${Number(perSecond.toPrecision(3))} messages/s`;
+      ? `${connections} allowed; the time per message has not been measured yet`
+      : `${connections} at ${Number(messageMs.toPrecision(2))} ms per message allow${limit === 1 ? 's' : ''} ${Number(perSecond.toPrecision(3))} messages/s`;
   const ceiling = [
     `${product} (${reasons})`,
-    ...(maxPerSecond < perSecond ? [`A rate allows ${messagesPerSecond} messages/s`] : []),
+    ...(maxPerSecond < perSecond ? [`The rate limit is ${messagesPerSecond} messages/s`] : []),
   ];
   const waiting = depth === 1 ? '1 message queued' : `${depth} messages queued`;
   const [last] = replies;
@@ -283,13 +283,13 @@ function pauseText(nodes: readonly PublishedDestination[]): string | null {
   const paused = nodes.flatMap(({ pausedUntil }) => pausedUntil ?? []);
   const until = paused.length === 0 ? null : iso(Math.max(...paused));
   if (blocked.length > 0) {
-    const block = `Blocked by ${key} since ${iso(Math.min(...blocked))}`;
+    const block = `${key} has blocked this host since ${iso(Math.min(...blocked))}`;
     return until === null ? block : `${block}; next attempt at ${until}`;
   }
   if (until === null) return null;
   return nodes.some(({ requested }) => requested)
-    ? `Paused by ${key} until ${until}`
-    : `${key} is paused until ${until}`;
+    ? `${key} requested a pause until ${until}`
+    : `Postrider paused ${key} until ${until}`;
 }
 
 interface PublishedRow extends Omit<LivingNode, 'roles' | 'state'> {

@@ -101,7 +101,7 @@ for (const dialect of DIALECTS) {
     assert.equal(await after(14 * MINUTE), 'warned', 'a quarter of an hour has not passed');
     assert.equal(await after(MINUTE), 'held');
     assert.equal(mails.length, 2, 'one mail for each decision, whatever the nodes');
-    assert.match(mails[1]!.text, /11\.666 % of 1020 live messages hard-bounced: warning from 5 %, held from 10 %/);
+    assert.match(mails[1]!.text, /11\.666 % of 1020 live messages hard-bounced \(warning at 5 %, hold at 10 %\)/);
     assert.equal(await after(30 * DAY), 'held');
     const changes = database;
     const resumed = await resumeSending({ changes, accountId, nowMs: clock.now() });

@@ -407,14 +407,14 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     state: 'held',
     rate: 'bounceRate',
     owner: 'sender',
-    reason: 'In the last 24 hours 12.4 % of 1250 live messages hard-bounced: warning from 5 %, held from 10 %.',
+    reason: 'In the last 24 hours, 12.4 % of 1250 live messages hard-bounced (warning at 5 %, hold at 10 %).',
     advice: 'Once the cause is fixed, an owner can release the mail with POST /account/resume-sending.',
     since: DAY_BEFORE,
     lastAt: DAY_BEFORE,
   },
   IncidentRetried: {
     retried: 412,
-    message: '412 messages are retried as soon as the pauses and limits of the destination allow it.',
+    message: 'Retrying 412 messages as soon as the pauses and limits of the destination allow.',
   },
   RefusedRequest: {
     requestId: ids.request,

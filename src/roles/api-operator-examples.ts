@@ -95,7 +95,7 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
     fallback: false,
     messagesPerSecond: 0,
     explanation:
-      'Paused by mx1.example.com,mx2.example.com until 2026-11-14T09:30:00.000Z; 404 messages queued. Last reply: 421 4.7.28 unusual rate of mail. 2 connections × 100 ms a message = 20 messages/s (one probe ends its pause).',
+      'mx1.example.com,mx2.example.com requested a pause until 2026-11-14T09:30:00.000Z; 404 messages queued. Last reply: 421 4.7.28 unusual rate of mail. 2 connections at 100 ms per message allow 20 messages/s (resumes after one successful probe).',
     lastReplies: [{ time: TIME, host: 'mx.example.com', reply: '421 4.7.28 unusual rate of mail' }],
     nodes: [{ nodeId, ...paused }],
   },

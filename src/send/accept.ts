@@ -70,7 +70,7 @@ interface SendRequest {
 }
 
 export interface Send {
-  /** Returns 202 with the body of the contract, or 200 for a dry run. Rejects with Unavailable if storage fails. */
+  /** Returns 202 with the body of `sendAnswerSchema`, or 200 for a dry run. Rejects with Unavailable if storage fails. */
   send(request: SendRequest): Promise<Result<Answer>>;
 }
 
@@ -140,7 +140,7 @@ export function createSend(dependencies: SendDependencies): Send {
       const json = request.read();
       if (idempotency === undefined || isDryRun === true) {
         const answer = await run(request, json, { realNowMs, record: null });
-        if (answer === undefined) throw new Error('a send without a key found a record of it');
+        if (answer === undefined) throw new Error('a send without an idempotency key was treated as a repeated one');
         return answer;
       }
       const { endpoint, bytes, submitted = json } = idempotency;

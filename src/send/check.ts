@@ -183,12 +183,11 @@ function checkListUnsubscribe(headers: CheckedMail['headers'], issues: Issue[]):
 
 /** Checks the fields that an email with uploaded files cannot have. An empty list is treated as absent. */
 function checkLargeFlow(body: SendBody, recipients: Recipients, issues: Issue[]): void {
-  const only = 'an email with attachmentSubmissionId goes to exactly one address in to';
+  const only = 'an email with attachmentSubmissionId must have exactly one recipient, in to';
   for (const field of ['cc', 'bcc'] as const) {
     if (body[field] !== undefined && body[field].length > 0) issues.push({ field, message: `is not allowed: ${only}` });
   }
-  if (recipients.to.length > 1)
-    issues.push({ field: 'to', message: `has ${recipients.to.length} addresses: ${only}, without cc and bcc` });
+  if (recipients.to.length > 1) issues.push({ field: 'to', message: `has ${recipients.to.length} addresses: ${only}` });
   if (body.attachments !== undefined && body.attachments.length > 0) {
     const message = 'is not allowed together with attachmentSubmissionId';
     issues.push({ field: 'attachments', message });
@@ -282,7 +281,7 @@ function readFiles(given: readonly (Partial<GivenFile> | undefined)[] | undefine
 function contentIdIssue(contentId: string): string | undefined {
   return /^[\x21-\x7e]+$/.test(contentId) && !/[<>"]/.test(contentId)
     ? undefined
-    : 'must be visible ASCII characters without spaces, quotes and angle brackets';
+    : 'must contain only visible ASCII characters, without spaces, quotes, or angle brackets';
 }
 
 /** Returns the bytes, or undefined if the text is not strict Base64. Line breaks are ignored, as in MIME (RFC 2045 section 6.8). */

@@ -268,7 +268,7 @@ export function fillIn(
   // A subject without a brace is not a template, and was already checked.
   const issue = mail.subject.includes('{') || subject !== mail.subject ? subjectIssue(subject) : undefined;
   if (issue !== undefined) {
-    return refuse(invalid([{ field: 'subject', message: `${issue}, after its variables were filled in` }]));
+    return refuse(invalid([{ field: 'subject', message: `${issue} after its variables are replaced` }]));
   }
   const groups = recipients.length > 1 && isPersonal(mail) ? recipients.map((one) => [one]) : [recipients];
   return ok({ groups, parts: { ...filled.value, missing }, isShared: !hasOwnLink(mail) });

@@ -129,7 +129,7 @@ function warningsOf(
     senderFailure !== undefined,
     'SENDER_NOT_VERIFIED',
     senderFailure?.message ?? '',
-    'Until this is fixed, a send is refused.',
+    'POST /send rejects the email until you fix this.',
   );
   warn(
     result.missingVariables.length > 0,

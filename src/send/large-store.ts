@@ -39,7 +39,7 @@ async function emailSeqOf(tx: Transaction, { accountId, mode, emails }: Acceptan
     mode,
     messageId,
   );
-  if (row === undefined) throw new Error(`message ${messageId} is not there in its own transaction`);
+  if (row === undefined) throw new Error(`message ${messageId} is missing from the transaction that stored it`);
   return row.email_seq;
 }
 

@@ -262,7 +262,7 @@ test('a dry run warns of both limits of a large mail by which its send is refuse
   assert.equal(dry.status, 200, dry.text);
   assert.equal(dry.body.limitBytes, 40_000_000);
   const [warning, ...more] = warned(dry);
-  assert.match(warning?.message, /without its files.*at most 2000000/);
+  assert.match(warning?.message, /without its files.*limit is 2000000/);
   assert.match(warning?.remedy, /text and html/);
   assert.deepEqual(more, []);
   const refused = await app.send(account, id, { text: long });

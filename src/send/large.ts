@@ -94,7 +94,7 @@ function sentenceOf({ message, remedy }: SizeIssue): string {
 function contentTooLarge(sizeBytes: number): SizeIssue {
   return {
     message:
-      `The email without its files is ${sizeBytes} bytes; at most ${STANDARD_EMAIL_BYTES} bytes are allowed besides ` +
+      `The email without its files is ${sizeBytes} bytes; the limit is ${STANDARD_EMAIL_BYTES} bytes, not counting ` +
       'the files.',
     remedy: 'Shorten its text and html.',
   };
@@ -104,7 +104,7 @@ function wholeTooLarge(sizeBytes: number, approvedEmailBytes: number): SizeIssue
   if (approvedEmailBytes < MAXIMUM_EMAIL_BYTES) {
     return {
       message: `The complete email is ${sizeBytes} bytes; the approved limit of this account is ${approvedEmailBytes} bytes.`,
-      remedy: 'Make the files smaller, or ask for a larger limit with POST /approvals.',
+      remedy: 'Make the files smaller, or request a larger limit with POST /approvals.',
     };
   }
   return {
@@ -148,7 +148,7 @@ export async function acceptLarge(
   { mail, sender, filled, idempotencyKey, common }: LargeSend,
 ): Promise<Result<AcceptanceResult>> {
   const submissionId = mail.attachmentSubmissionId;
-  if (submissionId === undefined) throw new Error('a large send names no upload batch');
+  if (submissionId === undefined) throw new Error('a send with uploaded files has no upload batch');
   const reference = { accountId: sender.account.id, mode: sender.mode, submissionId, idempotencyKey };
   return useBatch(dependencies, reference, async (batch) => {
     const email = composeLarge(mail, sender, { filled, files: filesOf(batch) }, dependencies);

@@ -113,6 +113,6 @@ async function makeCopies(
 }
 
 function tooManyLinks(count: number): ReturnType<typeof failure> {
-  const message = `cannot track clicks in messages with more than ${MAX_LINKS} links (this one has ${count}); remove clicks`;
+  const message = `cannot track clicks in a message with ${count} links; remove clicks, or send at most ${MAX_LINKS} links`;
   return invalid([{ field: 'X-Postrider-Track', message }]);
 }

@@ -94,7 +94,7 @@ function noticeTo(
   return emailTo(recipient, sender, { parts, nowMs, options: {} });
 }
 
-/** Returns the addresses that mail can reach. It cannot reach operator@localhost, the operator of a first run. */
+/** Returns the addresses that mail can reach. Excludes operator@localhost, which is the operator that the first run creates. */
 function reachable(addresses: readonly string[]): Address[] {
   return addresses.flatMap((text) => {
     const parsed = parseAddress(text);
@@ -173,8 +173,8 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
     const recipients = userAddresses.length > 0 ? userAddresses : reachable(operators);
     if (!sender || recipients.length === 0) {
       const why = sender
-        ? 'the account has no user whose address mail can reach, nor is there such an operator: see postrider user create'
-        : 'this service has no name to write from: set POSTRIDER_SMTP_HOSTNAME or POSTRIDER_BASE_URL';
+        ? 'No user of the account and no operator has an address that mail can reach. Create a user with postrider user create.'
+        : 'Postrider has no host name to send mail from. Set POSTRIDER_SMTP_HOSTNAME or POSTRIDER_BASE_URL.';
       log.warn({ accountId, subject, why }, 'account notification failed');
       return;
     }
@@ -191,7 +191,7 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
   const sendReport = async (report: ReportMail): Promise<void> => {
     const { key, from, to, subject, text, headers, reportType, file, lifetimeSeconds } = report;
     const author = parseAddress(from);
-    if (!author.ok) throw new Error(`reports cannot come from ${from}`);
+    if (!author.ok) throw new Error(`the sender of a report must be an email address, not ${from}`);
     const nowMs = clock.now();
     const parts = { subject, text, headers, reportType, attachments: [file] };
     const options = { tlsOptional: true as const, expiresAfterSeconds: lifetimeSeconds };

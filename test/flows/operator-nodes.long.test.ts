@@ -63,7 +63,7 @@ test('the other node shows the pause, and ends it: one probe, and then what wait
   assert.equal(shown.lastReplies[0].reply, REFUSAL);
   const one = (await operator.call('GET', '/operator/destinations/mx.busy.example')).body as unknown as JsonObject;
   assert.equal(one.destinationId, 'mx.busy.example');
-  const asked = `Paused by mx.busy.example until ${shown.pausedUntil}; ${MAILS} messages queued. Last reply: `;
+  const asked = `mx.busy.example requested a pause until ${shown.pausedUntil}; ${MAILS} messages queued. Last reply: `;
   assert.ok(one.explanation.startsWith(`${asked}${REFUSAL.slice(0, 20)}`), one.explanation);
   assert.equal((await operator.call('GET', '/operator/destinations/other.example')).status, 404);
   const leftMs = Date.parse(shown.pausedUntil) - Date.now();

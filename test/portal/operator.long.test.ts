@@ -71,7 +71,7 @@ test('the queue shows what waits and why, and a pause is ended', { skip }, async
   // Renewed without a reload.
   await row.getByText('Paused', { exact: true }).waitFor({ timeout: 20_000 });
   await row.getByText(REFUSAL, { exact: true }).waitFor();
-  await row.getByText(/Paused by mx\.busy\.example until .*; 3 messages queued\. Last reply: /).waitFor();
+  await row.getByText(/mx\.busy\.example requested a pause until .*; 3 messages queued\. Last reply: /).waitFor();
   await page.getByRole('table', { name: 'By account' }).getByRole('link', { name: 'My account' }).waitFor();
   await page.getByRole('button', { name: 'Resume mx.busy.example' }).click();
   await page.getByText('Probing mx.busy.example…').waitFor();

@@ -12,7 +12,7 @@ import { smtpSink } from '../kit/smtp-sink.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-const WHY = /11\.67 % of 1200 live messages hard-bounced: warning from 5 %, held from 10 %/;
+const WHY = /11\.67 % of 1200 live messages hard-bounced \(warning at 5 %, hold at 10 %\)/;
 
 /** An account whose mail is held after a day with too many bounces (src/reputation/protection.test.ts proves the decision). */
 function hold({ dataDir, live }: Service): void {

@@ -54,7 +54,11 @@ export function openLimits(providers: Providers, share: () => number): Limits {
   const providerOf = (key: string): Provider => providers.byName(key) ?? providers.default;
   return {
     of: (key) => sharedLimits(isRelay(key) ? RELAY_CONNECTIONS : limitsOfProvider(providerOf(key)), share()),
-    ownerOf: (key) => (isRelay(key) ? 'a relay' : `the provider ${providerOf(key).name}`),
+    ownerOf: (key) => {
+      if (isRelay(key)) return 'a relay';
+      const provider = providerOf(key);
+      return provider === providers.default ? 'destinations without their own limits' : `the provider ${provider.name}`;
+    },
     messagesPerConnection: (key) =>
       isRelay(key) ? MESSAGES_PER_RELAY_CONNECTION : providerOf(key).messagesPerConnection,
     pauseRules: (key) => (isRelay(key) ? [] : providerOf(key).pauses),
