@@ -1,4 +1,4 @@
-/** OpenAPI schema of events: the common fields, and the fields of each type (contract: section 6). */
+/** OpenAPI schema of events: the common fields, and the fields of each type, of which an event has exactly one. */
 import { Type } from 'typebox';
 import { closed, named, oneOf } from '../http/validate.ts';
 import { EVENT_TYPES } from './event.ts';
@@ -8,7 +8,7 @@ const nullable = (type: 'string' | 'integer', description: string) =>
 const time = Type.String({ format: 'date-time' });
 
 const whose = {
-  owner: oneOf(['recipient', 'sender', 'service', 'remote'], { description: 'Who can fix it.' }),
+  owner: oneOf(['recipient', 'sender', 'service', 'remote'], { description: 'The party that can fix the problem.' }),
   advice: Type.String({ description: 'One sentence that explains what to do.' }),
   suppressed: Type.Boolean({ description: 'Whether the address was suppressed.' }),
 };
@@ -59,7 +59,11 @@ const outcomes = {
   ),
   bounce: Type.Optional(closed({ ...failureFields, late })),
   complaint: Type.Optional(
-    closed({ feedbackType: Type.String(), remoteHost: nullable('string', 'The server that reported it.'), ...whose }),
+    closed({
+      feedbackType: Type.String(),
+      remoteHost: nullable('string', 'The server that sent the report.'),
+      ...whose,
+    }),
   ),
   reject: Type.Optional(closed({ reason: oneOf(['suppressed', 'cancelled']), ...whose })),
 };
@@ -128,7 +132,7 @@ export const inboundContentSchema = named('InboundContent', {
     'string',
     'The messageId that it replies to, found by In-Reply-To, References, or reply+MESSAGEID@.',
   ),
-  autoReply: Type.Boolean({ description: 'Written by a program, such as an out-of-office reply.' }),
+  autoReply: Type.Boolean({ description: 'true: sent automatically, for example an out-of-office reply.' }),
   authentication: Type.Optional(authentication),
   unreadable: Type.Array(Type.String(), {
     description: 'Parts that could not be parsed, one sentence each. rawUrl has the complete message.',
@@ -163,6 +167,8 @@ export const eventSchema = named('Event', {
   ...outcomes,
   open: Type.Optional(closed(engagement)),
   click: Type.Optional(closed({ url: Type.String(), ...engagement })),
-  unsubscribe: Type.Optional(closed({ method: Type.String({ description: 'page, one-click or mail.' }) })),
+  unsubscribe: Type.Optional(
+    closed({ method: Type.String({ description: 'How the recipient unsubscribed: page, one-click, or mail.' }) }),
+  ),
   inbound: Type.Optional(inboundContentSchema),
 });

@@ -55,7 +55,7 @@ const query = closed({
   ),
   since: Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description: 'Inclusive.' })),
   until: Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description: 'Inclusive.' })),
-  order: Type.Optional(oneOf(['asc', 'desc'], { description: 'asc with cursor follows the log.' })),
+  order: Type.Optional(oneOf(['asc', 'desc'], { description: 'Use asc with a cursor to follow the log.' })),
   ...pageFields,
   cursor: Type.Optional(
     Type.String({
@@ -93,10 +93,10 @@ const streamQuery = closed({
   account: Type.Optional(
     Type.String({
       maxLength: 64,
-      description: "With a session, in place of X-Id: the browser's EventSource sets no headers.",
+      description: "With a session, instead of the X-Id header, which the browser's EventSource cannot set.",
     }),
   ),
-  mode: Type.Optional(oneOf(['live', 'sandbox'], { description: 'With a session, in place of X-Mode.' })),
+  mode: Type.Optional(oneOf(['live', 'sandbox'], { description: 'With a session, instead of the X-Mode header.' })),
 });
 
 export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
@@ -108,7 +108,7 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
       tag: 'events',
       auth: 'key',
       operationId: 'listEvents',
-      summary: 'List events, or follow them',
+      summary: 'List or follow events',
       description:
         'Returns the newest events first. With order=asc, X-Next-Cursor is returned even at the end of the log: use it in a later request to get all events since then. A page of large events (inbound messages) can be shorter than limit, and a page filtered by recipient or tag can be short or empty. There are more events as long as there is a Link to the next page.',
       query,

@@ -9,7 +9,7 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import type { InboundMessage } from './message-store.ts';
 
-/** Mail is a stranger's text: a browser must not run it. */
+/** Anyone can write the content, so a browser must not run its scripts. */
 const NOT_RUN = { 'Content-Security-Policy': "default-src 'none'; sandbox" };
 const GONE = refuse(failure('NOT_FOUND', { message: 'The content of this message has been deleted.' }));
 const NO_FILE = refuse(failure('NOT_FOUND', { message: 'This message has no such attachment.' }));

@@ -8,7 +8,7 @@ import { type ReadInbound, recordInboundOperation } from './message-store.ts';
 import { type InboundSource, readInbound, unreadInbound } from './read-inbound.ts';
 
 function sourceOf({ id, use, receivedAtMs, envelopeFrom, recipient }: InboundMail): InboundSource {
-  if (use.kind !== 'route') throw new Error(`${id} is for no route`);
+  if (use.kind !== 'route') throw new Error(`inbound message ${id} has no inbound route`);
   const { accountId, mode, routeId } = use;
   return { id, accountId, mode, routeId, receivedAtMs, envelopeFrom, recipient };
 }

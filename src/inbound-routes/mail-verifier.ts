@@ -43,7 +43,7 @@ const MOST_QUESTIONS = 150;
 const BUSY_FROM = 16;
 /** Heap of the thread, excluding the bytes of the messages. */
 const HEAP_MEGABYTES = 192;
-const INTERRUPTED = 'Verifying took too long, or failed.';
+const INTERRUPTED = 'Verification timed out or failed.';
 const LATE: DnsReply = { code: 'ETIMEOUT' };
 const TOO_MANY: DnsReply = { code: 'ETOOMANY' };
 
@@ -97,7 +97,7 @@ class Verifier implements MailVerifier {
 
   #tookTooLong(thread: Thread, id: number): void {
     this.#settle(thread, id, notVerified(INTERRUPTED));
-    void this.#end(thread, 'a mail took too long');
+    void this.#end(thread, 'a message took too long to verify');
   }
 
   async stop(): Promise<void> {
@@ -114,7 +114,7 @@ class Verifier implements MailVerifier {
     const thread: Thread = { worker, mails: new Map(), idle: undefined, isOver: false };
     worker.on('message', (message: FromThread) => this.#onMessage(thread, message));
     worker.on('error', (error) => void this.#end(thread, String(error)));
-    worker.on('exit', () => void this.#end(thread, 'it has ended'));
+    worker.on('exit', () => void this.#end(thread, 'the thread exited unexpectedly'));
     return thread;
   }
 

@@ -39,7 +39,7 @@ export function mxNote(
 ): string | null {
   if (status === 'verified' || status === 'pending') return null;
   if (status === 'unknown') return `The DNS lookup of ${domain} failed. Verify the route again in a few minutes.`;
-  if (status === 'missing') return `${domain} has no MX record. Publish the record shown here.`;
+  if (status === 'missing') return `${domain} has no MX record. Publish the record in dnsRecord.`;
   const others = (found ?? []).slice(0, 3).join(', ');
   return `The MX records of ${domain} point elsewhere (${others}). Give ${host} the lowest preference number, or use a separate subdomain.`;
 }

@@ -116,7 +116,7 @@ export async function readInbound(
   };
 }
 
-/** Returns the same for a message with lost bytes: its event names the recipient and states that the content is unreadable. */
+/** Returns the content of the event for a message whose bytes are lost: the recipient, and a note that the content is unreadable. */
 export async function unreadInbound(
   source: InboundSource,
   { sizeBytes, why }: { sizeBytes: number; why: string },

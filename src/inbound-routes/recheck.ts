@@ -16,7 +16,7 @@ const LEAST_MS = 60_000;
 const MOST_MS = 3_600_000;
 /** Number of routes; those of one domain need one lookup. */
 const BATCH = 500;
-/** Domains that are looked at side by side. */
+/** Maximum number of domains that are checked at the same time. */
 const AT_ONCE = 10;
 
 interface RouteChecksOptions {

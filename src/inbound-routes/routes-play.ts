@@ -51,8 +51,12 @@ const playRequest = named('PlayInboundRequest', {
     maxLength: 320,
     description: 'The recipient address; must match a route of this sandbox.',
   }),
-  from: Type.String({ minLength: 0, maxLength: 320, description: 'The envelope sender; empty as that of bounces.' }),
-  raw: text(MAX_BYTES, 'The complete message, instead of the other fields. Lines may end with LF.'),
+  from: Type.String({
+    minLength: 0,
+    maxLength: 320,
+    description: 'The envelope sender. Use an empty string to simulate a bounce.',
+  }),
+  raw: text(MAX_BYTES, 'The complete message, which replaces the other content fields. Lines can end with LF.'),
   subject: text(998),
   text: text(1_000_000),
   html: text(1_000_000),
@@ -93,7 +97,7 @@ const playRequest = named('PlayInboundRequest', {
       },
       {
         description:
-          'Results of SPF, DKIM, DMARC, and ARC to report in the event; absent ones are `none`. Nothing is verified.',
+          'Results of SPF, DKIM, DMARC, and ARC to report in the event. Omitted results are `none`. Postrider verifies nothing.',
       },
     ),
   ),
@@ -201,7 +205,7 @@ export function playInboundRoute(deps: PlayInboundDeps): RouteDefinition<Caller>
     operationId: 'playInboundMail',
     summary: 'Simulate an inbound message in the sandbox',
     description:
-      'Send the complete message, or parts from which it is built. Its event and webhooks follow as for mail from outside.',
+      'Provide the complete message, or the parts to build it from. Postrider creates its event and webhook deliveries as for a message received over SMTP.',
     body: playRequest,
     furtherIssues: issuesOf,
     maxBodyBytes: MAX_BYTES,
@@ -224,7 +228,7 @@ function requestedResults(given: Play['authentication'] = {}): AuthenticationRes
 
 function tooLarge(sizeBytes: number, maxBytes: number) {
   return failure('PAYLOAD_TOO_LARGE', {
-    message: `The message has ${sizeBytes} bytes; the limit of its route is ${maxBytes} bytes (maxBytes).`,
+    message: `The message is ${sizeBytes} bytes; the limit of its inbound route is ${maxBytes} bytes (maxBytes).`,
   });
 }
 

@@ -99,7 +99,10 @@ const routeShape = {
     priority: Type.Integer(),
     status: oneOf(['verified', 'missing', 'different', 'unknown', 'pending']),
     found: Type.Unsafe<string[] | null>({ type: ['array', 'null'], items: { type: 'string' } }),
-    note: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'One sentence on what to do.' }),
+    note: Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      description: 'One sentence that explains what to do.',
+    }),
   }),
   checkedAt: Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time' }),
   createdAt: time,

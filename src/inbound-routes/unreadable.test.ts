@@ -118,7 +118,7 @@ for (const dialect of DIALECTS) {
     const { eventId, detail, recipient, sizeBytes } = (await w.find(mail))!;
     assert.match(eventId!, /^evt_/);
     const { inbound } = JSON.parse(detail);
-    assert.deepEqual(inbound.unreadable, ['The complete message is unreadable: its stored content was changed.']);
+    assert.deepEqual(inbound.unreadable, ['The complete message is unreadable: its stored content is corrupt.']);
     assert.deepEqual([inbound.text, inbound.attachments, inbound.envelope.from], [null, [], 'ann@x.example']);
     assert.equal(recipient, 'support@in.shop.example');
     assert.ok(sizeBytes > 100 && inbound.sizeBytes === sizeBytes);
@@ -143,5 +143,7 @@ test('unavailable content is retried for a week, and then ends', async (t) => {
   }
   await waitUntil('its event', async () => (await w.find(mail))?.eventId);
   const { inbound } = JSON.parse((await w.find(mail))!.detail);
-  assert.deepEqual(inbound.unreadable, ['The complete message is unreadable: its content was away for a week.']);
+  assert.deepEqual(inbound.unreadable, [
+    'The complete message is unreadable: its stored content was unavailable for a week.',
+  ]);
 });

@@ -71,7 +71,7 @@ function beyondLimits(bytes: Uint8Array): string | undefined {
   const content = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const { headerEnd } = endOfHeader(content);
   if (headerEnd > MOST_HEADER_BYTES)
-    return `its header has ${headerEnd} bytes, ${MOST_HEADER_BYTES} at most are verified`;
+    return `its header is ${headerEnd} bytes; the limit for verification is ${MOST_HEADER_BYTES} bytes`;
   const text = content.toString('latin1', 0, headerEnd);
   if (text.split('\n').length > MOST_HEADER_LINES) return `its header has more than ${MOST_HEADER_LINES} lines`;
   const fields = headerFields(text).filter(({ name }) => TAKEN_APART.test(name));
@@ -79,10 +79,10 @@ function beyondLimits(bytes: Uint8Array): string | undefined {
   if (long) return `its field ${long.name} has more than ${MOST_FIELD_BYTES} bytes`;
   const signatures = fields.filter(({ name }) => name === 'dkim-signature');
   if (signatures.length > MOST_SIGNATURES)
-    return `it has ${signatures.length} signatures, ${MOST_SIGNATURES} at most are verified`;
+    return `it has ${signatures.length} DKIM signatures; the limit for verification is ${MOST_SIGNATURES}`;
   const hashes = new Set(signatures.map((field) => hashedAs(fieldValue(text, field))));
   return content.length > LARGE_BODY_BYTES && hashes.size > MOST_HASHES_OF_LARGE
-    ? `it is large, and its signatures hash it in ${hashes.size} ways`
+    ? `it is large, and its DKIM signatures require ${hashes.size} different hashes of its body`
     : undefined;
 }
 
@@ -171,7 +171,12 @@ async function verifyDmarc({ spfResult, dkim, resolve }: DmarcInput): Promise<Au
       })),
   } as Parameters<typeof dmarc>[0]);
   if (found === false)
-    return { result: 'permerror', policy: null, domain: null, reason: 'its From does not name one domain' };
+    return {
+      result: 'permerror',
+      policy: null,
+      domain: null,
+      reason: 'its From field does not contain exactly one domain',
+    };
   const { status, policy, error } = found as typeof found & { error?: string };
   return {
     result: oneOf(DMARC_RESULTS, status.result, 'temperror'),
@@ -185,7 +190,7 @@ function oneOf<T extends string>(words: readonly T[], word: string, otherwise: T
   return words.find((one) => one === word) ?? otherwise;
 }
 
-/** Strangers wrote it. */
+/** Removes control characters and limits the length, because the text comes from the message or from DNS records. */
 function shortened(text: string | false | undefined, most = MOST_REASON): string | null {
   const line = (text || '').replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, ' ').trim();
   return line === '' ? null : line.slice(0, most).toWellFormed();

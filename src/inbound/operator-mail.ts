@@ -1,5 +1,5 @@
 /**
- * Mail to postmaster@ and abuse@ that is not a report about one of our messages: from people, providers, and blocklists. It is stored for
+ * Mail to postmaster@ and abuse@ that is not a report about a message of this service: from people, providers, and blocklists. It is stored for
  * operators and forwarded to their address, if one is configured. Forwarding sends a new message from this service with the original
  * attached and its author in Reply-To, so SPF and DMARC pass and a reply goes to the author.
  *

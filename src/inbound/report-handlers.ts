@@ -68,7 +68,7 @@ async function readFinding(deps: ReportHandlerDeps, mail: InboundMail): Promise<
   const content = await mail.content();
   const report = await readReport(content);
   const { isTooEarly, ...found } = await resultsOf(deps, mail, report);
-  if (isTooEarly) throw new Unavailable('it is about a message that is being sent right now');
+  if (isTooEarly) throw new Unavailable('the report is about a message that is being sent right now');
   const isForOperators = mail.use.kind !== 'return-path' && found.results.length === 0 && !isDeliveryReport(report);
   return { ...found, unsubscribing: null, letter: isForOperators ? await readOperatorMail(mail) : null };
 }

@@ -125,7 +125,8 @@ class InboundWork implements WorkKind<InboundItem, Result> {
   async #givenUp(mail: InboundMail, { job, error }: { job: InboundJob; error: Unavailable }): Promise<Result> {
     const { id: inboundId, use } = mail;
     this.#deps.log.error({ inboundId, error: error.message }, 'inbound message cannot be read');
-    const why = error instanceof BlobDamaged ? 'its stored content was changed' : 'its content was away for a week';
+    const why =
+      error instanceof BlobDamaged ? 'its stored content is corrupt' : 'its stored content was unavailable for a week';
     const finding: unknown = await (this.#deps.handlers[use.kind] as Handler<unknown>).unreadable?.(mail, why);
     if (finding === undefined) return this.#unread(job, null);
     const { seq, fence } = job;

@@ -70,13 +70,15 @@ export function answerOf(outcome: HttpOutcome): Answer {
   return {
     responseStatus: status,
     responseStart: outcome.bodyStart,
-    error: status >= 200 && status < 300 ? null : `the endpoint answered ${status}${redirectNote(status)}`,
+    error: status >= 200 && status < 300 ? null : `the endpoint returned HTTP status ${status}${redirectNote(status)}`,
     latencyMs,
   };
 }
 
 function redirectNote(status: number): string {
-  return status >= 300 && status < 400 ? '; redirects are not followed, save the final address instead' : '';
+  return status >= 300 && status < 400
+    ? '; Postrider does not follow redirects, so set the URL of the webhook to the final address'
+    : '';
 }
 
 /** An event to be sent to an endpoint. */
@@ -85,7 +87,7 @@ export interface Delivery extends WebhookJob {
 }
 
 const TIMEOUT_MS = 15_000;
-const GONE = 'the event is older than the retention period and no longer stored';
+const GONE = 'the event is no longer stored, because its retention period has ended';
 /** Start time of an attempt that has not started. */
 export const NOT_STARTED = Number.POSITIVE_INFINITY;
 
@@ -169,7 +171,10 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
 
   withoutAttempt(item: WebhookItem): Settled | undefined {
     if (item.target) return undefined;
-    return this.#untried(item, 'the secret of this endpoint cannot be decrypted; rotate it and retry');
+    return this.#untried(
+      item,
+      'the secret of this webhook cannot be decrypted; rotate the secret, then retry this delivery',
+    );
   }
 
   #untried(item: WebhookItem, error: string): Settled {

@@ -100,7 +100,7 @@ async function batchOf(
     const job = jobOf(row, clockOffsets.get(row.seq));
     if (event && target?.enabled && isFormatted(row)) {
       const payload = payloads.get(row.ref);
-      // Our types are wider than that service's names: what the endpoint did not ask for leaves no record.
+      // One event type can stand for several event names of that service. Names that the endpoint did not request leave no record.
       if (payload && (isWanted(target, payload.name) || (await wasPosted(tx, job, event))))
         jobs.push({ ...job, formatted: payload.body });
       else await queue.finish(tx, [job]);
@@ -209,7 +209,7 @@ async function endUntried(tx: Transaction, untried: Untried): Promise<void> {
   const { job, event, nowMs } = untried;
   await queue.finish(tx, [job]);
   if (!event || !untried.known) return;
-  const error = 'the endpoint is disabled; enable it, then retry this delivery or replay the period';
+  const error = 'the webhook is disabled; enable it, then retry this delivery or replay the missed events';
   const record = untriedOf(job, event, { atMs: nowMs + job.clockOffsetMs, error });
   await writeRecord(tx, record, nowMs);
 }

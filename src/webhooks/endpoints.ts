@@ -27,7 +27,7 @@ export interface EndpointRow {
   inbound_route_id: string | null;
   created_at: number;
   updated_at: number;
-  /** The service whose payload it receives; null for ours. */
+  /** The service whose payload it receives; null for Postrider's own. */
   format: 'resend' | null;
   /** JSON array of that service's event names. */
   format_events: string | null;

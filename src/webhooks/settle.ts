@@ -136,7 +136,7 @@ export const settleOperation = operation(
 /** An endpoint is disabled after this time with nothing but failures. */
 const DISABLE_AFTER_MS = 5 * 24 * 3_600_000;
 
-/** What one settlement says about an endpoint. */
+/** The health of an endpoint according to one settlement. */
 interface Health {
   succeeded: boolean;
   gone: boolean;
@@ -172,7 +172,7 @@ async function recordHealthOf(
 ): Promise<boolean> {
   const { nowMs } = health;
   if (health.gone) {
-    return disable(tx, { webhookId, reason: 'the endpoint answered 410 Gone', nowMs });
+    return disable(tx, { webhookId, reason: 'the endpoint returned 410 Gone', nowMs });
   }
   if (health.succeeded) {
     await tx.run('UPDATE webhook SET failing_since = NULL WHERE id = ? AND failing_since IS NOT NULL', webhookId);

@@ -114,7 +114,7 @@ test('failures follow the published schedule with the same id and bytes, then th
   });
   assert.equal(last.attempts, 10);
   assert.equal(last.next_attempt_at, null);
-  assert.match(last.error ?? '', /answered 500/);
+  assert.match(last.error ?? '', /returned HTTP status 500/);
   assert.equal(await w.depth(), 0);
   assert.equal(hook.requests.length, 10);
   assert.equal(new Set(hook.requests.map((one) => one.headers['webhook-id'])).size, 1);
@@ -139,7 +139,7 @@ test('Retry-After moves the next attempt, a redirect is a failure, 410 disables 
   const elsewhere = await w.catcher();
   hook.answer({ status: 302, headers: { location: elsewhere.url } });
   clock.advance(120_000);
-  assert.match((await delivered(2)).error ?? '', /302; redirects are not followed/);
+  assert.match((await delivered(2)).error ?? '', /302; Postrider does not follow redirects/);
   assert.equal(elsewhere.requests.length, 0);
   hook.answer({ status: 410 });
   await w.event();

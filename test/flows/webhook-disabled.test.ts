@@ -46,7 +46,7 @@ test('a disabled endpoint is told by mail, once, to the users of the account', {
   assert.ok(text.includes(webhookId) && text.includes('410 Gone'));
   assert.ok(!text.includes('secret'), 'the query of an address may be a secret');
   const { body } = await service.api.get(`/webhooks/${webhookId}`);
-  assert.deepEqual([body.enabled, body.disabledReason], [false, 'the endpoint answered 410 Gone']);
+  assert.deepEqual([body.enabled, body.disabledReason], [false, 'the endpoint returned 410 Gone']);
 
   // The next news comes behind all that the notice could have set off.
   assert.equal((await service.api.post('/send', { ...mail, to: 'c@example.com' })).status, 202);

@@ -72,7 +72,7 @@ async function testEvents({ page, catcher }: Stage): Promise<void> {
   catcher.answer({ status: 503, body: '<b>closed for today</b>' });
   await button(page, 'Send test event').click();
   await result.getByText('Test event failed').waitFor();
-  await result.getByText('The endpoint answered 503.').waitFor();
+  await result.getByText('The endpoint returned HTTP status 503.').waitFor();
   await result.getByText('<b>closed for today</b>').waitFor();
   catcher.answer({ body: 'thanks' });
   await button(page, 'Send test event').click();

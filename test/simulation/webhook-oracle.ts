@@ -37,7 +37,7 @@ const ASLEEP_MS = 20_000;
 const DEAD_LETTER = /internal error occurred three times/;
 
 /** The errors of deliveries that an endpoint ended with its 410: the one it answered, and those queued after it. */
-const NO_MORE = /answered 410|the endpoint is disabled/;
+const NO_MORE = /returned HTTP status 410|the webhook is disabled/;
 
 export interface WebhookEvidence {
   receiver: Receiver;
