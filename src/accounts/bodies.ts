@@ -117,7 +117,7 @@ const protectionSchema = closed(
     status: oneOf(['good', 'warned', 'held'], {
       description: 'held: live mail is accepted and queued, but not sent until an owner or an operator releases it.',
     }),
-    since: nullableTime('Null while it is good.'),
+    since: nullableTime('Null while the status is good.'),
     reason: orNull({ description: 'The rate and its thresholds at that time.' }),
     countedSince: nullableTime('When held mail was last released; earlier messages no longer count.'),
   },
@@ -168,7 +168,7 @@ const keyKind = oneOf(['api-key', 'sigv4'], {
 const expiresAt = Type.Unsafe<string | null>({
   type: ['string', 'null'],
   format: 'date-time',
-  description: 'When it stops being valid; null for never.',
+  description: 'Time at which it expires; null if it never expires.',
 });
 const keyFields = {
   keyId: Type.String(),
@@ -249,7 +249,7 @@ const requestedSenders = Type.Optional(
 const networksOf = (description: string) =>
   Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: MAXIMUM_NETWORKS, description }));
 const requestedNetworks = networksOf(
-  'IPv4 and IPv6 networks (CIDR) or addresses that it can be used from; from any other address it returns 403, over SMTP 535. Empty: any address. By default the networks of the key that creates it.',
+  'IPv4 and IPv6 networks (CIDR) or addresses that it can be used from; calls from other addresses return 403, and SMTP logins 535. Empty: any address. By default the networks of the key that creates it.',
 );
 const networksChange = networksOf('Replaces all networks (CIDR) that it can be used from. Empty: any address.');
 
@@ -258,7 +258,7 @@ const requestedExpiry = Type.Optional(
     format: 'date-time',
     maxLength: 64,
     description:
-      'When it stops being valid, in the future. By default when the key that creates it does, otherwise never.',
+      'Time at which it expires; must be in the future. Defaults to the expiry of the key that creates it, if any.',
   }),
 );
 

@@ -50,7 +50,7 @@ export function grantedNetworks(
   if (wanted.value.length > 0 && isCovered) return wanted;
   return refuse(
     failure('FORBIDDEN', {
-      message: `This key can be used only from ${own.join(', ')}, and can allow only these networks for keys and credentials. List them or parts of them in allowedNetworks.`,
+      message: `This key can be used only from ${own.join(', ')}, and can allow only these networks for keys and credentials. List these networks, or parts of them, in allowedNetworks.`,
     }),
   );
 }

@@ -68,7 +68,7 @@ export async function hashPassword(password: string): Promise<string> {
 /** Returns whether the password matches the PHC string, in constant time; throws if the string has another format. */
 export async function verifyPassword(password: string, phc: string, queue?: Waiting): Promise<boolean> {
   const match = PHC.exec(phc);
-  if (!match) throw new Error('a stored password has an unknown form');
+  if (!match) throw new Error('a stored password hash has an unknown format');
   const wanted = Buffer.from(match[5]!, 'base64');
   const tag = await inTurn(
     () =>

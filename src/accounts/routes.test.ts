@@ -172,7 +172,7 @@ test('PATCH /account refuses fields it cannot change, and then changes nothing',
     assert.equal((await call('PATCH', '/account', { variables: { [name]: long } })).status, 200);
   const full = await call('PATCH', '/account', { variables: { f: long } });
   assert.equal(full.status, 400);
-  assert.match(full.body.error.details[0].message, /in all/);
+  assert.match(full.body.error.details[0].message, /in total/);
   assert.deepEqual(Object.keys((await call('GET', '/account')).body.settings.variables), ['a', 'b', 'c', 'd', 'e']);
 });
 

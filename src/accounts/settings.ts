@@ -44,7 +44,7 @@ function variableIssues(variables: Record<string, string | null>): Issue[] {
     if (!NAME.test(name) || name === '__proto__') {
       issues.push({
         field,
-        message: 'must have a name of at most 64 letters, digits and _, not starting with a digit',
+        message: 'must have a name of at most 64 letters, digits, and underscores that does not start with a digit',
       });
     } else if (value?.includes('\0')) {
       issues.push({ field, message: 'must not contain the NUL character' });
@@ -85,7 +85,7 @@ export async function patchSettings(
   if (outcome.refused === 'unknown') return refuse(failure('NOT_FOUND'));
   const message =
     outcome.refused === 'too-many'
-      ? `must be at most ${MAXIMUM_VARIABLES} in all; remove some with null`
-      : `must be at most ${MAXIMUM_VARIABLE_BYTES} bytes in all; remove some with null`;
+      ? `must have at most ${MAXIMUM_VARIABLES} entries in total; set some to null to remove them`
+      : `must be at most ${MAXIMUM_VARIABLE_BYTES} bytes in total; set some to null to remove them`;
   return refuse(invalid([{ field: 'variables', message }]));
 }

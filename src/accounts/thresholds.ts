@@ -41,7 +41,7 @@ export function thresholdIssues(set: SetThresholds): Issue[] {
     return [
       {
         field: `sendingProtection.${name}.warning`,
-        message: `must be below critical (${critical}), and is ${warning}`,
+        message: `must be below critical (${critical}), but is ${warning}`,
       },
     ];
   });

@@ -29,7 +29,7 @@ export interface ApplyDeps {
   sets: Pick<ExchangerSets, 'areAlike' | 'destinationOf'>;
   pauses: Pick<SharedPauses, 'changed' | 'takeChanges'>;
   results: Results;
-  /** Notifies the operators of destinations that block us. */
+  /** Notifies the operators of destinations that block this host. */
   notifyBlocked: BlockedNotices;
 }
 

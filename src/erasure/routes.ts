@@ -32,7 +32,9 @@ interface ErasureRouteDeps {
 }
 
 const erasureSchema = named('Erasure', {
-  erasureId: Type.String({ description: 'Recorded in the audit log; the address is not.' }),
+  erasureId: Type.String({
+    description: 'Reason for the erasure. Postrider records it in the audit log, without the address.',
+  }),
   status: oneOf(['running', 'completed']),
   createdAt: Type.String({ format: 'date-time' }),
   completedAt: Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time' }),
@@ -107,7 +109,8 @@ export function erasureRoutes(deps: ErasureRouteDeps): RouteDefinition<Caller>[]
       path: '/recipients/erasures',
       operationId: 'listErasures',
       summary: 'List erasures, newest first',
-      description: 'In the mode of the key. Addresses are not shown, because they are erased too.',
+      description:
+        'Lists the erasures in the mode of the key. Addresses are not included, because they are erased too.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(erasureSchema) },
       handle: async (request) => {
@@ -128,7 +131,7 @@ export function erasureRoutes(deps: ErasureRouteDeps): RouteDefinition<Caller>[]
       path: '/recipients/erasures/:id',
       operationId: 'getErasure',
       summary: 'Get the status of an erasure',
-      description: 'Completed erasures stay as a receipt.',
+      description: 'Completed erasures remain available as a receipt.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: erasureSchema },
       handle: async ({ caller, params }) => {

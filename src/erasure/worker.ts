@@ -93,7 +93,7 @@ async function eraseDue(deps: ErasureDeps, isStopping: () => boolean): Promise<v
     let postponeMs = 0;
     try {
       if (claimed.crashes >= DEAD_LETTER_AFTER_CRASHES)
-        throw new Error('the process crashed repeatedly in this erasure');
+        throw new Error('the process crashed repeatedly during this erasure');
       const outcome = await erase(deps, claimed, isStopping);
       if (outcome === 'completed') log.info({ erasureId: id, accountId }, 'recipient erased');
       if (outcome === 'completed' || outcome === 'lost') continue;

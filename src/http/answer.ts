@@ -34,7 +34,7 @@ function shorten(issue: Issue): Issue {
     : { ...issue, field: `${issue.field.slice(0, MAX_FIELD_LENGTH)}…` };
 }
 
-/** The body of every refusal (contract of the API). */
+/** The body of every error response. */
 function refusalBody(refusal: Failure, requestId: string, extra?: Readonly<Record<string, unknown>>): string {
   const { code, message } = refusal;
   const details = refusal.details.map(shorten);

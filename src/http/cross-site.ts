@@ -9,7 +9,7 @@ export const REQUESTED_WITH = 'postrider';
 
 const CROSS_SITE: Failure = failure('FORBIDDEN', {
   message:
-    'A call with a session that changes something carries X-Requested-With: postrider and the Origin of this service.',
+    'A call with a session that changes something requires the header X-Requested-With: postrider and the Origin of this service.',
 });
 
 interface CheckedRequest {

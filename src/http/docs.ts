@@ -1,6 +1,6 @@
 /**
- * /docs: the API's documentation in a browser, Swagger UI over the generated document, from this machine alone: no inline script,
- * nothing from elsewhere, no logo.
+ * Serves /docs: the API documentation in a browser, as Swagger UI for the generated document. The page loads files from this service
+ * only, and has no inline script and no logo.
  */
 import { readFile } from 'node:fs/promises';
 import { escapeAttribute } from '../mail/html/html-tags.ts';

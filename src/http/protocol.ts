@@ -19,7 +19,7 @@ function refuseWith(message: string, status?: number): Refusal {
   return status === undefined ? refusal : { ...refusal, status };
 }
 
-export const tooSlow: Refusal = refuseWith('The request did not arrive in time; send it again without pauses.', 408);
+export const tooSlow: Refusal = refuseWith('The request did not arrive in time. Send it again without pauses.', 408);
 
 /** Matches scheme, authority without credentials, and the origin-form target (RFC 9112 §3.2.2). */
 const ABSOLUTE_FORM = /^https?:\/\/([A-Za-z0-9._~%!$&'()*+,;=:[\]-]+)((?:[/?][^#]*)?)$/i;
@@ -44,7 +44,7 @@ export function checkForm(request: IncomingMessage): Refusal | undefined {
     if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
   }
   if (hosts > 1 || (hosts === 0 && request.httpVersion === '1.1'))
-    return refuseWith('The request needs exactly one Host header.');
+    return refuseWith('The request must have exactly one Host header.');
   if (url === undefined || url.charCodeAt(0) !== 0x2f)
     return refuseWith(
       'The request must name a path that starts with a slash, or an http or https URL without credentials.',
@@ -54,11 +54,11 @@ export function checkForm(request: IncomingMessage): Refusal | undefined {
     transferEncoding !== undefined &&
     (transferEncoding.toLowerCase() !== 'chunked' || headers['content-length'] !== undefined)
   ) {
-    return refuseWith('The only Transfer-Encoding accepted is chunked, without a Content-Length.');
+    return refuseWith('The only supported Transfer-Encoding is chunked, without Content-Length.');
   }
   const expect = headers.expect;
   if (expect !== undefined && expect.toLowerCase() !== '100-continue') {
-    return refuseWith('The only expectation that is met is 100-continue.', 417);
+    return refuseWith('The only supported value of Expect is 100-continue.', 417);
   }
   return undefined;
 }
@@ -66,7 +66,7 @@ export function checkForm(request: IncomingMessage): Refusal | undefined {
 function refusalOf(code: string | undefined): Refusal {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      return refuseWith(`The headers have more than ${MAX_HEADER_BYTES} bytes in all.`, 431);
+      return refuseWith(`The headers have more than ${MAX_HEADER_BYTES} bytes in total.`, 431);
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
       return { failure: failure('PAYLOAD_TOO_LARGE') };
     case 'ERR_HTTP_REQUEST_TIMEOUT':

@@ -37,7 +37,7 @@ const shareBody = named('ShareMessageRequest', {
   expiresInSeconds: Type.Optional(
     Type.Integer({ minimum: SECONDS.least, maximum: SECONDS.most, description: 'A week by default.' }),
   ),
-  hideSubject: Type.Optional(Type.Boolean({ description: 'The content holds the subject, and is hidden with it.' })),
+  hideSubject: Type.Optional(Type.Boolean({ description: 'Hides the content too, because it contains the subject.' })),
   hideContent: Type.Optional(Type.Boolean()),
 });
 const linkSchema = named('ShareLink', {
@@ -46,7 +46,7 @@ const linkSchema = named('ShareLink', {
 });
 const sharedSchema = named('SharedMessage', {
   ...outcomeShape,
-  validUntil: Type.String({ format: 'date-time', description: 'End of the validity of the link.' }),
+  validUntil: Type.String({ format: 'date-time', description: 'Time at which the link expires.' }),
   subjectHidden: Type.Boolean({ description: 'If true, the subject is empty.' }),
   contentHidden: Type.Boolean(),
   attempts: Type.Array(attemptSchema),

@@ -67,7 +67,7 @@ export interface Advance {
 }
 
 function tooFar(): Failure {
-  const message = `must not move the clock more than ${MOST_AHEAD_MS / 86_400_000} days ahead of real time; earlier moves add up`;
+  const message = `must not move the clock more than ${MOST_AHEAD_MS / 86_400_000} days ahead of real time, including earlier moves`;
   return invalid([{ field: 'seconds', message }]);
 }
 

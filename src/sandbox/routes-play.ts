@@ -42,7 +42,10 @@ const advanceAnswer = named('ClockAdvance', {
   now: Type.String({ description: 'The current time of this sandbox.' }),
   ran: Type.Integer({ description: 'Attempts of messages and webhooks that became due and were run.' }),
   remainingSeconds: Type.Optional(
-    Type.Number({ description: 'Only if there was too much for one call: the time that is left to advance.' }),
+    Type.Number({
+      description:
+        'The time that is left to advance. Present only if one call could not run everything that became due.',
+    }),
   ),
 });
 

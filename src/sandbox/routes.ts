@@ -40,7 +40,7 @@ const filters = {
   subject: Type.Optional(
     Type.String({ minLength: 1, maxLength: 998, description: 'Part of the subject (case-insensitive).' }),
   ),
-  tag: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'One tag, exact.' })),
+  tag: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'The exact tag.' })),
   since: Type.Optional(
     Type.String({
       format: 'date-time',

@@ -1,5 +1,5 @@
 /**
- * The commands common to every port, with their preconditions; every refusal has the contract's reply. Commands that were not offered are
+ * The commands common to every port, with their preconditions; every refusal has an enhanced status code (RFC 3463). Commands that were not offered are
  * refused completely, and data that would follow them is not executed. MAIL, RCPT, DATA, and AUTH depend on the port (submission.ts,
  * inbound.ts).
  */

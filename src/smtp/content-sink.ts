@@ -111,7 +111,7 @@ function streamToBlob(blobs: Blobs, digest: Digest): BlobStream {
 
   async function* source(): AsyncGenerator<Buffer> {
     for (;;) {
-      if (isDiscarded()) throw new Discarded('the mail was not accepted');
+      if (isDiscarded()) throw new Discarded('the message was not accepted');
       const taken = queue;
       queue = [];
       for (const chunk of taken) {
@@ -181,7 +181,7 @@ function streamToBlob(blobs: Blobs, digest: Digest): BlobStream {
       }
       wakeReader();
       const blobKey = await stored;
-      if (isDiscarded()) throw new Discarded('the mail was given up');
+      if (isDiscarded()) throw new Discarded('the message was aborted');
       state = 'given';
       return { content: { blobKey, sizeBytes }, digest: () => digest.digest() };
     },

@@ -60,7 +60,7 @@ const bucketSchema = named('StatisticsBucket', {
   suppressed: number('Reject events of addresses that are suppressed; cancelled messages are not counted.'),
   complained: number('Complaint events.'),
   opened: number('Open events, including automated and repeated ones.'),
-  clicked: number('Click events, likewise.'),
+  clicked: number('Click events, including automated and repeated ones.'),
   unsubscribed: number('Unsubscribe events.'),
   deliverySeconds: Type.Object(
     {

@@ -233,7 +233,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       auth: 'key',
       operationId: 'deleteSuppression',
       summary: 'Remove an address from the suppression list',
-      description: 'Later messages to it are sent again.',
+      description: 'Postrider sends later messages to the address again.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: confirmationSchema },
       handle: async (request) => {

@@ -40,7 +40,7 @@ export const passwordRequest = named('PasswordRequest', {
 export const signedInSchema = named('SignedInUser', {
   userId: Type.String(),
   email: Type.String(),
-  isOperator: Type.Boolean({ description: 'May call /operator/….' }),
+  isOperator: Type.Boolean({ description: 'Whether the user can call the /operator routes.' }),
   sessionId: Type.String(),
   twoFactor: closed({
     totp: Type.Boolean(),
@@ -88,7 +88,7 @@ export const sessionSchema = named('Session', {
   createdAt: time,
   lastSeenAt: time,
   expiresAt: time,
-  address: Type.String({ description: 'The address that it was started from; for IPv6 the network.' }),
+  address: Type.String({ description: 'IP address from which the session was started; for IPv6, its /64 network.' }),
   userAgent: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
 });
 
@@ -119,7 +119,8 @@ export const invitedSchema = named('InvitedUser', {
   ...memberFields,
   inviteUrl: Type.Optional(
     Type.String({
-      description: 'Pass it on yourself: this service cannot send mail yet. Valid for a week, for one use.',
+      description:
+        'Link to pass on to the user, because this service cannot send mail yet. Valid for one week and one use.',
     }),
   ),
 });

@@ -133,7 +133,9 @@ function readDrawn(file: string): FirstRun {
   } catch {
     // The error below covers this.
   }
-  throw new Error(`${file} is not what the first run wrote; move it away and start again to get new credentials`);
+  throw new Error(
+    `${file} is not a valid first-run file; move it to another folder and restart Postrider to create new credentials`,
+  );
 }
 
 /** Builds the rows of the generated credentials. */

@@ -120,6 +120,6 @@ test('does not overwrite a file of another program', async (t) => {
   writeFileSync(firstRunFile(directory), '{"half":');
   await assert.rejects(
     firstRun({ database, clock: fakeClock(), directory, baseUrl: BASE }),
-    /not what the first run wrote/,
+    /is not a valid first-run file/,
   );
 });

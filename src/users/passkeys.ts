@@ -42,7 +42,7 @@ const REFUSED = refuse(failure('UNAUTHORIZED', { message: 'This passkey was not 
 const CONFLICTS = {
   'answered-already': 'This challenge was already used. Start again.',
   'known-already': 'This passkey is already registered.',
-  full: `A user may have ${PASSKEYS_AT_MOST} passkeys; remove one first.`,
+  full: `A user can have at most ${PASSKEYS_AT_MOST} passkeys. Remove one first.`,
 };
 
 const library = () => import('@simplewebauthn/server');

@@ -31,7 +31,9 @@ const totpOffer = named('TotpOffer', {
 });
 const totpRequest = named('TotpRequest', { code: Type.String({ minLength: 6, maxLength: 16 }) });
 const recoveryCodes = named('RecoveryCodes', {
-  recoveryCodes: Type.Array(Type.String(), { description: 'Shown only once. Each replaces a code once.' }),
+  recoveryCodes: Type.Array(Type.String(), {
+    description: 'Returned only once. Each recovery code replaces one code of the authenticator app.',
+  }),
 });
 
 export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
@@ -43,7 +45,7 @@ export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'offerTotp',
       summary: 'Start setting up an authenticator app',
       description:
-        'Codes are required once one was confirmed with PUT /user/totp. Calling this again generates another secret.',
+        'Login requires a code only after you confirm the app with PUT /user/totp. Another call generates another secret.',
       response: { status: 201, schema: totpOffer },
       refusals: ['CONFLICT'],
       handle: ({ caller }) => staleRefusal(deps, caller) ?? offerTotp(deps, caller),

@@ -62,7 +62,7 @@ export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       auth: 'key',
       operationId: 'listUsers',
       summary: 'List the users of the account, newest first',
-      description: 'Each with the role in this account, and whether a password has been set.',
+      description: 'Returns each user with the role in this account, and whether the user has set a password.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(bodies.memberSchema) },
       handle: async (request) => {

@@ -69,7 +69,7 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
       path: '/user/passkeys/options',
       operationId: 'offerPasskey',
       summary: 'Start adding a passkey',
-      description: 'The options for the browser. Valid for five minutes, for one use.',
+      description: 'Returns the options for the browser, valid for five minutes and one use.',
       response: { status: 200, schema: creationOptions },
       handle: async ({ caller }) => staleRefusal(deps, caller) ?? answer(await passkeys.addOptions(caller.user)),
     }),
@@ -80,7 +80,7 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
       maxBodyBytes: SMALL_BODY,
       operationId: 'addPasskey',
       summary: 'Finish adding a passkey',
-      description: 'From now on it can log in without password and code.',
+      description: 'The user can then sign in with the passkey, without password and code.',
       body: passkeyRequest,
       response: { status: 201, schema: passkeySchema },
       refusals: ['CONFLICT'],
@@ -98,7 +98,7 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
       path: '/user/passkeys/:id',
       operationId: 'removePasskey',
       summary: 'Remove a passkey',
-      description: 'It can no longer log in. Existing sessions continue: GET /sessions lists them.',
+      description: 'The user can no longer sign in with it. Existing sessions continue: GET /sessions lists them.',
       response: { status: 200, schema: confirmationSchema },
       refusals: ['NOT_FOUND'],
       handle: async (request) => {
@@ -109,7 +109,7 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
         const isGone = await changesOf(deps, user, request).execute(removePasskeyOperation, { id, userId: user.id });
         return isGone
           ? answer({ message: 'Passkey removed.' })
-          : refuse(failure('NOT_FOUND', { message: 'No passkey of yours has this id.' }));
+          : refuse(failure('NOT_FOUND', { message: 'You have no passkey with this id.' }));
       },
     }),
   ];
@@ -123,7 +123,8 @@ function passkeySignInRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefi
       path: '/session/passkey/options',
       operationId: 'offerPasskeySignIn',
       summary: 'Start a sign-in with a passkey',
-      description: 'Names no user: the browser offers the passkeys that it has. Valid for five minutes, for one use.',
+      description:
+        'Returns the options for the browser, which offers its passkeys for this service. Valid for five minutes and one use.',
       response: { status: 200, schema: requestOptions },
       handle: async () => answer(await passkeys.signInOptions()),
     }),

@@ -68,7 +68,8 @@ function signInRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefiniti
       auth: 'user',
       operationId: 'getSession',
       summary: 'Get the logged-in user and their accounts',
-      description: 'The accounts that X-Id can name, with the role in each. Accounts with support access come last.',
+      description:
+        'Returns the accounts that you can name in X-Id, with your role in each. Accounts with support access come last.',
       response: { status: 200, schema: bodies.signedInSchema },
       handle: ({ caller }) => shownUser(deps, caller.user, caller.sessionId),
     }),
@@ -78,7 +79,7 @@ function signInRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefiniti
       auth: 'user',
       operationId: 'signOut',
       summary: 'Sign out',
-      description: 'The session ends, on every node within a second.',
+      description: 'Ends the session on every node within a second.',
       response: { status: 200, schema: confirmationSchema },
       handle: async (request) => {
         await endSession(deps, request.caller.sessionId, request);
@@ -113,7 +114,7 @@ function sessionListRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       auth: 'user',
       operationId: 'listSessions',
       summary: 'List your sessions, newest first',
-      description: 'Where you are logged in: address, browser, and time of last use.',
+      description: 'Returns the address, browser, and time of last use of each session.',
       response: { status: 200, schema: Type.Array(bodies.sessionSchema) },
       handle: async ({ caller }) => {
         const nowMs = clock.now();
@@ -129,13 +130,13 @@ function sessionListRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       auth: 'user',
       operationId: 'endSession',
       summary: 'End a session of the logged-in user',
-      description: 'Its cookie is refused, on every node within a second.',
+      description: 'Every node refuses the cookie of the session within a second.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: confirmationSchema },
       handle: async (request) =>
         (await endSession(deps, request.params.id ?? '', request))
           ? answer({ message: 'Session ended.' })
-          : refuse(failure('NOT_FOUND', { message: 'No session of yours has this id.' })),
+          : refuse(failure('NOT_FOUND', { message: 'You have no session with this id.' })),
     }),
   ];
 }

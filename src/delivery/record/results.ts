@@ -78,7 +78,7 @@ export class Results {
   /** Returns the settlement of a message that was in progress during three crashes. */
   deadLetter(held: Held): Settlement {
     const { messageId, crashes } = held.job;
-    this.#deps.log.error({ messageId, crashes }, 'message dead-lettered: it crashed its workers');
+    this.#deps.log.error({ messageId, crashes }, 'message dead-lettered: its attempts crashed');
     return this.of(held, { outcome: deadLettered(), facts: null });
   }
 

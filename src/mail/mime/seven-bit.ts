@@ -188,7 +188,7 @@ function convertEntity(entity: Entity, content: Buffer, needs: SevenBitNeeds): B
 export function toSevenBit(content: Buffer, needs: SevenBitNeeds): SevenBitResult {
   const walk = walkThrough(content.toString('latin1'), LIMITS);
   if (walk.exceeded !== undefined)
-    return refused('5.6.3', 'the MIME parts are nested too deep or are too many to re-encode');
+    return refused('5.6.3', 'it has too many MIME parts, or its parts are nested too deeply');
   const pieces: Buffer[] = [];
   const between = (from: number, to: number): void => {
     if (to > from) pieces.push(needs.eightBit ? masked(content.subarray(from, to)) : content.subarray(from, to));

@@ -175,7 +175,7 @@ function sortFields(text: string, fields: readonly HeaderField[], hostname: stri
   }
   if (found.received > MAX_RECEIVED) {
     return excessive(
-      `the header has ${found.received} Received fields, at most ${MAX_RECEIVED} are accepted: a mail loop`,
+      `the header has ${found.received} Received fields; more than ${MAX_RECEIVED} indicate a mail loop`,
     );
   }
   return found;

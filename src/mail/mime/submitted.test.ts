@@ -179,7 +179,7 @@ for (const [what, fields, expected] of HEADERS) {
 
 test('a header may start with a fold neither, and may not end within a line', () => {
   assert.match(refusal(` x\r\n${GOOD}\r\n`), /^550 5\.6\.0 line 1 of the header \( x\) starts with a space/);
-  assert.match(refusal(`${GOOD}X: y`), /^550 5\.6\.0 the mail ends within line 4, in its header/);
+  assert.match(refusal(`${GOOD}X: y`), /^550 5\.6\.0 the message ends in line 4 of its header/);
 });
 
 test('100 Received fields, 1000 fields and a header of 262,144 bytes are taken', () => {
@@ -205,7 +205,7 @@ test('2,000,000 bytes are taken and 2,000,001 are not, whatever is added', () =>
   };
   const most = accepted(fill(MAX_BYTES));
   assert.ok(most.sizeBytes > MAX_BYTES, 'Date and Message-ID do not count');
-  assert.match(refusal(fill(MAX_BYTES + 1)), /^552 5\.3\.4 the mail is larger than 2000000 bytes/);
+  assert.match(refusal(fill(MAX_BYTES + 1)), /^552 5\.3\.4 the message is larger than 2000000 bytes/);
   assert.match(refusal('x'.repeat(MAX_BYTES + 1)), /^552 5\.3\.4/, 'told even where the line is too long as well');
 });
 

@@ -123,7 +123,9 @@ class Reader implements SubmissionReader {
   }
 
   #sizeRefusal(): SubmissionRefusal {
-    return tooLarge(`the mail is larger than ${this.#options.maxBytes} bytes; send less, or large files over the API`);
+    return tooLarge(
+      `the message is larger than ${this.#options.maxBytes} bytes; make it smaller, or send large files over the HTTP API`,
+    );
   }
 
   #sink(chunk: Buffer): void {
@@ -193,8 +195,11 @@ class Reader implements SubmissionReader {
   }
 
   #refuseStructure(exceeded: 'depth' | 'parts', line: number): void {
-    const what = exceeded === 'depth' ? `are nested deeper than ${MAX_DEPTH}` : `are more than ${MAX_PARTS}`;
-    this.#refusal = excessive(`the MIME parts ${what} (line ${line}); send them flat, or as one file`);
+    const what =
+      exceeded === 'depth' ? `MIME parts nested deeper than ${MAX_DEPTH} levels` : `more than ${MAX_PARTS} MIME parts`;
+    this.#refusal = excessive(
+      `the message has ${what} (line ${line}); send fewer parts, or put the files in an archive`,
+    );
   }
 
   #writeHeader(chunk: Buffer, whole: string): void {
@@ -245,7 +250,7 @@ class Reader implements SubmissionReader {
   #endInHeader(): void {
     if (this.#rest !== '') {
       this.#refusal = malformed(
-        `the mail ends within line ${this.#lines + 1}, in its header; end every line with CRLF`,
+        `the message ends in line ${this.#lines + 1} of its header without a line end; end every line with CRLF`,
       );
       return;
     }
