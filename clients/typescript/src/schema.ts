@@ -187,7 +187,7 @@ export interface paths {
   };
   "/events": {
     /**
-     * List events, or follow them
+     * List or follow events
      * @description Returns the newest events first. With order=asc, X-Next-Cursor is returned even at the end of the log: use it in a later request to get all events since then. A page of large events (inbound messages) can be shorter than limit, and a page filtered by recipient or tag can be short or empty. There are more events as long as there is a Link to the next page.
      */
     get: operations["listEvents"];
@@ -292,7 +292,7 @@ export interface paths {
   "/incidents/{id}": {
     /**
      * Get an incident with its messages
-     * @description Returns a page of the affected messages, newest first, and 404 once the incident is over.
+     * @description Includes a page of the affected messages, newest first. Returns 404 after the incident has ended.
      */
     get: operations["getIncident"];
   };
@@ -550,14 +550,14 @@ export interface paths {
   "/recipients/erasures": {
     /**
      * List erasures, newest first
-     * @description In the mode of the key. Addresses are not shown, because they are erased too.
+     * @description Lists the erasures in the mode of the key. Addresses are not included, because they are erased too.
      */
     get: operations["listErasures"];
   };
   "/recipients/erasures/{id}": {
     /**
      * Get the status of an erasure
-     * @description Completed erasures stay as a receipt.
+     * @description Completed erasures remain available as a receipt.
      */
     get: operations["getErasure"];
   };
@@ -585,7 +585,7 @@ export interface paths {
   "/sandbox/inbound": {
     /**
      * Simulate an inbound message in the sandbox
-     * @description Send the complete message, or parts from which it is built. Its event and webhooks follow as for mail from outside.
+     * @description Provide the complete message, or the parts to build it from. Postrider creates its event and webhook deliveries as for a message received over SMTP.
      */
     post: operations["playInboundMail"];
   };
@@ -639,7 +639,7 @@ export interface paths {
   "/session": {
     /**
      * Get the logged-in user and their accounts
-     * @description The accounts that X-Id can name, with the role in each. Accounts with support access come last.
+     * @description Returns the accounts that you can name in X-Id, with your role in each. Accounts with support access come last.
      */
     get: operations["getSession"];
     /**
@@ -649,7 +649,7 @@ export interface paths {
     post: operations["signIn"];
     /**
      * Sign out
-     * @description The session ends, on every node within a second.
+     * @description Ends the session on every node within a second.
      */
     delete: operations["signOut"];
   };
@@ -663,21 +663,21 @@ export interface paths {
   "/session/passkey/options": {
     /**
      * Start a sign-in with a passkey
-     * @description Names no user: the browser offers the passkeys that it has. Valid for five minutes, for one use.
+     * @description Returns the options for the browser, which offers its passkeys for this service. Valid for five minutes and one use.
      */
     post: operations["offerPasskeySignIn"];
   };
   "/sessions": {
     /**
      * List your sessions, newest first
-     * @description Where you are logged in: address, browser, and time of last use.
+     * @description Returns the address, browser, and time of last use of each session.
      */
     get: operations["listSessions"];
   };
   "/sessions/{id}": {
     /**
      * End a session of the logged-in user
-     * @description Its cookie is refused, on every node within a second.
+     * @description Every node refuses the cookie of the session within a second.
      */
     delete: operations["endSession"];
   };
@@ -760,7 +760,7 @@ export interface paths {
     get: operations["getSuppression"];
     /**
      * Remove an address from the suppression list
-     * @description Later messages to it are sent again.
+     * @description Postrider sends later messages to the address again.
      */
     delete: operations["deleteSuppression"];
   };
@@ -841,21 +841,21 @@ export interface paths {
     get: operations["listPasskeys"];
     /**
      * Finish adding a passkey
-     * @description From now on it can log in without password and code.
+     * @description The user can then sign in with the passkey, without password and code.
      */
     post: operations["addPasskey"];
   };
   "/user/passkeys/options": {
     /**
      * Start adding a passkey
-     * @description The options for the browser. Valid for five minutes, for one use.
+     * @description Returns the options for the browser, valid for five minutes and one use.
      */
     post: operations["offerPasskey"];
   };
   "/user/passkeys/{id}": {
     /**
      * Remove a passkey
-     * @description It can no longer log in. Existing sessions continue: GET /sessions lists them.
+     * @description The user can no longer sign in with it. Existing sessions continue: GET /sessions lists them.
      */
     delete: operations["removePasskey"];
   };
@@ -867,7 +867,7 @@ export interface paths {
     put: operations["confirmTotp"];
     /**
      * Start setting up an authenticator app
-     * @description Codes are required once one was confirmed with PUT /user/totp. Calling this again generates another secret.
+     * @description Login requires a code only after you confirm the app with PUT /user/totp. Another call generates another secret.
      */
     post: operations["offerTotp"];
     /**
@@ -879,7 +879,7 @@ export interface paths {
   "/users": {
     /**
      * List the users of the account, newest first
-     * @description Each with the role in this account, and whether a password has been set.
+     * @description Returns each user with the role in this account, and whether the user has set a password.
      */
     get: operations["listUsers"];
     /**
@@ -1135,7 +1135,7 @@ export interface components {
         status: "good" | "warned" | "held";
         /**
          * Format: date-time
-         * @description Null while it is good.
+         * @description Null while the status is good.
          */
         since: string | null;
         /** @description The rate and its thresholds at that time. */
@@ -1219,7 +1219,7 @@ export interface components {
       name: string | null;
       /**
        * Format: date-time
-       * @description When it stops being valid; null for never.
+       * @description Time at which it expires; null if it never expires.
        */
       expiresAt: string | null;
       /** Format: date-time */
@@ -1244,11 +1244,11 @@ export interface components {
       scope?: "send" | "full";
       /** @description Addresses and domains (including subdomains) that it can send from; any other From returns 403. Empty or absent: unrestricted. */
       allowedSenders?: string[];
-      /** @description IPv4 and IPv6 networks (CIDR) or addresses that it can be used from; from any other address it returns 403, over SMTP 535. Empty: any address. By default the networks of the key that creates it. */
+      /** @description IPv4 and IPv6 networks (CIDR) or addresses that it can be used from; calls from other addresses return 403, and SMTP logins 535. Empty: any address. By default the networks of the key that creates it. */
       allowedNetworks?: string[];
       /**
        * Format: date-time
-       * @description When it stops being valid, in the future. By default when the key that creates it does, otherwise never.
+       * @description Time at which it expires; must be in the future. Defaults to the expiry of the key that creates it, if any.
        */
       expiresAt?: string;
       name?: string;
@@ -1300,15 +1300,15 @@ export interface components {
     };
     /** AttachmentSubmission */
     AttachmentSubmission: {
-      /** @description Passed to POST /send once all files are uploaded. */
+      /** @description Pass this id to POST /send after you have uploaded all files. */
       attachmentSubmissionId: string;
       /** @description Unix time in milliseconds at which the upload URLs expire. */
       expiresAt: number;
       /** @description One entry per item of the manifest, in the same order. */
       attachmentUploads: {
-          /** @description URL to PUT the raw bytes to, before expiresAt. */
+          /** @description Upload the raw bytes to this URL with PUT before expiresAt. */
           uploadUrl: string;
-          /** @description To be sent unchanged on that PUT. */
+          /** @description Headers to send unchanged with the upload. */
           requiredHeaders: {
             [key: string]: string;
           };
@@ -1440,7 +1440,7 @@ export interface components {
       now: string;
       /** @description Attempts of messages and webhooks that became due and were run. */
       ran: number;
-      /** @description Only if there was too much for one call: the time that is left to advance. */
+      /** @description The time that is left to advance. Present only if one call could not run everything that became due. */
       remainingSeconds?: number;
     };
     /** ClockAdvanceRequest */
@@ -1474,14 +1474,14 @@ export interface components {
       smtpCode: number | null;
       enhancedCode: string | null;
       reply: string | null;
-      /** @description As in events. */
+      /** @description Failure category, as in events. */
       category: string;
       /**
-       * @description Who can fix it.
+       * @description The party that can fix the problem.
        * @enum {string}
        */
       owner: "recipient" | "sender" | "service" | "remote";
-      /** @description What to do, in one sentence. */
+      /** @description How to fix the problem. */
       advice: string;
       /** @description Number of messages. */
       messages: number;
@@ -1494,7 +1494,7 @@ export interface components {
       lastAt: string;
       /**
        * Format: date-time
-       * @description Time of the next attempt of any of them.
+       * @description Time of the first next attempt among the messages.
        */
       nextAttemptAt?: string;
       sampleMessageIds: string[];
@@ -1515,14 +1515,14 @@ export interface components {
       smtpCode: number | null;
       enhancedCode: string | null;
       reply: string | null;
-      /** @description As in events. */
+      /** @description Failure category, as in events. */
       category: string;
       /**
-       * @description Who can fix it.
+       * @description The party that can fix the problem.
        * @enum {string}
        */
       owner: "recipient" | "sender" | "service" | "remote";
-      /** @description What to do, in one sentence. */
+      /** @description How to fix the problem. */
       advice: string;
       /** @description Number of messages. */
       messages: number;
@@ -1535,14 +1535,14 @@ export interface components {
       lastAt: string;
       /**
        * Format: date-time
-       * @description Time of the next attempt of any of them.
+       * @description Time of the first next attempt among the messages.
        */
       nextAttemptAt?: string;
       sampleMessageIds: string[];
       affectedMessages: {
           messageId: string;
           to: string;
-          /** @description Status as in GET /messages. */
+          /** @description Status of the message, as in GET /messages. */
           status: string;
           /** Format: date-time */
           failedAt: string;
@@ -1684,7 +1684,7 @@ export interface components {
         name: string;
       };
       /**
-       * @description Who can fix it.
+       * @description The party that can fix the problem.
        * @enum {string}
        */
       owner: "recipient" | "sender" | "service" | "remote";
@@ -1750,7 +1750,7 @@ export interface components {
     };
     /** Erasure */
     Erasure: {
-      /** @description Recorded in the audit log; the address is not. */
+      /** @description Reason for the erasure. Postrider records it in the audit log, without the address. */
       erasureId: string;
       /** @enum {string} */
       status: "running" | "completed";
@@ -1822,7 +1822,7 @@ export interface components {
         /** @description The mail server that replied; null if none did. */
         remoteHost: string | null;
         /**
-         * @description Who can fix it.
+         * @description The party that can fix the problem.
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
@@ -1855,7 +1855,7 @@ export interface components {
         /** @description The mail server that replied; null if none did. */
         remoteHost: string | null;
         /**
-         * @description Who can fix it.
+         * @description The party that can fix the problem.
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
@@ -1868,10 +1868,10 @@ export interface components {
       };
       complaint?: {
         feedbackType: string;
-        /** @description The server that reported it. */
+        /** @description The server that sent the report. */
         remoteHost: string | null;
         /**
-         * @description Who can fix it.
+         * @description The party that can fix the problem.
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
@@ -1884,7 +1884,7 @@ export interface components {
         /** @enum {string} */
         reason: "suppressed" | "cancelled";
         /**
-         * @description Who can fix it.
+         * @description The party that can fix the problem.
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
@@ -1905,7 +1905,7 @@ export interface components {
         userAgent: string;
       };
       unsubscribe?: {
-        /** @description page, one-click or mail. */
+        /** @description How the recipient unsubscribed: page, one-click, or mail. */
         method: string;
       };
       inbound?: components["schemas"]["InboundContent"];
@@ -1956,7 +1956,7 @@ export interface components {
       sizeBytes: number;
       /** @description The messageId that it replies to, found by In-Reply-To, References, or reply+MESSAGEID@. */
       inReplyTo: string | null;
-      /** @description Written by a program, such as an out-of-office reply. */
+      /** @description true: sent automatically, for example an out-of-office reply. */
       autoReply: boolean;
       authentication?: components["schemas"]["AuthenticationResults"];
       /** @description Parts that could not be parsed, one sentence each. rawUrl has the complete message. */
@@ -1972,7 +1972,7 @@ export interface components {
       /** @enum {string} */
       status: "verified" | "missing" | "different" | "unknown" | "pending";
       found: string[] | null;
-      /** @description One sentence on what to do. */
+      /** @description One sentence that explains what to do. */
       note: string | null;
     };
     /** InboundMail */
@@ -2128,7 +2128,7 @@ export interface components {
       createdAt: string;
       /** Format: date-time */
       lastSignInAt: string | null;
-      /** @description Pass it on yourself: this service cannot send mail yet. Valid for a week, for one use. */
+      /** @description Link to pass on to the user, because this service cannot send mail yet. Valid for one week and one use. */
       inviteUrl?: string;
     };
     /** Message */
@@ -2232,7 +2232,7 @@ export interface components {
       name: string | null;
       /**
        * Format: date-time
-       * @description When it stops being valid; null for never.
+       * @description Time at which it expires; null if it never expires.
        */
       expiresAt: string | null;
       /** Format: date-time */
@@ -2259,7 +2259,7 @@ export interface components {
       deliveryReports: "off" | "failures";
       /**
        * Format: date-time
-       * @description When it stops being valid; null for never.
+       * @description Time at which it expires; null if it never expires.
        */
       expiresAt: string | null;
       /** Format: date-time */
@@ -2497,9 +2497,9 @@ export interface components {
     PlayInboundRequest: {
       /** @description The recipient address; must match a route of this sandbox. */
       to: string;
-      /** @description The envelope sender; empty as that of bounces. */
+      /** @description The envelope sender. Use an empty string to simulate a bounce. */
       from: string;
-      /** @description The complete message, instead of the other fields. Lines may end with LF. */
+      /** @description The complete message, which replaces the other content fields. Lines can end with LF. */
       raw?: string;
       subject?: string;
       text?: string;
@@ -2517,7 +2517,7 @@ export interface components {
           content: string;
           contentId?: string;
         }[];
-      /** @description Results of SPF, DKIM, DMARC, and ARC to report in the event; absent ones are `none`. Nothing is verified. */
+      /** @description Results of SPF, DKIM, DMARC, and ARC to report in the event. Omitted results are `none`. Postrider verifies nothing. */
       authentication?: {
         spf?: {
           /** @enum {string} */
@@ -2666,7 +2666,7 @@ export interface components {
     };
     /** RecoveryCodes */
     RecoveryCodes: {
-      /** @description Shown only once. Each replaces a code once. */
+      /** @description Returned only once. Each recovery code replaces one code of the authenticator app. */
       recoveryCodes: string[];
     };
     /** Refusal */
@@ -2783,7 +2783,7 @@ export interface components {
       state: "warned" | "held";
       rate: string | null;
       /**
-       * @description Who can fix it.
+       * @description The party that can fix the problem.
        * @enum {string}
        */
       owner: "recipient" | "sender" | "service" | "remote";
@@ -2882,11 +2882,11 @@ export interface components {
       from?: string;
       /** @description Recipients; 1 to 50 in to, cc, and bcc together. */
       to?: string | string[];
-      /** @description More recipients that everyone sees. */
+      /** @description More recipients, visible to all recipients. */
       cc?: string | string[];
-      /** @description Recipients that other recipients do not see. */
+      /** @description More recipients, hidden from all other recipients. */
       bcc?: string | string[];
-      /** @description Addresses for replies. */
+      /** @description Addresses that receive replies. */
       replyTo?: string | string[];
       /** @description At most 998 characters after rendering. */
       subject?: string;
@@ -2963,7 +2963,7 @@ export interface components {
       lastSeenAt: string;
       /** Format: date-time */
       expiresAt: string;
-      /** @description The address that it was started from; for IPv6 the network. */
+      /** @description IP address from which the session was started; for IPv6, its /64 network. */
       address: string;
       userAgent: string | null;
     };
@@ -2978,7 +2978,7 @@ export interface components {
     ShareMessageRequest: {
       /** @description A week by default. */
       expiresInSeconds?: number;
-      /** @description The content holds the subject, and is hidden with it. */
+      /** @description Hides the content too, because it contains the subject. */
       hideSubject?: boolean;
       hideContent?: boolean;
     };
@@ -3019,7 +3019,7 @@ export interface components {
         /** @description The mail server that replied; null if none did. */
         remoteHost: string | null;
         /**
-         * @description Who can fix it.
+         * @description The party that can fix the problem.
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
@@ -3052,7 +3052,7 @@ export interface components {
         /** @description The mail server that replied; null if none did. */
         remoteHost: string | null;
         /**
-         * @description Who can fix it.
+         * @description The party that can fix the problem.
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
@@ -3065,10 +3065,10 @@ export interface components {
       };
       complaint?: {
         feedbackType: string;
-        /** @description The server that reported it. */
+        /** @description The server that sent the report. */
         remoteHost: string | null;
         /**
-         * @description Who can fix it.
+         * @description The party that can fix the problem.
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
@@ -3081,7 +3081,7 @@ export interface components {
         /** @enum {string} */
         reason: "suppressed" | "cancelled";
         /**
-         * @description Who can fix it.
+         * @description The party that can fix the problem.
          * @enum {string}
          */
         owner: "recipient" | "sender" | "service" | "remote";
@@ -3115,7 +3115,7 @@ export interface components {
       expiresAt: string;
       /**
        * Format: date-time
-       * @description End of the validity of the link.
+       * @description Time at which the link expires.
        */
       validUntil: string;
       /** @description If true, the subject is empty. */
@@ -3135,7 +3135,7 @@ export interface components {
     SignedInUser: {
       userId: string;
       email: string;
-      /** @description May call /operator/…. */
+      /** @description Whether the user can call the /operator routes. */
       isOperator: boolean;
       sessionId: string;
       twoFactor: {
@@ -3180,7 +3180,7 @@ export interface components {
       deliveryReports: "off" | "failures";
       /**
        * Format: date-time
-       * @description When it stops being valid; null for never.
+       * @description Time at which it expires; null if it never expires.
        */
       expiresAt: string | null;
       /** Format: date-time */
@@ -3197,11 +3197,11 @@ export interface components {
       mode?: "live" | "sandbox";
       /** @description Addresses and domains (including subdomains) that it can send from; any other From returns 403. Empty or absent: unrestricted. */
       allowedSenders?: string[];
-      /** @description IPv4 and IPv6 networks (CIDR) or addresses that it can be used from; from any other address it returns 403, over SMTP 535. Empty: any address. By default the networks of the key that creates it. */
+      /** @description IPv4 and IPv6 networks (CIDR) or addresses that it can be used from; calls from other addresses return 403, and SMTP logins 535. Empty: any address. By default the networks of the key that creates it. */
       allowedNetworks?: string[];
       /**
        * Format: date-time
-       * @description When it stops being valid, in the future. By default when the key that creates it does, otherwise never.
+       * @description Time at which it expires; must be in the future. Defaults to the expiry of the key that creates it, if any.
        */
       expiresAt?: string;
       /**
@@ -3243,7 +3243,7 @@ export interface components {
       complained: number;
       /** @description Open events, including automated and repeated ones. */
       opened: number;
-      /** @description Click events, likewise. */
+      /** @description Click events, including automated and repeated ones. */
       clicked: number;
       /** @description Unsubscribe events. */
       unsubscribed: number;
@@ -3532,7 +3532,7 @@ export interface components {
       lastError: string | null;
       disabledReason?: string;
       /**
-       * @description Who can fix it.
+       * @description The party that can fix the problem.
        * @enum {string}
        */
       owner: "recipient" | "sender" | "service" | "remote";
@@ -4364,7 +4364,7 @@ export interface operations {
     };
   };
   /**
-   * List events, or follow them
+   * List or follow events
    * @description Returns the newest events first. With order=asc, X-Next-Cursor is returned even at the end of the log: use it in a later request to get all events since then. A page of large events (inbound messages) can be shorter than limit, and a page filtered by recipient or tag can be short or empty. There are more events as long as there is a Link to the next page.
    */
   listEvents: {
@@ -4382,7 +4382,7 @@ export interface operations {
         since?: string;
         /** @description Inclusive. */
         until?: string;
-        /** @description asc with cursor follows the log. */
+        /** @description Use asc with a cursor to follow the log. */
         order?: "asc" | "desc";
         /** @description Maximum number of results, 25 by default. */
         limit?: number;
@@ -4414,9 +4414,9 @@ export interface operations {
         tag?: string[];
         /** @description Start after this cursor or eventId. Last-Event-ID takes precedence. */
         cursor?: string;
-        /** @description With a session, in place of X-Id: the browser's EventSource sets no headers. */
+        /** @description With a session, instead of the X-Id header, which the browser's EventSource cannot set. */
         account?: string;
-        /** @description With a session, in place of X-Mode. */
+        /** @description With a session, instead of the X-Mode header. */
         mode?: "live" | "sandbox";
       };
     };
@@ -4773,7 +4773,7 @@ export interface operations {
   };
   /**
    * Get an incident with its messages
-   * @description Returns a page of the affected messages, newest first, and 404 once the incident is over.
+   * @description Includes a page of the affected messages, newest first. Returns 404 after the incident has ended.
    */
   getIncident: {
     parameters: {
@@ -5703,7 +5703,7 @@ export interface operations {
   };
   /**
    * List erasures, newest first
-   * @description In the mode of the key. Addresses are not shown, because they are erased too.
+   * @description Lists the erasures in the mode of the key. Addresses are not included, because they are erased too.
    */
   listErasures: {
     parameters: {
@@ -5725,7 +5725,7 @@ export interface operations {
   };
   /**
    * Get the status of an erasure
-   * @description Completed erasures stay as a receipt.
+   * @description Completed erasures remain available as a receipt.
    */
   getErasure: {
     parameters: {
@@ -5816,7 +5816,7 @@ export interface operations {
   };
   /**
    * Simulate an inbound message in the sandbox
-   * @description Send the complete message, or parts from which it is built. Its event and webhooks follow as for mail from outside.
+   * @description Provide the complete message, or the parts to build it from. Postrider creates its event and webhook deliveries as for a message received over SMTP.
    */
   playInboundMail: {
     requestBody: {
@@ -5859,7 +5859,7 @@ export interface operations {
         to?: string;
         /** @description Part of the subject (case-insensitive). */
         subject?: string;
-        /** @description One tag, exact. */
+        /** @description The exact tag. */
         tag?: string;
         /** @description Accepted at or after this time, by the clock of the sandbox. */
         since?: string;
@@ -5903,7 +5903,7 @@ export interface operations {
         to?: string;
         /** @description Part of the subject (case-insensitive). */
         subject?: string;
-        /** @description One tag, exact. */
+        /** @description The exact tag. */
         tag?: string;
         /** @description Accepted at or after this time, by the clock of the sandbox. */
         since?: string;
@@ -6068,7 +6068,7 @@ export interface operations {
   };
   /**
    * Get the logged-in user and their accounts
-   * @description The accounts that X-Id can name, with the role in each. Accounts with support access come last.
+   * @description Returns the accounts that you can name in X-Id, with your role in each. Accounts with support access come last.
    */
   getSession: {
     responses: {
@@ -6108,7 +6108,7 @@ export interface operations {
   };
   /**
    * Sign out
-   * @description The session ends, on every node within a second.
+   * @description Ends the session on every node within a second.
    */
   signOut: {
     responses: {
@@ -6152,7 +6152,7 @@ export interface operations {
   };
   /**
    * Start a sign-in with a passkey
-   * @description Names no user: the browser offers the passkeys that it has. Valid for five minutes, for one use.
+   * @description Returns the options for the browser, which offers its passkeys for this service. Valid for five minutes and one use.
    */
   offerPasskeySignIn: {
     responses: {
@@ -6166,7 +6166,7 @@ export interface operations {
   };
   /**
    * List your sessions, newest first
-   * @description Where you are logged in: address, browser, and time of last use.
+   * @description Returns the address, browser, and time of last use of each session.
    */
   listSessions: {
     responses: {
@@ -6180,7 +6180,7 @@ export interface operations {
   };
   /**
    * End a session of the logged-in user
-   * @description Its cookie is refused, on every node within a second.
+   * @description Every node refuses the cookie of the session within a second.
    */
   endSession: {
     parameters: {
@@ -6478,7 +6478,7 @@ export interface operations {
   };
   /**
    * Remove an address from the suppression list
-   * @description Later messages to it are sent again.
+   * @description Postrider sends later messages to the address again.
    */
   deleteSuppression: {
     parameters: {
@@ -6854,7 +6854,7 @@ export interface operations {
   };
   /**
    * Finish adding a passkey
-   * @description From now on it can log in without password and code.
+   * @description The user can then sign in with the passkey, without password and code.
    */
   addPasskey: {
     requestBody: {
@@ -6885,7 +6885,7 @@ export interface operations {
   };
   /**
    * Start adding a passkey
-   * @description The options for the browser. Valid for five minutes, for one use.
+   * @description Returns the options for the browser, valid for five minutes and one use.
    */
   offerPasskey: {
     responses: {
@@ -6899,7 +6899,7 @@ export interface operations {
   };
   /**
    * Remove a passkey
-   * @description It can no longer log in. Existing sessions continue: GET /sessions lists them.
+   * @description The user can no longer sign in with it. Existing sessions continue: GET /sessions lists them.
    */
   removePasskey: {
     parameters: {
@@ -6946,7 +6946,7 @@ export interface operations {
   };
   /**
    * Start setting up an authenticator app
-   * @description Codes are required once one was confirmed with PUT /user/totp. Calling this again generates another secret.
+   * @description Login requires a code only after you confirm the app with PUT /user/totp. Another call generates another secret.
    */
   offerTotp: {
     responses: {
@@ -6974,7 +6974,7 @@ export interface operations {
   };
   /**
    * List the users of the account, newest first
-   * @description Each with the role in this account, and whether a password has been set.
+   * @description Returns each user with the role in this account, and whether the user has set a password.
    */
   listUsers: {
     parameters: {
