@@ -57,7 +57,7 @@ export function openLimits(providers: Providers, share: () => number): Limits {
     ownerOf: (key) => {
       if (isRelay(key)) return 'a relay';
       const provider = providerOf(key);
-      return provider === providers.default ? 'destinations without their own limits' : `the provider ${provider.name}`;
+      return provider === providers.default ? 'a destination without its own limits' : `the provider ${provider.name}`;
     },
     messagesPerConnection: (key) =>
       isRelay(key) ? MESSAGES_PER_RELAY_CONNECTION : providerOf(key).messagesPerConnection,
