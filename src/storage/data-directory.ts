@@ -43,7 +43,7 @@ function closeToOthers(databaseFile: string): void {
     try {
       chmodSync(file, 0o600);
     } catch (error) {
-      // A file of another user that is shared through the group: its owner decided so.
+      // The file belongs to another user, who shares it through the group.
       if ((error as NodeJS.ErrnoException).code !== 'EPERM') throw error;
     }
   }
@@ -60,28 +60,28 @@ function makeFolder(folder: string): void {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'EEXIST' && statSync(folder).isDirectory()) return;
     const above = path.dirname(folder);
-    if (code !== 'ENOENT' || above === folder || existsSync(above)) throw new Error(cannotMake(folder, code));
+    if (code !== 'ENOENT' || above === folder || existsSync(above)) throw new Error(cannotCreate(folder, code));
     makeFolder(above);
     makeFolder(folder);
   }
 }
 
-function cannotMake(folder: string, code: string | undefined): string {
+function cannotCreate(folder: string, code: string | undefined): string {
   const elsewhere = 'or choose another POSTRIDER_DATA_DIR';
   const above = path.dirname(folder);
   const remedies: Record<string, string> = {
-    EEXIST: `(a file is in its place); move that file away, ${elsewhere}`,
+    EEXIST: `(a file with this name exists); move that file away, ${elsewhere}`,
     ENOTDIR: `(${above} is not a folder); move that file away, ${elsewhere}`,
-    EACCES: `(this user may not write to ${above}); chown that to the user of the service, ${elsewhere}`,
-    EPERM: `(this user may not write to ${above}); chown that to the user of the service, ${elsewhere}`,
-    EROFS: `(the file system is mounted read-only); mount it for writing, ${elsewhere}`,
-    EIO: '(EIO: the disk stopped answering); check the disk and the system log',
+    EACCES: `(this user cannot write to ${above}); change its owner to the user of the service, ${elsewhere}`,
+    EPERM: `(this user cannot write to ${above}); change its owner to the user of the service, ${elsewhere}`,
+    EROFS: `(the file system is mounted read-only); mount it read-write, ${elsewhere}`,
+    EIO: '(EIO: the disk stopped responding); check the disk and the system log',
   };
-  return `the folder ${folder} cannot be made ${remedies[code ?? ''] ?? `(${code}); choose another POSTRIDER_DATA_DIR`}`;
+  return `the folder ${folder} cannot be created ${remedies[code ?? ''] ?? `(${code}); choose another POSTRIDER_DATA_DIR`}`;
 }
 
-/** What a data directory holds, besides the database file, after a service has run on it. */
-const BELONGINGS = ['secret.key', 'first-run.json', 'postrider.db-wal'];
+/** Files that a data directory contains, in addition to the database file, after a service has used it. */
+const SERVICE_FILES = ['secret.key', 'first-run.json', 'postrider.db-wal'];
 /** Blob folders are named by two letters or digits. */
 const SHARD = /^[0-9A-Za-z]{2}$/;
 
@@ -92,7 +92,7 @@ const SHARD = /^[0-9A-Za-z]{2}$/;
 export function assertDatabaseNotLost(directory: DataDirectory): void {
   const size = statSync(directory.databaseFile, { throwIfNoEntry: false })?.size;
   if (size !== undefined && size > 0) return;
-  const left = BELONGINGS.filter((name) => sizeOf(path.join(directory.path, name)) > 0);
+  const left = SERVICE_FILES.filter((name) => sizeOf(path.join(directory.path, name)) > 0);
   if (hasServed(directory.path)) left.push(HOLD);
   if (hasBlobs(directory.blobsFolder)) left.push('blobs');
   if (left.length === 0) return;
@@ -155,7 +155,7 @@ export function holdDataDirectory(directory: DataDirectory): Hold {
     }
     if ((errcode & 0xff) === SQLITE_BUSY) {
       throw new Error(
-        `another postrider is already serving ${directory.path}; stop it, or choose another POSTRIDER_DATA_DIR`,
+        `another postrider process is already serving ${directory.path}; stop it, or choose another POSTRIDER_DATA_DIR`,
       );
     }
     throw isStorageError(error) ? new Error(describeStorageError(error, file), { cause: error }) : error;
@@ -195,7 +195,7 @@ export interface FreeSpace {
   isScarce: boolean;
 }
 
-interface Marks {
+interface DiskMarks {
   freeBytes: number;
   /** The smaller of the setting and 10 % of the disk. */
   neededBytes: number;
@@ -205,7 +205,7 @@ interface Marks {
 }
 
 /** Returns the free space under `folder` and the limits below which intake stops. Rejects if the file system cannot be queried. */
-export async function marksOf(folder: string, minFreeBytes: number): Promise<Marks> {
+export async function marksOf(folder: string, minFreeBytes: number): Promise<DiskMarks> {
   const { bsize, blocks, bavail, files, ffree } = await statfs(folder);
   return {
     freeBytes: bavail * bsize,
@@ -222,9 +222,9 @@ export async function freeSpace(folder: string, minFreeBytes: number): Promise<F
     let shortage: string | undefined;
     if (freeBytes < neededBytes) {
       const [free, needed] = [freeBytes, neededBytes].map((bytes) => Math.round(bytes / 1e6));
-      shortage = `the disk has ${free} MB free, and ${needed} MB are needed`;
+      shortage = `the disk has ${free} MB free, but ${needed} MB are needed`;
     } else if (freeInodes < neededInodes) {
-      shortage = `the disk has ${freeInodes} inodes free, and ${Math.ceil(neededInodes)} are needed`;
+      shortage = `the disk has ${freeInodes} inodes free, but ${Math.ceil(neededInodes)} are needed`;
     }
     return { freeBytes, shortage, isScarce: freeBytes < 2 * neededBytes };
   } catch (error) {

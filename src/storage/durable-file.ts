@@ -28,7 +28,7 @@ function giveToOwner(directory: string, made: readonly string[]): void {
   for (const one of made) lchownSync(one, uid, gid);
 }
 
-/** The same for everything in the directory and below these folders. */
+/** Gives everything in the directory and below these folders to the directory's owner. */
 export function giveAllToOwner(directory: string, folders: readonly string[]): void {
   const below = [directory, ...folders].flatMap((folder) =>
     readdirSync(folder, { recursive: true, withFileTypes: true }).map((one) => path.join(one.parentPath, one.name)),

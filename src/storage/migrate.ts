@@ -80,15 +80,15 @@ export function recordedSqlite(connection: SqliteConnection): AppliedMigration[]
 /** Returns the next one to apply; throws an error for the operator if the recorded history does not match the files. */
 export function pendingMigration(wanted: Migration[], done: { number: number; name: string }[]): Migration | undefined {
   for (const one of done) {
-    const ours = wanted[one.number - 1];
-    if (!ours) {
+    const known = wanted[one.number - 1];
+    if (!known) {
       throw new Error(
         `the database was migrated by a newer version of postrider (migration ${one.name}); run that version, or restore a backup made before the upgrade`,
       );
     }
-    if (ours.name !== one.name) {
+    if (known.name !== one.name) {
       throw new Error(
-        `the database records migration ${JSON.stringify(one.name)} but this version has ${ours.name}: it belongs to another program, or it is damaged; restore a backup, or name another database`,
+        `the database records migration ${JSON.stringify(one.name)}, but this version has ${known.name}: the database belongs to another program or is damaged; restore a backup, or use another database`,
       );
     }
   }

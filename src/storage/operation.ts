@@ -6,7 +6,7 @@
  * Rules for the functions: no I/O, no clock, no randomness (these come in as arguments), no state between calls, SQL with `?` placeholders
  * that both dialects understand. Refusals are returned, not thrown; a throw rolls back this operation alone.
  *
- * Arguments that are too slow to clone are sent to the storage thread as one JSON text of lists without names, with the bytes of a group of
+ * Arguments that take too long to clone are sent to the storage thread as one JSON text of lists without names, with the bytes of a group of
  * calls in one transferred buffer. Such codecs are built from the columns of tables (rows.ts).
  */
 
@@ -24,7 +24,7 @@ interface Codec<T> {
 // biome-ignore lint/suspicious/noExplicitAny: the field may have any type
 type FieldCodec = ColumnType | 'json' | Codec<any>;
 
-/** An object with these fields. */
+/** Returns a codec for an object with these fields. */
 export function record<T extends object>(fields: { readonly [N in keyof T]-?: FieldCodec }): Codec<T> {
   const codecs = Object.entries<FieldCodec>(fields).map(([name, field]) => [name, codecOf(field)] as const);
   return {
@@ -72,7 +72,7 @@ const BYTES: Codec<Uint8Array | null> = {
   unpack: (packed, bytes) => (packed === null ? null : bytes.take(packed as number)),
 };
 
-/** Undefined for values that need no packing. */
+/** Returns the codec of a field; undefined for values that need no packing. */
 function codecOf(field: FieldCodec): Codec<unknown> | undefined {
   if (typeof field === 'object') return field as Codec<unknown>;
   return field === 'bytes' || field === 'bytes?' ? (BYTES as Codec<unknown>) : undefined;
@@ -101,7 +101,7 @@ export class PackedBytes {
   }
 }
 
-/** The same bytes on arrival. Views of them stay valid. */
+/** The bytes of a group of calls, being unpacked in the storage thread. Views of them stay valid. */
 export class UnpackedBytes {
   readonly #whole: ArrayBuffer | null;
   #at = 0;
@@ -113,7 +113,7 @@ export class UnpackedBytes {
   take(length: number): Uint8Array {
     if (length === 0) return new Uint8Array(0);
     if (this.#whole === null || this.#at + length > this.#whole.byteLength)
-      throw new RangeError('bytes that were not carried');
+      throw new RangeError('the message to the storage thread has fewer bytes than its calls need');
     const taken = new Uint8Array(this.#whole, this.#at, length);
     this.#at += length;
     return taken;
@@ -157,7 +157,7 @@ export function locked(tx: Transaction): string {
   return tx.dialect === 'postgres' ? 'FOR NO KEY UPDATE' : '';
 }
 
-/** The same against changes only: others may also read and lock the rows this way. */
+/** Like locked(), but only prevents changes: other transactions can read the rows and lock them in the same way. */
 export function shared(tx: Transaction): string {
   return tx.dialect === 'postgres' ? 'FOR SHARE' : '';
 }

@@ -35,7 +35,7 @@ export interface Copied {
 
 export interface PortableFile {
   readonly raw: DatabaseSync;
-  /** In an order in which every table comes after those that it refers to. */
+  /** Ordered so that every table comes after the tables that it refers to. */
   readonly tables: PortableTable[];
   count(table: string): number;
   close(): void;
@@ -89,7 +89,7 @@ export function countRows(raw: DatabaseSync, table: string): number {
 
 /** Opens a file for reading; throws an error if it is incomplete or from another version of Postrider. */
 export function openPortableFile(file: string): PortableFile {
-  if (!existsSync(file)) throw new Error(`there is no file ${file}`);
+  if (!existsSync(file)) throw new Error(`the file ${file} does not exist`);
   let raw: DatabaseSync | undefined;
   try {
     raw = new DatabaseSync(file, { readOnly: true });
@@ -109,7 +109,7 @@ export function openPortableFile(file: string): PortableFile {
 }
 
 function assertWhole(raw: DatabaseSync, file: string): void {
-  const broken = `${file} is not a complete file made by postrider export or backup`;
+  const broken = `${file} is not a complete file of postrider export or postrider backup`;
   let done: { number: number; name: string }[];
   try {
     const marks = raw.prepare("SELECT name FROM sqlite_master WHERE name IN ('migration', 'blob_backup')").all();
@@ -121,11 +121,11 @@ function assertWhole(raw: DatabaseSync, file: string): void {
   }
   const wanted = listMigrations('sqlite');
   if (done.length > wanted.length) {
-    throw new Error(`${file} was made by a newer version of postrider; import it with that version`);
+    throw new Error(`${file} was created by a newer version of postrider; import it with that version`);
   }
   if (done.length < wanted.length || done.some((one, i) => one.name !== wanted[i]!.name)) {
     throw new Error(
-      `${file} was made by another version of postrider; restore it into an empty data directory with this version, start that once, and export it again`,
+      `${file} was created by an older version of postrider; restore it into an empty data directory with this version, start the service there once, and export it again`,
     );
   }
 }

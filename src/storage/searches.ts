@@ -8,7 +8,7 @@
 const FIRST_ROWS = 4_000;
 const MOST_ROWS = 64_000;
 const PART_MS = 20;
-/** A search starts no part that would end later than this, judged by the last part including the others' turns. */
+/** A search starts no part that is expected to end after this time, based on its last part and the turns of other accounts. */
 const ANSWER_MS = 220;
 
 export interface SearchPart<R, P> {

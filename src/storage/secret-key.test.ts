@@ -21,10 +21,13 @@ test('a key is generated once, kept private, and found again', async (t) => {
     [],
   );
 
-  await assert.rejects(loadSecretKey({ ...place, configured: randomBytes(32) }), /POSTRIDER_SECRET_KEY is not the key/);
+  await assert.rejects(
+    loadSecretKey({ ...place, configured: randomBytes(32) }),
+    /POSTRIDER_SECRET_KEY is not the secret key of this database/,
+  );
   assert.deepEqual(await loadSecretKey({ ...place, configured: first }), first);
   writeFileSync(file, `${randomBytes(32).toString('base64')}\n`);
-  await assert.rejects(loadSecretKey(place), /secret\.key is not the key/);
+  await assert.rejects(loadSecretKey(place), /secret\.key is not the secret key of this database/);
   rmSync(file);
   await assert.rejects(loadSecretKey(place), /the secret key is missing; restore \S+secret\.key/);
 });

@@ -55,7 +55,7 @@ export async function loadSecretKey(source: SecretKeySource): Promise<Buffer> {
   if (kept !== check) {
     const named = source.configured ? 'POSTRIDER_SECRET_KEY' : file;
     throw new Error(
-      `${named} is not the key that the secrets of this database are encrypted with; restore the right key, which backups do not include`,
+      `${named} is not the secret key of this database; restore the right key from your copy, because backups do not include it`,
     );
   }
   return key;
@@ -81,13 +81,13 @@ export async function secretKeyProblem(source: SecretKeySource): Promise<SecretK
     const key = source.configured ?? readKey(file);
     if (check === null || checkOf(key) === check) return undefined;
     const named = source.configured ? 'POSTRIDER_SECRET_KEY' : file;
-    return { message: `${named} is not the key that the secrets of this database are encrypted with`, remedy };
+    return { message: `${named} is not the secret key of this database`, remedy };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined) return { message, remedy };
     return {
       message: `${file} cannot be read (${code})`,
-      remedy: `Make ${file} readable for the user of the service.`,
+      remedy: `Make ${file} readable by the user of the service.`,
     };
   }
 }
@@ -106,6 +106,7 @@ async function fileKey(file: string, database: Database): Promise<Buffer> {
 
 function readKey(file: string): Buffer {
   const key = Buffer.from(readFileSync(file, 'utf8').trim(), 'base64');
-  if (key.length !== SECRET_KEY_BYTES) throw new Error(`${file} does not hold 32 bytes in Base64`);
+  if (key.length !== SECRET_KEY_BYTES)
+    throw new Error(`${file} must contain 32 bytes in Base64; restore it from your copy of the secret key`);
   return key;
 }

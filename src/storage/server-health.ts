@@ -1,5 +1,5 @@
 /**
- * Reads what makes a PostgreSQL server slow after weeks: dead rows that VACUUM cannot remove because something holds an old snapshot, and
+ * Reads two causes of a slow PostgreSQL server: dead rows that VACUUM cannot remove because something holds an old snapshot, and
  * write-ahead log that a replication slot retains.
  */
 import type { Running } from '../base/lifecycle.ts';

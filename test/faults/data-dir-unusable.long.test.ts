@@ -51,31 +51,31 @@ test('a directory that this user may not write to, new or used before', { skip }
       chmodSync(dataDir, 0o700);
     }
   };
-  const may = `(this user may not write to ${dataDir}); chown that to the user of the service, ${ELSEWHERE}`;
+  const may = `(this user cannot write to ${dataDir}); change its owner to the user of the service, ${ELSEWHERE}`;
   for (const mode of [0o500, 0o000]) {
-    assert.equal(await closed(mode), `the folder ${dataDir}/blobs cannot be made ${may}`);
+    assert.equal(await closed(mode), `the folder ${dataDir}/blobs cannot be created ${may}`);
   }
   mkdirSync(path.join(dataDir, 'blobs'));
   assert.equal(
     await closed(0o500),
-    `${dataDir}/serving.lock cannot be opened: this user may not write to ${dataDir}; chown it to the user of the service, ${ELSEWHERE}`,
+    `${dataDir}/serving.lock cannot be opened: this user cannot write to ${dataDir}; change its owner to the user of the service, ${ELSEWHERE}`,
   );
   const made = await runCommand(['migrate'], { dataDir, wrapper });
   assert.equal(made.code, 0, made.stderr);
-  assert.match(await closed(0o500), new RegExp(`${dataDir}/serving.lock cannot be opened: this user may not write to`));
+  assert.match(await closed(0o500), new RegExp(`${dataDir}/serving.lock cannot be opened: this user cannot write to`));
   chmodSync(path.join(dataDir, 'postrider.db'), 0o400);
   assert.equal(
     await refusal(dataDir),
-    `${dataDir}/postrider.db cannot be opened: this user may not write to ${dataDir}/postrider.db; chown it to the user of the service, ${ELSEWHERE}`,
+    `${dataDir}/postrider.db cannot be opened: this user cannot write to ${dataDir}/postrider.db; change its owner to the user of the service, ${ELSEWHERE}`,
   );
 });
 
 test('a parent that this user may not write to', { skip }, async (t) => {
   const parent = folderOf(t);
   chmodSync(parent, 0o500);
-  const may = `(this user may not write to ${parent}); chown that to the user of the service, ${ELSEWHERE}`;
-  assert.equal(await refusal(path.join(parent, 'one')), `the folder ${parent}/one cannot be made ${may}`);
-  assert.equal(await refusal(path.join(parent, 'one', 'two')), `the folder ${parent}/one cannot be made ${may}`);
+  const may = `(this user cannot write to ${parent}); change its owner to the user of the service, ${ELSEWHERE}`;
+  assert.equal(await refusal(path.join(parent, 'one')), `the folder ${parent}/one cannot be created ${may}`);
+  assert.equal(await refusal(path.join(parent, 'one', 'two')), `the folder ${parent}/one cannot be created ${may}`);
   chmodSync(parent, 0o700);
 });
 
@@ -85,11 +85,11 @@ test('a file in the place of the directory, or above it', async (t) => {
   writeFileSync(file, 'x');
   assert.equal(
     await refusal(file),
-    `the folder ${file} cannot be made (a file is in its place); move that file away, ${ELSEWHERE}`,
+    `the folder ${file} cannot be created (a file with this name exists); move that file away, ${ELSEWHERE}`,
   );
   assert.equal(
     await refusal(path.join(file, 'below')),
-    `the folder ${file}/below cannot be made (${file} is not a folder); move that file away, ${ELSEWHERE}`,
+    `the folder ${file}/below cannot be created (${file} is not a folder); move that file away, ${ELSEWHERE}`,
   );
 });
 

@@ -67,11 +67,11 @@ test('of the two marks of space the smaller one counts', { skip, timeout: 240_00
     });
     assert.equal((await send(service)).status, 202);
     const near = await doctorOf(disk.folder, 'disk space', env);
-    assert.match(`${near.status} ${near.message}`, /^warn \d MB free; no mail is accepted below 3 MB$/);
+    assert.match(`${near.status} ${near.message}`, /^warn \d MB are free; Postrider accepts no mail below 3 MB$/);
     rmSync(first);
     const second = fill(disk.folder, 2 * MEGABYTE);
     await waitUntil('the mark to be noticed', async () =>
-      /[12] MB free, and 3 MB are needed/.test((await service.anonymous.get('/ready')).text),
+      /[12] MB free, but 3 MB are needed/.test((await service.anonymous.get('/ready')).text),
     );
     assert.equal((await send(service)).status, 503);
     assert.equal((await doctorOf(disk.folder, 'disk space', env)).status, 'fail');
@@ -110,7 +110,7 @@ test('a disk without inodes refuses, says so, and loses nothing', { skip, timeou
       const answer = await service.anonymous.get('/ready');
       return answer.status === 503 && answer;
     });
-    assert.match(ready.text, /\d inodes free, and 60 are needed/);
+    assert.match(ready.text, /\d inodes free, but 60 are needed/);
     assert.equal((await send(service)).status, 503, 'small mail too');
     assert.equal((await doctorOf(disk.folder, 'inodes')).status, 'fail');
     for (const file of files) rmSync(file, { force: true });

@@ -168,7 +168,7 @@ function assertDiskNamed(exit: { code: number | null }, log: string): void {
   assert.notEqual(exit.code, 0, 'a process whose disk is gone does not end well');
   const fatal = log.split('\n').filter((line) => line.includes('"level":"fatal"'));
   assert.equal(fatal.length, 1, log.slice(-3_000));
-  assert.match(fatal[0]!, /the disk stopped answering: /);
+  assert.match(fatal[0]!, /the disk stopped responding: /);
   assert.doesNotMatch(log, /malformed/);
 }
 

@@ -57,7 +57,7 @@ test('a disk that fails to read is not taken for a damaged database', { skip, ti
     });
     assert.equal((await sick.exited()).code, 1);
     assert.equal(fatal(sick).length, 1, sick.log);
-    assert.match(fatal(sick)[0]!, /^the disk stopped answering: (EIO|a read failed)$/);
+    assert.match(fatal(sick)[0]!, /^the disk stopped responding: (EIO|a read failed)$/);
     assert.doesNotMatch(sick.log, /malformed/);
   } finally {
     await sick.close();
@@ -70,15 +70,15 @@ const LARGE = 'x'.repeat(200_000);
 const FAILING_WRITES: [what: string, options: { call: string; path: string; text: string; said: RegExp }][] = [
   [
     'a sync of content',
-    { call: 'fdatasync', path: '', text: LARGE, said: /^the disk stopped answering: a sync of content failed/ },
+    { call: 'fdatasync', path: '', text: LARGE, said: /^the disk stopped responding: a sync of content failed/ },
   ],
   [
     'a sync of the folder for content',
-    { call: 'fsync', path: 'blobs', text: LARGE, said: /^the disk stopped answering: a sync of content failed/ },
+    { call: 'fsync', path: 'blobs', text: LARGE, said: /^the disk stopped responding: a sync of content failed/ },
   ],
   [
     'a write to the log of the database',
-    { call: 'pwrite64', path: 'postrider.db-wal', text: 'x', said: /^the disk stopped answering: a write failed/ },
+    { call: 'pwrite64', path: 'postrider.db-wal', text: 'x', said: /^the disk stopped responding: a write failed/ },
   ],
 ];
 
@@ -154,7 +154,7 @@ test('a sync of the database file fails when its log is moved there', { skip, ti
     };
     for (let at = 0; at < 100 && !isGone; at += 1) await Promise.all(Array.from({ length: 8 }, send));
     assert.equal((await sick.exited()).code, 1);
-    assert.deepEqual(fatal(sick), ['the disk stopped answering: a sync failed']);
+    assert.deepEqual(fatal(sick), ['the disk stopped responding: a sync failed']);
     assert.doesNotMatch(sick.log, /checkpoint failed/, 'it is not tried again');
     assert.ok(acknowledged.length > 200, `${acknowledged.length} were acknowledged before`);
     await healthy.restart();
@@ -206,7 +206,7 @@ for (const nth of [1, 3, 4, 5, 6, 7, 8, 10, 13, 17, 22, 30]) {
       if (sick && (refused || gone)) {
         const exit = await sick.exited();
         assert.notEqual(exit.code, 0, 'a process whose disk failed does not end well');
-        if (refused) assert.deepEqual(fatal(sick), ['the disk stopped answering: a sync failed'], sick.log);
+        if (refused) assert.deepEqual(fatal(sick), ['the disk stopped responding: a sync failed'], sick.log);
       }
       await sick?.close();
 

@@ -146,7 +146,7 @@ export class SimulatedThreads {
     if (draw >= refused + lost) return groups.answerTo(request);
     this.#count('commit with unknown outcome');
     if (draw < refused + lost / 2) await groups.answerTo(request);
-    return all('the disk stopped answering', 'lost');
+    return all('the disk stopped responding', 'lost');
   }
 
   /** Returns the size of the write-ahead log for the checkpointer; its time always differs. */

@@ -50,7 +50,7 @@ const LEASE_MARGIN_MS = 12_000;
 const HELD_LEAP_MS = 20_000;
 /** Log messages of a node while the database is unreachable, and after a pause. */
 const DATABASE_AWAY =
-  /database not ready|results cannot be recorded; attempts wait|commit outcome|delivery attempt timed out|unrecorded results|cannot be used: (?:timeout expired|the server does not answer|E[A-Z]+ )|the start failed: Error: E[A-Z]+ |"type":"(Unavailable|OutcomeUnknown)"/;
+  /database not ready|results cannot be recorded; attempts wait|commit outcome|delivery attempt timed out|unrecorded results|cannot be used: (?:timeout expired|the server did not respond in time|E[A-Z]+ )|the start failed: Error: E[A-Z]+ |"type":"(Unavailable|OutcomeUnknown)"/;
 const NO_STORAGE_FAULTS = { refused: 0, lost: 0 };
 
 export interface Report {

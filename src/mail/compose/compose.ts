@@ -125,7 +125,7 @@ function textEntity(subtype: 'plain' | 'html', text: string): Entity {
 
 function fileEntity(file: FileBySize, index: number): Entity {
   if (hasForbiddenControl(file.contentType) || /[^\x20-\x7e]/.test(file.contentType)) {
-    throw new TypeError('control character in the content type of a file');
+    throw new TypeError('the content type of a file contains a control character or a non-ASCII character');
   }
   const composite = /^(?:message|multipart)\//i.test(file.contentType);
   const isUnchanged =
@@ -138,7 +138,8 @@ function fileEntity(file: FileBySize, index: number): Entity {
     `Content-Transfer-Encoding: ${isUnchanged ? '7bit' : 'base64'}\r\n` +
     `Content-Disposition: ${disposition}${parameter('filename', file.name)}\r\n`;
   if (file.contentId !== undefined) {
-    if (/[^\x21-\x7e]|[<>]/.test(file.contentId)) throw new TypeError('character in a content id that is not allowed');
+    if (/[^\x21-\x7e]|[<>]/.test(file.contentId))
+      throw new TypeError('the content id of a file contains a space, an angle bracket, or a non-ASCII character');
     fields += `Content-ID: <${file.contentId}>\r\n`;
   }
   return isUnchanged ? { fields, body: [file.content!], ending: 'own' } : { fields, body: [index], ending: 'free' };
@@ -225,10 +226,11 @@ function headerBlock(mail: MailWithoutFiles): string {
   if (mail.cc.length > 0) out += addressField('Cc', mail.cc);
   if (mail.replyTo.length > 0) out += addressField('Reply-To', mail.replyTo);
   const id = mail.messageId.startsWith('<') ? mail.messageId : `<${mail.messageId}>`;
-  if (!/^<[\x21-\x7e]{1,900}>$/.test(id)) throw new TypeError('not a Message-ID');
+  if (!/^<[\x21-\x7e]{1,900}>$/.test(id))
+    throw new TypeError('the Message-ID is empty, is too long, or contains a character that is not printable ASCII');
   out += `${textField('Subject', mail.subject)}Date: ${formatDate(mail.dateMs)}\r\nMessage-ID: ${id}\r\nMIME-Version: 1.0\r\n`;
   for (const [name, value] of mail.headers) {
-    if (!isHeaderName(name)) throw new TypeError('not the name of a header field');
+    if (!isHeaderName(name)) throw new TypeError('the name of a header field is not valid');
     out += extraField(name, value);
   }
   return out;
@@ -243,7 +245,7 @@ interface Assembly {
   smtpUtf8: boolean;
 }
 
-/** Takes the files separately, so the mail need not be copied. */
+/** Receives the files separately, so that `mail` does not have to be copied. */
 function assemble(mail: MailWithoutFiles, files: readonly FileBySize[]): Assembly {
   resetScratch();
   const entity = bodyEntity(mail, files);
@@ -279,7 +281,8 @@ export function compose(mail: MailToCompose): ComposedMail {
     if (typeof chunk === 'number') offset = writeBase64(files[chunk]!.content, content, offset);
     else offset = writeChunk(chunk, content, offset);
   }
-  if (offset !== sizeBytes) throw new Error(`composed ${offset} bytes where ${sizeBytes} were computed`);
+  if (offset !== sizeBytes)
+    throw new Error(`the composed message has ${offset} bytes instead of the computed ${sizeBytes} bytes`);
   return { content, sizeBytes, smtpUtf8 };
 }
 

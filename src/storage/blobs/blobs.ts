@@ -4,7 +4,7 @@
  * that names it is committed afterwards; a blob that no row names is an orphan and is swept later.
  *
  * A key created while the content is written ends with its SHA-256, which get() and read() verify, so content that was changed or replaced
- * is never taken for what was accepted. A key created beforehand (newKey) has no digest; the row that names such a blob stores it.
+ * is never mistaken for the accepted content. A key created beforehand (newKey) has no digest; the row that names such a blob stores it.
  */
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
@@ -19,8 +19,8 @@ export interface Blobs {
   /**
    * Stores what the source yields without buffering it, under a new key or the given one (from newKey()); an existing blob under that key
    * is replaced as a whole. If the source throws, nothing is kept and its error passes through; if it does not yield exactly `sizeBytes`
-   * bytes, nothing is kept either. Rejects with Unavailable if storage fails. The source may overwrite a chunk as soon as it is asked for
-   * the next.
+   * bytes, nothing is kept either. Rejects with Unavailable if storage fails. The source may overwrite a chunk as soon as the next one is
+   * requested.
    */
   putStream(source: AsyncIterable<Uint8Array>, options?: PutStreamOptions): Promise<string>;
   /** Returns an unused key, which a row can name before the blob is written. */
@@ -37,7 +37,7 @@ export interface Blobs {
    * the caller must compare the digest.
    */
   open?(key: string): Promise<BlobReader | undefined>;
-  /** Returns the sizeBytes of a stored blob, or undefined if it does not exist. */
+  /** Returns the size of a stored blob in bytes, or undefined if it does not exist. */
   sizeOf(key: string): Promise<number | undefined>;
   /**
    * Returns the store's own fingerprint of a blob, which changes when the blob is modified or replaced; undefined if it does not exist.
@@ -123,7 +123,7 @@ export async function asWritten(key: string, content: Buffer): Promise<Buffer> {
   return content;
 }
 
-/** The same for a stream, which fails with BlobDamaged at its end. */
+/** Like asWritten() for a stream, which fails with BlobDamaged at its end. */
 export async function* streamAsWritten(key: string, source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const expected = KEY.exec(key)?.[1];
   const hash = createHash('sha256');
@@ -140,7 +140,7 @@ export function isBlobKey(text: string): boolean {
 
 /** Throws unless the text is a blob key. Nothing else may become a path or an object name. */
 export function assertBlobKey(text: string): void {
-  if (!KEY.test(text)) throw new Error('not a blob key');
+  if (!KEY.test(text)) throw new Error('the text is not a valid blob key');
 }
 
 /** Passes the chunks through and throws if they do not add up to `sizeBytes`; undefined accepts any size. */

@@ -62,7 +62,7 @@ export async function copyBlobs(file: DatabaseSync, { blobs, isNamed, progress }
   );
   for (const row of missing.all()) {
     const key = String(row.key);
-    // Reads it again by name: a listing may be stale, and content may come and go during it.
+    // Reads the blob again by its key, because the listing may be outdated.
     if (await copy(key)) copied += 1;
     else if (await isNamed(key)) lost.push(key);
   }

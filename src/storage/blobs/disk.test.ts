@@ -124,6 +124,6 @@ for (const method of ['sync', 'datasync'] as const)
     );
     eio.mock.restore();
     await assert.rejects(blobs.put(Buffer.from('after')), Unavailable);
-    assert.deepEqual(broken, ['the disk stopped answering: a sync of content failed: EIO: the disk']);
+    assert.deepEqual(broken, ['the disk stopped responding: a sync of content failed: EIO: the disk']);
     assert.equal(String(await blobs.get(key)), 'before');
   });

@@ -102,7 +102,7 @@ function createSyncGuard(onBroken: (reason: string) => void): SyncGuard {
         const { code, message } = error as NodeJS.ErrnoException;
         if (!DISK_FULL.has(code ?? '') && !broken) {
           broken = unavailable(error);
-          onBroken(`the disk stopped answering: a sync of content failed: ${message}`);
+          onBroken(`the disk stopped responding: a sync of content failed: ${message}`);
         }
         throw unavailable(error);
       }

@@ -1,5 +1,5 @@
 /**
- * Removes blobs that no row names any more, in the background, because a remote store takes its time for each. Both their number and the
+ * Removes blobs that no row names anymore, in the background, because each removal from a remote store takes time. Both their number and the
  * concurrency are limited. Blobs that are not removed, or that the store refuses to remove, are orphans, which the sweep removes a day
  * later.
  */
@@ -21,7 +21,7 @@ export function dropBlobs(blobs: Pick<Blobs, 'remove'>, keys: readonly (string |
   void removeBlobs({ blobs }, keys);
 }
 
-/** Resolves when they are removed or left; never rejects. Stops at the first one that the store refuses to remove. */
+/** Resolves when the blobs are removed or left to the sweep; never rejects. Stops at the first blob that the store refuses to remove. */
 export async function removeBlobs(
   { blobs, log, isStopping = () => false }: Removing,
   keys: readonly (string | null)[],
@@ -71,9 +71,9 @@ export function createBlobRemover({ blobs, log }: { blobs: Blobs; log: Log }): B
 
   return {
     add: (keys) => {
-      const room = MAX_WAITING - waiting.length;
-      if (keys.length > room) log.warn({ left: keys.length - room }, 'content removal postponed to the sweep');
-      waiting.push(...keys.slice(0, Math.max(0, room)));
+      const capacity = MAX_WAITING - waiting.length;
+      if (keys.length > capacity) log.warn({ left: keys.length - capacity }, 'content removal postponed to the sweep');
+      waiting.push(...keys.slice(0, Math.max(0, capacity)));
       while (running < REMOVERS && waiting.length > 0) {
         running += 1;
         void run();

@@ -61,7 +61,7 @@ export class S3Error extends Unavailable {
     this.again = facts.again;
   }
 
-  /** Whether the store refused the call, and will refuse it until a setting or permission is changed. */
+  /** Whether the store refused the call and will keep refusing it until a setting or permission is changed. */
   get refused(): boolean {
     return this.status !== undefined && this.status < 500 && !this.again;
   }
@@ -118,7 +118,7 @@ export interface S3Call {
   body?: Uint8Array;
   /** Digest of the body in hex, which the store verifies. */
   bodySha256?: string;
-  /** Time limit of this call, if the store needs more time for its work; by default that of the client. */
+  /** Time limit of this call, if the store needs more time; by default the client's. */
   answerMs?: number;
 }
 
@@ -192,7 +192,7 @@ export function openS3Client(options: S3ClientOptions): S3Client {
   /** How far the store's clock is ahead of the local one. */
   let skewMs = 0;
 
-  /** Makes one try; resolves with a successful response whose body is not read yet, or undefined for a missing object. */
+  /** Tries the call once; resolves with a successful response whose body is not read yet, or undefined for a missing object. */
   const tryOnce = async (call: S3Call): Promise<S3Answer | undefined> => {
     const signed = await sign(call, clock.now() + skewMs);
     const sizeBytes = call.body?.length ?? 0;

@@ -21,7 +21,7 @@ export interface S3Credentials {
 }
 
 const ALLOWED =
-  's3://bucket/prefix?endpoint=https://host&region=name&style=path, where prefix, endpoint (default: AWS), region (default: us-east-1) and style (path or virtual) may be left out';
+  's3://bucket/prefix?endpoint=https://host&region=name&style=path, where prefix, endpoint (default: AWS), region (default: us-east-1) and style (path or virtual) can be omitted';
 const BUCKET = /^(?=.{3,63}$)[a-z0-9][a-z0-9._-]*[a-z0-9]$/;
 const PREFIX = /^(?!.*(^|\/)\.{1,2}(\/|$))[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)*$/;
 const REGION = /^[A-Za-z0-9-]{1,64}$/;
@@ -31,28 +31,34 @@ export function parseS3Url(text: string): S3Location {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol !== 's3:' || url.hash || url.port) throw new Error(ALLOWED);
   if (url.username || url.password) {
-    throw new Error(`${ALLOWED}; credentials go into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`);
+    throw new Error(`${ALLOWED}; set the credentials in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`);
   }
-  if (!BUCKET.test(url.hostname)) throw new Error(`${ALLOWED}; a bucket's name has 3 to 63 of a-z, 0-9, -, . and _`);
+  if (!BUCKET.test(url.hostname))
+    throw new Error(`${ALLOWED}; the bucket name must have 3 to 63 of the characters a-z, 0-9, -, ., and _`);
   const prefix = url.pathname.replace(/^\/|\/+$/g, '');
   if (prefix !== '' && (!PREFIX.test(prefix) || prefix.length > 256)) {
-    throw new Error(`${ALLOWED}; a prefix has up to 256 of A-Z, a-z, 0-9, -, ., _ and single slashes`);
+    throw new Error(
+      `${ALLOWED}; the prefix can have up to 256 of the characters A-Z, a-z, 0-9, -, ., _, and single slashes`,
+    );
   }
   const options = new Map<string, string>();
   for (const [name, value] of url.searchParams) {
-    if (!['endpoint', 'region', 'style'].includes(name)) throw new Error(`${ALLOWED}; no other options`);
-    if (options.has(name) || value === '') throw new Error(`${ALLOWED}; each option once and with a value`);
+    if (!['endpoint', 'region', 'style'].includes(name))
+      throw new Error(`${ALLOWED}; the option ${name} is not supported`);
+    if (options.has(name) || value === '')
+      throw new Error(`${ALLOWED}; the option ${name} must occur once and have a value`);
     options.set(name, value);
   }
   const region = options.get('region') ?? 'us-east-1';
-  if (!REGION.test(region)) throw new Error(`${ALLOWED}; a region has A-Z, a-z, 0-9 and -`);
+  if (!REGION.test(region))
+    throw new Error(`${ALLOWED}; the region can have up to 64 of the characters A-Z, a-z, 0-9, and -`);
   const given = options.get('endpoint');
   const endpoint = given === undefined ? `https://s3.${region}.amazonaws.com` : readEndpoint(given);
   const style = options.get('style') ?? (given === undefined ? 'virtual' : 'path');
-  if (style !== 'path' && style !== 'virtual') throw new Error(`${ALLOWED}; style is path or virtual`);
+  if (style !== 'path' && style !== 'virtual') throw new Error(`${ALLOWED}; style must be path or virtual`);
   const location: S3Location = { endpoint, region, bucket: url.hostname, prefix, style };
   if (style === 'virtual' && !URL.canParse(bucketUrl(location))) {
-    throw new Error(`${ALLOWED}; style=virtual needs an endpoint with a host name, not an address`);
+    throw new Error(`${ALLOWED}; style=virtual requires an endpoint with a host name instead of an IP address`);
   }
   return location;
 }
@@ -60,7 +66,7 @@ export function parseS3Url(text: string): S3Location {
 function readEndpoint(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) {
-    throw new Error(`${ALLOWED}; an endpoint is http:// or https:// with a host, without credentials or options`);
+    throw new Error(`${ALLOWED}; the endpoint must be an http or https URL without credentials and options`);
   }
   return url.href.replace(/\/+$/, '');
 }

@@ -1,6 +1,6 @@
 /**
  * The stored content of an email: small content in the row, with its digest; larger content in a blob whose key has the digest. Content
- * that differs from what was accepted is never sent and never shown.
+ * that differs from the accepted content is never sent or returned.
  */
 import { hash } from 'node:crypto';
 import { Unavailable } from '../../base/failure.ts';
@@ -14,7 +14,7 @@ export interface StoredContent {
   content_digest: Uint8Array | null;
 }
 
-/** Content in a row is not what was accepted. */
+/** The content in a row differs from the accepted content. */
 export class ContentDamaged extends Unavailable {
   override name = 'ContentDamaged';
 

@@ -27,7 +27,7 @@ export interface ServerFacts {
   synchronousCommit: string;
   standbyNames: string;
   /** The server's time, read between two points of performance.now(). */
-  time: { serverMs: number; askedAtMs: number; answeredAtMs: number };
+  time: { serverMs: number; sentAtMs: number; receivedAtMs: number };
 }
 
 export class PostgresConnection implements Session {
@@ -50,7 +50,7 @@ export class PostgresConnection implements Session {
       this.broken ??= 'the connection ended';
     });
     client.on('notice', (notice: ServerNotice) => {
-      if (isCommitWarning(notice)) this.warning ??= notice.message ?? 'a warning without a text';
+      if (isCommitWarning(notice)) this.warning ??= notice.message ?? 'a warning without text';
     });
   }
 
@@ -68,7 +68,7 @@ export class PostgresConnection implements Session {
    */
   async transact<R>(mode: TransactionMode, work: (tx: Transaction) => Promise<R> | R): Promise<R> {
     const deadline = setTimeout(
-      () => socketOf(this.client).destroy(new Error('the server did not answer in time')),
+      () => socketOf(this.client).destroy(new Error('the server did not respond in time')),
       mode === 'slow' ? SLOW_MS : DEADLINE_MS,
     );
     try {
@@ -165,7 +165,7 @@ async function connectToHost(address: PostgresAddress, host: PostgresHost): Prom
       if (index + 1 === attempts.length || !isAboutTls(error)) throw error;
     }
   }
-  throw new Error('no way to connect');
+  throw new Error('the address has no host to connect to');
 }
 
 /** Returns whether the opposite TLS setting may work: the server has no TLS, TLS failed, or pg_hba.conf rejects the connection. */
@@ -207,7 +207,10 @@ async function connectOnce({ address, host, ssl }: Attempt): Promise<PostgresCon
   // An 'error' event without a listener would end the process. Pending queries reject with the same error.
   client.on('error', () => undefined);
   const refusal = address.channelBinding === 'require' ? requireChannelBinding(client) : () => undefined;
-  const deadline = setTimeout(() => socketOf(client).destroy(new Error('the server does not answer')), timeoutMs);
+  const deadline = setTimeout(
+    () => socketOf(client).destroy(new Error('the server did not respond in time')),
+    timeoutMs,
+  );
   try {
     await client.connect();
     return new PostgresConnection(client, await readServerFacts(client));
@@ -262,7 +265,7 @@ interface ServerSettings {
 
 /** Reads the settings that durability depends on; throws UnsuitableServer if one is not acceptable. */
 async function readServerFacts(client: Client): Promise<{ facts: ServerFacts; direct: boolean }> {
-  const askedAtMs = performance.now();
+  const sentAtMs = performance.now();
   const { rows } = await client.query<ServerSettings>(
     `SELECT current_setting('server_version_num')::int AS version, current_setting('fsync') AS fsync,
        current_setting('full_page_writes') AS full_page_writes, current_setting('transaction_read_only') AS read_only,
@@ -270,30 +273,32 @@ async function readServerFacts(client: Client): Promise<{ facts: ServerFacts; di
        current_setting('synchronous_standby_names') AS standby_names, pg_backend_pid() AS pid,
        pg_is_in_recovery()::text AS standby, (date_part('epoch', clock_timestamp()) * 1000)::bigint AS now_ms`,
   );
-  const answeredAtMs = performance.now();
+  const receivedAtMs = performance.now();
   const server = rows[0] as ServerSettings;
   const facts = {
     version: server.version,
     synchronousCommit: server.synchronous_commit,
     standbyNames: server.standby_names,
-    time: { serverMs: server.now_ms, askedAtMs, answeredAtMs },
+    time: { serverMs: server.now_ms, sentAtMs, receivedAtMs },
   };
   if (facts.version < OLDEST_VERSION) {
-    throw new UnsuitableServer(`the server is PostgreSQL ${Math.floor(facts.version / 10_000)}; 15 or later is needed`);
+    throw new UnsuitableServer(
+      `the server is PostgreSQL ${Math.floor(facts.version / 10_000)}; use PostgreSQL 15 or later`,
+    );
   }
   if (server.encoding !== 'UTF8') {
     throw new UnsuitableServer(`the database is encoded in ${server.encoding}; create it with ENCODING 'UTF8'`);
   }
-  if (server.standby === 'true') throw new NotWritable('the server is a standby, which cannot be written to');
+  if (server.standby === 'true') throw new NotWritable('the server is a standby, which does not accept writes');
   if (server.read_only === 'on') {
     throw new NotWritable('the server is read-only (default_transaction_read_only=on)');
   }
   if (server.fsync !== 'on') {
-    throw new UnsuitableServer('the server runs with fsync=off and would lose accepted mail; turn it on');
+    throw new UnsuitableServer('the server runs with fsync=off and can lose accepted mail; set fsync=on');
   }
   if (server.full_page_writes !== 'on') {
     throw new UnsuitableServer(
-      'the server runs with full_page_writes=off and could lose accepted mail in a power failure; turn it on',
+      'the server runs with full_page_writes=off and can lose accepted mail in a power failure; set full_page_writes=on',
     );
   }
   assertCommitIsDurable(facts);
@@ -310,6 +315,6 @@ export function assertCommitIsDurable(facts: Pick<ServerFacts, 'synchronousCommi
   if (level === 'on' || level === 'remote_apply') return;
   if ((level === 'local' || level === 'remote_write') && standbyNames === '') return;
   throw new UnsuitableServer(
-    `the server runs with synchronous_commit=${level}${level === 'off' ? '' : ' beside synchronous standbys'} and could lose accepted mail; set it to on for this user or database`,
+    `the server runs with synchronous_commit=${level}${level === 'off' ? '' : ' with synchronous standbys'} and can lose accepted mail; set it to on for this user or database`,
   );
 }

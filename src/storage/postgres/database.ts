@@ -25,21 +25,21 @@ const OLD_MS = 60_000;
 
 interface ServerClock extends Clock {
   /** Records that the server reported `serverMs` between these two points of performance.now(). */
-  observe(serverMs: number, askedAtMs: number, answeredAtMs: number): void;
+  observe(serverMs: number, sentAtMs: number, receivedAtMs: number): void;
 }
 
 function createServerClock(): ServerClock {
   let offsetMs = performance.timeOrigin;
-  let tookMs = Number.POSITIVE_INFINITY;
+  let lastDurationMs = Number.POSITIVE_INFINITY;
   let observedAtMs = Number.NEGATIVE_INFINITY;
   return {
     now: () => Math.round(performance.now() + offsetMs),
-    observe: (serverMs, askedAtMs, answeredAtMs) => {
-      const durationMs = answeredAtMs - askedAtMs;
-      if (durationMs > Math.max(tookMs, ROUGH_MS) && answeredAtMs - observedAtMs < OLD_MS) return;
-      offsetMs = serverMs - (askedAtMs + answeredAtMs) / 2;
-      tookMs = durationMs;
-      observedAtMs = answeredAtMs;
+    observe: (serverMs, sentAtMs, receivedAtMs) => {
+      const durationMs = receivedAtMs - sentAtMs;
+      if (durationMs > Math.max(lastDurationMs, ROUGH_MS) && receivedAtMs - observedAtMs < OLD_MS) return;
+      offsetMs = serverMs - (sentAtMs + receivedAtMs) / 2;
+      lastDurationMs = durationMs;
+      observedAtMs = receivedAtMs;
     },
   };
 }
@@ -197,9 +197,9 @@ class GroupQueue {
 /** Keeps the process's clock in step with the server's. */
 function followClock(operations: Operations, pool: PostgresPool, clock: ServerClock): () => void {
   const look = async (): Promise<void> => {
-    const askedAtMs = performance.now();
+    const sentAtMs = performance.now();
     const row = await operations.transaction('read', (tx) => tx.get<{ now: number }>('SELECT now_ms() AS now'));
-    if (row) clock.observe(row.now, askedAtMs, performance.now());
+    if (row) clock.observe(row.now, sentAtMs, performance.now());
   };
   const timer = setInterval(() => {
     if (pool.state().ready) look().catch(() => undefined);
@@ -208,7 +208,7 @@ function followClock(operations: Operations, pool: PostgresPool, clock: ServerCl
   return () => clearInterval(timer);
 }
 
-/** A standby that commits do not wait for loses what it has not received when it is promoted. */
+/** Warns if commits wait for no standby: promoting one then loses the commits that it has not received. */
 async function warnOfAsynchronousStandbys(operations: Operations, log: Log): Promise<void> {
   const row = await operations
     .transaction('read', (tx) => tx.get<{ standbys: number }>('SELECT count(*) AS standbys FROM pg_stat_replication'))
@@ -216,7 +216,7 @@ async function warnOfAsynchronousStandbys(operations: Operations, log: Log): Pro
   if (!row?.standbys) return;
   log.warn(
     { standbys: row.standbys },
-    'the database has standbys, but none that commits wait for: mail accepted just before a failover is lost; set synchronous_standby_names',
+    'commits do not wait for a standby, so a failover loses mail that was accepted just before it; set synchronous_standby_names',
   );
 }
 
@@ -226,7 +226,7 @@ export async function openPostgresDatabase(options: PostgresOptions): Promise<Da
   const pool = new PostgresPool({
     ...options,
     size: options.poolSize ?? POOL_SIZE,
-    onOpen: ({ facts: { time } }) => clock.observe(time.serverMs, time.askedAtMs, time.answeredAtMs),
+    onOpen: ({ facts: { time } }) => clock.observe(time.serverMs, time.sentAtMs, time.receivedAtMs),
   });
   const operations = new Operations(pool);
   const first = await pool.acquire().catch((error: unknown) => {

@@ -40,7 +40,7 @@ function meaningOf(error: unknown): Omit<ErrorMeaning, 'isServersWord'> {
   if (STALE_STATEMENT.has(code) || (code === '0A000' && reason.includes('cached plan'))) {
     return { kind: 'again', drop: true, reason };
   }
-  if (code === '25006') return { kind: 'unavailable', drop: true, reason: `${reason}; is the server a standby?` };
+  if (code === '25006') return { kind: 'unavailable', drop: true, reason: `${reason}; the server may be a standby` };
   if (UNAVAILABLE.test(code)) return { kind: 'unavailable', drop: fatal || DROP.test(code), reason };
   return { kind: fatal ? 'unavailable' : 'bug', drop: fatal, reason: `${reason} (${code})` };
 }
@@ -65,7 +65,7 @@ export function classifyCommitError(error: unknown): ErrorMeaning {
   return { ...meaning, kind: 'unavailable', drop: true, isOutcomeUnknown: true };
 }
 
-/** A NOTICE or WARNING that came with a reply. */
+/** A NOTICE or WARNING that the server sent with a reply. */
 export interface ServerNotice {
   code?: string | undefined;
   message?: string | undefined;

@@ -21,7 +21,7 @@ export function openPostgresHints({ address, log }: { address: PostgresAddress; 
   let retry: NodeJS.Timeout | undefined;
   let stopping = false;
 
-  const hear = (kind: string): void => {
+  const runListeners = (kind: string): void => {
     for (const onHint of listeners.get(kind) ?? []) onHint();
   };
 
@@ -35,7 +35,7 @@ export function openPostgresHints({ address, log }: { address: PostgresAddress; 
       }
       const { client } = fresh;
       client.on('notification', ({ processId, payload }) => {
-        if (processId !== (client as { processID?: number }).processID) hear(payload ?? '');
+        if (processId !== (client as { processID?: number }).processID) runListeners(payload ?? '');
       });
       client.on('end', () => {
         connection = undefined;
@@ -44,7 +44,7 @@ export function openPostgresHints({ address, log }: { address: PostgresAddress; 
       await client.query(`LISTEN ${CHANNEL}`);
       connection = fresh;
       // Notifications may have been missed while disconnected.
-      for (const kind of listeners.keys()) hear(kind);
+      for (const kind of listeners.keys()) runListeners(kind);
     } catch {
       later();
     }

@@ -1,6 +1,6 @@
 /**
  * Applies the numbered migrations to PostgreSQL, each in one transaction under an advisory lock, so that of several nodes that start
- * together one migrates and the others find it done. Refuses the same as migrateSqlite. Waits for a server that is still starting.
+ * together one migrates and the others find it done. Refuses the same databases as migrateSqlite. Waits for a server that is still starting.
  */
 import type { Log } from '../../base/log.ts';
 import { type AppliedMigration, listMigrations, pendingMigration } from '../migrate.ts';
@@ -12,7 +12,7 @@ import { type PostgresAddress, shownAddress } from './url.ts';
 const MIGRATION_LOCK = 7_091_544_210;
 /** Between two statements: a node that lost power frees its lock after this, instead of after TCP's two hours. */
 const IDLE_MS = 10_000;
-const PATIENCE_MS = 30_000;
+const RETRY_FOR_MS = 30_000;
 const PAUSE_MS = 500;
 
 export interface PostgresMigration {
@@ -29,7 +29,7 @@ export async function connectPatiently({
   address: PostgresAddress;
   log: Log;
 }): Promise<PostgresConnection> {
-  const until = performance.now() + PATIENCE_MS;
+  const until = performance.now() + RETRY_FOR_MS;
   for (let isLogged = false; ; isLogged = true) {
     try {
       return await connectPostgres(address);

@@ -2,13 +2,13 @@
  * Transactions of one connection. Statements are sent without waiting when nothing depends on their result: BEGIN goes out with the first
  * statement, and statements that an operation does not await go out with the COMMIT.
  *
- *   open ──COMMIT──▶ committing ──the server says COMMIT──▶ committed: resolves
- *    │                   ├──with a warning: the wait for a standby was given up──▶ outcome unknown: a failover may lose it
+ *   open ──COMMIT──▶ committing ──the server confirms──▶ committed: resolves
+ *    │                   ├──with a warning: the server stopped waiting for a standby──▶ outcome unknown: a failover may lose it
  *    │                   ├──an ERROR of the server──▶ rolled back: rejects with it
  *    │                   └──no reply, the session's end, a pooler's error──▶ outcome unknown: rejects, and is never run again
  *    ├──a statement fails──▶ failed: the COMMIT after it rolls back; rejects with the first error
  *    ├──the connection is lost──▶ nothing was committed: rejects, unless a COMMIT was sent already
- *    └──the operation throws──▶ ROLLBACK: rejects with the first error of a statement, or what was thrown
+ *    └──the operation throws──▶ ROLLBACK: rejects with the first error of a statement, or the thrown error
  *
  * A read-only transaction has no unknown outcome. Timeouts and synchronous_commit are set once per connection, and through a pooler with
  * every BEGIN, since PgBouncer does not pass them as connection parameters. A server setting that is changed while sessions are open
@@ -33,8 +33,8 @@ interface Known {
   named: Statement | undefined;
 }
 
-const KNOWN_AT_MOST = 1_000;
-const NAMED_AT_MOST = 250;
+const MAX_KNOWN = 1_000;
+const MAX_NAMED = 250;
 const NAME_FROM_USE = 3;
 
 /** Translates a statement; literals and quoted names keep their question marks. */
@@ -64,11 +64,11 @@ export function statementNames(): (sql: string) => Statement {
     let found = known.get(sql);
     if (!found) {
       found = { text: translate(sql), uses: 0, named: undefined };
-      if (known.size < KNOWN_AT_MOST) known.set(sql, found);
+      if (known.size < MAX_KNOWN) known.set(sql, found);
     }
     if (found.named) return found.named;
     found.uses += 1;
-    if (found.uses >= NAME_FROM_USE && names < NAMED_AT_MOST) {
+    if (found.uses >= NAME_FROM_USE && names < MAX_NAMED) {
       names += 1;
       found.named = { text: found.text, name: `postrider_${names}` };
       return found.named;
@@ -122,7 +122,7 @@ function beginText(mode: TransactionMode, { direct, synchronousCommit }: Session
   return parts.join('; ');
 }
 
-/** What a transaction needs from its connection. */
+/** The part of a connection that a transaction uses. */
 export interface Session {
   readonly client: Client;
   /** There is no pooler that shares sessions, so prepared statements persist. */
@@ -143,7 +143,7 @@ function asParameter(value: SqlValue): unknown {
 }
 
 /**
- * Runs one transaction; rejects with StatementError, or with whatever `work` threw. Unless it resolves, nothing was committed, except for
+ * Runs one transaction; rejects with StatementError, or with the error that `work` threw. Unless it resolves, nothing was committed, except for
  * an unknown outcome.
  */
 export async function transact<R>(

@@ -45,9 +45,9 @@ async function isNamed(client: Client, key: string): Promise<boolean> {
   return false;
 }
 
-/** Exports to a file that must not exist yet. Resolves with what was copied, after comparing row counts with the database. */
+/** Exports to a file that must not exist yet. Resolves with the copied rows and blobs, after comparing row counts with the database. */
 export async function exportFromPostgres(source: Export, file: string): Promise<Exported> {
-  if (existsSync(file)) throw new Error(`${file} exists already; name a new file`);
+  if (existsSync(file)) throw new Error(`${file} already exists; choose another file name`);
   const part = `${file}.${randomText(8)}.part`;
   closeSync(openSync(part, 'wx', 0o600));
   try {
@@ -125,7 +125,7 @@ async function copyTableOut(
     progress(name, done, total);
   }
   await client.query('CLOSE rows_of_table');
-  if (done !== total) throw new Error(`${done} rows of ${total} were read from the table ${name}`);
+  if (done !== total) throw new Error(`only ${done} of ${total} rows were read from the table ${name}`);
   return done;
 }
 
@@ -141,7 +141,7 @@ interface Import {
 }
 
 /**
- * Resolves with what was copied, after comparing row counts with the file. If it rejects with an error for the operator, no row has
+ * Resolves with the copied rows and blobs, after comparing row counts with the file. If it rejects with an error for the operator, no row has
  * changed.
  */
 export async function importIntoPostgres({ file, client, blobs, progress }: Import): Promise<Copied> {
@@ -171,7 +171,7 @@ export async function importIntoPostgres({ file, client, blobs, progress }: Impo
 
 async function assertEmpty(client: Client): Promise<void> {
   const { rows } = await client.query('SELECT 1 FROM account LIMIT 1');
-  if (rows.length > 0) throw new Error('the database has accounts already; import into an empty one');
+  if (rows.length > 0) throw new Error('the database already has accounts; import into an empty database');
 }
 
 async function storeBlobs(file: PortableFile, blobs: Blobs, progress: Progress): Promise<number> {
@@ -199,7 +199,7 @@ async function storeBlob(blobs: Blobs, { key, content }: FileBlob): Promise<void
   await blobs.putStream(source, { key, sizeBytes: content.length });
   const storedBytes = await blobs.sizeOf(key);
   if (storedBytes !== content.length)
-    throw new Error(`the blob ${key} was stored with ${storedBytes} bytes of ${content.length}`);
+    throw new Error(`the blob ${key} was stored with ${storedBytes} instead of ${content.length} bytes`);
 }
 
 async function columnTypes(client: Client, table: string): Promise<Map<string, string>> {

@@ -1,4 +1,4 @@
-/** Addresses of PostgreSQL: what is read of them, what is refused; and statements as PostgreSQL wants them. */
+/** Tests of database URLs, and of the translation of statements for PostgreSQL. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { statementNames, translate } from './transaction.ts';
@@ -83,23 +83,26 @@ test('TLS judges the server as the mode says', () => {
 test('refuses an invalid or unknown option with the accepted form', () => {
   for (const [wrong, wanted] of [
     ['mysql://a@h/d', /postgres:\/\/user/],
-    ['postgres://h/d', /user, host and database/],
-    ['postgres://a@h', /user, host and database/],
-    ['postgres://a@h,/d', /user, host and database/],
-    ['postgres://a@h/d?sslmode=maybe', /sslmode is one of disable, allow, prefer, require, verify-ca, verify-full/],
-    ['postgres://a@h/d?pool=9', /the option pool is not known; the options are application_name, channel_binding/],
+    ['postgres://h/d', /must contain a user, a host, and a database/],
+    ['postgres://a@h', /must contain a user, a host, and a database/],
+    ['postgres://a@h,/d', /must contain a user, a host, and a database/],
+    [
+      'postgres://a@h/d?sslmode=maybe',
+      /sslmode must be one of disable, allow, prefer, require, verify-ca, verify-full/,
+    ],
+    ['postgres://a@h/d?pool=9', /the option pool is unknown; the options are application_name, channel_binding/],
     ['postgres://a@h/d?schema=mail', /schema=mail is not supported.*search_path/],
-    ['postgres://a@h/d?target_session_attrs=standby', /target_session_attrs is one of read-write, primary, any/],
-    ['postgres://a@h/d?gssencmode=require', /gssencmode is one of disable, prefer/],
-    ['postgres://a@h/d?connect_timeout=5s', /connect_timeout=5s is not a whole number/],
-    ['postgres://a@h:0/d', /a port from 1/],
-    ['postgres://a@h:1,i:2,j:3/d?host=a,b', /3 ports are given for 2 hosts/],
-    ['postgres://a@h/d?sslrootcert=ca.pem', /sslrootcert needs an sslmode/],
-    ['postgres://a@h/d?channel_binding=require', /channel_binding needs an sslmode/],
-    ['postgres://a@h/d?sslrootcert=system&sslmode=require', /system needs sslmode=verify-full/],
+    ['postgres://a@h/d?target_session_attrs=standby', /target_session_attrs must be one of read-write, primary, any/],
+    ['postgres://a@h/d?gssencmode=require', /gssencmode must be one of disable, prefer/],
+    ['postgres://a@h/d?connect_timeout=5s', /connect_timeout must be a whole number, not 5s/],
+    ['postgres://a@h:0/d', /each port must be a number from 1/],
+    ['postgres://a@h:1,i:2,j:3/d?host=a,b', /3 ports for 2 hosts/],
+    ['postgres://a@h/d?sslrootcert=ca.pem', /sslrootcert requires TLS; set sslmode/],
+    ['postgres://a@h/d?channel_binding=require', /channel_binding requires TLS; set sslmode/],
+    ['postgres://a@h/d?sslrootcert=system&sslmode=require', /system requires sslmode=verify-full/],
     ['postgres://a@h/d?sslmode=verify-full&sslrootcert=/nope.pem', /sslrootcert=\/nope\.pem cannot be read: ENOENT/],
     ['postgres://a@h/d?sslmode=verify-full&sslrootcert=/dev/null', /sslrootcert=\/dev\/null is not a PEM file/],
-    ['postgres://a@h/d?sslmode=require&sslcert=/c.pem', /sslcert and sslkey are given together/],
+    ['postgres://a@h/d?sslmode=require&sslcert=/c.pem', /sslcert and sslkey must be set together/],
     ['postgres://a:%zz@h/d', /a literal % as %25/],
   ] as const) {
     assert.throws(() => parsePostgresUrl(wrong), wanted, wrong);

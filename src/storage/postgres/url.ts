@@ -88,15 +88,15 @@ export interface PostgresAddress {
   options: string | undefined;
 }
 
-function refuse(reason: string): never {
-  throw new Error(`${ALLOWED}; ${reason}`);
+function refuse(reason: string, cause?: unknown): never {
+  throw new Error(`${ALLOWED}; ${reason}`, { cause });
 }
 
 function decode(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    return refuse('write a literal % as %25');
+    return refuse('the percent-encoding is not valid; write a literal % as %25');
   }
 }
 
@@ -104,7 +104,7 @@ function parseOptions(query: string): Map<string, string> {
   const options = new Map<string, string>();
   for (const pair of query.split('&').filter((one) => one !== '')) {
     const at = pair.indexOf('=');
-    if (at === -1) refuse('every option has the form name=value');
+    if (at === -1) refuse('every option must have the form name=value; write & in a value as %26');
     const name = decode(pair.slice(0, at));
     const value = decode(pair.slice(at + 1));
     if (IGNORED.has(name)) continue;
@@ -116,14 +116,14 @@ function parseOptions(query: string): Map<string, string> {
 }
 
 function assertOption(name: string, value: string): void {
-  if (!KNOWN.includes(name)) refuse(`the option ${name} is not known; the options are ${KNOWN.join(', ')}`);
+  if (!KNOWN.includes(name)) refuse(`the option ${name} is unknown; the options are ${KNOWN.join(', ')}`);
   if (value === '') return;
   const values = VALUES[name];
   if (values && !values.includes(value)) {
     const hint = name === 'schema' ? '; for another schema use options=-c%20search_path%3DNAME' : '';
-    refuse(`${name}=${value} is not supported; ${name} is one of ${values.join(', ')}${hint}`);
+    refuse(`${name}=${value} is not supported; ${name} must be one of ${values.join(', ')}${hint}`);
   }
-  if (WHOLE_NUMBERS.has(name) && !/^\d{1,9}$/.test(value)) refuse(`${name}=${value} is not a whole number`);
+  if (WHOLE_NUMBERS.has(name) && !/^\d{1,9}$/.test(value)) refuse(`${name} must be a whole number, not ${value}`);
 }
 
 /** Splits `a:1,b` into hosts and ports; an IPv6 address must be in brackets. */
@@ -131,7 +131,7 @@ function splitHosts(authority: string): { host: string; port: string }[] {
   if (authority === '') return [];
   return authority.split(',').map((one) => {
     const match = /^(\[[^\]]+\]|[^:[\]]*)(?::([^:]*))?$/.exec(one);
-    if (!match) return refuse('a host is a name or an address, IPv6 in brackets');
+    if (!match) return refuse('each host must be a name or an IP address, and IPv6 addresses must be in brackets');
     return { host: decode(match[1]!).replace(/^\[|\]$/g, ''), port: match[2] ?? '' };
   });
 }
@@ -141,14 +141,14 @@ function parseHosts(authority: string, options: ReadonlyMap<string, string>): Po
   const names = options.get('host')?.split(',') ?? inAuthority.map(({ host }) => host);
   const ports = options.get('port')?.split(',') ?? inAuthority.map(({ port }) => port);
   if (names.length === 0 || names.some((name) => name === '' || /[\s@\\]/.test(name)))
-    refuse('user, host and database are needed');
+    refuse('the URL must contain a user, a host, and a database');
   // A single port applies to all hosts.
   if (ports.length > 1 && ports.length !== names.length)
-    refuse(`${ports.length} ports are given for ${names.length} hosts`);
+    refuse(`the URL has ${ports.length} ports for ${names.length} hosts; set one port, or one port per host`);
   return names.map((host, index) => {
     const text = ports[ports.length === 1 ? 0 : index] || '5432';
     const port = Number(text);
-    if (!/^\d+$/.test(text) || port < 1 || port > 65_535) refuse('a port from 1 to 65535');
+    if (!/^\d+$/.test(text) || port < 1 || port > 65_535) refuse('each port must be a number from 1 to 65535');
     return { host, port };
   });
 }
@@ -158,11 +158,12 @@ function chooseSslMode(options: ReadonlyMap<string, string>): SslMode {
   const requested = options.get('sslmode') ?? { true: 'require', false: 'disable' }[options.get('ssl') ?? ''];
   const mode = (requested ?? (rootCert === 'system' ? 'verify-full' : 'disable')) as SslMode;
   // As in libpq, the host name must be checked too, because public authorities sign certificates for anyone.
-  if (rootCert === 'system' && mode !== 'verify-full') refuse('sslrootcert=system needs sslmode=verify-full');
+  if (rootCert === 'system' && mode !== 'verify-full') refuse('sslrootcert=system requires sslmode=verify-full');
   const tlsOption = ['sslrootcert', 'sslcert', 'channel_binding'].find(
     (name) => options.has(name) && (name !== 'channel_binding' || options.get(name) === 'require'),
   );
-  if (tlsOption !== undefined && mode === 'disable') refuse(`${tlsOption} needs an sslmode, such as verify-full`);
+  if (tlsOption !== undefined && mode === 'disable')
+    refuse(`${tlsOption} requires TLS; set sslmode, such as sslmode=verify-full`);
   return mode;
 }
 
@@ -171,18 +172,20 @@ function readPem(option: string, file: string): string {
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    throw new Error(`a readable PEM file; ${option}=${file} cannot be read: ${(error as Error).message}`, {
-      cause: error,
-    });
+    const { message } = error as Error;
+    throw new Error(`${option}=${file} cannot be read: ${message}; set it to a readable PEM file`, { cause: error });
   }
-  if (!text.includes('-----BEGIN ')) throw new Error(`a PEM file; ${option}=${file} is not a PEM file`);
+  if (!text.includes('-----BEGIN ')) throw new Error(`${option}=${file} is not a PEM file; set it to a PEM file`);
   return text;
 }
 
 /** Parses a URL; throws an error whose message states the accepted form or the file that cannot be used. */
 export function parsePostgresUrl(text: string): PostgresAddress {
   const match = /^postgres(?:ql)?:\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(text);
-  if (!match) return refuse('special characters as %XX');
+  if (!match)
+    return refuse(
+      'the URL must start with postgres://, and special characters must be percent-encoded, such as # as %23',
+    );
   const [, authority = '', path = '', query = ''] = match;
   const options = parseOptions(query);
   const at = authority.lastIndexOf('@');
@@ -191,9 +194,9 @@ export function parsePostgresUrl(text: string): PostgresAddress {
   const password = colon === -1 ? '' : decode(login.slice(colon + 1));
   const user = options.get('user') ?? decode(colon === -1 ? login : login.slice(0, colon));
   const database = options.get('dbname') ?? decode(path);
-  if (!user || !database || database.includes('/')) refuse('user, host and database are needed');
+  if (!user || !database || database.includes('/')) refuse('the URL must contain a user, a host, and a database');
   const [cert, key] = [options.get('sslcert'), options.get('sslkey')];
-  if ((cert === undefined) !== (key === undefined)) refuse('sslcert and sslkey are given together');
+  if ((cert === undefined) !== (key === undefined)) refuse('sslcert and sslkey must be set together');
   const seconds = (name: string): number | undefined => {
     const value = Number(options.get(name) ?? 0);
     return value === 0 ? undefined : value * 1_000;
@@ -219,15 +222,22 @@ export function parsePostgresUrl(text: string): PostgresAddress {
 
 /** Throws an error that names the file that cannot be used. */
 function assertFiles(address: PostgresAddress): void {
-  const { ca, cert, key } = tlsOptions(address) || {};
+  let options: TlsOptions | false;
+  try {
+    options = tlsOptions(address);
+  } catch (error) {
+    refuse((error as Error).message, error);
+  }
+  const { ca, cert, key } = options || {};
   try {
     createSecureContext({ ca, cert, key });
   } catch (error) {
     const { cert: certFile, key: keyFile } = address.sslCert ?? {};
-    const files = [address.sslRootCert, certFile, keyFile].filter((file) => file !== undefined);
-    throw new Error(
-      `PEM files that fit each other; ${files.join(', ')} cannot be used for TLS: ${(error as Error).message}`,
-      { cause: error },
+    const files = [address.sslRootCert, certFile, keyFile].filter((file) => file !== undefined).join(', ');
+    const { message } = error as Error;
+    refuse(
+      `${files} cannot be used for TLS: ${message}; use a certificate and the private key that belongs to it`,
+      error,
     );
   }
 }

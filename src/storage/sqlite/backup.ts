@@ -36,8 +36,8 @@ import { openSqlite, type SqliteConnection } from './connection.ts';
 
 /** More pages than any database has: the copy is one step and one snapshot, which writers cannot restart. */
 const ALL_PAGES = 2_147_483_647;
-/** What may be in a directory that a backup is restored into; the key is put there first. */
-const MAY_BE_THERE = new Set(['secret.key', 'blobs', 'serving.lock']);
+/** Files that a directory can contain before a backup is restored into it. The key is stored there first. */
+const ALLOWED_FILES = new Set(['secret.key', 'blobs', 'serving.lock']);
 
 export interface BackupResult extends CopiedBlobs {
   sizeBytes: number;
@@ -53,7 +53,7 @@ export interface BackupSource {
 
 /** Writes a backup to a file that must not exist; the result lists what was lost. */
 export async function backUp(source: BackupSource, file: string): Promise<BackupResult> {
-  if (existsSync(file)) throw new Error(`${file} exists already; name a new file`);
+  if (existsSync(file)) throw new Error(`${file} already exists; choose another file name`);
   const part = `${file}.${randomText(8)}.part`;
   // Created first, so that the copy is private from its first byte.
   closeSync(openSync(part, 'wx', 0o600));
@@ -106,7 +106,7 @@ export function restore(file: string, options: { directory: DataDirectory; nowMs
     try {
       copyFileSync(file, part, constants.COPYFILE_EXCL);
       chmodSync(part, 0o600);
-      const blobs = takeOutBlobs(part, directory.blobsFolder);
+      const blobs = extractBlobs(part, directory.blobsFolder);
       const connection = openSqlite(part, { readOnly: false });
       try {
         migrateSqlite(connection, options.nowMs);
@@ -131,14 +131,14 @@ export function restore(file: string, options: { directory: DataDirectory; nowMs
 }
 
 function assertEmpty(directory: DataDirectory): void {
-  const there = readdirSync(directory.path).filter((name) => !MAY_BE_THERE.has(name));
-  if (there.length > 0 || readdirSync(directory.blobsFolder).length > 0) {
-    throw new Error(`${directory.path} is not empty; restore into a new directory, with nothing in it but secret.key`);
+  const others = readdirSync(directory.path).filter((name) => !ALLOWED_FILES.has(name));
+  if (others.length > 0 || readdirSync(directory.blobsFolder).length > 0) {
+    throw new Error(`${directory.path} is not empty; restore into a new directory that contains at most secret.key`);
   }
 }
 
 function assertBackup(file: string): void {
-  if (!existsSync(file)) throw new Error(`there is no file ${file}`);
+  if (!existsSync(file)) throw new Error(`the file ${file} does not exist`);
   let tables: string[] = [];
   try {
     const copy = new DatabaseSync(file, { readOnly: true });
@@ -153,17 +153,17 @@ function assertBackup(file: string): void {
   } catch {
     // The error below covers this.
   }
-  if (tables.length !== 2) throw new Error(`${file} is not a complete backup made by postrider backup`);
+  if (tables.length !== 2) throw new Error(`${file} is not a complete backup of postrider backup`);
 }
 
-function takeOutBlobs(part: string, folder: string): number {
+function extractBlobs(part: string, folder: string): number {
   const copy = new DatabaseSync(part);
   try {
     let count = 0;
     const shards = new Set<string>();
     for (const row of copy.prepare('SELECT key, content FROM blob_backup').iterate()) {
       const key = String(row.key);
-      if (!isBlobKey(key)) throw new Error('the backup holds a blob with a name that is not ours');
+      if (!isBlobKey(key)) throw new Error('the backup contains a blob with an invalid key; restore another backup');
       const target = path.join(folder, key);
       mkdirSync(path.dirname(target), { recursive: true, mode: 0o700 });
       writeFileSync(target, row.content as Uint8Array, { flag: 'wx', mode: 0o600 });

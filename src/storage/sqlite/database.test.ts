@@ -195,7 +195,7 @@ test('a directory that no service had its database in is begun: empty, on a fres
 });
 
 test('a folder that the system will not have is refused at once', () => {
-  assert.throws(() => prepareDataDirectory('/proc/postrider/data'), /cannot be made/);
+  assert.throws(() => prepareDataDirectory('/proc/postrider/data'), /cannot be created/);
 });
 
 test('a hold whose file a power cut tore is made again', async () => {

@@ -202,7 +202,7 @@ export async function openSqliteDatabase(options: SqliteOptions): Promise<Databa
   let state: DatabaseState = { ready: true };
   const broken = (reason: string): void => {
     if (!state.ready) return;
-    state = { ready: false, reason: 'the storage is broken, and the service ends; its log says why' };
+    state = { ready: false, reason: 'the storage failed and the service is stopping; see its log for the reason' };
     options.onBroken(reason);
   };
   const setup = { file: options.file, operationsModule: options.operationsModule };

@@ -31,7 +31,7 @@ test('a database that cannot be opened is reported with its path, the cause, and
   const elsewhere = 'or choose another POSTRIDER_DATA_DIR';
   assert.equal(
     opening(place('none')),
-    `${place('none')} cannot be opened: the folder ${folder}/none does not exist; make it, ${elsewhere}`,
+    `${place('none')} cannot be opened: the folder ${folder}/none does not exist; create it, ${elsewhere}`,
   );
   assert.equal(
     opening(place('file')),
@@ -71,10 +71,10 @@ test('a file that can be read and holds something else is damaged, and the disk 
 test('an error of the disk names the failed step and the disk', () => {
   const io = (errcode: number): string =>
     describeStorageError(Object.assign(new Error('disk I/O error'), { errcode }), '/data/postrider.db');
-  assert.equal(io(1034), 'the disk stopped answering: a sync failed on /data/postrider.db');
-  assert.equal(io(778), 'the disk stopped answering: a write failed on /data/postrider.db');
-  assert.equal(io(266), 'the disk stopped answering: a read failed on /data/postrider.db');
-  assert.equal(io(10), 'the disk stopped answering: disk I/O error on /data/postrider.db');
+  assert.equal(io(1034), 'the disk stopped responding: a sync failed on /data/postrider.db');
+  assert.equal(io(778), 'the disk stopped responding: a write failed on /data/postrider.db');
+  assert.equal(io(266), 'the disk stopped responding: a read failed on /data/postrider.db');
+  assert.equal(io(10), 'the disk stopped responding: disk I/O error on /data/postrider.db');
 });
 
 test('an error that is not due to storage keeps its own message', () => {

@@ -13,15 +13,15 @@ const CORRUPT = 11;
 const CANTOPEN = 14;
 const NOTADB = 26;
 
-/** Extended codes of IOERR whose step is worth naming. */
+/** Extended codes of IOERR, and the step that failed. */
 const STEPS = new Map([
   [266, 'a read failed'],
-  [522, 'a read came back short'],
+  [522, 'a read returned too few bytes'],
   [778, 'a write failed'],
   [1034, 'a sync failed'],
   [1290, 'the sync of its directory failed'],
-  [1546, 'the file could not be cut'],
-  [4874, 'the shared memory file could not be grown'],
+  [1546, 'the file could not be truncated'],
+  [4874, 'the shared memory file could not be extended'],
 ]);
 const READ_BYTES = 1_048_576;
 /** Time limit: reading a large file takes long, and a missing disk shows immediately. */
@@ -51,7 +51,7 @@ export function describeStorageError(error: unknown, file: string): string {
   return message;
 }
 
-const stopped = (what: string): string => `the disk stopped answering: ${what}`;
+const stopped = (what: string): string => `the disk stopped responding: ${what}`;
 
 /** Reads the file, with a time limit; returns undefined if it can be read or does not exist. */
 function describeReadError(file: string): string | undefined {
@@ -64,7 +64,7 @@ function describeReadError(file: string): string | undefined {
     return undefined;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    return code === 'ENOENT' ? undefined : `${code} where ${file} is read`;
+    return code === 'ENOENT' ? undefined : `${code} while reading ${file}`;
   } finally {
     if (handle !== undefined) closeSync(handle);
   }
@@ -84,26 +84,29 @@ export function describeWriteError(file: string): string | undefined {
 /** Explains why the file cannot be opened for writing, and what to do. */
 function cannotOpen(file: string, message: string): string {
   const folder = path.dirname(file);
-  const say = (why: string, remedy: string): string => `${file} cannot be opened: ${why}; ${remedy}`;
+  const explained = (why: string, remedy: string): string => `${file} cannot be opened: ${why}; ${remedy}`;
   const elsewhere = 'or choose another POSTRIDER_DATA_DIR';
   try {
     const found = statSync(folder, { throwIfNoEntry: false });
-    if (found === undefined) return say(`the folder ${folder} does not exist`, `make it, ${elsewhere}`);
-    if (!found.isDirectory()) return say(`${folder} is not a folder`, `move that file away, ${elsewhere}`);
+    if (found === undefined) return explained(`the folder ${folder} does not exist`, `create it, ${elsewhere}`);
+    if (!found.isDirectory()) return explained(`${folder} is not a folder`, `move that file away, ${elsewhere}`);
     accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
     for (const one of [file, `${file}-wal`, `${file}-shm`]) {
-      const there = statSync(one, { throwIfNoEntry: false });
-      if (there === undefined) continue;
-      if (!there.isFile()) return say(`${one} is not a file`, 'move it away');
+      const existing = statSync(one, { throwIfNoEntry: false });
+      if (existing === undefined) continue;
+      if (!existing.isFile()) return explained(`${one} is not a file`, 'move it away');
       accessSync(one, constants.R_OK | constants.W_OK);
     }
   } catch (error) {
     const { code, path: where = folder } = error as NodeJS.ErrnoException;
-    if (code === 'EROFS') return say('the file system is mounted read-only', `mount it for writing, ${elsewhere}`);
+    if (code === 'EROFS') return explained('the file system is mounted read-only', `mount it read-write, ${elsewhere}`);
     if (code === 'EACCES' || code === 'EPERM')
-      return say(`this user may not write to ${where}`, `chown it to the user of the service, ${elsewhere}`);
+      return explained(
+        `this user cannot write to ${where}`,
+        `change its owner to the user of the service, ${elsewhere}`,
+      );
     if (code === 'EIO') return stopped(`EIO at ${where}`);
-    return say(`${code} at ${where}`, elsewhere.slice(3));
+    return explained(`${code} at ${where}`, elsewhere.slice(3));
   }
-  return say(message, `check the disk and the limit of open files, ${elsewhere}`);
+  return explained(message, `check the disk and the limit of open files, ${elsewhere}`);
 }

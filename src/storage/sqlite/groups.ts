@@ -3,7 +3,7 @@
  *
  * Writer: a batch is one transaction and one sync (group commit). If an operation throws, the transaction is rolled back and the operations
  * run one by one, so that only the faulty one fails. If the commit fails because of space or a lock, nothing was changed and every
- * operation fails with that. After an I/O error during the commit the outcome is unknown: its last frame may be complete in the write-ahead
+ * operation fails with that error. After an I/O error during the commit the outcome is unknown: its last frame may be complete in the write-ahead
  * log, and the next start then treats it as committed. A failed sync is never retried: after an I/O error the thread refuses all further
  * work and the process is expected to exit (pages that a failed fsync dropped may be lost, and a second fsync would report success).
  */
@@ -26,7 +26,7 @@ interface Call {
   args: unknown;
 }
 
-/** A connection, and why it no longer accepts writes, if so. */
+/** A connection and, if it no longer accepts writes, the reason. */
 interface Storage {
   readonly connection: SqliteConnection;
   readonly mode: OperationMode;
@@ -65,7 +65,7 @@ function unpacked(request: ThreadRequest): Call[] {
 }
 
 /**
- * Moves the rest of the log. Sends no response: if a full disk or a lock prevents it, the next call does it. A failed sync ends all
+ * Moves the rest of the log. Sends no response: if a full disk or a lock prevents the move, the next call repeats it. A failed sync ends all
  * writing, as everywhere; following operations are refused.
  */
 function moveLog(storage: Storage): void {

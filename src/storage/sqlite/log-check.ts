@@ -36,7 +36,7 @@ export function assertLogWhole(file: string): void {
   try {
     handle = openSync(log, 'r');
   } catch {
-    // Without a log nothing is wrong with it; other problems are reported when the database is opened.
+    // A missing log is not damaged. Other problems are reported when the database is opened.
     return;
   }
   try {
@@ -45,7 +45,7 @@ export function assertLogWhole(file: string): void {
     closeSync(handle);
   }
   throw new Error(
-    `${log} is damaged: it holds accepted mail after a part that cannot be read; check the disk and restore a backup, or move ${log} away to start without its content`,
+    `${log} is damaged: it contains accepted mail after a part that cannot be read; check the disk and restore a backup, or move ${log} away to start without its content`,
   );
 }
 
@@ -54,7 +54,7 @@ function isWhole(handle: number): boolean {
   if (readSync(handle, header, 0, HEADER_BYTES, 0) < HEADER_BYTES || header.every((byte) => byte === 0)) return true;
   const isBigEndian = (header.readUInt32BE(0) & 1) === 1;
   let sums = summed([0, 0], header.subarray(0, 24), isBigEndian);
-  // It is written in one sector, which a power failure does not tear.
+  // The header is written in one sector, so a power failure cannot leave half of it.
   if (header.readUInt32BE(0) >>> 1 !== MAGIC >>> 1 || !isSum(header, 24, sums)) return false;
   const frame = Buffer.alloc(FRAME_HEADER_BYTES + pageBytes(header));
   const { size } = fstatSync(handle);
