@@ -343,10 +343,10 @@ test('unsubscribe links become the link of Postrider', () => {
 
 const MALFORMED: [source: string, message: RegExp][] = [
   ['{{#if a}}x', /not closed: \{\{#if a\}\} \(line 1\)/],
-  ['x\n{{/if}}', /closes nothing \(line 2\)/],
-  ['{{#if a}}{{#each b}}{{/if}}{{/each}}', /where \{\{\/each\}\} must be/],
-  ['{{else}}', /outside of a block/],
-  ['{{#if a}}{{else}}{{else}}{{/if}}', /a second/],
+  ['x\n{{/if}}', /\{\{\/if\}\} without an opening tag \(line 2\)/],
+  ['{{#if a}}{{#each b}}{{/if}}{{/each}}', /has \{\{\/if\}\} instead of \{\{\/each\}\}/],
+  ['{{else}}', /outside a block/],
+  ['{{#if a}}{{else}}{{else}}{{/if}}', /two \{\{else\}\} tags/],
   ['{{ name', /not closed/],
   ['{{!-- x', /not closed/],
   ['{{{{raw}}}}x{{{{/raw}}}}', /raw block/],
@@ -354,7 +354,7 @@ const MALFORMED: [source: string, message: RegExp][] = [
   [`${'{{#if a}}'.repeat(51)}${'{{/if}}'.repeat(51)}`, /deeper than 50 levels/],
   [`{{#if a}}${'{{else if b}}'.repeat(200)}{{/if}}`, /more than 100 branches/],
   ['{{a}}'.repeat(200_000), /more than 10000 tags/],
-  [`{{${'a'.repeat(1_000_000)}}}`, /a tag of more than 8000 characters/],
+  [`{{${'a'.repeat(1_000_000)}}}`, /a tag that is longer than 8000 characters/],
   ['{{'.repeat(500_000), /not closed|more than/],
 ];
 

@@ -87,7 +87,7 @@ function convertResend(source: string, kind: 'html' | 'text'): Conversion {
   for (const found of source.matchAll(/\{\{\{[^{}]{0,200}\}\}\}|\{\{[^{}]{0,200}\}\}/g)) {
     const [what] = found;
     if (toLiquid(what, kind).includes('{% raw %}')) {
-      const why = 'is not a variable of Resend, which prints it as text; remove it, or write {{ name }}';
+      const why = 'Resend prints this as text, because it is not a variable; remove it, or write {{ name }}';
       checks.push({ line: lineOf(found.index), what: what.slice(0, MAX_SHOWN), why, isConverted: false });
     }
   }
@@ -115,7 +115,7 @@ class Converter {
   convert(nodes: Node[]): Conversion {
     const source = this.#nodes(nodes, rootScope());
     if (this.#dialect === 'ses' && this.#kind === 'html' && this.#printsEscaped !== undefined) {
-      const why = 'is now escaped, which SES does not do; add | raw to variables whose values are HTML that you trust';
+      const why = 'values are now escaped, unlike in SES; add | raw to variables that contain trusted HTML';
       this.#checks.push({ line: this.#printsEscaped, what: '{{…}}', why, isConverted: true });
     }
     return { source, checks: this.#checks.sort((a, b) => a.line - b.line) };
@@ -171,14 +171,14 @@ class Converter {
       at = found.index + what.length;
       const place = line + lineOf(found.index) - 1;
       if (isLink) this.#checkLink(place, what);
-      else this.#check(place, what, 'is filled in by the other service; write a Liquid variable instead', false);
+      else this.#check(place, what, 'only the other service replaces this; write a Liquid variable instead', false);
     }
     return converted + literalInLiquidSource(text.slice(at));
   }
 
   #checkLink(line: number, what: string): void {
     const why =
-      'is now Postrider\'s unsubscribe link; it is a URL in href="…" and a complete link elsewhere, and needs listUnsubscribe in the send';
+      'this is now the unsubscribe link of Postrider, a URL in href="…" and a complete link elsewhere; set listUnsubscribe in the send';
     this.#check(line, what, why, true);
   }
 
@@ -190,7 +190,8 @@ class Converter {
     }
     if (this.#isMustachio && inner === '@content') return '{{ content }}';
     const expression = this.#isMustachio ? ({ type: 'path', path: inner } as const) : this.#oneExpression(inner);
-    if (expression.type === 'literal') throw new Unconvertible('it prints a literal; write the text itself');
+    if (expression.type === 'literal')
+      throw new Unconvertible('the tag prints a literal; write its text without the tag');
     const { value, last, isPresent } =
       expression.type === 'path'
         ? this.#printedPath(expression.path, scope, line)
@@ -208,9 +209,11 @@ class Converter {
   #oneExpression(inner: string): Expression {
     const { args, named, params } = readExpressions(inner);
     const [first, ...rest] = args;
-    if (first === undefined || params.length > 0) throw new Unconvertible('it has no name');
+    if (first === undefined || params.length > 0)
+      throw new Unconvertible('the tag contains no name; write the name of a variable');
     if (rest.length === 0 && named.size === 0) return first;
-    if (first.type !== 'path') throw new Unconvertible('it contains several values');
+    if (first.type !== 'path')
+      throw new Unconvertible('the tag contains several values; use a separate tag for each value');
     return { type: 'call', name: first.path, args: rest, named };
   }
 
@@ -220,7 +223,7 @@ class Converter {
       this.#check(
         line,
         path,
-        'is now the size of the list or text, even if the value is an object with a member named length',
+        'this is now the size of the list or text, even if the value is an object with a member named length',
         true,
       );
     }
@@ -229,12 +232,16 @@ class Converter {
 
   /** Converts the SendGrid helpers that print something. */
   #helper({ name, args, named }: Expression & { type: 'call' }, scope: Scope, line: number) {
-    if (named.size > 0) throw new Unconvertible(`the helper ${name} has named arguments, which are not supported`);
+    if (named.size > 0)
+      throw new Unconvertible(
+        `the helper ${name} has named arguments, which are not supported; compute the value before the send`,
+      );
     const [first, second, third] = args;
     if (name === 'insert' && first?.type === 'path' && args.length <= 2) {
       const { expression, last } = this.#scopes.resolve(first.path, scope);
       const defaultText = second?.type === 'literal' ? /^default=(.*)$/s.exec(String(second.value))?.[1] : undefined;
-      if (second !== undefined && defaultText === undefined) throw new Unconvertible('the default must be "default=…"');
+      if (second !== undefined && defaultText === undefined)
+        throw new Unconvertible('the second argument of insert must be "default=…"');
       return defaultText === undefined
         ? { value: expression, last, isPresent: false }
         : { value: `${expression} | default: ${literalInLiquid(defaultText)}`, last, isPresent: true };
@@ -250,7 +257,7 @@ class Converter {
     if (name === 'formatDate' && first?.type === 'path' && second?.type === 'literal' && args.length <= 3) {
       const { expression, last } = this.#scopes.resolve(first.path, scope);
       const offset = third === undefined ? '' : `, ${offsetOf(third)}`;
-      const why = 'is now the Liquid filter date; compare a preview, because time zones may differ';
+      const why = 'this is now the Liquid filter date; check a preview, because time zones can differ';
       this.#check(line, `formatDate ${first.path}`, why, true);
       const format = literalInLiquid(dateFormat(String(second.value))).replaceAll('\\u0025', '%');
       return { value: `${expression} | default: "" | date: ${format}${offset}`, last, isPresent: true };
@@ -277,10 +284,10 @@ class Converter {
     if (isInverted || (!isBlockHelper(name) && rest === '')) {
       if (!isInverted)
         throw new Unconvertible(
-          `write {{#if ${name}}} or {{#each ${name}}}: which of them is meant depends on the value`,
+          `the meaning of this block depends on the value; write {{#if ${name}}} or {{#each ${name}}}`,
         );
       if (rest !== '') throw new Unconvertible('an inverted block must have exactly one name');
-      const why = 'is now also false for an empty string and for 0';
+      const why = 'the condition now also treats an empty string and 0 as false';
       this.#check(block.tag.line, block.tag.source, why, true);
       return this.#branches(this.#truth({ type: 'path', path: name }, scope, false), block, scope, true);
     }
@@ -327,7 +334,8 @@ class Converter {
       };
     }
     if (name === 'length') return { before: '', expression: `${this.#value(value, scope)} > 0` };
-    if (!CONDITIONS.has(name) || args.length === 0) throw new Unconvertible(`Liquid has no helper ${name}`);
+    if (!CONDITIONS.has(name) || args.length === 0)
+      throw new Unconvertible(`Liquid has no helper ${name}; compute the value before the send`);
     const parts = args.map((one) => this.#truth(one, scope, false));
     const before = parts.map((part) => part.before).join('');
     if (name === 'and') return { before, expression: parts.map((part) => part.expression).join(' and ') };
@@ -360,7 +368,7 @@ class Converter {
       this.#check(
         block.tag.line,
         block.tag.source,
-        'is now a loop over the members of an object, because it has @key',
+        'this is now a loop over the members of an object, because it uses @key',
         true,
       );
     const prefix = loop.scope.loop?.needsIndex ? `{% assign ${loop.indexName} = forloop.index0 %}` : '';

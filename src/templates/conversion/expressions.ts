@@ -1,11 +1,11 @@
-/** Reads the expressions of Handlebars tags: paths, literals, and calls of helpers, `(helper a b name=c)`. */
+/** Parses the expressions of Handlebars tags: paths, literals, and calls of helpers, `(helper a b name=c)`. */
 
 export type Expression =
   | { type: 'path'; path: string }
   | { type: 'literal'; value: string | number | boolean | null }
   | { type: 'call'; name: string; args: Expression[]; named: ReadonlyMap<string, Expression> };
 
-/** A construct that has no counterpart in Liquid; the message says what to do. */
+/** Thrown for a construct without an equivalent in Liquid. The message explains the problem and the fix. */
 export class Unconvertible extends Error {}
 
 interface Head {
@@ -36,17 +36,20 @@ export function readExpressions(source: string): Head {
   TOKEN.lastIndex = 0;
   while (TOKEN.lastIndex < text.length) {
     const found = TOKEN.exec(text);
-    if (found === null) throw new Unconvertible('its arguments cannot be read');
+    if (found === null) throw new Unconvertible('the arguments cannot be parsed; check the quotes and parentheses');
     const [, parenthesis, params, double, single, named, word] = found;
     if (parenthesis === '(') {
-      if (open.length > MAX_DEPTH) throw new Unconvertible('its arguments are nested too deeply');
+      if (open.length > MAX_DEPTH)
+        throw new Unconvertible(
+          `the arguments are nested deeper than ${MAX_DEPTH} levels; compute the value before the send`,
+        );
       open.push({ args: [], named: new Map(), params: [] });
       names.push(name);
       name = undefined;
     } else if (parenthesis === ')') {
       const { args, named: given } = open.pop()!;
       const [helper, ...rest] = args;
-      if (open.length === 0 || helper?.type !== 'path') throw new Unconvertible('its parentheses do not match');
+      if (open.length === 0 || helper?.type !== 'path') throw new Unconvertible('the parentheses do not match');
       name = names.pop();
       add({ type: 'call', name: helper.path, args: rest, named: given });
     } else if (params !== undefined) root.params.push(...params.trim().split(/\s+/));
@@ -54,7 +57,7 @@ export function readExpressions(source: string): Head {
     else if (word !== undefined) add(wordOf(word));
     else add({ type: 'literal', value: (double ?? single ?? '').replace(/\\(["'])/g, '$1') });
   }
-  if (open.length > 1) throw new Unconvertible('its parentheses do not match');
+  if (open.length > 1) throw new Unconvertible('the parentheses do not match');
   return root;
 }
 
@@ -64,7 +67,7 @@ function wordOf(word: string): Expression {
   return { type: 'path', path: word };
 }
 
-/** Returns a literal in Liquid. */
+/** Returns the value as a Liquid literal. */
 export function literalInLiquid(value: string | number | boolean | null): string {
   if (value === null) return 'nil';
   if (typeof value !== 'string') return String(value);
@@ -103,22 +106,24 @@ const DATE_FORMATS: readonly (readonly [token: string, directive: string])[] = [
 
 /** Returns a date format of Moment.js for Liquid's filter `date`. */
 export function dateFormat(format: string): string {
-  let made = '';
+  let converted = '';
   for (let at = 0; at < format.length; ) {
     const literal = /^\[([^\]]*)\]/.exec(format.slice(at, at + 200));
     const token = DATE_FORMATS.find(([name]) => format.startsWith(name, at));
     if (literal) {
-      made += literal[1]!.replaceAll('%', '%%');
+      converted += literal[1]!.replaceAll('%', '%%');
       at += literal[0].length;
     } else if (token) {
-      made += token[1];
+      converted += token[1];
       at += token[0].length;
     } else if (/[A-Za-z]/.test(format[at]!)) {
-      throw new Unconvertible(`the date format "${format}" has ${format[at]}, which Liquid does not have`);
+      throw new Unconvertible(
+        `the date format "${format}" contains ${format[at]}, which has no equivalent in Liquid; use another format`,
+      );
     } else {
-      made += format[at] === '%' ? '%%' : format[at]!;
+      converted += format[at] === '%' ? '%%' : format[at]!;
       at += 1;
     }
   }
-  return made;
+  return converted;
 }

@@ -7,10 +7,10 @@ import type { Language } from './tags.ts';
 
 interface Loop {
   variable: string;
-  /** The loop reads keys and values of an object. */
+  /** Whether the loop iterates over the keys and values of an object. */
   isKeyed: boolean;
   indexName: string;
-  /** An inner loop reads the index of this one. */
+  /** Whether the body uses the index of this loop, for example in an inner loop. */
   needsIndex: boolean;
 }
 
@@ -27,7 +27,7 @@ export interface Resolved {
   expression: string;
   /** The last name of the path. */
   last: string;
-  /** True if it always has a value. */
+  /** Whether the expression always has a value. */
   isPresent: boolean;
 }
 
@@ -53,16 +53,16 @@ export function rootScope(): Scope {
   return { expression: undefined, parent: undefined, loop: undefined, params: NO_PARAMS };
 }
 
-/** Returns a path and one more name. */
+/** Appends a name to a path. */
 function joined(expression: string | undefined, segment: string): string {
   if (expression === undefined) {
     if (NAME.test(segment) && !RESERVED.has(segment) && segment !== 'forloop') return segment;
-    throw new Unconvertible(`"${segment.slice(0, 60)}" is not a name in Liquid; rename the variable`);
+    throw new Unconvertible(`"${segment.slice(0, 60)}" is not a valid variable name in Liquid; rename the variable`);
   }
   if (/^\d+$/.test(segment)) return `${expression}[${segment}]`;
   if (NAME.test(segment)) return `${expression}.${segment === 'length' ? 'size' : segment}`;
   if (/["\\{}%\n]/.test(segment))
-    throw new Unconvertible(`"${segment.slice(0, 60)}" is not a name in Liquid; rename it`);
+    throw new Unconvertible(`"${segment.slice(0, 60)}" is not a valid property name in Liquid; rename the property`);
   return `${expression}["${segment}"]`;
 }
 
@@ -73,7 +73,7 @@ function segmentsOf(path: string): string[] {
   for (let at = 0; at < path.length; at = pattern.lastIndex) {
     pattern.lastIndex = at;
     const found = pattern.exec(path);
-    if (found === null) throw new Unconvertible(`the path ${path.slice(0, 60)} cannot be read`);
+    if (found === null) throw new Unconvertible(`the path ${path.slice(0, 60)} is not valid; separate names with dots`);
     const segment = found[1] ?? found[2];
     if (segment !== undefined) segments.push(segment);
   }
@@ -83,23 +83,23 @@ function segmentsOf(path: string): string[] {
 export class Scopes {
   readonly #language: Language;
   /** The names that the source uses, which a loop must not hide. */
-  readonly #taken: Set<string>;
+  readonly #usedNames: Set<string>;
 
   constructor(source: string, language: Language) {
     this.#language = language;
     const tags = source.match(/\{\{[^{}]*\}\}/g) ?? [];
-    this.#taken = new Set(tags.flatMap((tag) => tag.match(/[A-Za-z_][\w-]*/g) ?? []));
+    this.#usedNames = new Set(tags.flatMap((tag) => tag.match(/[A-Za-z_][\w-]*/g) ?? []));
   }
 
-  /** Returns a name that is not used. */
+  /** Returns an unused name, based on `wish`. */
   newName(wish: string): string {
     let name = wish;
-    for (let number = 2; this.#taken.has(name) || RESERVED.has(name); number += 1) name = `${wish}_${number}`;
-    this.#taken.add(name);
+    for (let number = 2; this.#usedNames.has(name) || RESERVED.has(name); number += 1) name = `${wish}_${number}`;
+    this.#usedNames.add(name);
     return name;
   }
 
-  /** Returns the scope of a section of Mustachio, whose parents are those of each name of its path. */
+  /** Returns the scope of a Mustachio section. Each name of its path adds a parent scope. */
   section(path: string, scope: Scope): Scope {
     let at = scope;
     let rest = path;
@@ -109,9 +109,11 @@ export class Scopes {
     }
     if (rest === '..') at = at.parent ?? at;
     else if (rest !== '.' && rest !== '') {
-      if (!/^[\w./]+$/.test(rest) || rest.includes('/')) throw new Unconvertible('the path cannot be read');
+      if (!/^[\w./]+$/.test(rest) || rest.includes('/'))
+        throw new Unconvertible('the path is not valid; separate names with dots');
       for (const segment of rest.split('.').filter((one) => one !== '')) {
-        if (segment === 'this') throw new Unconvertible('this is a name in Mustachio; write {{.}}');
+        if (segment === 'this')
+          throw new Unconvertible('Mustachio treats "this" as a variable name; write {{.}} instead');
         at = { expression: joined(at.expression, segment), parent: at, loop: at.loop, params: NO_PARAMS };
       }
     }
@@ -121,7 +123,8 @@ export class Scopes {
   resolve(path: string, scope: Scope): Resolved {
     if (this.#language === 'mustachio') {
       const { expression } = this.section(path, scope);
-      if (expression === undefined) throw new Unconvertible('it prints all values; print one of them');
+      if (expression === undefined)
+        throw new Unconvertible('the tag prints all variables; print a single variable instead');
       return { expression, last: path.split(/[./]/).at(-1) ?? '', isPresent: false };
     }
     if (path.startsWith('@') && !path.startsWith('@root')) return this.#data(path, scope);
@@ -134,7 +137,8 @@ export class Scopes {
     }
     while (rest === '..' || rest.startsWith('../')) {
       at = at.parent;
-      if (at === undefined) throw new Unconvertible(`${path} is above all blocks; write the name`);
+      if (at === undefined)
+        throw new Unconvertible(`${path} refers to a level above the outermost block; write the name without ../`);
       rest = rest.slice(3);
     }
     const isOwn = /^(?:this|\.)(?:[./]|$)/.test(rest);
@@ -142,7 +146,8 @@ export class Scopes {
     const param = isOwn || isRoot || rest !== path ? undefined : paramOf(segments[0], scope);
     let expression = param ?? at.expression;
     for (const segment of param === undefined ? segments : segments.slice(1)) expression = joined(expression, segment);
-    if (expression === undefined) throw new Unconvertible('it prints all values; print one of them');
+    if (expression === undefined)
+      throw new Unconvertible('the tag prints all variables; print a single variable instead');
     return { expression, last: segments.at(-1) ?? '', isPresent: false };
   }
 
@@ -160,17 +165,21 @@ export class Scopes {
       at = at.parent;
       loop = nextLoop();
     }
-    if (loop === undefined) throw new Unconvertible(`${path} is outside of a loop`);
+    if (loop === undefined) throw new Unconvertible(`${path} can only be used in a loop; move it into {{#each}}`);
     const present = (expression: string): Resolved => ({ expression, last: '', isPresent: true });
     if (name === 'key') {
-      if (levels > 0) throw new Unconvertible(`${path} is the key of an outer loop; write it in that loop`);
+      if (levels > 0)
+        throw new Unconvertible(
+          `${path} is the key of an outer loop, which Liquid does not have; use @key in that loop`,
+        );
       return present(`${loop.variable}[0]`);
     }
     if (name === 'index' && levels > 0) {
       loop.needsIndex = true;
       return present(loop.indexName);
     }
-    if (levels > 0 || !['index', 'first', 'last'].includes(name)) throw new Unconvertible(`${path} is not in Liquid`);
+    if (levels > 0 || !['index', 'first', 'last'].includes(name))
+      throw new Unconvertible(`Liquid has no equivalent of ${path}; compute the value before the send`);
     return present(`forloop.${name === 'index' ? 'index0' : name}`);
   }
 

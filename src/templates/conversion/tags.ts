@@ -111,7 +111,7 @@ function splitTags(source: string, language: Language): Piece[] {
     } else {
       if (source[begin + 2] !== '!') tagCharacters += end - begin;
       if (tagCharacters > MAX_IN_TAGS)
-        throw new ConversionError(`has more than ${MAX_IN_TAGS} characters within tags`, line);
+        throw new ConversionError(`has more than ${MAX_IN_TAGS} characters in its tags`, line);
       const piece = pieceOf(source, begin, end, line);
       if (source.startsWith('{{{{', begin) && language === 'handlebars')
         throw new ConversionError('has a raw block {{{{…}}}}, which cannot be converted', line);
@@ -143,7 +143,7 @@ function endOfTag(source: string, begin: number, line: number): number {
   if (end === -1)
     throw new ConversionError(`has a tag that is not closed: ${source.slice(begin, begin + 30).trim()}`, line);
   if (!isLongComment && end - begin > MAX_TAG_LENGTH && source[begin + 2] !== '!')
-    throw new ConversionError(`has a tag of more than ${MAX_TAG_LENGTH} characters`, line);
+    throw new ConversionError(`has a tag that is longer than ${MAX_TAG_LENGTH} characters`, line);
   return end + length;
 }
 
@@ -235,7 +235,7 @@ export function parseTags(source: string, language: Language): Node[] {
           .trim(),
       });
     else if (first === '>' || /^#\s*[>*]/.test(tag.inner))
-      into.push({ type: 'unsupported', tag, why: 'a template cannot include another one; copy its content here' });
+      into.push({ type: 'unsupported', tag, why: 'a template cannot include another template; copy its content here' });
     else if (first === '#' || (first === '^' && tag.inner.length > 1)) {
       if (language === 'mustachio') endSection(tag, open);
       open.push(openBlock(tag, open.at(-1)?.into ?? root, open.length));
@@ -268,7 +268,8 @@ function blockOf(tag: Tag, head: string, isChained: boolean): Block {
 }
 
 function openBlock(tag: Tag, into: Node[], depth: number): OpenBlock {
-  if (depth >= MAX_DEPTH) throw new ConversionError(`has blocks nested deeper than ${MAX_DEPTH} levels`, tag.line);
+  if (depth >= MAX_DEPTH)
+    throw new ConversionError(`has blocks that are nested deeper than ${MAX_DEPTH} levels`, tag.line);
   const block = blockOf(tag, tag.inner.slice(1), false);
   into.push(block);
   return { block, into: block.body, chained: [] };
@@ -287,23 +288,23 @@ function endSection(tag: Tag, open: OpenBlock[]): void {
 
 function closeBlock(tag: Tag, open: OpenBlock | undefined): void {
   const name = tag.inner.slice(1).trim();
-  if (open === undefined) throw new ConversionError(`has ${tag.source}, which closes nothing`, tag.line);
+  if (open === undefined) throw new ConversionError(`has ${tag.source} without an opening tag`, tag.line);
   const { block, chained } = open;
   if (name !== block.name)
-    throw new ConversionError(`has ${tag.source} where {{/${block.name.slice(0, 60)}}} must be`, tag.line);
+    throw new ConversionError(`has ${tag.source} instead of {{/${block.name.slice(0, 60)}}}`, tag.line);
   for (const one of [block, ...chained]) one.end = tag.end;
 }
 
 /** Adds an else branch. `{{else if x}}` opens a block in that branch, and both blocks end with the same closing tag. */
 function addElse(tag: Tag, open: OpenBlock | undefined): void {
-  if (open === undefined) throw new ConversionError(`has ${tag.source} outside of a block`, tag.line);
+  if (open === undefined) throw new ConversionError(`has ${tag.source} outside a block`, tag.line);
   const last = open.chained.at(-1) ?? open.block;
-  if (last.otherwise !== undefined) throw new ConversionError(`has a second ${tag.source} in a block`, tag.line);
+  if (last.otherwise !== undefined) throw new ConversionError(`has two {{else}} tags in one block`, tag.line);
   last.otherwise = [];
   open.into = last.otherwise;
   const head = tag.inner.replace(/^(?:\^|else)\s*/, '');
   if (head === '') return;
-  if (open.chained.length >= 100) throw new ConversionError('has more than 100 branches in a block', tag.line);
+  if (open.chained.length >= 100) throw new ConversionError('has a block with more than 100 branches', tag.line);
   const chained = blockOf(tag, head, true);
   last.otherwise.push(chained);
   open.chained.push(chained);
