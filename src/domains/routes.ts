@@ -46,7 +46,7 @@ const recordSchema = named('DnsRecord', {
     description:
       'The currently published records of this kind; null if they were not looked up, or if the DNS lookup failed.',
   }),
-  required: Type.Boolean({ description: 'Whether the domain is verified by this record.' }),
+  required: Type.Boolean({ description: 'Whether the domain is verified only if this record is published.' }),
   keyState: Type.Optional(
     oneOf(['next', 'active', 'retired'], {
       description:
@@ -79,12 +79,12 @@ const domainSchema = named('Domain', {
     type: ['string', 'null'],
     format: 'date-time',
     description:
-      'For a failing domain: when Postrider starts to reject live email from it, 24 hours after its record was found missing.',
+      'For a failing domain: the time at which Postrider starts to reject its live email, 24 hours after its record was found missing.',
   }),
 });
 
 const domainRequest = named('DomainRequest', {
-  domain: Type.String({ minLength: 1, maxLength: 253, description: 'A domain name such as example.com.' }),
+  domain: Type.String({ minLength: 1, maxLength: 253, description: 'A domain name, such as example.com.' }),
 });
 
 export interface DomainRouteOptions extends RecordSettings {
@@ -247,7 +247,7 @@ function rotateRoute({ find, body, ...deps }: Shared): RouteDefinition<Caller> {
     operationId: 'rotateDomainKeys',
     summary: 'Rotate the DKIM keys of a domain',
     description:
-      'Creates new keys. Publish their records, which `dnsRecords` then lists in addition to the current ones. The new keys sign once every authoritative server has had the RSA key for an hour. The old keys stay in `dnsRecords` for another 10 days. Has no effect if new keys are already waiting. Keys older than 180 days are rotated automatically, and the owners are notified by email.',
+      'Creates new keys. Publish their records, which `dnsRecords` then lists in addition to the current ones. The new keys sign once every authoritative server has had the RSA key for an hour. The old keys stay in `dnsRecords` for another 10 days. Has no effect if the domain already has new keys that do not sign yet. Keys older than 180 days are rotated automatically, and the owners are notified by email.',
     refusals: ['NOT_FOUND'],
     response: { status: 200, schema: domainSchema },
     handle: async (request) => {

@@ -118,7 +118,7 @@ function stateOf(deps: ChangeDeps, request: AgentRequest): ChangeResult {
   const { id: approvalId, status, expiresAt, digest, tool } = request;
   const isExpired = status === 'pending' && expiresAt <= deps.clock.now();
   if (status === 'pending' && !isExpired) {
-    const next = `Nothing was changed yet. A person signed in to the portal must approve ${tool} at ${deps.baseUrl}/app/live/agents before ${iso(expiresAt)}. Then call ${tool} with this approvalId only, to get the result.`;
+    const next = `Nothing has changed yet. A person who is signed in to the portal must approve ${tool} at ${deps.baseUrl}/app/live/agents before ${iso(expiresAt)}. Then call ${tool} with only this approvalId to get the result.`;
     return { ok: true, data: { status: 'pending_approval', approvalId, expiresAt: iso(expiresAt), digest, next } };
   }
   const result = request.result === null ? null : (JSON.parse(request.result) as unknown);
@@ -185,10 +185,18 @@ async function runApproved(
   { request, actor }: { request: AgentRequest; actor: Actor },
 ): Promise<InnerAnswer> {
   const { id, accountId, keyId, call, digest } = request;
-  if (callDigest(call) !== digest) return refuse(failure('CONFLICT', { message: 'The stored request was altered.' }));
+  if (callDigest(call) !== digest)
+    return refuse(
+      failure('CONFLICT', { message: 'The stored request was altered. The agent must request the change again.' }),
+    );
   const caller = await deps.database.execute(callerOfKeyOperation, { keyId, accountId, nowMs: deps.clock.now() });
   if (caller === null)
-    return refuse(failure('FORBIDDEN', { message: 'The API key of the agent was revoked or has expired.' }));
+    return refuse(
+      failure('FORBIDDEN', {
+        message:
+          'The API key of the agent was revoked or has expired. Create a key for the agent and request the change again.',
+      }),
+    );
   if (caller.account.status !== 'active') return refuse(failure('ACCOUNT_SUSPENDED'));
   const { requestId, remoteAddress, isSecure, signal, log, rawBody, backPressure } = outer;
   const inner = {
@@ -253,7 +261,7 @@ const BAD_STATE = refuse(
   failure('INVALID_REQUEST', { message: '`requestState` is not valid for this call. Call the tool again without it.' }),
 );
 
-/** Handles the reply of the client's user to a request for approval. */
+/** Handles the reply of the client's user to the approval request. */
 async function handleReply(deps: ChangeDeps, agentCall: AgentCall, digest: string): Promise<ChangeResult> {
   const { request, client, state = '', reply } = agentCall;
   const { account, keyId, actor } = request.caller;
@@ -312,7 +320,7 @@ export async function requestChange(
     id,
   });
   if (stored === null) {
-    const message = `This account already has ${MOST_PENDING} agent requests that wait for approval. A user must approve or decline some of them in the portal first.`;
+    const message = `This account already has ${MOST_PENDING} agent requests waiting for approval. A user must approve or decline some of them in the portal first.`;
     return refuse(failure('LIMIT_REACHED', { message }));
   }
   const canAskUser = client.canAsk && stored.call.length <= MAX_DISPLAYED_CHARACTERS;

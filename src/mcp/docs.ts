@@ -118,9 +118,9 @@ export function indexDocs(pages: readonly DocsPage[]): DocsIndex {
   const averageLength = sections.reduce((sum, { length }) => sum + length, 0) / Math.max(1, sections.length);
   const holders = new Map<string, number>();
   for (const { words } of sections) for (const word of words.keys()) holders.set(word, (holders.get(word) ?? 0) + 1);
-  const scoreOf = ({ words, length }: Section, asked: readonly string[]): number => {
+  const scoreOf = ({ words, length }: Section, queryWords: readonly string[]): number => {
     let score = 0;
-    for (const word of asked) {
+    for (const word of queryWords) {
       const count = words.get(word) ?? 0;
       const rarity = Math.log(
         1 + (sections.length - (holders.get(word) ?? 0) + 0.5) / ((holders.get(word) ?? 0) + 0.5),
@@ -132,9 +132,9 @@ export function indexDocs(pages: readonly DocsPage[]): DocsIndex {
   return {
     pages,
     find: (query, most) => {
-      const asked = [...new Set(wordsOf(query))];
+      const queryWords = [...new Set(wordsOf(query))];
       return sections
-        .map((section) => ({ section, score: scoreOf(section, asked) }))
+        .map((section) => ({ section, score: scoreOf(section, queryWords) }))
         .filter(({ score }) => score > 0)
         .sort((a, b) => b.score - a.score)
         .slice(0, most)
@@ -178,10 +178,11 @@ export function searchDocs(docs: () => Promise<DocsIndex>): ToolDefinition {
 
 function pageOf({ pages }: DocsIndex, name: string, after = '0') {
   const known = pages.find(({ path: file }) => file === name.replace(/^\/?(?:docs\/)?/, ''));
-  if (known === undefined) return invalidArgument(`\`page\` must be a page that a search returned, not ${name}.`);
+  if (known === undefined)
+    return invalidArgument(`\`page\` must be a page from the search results, such as guides/send.md, not ${name}.`);
   const offset = Number(after);
   if (!Number.isSafeInteger(offset) || offset < 0)
-    return invalidArgument('`cursor` must be the nextCursor of a result.');
+    return invalidArgument('`cursor` must be the nextCursor of the previous result.');
   const content = known.markdown.slice(offset, offset + PAGE_CHARACTERS);
   const next = offset + content.length;
   const nextCursor = next < known.markdown.length ? String(next) : null;
@@ -191,7 +192,9 @@ function pageOf({ pages }: DocsIndex, name: string, after = '0') {
 const PLAIN = 'text/plain; charset=utf-8';
 const MARKDOWN = 'text/markdown; charset=utf-8';
 
-const UNKNOWN_PAGE = refuse(failure('NOT_FOUND', { message: 'The documentation has no such page.' }));
+const UNKNOWN_PAGE = refuse(
+  failure('NOT_FOUND', { message: 'No documentation page has this path. /llms.txt lists all pages.' }),
+);
 
 /** Routes of llms.txt, llms-full.txt, and every page as Markdown below /docs. */
 export function docsTextRoutes<C>(docs: () => Promise<DocsIndex>, { basePath = '' } = {}): RouteDefinition<C>[] {

@@ -20,10 +20,10 @@ const PREFIX = '/mcp';
 const BEARER = /^Bearer +(\S+) *$/i;
 const UNAUTHORIZED = refuse(failure('UNAUTHORIZED'));
 const FOREIGN_ORIGIN = refuse(
-  failure('FORBIDDEN', { message: 'The Origin of this request is not the origin of this service.' }),
+  failure('FORBIDDEN', { message: 'The Origin header must be the origin of this service. Correct or omit it.' }),
 );
 
-/** Returns whether a page of this origin may call the endpoint. The Host header proves nothing: with DNS rebinding it is the page's own. */
+/** Returns whether a page of this origin may call the endpoint. The Host header is not sufficient: with DNS rebinding it names the page's own host. */
 function isAllowedOrigin({ headers: { origin, host } }: IdentifiedRequest, baseUrl: string): boolean {
   if (origin === undefined) return true;
   if (origin === new URL(baseUrl).origin) return true;
@@ -34,7 +34,7 @@ function single(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Returns a refusal of the pipeline as an error of JSON-RPC, with the status and headers it has. */
+/** Converts a refusal of the HTTP pipeline to a JSON-RPC error with the same status and headers. */
 function shape(answer: HttpAnswer): HttpAnswer {
   const { refusal } = answer;
   if (refusal === undefined) return answer;

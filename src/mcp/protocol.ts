@@ -72,12 +72,12 @@ export function unsupportedVersion(id: RpcId | null, requested: string): RpcRefu
   return refusal(id, CODES.unsupportedVersion, 'Unsupported protocol version', { supported: SUPPORTED, requested });
 }
 
-const PRINTABLE = /[^\x20-\x7E\u00A0-\uD7FF\uF900-\uFFFD]/g;
-const LONGEST_NAME = 100;
+const NOT_PRINTABLE = /[^\x20-\x7E\u00A0-\uD7FF\uF900-\uFFFD]/g;
+const MAX_NAME_LENGTH = 100;
 
-/** Returns a name that a client reports for itself, fit for logs and pages. */
+/** Returns a client's own name, made safe for logs and pages. */
 export function clientName(value: unknown): string {
-  return typeof value === 'string' ? value.replace(PRINTABLE, ' ').trim().slice(0, LONGEST_NAME) : '';
+  return typeof value === 'string' ? value.replace(NOT_PRINTABLE, ' ').trim().slice(0, MAX_NAME_LENGTH) : '';
 }
 
 /** Returns the client of a request. A client of an earlier revision names itself in `initialize` only; its session id repeats that name. */
@@ -153,12 +153,13 @@ function isId(value: unknown): value is RpcId {
 
 /** Reads one message and the headers of its request. */
 export function readMessage(body: unknown, headers: IncomingHttpHeaders): Incoming {
-  if (Array.isArray(body)) return refusal(null, CODES.invalidRequest, 'Batches are not supported: send one message');
+  if (Array.isArray(body))
+    return refusal(null, CODES.invalidRequest, 'Batches are not supported: send one message per request');
   const { jsonrpc, id, method, params = {} } = members(body);
   const shownId = isId(id) ? id : null;
   if (jsonrpc !== '2.0') return refusal(shownId, CODES.invalidRequest, "jsonrpc must be '2.0'");
   if (method === undefined) {
-    // Clients of earlier revisions answer requests of the server, which this one never makes.
+    // Clients of earlier revisions respond to requests of the server; this server never makes any.
     const isResponse = isId(id) && (members(body).result !== undefined || members(body).error !== undefined);
     return isResponse ? { kind: 'notification' } : refusal(shownId, CODES.invalidRequest, 'method is required');
   }

@@ -6,7 +6,7 @@ import type { Failure } from '../base/failure.ts';
 import { fence } from './untrusted.ts';
 
 const MOST_BYTES = 25_000;
-/** For the envelope around the result. */
+/** Bytes reserved for the envelope around the result. */
 const ENVELOPE_BYTES = 1_500;
 
 export interface ToolResult {
@@ -16,7 +16,7 @@ export interface ToolResult {
 }
 
 export interface ResultOptions {
-  /** The data has no text from outside. */
+  /** Whether the data contains no text from outside. */
   isTrusted?: boolean;
   /** A sentence before the data. */
   lead?: string;
@@ -42,7 +42,7 @@ export function fits(data: Record<string, unknown>, options: ResultOptions = {})
   return bytesOf(render(data, options)) <= MOST_BYTES;
 }
 
-/** Shortens texts and lists; a shortened one says so. */
+/** Shortens texts and lists, and appends how much was omitted. */
 function shorten(value: unknown, characters: number, elements: number): unknown {
   if (typeof value === 'string') {
     if (value.length <= characters) return value;
@@ -79,7 +79,7 @@ export function toolResult(data: Record<string, unknown>, options: ResultOptions
   return result;
 }
 
-/** A refusal of a call, as an error that the agent can read and correct. */
+/** Returns the failure of a call as an error that the agent can read and correct. */
 export function errorResult({ code, message, details, retryAfterSeconds }: Failure): ToolResult {
   const error = { code, message, details, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
   return { ...toolResult({ error }, { isTrusted: true, lead: `${code}: ${message}` }), isError: true };

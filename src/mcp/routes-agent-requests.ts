@@ -1,4 +1,4 @@
-/** /agent-requests: live changes that agents asked for, and the decision of a signed-in person on each. */
+/** Routes of /agent-requests: live changes that agents requested, and the decisions of signed-in users on them. */
 import { type TSchema, Type } from 'typebox';
 import { type AgentRequest, agentRequestOperation, agentRequestsOperation, type Caller } from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
@@ -16,28 +16,28 @@ const agentRequestSchema = named('AgentRequest', {
   client: Type.String({ description: 'Name of the client, as it reports itself.' }),
   keyId: Type.String({ description: 'The API key that the agent used.' }),
   status: oneOf(['pending', 'declined', 'running', 'done', 'failed', 'expired'], {
-    description: 'running: approved, and the result is not known yet.',
+    description: 'running: approved, but its result is not available yet.',
   }),
   digest: Type.String({ description: 'SHA-256 of the call, in hexadecimal.' }),
   createdAt: Type.String({ format: 'date-time' }),
-  expiresAt: Type.String({ format: 'date-time', description: 'Until when it can be approved.' }),
+  expiresAt: Type.String({ format: 'date-time', description: 'When the request expires.' }),
   decidedAt: nullable(Type.String()),
   decidedBy: nullable(Type.String()),
-  recipients: Type.Array(Type.String(), { description: 'Every recipient of an email that waits for approval.' }),
+  recipients: Type.Array(Type.String(), { description: 'All recipients of an email that is waiting for approval.' }),
   call: Type.Unsafe<Record<string, unknown> | null>({
     type: ['object', 'null'],
     additionalProperties: true,
     description:
-      'The API call that an approval makes: method, path, query, and body. Null once the request is decided.',
+      'The API call that an approval runs: method, path, query, and body. Null once the request is approved, declined, or expired.',
   }),
-  result: Type.Unsafe<unknown>({ description: 'The response of the call; null if it was not made.' }),
+  result: Type.Unsafe<unknown>({ description: 'The response of the call; null if the call was not run.' }),
 });
 
 const decisionRequest = named('AgentRequestDecision', {
   digest: Type.String({
     minLength: 64,
     maxLength: 64,
-    description: 'The digest of the request that you checked; another one is refused.',
+    description: 'The digest of the request that you reviewed. A different digest is rejected.',
   }),
 });
 
@@ -74,11 +74,13 @@ function readRoutes({ database, clock }: ChangeDeps): RouteDefinition<Caller>[] 
       method: 'GET',
       path: '/agent-requests',
       operationId: 'listAgentRequests',
-      summary: 'List changes that AI agents asked for, newest first',
+      summary: 'List changes that AI agents requested, newest first',
       description:
-        'An agent that calls a tool with a live key changes nothing until a person approves the call. `call` is null in this list; GET /agent-requests/{id} returns it.',
+        'A tool call with a live key changes nothing until a person approves it. `call` is null in this list; GET /agent-requests/{id} returns it.',
       query: closed({
-        status: Type.Optional(oneOf(['pending'], { description: 'Only requests that can still be decided.' })),
+        status: Type.Optional(
+          oneOf(['pending'], { description: 'Only requests that can still be approved or declined.' }),
+        ),
         ...pageFields,
       }),
       response: { status: 200, schema: Type.Array(agentRequestSchema) },
@@ -96,7 +98,7 @@ function readRoutes({ database, clock }: ChangeDeps): RouteDefinition<Caller>[] 
           limit: page.value.limit + 1,
           pendingAtMs: request.query.status === 'pending' ? nowMs : null,
         });
-        // Calls can be as large as an email.
+        // Omitted, because a call can be as large as an email.
         const show = (row: AgentRequest) => ({ ...bodyOf(row, nowMs), call: null });
         return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show });
       },
@@ -106,8 +108,8 @@ function readRoutes({ database, clock }: ChangeDeps): RouteDefinition<Caller>[] 
       ...idParams,
       method: 'GET',
       operationId: 'getAgentRequest',
-      summary: 'Get a change that an AI agent asked for',
-      description: 'With the exact API call that an approval makes.',
+      summary: 'Get a change that an AI agent requested',
+      description: 'Includes the exact API call that an approval runs.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: agentRequestSchema },
       handle: async ({ caller, params }: RouteRequest<Caller>) => {
@@ -153,9 +155,9 @@ function decisionRoutes(deps: ChangeDeps): RouteDefinition<Caller>[] {
       method: 'POST',
       path: '/agent-requests/:id/approve',
       operationId: 'approveAgentRequest',
-      summary: 'Approve a change that an AI agent asked for, and make it',
+      summary: 'Approve and run a change that an AI agent requested',
       description:
-        'Only for people who are signed in. The call runs once, with the permissions that the key of the agent has now. `status` is failed if the call was refused; `result` has the reason.',
+        'Requires a user who is signed in. The call runs once, with the current permissions of the key that the agent used. If the call is refused, `status` is failed and `result` contains the reason.',
       handle: decided((request, deciding) => approveChange(deps, request, deciding)),
     }),
     defineRoute({
@@ -163,8 +165,8 @@ function decisionRoutes(deps: ChangeDeps): RouteDefinition<Caller>[] {
       method: 'POST',
       path: '/agent-requests/:id/decline',
       operationId: 'declineAgentRequest',
-      summary: 'Decline a change that an AI agent asked for',
-      description: 'Only for people who are signed in. Nothing is changed.',
+      summary: 'Decline a change that an AI agent requested',
+      description: 'Requires a user who is signed in. Nothing is changed.',
       handle: decided((_request, deciding) => declineChange(deps, deciding)),
     }),
   ] as RouteDefinition<Caller>[];

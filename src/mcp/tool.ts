@@ -16,9 +16,9 @@ export interface ToolContext {
   call(method: Method, path: string, rest?: Omit<InnerCall, 'method' | 'path'>): Promise<InnerAnswer>;
   /** Makes a change of the sandbox, or has a change of live data approved first. */
   change(change: Change): Promise<ChangeResult>;
-  /** Returns the state of a change that was asked for earlier. */
+  /** Returns the state of a change that was requested earlier. */
   changed(id: string): Promise<ChangeResult>;
-  /** Why mail cannot be accepted at the moment. */
+  /** Returns why mail currently cannot be accepted; undefined if it can. */
   mailRefusal(): Failure | undefined;
 }
 
@@ -34,7 +34,7 @@ export interface ToolDefinition<S extends TObject = TObject> {
   schema: S;
   /** Absent for tools that change nothing. A tool with a `readSchema` is also offered without its changes. */
   change?: { isDestructive: boolean; readSchema?: TObject };
-  /** The tool reaches other systems than this service. */
+  /** Whether the tool contacts systems other than this service. */
   isOpenWorld?: true;
   run(context: ToolContext, args: Static<S>): Promise<ToolAnswer>;
 }
@@ -50,8 +50,8 @@ export const invalidArgument = (message: string): { ok: false; failure: Failure 
   refuse(failure('INVALID_REQUEST', { message }));
 
 /** Returns the JSON object of a successful call. */
-export function objectOf(answered: InnerAnswer): ToolAnswer {
-  return answered.ok ? found(answered.body as Record<string, unknown>) : answered;
+export function objectOf(response: InnerAnswer): ToolAnswer {
+  return response.ok ? found(response.body as Record<string, unknown>) : response;
 }
 
 export type Query = NonNullable<InnerCall['query']>;
@@ -65,11 +65,11 @@ export async function listOf(
 ): Promise<ToolAnswer> {
   let most = limit;
   for (;;) {
-    const answered = await context.call('GET', path, { query: { ...query, limit: most } });
-    if (!answered.ok) return answered;
+    const response = await context.call('GET', path, { query: { ...query, limit: most } });
+    if (!response.ok) return response;
     const data = {
-      items: (answered.body as unknown[]).map(pick),
-      nextCursor: (answered.headers['X-Next-Cursor'] as string | undefined) ?? null,
+      items: (response.body as unknown[]).map(pick),
+      nextCursor: (response.headers['X-Next-Cursor'] as string | undefined) ?? null,
     };
     if (most === 1 || fits(data)) return found(data);
     most = Math.max(1, Math.floor(Math.min(most, data.items.length) / 2));
@@ -85,11 +85,11 @@ export async function everyOf(
   const all: Record<string, unknown>[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < pages; page += 1) {
-    const answered: InnerAnswer = await context.call('GET', path, { query: { ...query, limit: 100, cursor } });
-    if (!answered.ok) return answered;
-    all.push(...(answered.body as Record<string, unknown>[]));
-    cursor = answered.headers['X-Next-Cursor'] as string | undefined;
-    if (cursor === undefined || answered.headers.Link === undefined) break;
+    const response: InnerAnswer = await context.call('GET', path, { query: { ...query, limit: 100, cursor } });
+    if (!response.ok) return response;
+    all.push(...(response.body as Record<string, unknown>[]));
+    cursor = response.headers['X-Next-Cursor'] as string | undefined;
+    if (cursor === undefined || response.headers.Link === undefined) break;
   }
   return { ok: true, value: all };
 }

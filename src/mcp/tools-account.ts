@@ -33,7 +33,11 @@ const checkDomain = defineTool({
     const wanted = domain.toLowerCase();
     const known = all.value.find((one) => one.domain === wanted || one.domainId === domain);
     if (known === undefined)
-      return refuse(failure('NOT_FOUND', { message: `No sending domain of this account is named ${domain}.` }));
+      return refuse(
+        failure('NOT_FOUND', {
+          message: `This account has no sending domain ${domain}. Call check_domain without domain to list its domains.`,
+        }),
+      );
     const records = await context.call('GET', `/domains/${segment(String(known.domainId))}/dns-records`);
     return records.ok ? found({ ...(withoutRecords(known) as Item), dnsRecords: records.body }) : records;
   },
@@ -60,9 +64,9 @@ const explainDestination = defineTool({
     const messages: unknown[] = [];
     for (const status of ['delayed', 'bounced']) {
       const query = { status, to: `@${destination}`, limit: EXAMPLES };
-      const answered = await context.call('GET', '/messages', { query });
-      if (!answered.ok) return answered;
-      for (const { messageId } of answered.body as Item[]) messages.push(await lastAttempt(context, String(messageId)));
+      const response = await context.call('GET', '/messages', { query });
+      if (!response.ok) return response;
+      for (const { messageId } of response.body as Item[]) messages.push(await lastAttempt(context, String(messageId)));
     }
     const own = incidents.value.filter((one) => one.destination === destination);
     return found({ destination, incidents: own, messages });
@@ -71,9 +75,9 @@ const explainDestination = defineTool({
 
 /** Returns the status of a message, and its last attempt. */
 async function lastAttempt(context: ToolContext, messageId: string): Promise<unknown> {
-  const answered = await context.call('GET', `/messages/${segment(messageId)}`);
-  if (!answered.ok) return { messageId };
-  const { status, to, nextAttemptAt = null, attempts = [] } = answered.body as Item & { attempts?: Item[] };
+  const response = await context.call('GET', `/messages/${segment(messageId)}`);
+  if (!response.ok) return { messageId };
+  const { status, to, nextAttemptAt = null, attempts = [] } = response.body as Item & { attempts?: Item[] };
   const { time: at, host, reply, outcome } = attempts.at(-1) ?? {};
   return {
     messageId,
@@ -108,7 +112,7 @@ function domainChecks(domains: readonly Item[]): Check[] {
       {
         name: 'domains',
         status: 'warn',
-        message: 'no sending domain',
+        message: 'the account has no sending domain',
         advice: 'Add a sending domain and publish its DNS records.',
       },
     ];
@@ -120,7 +124,7 @@ function domainChecks(domains: readonly Item[]): Check[] {
           name: `domain ${domain}`,
           status: 'warn',
           message: String(status),
-          advice: 'Call check_domain for the records to publish.',
+          advice: 'Call check_domain to get the records to publish.',
         },
   );
 }
@@ -143,7 +147,7 @@ const runDoctor = defineTool({
         query: { since: new Date(context.now() - 86_400_000).toISOString() },
       }),
     ];
-    for (const answered of [domains, webhooks, incidents, rejected]) if (!answered.ok) return answered;
+    for (const response of [domains, webhooks, incidents, rejected]) if (!response.ok) return response;
     const checks: Check[] = [
       healthCheck(health.body as Item),
       ...domainChecks(itemsOf(domains)),
@@ -172,14 +176,14 @@ const runDoctor = defineTool({
   },
 });
 
-function itemsOf(answered: Awaited<ReturnType<typeof everyOf>>): Item[] {
-  return answered.ok ? answered.value : [];
+function itemsOf(response: Awaited<ReturnType<typeof everyOf>>): Item[] {
+  return response.ok ? response.value : [];
 }
 
 const listSuppressions = defineTool({
   name: 'list_suppressions',
   title: 'List suppressions',
-  description: 'Lists addresses that receive no mail, and why.',
+  description: 'Lists suppressed addresses, which receive no mail, and the reasons.',
   schema: closed({
     email: text(320),
     reason: Type.Optional(oneOf(['bounce', 'complaint', 'unsubscribe', 'manual'])),
@@ -194,7 +198,7 @@ const changeSuppression = defineTool({
   name: 'change_suppression',
   title: 'Change a suppression',
   description:
-    'Adds or removes a suppressed address. With a live key a person must approve it first: the result is pending_approval.',
+    'Adds or removes a suppressed address. With a live key, a person must approve the change first, and the result is pending_approval.',
   schema: closed({
     action: Type.Optional(oneOf(['add', 'remove'])),
     email: text(320),
@@ -266,7 +270,7 @@ const webhookDeliveries = defineTool({
   name: 'webhook_deliveries',
   title: 'Webhook deliveries',
   description:
-    'Lists webhooks or, with webhookId, its deliveries with response and error. Action retry sends one delivery again. Action replay sends the events of a time range again. With a live key a person must approve both first.',
+    'Lists webhooks or, with webhookId, the deliveries of one webhook with response and error. Action retry repeats one delivery. Action replay sends the events of a time range again. With a live key, a person must approve both first.',
   schema: closed({
     ...webhookFilters,
     action: Type.Optional(oneOf(['list', 'retry', 'replay'])),

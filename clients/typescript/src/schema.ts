@@ -31,29 +31,29 @@ export interface paths {
   };
   "/agent-requests": {
     /**
-     * List changes that AI agents asked for, newest first
-     * @description An agent that calls a tool with a live key changes nothing until a person approves the call. `call` is null in this list; GET /agent-requests/{id} returns it.
+     * List changes that AI agents requested, newest first
+     * @description A tool call with a live key changes nothing until a person approves it. `call` is null in this list; GET /agent-requests/{id} returns it.
      */
     get: operations["listAgentRequests"];
   };
   "/agent-requests/{id}": {
     /**
-     * Get a change that an AI agent asked for
-     * @description With the exact API call that an approval makes.
+     * Get a change that an AI agent requested
+     * @description Includes the exact API call that an approval runs.
      */
     get: operations["getAgentRequest"];
   };
   "/agent-requests/{id}/approve": {
     /**
-     * Approve a change that an AI agent asked for, and make it
-     * @description Only for people who are signed in. The call runs once, with the permissions that the key of the agent has now. `status` is failed if the call was refused; `result` has the reason.
+     * Approve and run a change that an AI agent requested
+     * @description Requires a user who is signed in. The call runs once, with the current permissions of the key that the agent used. If the call is refused, `status` is failed and `result` contains the reason.
      */
     post: operations["approveAgentRequest"];
   };
   "/agent-requests/{id}/decline": {
     /**
-     * Decline a change that an AI agent asked for
-     * @description Only for people who are signed in. Nothing is changed.
+     * Decline a change that an AI agent requested
+     * @description Requires a user who is signed in. Nothing is changed.
      */
     post: operations["declineAgentRequest"];
   };
@@ -167,7 +167,7 @@ export interface paths {
   "/domains/{id}/rotate-keys": {
     /**
      * Rotate the DKIM keys of a domain
-     * @description Creates new keys. Publish their records, which `dnsRecords` then lists in addition to the current ones. The new keys sign once every authoritative server has had the RSA key for an hour. The old keys stay in `dnsRecords` for another 10 days. Has no effect if new keys are already waiting. Keys older than 180 days are rotated automatically, and the owners are notified by email.
+     * @description Creates new keys. Publish their records, which `dnsRecords` then lists in addition to the current ones. The new keys sign once every authoritative server has had the RSA key for an hour. The old keys stay in `dnsRecords` for another 10 days. Has no effect if the domain already has new keys that do not sign yet. Keys older than 180 days are rotated automatically, and the owners are notified by email.
      */
     post: operations["rotateDomainKeys"];
   };
@@ -1169,7 +1169,7 @@ export interface components {
       /** @description The API key that the agent used. */
       keyId: string;
       /**
-       * @description running: approved, and the result is not known yet.
+       * @description running: approved, but its result is not available yet.
        * @enum {string}
        */
       status: "pending" | "declined" | "running" | "done" | "failed" | "expired";
@@ -1179,23 +1179,23 @@ export interface components {
       createdAt: string;
       /**
        * Format: date-time
-       * @description Until when it can be approved.
+       * @description When the request expires.
        */
       expiresAt: string;
       decidedAt: string | null;
       decidedBy: string | null;
-      /** @description Every recipient of an email that waits for approval. */
+      /** @description All recipients of an email that is waiting for approval. */
       recipients: string[];
-      /** @description The API call that an approval makes: method, path, query, and body. Null once the request is decided. */
+      /** @description The API call that an approval runs: method, path, query, and body. Null once the request is approved, declined, or expired. */
       call: {
         [key: string]: unknown;
       } | null;
-      /** @description The response of the call; null if it was not made. */
+      /** @description The response of the call; null if the call was not run. */
       result: unknown;
     };
     /** AgentRequestDecision */
     AgentRequestDecision: {
-      /** @description The digest of the request that you checked; another one is refused. */
+      /** @description The digest of the request that you reviewed. A different digest is rejected. */
       digest: string;
     };
     /** ApiKey */
@@ -1633,7 +1633,7 @@ export interface components {
       status: "verified" | "missing" | "different" | "unknown" | "pending";
       /** @description The currently published records of this kind; null if they were not looked up, or if the DNS lookup failed. */
       found: string[] | null;
-      /** @description Whether the domain is verified by this record. */
+      /** @description Whether the domain is verified only if this record is published. */
       required: boolean;
       /**
        * @description For a DKIM record. next: will sign; active: signs; retired: no longer signs, but stays published for messages already signed.
@@ -1664,7 +1664,7 @@ export interface components {
       checkedAt: string | null;
       /**
        * Format: date-time
-       * @description For a failing domain: when Postrider starts to reject live email from it, 24 hours after its record was found missing.
+       * @description For a failing domain: the time at which Postrider starts to reject its live email, 24 hours after its record was found missing.
        */
       sendingStopsAt: string | null;
     };
@@ -1699,7 +1699,7 @@ export interface components {
     };
     /** DomainRequest */
     DomainRequest: {
-      /** @description A domain name such as example.com. */
+      /** @description A domain name, such as example.com. */
       domain: string;
     };
     /** DomainVerification */
@@ -3721,13 +3721,13 @@ export interface operations {
     };
   };
   /**
-   * List changes that AI agents asked for, newest first
-   * @description An agent that calls a tool with a live key changes nothing until a person approves the call. `call` is null in this list; GET /agent-requests/{id} returns it.
+   * List changes that AI agents requested, newest first
+   * @description A tool call with a live key changes nothing until a person approves it. `call` is null in this list; GET /agent-requests/{id} returns it.
    */
   listAgentRequests: {
     parameters: {
       query?: {
-        /** @description Only requests that can still be decided. */
+        /** @description Only requests that can still be approved or declined. */
         status?: "pending";
         /** @description Maximum number of results, 25 by default. */
         limit?: number;
@@ -3745,8 +3745,8 @@ export interface operations {
     };
   };
   /**
-   * Get a change that an AI agent asked for
-   * @description With the exact API call that an approval makes.
+   * Get a change that an AI agent requested
+   * @description Includes the exact API call that an approval runs.
    */
   getAgentRequest: {
     parameters: {
@@ -3768,8 +3768,8 @@ export interface operations {
     };
   };
   /**
-   * Approve a change that an AI agent asked for, and make it
-   * @description Only for people who are signed in. The call runs once, with the permissions that the key of the agent has now. `status` is failed if the call was refused; `result` has the reason.
+   * Approve and run a change that an AI agent requested
+   * @description Requires a user who is signed in. The call runs once, with the current permissions of the key that the agent used. If the call is refused, `status` is failed and `result` contains the reason.
    */
   approveAgentRequest: {
     parameters: {
@@ -3801,8 +3801,8 @@ export interface operations {
     };
   };
   /**
-   * Decline a change that an AI agent asked for
-   * @description Only for people who are signed in. Nothing is changed.
+   * Decline a change that an AI agent requested
+   * @description Requires a user who is signed in. Nothing is changed.
    */
   declineAgentRequest: {
     parameters: {
@@ -4296,7 +4296,7 @@ export interface operations {
   };
   /**
    * Rotate the DKIM keys of a domain
-   * @description Creates new keys. Publish their records, which `dnsRecords` then lists in addition to the current ones. The new keys sign once every authoritative server has had the RSA key for an hour. The old keys stay in `dnsRecords` for another 10 days. Has no effect if new keys are already waiting. Keys older than 180 days are rotated automatically, and the owners are notified by email.
+   * @description Creates new keys. Publish their records, which `dnsRecords` then lists in addition to the current ones. The new keys sign once every authoritative server has had the RSA key for an hour. The old keys stay in `dnsRecords` for another 10 days. Has no effect if the domain already has new keys that do not sign yet. Keys older than 180 days are rotated automatically, and the owners are notified by email.
    */
   rotateDomainKeys: {
     parameters: {
