@@ -179,7 +179,7 @@ for (const dialect of DIALECTS) {
     const failed = await rig.run(async () => ((await rig.row())?.error ?? 'made due') !== 'made due');
     assert.equal(rig.count(ORDERED), 2);
     const row = (await rig.row())!;
-    assert.match(row.error!, new RegExp(`could not check ${rig.name}: .*connection`, 'i'));
+    assert.match(row.error!, new RegExp(`could not validate ${rig.name}: .*connection`, 'i'));
     assert.equal(row.failures, 1);
     assert.ok(row.certificate !== null && row.expiresAt! > Date.now());
     assert.ok(row.nextAt > Date.now() + 12 * MINUTE && row.nextAt < Date.now() + 17 * MINUTE);

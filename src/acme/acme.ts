@@ -100,7 +100,7 @@ export function createAcme(options: AcmeOptions): Acme {
   let rows: CertificateRow[] = [];
   let timer: NodeJS.Timeout | undefined;
   let looking: Promise<void> | undefined;
-  let complaint: string | undefined;
+  let lastError: string | undefined;
 
   const load = async (): Promise<void> => {
     const wanted = new Set(names());
@@ -127,11 +127,11 @@ export function createAcme(options: AcmeOptions): Acme {
   const lookOnce = (): void => {
     looking ??= look()
       .then(() => {
-        complaint = undefined;
+        lastError = undefined;
       })
       .catch((error: Error) => {
-        if (error.message !== complaint) log.warn({ error: error.message }, 'certificate check failed');
-        complaint = error.message;
+        if (error.message !== lastError) log.warn({ error: error.message }, 'certificate check failed');
+        lastError = error.message;
       })
       .finally(() => {
         looking = undefined;
@@ -209,7 +209,7 @@ async function order(options: AcmeOptions, claim: Omit<Claim, 'failures'>, stopp
     signal: AbortSignal.any([stopping, AbortSignal.timeout(ORDER_MS)]),
     publish: async (token, answer) => {
       const holds = await database.execute(publishChallengeOperation, { ...claim, token, answer });
-      if (!holds) throw new AcmeError('another node has taken this order over');
+      if (!holds) throw new AcmeError('another node has taken over this order');
     },
   });
 }

@@ -15,14 +15,14 @@ const ERROR_PREFIX = 'urn:ietf:params:acme:error:';
 
 type AcmeErrorFacts = Partial<{ type: string | undefined; retryAfterMs: number | undefined; isAway: boolean }>;
 
-/** The authority refused a request or is unreachable. The message is for the operator. */
+/** The certificate authority refused a request or is unreachable. The message is for the operator. */
 export class AcmeError extends Error {
   override name = 'AcmeError';
   /** Error type as in §6.7, without its prefix: `rateLimited`; undefined if there is none. */
   readonly type: string | undefined;
   /** Retry-After of the authority (§6.6). */
   readonly retryAfterMs: number | undefined;
-  /** The authority is unreachable or unavailable: it does not count the attempt. */
+  /** Whether the authority is unreachable or unavailable, so it does not count the attempt. */
   readonly isAway: boolean;
 
   constructor(message: string, { type, retryAfterMs, isAway = false }: AcmeErrorFacts = {}) {
@@ -78,13 +78,13 @@ interface Directory {
 
 const base64url = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-/** The members that count, in the order of their thumbprint (RFC 7638 §3.2). */
+/** Returns the required members of the public key, in the order of the thumbprint (RFC 7638 §3.2). */
 function publicJwk(key: KeyObject): object {
   const { crv, kty, x, y } = createPublicKey(key).export({ format: 'jwk' });
   return { crv, kty, x, y };
 }
 
-/** Seconds, or a date (RFC 9110 §10.2.3). */
+/** Returns the delay in Retry-After, which has seconds or a date (RFC 9110 §10.2.3). */
 function retryAfterOf(headers: Headers): number | undefined {
   const text = headers.get('retry-after');
   if (text === null) return undefined;
@@ -94,7 +94,7 @@ function retryAfterOf(headers: Headers): number | undefined {
 
 export function problemText(problem: Problem | undefined): string {
   const type = problem?.type?.replace(ERROR_PREFIX, '');
-  return [type, problem?.detail].filter(Boolean).join(': ') || 'no reason given';
+  return [type, problem?.detail].filter(Boolean).join(': ') || 'no reason was given';
 }
 
 function parsed(text: string): unknown {
@@ -110,7 +110,7 @@ async function readText(response: Response): Promise<string> {
   let size = 0;
   for await (const part of response.body ?? []) {
     size += part.length;
-    if (size > MAX_REPLY_BYTES) throw new Error(`the reply is longer than ${MAX_REPLY_BYTES} bytes`);
+    if (size > MAX_REPLY_BYTES) throw new Error(`the response is longer than ${MAX_REPLY_BYTES} bytes`);
     parts.push(part);
   }
   return Buffer.concat(parts).toString('utf8');
@@ -138,18 +138,18 @@ export async function openAcmeClient(options: ClientOptions): Promise<AcmeClient
     }
   };
 
-  const takeNonce = async (): Promise<string> => {
+  const nextNonce = async (): Promise<string> => {
     if (nonce === undefined) await request(resources.newNonce, { method: 'HEAD' });
-    const taken = nonce;
+    const fresh = nonce;
     nonce = undefined;
-    if (taken === undefined) throw new AcmeError('the authority gave no nonce');
-    return taken;
+    if (fresh === undefined) throw new AcmeError('the certificate authority returned no nonce');
+    return fresh;
   };
 
   const signed = async (url: string, payload: object | undefined): Promise<string> => {
     const header = {
       alg: 'ES256',
-      nonce: await takeNonce(),
+      nonce: await nextNonce(),
       url,
       ...(account === undefined ? { jwk } : { kid: account }),
     };
@@ -192,7 +192,7 @@ export async function openAcmeClient(options: ClientOptions): Promise<AcmeClient
   return {
     openAccount: async (payload) => {
       account = (await post(resources.newAccount, payload)).location;
-      if (account === undefined) throw new AcmeError('the authority names no account');
+      if (account === undefined) throw new AcmeError('the certificate authority returned no account URL');
     },
     newOrder: (payload) => post(resources.newOrder, payload),
     post,

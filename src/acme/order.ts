@@ -40,13 +40,13 @@ interface Order {
   error?: Problem;
 }
 
-/** A new PEM of an EC key on P-256. */
+/** Returns a new EC key on P-256 as PEM. */
 export function newKey(): string {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
 }
 
-/** A request for a certificate (RFC 2986 §4) with the name as subjectAltName and an empty subject. */
+/** Returns a certificate request (RFC 2986 §4) with the name as subjectAltName and an empty subject. */
 export function certificateRequest(name: string, key: KeyObject, publicKey: KeyObject): Buffer {
   const wanted = sequence(objectId(EXTENSION_REQUEST), set(sequence(subjectAltName([name]))));
   const body = sequence(
@@ -58,22 +58,22 @@ export function certificateRequest(name: string, key: KeyObject, publicKey: KeyO
   return sequence(body, ECDSA_SHA256, bits(sign('sha256', body, key)));
 }
 
-/** Rejects with AcmeError, or with the error of `publish`. */
+/** Orders a certificate. Rejects with AcmeError, or with the error of `publish`. */
 export async function orderCertificate(options: OrderOptions): Promise<Issued> {
   const { name, email } = options;
   const client = await openAcmeClient(options);
   // If the authority knows the key, this returns the existing account (§7.3).
   await client.openAccount({ termsOfServiceAgreed: true, contact: [`mailto:${email}`] });
-  const made = await client.newOrder({ identifiers: [{ type: 'dns', value: name }] });
-  const order = made.body as Order;
-  if (made.location === undefined) throw new AcmeError('the authority names no order');
+  const created = await client.newOrder({ identifiers: [{ type: 'dns', value: name }] });
+  const order = created.body as Order;
+  if (created.location === undefined) throw new AcmeError('the certificate authority returned no order URL');
   for (const url of order.authorizations) await authorize(client, url, options);
-  const ready = await client.poll<Order>(made.location, ({ status }) => status !== 'pending');
+  const ready = await client.poll<Order>(created.location, ({ status }) => status !== 'pending');
   if (ready.status === 'invalid') throw invalid(ready);
   const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const csr = certificateRequest(name, keys.privateKey, keys.publicKey).toString('base64url');
   await client.post(ready.finalize, { csr });
-  const done = await client.poll<Order>(made.location, ({ status }) => status === 'valid' || status === 'invalid');
+  const done = await client.poll<Order>(created.location, ({ status }) => status === 'valid' || status === 'invalid');
   if (done.status === 'invalid' || done.certificate === undefined) throw invalid(done);
   const { text: cert } = await client.post(done.certificate);
   return { ...validity(cert, name, keys.privateKey), cert, key: pem(keys.privateKey) };
@@ -81,20 +81,20 @@ export async function orderCertificate(options: OrderOptions): Promise<Issued> {
 
 const pem = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }) as string;
 
-const invalid = ({ error }: Order): AcmeError => new AcmeError(`the order failed: ${problemText(error)}`);
+const invalid = ({ error }: Order): AcmeError => new AcmeError(`the certificate order failed: ${problemText(error)}`);
 
 /** Proves control of the name; an authorization that the authority has stored is valid from the start. */
 async function authorize(client: AcmeClient, url: string, { name, publish }: OrderOptions): Promise<void> {
   const { body } = await client.post<Authorization>(url);
   if (body.status === 'valid') return;
   const challenge = body.challenges.find(({ type }) => type === 'http-01');
-  if (challenge === undefined) throw new AcmeError(`the authority offers no http-01 for ${name}`);
+  if (challenge === undefined) throw new AcmeError(`the certificate authority offers no http-01 challenge for ${name}`);
   await publish(challenge.token, client.keyAuthorization(challenge.token));
   await client.post(challenge.url, {});
   const ended = await client.poll<Authorization>(url, ({ status }) => status !== 'pending');
   if (ended.status === 'valid') return;
   const { error } = ended.challenges.find(({ type }) => type === 'http-01') ?? {};
-  throw new AcmeError(`the authority could not check ${name}: ${problemText(error)}`);
+  throw new AcmeError(`the certificate authority could not validate ${name}: ${problemText(error)}`);
 }
 
 /** Returns the validity of the certificate; throws if it is for another name or key. */
@@ -103,10 +103,10 @@ function validity(chain: string, name: string, key: KeyObject): Pick<Issued, 'ex
   try {
     certificate = new X509Certificate(chain);
   } catch {
-    throw new AcmeError('the authority returned an invalid certificate');
+    throw new AcmeError('the certificate authority returned an invalid certificate');
   }
   if (certificate.checkHost(name) === undefined || !certificate.checkPrivateKey(key)) {
-    throw new AcmeError(`the certificate that was issued is not for ${name} and its key`);
+    throw new AcmeError(`the issued certificate does not match ${name} and its private key`);
   }
   const expiresAtMs = Date.parse(certificate.validTo);
   return { expiresAtMs, lifetimeMs: expiresAtMs - Date.parse(certificate.validFrom) };

@@ -7,9 +7,9 @@ import { defineRoute, type RouteDefinition } from '../http/route.ts';
 import type { Database } from '../storage/database.ts';
 import { challengeOperation } from './store.ts';
 
-/** Authorities make them of 22 characters and more. */
+/** Certificate authorities use tokens of 22 or more characters. */
 const TOKEN = /^[\w-]{16,200}$/;
-const ASKED_AT_ONCE = 20;
+const MAX_CONCURRENT = 20;
 
 export function challengeRoutes<C>({ database }: { database: Database }): RouteDefinition<C>[] {
   return [
@@ -21,7 +21,7 @@ export function challengeRoutes<C>({ database }: { database: Database }): RouteD
       hidden: true,
       always: true,
       ownQuery: true,
-      atOnce: ASKED_AT_ONCE,
+      atOnce: MAX_CONCURRENT,
       summary: 'Answer the challenge of a certificate authority',
       response: { status: 200, contentType: 'application/octet-stream' },
       async handle({ params: { token = '' } }) {

@@ -52,7 +52,7 @@ export const certificatesOperation = operation('acme.certificates', 'read', (tx,
   ),
 );
 
-/** How long no other node may claim, by the number of earlier failures. The last value applies to all further ones. */
+/** A claim of an order. `delaysMs` are the times until another claim is possible, by the number of earlier failures; the last one repeats. */
 interface Claim extends Key {
   delaysMs: number[];
   nowMs: number;

@@ -1,17 +1,17 @@
 /**
- * Policies as reports name them (RFC 8460 §4.2), and decisions that count their results. A session counts once: with what failed in it, or
- * else with what was wrong with the policy. Pure.
+ * Describes policies as reports name them (RFC 8460 §4.2), and counts the results of decisions. A session counts once: with its own failure,
+ * or otherwise with the failure of the policy. Pure.
  */
 import type { TlsaRecord } from '../net/dns.ts';
 import type { AppliedPolicy, HostPolicy, TlsFailure, TlsSession } from './host-policy.ts';
 import type { StsPolicy } from './mta-sts.ts';
 
-export type HostDecision = { ok: true; policy?: HostPolicy } | Refused;
+export type HostDecision = { ok: true; policy?: HostPolicy } | Refusal;
 
-/** No connection may be made now. */
-interface Refused {
+/** No connection can be made now. */
+interface Refusal {
   ok: false;
-  /** One sentence. */
+  /** One sentence that explains why. */
   reason: string;
   /** The policy that forbids it, if known. */
   name?: 'dane' | 'mta-sts';
@@ -22,7 +22,7 @@ interface Refused {
 /** The policy behind a decision. */
 export interface DecidedBy {
   policy: AppliedPolicy;
-  /** What is wrong with the policy, or with the MX host under it. */
+  /** The failure of the policy, or of the MX host under the policy. */
   failure?: TlsFailure | undefined;
 }
 
@@ -32,7 +32,7 @@ export interface Counting {
   count(session: TlsSession): void;
 }
 
-/** RFC 8461 §3.2, as the policy host returns it; shortened if it has very many. */
+/** Maximum number of mx patterns of a policy (RFC 8461 §3.2) in a report. */
 const MAX_PATTERNS = 50;
 
 /** `policy` is missing if the DNS announces one that could not be fetched. */
@@ -58,9 +58,9 @@ const OPPORTUNISTIC = { name: 'opportunistic', mandatory: false, words: '' } as 
 
 /** Returns the same decision, with counting. */
 export function counted(decision: HostDecision, by: DecidedBy, { domain, host, count }: Counting): HostDecision {
-  const about = { domain, host, policy: by.policy };
-  const wrong = by.failure && { failure: by.failure };
-  if (!decision.ok) return { ...decision, note: () => count({ ...about, ...wrong }) };
+  const session = { domain, host, policy: by.policy };
+  const failed = by.failure && { failure: by.failure };
+  if (!decision.ok) return { ...decision, note: () => count({ ...session, ...failed }) };
   const { policy = OPPORTUNISTIC } = decision;
-  return { ok: true, policy: { ...policy, note: (result) => count({ ...about, ...wrong, ...result }) } };
+  return { ok: true, policy: { ...policy, note: (result) => count({ ...session, ...failed, ...result }) } };
 }

@@ -1,8 +1,8 @@
 /**
  * DANE for SMTP (RFC 7672): an MX host publishes its certificate in TLSA records, in a zone signed by DNSSEC. The records apply only if the
  * MX records and the addresses are secure too. If they are, a failed lookup delays the mail: an attacker may be suppressing the answer.
- * Usable are usages 3 (this certificate) and 2 (issued by this one) with a full, SHA-256, or SHA-512 match; if records exist and none is
- * usable, TLS is required with any certificate (§2.2).
+ * Usages 3 (this certificate) and 2 (issued by this certificate) with a full, SHA-256, or SHA-512 match are usable. If records exist and
+ * none is usable, TLS is required with any certificate (§2.2).
  *
  * With usage 3 only the records matter, neither names nor dates (§3.1.1); with usage 2 names and dates too, up to the issuer that they
  * name. Length and purpose limits that an issuer sets itself (pathlen, key usage) are not checked.
@@ -15,7 +15,7 @@ import type { TlsFailure } from './host-policy.ts';
 
 export type DaneAnswer =
   | { kind: 'none' }
-  /** The records cannot be looked up; `cause` is the resolver's. */
+  /** The lookup of the records failed; `cause` is the resolver's error code. */
   | { kind: 'failed'; name: string; cause: string }
   /** `base` is the name of the records, and the name in SNI; `usable` may be empty. */
   | { kind: 'found'; base: string; records: TlsaRecord[]; usable: TlsaRecord[] };
@@ -86,7 +86,7 @@ export interface DaneCheck {
   usable: readonly TlsaRecord[];
   /** The certificate must have one of these names, for usage 2 (§3.2.3). */
   names: readonly string[];
-  /** Start of a sentence: `the TLSA records of mx.example.com (DANE)`. */
+  /** The records, as the start of a sentence: `the TLSA records of mx.example.com (DANE)`. */
   words: string;
   nowMs: number;
 }
@@ -100,15 +100,18 @@ export function daneFailure({ leaf, issuers }: PeerCertificate, check: DaneCheck
   if (!found) {
     return { type: 'validation-failure', message: `${words} do not match the certificate of ${shown}` };
   }
-  const isOver = found.some((one) => one.validToDate.getTime() < check.nowMs);
-  if (isOver || found.some((one) => one.validFromDate.getTime() > check.nowMs)) {
-    const when = isOver ? 'has expired' : 'is not valid yet';
-    return { type: 'certificate-expired', message: `${words} require a valid certificate; that of ${shown} ${when}` };
+  const isExpired = found.some((one) => one.validToDate.getTime() < check.nowMs);
+  if (isExpired || found.some((one) => one.validFromDate.getTime() > check.nowMs)) {
+    const when = isExpired ? 'has expired' : 'is not valid yet';
+    return {
+      type: 'certificate-expired',
+      message: `${words} require a valid certificate, but the certificate of ${shown} ${when}`,
+    };
   }
   const options = { subject: 'never', partialWildcards: false } as const;
   if (check.names.some((name) => leaf.checkHost(name, options) !== undefined)) return undefined;
   const wanted = `${words} require a certificate for ${check.names[0]}`;
-  return { type: 'certificate-host-mismatch', message: `${wanted}; the certificate is for ${shown}` };
+  return { type: 'certificate-host-mismatch', message: `${wanted}, but the certificate is for ${shown}` };
 }
 
 /** Returns the certificates from the peer's own to an issuer that a usage 2 record names, each signed by the next. */

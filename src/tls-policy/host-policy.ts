@@ -7,7 +7,7 @@
 import type { Inspection, OpenSmtpResult, PeerCertificate, SmtpError } from '../net/smtp-client.ts';
 import { isStartTlsRefused, namesOf } from '../net/tls.ts';
 
-/** Names in reports (RFC 8460 §4.3). */
+/** Failure types in reports (RFC 8460 §4.3). */
 export type TlsFailureType =
   | 'starttls-not-supported'
   | 'certificate-host-mismatch'
@@ -23,7 +23,7 @@ export type TlsFailureType =
 
 export interface TlsFailure {
   type: TlsFailureType;
-  /** One readable sentence. */
+  /** One sentence for operators and reports. */
   message: string;
 }
 
@@ -58,7 +58,7 @@ export interface TlsSession extends TlsResult {
 
 export interface HostPolicy {
   name: 'dane' | 'mta-sts' | 'mta-sts-testing' | 'opportunistic';
-  /** No mail is sent unencrypted, or to a peer with an unacceptable certificate. */
+  /** Whether mail is never sent unencrypted or to a peer with an unacceptable certificate. */
   mandatory: boolean;
   /** The policy, as the start of a sentence: `the MTA-STS policy of example.com`. */
   words: string;
@@ -70,27 +70,27 @@ export interface HostPolicy {
   note?(result: TlsResult): void;
 }
 
-/** Error code: a policy was not met; the message is readable. */
+/** Error code if a policy was not met. The message explains why. */
 export const POLICY_UNMET = 'EPOLICY';
 
-/** A connection under a policy: certificate check and result. */
+/** The certificate check and the result of a connection under a policy. */
 export interface UnderPolicy {
   inspect?: (peer: PeerCertificate) => Inspection;
   /** Counts the result, and explains if the policy was not met. */
   conclude(opened: OpenSmtpResult): OpenSmtpResult;
 }
 
-/** `sentence` explains an error. */
+/** Returns the certificate check and the result for a connection under this policy. `sentence` explains an error. */
 export function underPolicy(policy: HostPolicy, sentence: (error: SmtpError) => string): UnderPolicy {
   const { check, mandatory } = policy;
-  let unfit: TlsFailure | undefined;
+  let certificateFailure: TlsFailure | undefined;
   const inspect = (peer: PeerCertificate): Inspection => {
-    unfit = check!(peer);
-    if (unfit && mandatory) return { ok: false, cause: POLICY_UNMET, message: unfit.message };
-    return { ok: true, verified: unfit === undefined };
+    certificateFailure = check!(peer);
+    if (certificateFailure && mandatory) return { ok: false, cause: POLICY_UNMET, message: certificateFailure.message };
+    return { ok: true, verified: certificateFailure === undefined };
   };
   const conclude = (opened: OpenSmtpResult): OpenSmtpResult => {
-    const failure = unfit ?? failureOf(opened, sentence);
+    const failure = certificateFailure ?? failureOf(opened, sentence);
     const address = opened.ok ? opened.session.remoteAddress : opened.error.remoteAddress;
     const { localAddress } = opened.ok ? opened.session : opened.error;
     if (failure || opened.ok) {
@@ -102,7 +102,7 @@ export function underPolicy(policy: HostPolicy, sentence: (error: SmtpError) => 
     }
     if (opened.ok || !mandatory || !isAboutTls(opened.error)) return opened;
     const { reply: _, ...error } = opened.error;
-    const message = unfit?.message ?? `${policy.words} requires TLS; ${sentence(opened.error)}`;
+    const message = certificateFailure?.message ?? `${policy.words} requires TLS; ${sentence(opened.error)}`;
     return { ok: false, error: { ...error, cause: POLICY_UNMET, message } };
   };
   return { ...(check && { inspect }), conclude };
@@ -126,7 +126,7 @@ function failureOf(opened: OpenSmtpResult, sentence: (error: SmtpError) => strin
     };
   }
   const { error } = opened;
-  // Bytes injected after the reply to STARTTLS say nothing about the policy, but indicate an attack.
+  // Bytes injected after the reply to STARTTLS do not violate the policy, but indicate an attack.
   if (!isAboutTls(error) && error.cause !== 'EINJECTED') return undefined;
   return { type: typeOf(error), message: sentence(error) };
 }
@@ -152,13 +152,13 @@ export function webPkiFailure(peer: PeerCertificate, host: string, wanted: strin
   const { chainFault, leaf } = peer;
   if (chainFault !== undefined && EXPIRED.has(chainFault)) {
     const when = chainFault === 'CERT_HAS_EXPIRED' ? 'has expired' : 'is not valid yet';
-    return { type: 'certificate-expired', message: `${wanted}; the certificate ${when}` };
+    return { type: 'certificate-expired', message: `${wanted}, but the certificate ${when}` };
   }
   if (chainFault !== undefined) {
     const why = SELF_SIGNED.has(chainFault) ? 'is self-signed' : 'is from an issuer that is not trusted';
-    return { type: 'certificate-not-trusted', message: `${wanted}; the certificate ${why}` };
+    return { type: 'certificate-not-trusted', message: `${wanted}, but the certificate ${why}` };
   }
   if (leaf.checkHost(host, { subject: 'never', partialWildcards: false }) !== undefined) return undefined;
   const names = namesOf(leaf).slice(0, 3).join(', ');
-  return { type: 'certificate-host-mismatch', message: `${wanted}; the certificate is for ${names || 'no name'}` };
+  return { type: 'certificate-host-mismatch', message: `${wanted}, but the certificate is for ${names || 'no name'}` };
 }

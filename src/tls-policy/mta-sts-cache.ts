@@ -4,7 +4,7 @@
  *
  * - the record `_mta-sts.<domain>` announces a policy; a new id in it causes a new fetch;
  * - if the record is missing, or the DNS or the policy host fail, the stored policy applies until it expires; both are
- *   asked again after five minutes;
+ *   queried again after five minutes;
  * - one node fetches each recently used policy once a day, whatever the record says, which restarts its lifetime.
  *
  * Policies are cached in memory for an hour, at most 10,000. If the database cannot be read, the caller gets the exception: without it the
@@ -33,15 +33,15 @@ const REMEMBERED_MS = HOUR_MS;
 const MAX_REMEMBERED = 10_000;
 /** RFC 8461 §3.3. */
 const FETCH_AGAIN_MS = 300_000;
-const ASK_AGAIN_MS = 300_000;
+const LOOK_UP_AGAIN_MS = 300_000;
 const PASS_MS = 600_000;
 const REFRESH_AT_ONCE = 5;
 const BATCH = 50;
-/** A policy that no mail used for this long is left to expire. */
+/** A policy that no mail has used for this long is not refreshed and expires. */
 const USED_MS = 30 * DAY_MS;
 
 export interface StsAnswer {
-  /** In force: `enforce` or `testing`. */
+  /** The policy in effect: `enforce` or `testing`. */
   policy?: StsPolicy;
   /** Why the announced policy could not be fetched. */
   failure?: TlsFailure;
@@ -60,7 +60,7 @@ export interface StsOptions {
   fetchPolicy: FetchStsPolicy;
   clock: Clock;
   log: Log;
-  /** Whether this process does the refreshing. */
+  /** Whether this process refreshes policies. */
   isChosen?: () => boolean;
 }
 
@@ -73,7 +73,7 @@ export function openStsPolicies({ database, dns, fetchPolicy, clock, log, isChos
   const remembered = new Map<string, Remembered>();
   const failures = new Map<string, { id: string; untilMs: number; failure: TlsFailure }>();
   const idOf = createRecordReader({ dns, clock });
-  const asking = new Map<string, Promise<StsAnswer>>();
+  const lookups = new Map<string, Promise<StsAnswer>>();
   const stopping = new AbortController();
 
   const remember = (domain: string, row: StsRow | null): void => {
@@ -126,7 +126,7 @@ export function openStsPolicies({ database, dns, fetchPolicy, clock, log, isChos
     return { ...row, checkedAt: nowMs };
   };
 
-  const ask = async (domain: string): Promise<StsAnswer> => {
+  const lookUp = async (domain: string): Promise<StsAnswer> => {
     const [current, id] = await Promise.all([kept(domain), idOf(domain)]);
     const answer = (row: StsRow | undefined, failure?: TlsFailure): StsAnswer => {
       if (row) noteUse(row);
@@ -171,11 +171,11 @@ export function openStsPolicies({ database, dns, fetchPolicy, clock, log, isChos
 
   return {
     policyOf: (domain) => {
-      const underWay = asking.get(domain);
-      if (underWay) return underWay;
-      const requested = ask(domain).finally(() => asking.delete(domain));
-      asking.set(domain, requested);
-      return requested;
+      const pending = lookups.get(domain);
+      if (pending) return pending;
+      const started = lookUp(domain).finally(() => lookups.delete(domain));
+      lookups.set(domain, started);
+      return started;
     },
     refresh,
     stop: async () => {
@@ -187,7 +187,7 @@ export function openStsPolicies({ database, dns, fetchPolicy, clock, log, isChos
 }
 
 /**
- * Reads the policy id in a domain's record. After a DNS failure it waits a while before asking again, so that not every mail is delayed.
+ * Reads the policy id in a domain's record. After a DNS failure, it waits before the next lookup, so that not every message is delayed.
  */
 function createRecordReader({ dns, clock }: Pick<StsOptions, 'dns' | 'clock'>) {
   const silentUntil = new Map<string, number>();
@@ -195,7 +195,7 @@ function createRecordReader({ dns, clock }: Pick<StsOptions, 'dns' | 'clock'>) {
     if ((silentUntil.get(domain) ?? 0) > clock.now()) return undefined;
     silentUntil.delete(domain);
     const records = await dns.resolveTxt(`_mta-sts.${domain}`);
-    if (records.status === 'temporary') silentUntil.set(domain, clock.now() + ASK_AGAIN_MS);
+    if (records.status === 'temporary') silentUntil.set(domain, clock.now() + LOOK_UP_AGAIN_MS);
     if (silentUntil.size > MAX_REMEMBERED) silentUntil.delete(silentUntil.keys().next().value!);
     return records.status === 'found' ? stsId(records.value) : undefined;
   };

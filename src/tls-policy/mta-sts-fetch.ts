@@ -24,9 +24,9 @@ export function createStsFetch({ http, port = 443 }: { http: Pick<HttpClient, 'g
     const got = await http.get({ url, timeoutMs: TIMEOUT_MS, ...(signal && { signal }) });
     if (!got.ok) return refused(got.kind === 'tls' ? 'sts-webpki-invalid' : 'sts-policy-fetch-error', got.message);
     if (got.status !== 200) return refused('sts-policy-fetch-error', `it returned status ${got.status}`);
-    const type = got.headers['content-type'] ?? 'no type';
+    const type = got.headers['content-type'] ?? 'no content type';
     if (!/^text\/plain[ \t]*(?:;|$)/i.test(type)) {
-      return refused('sts-policy-fetch-error', `it answers ${type.slice(0, 100)} instead of text/plain`);
+      return refused('sts-policy-fetch-error', `it returned ${type.slice(0, 100)} instead of text/plain`);
     }
     if (!got.body) return refused('sts-policy-fetch-error', 'its response is longer than 64 KB, or was truncated');
     const parsed = parseStsPolicy(got.body.toString('utf8'));

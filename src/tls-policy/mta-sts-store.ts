@@ -11,7 +11,7 @@ const MTA_STS_POLICY = table('mta_sts_policy', {
   mx: 'text',
   /** Seconds, as published. */
   maxAge: 'int',
-  /** When the policy host was last asked, successfully or not. */
+  /** When the policy was last requested from the policy host, successfully or not. */
   checkedAt: 'int',
   /** When mail last used it, to the day. */
   usedAt: 'int',
@@ -25,9 +25,9 @@ const COLUMNS = `p.domain, p.policy_id AS "policyId", p.mode, p.mx, p.max_age AS
 /** Returns the stored policy of a domain, expired or not. */
 export const findStsPolicyOperation = batch('tlsPolicy.find', 'read', async (tx, domains: readonly string[]) => {
   const names = [...new Set(domains)].map((domain) => ({ domain }));
-  const requested = rowset(tx, 'asked', { domain: 'text' }, names);
+  const requested = rowset(tx, 'wanted', { domain: 'text' }, names);
   const rows = await tx.all<StsRow>(
-    `SELECT ${COLUMNS} FROM ${requested.sql} JOIN mta_sts_policy p ON p.domain = asked.domain`,
+    `SELECT ${COLUMNS} FROM ${requested.sql} JOIN mta_sts_policy p ON p.domain = wanted.domain`,
     ...requested.params,
   );
   const found = new Map(rows.map((row) => [row.domain, row]));

@@ -46,13 +46,14 @@ export function parseStsPolicy(text: string): { ok: true; policy: StsPolicy } | 
     const colon = line.indexOf(':');
     const name = line.slice(0, Math.max(0, colon)).trim();
     const value = line.slice(colon + 1).trim();
-    if (!FIELD_NAME.test(name)) return { ok: false, reason: 'a line is not `name: value`' };
+    if (!FIELD_NAME.test(name)) return { ok: false, reason: 'a line does not have the form `name: value`' };
     if (name !== 'mx') {
       if (!fields.has(name)) fields.set(name, value);
       continue;
     }
     const pattern = patternOf(value);
-    if (pattern === undefined) return { ok: false, reason: 'mx is not a host name or *. and a name' };
+    if (pattern === undefined)
+      return { ok: false, reason: 'an mx value is not a host name or a wildcard such as *.example.com' };
     if (mx.length < MAX_PATTERNS) mx.push(pattern);
   }
   if (fields.get('version') !== 'STSv1') return { ok: false, reason: 'version is not STSv1' };
@@ -62,7 +63,7 @@ export function parseStsPolicy(text: string): { ok: true; policy: StsPolicy } | 
   }
   const maxAge = fields.get('max_age') ?? '';
   if (!/^\d{1,10}$/.test(maxAge)) return { ok: false, reason: 'max_age is not a number of seconds' };
-  if (mode !== 'none' && mx.length === 0) return { ok: false, reason: 'no mx is named' };
+  if (mode !== 'none' && mx.length === 0) return { ok: false, reason: 'the mx field is missing' };
   return { ok: true, policy: { mode, mx, maxAgeSeconds: Math.min(Number(maxAge), MAX_AGE_SECONDS) } };
 }
 

@@ -19,11 +19,11 @@ import { createStsFetch } from './mta-sts-fetch.ts';
 
 /** The requirements of one domain. */
 export interface DomainPolicy {
-  /** There are requirements: a session that was opened for another domain cannot be used. */
+  /** Whether the domain has requirements. If so, a session that was opened for another domain cannot be used. */
   isAsking: boolean;
-  /** Changes with the requirements, as far as they are known before a host is: an older session cannot be used. */
+  /** Changes with the requirements that are known before a host is chosen. A session with an older version cannot be used. */
   version: string;
-  /** Returns the policy for a connection to this MX host, or one sentence on why none may be made now. */
+  /** Returns the policy for a connection to this MX host, or one sentence that explains why no connection can be made now. */
   ofHost(host: string, port: number): Promise<HostDecision>;
 }
 
@@ -41,7 +41,7 @@ export interface TlsPoliciesOptions {
   log: Log;
   /** Nonpublic addresses that are allowed as policy hosts. */
   allow: readonly Cidr[];
-  /** Whether this process does the refreshing. */
+  /** Whether this process refreshes policies. */
   isChosen?: () => boolean;
   /** Counts every session, for the reports. */
   count?: ((session: TlsSession) => void) | undefined;
@@ -108,7 +108,7 @@ async function daneDecision(
   const answer = await lookUpDane(dns, host, port);
   if (answer.kind === 'none') return undefined;
   if (answer.kind === 'failed') {
-    const reason = `Postrider cannot tell whether ${host} requires TLS by DANE: no answer for ${answer.name} (${answer.cause})`;
+    const reason = `Postrider cannot tell whether DANE requires TLS for ${host}: the DNS lookup of ${answer.name} failed (${answer.cause})`;
     const failure: TlsFailure = { type: 'dnssec-invalid', message: reason };
     return { decision: { ok: false, reason, name: 'dane' }, by: { policy: daneApplied(host, []), failure } };
   }
@@ -133,7 +133,7 @@ function stsDecision({ policy, failure }: StsAnswer, { domain, host }: { domain:
   const words = `the MTA-STS policy of ${domain}`;
   const unnamed = stsNames(policy, host)
     ? undefined
-    : `${words} does not name ${host}, which the DNS gives as its mail exchanger`;
+    : `${words} does not name ${host}, which is an MX host of the domain in DNS`;
   const unmet: TlsFailure | undefined =
     unnamed === undefined ? failure : { type: 'validation-failure', message: unnamed };
   const by = { policy: stsApplied(domain, policy), failure: unmet };

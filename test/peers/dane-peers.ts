@@ -92,7 +92,7 @@ function peers(): DanePeer[] {
       fate: 'waits',
       certificate: issuedCertificate('other.example'),
       records: [[2, 0, 1, issuedCertificate('other.example').issuer]],
-      reply: /require a certificate for mx-issuer-name\.good\.test; the certificate is for other\.example/,
+      reply: /require a certificate for mx-issuer-name\.good\.test, but the certificate is for other\.example/,
     },
     {
       ...byIssuer('issuer-old', [2, 0, 1]),
