@@ -41,15 +41,16 @@ export async function outgoingAddresses(): Promise<string[]> {
 
 const isPublic = (address: string): boolean => addressRefusal(address, []) === undefined;
 
-/** Returns what receivers see of these local addresses. */
+/** Returns these local addresses as receivers see them. */
 export async function sourcesOf(local: readonly string[], heloName: string, dns: Dns): Promise<Sources> {
   const translated = local.filter((address) => !isPublic(address));
   const seen = local.filter(isPublic);
   const families = new Set(translated.map(isIP));
   if (families.size === 0) return { seen, translated };
   const named = await dns.resolveAddresses(heloName);
-  const behind = named.status === 'found' ? named.value.filter((one) => isPublic(one) && families.has(isIP(one))) : [];
-  return { seen: [...seen, ...behind.filter((one) => !seen.includes(one))], translated };
+  const translatedTo =
+    named.status === 'found' ? named.value.filter((one) => isPublic(one) && families.has(isIP(one))) : [];
+  return { seen: [...seen, ...translatedTo.filter((one) => !seen.includes(one))], translated };
 }
 
 const plain = (address: string): string => (isIP(address) === 0 ? address : ipaddr.parse(address).toString());
@@ -63,7 +64,7 @@ function isPublicName(host: string): boolean {
   return host.includes('.') && isIP(host) === 0 && !/(^|\.)(localhost|local|internal|lan|localdomain)$/i.test(host);
 }
 
-/** The name that mail is announced with (RFC 5321 §4.1.4, RFC 1912 §2.1). */
+/** Checks the name that Postrider sends in EHLO (RFC 5321 §4.1.4, RFC 1912 §2.1). */
 export async function checkHelo(heloName: string, { seen, translated }: Sources, dns: Dns): Promise<Check[]> {
   const name = 'HELO name';
   const set = 'Set POSTRIDER_SMTP_HOSTNAME to the public name of this host, such as mail.example.com.';
@@ -78,8 +79,8 @@ export async function checkHelo(heloName: string, { seen, translated }: Sources,
   if (answer.status !== 'found') return [fail(name, `${heloName} has no A or AAAA record`, publish)];
   const missing = seen.filter((address) => !includes(answer.value, address));
   if (missing.length > 0) {
-    const leads = `${heloName} resolves to ${answer.value.join(', ')}`;
-    return [warn(name, `${leads}, but mail is also sent from ${missing.join(', ')}`, publish)];
+    const resolved = `${heloName} resolves to ${answer.value.join(', ')}`;
+    return [warn(name, `${resolved}, but mail is also sent from ${missing.join(', ')}`, publish)];
   }
   const nat = translated.length > 0 ? ` (this machine has ${translated.join(', ')}, behind NAT)` : '';
   return [ok(name, `${heloName} resolves to ${answer.value.join(', ')}${nat}`)];
@@ -114,7 +115,7 @@ async function checkOneReverse(address: string, heloName: string, dns: Dns): Pro
   }
   return warn(
     name,
-    `${address} resolves to ${first}, which differs from the HELO name ${heloName}; some receivers object`,
+    `${address} resolves to ${first}, which differs from the HELO name ${heloName}; some receivers reject such mail`,
     set,
   );
 }

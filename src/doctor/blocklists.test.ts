@@ -47,8 +47,8 @@ const meaningless: [name: string, zone: FakeZone, message: RegExp][] = [
     /open resolver/,
   ],
   ['its own test entry is not there', {}, /does not return its own test entry/],
-  ['it does not answer', { [`2.0.0.127.${LIST}`]: { fail: 'SERVFAIL' } }, /did not answer/],
-  ['it stops answering', { ...KNOWS_ITSELF, [entry]: { A: ['127.255.255.255'] } }, /did not answer for 185/],
+  ['it does not answer', { [`2.0.0.127.${LIST}`]: { fail: 'SERVFAIL' } }, /did not respond/],
+  ['it stops answering', { ...KNOWS_ITSELF, [entry]: { A: ['127.255.255.255'] } }, /did not respond for 185/],
 ];
 for (const [name, zone, message] of meaningless) {
   test(`neither listed nor clear: ${name}`, async (t) => {

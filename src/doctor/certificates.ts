@@ -21,7 +21,7 @@ const OWN_FILE = 'smtp-tls.pem';
 
 interface Subject {
   name: string;
-  /** Purpose of the certificate, as the start of the sentence. */
+  /** The file or URL of the certificate. */
   where: string;
   host: string;
   remedy: string;
@@ -29,14 +29,19 @@ interface Subject {
 
 function checkCertificate(certificate: X509Certificate, { name, where, host, remedy }: Subject, nowMs: number): Check {
   const leftMs = Date.parse(certificate.validTo) - nowMs;
-  if (leftMs <= 0) return fail(name, `${where}: expired ${days(-leftMs)} ago`, remedy);
+  if (leftMs <= 0) return fail(name, `the certificate of ${where} expired ${days(-leftMs)} ago`, remedy);
   if (Date.parse(certificate.validFrom) > nowMs) {
-    return fail(name, `${where}: not valid before ${certificate.validFrom}`, 'Check the clock of this machine.');
+    return fail(
+      name,
+      `the certificate of ${where} is not valid before ${certificate.validFrom}`,
+      'Check the clock of this machine.',
+    );
   }
   const fits = isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host);
-  if (fits === undefined) return fail(name, `${where}: it is not valid for ${host}, so clients reject it`, remedy);
-  const left = `valid for ${days(leftMs)}`;
-  return leftMs < WARN_BEFORE_MS ? warn(name, `${where}: ${left}`, remedy) : ok(name, `${where}: ${left}`);
+  if (fits === undefined)
+    return fail(name, `the certificate of ${where} is not valid for ${host}, so clients reject it`, remedy);
+  const message = `the certificate of ${where} is valid for ${days(leftMs)}`;
+  return leftMs < WARN_BEFORE_MS ? warn(name, message, remedy) : ok(name, message);
 }
 
 /** Checks the certificate of SMTP submission: the configured file, or the generated one. Certificates from ACME are checked elsewhere. */
@@ -49,7 +54,8 @@ export function checkSmtpCertificate(config: Config, nowMs: number): Check[] {
   const own = path.join(dataDirectory(config.dataDir).path, OWN_FILE);
   try {
     const certificate = new X509Certificate(readFileSync(smtpTlsCert ?? own));
-    if (smtpTlsCert === undefined) return [warn(name, 'self-signed: clients cannot verify it', remedy)];
+    if (smtpTlsCert === undefined)
+      return [warn(name, 'the certificate is self-signed, so clients cannot verify it', remedy)];
     const where = smtpTlsCert;
     return [checkCertificate(certificate, { name, where, host: smtpHostname, remedy: `Renew ${where}.` }, nowMs)];
   } catch (error) {
@@ -62,15 +68,15 @@ export function checkSmtpCertificate(config: Config, nowMs: number): Check[] {
 const ANSWER_MS = 5_000;
 const MAX_ANSWER_BYTES = 1_000;
 
-interface Answered {
+interface HealthResponse {
   text: string;
   certificate: X509Certificate | undefined;
-  /** Why a client does not trust it. */
+  /** Why a client does not trust the certificate. */
   distrust: string | undefined;
 }
 
 /** Requests /health at the public address, ignoring its certificate; rejects if there is no response. */
-function askHealth(baseUrl: string, lookup: LookupFunction): Promise<Answered> {
+function fetchHealth(baseUrl: string, lookup: LookupFunction): Promise<HealthResponse> {
   const send = baseUrl.startsWith('https:') ? httpsRequest : httpRequest;
   return new Promise((resolve, reject) => {
     const options = { agent: false, lookup, rejectUnauthorized: false, signal: AbortSignal.timeout(ANSWER_MS) };
@@ -118,16 +124,16 @@ export async function checkPublicAddress({ roles, baseUrl }: Config, dns: Dns, n
   const name = 'public address';
   if (!roles.includes('api') || baseUrl === undefined) return [];
   const remedy = 'Check the reverse proxy, DNS and the firewall; see docs/guides/go-live.md.';
-  let answered: Answered;
+  let response: HealthResponse;
   try {
-    answered = await askHealth(baseUrl, lookupBy(dns));
+    response = await fetchHealth(baseUrl, lookupBy(dns));
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const cause =
       (error as Error).name === 'AbortError' ? `no response within ${ANSWER_MS / 1000} s` : (code ?? message);
     return [warn(name, `${baseUrl} cannot be reached from here: ${cause}`, remedy)];
   }
-  const { text, certificate, distrust } = answered;
+  const { text, certificate, distrust } = response;
   const checks = /^\{"status":"ok"\}\s*$/.test(text)
     ? [ok(name, `${baseUrl} points to this service`)]
     : [fail(name, `another server responds at ${baseUrl}/health`, remedy)];
@@ -138,6 +144,6 @@ export async function checkPublicAddress({ roles, baseUrl }: Config, dns: Dns, n
   const isTrusted = distrust === undefined || found.status === 'fail';
   return [
     ...checks,
-    isTrusted ? found : fail('certificate', `${baseUrl}: clients do not trust it (${distrust})`, renew),
+    isTrusted ? found : fail('certificate', `clients do not trust the certificate of ${baseUrl} (${distrust})`, renew),
   ];
 }

@@ -17,28 +17,28 @@ const HALF_SECOND_MS = 500;
 
 interface Compared {
   /** The middle of the second that the header names. */
-  theirsMs: number;
-  oursMs: number;
+  remoteMs: number;
+  localMs: number;
   /** Maximum error because of the network delay. */
   uncertainMs: number;
 }
 
 /** Rejects if the server does not respond, or responds without a date. */
-function askDate(url: string, { dns, clock }: { dns: Dns; clock: Clock }): Promise<Compared> {
+function fetchDate(url: string, { dns, clock }: { dns: Dns; clock: Clock }): Promise<Compared> {
   const send = url.startsWith('https:') ? secureRequest : request;
   return new Promise((resolve, reject) => {
-    const began = performance.now();
+    const startedMs = performance.now();
     // A wrong clock can make certificates look invalid, so they are ignored; the request contains no data and only the date is used.
     const options = { method: 'HEAD', agent: false, lookup: lookupBy(dns), rejectUnauthorized: false } as const;
-    const asking = send(url, { ...options, signal: AbortSignal.timeout(ANSWER_MS) }, (response) => {
-      const wayMs = performance.now() - began;
+    const sent = send(url, { ...options, signal: AbortSignal.timeout(ANSWER_MS) }, (response) => {
+      const roundTripMs = performance.now() - startedMs;
       response.resume();
       const ageMs = 1000 * (Number(response.headers.age) || 0);
-      const theirsMs = Date.parse(response.headers.date ?? '') + ageMs + HALF_SECOND_MS;
-      if (Number.isNaN(theirsMs)) reject(new Error('the response has no Date header'));
-      else resolve({ theirsMs, oursMs: clock.now() - wayMs / 2, uncertainMs: HALF_SECOND_MS + wayMs / 2 });
+      const remoteMs = Date.parse(response.headers.date ?? '') + ageMs + HALF_SECOND_MS;
+      if (Number.isNaN(remoteMs)) reject(new Error('the response has no Date header'));
+      else resolve({ remoteMs, localMs: clock.now() - roundTripMs / 2, uncertainMs: HALF_SECOND_MS + roundTripMs / 2 });
     });
-    asking.once('error', reject).end();
+    sent.once('error', reject).end();
   });
 }
 
@@ -46,15 +46,20 @@ export async function checkClock(url: string, from: { dns: Dns; clock: Clock }):
   const name = 'clock';
   const { host } = new URL(url);
   try {
-    const { theirsMs, oursMs, uncertainMs } = await askDate(url, from);
-    const offsetMs = oursMs - theirsMs;
-    const surelyMs = Math.max(0, Math.abs(offsetMs) - uncertainMs);
-    if (surelyMs <= WARN_MS) return [ok(name, `within 2 s of ${host}`)];
-    const message = `${Math.round(Math.abs(offsetMs) / 1000)} s ${offsetMs > 0 ? 'ahead of' : 'behind'} ${host}`;
+    const { remoteMs, localMs, uncertainMs } = await fetchDate(url, from);
+    const offsetMs = localMs - remoteMs;
+    const certainMs = Math.max(0, Math.abs(offsetMs) - uncertainMs);
+    if (certainMs <= WARN_MS) return [ok(name, `the clock is within 2 s of ${host}`)];
+    const message = `the clock is ${Math.round(Math.abs(offsetMs) / 1000)} s ${offsetMs > 0 ? 'ahead of' : 'behind'} ${host}`;
     const remedy = 'Synchronize the clock with NTP: timedatectl set-ntp true.';
-    return [surelyMs > FAIL_MS ? fail(name, message, remedy) : warn(name, message, remedy)];
+    return [certainMs > FAIL_MS ? fail(name, message, remedy) : warn(name, message, remedy)];
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    return [skip(name, `skipped: ${host} did not respond (${code ?? message}); see POSTRIDER_DOCTOR_CLOCK_URL`)];
+    return [
+      skip(
+        name,
+        `skipped: ${host} did not respond (${code ?? message}); set POSTRIDER_DOCTOR_CLOCK_URL to another server`,
+      ),
+    ];
   }
 }

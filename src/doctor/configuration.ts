@@ -18,7 +18,7 @@ export function checkConfiguration({ unknownSettings }: Config): Check[] {
   const runtime =
     major >= OLDEST_NODE
       ? ok('runtime', `Node ${process.version}`)
-      : fail('runtime', `Node ${process.version}`, `Install Node ${OLDEST_NODE} or newer.`);
+      : fail('runtime', `Node ${process.version} is not supported`, `Install Node ${OLDEST_NODE} or newer.`);
   return [ok('configuration', 'all settings are valid'), ...unknown, runtime];
 }
 
@@ -37,7 +37,7 @@ export function checkBaseUrl({ roles, baseUrl }: Config): Check[] {
   ];
 }
 
-/** A bounce has no effect after its message was deleted. */
+/** Checks whether messages are stored long enough: a bounce has no effect after its message was deleted. */
 export function checkRetention({ bounceDomain, eventDays }: Pick<Config, 'bounceDomain' | 'eventDays'>): Check[] {
   if (bounceDomain === undefined || eventDays >= LIFE_DAYS.unsubscribe) return [];
   const what = eventDays < LIFE_DAYS.bounce ? 'bounces, complaints and unsubscribe emails' : 'unsubscribe emails';

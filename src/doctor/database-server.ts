@@ -1,10 +1,10 @@
-/** Checks a PostgreSQL server for what makes the queue slow after weeks: dead rows and replication slots. */
+/** Checks a PostgreSQL server for dead rows and replication slots, which make the queue slow after weeks. */
 import type { ServerHealth, SnapshotHolder } from '../storage/server-health.ts';
 import { type Check, ok, warn } from './check.ts';
 
-/** Fewer are normal between two runs of autovacuum. */
+/** Fewer dead rows are normal between two runs of autovacuum. */
 const DEAD_ROWS = 1_000_000;
-/** Transactions; Postrider and backups hold a snapshot for much less. */
+/** In transactions. Postrider and backups hold snapshots for a much shorter time. */
 const SNAPSHOT_AGE = 5_000_000;
 const RETAINED_BYTES = 10e9;
 
@@ -24,7 +24,7 @@ function checkRows({ holder, tables }: ServerHealth): Check[] {
     return [
       warn(
         'dead rows',
-        `the ${holder.kind} ${holder.name} has held a snapshot for ${millions(holder.transactions)} transactions: VACUUM cannot remove rows that were deleted since, and the queue becomes slow`,
+        `the ${holder.kind} ${holder.name} has held a snapshot for ${millions(holder.transactions)} transactions, so VACUUM cannot remove rows that were deleted since, and the queue becomes slow`,
         remedyFor(holder),
       ),
     ];
@@ -32,7 +32,7 @@ function checkRows({ holder, tables }: ServerHealth): Check[] {
   return [
     warn(
       'dead rows',
-      `the table ${worst.table} has ${millions(worst.dead)} dead rows and ${millions(worst.live)} live ones: its queries become slow`,
+      `the table ${worst.table} has ${millions(worst.dead)} dead rows and ${millions(worst.live)} live rows, so its queries become slow`,
       `Check that autovacuum is on and keeps up, and run VACUUM ${worst.table}.`,
     ),
   ];
@@ -49,10 +49,12 @@ const checkSlots = ({ slots }: ServerHealth): Check[] =>
       ),
     );
 
-/** Returns problems, or one successful check; none for SQLite. */
+/** Returns the problems, or one successful check; returns no check for SQLite. */
 export function checkDatabaseServer(health: ServerHealth | null): Check[] {
   if (health === null) return [];
   const problems = [...checkRows(health), ...checkSlots(health)];
   const dead = health.tables.reduce((sum, one) => sum + one.dead, 0);
-  return problems.length > 0 ? problems : [ok('dead rows', `${dead} dead rows, and no old snapshot`)];
+  return problems.length > 0
+    ? problems
+    : [ok('dead rows', `the tables have ${dead} dead rows, and nothing holds an old snapshot`)];
 }

@@ -29,19 +29,19 @@ export async function checkDataDirectory(config: Config): Promise<Check[]> {
   const { mode, uid } = found;
   if ((mode & 0o077) !== 0) {
     const message = `${folder} is readable by other users (mode ${(mode & 0o777).toString(8)})`;
-    checks.push({ name, status: 'warn', message, remedy: `chmod 700 ${folder}` });
+    checks.push({ name, status: 'warn', message, remedy: `Run: chmod 700 ${folder}` });
   }
   for (const one of ['postrider.db', 'postrider.db-wal', 'blobs', 'secret.key']) {
     const file = path.join(folder, one);
     if (((await statOf(file))?.uid ?? uid) !== uid) {
-      const message = `${file} and the directory have different owners`;
-      checks.push({ name, status: 'warn', message, remedy: `chown it to the user of the service (uid ${uid}).` });
+      const message = `${file} and the data directory have different owners`;
+      checks.push({ name, status: 'warn', message, remedy: `Run as root: chown -R ${uid} ${file}` });
     }
   }
   return checks.length > 0 ? checks : [{ name, status: 'ok', message: folder }];
 }
 
-/** Returns undefined if it does not exist. */
+/** Returns the properties of a file; undefined if it does not exist. */
 async function statOf(file: string): Promise<{ mode: number; uid: number } | undefined> {
   return stat(file).catch(() => undefined);
 }
@@ -58,13 +58,13 @@ export async function checkDisk(config: Config): Promise<Check[]> {
     const [free, needed] = [freeBytes, neededBytes].map((bytes) => `${Math.round(bytes / 1e6)} MB`);
     checks.push({
       name: 'disk space',
-      message: `${free} free; no mail is accepted below ${needed}${where}`,
-      ...levelOf({ free: freeBytes, needed: neededBytes }, 'Free space'),
+      message: `${free} are free; Postrider accepts no mail below ${needed}${where}`,
+      ...levelOf({ free: freeBytes, needed: neededBytes }, 'Free disk space'),
     });
     if (neededInodes === 0) continue;
     checks.push({
       name: 'inodes',
-      message: `${freeInodes} free; no mail is accepted below ${Math.ceil(neededInodes)}${where}`,
+      message: `${freeInodes} inodes are free; Postrider accepts no mail below ${Math.ceil(neededInodes)}${where}`,
       ...levelOf({ free: freeInodes, needed: neededInodes }, 'Remove small files'),
     });
   }

@@ -59,11 +59,11 @@ export async function readFacts(database: Database, config: Config): Promise<Fac
   };
 }
 
-/** A check that needs the network, with a name. */
+/** A named check that needs the network. */
 export interface Asking {
   name: string;
   ask(): Promise<Check[]>;
-  /** It contacts servers of others, which must not be queried on every call. */
+  /** Whether the check contacts servers of other operators, which must not be queried on every call. */
   isGuest?: true;
 }
 
@@ -108,7 +108,7 @@ export async function examine(subject: Subject): Promise<Diagnosis> {
     ...checkDatabaseServer(facts.serverHealth ?? null),
   ];
   const blobs = await checkBlobs(config, subject.probeBlobs);
-  const requested = network ? await askStrangers(subject, facts?.domains ?? []) : [NOT_ASKED];
+  const requested = network ? await runNetworkChecks(subject, facts?.domains ?? []) : [NETWORK_SKIPPED];
   const all = [...own, ...checks, ...(stored ?? []), ...blobs, ...requested];
   return { healthy: all.every((check) => check.status !== 'fail'), checks: all };
 }
@@ -119,19 +119,19 @@ function checkEventLog(blocker: LogBlocker | undefined): Check[] {
   return [
     warn(
       'event log',
-      `a transaction${where} has been open for ${blocker.seconds} s: new events do not reach webhooks, streams and statistics`,
-      'End it: see pg_stat_activity and pg_prepared_xacts on the database server.',
+      `a transaction${where} has been open for ${blocker.seconds} s, so new events do not reach webhooks, streams, and statistics`,
+      'End the transaction; pg_stat_activity and pg_prepared_xacts on the database server list it.',
     ),
   ];
 }
 
-const NOT_ASKED = skip('network', 'not checked: DNS, mail servers, blocklists, time servers, the public address');
+const NETWORK_SKIPPED = skip('network', 'skipped: DNS, mail servers, blocklists, time servers, and the public address');
 
-async function askStrangers(subject: Subject, domains: SenderDomain[]): Promise<Check[]> {
+async function runNetworkChecks(subject: Subject, domains: SenderDomain[]): Promise<Check[]> {
   const { config, answered = ({ ask }) => ask() } = subject;
   const dns = openDns({ servers: config.dnsServers, dnssec: config.dnssec });
   try {
-    const found = await Promise.all([...askings(subject, dns), ...outgoing(subject, dns, domains)].map(answered));
+    const found = await Promise.all([...generalChecks(subject, dns), ...outgoing(subject, dns, domains)].map(answered));
     return found.flat();
   } finally {
     dns.close();
@@ -140,7 +140,7 @@ async function askStrangers(subject: Subject, domains: SenderDomain[]): Promise<
 
 type Resolver = ReturnType<typeof openDns>;
 
-function askings({ config, clock }: Subject, dns: Resolver): Asking[] {
+function generalChecks({ config, clock }: Subject, dns: Resolver): Asking[] {
   const { doctorClockUrl: url } = config;
   return [
     { name: 'clock', isGuest: true, ask: () => checkClock(url, { dns, clock }) },
@@ -169,12 +169,12 @@ function outgoing(subject: Subject, dns: Resolver, domains: SenderDomain[]): Ask
     const ask = async () => checkInbound({ ...config, bounceDomain }, { dns, addresses: await seen() });
     always.push({ name: 'return path', ask: () => checkReturnPath(bounceDomain, dns) }, { name: 'bounces', ask });
   }
-  const checkThem = (addresses: readonly string[]): Promise<Check[]> =>
+  const checkOwnDomains = (addresses: readonly string[]): Promise<Check[]> =>
     checkDomains(domains, { ...sending, addresses });
   if (route.kind === 'relay') {
     return [
       ...always,
-      { name: 'domains', ask: () => checkThem([]) },
+      { name: 'domains', ask: () => checkOwnDomains([]) },
       { name: 'relay', ask: () => checkRelay({ ...route.relay, name: 'relay' }) },
     ];
   }
@@ -185,7 +185,7 @@ function outgoing(subject: Subject, dns: Resolver, domains: SenderDomain[]): Ask
   return [
     ...always,
     ...fallback,
-    { name: 'domains', ask: async () => checkThem((await sources()).seen) },
+    { name: 'domains', ask: async () => checkOwnDomains((await sources()).seen) },
     { name: 'port', isGuest: true, ask: () => checkPort(probing) },
     { name: 'HELO name', ask: async () => checkHelo(smtpHostname, await sources(), dns) },
     { name: 'reverse DNS', ask: async () => checkReverse(smtpHostname, await sources(), dns) },
@@ -205,26 +205,26 @@ async function checkBlobs(config: Config, probe: Subject['probeBlobs']): Promise
   const where = address.kind === 'disk' ? `folder ${address.folder}` : describeS3Location(address.location);
   try {
     await probe();
-    return [ok(name, `${where}: write, read, list and delete succeeded`)];
+    return [ok(name, `write, read, list, and delete succeeded in ${where}`)];
   } catch (error) {
     const remedy =
       address.kind === 'disk'
         ? 'Mount the folder and make it writable by the user of the service.'
-        : 'Check POSTRIDER_BLOB_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the permissions of the key; see docs/guides/s3.md.';
-    return [fail(name, `${where}: ${(error as Error).message}`, remedy)];
+        : 'Check POSTRIDER_BLOB_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, and the permissions of the key; see docs/guides/s3.md.';
+    return [fail(name, `the blob store (${where}) failed: ${(error as Error).message}`, remedy)];
   }
 }
 
-const WELL_MS = 10 * 60_000;
+const CACHED_MS = 10 * 60_000;
 
-/** Caches successful checks of servers of others for ten minutes. */
+/** Caches successful checks of other operators' servers for ten minutes. */
 export function rememberWell(clock: Clock): (asking: Asking) => Promise<Check[]> {
   const known = new Map<string, { checks: Check[]; atMs: number }>();
   return async ({ name, ask, isGuest }) => {
     if (!isGuest) return ask();
     const before = known.get(name);
     const ageMs = before === undefined ? -1 : clock.now() - before.atMs;
-    if (before && ageMs >= 0 && ageMs < WELL_MS) return before.checks;
+    if (before && ageMs >= 0 && ageMs < CACHED_MS) return before.checks;
     const checks = await ask();
     if (checks.length > 0 && checks.every(({ status }) => status === 'ok'))
       known.set(name, { checks, atMs: clock.now() });

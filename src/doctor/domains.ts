@@ -30,7 +30,7 @@ export function checkDkimKeys(domains: readonly SenderDomain[]): Check[] {
       .map(({ publicKey }) => ({ id, domain, bits: bitsOf(publicKey) ?? 0 }))
       .filter(({ bits }) => bits < GOOD_BITS),
   );
-  if (short.length === 0) return [ok(name, `RSA with ${GOOD_BITS} bits or more for every domain`)];
+  if (short.length === 0) return [ok(name, `every domain has RSA keys with ${GOOD_BITS} bits or more`)];
   return short.map(({ id, domain, bits }) => {
     const message = `${domain} signs with a ${bits}-bit RSA key`;
     const remedy = `Remove ${domain} (${id}) and add it again; new keys have ${GOOD_BITS} bits.`;
@@ -49,7 +49,7 @@ interface Sending extends Source {
   bounceDomain?: string | undefined;
 }
 
-/** Returns those addresses that the SPF record of this domain does not allow. */
+/** Returns the addresses that the SPF record of this domain does not allow. */
 async function uncovered(domain: string, { dns, sendingHost, addresses }: Source): Promise<string[]> {
   const findings = await Promise.all(
     addresses.map((address) => lookUpSpf(domain, { dns, sendingHost, addresses: [address] })),
@@ -71,11 +71,13 @@ async function checkDomain(domain: SenderDomain, from: Sending): Promise<Check[]
   const records = await lookUpRecords(domain, from);
   const missing = records.filter((record) => record.status !== 'verified');
   if (missing.length > 0) {
-    const notes = missing.map(({ purpose, status, name: at, note }) => note ?? `${purpose} ${status} at ${at}`);
-    const remedy = `postrider domain verify ${domain.id} shows the values to publish.`;
-    return [warn(name, `${domain.status}; ${notes.join(' ')}`, remedy)];
+    const notes = missing.map(
+      ({ purpose, status, name: at, note }) => note ?? `The ${purpose} record at ${at} is ${status}.`,
+    );
+    const remedy = `Run postrider domain verify ${domain.id} to see the values to publish.`;
+    return [warn(name, `the domain is ${domain.status}. ${notes.join(' ')}`, remedy)];
   }
-  const found = ok(name, `${domain.status}, every record is published`);
+  const found = ok(name, `the domain is ${domain.status}, and all records are published`);
   const spf = await warnOfUncovered('SPF', domain.domain, from);
   return spf ? [found, spf] : [found];
 }

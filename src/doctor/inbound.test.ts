@@ -40,12 +40,12 @@ test('the bounce domain points here, its SPF allows this host, and the port is o
   );
   const other: FakeZone = { 'b.example': { ...GOOD['b.example']!, MX: [[10, 'mx.other.example']] } };
   assert.match((await look(other))[0]!, /^warn: the MX records of b\.example point to mx\.other\.example/);
-  assert.match((await look(GOOD, { inboundPort: undefined }))[0]!, /^fail: .* where no inbound port is set/);
+  assert.match((await look(GOOD, { inboundPort: undefined }))[0]!, /^fail: .* but POSTRIDER_INBOUND_PORT is not set/);
   assert.deepEqual(await look(other, { inboundPort: undefined }), [
     'ok: b.example points to mx.other.example, not to this host, which accepts no mail',
   ]);
   greeting = '220 other.example\r\n';
-  assert.match((await look(GOOD))[0]!, /^warn: port .* is not the inbound port of this service: it says "220 other/);
+  assert.match((await look(GOOD))[0]!, /^warn: port .* is not the inbound port of this service: its greeting is "220 other/);
 });
 
 test('the SPF of the bounce domain allows every source address; not checked with a relay', async (t) => {

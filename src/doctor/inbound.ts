@@ -27,31 +27,32 @@ export async function checkInbound(config: Settings, { dns, addresses }: Asking)
   const hosts = mx.status === 'found' ? mx.value.hosts.map((one) => one.host) : [];
   if (hosts.length === 0) {
     const remedy = `Publish ${bounceDomain} MX 10 ${host}.`;
-    return [fail(NAME, `${bounceDomain} has no MX record: bounces cannot be received`, remedy)];
+    return [fail(NAME, `${bounceDomain} has no MX record, so Postrider cannot receive bounces`, remedy)];
   }
   const spf = addresses && (await spfOf(config, dns, addresses));
-  const wrong = [leadingElsewhere(config, hosts), spf, await portOf(config, hosts)];
+  const wrong = [mxMismatch(config, hosts), spf, await portOf(config, hosts)];
   const found = wrong.filter((check) => check !== undefined);
   const where = hosts.includes(host) ? `; ${host} accepts mail` : ', not to this host, which accepts no mail';
   const checks = found.length > 0 ? found : [ok(NAME, `${bounceDomain} points to ${hosts.join(', ')}${where}`)];
-  const notAsked = skip(
+  const spfSkipped = skip(
     NAME,
-    `SPF of ${bounceDomain} skipped: all mail goes to the relay, which must be in the record`,
+    `SPF of ${bounceDomain} skipped: all mail goes to the relay, which the record must include`,
   );
-  return addresses ? checks : [...checks, notAsked];
+  return addresses ? checks : [...checks, spfSkipped];
 }
 
-function leadingElsewhere(
-  { bounceDomain, smtpHostname: host, inboundPort }: Settings,
-  hosts: string[],
-): Check | undefined {
+function mxMismatch({ bounceDomain, smtpHostname: host, inboundPort }: Settings, hosts: string[]): Check | undefined {
   if (inboundPort !== undefined && !hosts.includes(host)) {
     const remedy = `Publish ${bounceDomain} MX 10 ${host}, or unset POSTRIDER_INBOUND_PORT here if other hosts accept the mail.`;
     return warn(NAME, `the MX records of ${bounceDomain} point to ${hosts.join(', ')}, not to ${host}`, remedy);
   }
   if (inboundPort !== undefined || !hosts.includes(host)) return undefined;
-  const remedy = 'Set POSTRIDER_INBOUND_PORT, to 25 if there is no proxy in front of it.';
-  return fail(NAME, `${bounceDomain} points to ${host}, where no inbound port is set`, remedy);
+  const remedy = 'Set POSTRIDER_INBOUND_PORT, for example to 25 if no proxy forwards the port.';
+  return fail(
+    NAME,
+    `the MX records of ${bounceDomain} point to ${host}, but POSTRIDER_INBOUND_PORT is not set`,
+    remedy,
+  );
 }
 
 async function spfOf(
@@ -74,7 +75,7 @@ async function portOf(
   if (inboundPort === undefined || !hosts.includes(host)) return undefined;
   const reached = await reach({ host, port: mxPort }, { awaitGreeting: true });
   if (reached.connected && reached.greeting.includes(host)) return undefined;
-  const finding = reached.connected ? `it says "${reached.greeting.slice(0, 100)}"` : reached.problem;
-  const remedy = `Forward port ${mxPort} of ${host} to POSTRIDER_INBOUND_PORT (${inboundPort}). Some networks cannot reach their own public address: then check from another network.`;
+  const finding = reached.connected ? `its greeting is "${reached.greeting.slice(0, 100)}"` : reached.problem;
+  const remedy = `Forward port ${mxPort} of ${host} to POSTRIDER_INBOUND_PORT (${inboundPort}). If this network cannot reach its own public address, check from another network.`;
   return warn(NAME, `port ${mxPort} of ${host} is not the inbound port of this service: ${finding}`, remedy);
 }

@@ -53,7 +53,7 @@ test('a server that rejects this host is reported', async (t) => {
 test('if no server is reached, port 25 is blocked; if another was, the problem is that server', async (t) => {
   const { sink, probing } = await world(t);
   const [closed] = await checkPort({ ...probing, domains: ['two.example'] });
-  assert.deepEqual([closed!.status, closed!.message], ['fail', 'mx.two.example: ECONNREFUSED']);
+  assert.deepEqual([closed!.status, closed!.message], ['fail', 'mx.two.example cannot be reached: ECONNREFUSED']);
   assert.match(closed!.remedy!, /block outgoing port 25/);
   const both = await checkPort({ ...probing, domains: ['one.example', 'two.example'] });
   assert.deepEqual(

@@ -14,7 +14,7 @@ const MAX_GREETING_BYTES = 2_000;
 interface Way {
   host: string;
   port: number;
-  /** Address to leave from; the system's choice otherwise. */
+  /** Source address; chosen by the system if undefined. */
   localAddress?: string | undefined;
 }
 
@@ -49,7 +49,7 @@ export function reach(way: Way, { awaitGreeting }: { awaitGreeting: boolean }): 
     });
     socket.once('timeout', () => end(`no response within ${CONNECT_MS / 1000} s`));
     socket.once('error', (error: NodeJS.ErrnoException) => end(error.code ?? error.message));
-    socket.once('close', () => end('closed'));
+    socket.once('close', () => end('the server closed the connection'));
   });
 }
 
@@ -60,7 +60,7 @@ export interface Probing {
   port: number;
   /** The queried DNS servers, as text. */
   servers: string;
-  /** Addresses that mail is set to leave from; empty: the system's choice. */
+  /** Configured source addresses; if empty, the system chooses. */
   localAddresses: readonly string[];
 }
 
@@ -72,9 +72,9 @@ export async function checkDns(
   const name = 'DNS';
   const [domain = 'gmail.com'] = domains;
   const answer = await dns.resolveMx(domain);
-  if (answer.status === 'found') return [ok(name, `${servers} answer`)];
+  if (answer.status === 'found') return [ok(name, `${servers} respond`)];
   const cause = answer.status === 'temporary' ? answer.cause : answer.status;
-  const message = `${servers}: ${cause} for ${domain}`;
+  const message = `${servers} did not resolve the MX records of ${domain}: ${cause}`;
   const remedy = 'Check the network and POSTRIDER_DNS_SERVERS.';
   return [isRelayed ? warn(name, message, remedy) : fail(name, message, remedy)];
 }
@@ -89,16 +89,16 @@ export async function checkRelay({ name, host, port }: Relay): Promise<Check[]> 
   const reached = await reach({ host, port }, { awaitGreeting: false });
   if (reached.connected) return [ok(name, `${host}:${port} accepts connections`)];
   const remedy = `Check ${name === 'relay' ? 'POSTRIDER_ROUTE' : 'POSTRIDER_FALLBACK_ROUTE'}, the relay and the firewall.`;
-  return [fail(name, `${host}:${port}: ${reached.problem}`, remedy)];
+  return [fail(name, `${host}:${port} cannot be reached: ${reached.problem}`, remedy)];
 }
 
-/** `blocked` if the connection failed: only all probes together tell whether the local or the remote network is the cause. */
+/** A check, or `blocked` if the connection failed: only all probes together show whether the local network is the cause. */
 type Probe = Check | { blocked: string };
 
 async function probe(name: string, { host, way }: { host: string; way: Way }): Promise<Probe> {
   const reached = await reach(way, { awaitGreeting: true });
   const from = way.localAddress === undefined ? '' : ` from ${way.localAddress}`;
-  if (!reached.connected) return { blocked: `${host}${from}: ${reached.problem}` };
+  if (!reached.connected) return { blocked: `${host} cannot be reached${from}: ${reached.problem}` };
   const { greeting } = reached;
   const line = greeting.split(/\r?\n/)[0]!.slice(0, 200);
   if (greeting.startsWith('220')) return ok(name, `${host} sends its greeting${from}`);
@@ -111,7 +111,7 @@ async function probe(name: string, { host, way }: { host: string; way: Way }): P
       remedy,
     );
   }
-  const remedy = 'Read the reply: the sending address may be on a blocklist or lack reverse DNS.';
+  const remedy = 'Read the reply. The sending address may be on a blocklist, or its reverse DNS may be missing.';
   return warn(name, `${host} rejects this host${from}: ${line}`, remedy);
 }
 
@@ -131,23 +131,23 @@ export async function checkPort(probing: Probing): Promise<Check[]> {
   const found = (await Promise.all(probes)).flat();
   const isOpen = found.some((one) => 'status' in one && one.status !== 'skip');
   const remedy =
-    'Many networks block outgoing port 25: ask your provider to open it, or set POSTRIDER_ROUTE to a relay.';
+    'Many networks block outgoing port 25. Ask your provider to open it, or set POSTRIDER_ROUTE to a relay.';
   return found.map((one) => {
     if ('status' in one) return one;
     return isOpen
-      ? warn(name, one.blocked, 'Other servers were reached: check this one again later.')
+      ? warn(name, one.blocked, 'Other servers can be reached. Check this server again later.')
       : fail(name, one.blocked, remedy);
   });
 }
 
 /** Returns one remote address per source address of the same family; IPv4 first if the system chooses. */
-function waysTo(theirs: readonly string[], ours: readonly string[]): Omit<Way, 'port'>[] {
-  if (ours.length === 0) {
-    const host = theirs.find((one) => isIP(one) === 4) ?? theirs[0];
+function waysTo(remote: readonly string[], local: readonly string[]): Omit<Way, 'port'>[] {
+  if (local.length === 0) {
+    const host = remote.find((one) => isIP(one) === 4) ?? remote[0];
     return host === undefined ? [] : [{ host }];
   }
-  return ours.flatMap((localAddress) => {
-    const host = theirs.find((one) => isIP(one) === isIP(localAddress));
+  return local.flatMap((localAddress) => {
+    const host = remote.find((one) => isIP(one) === isIP(localAddress));
     return host === undefined ? [] : [{ host, localAddress }];
   });
 }

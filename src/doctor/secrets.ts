@@ -12,7 +12,9 @@ const OLDEST_BACKUP_MS = 7 * DAY_MS;
 /** Checks whether `serve` can start with the current key. */
 export function checkSecretKey(problem: SecretKeyProblem | undefined): Check {
   const name = 'secret key';
-  return problem === undefined ? ok(name, 'matches the database') : fail(name, problem.message, problem.remedy);
+  return problem === undefined
+    ? ok(name, 'the secret key matches the database')
+    : fail(name, problem.message, problem.remedy);
 }
 
 /** Without the key, DKIM keys and webhook secrets in a backup cannot be decrypted. Returns no check if no key was created yet. */
@@ -37,7 +39,7 @@ export function checkSecretKeyCopy(config: Config, { secretKeyComparedMs }: Kept
 export function checkBackup(config: Config, { backedUpMs, scheduledBackupMs }: KeptElsewhere, nowMs: number): Check[] {
   const name = 'backup';
   if (config.databaseUrl !== undefined) {
-    return [skip(name, 'skipped: backups of a database server are made with its own tools; see docs/guides/backup.md')];
+    return [skip(name, 'skipped: Postrider does not back up PostgreSQL; use its own tools, see docs/guides/backup.md')];
   }
   if (config.backupUrl !== undefined) return [checkScheduledBackup(config, scheduledBackupMs, nowMs)];
   if (backedUpMs === undefined) {

@@ -27,15 +27,14 @@ export async function readReportFacts(database: Database, { reportDomain }: Pick
 export function checkTlsReports(config: Pick<Config, 'reportDomain' | 'route'>, facts?: ReportFacts): Check[] {
   const name = 'TLS reports';
   const { reportDomain, route } = config;
-  if (route.kind === 'relay')
-    return [skip(name, 'not sent: all mail goes to the relay, which is responsible for reports')];
+  if (route.kind === 'relay') return [skip(name, 'not sent: all mail goes to the relay, which must send the reports')];
   if (reportDomain === undefined) return [skip(name, 'not sent: POSTRIDER_REPORT_DOMAIN is not set')];
   if (!facts?.isSigned) {
     return [
       warn(
         name,
-        `not sent: no account has ${reportDomain} as a verified domain with a DKIM record, and receivers reject unsigned reports`,
-        `Add ${reportDomain} to one of your accounts, publish its records and verify it: postrider domain add ACCOUNT ${reportDomain}`,
+        `not sent: receivers reject unsigned reports, and no account has ${reportDomain} as a verified domain with a DKIM record`,
+        `Add ${reportDomain} to one of your accounts, publish its records, and verify it: postrider domain add ACCOUNT ${reportDomain}`,
       ),
     ];
   }
@@ -65,8 +64,8 @@ export async function checkReturnPath(
   const missing = records.filter((one) => one.status !== 'verified');
   if (missing.length === 0) return [ok(name, `${bounceDomain} publishes MTA-STS and TLS reporting`)];
   const what = missing.map(({ purpose }) => (purpose === 'mta-sts' ? 'MTA-STS' : 'TLS-RPT')).join(' and ');
-  const toDo = missing.map(
+  const remedies = missing.map(
     (one) => `Publish ${one.name} TXT "${one.value}".${one.note === null ? '' : ` ${one.note}`}`,
   );
-  return [warn(name, `${bounceDomain} has no record for ${what}`, toDo.join(' '))];
+  return [warn(name, `${bounceDomain} has no record for ${what}`, remedies.join(' '))];
 }

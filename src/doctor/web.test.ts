@@ -54,7 +54,7 @@ test('the clock is compared with the date of a server', async (t) => {
   assert.equal((await found(0)).status, 'ok');
   const behind = await found(6_000);
   assert.equal(behind.status, 'warn');
-  assert.match(behind.message, /^[567] s behind mail\.shop\.example/);
+  assert.match(behind.message, /^the clock is [567] s behind mail\.shop\.example/);
   assert.match((await found(-6_000)).message, /s ahead of/);
   assert.equal((await found(-3_600_000)).status, 'fail');
   assert.equal((await found(-30_000, { Age: '30' })).status, 'ok', 'an answer out of a cache says how old it is');
@@ -79,17 +79,17 @@ test('the public address reaches this service or not, and its certificate is che
   const check = async (answer: http.RequestListener, certificate?: TestCertificate) => {
     const baseUrl = await web(t, answer, certificate);
     const found = await checkPublicAddress(readConfig({ POSTRIDER_BASE_URL: baseUrl }), dns, Date.now());
-    return found.map(({ status, message }) => `${status} ${message.replace(/^\S+ /, '')}`);
+    return found.map(({ status, message }) => `${status} ${message.replace(/^https?:\S+ /, '')}`);
   };
   assert.deepEqual(await check(health), ['ok points to this service']);
   const [stranger] = await check((_, response) => response.end('<h1>Welcome to nginx</h1>'));
   assert.match(stranger!, /^fail (another )?server responds at/);
   const untrusted = await check(health, testCertificate([NAME]));
-  assert.match(untrusted[1]!, /^fail clients do not trust it \(DEPTH_ZERO_SELF_SIGNED_CERT\)/);
-  assert.match((await check(health, expiredCertificate(NAME)))[1]!, /^fail expired/);
+  assert.match(untrusted[1]!, /^fail clients do not trust the certificate of \S+ \(DEPTH_ZERO_SELF_SIGNED_CERT\)/);
+  assert.match((await check(health, expiredCertificate(NAME)))[1]!, /^fail the certificate of \S+ expired/);
   assert.match(
     (await check(health, testCertificate(['other.example'])))[1]!,
-    /^fail it is not valid for mail\.shop\.example/,
+    /^fail the certificate of \S+ is not valid for mail\.shop\.example/,
   );
 });
 
@@ -114,12 +114,12 @@ test('the SMTP certificate: its days, its name, and whether it can be read', (t)
   };
   assert.match(check(named)!, /^fail .*cannot be read/);
   writeFileSync(cert, testCertificate([NAME]).cert);
-  assert.match(check(named)!, /^warn .*: valid for one day/);
+  assert.match(check(named)!, /^warn the certificate of \S+ is valid for one day/);
   assert.match(check(named, Date.now() + 3 * 86_400_000)!, /^fail .*expired one day ago|^fail .*expired 0 days ago/);
   assert.match(check(named, Date.now() - 3_600_000)!, /not valid before/);
   writeFileSync(cert, testCertificate(['other.example']).cert);
-  assert.match(check(named)!, /it is not valid for mail\.shop\.example/);
+  assert.match(check(named)!, /is not valid for mail\.shop\.example/);
   assert.equal(check(common), undefined, 'made at the first start');
   writeFileSync(path.join(folder, 'smtp-tls.pem'), testCertificate([NAME]).key + testCertificate([NAME]).cert);
-  assert.match(check(common)!, /^warn self-signed/);
+  assert.match(check(common)!, /^warn the certificate is self-signed/);
 });
