@@ -186,7 +186,7 @@ export async function revokeKey(call: CommandCall): Promise<CommandOutcome> {
   const revoked = await withStore(call, (store) =>
     store.database.execute(revokeKeyOperation, { id, accountId: null, mode: null, nowMs: store.clock.now() }),
   );
-  if (revoked !== 'revoked') throw notFound(`there is no active key ${id}`);
+  if (revoked !== 'revoked') throw notFound(`there is no active API key ${id}`);
   return { data: { keyId: id, status: 'revoked' }, text: `${id} is revoked` };
 }
 
@@ -226,7 +226,7 @@ export async function resetUser(call: CommandCall<{ email: string }>): Promise<C
   const data = { ...successOf(changed, notFound(`there is no user ${email}`)) };
   return {
     data,
-    text: `${columns(data)}\nStore both now: they cannot be displayed again. The user can set another password with resetUrl within 24 hours.`,
+    text: `${columns(data)}\nStore both now: they cannot be displayed again. The user can open resetUrl within 24 hours to set another password.`,
   };
 }
 
@@ -256,7 +256,7 @@ export async function listApprovals(call: CommandCall): Promise<CommandOutcome> 
   const approvals = await withStore(call, (store) => store.database.execute(allApprovalsOperation, MAX_LISTED));
   return {
     data: { approvals: approvals.map(approvalView) },
-    text: approvals.map(approvalLine).join('\n') || 'no requests',
+    text: approvals.map(approvalLine).join('\n') || 'no approval requests',
   };
 }
 
@@ -265,7 +265,7 @@ async function decide(call: CommandCall, status: 'approved' | 'rejected', reason
   const decided = await withStore(call, (store) =>
     store.database.execute(decideApprovalOperation, { id, status, reason, nowMs: store.clock.now() }),
   );
-  if (!decided) throw notFound(`there is no request ${id}; see postrider approval list`);
+  if (!decided) throw notFound(`there is no approval request ${id}; see postrider approval list`);
   if (!decided.decided) throw new CommandError('CONFLICT', `${id} is already ${decided.approval.status}`);
   return decided;
 }

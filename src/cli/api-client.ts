@@ -50,7 +50,8 @@ function baseOf(text: string): string {
 }
 
 function profileFile(environment: Environment, name: string): string {
-  if (!/^[A-Za-z0-9_-]{1,64}$/.test(name)) throw new UsageError('--profile must be 1 to 64 letters, digits, - and _');
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(name))
+    throw new UsageError('--profile must have 1 to 64 letters, digits, hyphens, and underscores');
   const base = environment.XDG_CONFIG_HOME || path.join(environment.HOME || os.homedir(), '.config');
   return path.join(base, 'postrider', `${name}.json`);
 }
@@ -65,7 +66,7 @@ function readTexts<K extends string>(file: string, names: readonly K[], remedy: 
     const { code, message } = error as NodeJS.ErrnoException;
     if (code !== undefined) throw new CommandError('UNREADABLE', message);
   }
-  throw new CommandError('UNREADABLE', `${file} is not valid JSON or lacks a field; ${remedy}`);
+  throw new CommandError('UNREADABLE', `${file} is not valid JSON, or a field is missing; ${remedy}`);
 }
 
 function fromProfile({ environment, options }: ApiCall): ApiTarget | undefined {
@@ -104,14 +105,14 @@ function isLoopback(base: string): boolean {
   return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(base).hostname);
 }
 
-interface Given {
+interface ExplicitValues {
   url: string | undefined;
   accountId: string | undefined;
   apiKey: string | undefined;
 }
 
 /** Returns the values from the options and the environment; with --profile, only those from the options. */
-function given({ options, environment }: ApiCall): Given {
+function explicitValues({ options, environment }: ApiCall): ExplicitValues {
   const pick = (name: 'url' | 'id' | 'key', variable: string): string | undefined =>
     options[name] ?? (options.profile === undefined ? environment[variable] || undefined : undefined);
   const url = pick('url', 'POSTRIDER_URL');
@@ -124,7 +125,7 @@ function given({ options, environment }: ApiCall): Given {
 
 /** Returns the API that the command calls. Throws UsageError if the account or the key is missing. */
 export function apiTarget(call: ApiCall): ApiTarget {
-  const { url, accountId, apiKey } = given(call);
+  const { url, accountId, apiKey } = explicitValues(call);
   if (accountId !== undefined && apiKey !== undefined) return { base: url ?? DEFAULT_URL, accountId, apiKey };
   if (accountId !== undefined) throw new UsageError('--key or POSTRIDER_KEY is required with --id');
   if (apiKey !== undefined) throw new UsageError('--id or POSTRIDER_ID is required with --key');
@@ -133,17 +134,17 @@ export function apiTarget(call: ApiCall): ApiTarget {
   if (!saved) {
     const folder = dataDirectory(call.config.dataDir).path;
     throw new UsageError(
-      `no account given: use --id and --key, run postrider login, or run this command in the folder of a service (there is no first-run.json in ${folder})`,
+      `no account selected: use --id and --key, run postrider login, or run this command in the folder of a service (${folder} has no first-run.json)`,
     );
   }
   if (url === undefined || url === saved.base) return saved;
   if (profile === undefined && isLoopback(url)) return { ...saved, base: url };
-  throw new UsageError(`the saved key belongs to ${saved.base}, not to ${url}: use --id and --key too`);
+  throw new UsageError(`the saved key is for ${saved.base}, not for ${url}; add --id and --key`);
 }
 
 function targetToSave(call: ApiCall): ApiTarget {
   const { profile: _, ...options } = call.options;
-  const { url, accountId, apiKey } = given({ ...call, options });
+  const { url, accountId, apiKey } = explicitValues({ ...call, options });
   if (accountId === undefined) throw new UsageError('--id or POSTRIDER_ID is required');
   if (apiKey === undefined) throw new UsageError('--key or POSTRIDER_KEY is required');
   return { base: url ?? DEFAULT_URL, accountId, apiKey };
@@ -266,10 +267,10 @@ export async function login(call: CommandCall<ApiOptions>): Promise<CommandOutco
   if (answer.status !== 200 && error?.code !== 'FORBIDDEN') {
     throw new CommandError(
       error?.code ?? 'REFUSED',
-      `${target.base} refused the key: ${error?.message ?? answer.status}`,
+      `${target.base} rejected the key: ${error?.message ?? answer.status}`,
     );
   }
   const file = saveTarget(call, target);
   const data = { url: target.base, accountId: target.accountId, file };
-  return { data, text: `Saved in ${file}. send and listen now use it.` };
+  return { data, text: `Saved to ${file}. The commands that call the API now use it.` };
 }

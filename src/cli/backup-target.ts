@@ -6,12 +6,12 @@ import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config.ts';
 import { describeS3Location } from '../storage/blobs/s3-location.ts';
 
-/** Every name begins with this, so that other files in the same place, such as backups made by hand, are left alone. */
+/** Every name starts with this, so that other files in the same place, such as manual backups, are never deleted. */
 const NAME_START = 'postrider-scheduled-';
 /** Names sort by time. */
 const NAME = /^postrider-scheduled-\d{4}-\d{2}-\d{2}T\d{6}\.backup$/;
-/** Matches the files that an interrupted backup leaves. */
-const LEFTOVER = /^postrider-scheduled-.*\.backup\.\w+\.part(?:-\w+)?$/;
+/** Matches the temporary files of interrupted backups. */
+const UNFINISHED = /^postrider-scheduled-.*\.backup\.\w+\.part(?:-\w+)?$/;
 
 export const backupName = (nowMs: number): string =>
   `${NAME_START}${new Date(nowMs).toISOString().slice(0, 19).replaceAll(':', '')}.backup`;
@@ -21,12 +21,12 @@ export interface BackupTarget {
   description: string;
   /** Path to which a backup of this name is written. */
   pathOf(name: string): string;
-  /** Called when the file is complete: moves it to its place if it is not there yet. */
+  /** Moves the complete file to its final place if it is not there yet. */
   store(name: string): Promise<void>;
   /** Lists scheduled backups, oldest first. */
   names(): Promise<string[]>;
   remove(name: string): Promise<void>;
-  /** Removes what an interrupted backup left. */
+  /** Removes the temporary files of interrupted backups. */
   clear(): Promise<void>;
   close(): Promise<void>;
 }
@@ -35,8 +35,8 @@ type TargetConfig = Pick<Config, 'backupUrl' | 'dataDir' | 'awsAccessKeyId' | 'a
 
 const scheduled = (names: readonly string[]): string[] => names.filter((one) => NAME.test(one)).sort();
 
-async function removeMatching(folder: string, isLeft: (name: string) => boolean): Promise<void> {
-  for (const name of (await readdir(folder)).filter(isLeft)) await rm(path.join(folder, name), { force: true });
+async function removeMatching(folder: string, isMatch: (name: string) => boolean): Promise<void> {
+  for (const name of (await readdir(folder)).filter(isMatch)) await rm(path.join(folder, name), { force: true });
 }
 
 function folderTarget(folder: string): BackupTarget {
@@ -46,12 +46,12 @@ function folderTarget(folder: string): BackupTarget {
     store: () => Promise.resolve(),
     names: async () => scheduled(await readdir(folder)),
     remove: (name) => rm(path.join(folder, name), { force: true }),
-    clear: () => removeMatching(folder, (name) => LEFTOVER.test(name)),
+    clear: () => removeMatching(folder, (name) => UNFINISHED.test(name)),
     close: () => Promise.resolve(),
   };
 }
 
-/** Opens the place that POSTRIDER_BACKUP_URL names; undefined if it is not set. Makes no call yet. */
+/** Opens the target in POSTRIDER_BACKUP_URL without connecting; returns undefined if it is not set. */
 export async function openBackupTarget(config: TargetConfig, clock: Clock): Promise<BackupTarget | undefined> {
   const { backupUrl, dataDir } = config;
   if (backupUrl === undefined) return undefined;
@@ -75,7 +75,7 @@ export async function openBackupTarget(config: TargetConfig, clock: Clock): Prom
     names: async () => scheduled(await files.names(NAME_START)),
     remove: (name) => files.remove(name),
     clear: async () => {
-      await removeMatching(dataDir, (name) => LEFTOVER.test(name) || NAME.test(name));
+      await removeMatching(dataDir, (name) => UNFINISHED.test(name) || NAME.test(name));
       await files.removeUnfinished();
     },
     close: () => files.close(),

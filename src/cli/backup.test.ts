@@ -50,7 +50,7 @@ test('a backup contains database and blobs, and can be restored into an empty di
   const key = readFileSync(path.join(dataDir, 'secret.key'), 'utf8').trim();
   for (const secret of ['pr_live_secret', key, 'PRIVATE KEY']) assert.equal(bytes.includes(secret), false, secret);
   assert.deepEqual(readdirSync(folder).sort(), ['backup.db', 'data']);
-  assert.match((await run(['backup', file])).stderr, /exists already/);
+  assert.match((await run(['backup', file])).stderr, /already exists/);
   assert.match((await run(['restore', file])).stderr, /is not empty/);
 
   const elsewhere = { POSTRIDER_DATA_DIR: path.join(folder, 'restored') };

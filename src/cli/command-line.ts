@@ -48,7 +48,7 @@ function buildProgram(launch: Launch, show: (text: string) => void): Command {
   return program;
 }
 
-/** The help lists commands at the end, with their arguments and under headings. */
+/** Formats the help without its commands, which follow at the end, with their arguments and under headings. */
 function withoutCommands(command: Command, help: Help): string {
   const others: Help = Object.assign(Object.create(help), { visibleCommands: () => [] });
   return Help.prototype.formatHelp.call(others, command, others);
@@ -64,7 +64,7 @@ function addCommand(program: Command, definition: Definition, launch: Launch): v
     .description(summary)
     .allowExcessArguments(false);
   for (const option of [...required, ...options]) command.addOption(option);
-  command.usage(behindWords(definition));
+  command.usage(argumentsOf(definition));
   const lines = examples.map((one) => `  postrider ${one}`);
   command.addHelpText('after', `${notes === undefined ? '' : `\n${notes}\n`}\nExamples:\n${lines.join('\n')}`);
   command.action(() => {
@@ -80,8 +80,8 @@ function groupsOf(program: Command): Command[] {
   return program.commands.filter((one) => one.commands.length > 0);
 }
 
-/** Returns the part after the words of a command: arguments, required options, and whether there are others. */
-function behindWords({ usage, required = [], options = [] }: Definition): string {
+/** Returns the usage of a command after its words: arguments, required options, and `[options]` if there are others. */
+function argumentsOf({ usage, required = [], options = [] }: Definition): string {
   const args = usage.split(' ').filter((one) => /^[<[]/.test(one));
   const others = options.length > 0 ? ['[options]'] : [];
   return [...args, ...required.map((one) => one.flags), ...others].join(' ');
@@ -90,7 +90,7 @@ function behindWords({ usage, required = [], options = [] }: Definition): string
 function list(heading: string, definitions: readonly Definition[]): string {
   const lines = definitions.map((one) => {
     const words = one.usage.replace(/ [<[].*/, '');
-    return `  ${`postrider ${words} ${behindWords(one)}`.trim()}\n      ${one.summary}`;
+    return `  ${`postrider ${words} ${argumentsOf(one)}`.trim()}\n      ${one.summary}`;
   });
   return `\n${heading}:\n${lines.join('\n')}`;
 }
@@ -99,7 +99,7 @@ function seeHelp(command: Command): string {
   return `see ${`postrider ${wordsOf(command)}`.trim()} --help`;
 }
 
-/** Returns one line for wrong usage, where commander writes two. */
+/** Returns a usage error of one line; commander writes two. */
 function usageError(command: Command, error: CommanderError): UsageError {
   if (error.code !== 'commander.help') {
     return new UsageError(`${error.message.replace(/^error: |\.$/g, '').replaceAll('\n', ' ')}; ${seeHelp(command)}`);
@@ -127,10 +127,10 @@ function refusalOf(error: unknown): Refusal {
 
 /** Runs one command and returns its exit code. `argv` does not contain the name of the program. */
 export async function runCommandLine(argv: string[], environment: Environment, streams: Streams): Promise<number> {
-  // Also if it follows an argument that cannot be parsed.
+  // Detected here, so that it also applies if an earlier argument cannot be parsed.
   const json = argv.slice(0, argv.includes('--') ? argv.indexOf('--') : argv.length).includes('--json');
   let outcome: CommandOutcome = {};
-  /** Help and version, which are also objects with --json. */
+  /** The text of --help or --version, which --json prints as an object. */
   let shown = '';
   const launch: Launch = async ({ load, acceptsInvalidSettings }, given) => {
     const examined = examineConfig(environment);

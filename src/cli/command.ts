@@ -33,9 +33,9 @@ export interface CommandCall<Options = unknown> {
   streams: Streams;
   /** The arguments after the command, as declared. */
   args: string[];
-  /** By name in camel case. */
+  /** The options by their names in camel case. */
   options: Options;
-  /** All commands, for completion. */
+  /** The program with all commands, for completion. */
   program: Command;
   /** Whether --json was given: for a command that prints while it runs. */
   json: boolean;
@@ -52,7 +52,7 @@ export interface CommandOutcome {
 
 export type CommandFunction<Options> = (call: CommandCall<Options>) => Promise<CommandOutcome>;
 
-/** A refusal with a sentence for the operator. */
+/** An error with a message for the operator. */
 export class CommandError extends Error {
   override name = 'CommandError';
   readonly code: string;
@@ -94,7 +94,7 @@ export function targetFile({ args, clock }: CommandCall, ending: 'backup' | 'exp
   return path.resolve(args[0] ?? `postrider-${moment}.${ending}`);
 }
 
-/** Names and values in two columns. */
+/** Formats names and values as two columns. */
 export function columns(values: Record<string, unknown>): string {
   return table(Object.entries(values));
 }

@@ -46,9 +46,9 @@ const MODES = ['live', 'sandbox'];
 
 const ALLOWED_SENDER = several(
   '--allowed-sender <sender>',
-  'Address or domain that it can send from (can be repeated)',
+  'Address or domain that is allowed as sender (can be repeated)',
 );
-const NETWORK = several('--network <cidr>', 'Network that it can be used from (can be repeated)');
+const NETWORK = several('--network <cidr>', 'Network that clients can connect from (can be repeated)');
 
 const PROFILE = text('--profile <name>', 'Profile saved by postrider login');
 const LOGIN_OPTIONS = [
@@ -71,7 +71,7 @@ const SERVICE: Section = {
     {
       usage: 'doctor',
       summary:
-        'Check configuration, data directory, database, outbound connectivity, addresses and domains; or send a test email',
+        'Check configuration, data directory, database, outbound connectivity, addresses, and domains, or send a test email',
       options: [
         flag('--offline', 'Skip checks that need the network (DNS, mail servers, blocklists, the web)'),
         text('--send-test <address>', 'Send a real email through the running service and show its SMTP transcript'),
@@ -123,10 +123,13 @@ const STORAGE: Section = {
     },
     {
       usage: 'backup [file]',
-      summary: 'Back up database and content into one file, while the service runs',
+      summary: 'Back up the database and content into one file while the service is running',
       notes: 'The backup does not contain the secret key: store a copy of the key elsewhere.',
       options: [
-        flag('--scheduled', 'Write to POSTRIDER_BACKUP_URL and delete the oldest scheduled backups, like the service'),
+        flag(
+          '--scheduled',
+          'Write to POSTRIDER_BACKUP_URL and delete the oldest scheduled backups, as the service does',
+        ),
       ],
       examples: ['backup', 'backup /backups/monday.backup', 'backup --scheduled'],
       load: async () => (await import('./transfer.ts')).backUpStore,
@@ -146,7 +149,7 @@ const STORAGE: Section = {
     },
     {
       usage: 'export [file]',
-      summary: 'Export a consistent snapshot of database and content into one file, for import elsewhere',
+      summary: 'Export a consistent snapshot of the database and content into one file, for import elsewhere',
       examples: ['export', 'export /backups/move.export'],
       load: async () => (await import('./transfer.ts')).exportStore,
     },
@@ -184,7 +187,7 @@ const ACCOUNTS: Section = {
     },
     {
       usage: 'account set <account-id>',
-      summary: 'Change the plan, email size limit, status or limits of an account (takes effect within a second)',
+      summary: 'Change the plan, email size limit, status, or limits of an account (takes effect within a second)',
       options: [
         choice('--plan <plan>', 'Plan of the account', PLANS),
         text('--email-limit <bytes>', 'Largest approved email, in bytes or with a unit (40MB)'),
@@ -323,21 +326,21 @@ const API_OPTIONS = [
   flag('--live', 'Use the live key of data/first-run.json (default: its sandbox key)'),
 ];
 const API_NOTES =
-  'Account and key come from the first source that has them: options, environment, the profile saved by postrider login, data/first-run.json of a running service.';
+  'The account and key come from the first source that has both: options, environment, the profile saved by postrider login, or data/first-run.json of a running service.';
 
 const CLIENT: Section = {
   heading: 'Over the API',
   commands: [
     {
       usage: 'login',
-      summary: 'Save URL, account and key of an API for send and listen',
+      summary: 'Save the URL, account, and key that commands over the API use',
       options: LOGIN_OPTIONS,
       examples: ['login --url https://mail.example.com --id acc_123 --key pr_live_…'],
       load: async () => (await import('./api-client.ts')).login,
     },
     {
       usage: 'send',
-      summary: 'Send an email over the API (repeat an interrupted command to continue it)',
+      summary: 'Send an email over the API (repeat an interrupted command to resume it)',
       required: [
         text('--from <address>', 'Sender'),
         several('--to <address>', 'Recipient (can be repeated)'),
@@ -361,10 +364,11 @@ const CLIENT: Section = {
     },
     {
       usage: 'import-from <service> <file...>',
-      summary: 'Import suppressions, domains, and templates exported from another service; prints what would change',
+      summary:
+        'Import suppressions, domains, and templates exported from another service, or print the changes without --yes',
       options: [
-        flag('--yes', 'Import (without it nothing is changed)'),
-        choice('--list <name>', 'List that a SendGrid file was exported from, if its rows do not say', [
+        flag('--yes', 'Apply the changes (default: only print them)'),
+        choice('--list <name>', 'List that a SendGrid file was exported from, if the file does not identify it', [
           'bounces',
           'blocks',
         ]),
@@ -393,7 +397,7 @@ const CLIENT: Section = {
       usage: 'mcp',
       summary: 'Connect an AI agent to a service over stdin and stdout (Model Context Protocol)',
       options: [...API_OPTIONS, flag('--read', 'Offer only tools that change nothing')],
-      notes: `${API_NOTES}\nThe service needs POSTRIDER_MCP=read or on. Changes to live data require approval in the portal.`,
+      notes: `${API_NOTES}\nThe service must run with POSTRIDER_MCP=read or POSTRIDER_MCP=on. Changes to live data require approval in the portal.`,
       examples: ['mcp', 'mcp --read', 'mcp --url https://mail.example.com --id acc_123 --key pr_test_123'],
       load: async () => (await import('./mcp.ts')).mcp,
     },

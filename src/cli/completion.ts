@@ -1,5 +1,5 @@
 /**
- * `postrider completion`: shell scripts generated from the commands: words, options, values of options, and files. The scripts are
+ * Implements `postrider completion`: generates shell scripts that complete commands, options, values of options, and files. The scripts are
  * self-contained, so pressing Tab does not start the program.
  *
  * Completion uses the words before the cursor that are not options: `account create --name Acme --p` completes the options of `account
@@ -17,10 +17,10 @@ interface Candidate {
 }
 
 interface OptionCandidate extends Candidate {
-  /** Whether a value follows. */
+  /** Whether the option has a value. */
   takesValue: boolean;
   takesFile: boolean;
-  /** All values that it can have; empty if any value is possible. */
+  /** All values that the option accepts; empty if it accepts any value. */
   values: readonly string[];
 }
 
@@ -52,7 +52,7 @@ function valueCases({ options }: CompletionNode, values: (list: readonly string[
   });
 }
 
-/** Names with spaces stay complete, and folders get a slash. */
+/** Keeps names with spaces intact, and appends a slash to folders. */
 const BASH_FILES = 'compopt -o filenames 2>/dev/null; local IFS=$\'\\n\'; COMPREPLY+=($(compgen -f -- "$word"))';
 
 function bash(nodes: readonly CompletionNode[]): string {
@@ -123,8 +123,8 @@ function fish(nodes: readonly CompletionNode[]): string {
       .split(' ')
       .filter(Boolean)
       .map((word) => `__fish_seen_subcommand_from ${word}`);
-    const further = node.commands.map((one) => one.word).join(' ');
-    const notYet = further === '' ? [] : [`not __fish_seen_subcommand_from ${further}`];
+    const subcommands = node.commands.map((one) => one.word).join(' ');
+    const notYet = subcommands === '' ? [] : [`not __fish_seen_subcommand_from ${subcommands}`];
     const condition = (parts: string[]): string => (parts.length === 0 ? '' : ` -n ${quoted(parts.join('; and '))}`);
     return [
       ...node.commands.map(

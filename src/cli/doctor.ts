@@ -1,5 +1,5 @@
 /**
- * `postrider doctor`: opens the database and files as the service would, and prints the checks of src/doctor/ line by line. Changes
+ * Implements `postrider doctor`: opens the database and files as the service would, and prints the checks of src/doctor/ line by line. Changes
  * nothing. Exits with 1 if a check fails. With --send-test it sends an email through the running service instead (send-test.ts).
  */
 import { existsSync, readFileSync } from 'node:fs';
@@ -20,10 +20,11 @@ function checkServing(folder: string): Check {
   try {
     const { pid } = JSON.parse(readFileSync(path.join(folder, 'serving.json'), 'utf8')) as { pid: number };
     process.kill(pid, 0);
-    return { name, status: 'ok', message: `serving as process ${pid}` };
+    return { name, status: 'ok', message: `the service is running as process ${pid}` };
   } catch (error) {
     // EPERM means that the process exists but belongs to another user.
-    if ((error as NodeJS.ErrnoException).code === 'EPERM') return { name, status: 'ok', message: 'serving' };
+    if ((error as NodeJS.ErrnoException).code === 'EPERM')
+      return { name, status: 'ok', message: 'the service is running' };
     return {
       name,
       status: 'warn',
@@ -33,7 +34,7 @@ function checkServing(folder: string): Check {
   }
 }
 
-/** Database, secret key and service; no facts when the database cannot be read. */
+/** Checks the database, the secret key, and the service; returns no facts if the database cannot be read. */
 async function checkDatabase(config: Config, clock: Clock): Promise<{ checks: Check[]; facts: Facts | undefined }> {
   const directory = dataDirectory(config.dataDir);
   const name = 'database';
@@ -42,14 +43,21 @@ async function checkDatabase(config: Config, clock: Clock): Promise<{ checks: Ch
     return { checks: [check], facts: undefined };
   };
   if (config.databaseUrl === undefined && !existsSync(directory.databaseFile)) {
-    return failed('does not exist', 'Run postrider migrate, or start the service once.');
+    return failed('the database does not exist', 'Run postrider migrate, or start the service once.');
   }
   try {
     const pending = await pendingMigrations(config, directory);
-    if (pending > 0) return failed(`${pending} migrations wait`, 'postrider migrate');
-    if (pending < 0) return failed('migrated by a newer version', 'Use the newer version.');
+    if (pending > 0)
+      return failed(
+        `the database needs ${pending} ${pending === 1 ? 'migration' : 'migrations'}`,
+        'Run postrider migrate.',
+      );
+    if (pending < 0) return failed('the database was migrated by a newer version', 'Run the newer version.');
     return await withStore({ config, clock }, async ({ database }) => {
-      const checks: Check[] = [{ name, status: 'ok', message: 'up to date' }, checkServing(directory.path)];
+      const checks: Check[] = [
+        { name, status: 'ok', message: 'the database is up to date' },
+        checkServing(directory.path),
+      ];
       checks.push(checkSecretKey(await secretKeyProblem({ directory, database, configured: config.secretKey })));
       checks.push(...(await checkCertificates(config, database, clock.now())));
       return { checks, facts: await readFacts(database, config) };

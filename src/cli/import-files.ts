@@ -1,5 +1,5 @@
 /**
- * Reads exported files of other services as rows with their line numbers. The first character decides between JSON and CSV, never the name.
+ * Reads exported files of other services as rows with their line numbers. The first character distinguishes JSON from CSV; the file name does not matter.
  * CSV is read as a stream: comma, semicolon, or tab, with quotes, and with a first line that names the columns. JSON is one value or several
  * in a row, such as pages of a list, and is limited to 200 MB because it is parsed at once.
  */
@@ -18,7 +18,7 @@ export interface FileRow {
 }
 
 function unreadable(file: string, message: string): CommandError {
-  return new CommandError('UNREADABLE', `${file}: ${message}`);
+  return new CommandError('UNREADABLE', `${file} ${message}`);
 }
 
 /** Returns the first character that is not white space; undefined for an empty file. */
@@ -38,7 +38,7 @@ function firstCharacter(file: string): string | undefined {
   } catch (error) {
     if (error instanceof CommandError) throw error;
     const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
-    throw unreadable(file, isMissing ? 'does not exist' : (error as Error).message);
+    throw unreadable(file, isMissing ? 'does not exist' : `cannot be read: ${(error as Error).message}`);
   }
 }
 
@@ -59,7 +59,7 @@ function rowOf(value: unknown): Row {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [fieldName(name), member]));
 }
 
-/** The members in which services put the items of a list. */
+/** Names of members in which services return the items of a list. */
 const LISTS = [
   'Suppressions',
   'Bounces',
@@ -76,7 +76,7 @@ const LISTS = [
   'result',
 ];
 
-/** Returns the items of an answer: of a list, a page of a list, or a single object. */
+/** Returns the items of a response, which is a list, a page of a list, or a single object. */
 function itemsOf(value: unknown): unknown[] {
   if (Array.isArray(value)) {
     const isPages = value.some((one) => listIn(one) !== undefined || templateIn(one) !== undefined);
@@ -85,7 +85,7 @@ function itemsOf(value: unknown): unknown[] {
   return listIn(value) ?? [templateIn(value) ?? value];
 }
 
-/** SES and Mailgun put a single template in a member of its own. */
+/** Returns the template in a response of SES or Mailgun, which wrap a single template in a member. */
 function templateIn(value: unknown): unknown {
   const { Template, template } = (value ?? {}) as Record<string, unknown>;
   return [Template, template].find((one) => typeof one === 'object' && one !== null);
@@ -130,7 +130,10 @@ function jsonValues(file: string, text: string): unknown[] {
 async function* jsonRows(file: string): AsyncGenerator<FileRow> {
   const { size } = statSync(file);
   if (size > MAX_JSON_BYTES) {
-    throw unreadable(file, `has ${size} bytes; a JSON file can have at most ${MAX_JSON_BYTES}. Try: split it`);
+    throw unreadable(
+      file,
+      `has ${size} bytes, but a JSON file can have up to ${MAX_JSON_BYTES}. Try: split it into several files`,
+    );
   }
   const text = (await readFile(file, 'utf8')).replace(/^\uFEFF/, '');
   let number = 0;
@@ -158,7 +161,7 @@ async function* records(file: string): AsyncGenerator<Line> {
     record += record === '' ? line : `\n${line}`;
     number += 1;
     if (record.length > MAX_CSV_LINE)
-      throw unreadable(file, `line ${startedAt}: has an unclosed quote, or is too long`);
+      throw unreadable(file, `has an unclosed quote or too long a row in line ${startedAt}`);
     if ((record.split('"').length - 1) % 2 === 1) return undefined;
     const done = { number: startedAt, text: record.replace(/\r$/, '') };
     record = '';
@@ -173,7 +176,7 @@ async function* records(file: string): AsyncGenerator<Line> {
     }
   }
   const last = take(rest);
-  if (last === undefined) throw unreadable(file, `line ${startedAt}: has an unclosed quote`);
+  if (last === undefined) throw unreadable(file, `has an unclosed quote in line ${startedAt}`);
   if (last.text.trim() !== '') yield last;
 }
 

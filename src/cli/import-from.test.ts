@@ -315,7 +315,7 @@ const MALFORMED: [service: string, content: string, code: number, message: RegEx
   ['postmark', '', 1, /is empty/],
   ['postmark', '{"Suppressions": [', 1, /is not valid JSON/],
   ['ses', '{"emailAddress":"a@x.test","reason":"BOUNCE"}\n{"emailAddress":', 1, /is not valid JSON from line 2 on/],
-  ['mailgun', 'address,error\n"a@x.test,x\n', 1, /line 2: has an unclosed quote/],
+  ['mailgun', 'address,error\n"a@x.test,x\n', 1, /has an unclosed quote in line 2/],
   ['mailgun', 'address,error\na@x.test,x\nnobody,x\n', 1, /line 3: the address "nobody" has no @|line 3: the address/],
   [
     'ses',
@@ -324,9 +324,9 @@ const MALFORMED: [service: string, content: string, code: number, message: RegEx
     /item 1: reason is "MOOD"/,
   ],
   ['postal', 'type,address,keep_until\nrecipient,a@x.test,soon\n', 1, /line 2: keep_until is "soon"/],
-  ['postmark', 'name,color\na,b\n', 1, /line 2 has the fields name, color, which is not an export of Postmark/],
+  ['postmark', 'name,color\na,b\n', 1, /line 2 has the fields name, color, which match no Postmark export/],
   ['sendgrid', 'status,reason,email,created\n5.1.1,x,a@x.test,1\n', 2, /add --list bounces or --list blocks/],
-  ['hotmail', 'address,error\na@x.test,x\n', 2, /hotmail is not a service; it must be one of: resend/],
+  ['hotmail', 'address,error\na@x.test,x\n', 2, /unknown service hotmail; use one of: resend/],
 ];
 
 test('an invalid file is named with its line and field, and changes nothing', async () => {
@@ -340,7 +340,7 @@ test('an invalid file is named with its line and field, and changes nothing', as
     if (code === 1) assert.ok(ran.stderr.includes(invalid));
   }
   assert.equal((await service.sandboxApi.get('/suppressions/untouched@x.test')).status, 404);
-  assert.match((await run('ses', path.join(folder, 'missing'))).stderr, /missing: does not exist/);
+  assert.match((await run('ses', path.join(folder, 'missing'))).stderr, /missing does not exist/);
 });
 
 test('a file of 100,000 lines is read as a stream, a row at a time', async () => {

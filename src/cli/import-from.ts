@@ -1,5 +1,5 @@
 /**
- * `postrider import-from`: imports suppressions, domains, and templates that another service exported, over the HTTP API. Without
+ * Implements `postrider import-from`: imports suppressions, domains, and templates that another service exported, over the HTTP API. Without
  * --yes it only prints what would change. The kind of a file is recognized by its content. All files are read before the first change, and
  * an invalid row stops the command. The command can be repeated: it keeps existing entries, except that a suppression with a stronger
  * reason or a later expiry replaces the existing one.
@@ -92,7 +92,7 @@ function unknownKind(source: Source, place: string, fields: string[]): CommandEr
   const found = fields.length === 0 ? 'no fields' : `the fields ${fields.slice(0, 12).join(', ')}`;
   return new CommandError(
     'UNKNOWN_FORMAT',
-    `${place} has ${found}, which is not an export of ${source.title} that can be imported (${kinds})`,
+    `${place} has ${found}, which match no ${source.title} export that can be imported (${kinds})`,
   );
 }
 
@@ -100,7 +100,7 @@ function unknownKind(source: Source, place: string, fields: string[]): CommandEr
 function checkListOption(kind: RowKind, file: string, { list }: Choices): void {
   if (!kind.lists || (list !== undefined && kind.lists.includes(list))) return;
   const options = kind.lists.map((name) => `--list ${name}`).join(' or ');
-  throw new UsageError(`${file} has ${kind.name}, which have the same fields; add ${options}`);
+  throw new UsageError(`${file} contains ${kind.name}, whose fields are the same; add ${options}`);
 }
 
 async function readFile(wanted: Wanted, source: Source, { file, choices, nowMs }: FileCall): Promise<string[]> {
@@ -143,7 +143,7 @@ async function readAll(source: Source, files: string[], choices: Choices, nowMs:
   const listed = problems.slice(0, PROBLEMS_LISTED).map((one) => `\n  ${one}`);
   throw new CommandError(
     'INVALID_FILE',
-    `nothing was imported: ${problems.length} invalid rows${listed.join('')}${more}`,
+    `nothing was imported, because ${problems.length === 1 ? 'a row is' : `${problems.length} rows are`} invalid:${listed.join('')}${more}`,
   );
 }
 
@@ -327,7 +327,7 @@ function outcomeOf(wanted: Wanted, plan: Plan, { isDone, isSandbox }: { isDone: 
 export async function importFrom(call: CommandCall<ImportOptions>): Promise<CommandOutcome> {
   const [name = '', ...files] = call.args;
   const source = Object.hasOwn(SOURCES, name) ? SOURCES[name] : undefined;
-  if (!source) throw new UsageError(`${name} is not a service; it must be one of: ${Object.keys(SOURCES).join(', ')}`);
+  if (!source) throw new UsageError(`unknown service ${name}; use one of: ${Object.keys(SOURCES).join(', ')}`);
   const { yes = false, replace = false, ...choices } = call.options;
   const api = apiClient(apiTarget(call));
   const wanted = await readAll(source, files, choices, call.clock.now());

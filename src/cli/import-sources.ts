@@ -77,7 +77,8 @@ function byReason(field: string, reasons: Reasons) {
     const given = textOf(row, field);
     const reason = reasons[given.toLowerCase()];
     const accepted = Object.keys(reasons).join(', ');
-    if (reason === undefined) return { field: field.split('|')[0]!, problem: `is "${given}"; it must be ${accepted}` };
+    if (reason === undefined)
+      return { field: field.split('|')[0]!, problem: `is "${given}"; it must be one of ${accepted}` };
     return { suppress: textOf(row, EMAIL), reason };
   };
 }
@@ -189,7 +190,7 @@ export const SOURCES: Readonly<Record<string, Source>> = {
         lists: SENDGRID_LISTS,
         read: (row, { list }) =>
           list === 'blocks'
-            ? { skip: 'blocks, which are not about the address' }
+            ? { skip: 'blocks, which do not mean that the address is invalid' }
             : { suppress: textOf(row, EMAIL), reason: 'bounce' },
       },
       { name: 'invalid emails', fields: ['email', 'reason', 'created'], read: always('bounce') },

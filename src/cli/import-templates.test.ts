@@ -262,7 +262,7 @@ test('a template that cannot be read is not imported and named with its part and
   assert.match(String(problems.get('tpl_x')), /^name must not start with tpl_/);
   assert.match(String(problems.get('deep')), /deeper than 50/);
   assert.match(String(problems.get('long')), /10000 tags/);
-  assert.match(String(problems.get('much')), /35000 characters within tags/);
+  assert.match(String(problems.get('much')), /35000 characters in its tags/);
   for (const name of ['unbalanced', 'tpl_x', 'deep', 'long', 'much']) assert.equal(await named(name), undefined);
 });
 

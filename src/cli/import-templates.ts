@@ -22,13 +22,13 @@ export interface ExportedTemplate {
   /** The name of the template's layout. */
   layout: string | null;
   variables: TemplateContent['variables'];
-  /** The service says that the template is in another language. */
+  /** Whether the service reports that the template is in another language. */
   isForeign: boolean;
 }
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** A row of an export is a template, is not imported for a reason, or has an invalid field. */
+/** A row of an export: a template, a row that is not imported with the reason, or an invalid field. */
 type Reading = { template: ExportedTemplate } | { skip: string } | { field: string; problem: string };
 
 const membersOf = (value: unknown): Members =>
@@ -37,9 +37,9 @@ const nameOf = (...values: unknown[]): string => String(values.find((one) => tex
 const textIn = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
 
 function meaningOf(dialect: Dialect, name: string, found: Partial<ExportedTemplate>): Reading {
-  if (name === '') return { field: 'name', problem: 'is empty; a template needs a name' };
+  if (name === '') return { field: 'name', problem: 'is empty; every template must have a name' };
   if (!found.html && !found.text) {
-    return { skip: 'templates without content (a list has none; export each template by its id or name)' };
+    return { skip: 'templates without content (lists omit it; export each template by its id or name)' };
   }
   const template: ExportedTemplate = {
     name,
@@ -54,7 +54,7 @@ function meaningOf(dialect: Dialect, name: string, found: Partial<ExportedTempla
   return { template };
 }
 
-/** `GET /v3/templates/{id}`; the active version counts. */
+/** Reads a response of `GET /v3/templates/{id}` of SendGrid; uses the active version. */
 export function sendgridTemplate(row: Members): Reading {
   const versions = Array.isArray(row.versions) ? row.versions.map(membersOf) : [];
   const active = versions.find((version) => Number(version.active) === 1) ?? {};
@@ -67,7 +67,7 @@ export function sendgridTemplate(row: Members): Reading {
   });
 }
 
-/** `GET /templates/{id}` of Postmark. */
+/** Reads a response of `GET /templates/{id}` of Postmark. */
 export function postmarkTemplate(row: Members): Reading {
   return meaningOf('postmark', nameOf(row.alias, row.name), {
     subject: textIn(row.subject),
@@ -77,7 +77,7 @@ export function postmarkTemplate(row: Members): Reading {
   });
 }
 
-/** `GetTemplate` of version 1, and `GetEmailTemplate` of version 2. */
+/** Reads a response of `GetTemplate` (SES version 1) or `GetEmailTemplate` (version 2). */
 export function sesTemplate(row: Members): Reading {
   const content = membersOf(row.templatecontent);
   return meaningOf('ses', nameOf(row.templatename, row.name), {
@@ -87,7 +87,7 @@ export function sesTemplate(row: Members): Reading {
   });
 }
 
-/** `GET /v3/{domain}/templates?active=yes`. */
+/** Reads a template in a response of `GET /v3/{domain}/templates?active=yes` of Mailgun. */
 export function mailgunTemplate(row: Members): Reading {
   const version = membersOf(row.version);
   const headers = membersOf(version.headers);
@@ -99,7 +99,7 @@ export function mailgunTemplate(row: Members): Reading {
   });
 }
 
-/** `GET /templates/{id}` of Resend. */
+/** Reads a response of `GET /templates/{id}` of Resend. */
 export function resendTemplate(row: Members): Reading {
   const variables = (Array.isArray(row.variables) ? row.variables : []).map(membersOf).map((one) => {
     const fallback = one.fallback_value ?? undefined;
@@ -118,7 +118,7 @@ export function resendTemplate(row: Members): Reading {
   });
 }
 
-/** Something in a part of a template that a person must look at. */
+/** A construct in a part of a template that a person must check. */
 export interface TemplateCheck extends Check {
   template: string;
   part: 'subject' | 'html' | 'text';
@@ -132,7 +132,7 @@ export interface TemplatePlan {
   checks: TemplateCheck[];
   action: 'add' | 'replace' | 'keep' | 'refuse';
   isDraft: boolean;
-  /** Why it is not imported. */
+  /** Why the template is not imported. */
   problem: string | undefined;
   /** The id of the existing template of this name. */
   templateId: string | undefined;
@@ -156,7 +156,7 @@ export function planTemplates(
     else if (plan.problem !== undefined) plan.action = 'refuse';
     else if (!isReady) {
       plan.action = 'refuse';
-      plan.problem = `needs the layout "${template.layout}", which is neither in the files nor in the account`;
+      plan.problem = `needs the layout "${template.layout}", which is neither in the files nor in the account; export the layout too`;
     } else plan.action = plan.templateId === undefined ? 'add' : 'replace';
     if (layout?.isDraft && layout.action !== 'keep') plan.isDraft = true;
     plans.set(template.name, plan);
@@ -182,9 +182,9 @@ function converted(template: ExportedTemplate): TemplatePlan {
     const source = template[part];
     if (source === null) continue;
     try {
-      const made = convertTemplate(source, dialect, part === 'html' ? 'html' : 'text');
-      content[part] = made.source;
-      checks.push(...made.checks.map((check) => ({ template: name, part, ...check })));
+      const conversion = convertTemplate(source, dialect, part === 'html' ? 'html' : 'text');
+      content[part] = conversion.source;
+      checks.push(...conversion.checks.map((check) => ({ template: name, part, ...check })));
     } catch (error) {
       if (!(error instanceof ConversionError)) throw error;
       plan.problem = `${part} ${error.message}`;
@@ -192,7 +192,8 @@ function converted(template: ExportedTemplate): TemplatePlan {
     }
   }
   if (template.isForeign) {
-    const why = 'is in an older language of the service, which is not converted; write its variables in Liquid';
+    const why =
+      'it uses an older template language of the service, which cannot be converted; write its variables in Liquid';
     checks.push({ template: name, part: 'html', line: 1, what: 'the template', why, isConverted: false });
   }
   const valid = validateContent({ ...content, variables }, { name });

@@ -1,5 +1,5 @@
 /**
- * `postrider listen`: follows the events of an account and posts each to the developer's machine, in order, signed like a webhook, with a
+ * Implements `postrider listen`: follows the events of an account and posts each to the developer's machine, in order, signed like a webhook, with a
  * secret that is valid until the command ends. Nothing needs to be reachable from outside. A broken connection is resumed at the same
  * position; the receiver's response is displayed and not retried. Exits with 0 on SIGINT. It prints that it is ready, and the secret, once
  * the stream is open: no event after that is missed. With --json each line is one object: first the ready line, then one per event.
@@ -52,8 +52,8 @@ interface Forwarded {
 }
 
 async function post(url: string, headers: Record<string, string>, body: string): Promise<Forwarded> {
-  const began = performance.now();
-  const elapsedMs = (): number => Math.round(performance.now() - began);
+  const startedMs = performance.now();
+  const elapsedMs = (): number => Math.round(performance.now() - startedMs);
   try {
     const signal = AbortSignal.timeout(FORWARD_TIMEOUT_MS);
     const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal });
@@ -85,13 +85,13 @@ async function follow({ call, api, signal, ready, deliver }: Listening): Promise
       const headers = { ...apiHeaders(api), ...(lastId === undefined ? {} : { 'Last-Event-ID': lastId }) };
       const response = await fetch(`${api.base}/events/stream`, { headers, signal, redirect: 'manual' });
       if (response.status !== 200) {
-        const { status, headers: answered } = response;
+        const { status, headers: received } = response;
         if (status >= 500 || status === 429) throw new Error(`the service returned ${status}`);
         const body = jsonBody(await response.text());
         if (body !== undefined) return refusal({ status, body });
         throw new CommandError(
           'NO_ANSWER',
-          notTheApi(`${api.base}/events/stream`, status, answered.get('content-type')),
+          notTheApi(`${api.base}/events/stream`, status, received.get('content-type')),
         );
       }
       // The service responds once it knows the log position at which the stream starts.
@@ -108,7 +108,7 @@ async function follow({ call, api, signal, ready, deliver }: Listening): Promise
       if (signal.aborted) break;
       if (error instanceof CommandError) throw error;
       failures += 1;
-      const what = isReady ? 'the stream broke off' : `cannot connect to ${api.base}`;
+      const what = isReady ? 'the event stream was interrupted' : `cannot connect to ${api.base}`;
       if (failures === 1) call.streams.err(`postrider: ${what}: ${networkReason(error)}; reconnecting\n`);
     }
     const pauseMs = Math.min(retryMs * 2 ** Math.max(0, failures - 1), LONGEST_PAUSE_MS);
@@ -143,7 +143,10 @@ export async function listen(call: CommandCall<ApiOptions & { forward: string }>
   const key = secretKeyOf(secret)!;
   const ready = (): void => {
     if (json) streams.out(`${JSON.stringify({ ready: true, forward, secret })}\n`);
-    else streams.out(`Ready. Events of ${api.accountId} go to ${forward}\nThe secret of this session is ${secret}\n`);
+    else
+      streams.out(
+        `Ready. Forwarding the events of ${api.accountId} to ${forward}\nThe webhook secret of this session is ${secret}\n`,
+      );
   };
   const deliver = async (body: string): Promise<void> => {
     const event = JSON.parse(body) as { eventId: string; eventType: string; messageId: string; recipient: string };

@@ -1,5 +1,5 @@
 /**
- * `postrider mcp`: connects an agent that speaks the Model Context Protocol over stdin and stdout to `POST /mcp` of a service. Each line is one
+ * Implements `postrider mcp`: connects an agent that speaks the Model Context Protocol over stdin and stdout to `POST /mcp` of a service. Each line is one
  * JSON-RPC message in both directions, and nothing else is written to stdout. Headers of the current revision are taken from the message; a
  * session id that the service assigns is repeated. It ends when stdin ends and all replies are written.
  */
@@ -13,7 +13,7 @@ interface McpOptions extends ApiOptions {
   read?: boolean;
 }
 
-/** Longest time for a tool to answer; waiting for sandbox mail takes up to 50 s. */
+/** Time limit for a tool call; waiting for sandbox mail takes up to 50 s. */
 const TIMEOUT_MS = 90_000;
 const INTERNAL_ERROR = -32603;
 const PARSE_ERROR = -32700;
@@ -25,7 +25,7 @@ interface Message {
   params?: { name?: unknown; _meta?: Record<string, unknown>; protocolVersion?: unknown };
 }
 
-/** Returns a value for a header: in Base64 if it is not plain ASCII. */
+/** Returns a header value, encoded in Base64 if it is not plain ASCII. */
 function headerValue(text: string): string {
   const isPlain = /^[\x21-\x7E](?:[\x20-\x7E]*[\x21-\x7E])?$/.test(text) && !text.startsWith('=?base64?');
   return isPlain ? text : `=?base64?${Buffer.from(text).toString('base64')}?=`;
@@ -92,8 +92,15 @@ async function relay(url: string, target: ApiTarget, line: string, session: Sess
     }
     if (id === undefined) return undefined;
     if (response.status === 404 && lineOf(text, id) === undefined)
-      return errorLine(id, INTERNAL_ERROR, `${url} does not exist: set POSTRIDER_MCP=read or on for the service`);
-    return lineOf(text, id) ?? errorLine(id, INTERNAL_ERROR, `${url} returned ${response.status}, not a reply`);
+      return errorLine(
+        id,
+        INTERNAL_ERROR,
+        `${url} does not exist: start the service with POSTRIDER_MCP=read or POSTRIDER_MCP=on`,
+      );
+    return (
+      lineOf(text, id) ??
+      errorLine(id, INTERNAL_ERROR, `${url} returned ${response.status} without a JSON-RPC response; check --url`)
+    );
   } catch (error) {
     return id === undefined ? undefined : errorLine(id, INTERNAL_ERROR, networkError(url, error));
   }

@@ -55,7 +55,7 @@ test('a response that is not from the API', async (t) => {
     [502, 'text/html', '<html>', /returned 502: the proxy cannot reach the service/],
     [504, 'text/plain', 'x', /returned 504: the proxy cannot reach the service/],
     [301, 'text/html', '<html>', /returned a redirect \(301\)/],
-    [200, 'application/json', '{"a"', /with application\/json, not JSON of the Postrider API/],
+    [200, 'application/json', '{"a"', /with application\/json instead of JSON from the Postrider API/],
     [200, 'application/json', 'null', /not JSON/],
     [204, '', '', /returned 204 with no JSON/],
   ];
@@ -85,7 +85,7 @@ test('errors by their code, also nested ones', () => {
     [new TypeError('fetch failed', { cause: coded('CERT_HAS_EXPIRED') }), /has expired/],
     [new TypeError('fetch failed', { cause: coded('ERR_TLS_CERT_ALTNAME_INVALID') }), /another host name/],
     [new TypeError('fetch failed', { cause: new AggregateError([coded('ECONNREFUSED')]) }), /connection refused/],
-    [new DOMException('aborted', 'TimeoutError'), /no answer in time/],
+    [new DOMException('aborted', 'TimeoutError'), /the server did not respond in time/],
     [new TypeError('fetch failed'), /the request failed/],
     [new TypeError('fetch failed', { cause: coded('EWHATEVER') }), /EWHATEVER/],
   ];

@@ -54,7 +54,8 @@ const KNOWN: Record<string, [what: string, hint: string]> = {
 const UNTRUSTED = /SELF_SIGNED|UNABLE_TO_(?:VERIFY|GET)|CERT_UNTRUSTED|CERT_SIGNATURE|CERT_REVOKED/;
 
 function reasonOf(error: SystemError): [what: string, hint: string] {
-  if (error.name === 'TimeoutError') return ['no answer in time', 'repeat the command, or check the service'];
+  if (error.name === 'TimeoutError')
+    return ['the server did not respond in time', 'repeat the command, or check the service'];
   const { code = '', name, message } = origin(error);
   const known = KNOWN[code];
   if (known) return known;
@@ -78,12 +79,12 @@ export function networkError(base: string, error: unknown): string {
   return `cannot connect to ${base}: ${what}. Try: ${hint}`;
 }
 
-/** The reason alone, for a line that names the address. */
+/** Returns only the reason, for a line that already names the address. */
 export function networkReason(error: unknown): string {
   return reasonOf(error as SystemError)[0];
 }
 
-/** Returns the line for a response that is not JSON of the API. */
+/** Returns the line for a response that is not JSON from the API. */
 export function notTheApi(url: string, status: number, contentType: string | null): string {
   const kind = contentType?.split(';')[0]?.trim().toLowerCase() ?? '';
   if (status >= 502 && status <= 504) {
@@ -92,6 +93,6 @@ export function notTheApi(url: string, status: number, contentType: string | nul
   if (status >= 300 && status < 400) {
     return `${url} returned a redirect (${status}). Try: set --url to the address that it redirects to`;
   }
-  const form = kind === 'text/html' ? 'an HTML page' : kind === '' ? 'no JSON' : kind;
-  return `${url} returned ${status} with ${form}, not JSON of the Postrider API. Try: check the host, port and path in --url`;
+  const form = kind === 'text/html' ? 'an HTML page' : kind === '' ? 'content of unknown type' : kind;
+  return `${url} returned ${status} with ${form} instead of JSON from the Postrider API. Try: check the host, port and path in --url`;
 }

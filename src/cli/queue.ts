@@ -1,4 +1,4 @@
-/** `postrider queue status | retry | cancel`. */
+/** Implements `postrider queue status | retry | cancel`. */
 import { messageHolderOperation } from '../accounts/accounts.ts';
 import { newId } from '../base/ids.ts';
 import {
@@ -22,7 +22,7 @@ export async function status(call: CommandCall): Promise<CommandOutcome> {
   const { oldestDueMs, shown, replies, ...counts } = await withStore(call, async ({ database, clock }) => {
     const all = await destinationsIn(database, { isRelayed });
     const shown =
-      requested === undefined ? all.slice(0, DESTINATIONS_SHOWN) : all.filter((one) => isAbout(one, requested));
+      requested === undefined ? all.slice(0, DESTINATIONS_SHOWN) : all.filter((one) => isRequested(one, requested));
     const replies = await lastRepliesOf(database, shown);
     return { ...(await database.execute(queueStatusOperation, clock.now())), shown, replies };
   });
@@ -42,7 +42,7 @@ export async function status(call: CommandCall): Promise<CommandOutcome> {
   return { data: { ...figures, destinations }, text: `${columns(figures)}${explained.join('')}` };
 }
 
-/** Destinations in the order of the API: paused ones first, then by queued messages. */
+/** Returns the destinations in the order of the API: paused ones first, then by queued messages. */
 async function destinationsIn(database: Database, options: { isRelayed: boolean }): Promise<DestinationView[]> {
   const nodes = await database.execute(nodesOperation, null);
   const published = nodes.map((node) => ({
@@ -54,7 +54,7 @@ async function destinationsIn(database: Database, options: { isRelayed: boolean 
 }
 
 /** Matches a destination by its name, or by a domain that belongs to it. */
-function isAbout({ key, domains }: DestinationView, requested: string): boolean {
+function isRequested({ key, domains }: DestinationView, requested: string): boolean {
   return key === requested.toLowerCase() || domains.includes(requested.toLowerCase());
 }
 

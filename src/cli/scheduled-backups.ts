@@ -1,6 +1,6 @@
 /**
- * Scheduled backups of the embedded database (POSTRIDER_BACKUP_URL). Each is made by `postrider backup --scheduled`, in a process of its
- * own with low priority, so that the service does not wait for it. A backup that fails is tried again after an hour.
+ * Scheduled backups of the embedded database (POSTRIDER_BACKUP_URL). Each is made by `postrider backup --scheduled` in a separate
+ * process with low priority, so that the service does not wait for it. A failed backup is retried after an hour.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import os from 'node:os';
@@ -28,7 +28,7 @@ interface ScheduledBackupOptions {
   clock: Clock;
   log: Log;
   metrics: Pick<Metrics, 'readGaugeFrom'>;
-  /** Makes a backup and records it; rejects with what went wrong. */
+  /** Makes a backup and records it; rejects with the reason if the backup fails. */
   run?(started: (child: ChildProcess) => void): Promise<void>;
 }
 
@@ -51,7 +51,7 @@ async function runBackup(started: (child: ChildProcess) => void): Promise<void> 
   try {
     os.setPriority(child.pid!, LOW_PRIORITY);
   } catch {
-    // The priority may not be changed here, or the process has ended already.
+    // This user cannot change the priority, or the process has already ended.
   }
   await promise;
 }
@@ -78,7 +78,7 @@ export function startScheduledBackups(options: ScheduledBackupOptions): Schedule
         child = started;
       });
       lastMs = (await readKeptElsewhere(database)).scheduledBackupMs;
-      log.info({ ms: Math.round(performance.now() - startedMs) }, 'backup made');
+      log.info({ ms: Math.round(performance.now() - startedMs) }, 'backup completed');
     } catch (error) {
       if (isStopping) return;
       notBeforeMs = clock.now() + HOUR_MS;

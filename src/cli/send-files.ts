@@ -1,6 +1,6 @@
 /**
- * Local files of an email: their properties, inline as Base64, in a manifest with digests, or by PUT to an upload URL. Also the progress
- * line on stderr, which is displayed only on a terminal.
+ * Reads and sends the local files of an email: inline as Base64, in a manifest with digests, or by PUT to an upload URL. Also draws the
+ * progress line on stderr, which is displayed only on a terminal.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, readFileSync, statSync } from 'node:fs';
@@ -40,26 +40,26 @@ export interface ManifestItem {
   sha256: string;
 }
 
-/** Returns the properties of the file; NO_FILE if it cannot be read. */
+/** Returns the properties of the file; throws NO_FILE if it cannot be read. */
 export function localFile(file: string): LocalFile {
   let stats: ReturnType<typeof statSync>;
   try {
     stats = statSync(file);
   } catch {
-    throw new CommandError('NO_FILE', `${file} cannot be read`);
+    throw new CommandError('NO_FILE', `${file} cannot be read; check its path and permissions`);
   }
   if (!stats.isFile()) throw new CommandError('NO_FILE', `${file} is not a file`);
   const contentType = CONTENT_TYPES[path.extname(file).toLowerCase()] ?? 'application/octet-stream';
   return { path: file, name: path.basename(file), contentType, sizeBytes: stats.size };
 }
 
-/** An item of `attachments` in POST /send. */
+/** Returns an item of `attachments` in POST /send. */
 export function inlineAttachment(file: LocalFile): { name: string; contentType: string; content: string } {
   const { name, contentType } = file;
   return { name, contentType, content: readFileSync(file.path).toString('base64') };
 }
 
-/** An item of the manifest of POST /attachments; reads the file. */
+/** Reads the file and returns its item in the manifest of POST /attachments. */
 export async function manifestItem(file: LocalFile, onBytes: (count: number) => void): Promise<ManifestItem> {
   const hash = createHash('sha256');
   let sizeBytes = 0;
@@ -97,10 +97,10 @@ export function uploadFile(
     const fail = (error: Error & { code?: string }): void => {
       content.destroy();
       sent.destroy();
-      const what = `the upload of ${file.name} broke off (${networkReason(error)})`;
-      reject(new CommandError('NO_ANSWER', `${what}; repeat the same command to continue`));
+      const what = `the upload of ${file.name} was interrupted (${networkReason(error)})`;
+      reject(new CommandError('NO_ANSWER', `${what}; repeat the same command to resume it`));
     };
-    sent.on('timeout', () => fail(new Error('nothing moved for a minute')));
+    sent.on('timeout', () => fail(new Error('no data was transferred for a minute')));
     sent.on('error', fail);
     sent.on('response', (answer) => {
       let text = '';
@@ -128,7 +128,7 @@ const BAR_CHARACTERS = 24;
 export const ERASE_LINE = '\r\u001b[K';
 
 interface Progress {
-  /** Shows this many bytes in all. */
+  /** Displays that this many bytes are done. */
   show(doneBytes: number): void;
   /** Removes the line. */
   end(): void;
@@ -138,7 +138,7 @@ function megabytes(bytes: number): string {
   return (bytes / 1_000_000).toFixed(1);
 }
 
-/** The line for `doneBytes` of `totalBytes`, `seconds` after `fromBytes` were done. */
+/** Returns the progress line for `doneBytes` of `totalBytes`, `seconds` after `fromBytes` were done. */
 export function progressLine(
   label: string,
   at: { doneBytes: number; totalBytes: number; fromBytes: number; seconds: number },
@@ -151,21 +151,21 @@ export function progressLine(
   return `${label} [${bar}] ${percent}  ${megabytes(at.doneBytes)} of ${megabytes(at.totalBytes)} MB${rate}`;
 }
 
-/** `fromBytes` were already uploaded by an earlier run. */
+/** Starts a progress line. `fromBytes` were already uploaded by an earlier run. */
 export function startProgress(
   streams: Streams,
   label: string,
   { totalBytes, fromBytes = 0 }: { totalBytes: number; fromBytes?: number },
 ): Progress {
   if (streams.errIsTerminal !== true) return { show: () => undefined, end: () => undefined };
-  const began = performance.now();
+  const startedMs = performance.now();
   let drawn = Number.NEGATIVE_INFINITY;
   return {
     show: (doneBytes) => {
       const now = performance.now();
       if (now - drawn < REDRAW_MS && doneBytes < totalBytes) return;
       drawn = now;
-      const seconds = (now - began) / 1000;
+      const seconds = (now - startedMs) / 1000;
       streams.err(`${ERASE_LINE}${progressLine(label, { doneBytes, totalBytes, fromBytes, seconds })}`);
     },
     end: () => streams.err(ERASE_LINE),

@@ -1,5 +1,5 @@
 /**
- * State of an interrupted `postrider send`, so that the same command continues where it stopped: one small file per send in progress, named
+ * State of an interrupted `postrider send`, so that the same command resumes where it stopped: one small file per send in progress, named
  * after all arguments of the command, with the Idempotency-Key. It is created before the first call and deleted once the service has given
  * a final response. A second run of the same command while the first is running is refused, because both would count as the same send.
  */
@@ -10,18 +10,18 @@ import path from 'node:path';
 import { randomText } from '../base/ids.ts';
 import { CommandError, type Environment } from './command.ts';
 
-/** Keys are stored for a day from the first call; a little less, so that the last call is still in time. */
+/** The service stores keys for a day from the first call. This is shorter, so that the last call is still in time. */
 const USEFUL_MS = 23 * 3_600_000;
 
 export interface SendState {
   idempotencyKey: string;
-  /** Whether an earlier run is being continued. */
+  /** Whether an earlier run is resumed. */
   isContinued: boolean;
-  /** The service has given a final response: nothing remains to be continued. */
+  /** The service has given a final response: nothing remains to be resumed. */
   finish(): void;
 }
 
-interface Kept {
+interface StoredState {
   idempotencyKey: string;
   startedAt: number;
   pid: number;
@@ -32,10 +32,10 @@ function stateFolder(environment: Environment): string {
   return path.join(base, 'postrider', 'sends');
 }
 
-function readKept(file: string): Kept | undefined {
+function readStored(file: string): StoredState | undefined {
   try {
-    const kept = JSON.parse(readFileSync(file, 'utf8')) as Partial<Kept>;
-    const { idempotencyKey, startedAt, pid } = kept;
+    const parsed = JSON.parse(readFileSync(file, 'utf8')) as Partial<StoredState>;
+    const { idempotencyKey, startedAt, pid } = parsed;
     if (typeof idempotencyKey !== 'string' || typeof startedAt !== 'number' || typeof pid !== 'number')
       return undefined;
     return { idempotencyKey, startedAt, pid };
@@ -53,12 +53,12 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Deletes the state of sends that were never continued. */
+/** Deletes the state of sends that were never resumed. */
 function removeOld(folder: string, nowMs: number): void {
   for (const name of readdirSync(folder)) {
     const file = path.join(folder, name);
-    const kept = name.endsWith('.json') ? readKept(file) : undefined;
-    if (kept && nowMs - kept.startedAt >= USEFUL_MS && !isAlive(kept.pid)) rmSync(file, { force: true });
+    const stored = name.endsWith('.json') ? readStored(file) : undefined;
+    if (stored && nowMs - stored.startedAt >= USEFUL_MS && !isAlive(stored.pid)) rmSync(file, { force: true });
   }
 }
 
@@ -75,24 +75,24 @@ export function openSendState(environment: Environment, command: unknown, nowMs:
   const folder = stateFolder(environment);
   const name = createHash('sha256').update(JSON.stringify(command)).digest('hex').slice(0, 40);
   const file = path.join(folder, `${name}.json`);
-  const kept = readKept(file);
-  const isUseful = kept !== undefined && nowMs - kept.startedAt < USEFUL_MS && kept.startedAt <= nowMs;
-  if (isUseful && kept.pid !== process.pid && isAlive(kept.pid)) {
+  const stored = readStored(file);
+  const isUseful = stored !== undefined && nowMs - stored.startedAt < USEFUL_MS && stored.startedAt <= nowMs;
+  if (isUseful && stored.pid !== process.pid && isAlive(stored.pid)) {
     throw new CommandError(
       'IN_PROGRESS',
-      `the same email is already being sent by process ${kept.pid}: wait for it to finish, or delete ${file} to send the email again`,
+      `the same email is already being sent by process ${stored.pid}: wait for it to finish, or delete ${file} to send the email again`,
     );
   }
-  const idempotencyKey = isUseful ? kept.idempotencyKey : `send-${randomText(26)}`;
-  const startedAt = isUseful ? kept.startedAt : nowMs;
+  const idempotencyKey = isUseful ? stored.idempotencyKey : `send-${randomText(26)}`;
+  const startedAt = isUseful ? stored.startedAt : nowMs;
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     removeOld(folder, nowMs);
-    writeFileSync(file, JSON.stringify({ idempotencyKey, startedAt, pid: process.pid } satisfies Kept), {
+    writeFileSync(file, JSON.stringify({ idempotencyKey, startedAt, pid: process.pid } satisfies StoredState), {
       mode: 0o600,
     });
   } catch {
-    // A folder that cannot be written costs the continuation, not the mail.
+    // If the folder cannot be written, an interrupted send cannot be resumed, but the email is still sent.
   }
   return { idempotencyKey, isContinued: isUseful, finish: () => removeState(file) };
 }

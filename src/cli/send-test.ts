@@ -1,5 +1,5 @@
 /**
- * `postrider doctor --send-test ADDRESS`: sends a real email through the API of the running service and follows it until it is delivered or
+ * Implements `postrider doctor --send-test ADDRESS`: sends a real email through the API of the running service and follows it until it is delivered or
  * bounced, with the SMTP transcript of every attempt. If the server defers the message, it waits up to ten minutes; interrupting it leaves
  * the message in the queue.
  */
@@ -38,7 +38,7 @@ const UNFINISHED = new Set(['scheduled', 'queued', 'sending', 'delayed']);
 async function defaultSender(api: ApiClient): Promise<string> {
   const answer = await api.call({ method: 'GET', path: '/domains?limit=100' });
   if (answer.status !== 200)
-    throw new UsageError('--from is required: this key may not list the domains of the account');
+    throw new UsageError('--from is required, because this key cannot list the domains of the account');
   const domains = answer.body as unknown as { domain: string; status: string }[];
   const verified = domains.find(({ status }) => status === 'verified');
   if (verified) return `postmaster@${verified.domain}`;
@@ -50,7 +50,7 @@ async function defaultSender(api: ApiClient): Promise<string> {
 
 function shown({ time, host, address, tls, tlsFallback, dialogue, outcome }: Attempt): string {
   const where = host === null ? 'no server was reached' : `${host}${address === null ? '' : ` [${address}]`}`;
-  const secure = tls ?? (tlsFallback === undefined ? 'in the clear' : `in the clear: ${tlsFallback}`);
+  const secure = tls ?? (tlsFallback === undefined ? 'unencrypted' : `unencrypted: ${tlsFallback}`);
   const lines = dialogue.map(({ atMs, direction, text }) => `  ${String(atMs).padStart(6)} ms  ${direction}: ${text}`);
   return [`${time}  ${where}, ${secure}: ${outcome}`, ...lines].join('\n');
 }
@@ -79,8 +79,8 @@ export async function followMessage({ api, messageId, waitMs, onAttempt }: Follo
 function conclusion(messageId: string, { status, nextAttemptAt, timeline }: Message): string {
   if (status === 'delivered') return `delivered; check whether it is in the inbox or in the spam folder (${messageId})`;
   if (UNFINISHED.has(status)) {
-    const next = nextAttemptAt === undefined ? '' : `, and is tried again at ${nextAttemptAt}`;
-    return `${messageId} still waits${next}; postrider queue retry ${messageId} tries it now`;
+    const next = nextAttemptAt === undefined ? '' : `, and Postrider retries it at ${nextAttemptAt}`;
+    return `${messageId} is still queued${next}; to retry it now, run: postrider queue retry ${messageId}`;
   }
   const advice = timeline.findLast(({ bounce }) => bounce !== undefined)?.bounce?.advice;
   return `${messageId} ${status}${advice === undefined ? '' : `: ${advice}`}`;

@@ -1,5 +1,5 @@
 /**
- * `postrider send`: sends one email through the HTTP API. Files to a single recipient use the upload flow; to several recipients they are
+ * Implements `postrider send`: sends one email through the HTTP API. Files to a single recipient use the upload flow; to several recipients they are
  * part of the request, which limits the email to 2 MB. Each step (manifest, uploads, send) can be repeated, and files that an earlier run
  * has uploaded are not uploaded again.
  */
@@ -79,8 +79,8 @@ async function sendLarge(
   const state: SendState | undefined =
     given === undefined ? openSendState(call.environment, command, call.clock.now()) : undefined;
   const idempotencyKey = given ?? state?.idempotencyKey ?? '';
-  if (state?.isContinued && call.streams.errIsTerminal) call.streams.err('Continuing an interrupted send.\n');
-  const ignoreInterrupt = tellOfInterrupt(call);
+  if (state?.isContinued && call.streams.errIsTerminal) call.streams.err('Resuming an interrupted send.\n');
+  const ignoreInterrupt = announceInterrupt(call);
   try {
     const large = { call, api, files, manifest: JSON.stringify({ attachments: items }), idempotencyKey };
     const attachmentSubmissionId = await uploadAll(large);
@@ -98,15 +98,15 @@ async function sendLarge(
   }
 }
 
-/** On Ctrl-C prints how to continue, and exits like an interrupted program. */
-function tellOfInterrupt({ streams }: CommandCall): () => void {
+/** On Ctrl-C, prints how to resume, and exits like an interrupted program. */
+function announceInterrupt({ streams }: CommandCall): () => void {
   if (streams.errIsTerminal !== true) return () => undefined;
-  const tell = (): void => {
-    streams.err(`${ERASE_LINE}Interrupted; repeat the same command to continue.\n`);
+  const onInterrupt = (): void => {
+    streams.err(`${ERASE_LINE}Interrupted. Repeat the same command to resume.\n`);
     process.kill(process.pid, 'SIGINT');
   };
-  process.once('SIGINT', tell);
-  return () => void process.off('SIGINT', tell);
+  process.once('SIGINT', onInterrupt);
+  return () => void process.off('SIGINT', onInterrupt);
 }
 
 async function describe(call: CommandCall, files: LocalFile[]): Promise<ManifestItem[]> {
@@ -149,7 +149,7 @@ async function register({ api, manifest, idempotencyKey }: Large): Promise<Submi
   return answer.body as unknown as Submission;
 }
 
-/** Returns the numbers of the files that the service is waiting for. */
+/** Returns the indexes of the files that the service is waiting for. */
 async function waitingFiles({ api, files }: Large, submissionId: string): Promise<number[]> {
   const answer = await api.call({ method: 'GET', path: `/attachments/${submissionId}` });
   if (answer.status !== 200) throw new Refused(answer);
@@ -157,7 +157,7 @@ async function waitingFiles({ api, files }: Large, submissionId: string): Promis
   return files.flatMap((_, number) => (state.files[number]?.status === 'uploaded' ? [] : [number]));
 }
 
-/** Undefined when all files are there, otherwise the first refusal. */
+/** Uploads the missing files; returns the first refusal, or undefined if all were accepted. */
 async function uploadRound(large: Large, submission: Submission): Promise<UploadAnswer | undefined> {
   const { call, files } = large;
   const waiting = await waitingFiles(large, submission.attachmentSubmissionId);
@@ -179,7 +179,7 @@ async function uploadRound(large: Large, submission: Submission): Promise<Upload
   return undefined;
 }
 
-/** A storage service may have refused the upload with a body that is not JSON. */
+/** Returns the refusal of an upload as an error of the API. A storage service may have refused it with a body that is not JSON. */
 function refusalBody(answer: UploadAnswer | undefined): Record<string, unknown> {
   try {
     const body: unknown = JSON.parse(answer?.text ?? '');
@@ -203,14 +203,14 @@ interface SendOptions extends ApiOptions {
   idempotencyKey?: string;
 }
 
-/** The fields of POST /send but for the files. */
+/** Returns the fields of POST /send, except the files. */
 function mailOf({ from, to, cc, bcc, subject, html, text }: SendOptions): Record<string, unknown> {
   // Without a body, sends an empty email like mail(1); the API requires a body.
   const body = html === undefined && text === undefined ? { text: '\n' } : { html, text };
   return { from, to, subject, cc, bcc, ...body };
 }
 
-/** The upload flow requires exactly one address in to, no cc, no bcc. */
+/** Returns whether the upload flow can be used: it requires exactly one address in to, and no cc and bcc. */
 function hasOneRecipient({ to, cc, bcc }: SendOptions): boolean {
   if (cc || bcc) return false;
   const count = to.reduce((sum, text) => {
@@ -229,7 +229,7 @@ async function sendInline(
   if (tooLarge) {
     throw new CommandError(
       'EMAIL_SIZE_EXCEEDED',
-      `${tooLarge.path} has ${tooLarge.sizeBytes} bytes; an email to several recipients can have at most ${STANDARD_EMAIL_BYTES}; send it to one recipient at a time`,
+      `${tooLarge.path} has ${tooLarge.sizeBytes} bytes, but an email to several recipients can have up to ${STANDARD_EMAIL_BYTES}; send it to one recipient at a time`,
     );
   }
   const body = files.length === 0 ? mail : { ...mail, attachments: files.map(inlineAttachment) };

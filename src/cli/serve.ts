@@ -1,6 +1,6 @@
 /**
- * `postrider serve`: starts the service, shows the credentials of a first run once on a terminal, and runs until SIGTERM or SIGINT
- * (exit code 0) or until its storage breaks (exit code 1). SIGHUP reloads certificates and the provider file.
+ * Implements `postrider serve`: starts the service, displays the credentials of a first run once on a terminal, and runs until SIGTERM or SIGINT
+ * (exit code 0) or until its storage fails (exit code 1). SIGHUP reloads certificates and the provider file.
  */
 
 import type { Running } from '../base/lifecycle.ts';
@@ -13,18 +13,18 @@ import { startScheduledBackups } from './scheduled-backups.ts';
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 const SAME_REQUEST_MS = 1_000;
-const PARENT_LOOK_MS = 500;
+const PARENT_CHECK_MS = 500;
 
-/** npm passes SIGTERM and SIGINT on, and nothing when it is killed or hung up: its child has to see that it is alone. */
-function watchNpm(environment: Record<string, string | undefined>, gone: () => void): void {
+/** Detects that npm has ended. npm forwards SIGTERM and SIGINT, but if it is killed or its terminal closes, its child gets no signal. */
+function watchNpm(environment: Record<string, string | undefined>, onEnd: () => void): void {
   // Applies to `npm start` only: other scripts may leave the service running on purpose.
   if (environment.npm_lifecycle_event !== 'start') return;
   const parent = process.ppid;
   const timer = setInterval(() => {
     if (process.ppid === parent) return;
     clearInterval(timer);
-    gone();
-  }, PARENT_LOOK_MS);
+    onEnd();
+  }, PARENT_CHECK_MS);
   timer.unref();
 }
 
@@ -109,8 +109,8 @@ export async function serve({ config, environment, streams, json }: CommandCall)
     const data = showCredentials ? { firstRunFile: file, ...first } : { firstRunFile: file };
     streams.out(json ? `${JSON.stringify(data)}\n` : welcome(first, ports, file, showCredentials));
   };
-  const onFirstRun = (made: FirstRun): void => {
-    first = made;
+  const onFirstRun = (firstRun: FirstRun): void => {
+    first = firstRun;
   };
   // Installed now, so that a SIGHUP during the start does not end the process.
   let reload: () => void = () => undefined;
@@ -118,14 +118,14 @@ export async function serve({ config, environment, streams, json }: CommandCall)
   const startAlongside = (parts: Parts): Running => startScheduledBackups({ ...parts, everyHours: config.backupHours });
   const options = config.backupUrl === undefined ? {} : { startAlongside };
   const serving = await startService(config, onFirstRun, options).catch((error: unknown) => {
-    // Greets only once.
+    // The welcome text is displayed even if the start fails.
     greet({ httpPort: undefined, smtpPort: undefined });
     throw error;
   });
   reload = serving.reload;
   greet({ ...serving, httpPort: config.roles.includes('api') ? serving.httpPort : undefined });
   const ended = await Promise.race([stopRequested, serving.broken]);
-  // Why the storage broke is in the log.
+  // The log contains the reason why the storage failed.
   if (ended !== 'stop') return { exitCode: 1 };
   await serving.stop();
   return { exitCode: 0 };

@@ -1,5 +1,5 @@
 /**
- * The database for a command: the embedded one, or the configured server, even while the service is running. A missing database, as in a
+ * Opens the database for a command: the embedded one, or the configured server, even while the service is running. A missing database, as in a
  * wrong folder, and one with pending migrations are errors: only `migrate` and the start of the service change it, because another version
  * may be running.
  */
@@ -33,7 +33,7 @@ export interface CommandStore {
   embedded: SqliteConnection | undefined;
   blobs: Blobs;
   clock: Clock;
-  /** The key that seals secrets; generated with the first use. */
+  /** The key that seals secrets; generated on first use. */
   secretKey(): Promise<Buffer>;
 }
 
@@ -95,7 +95,7 @@ async function assertUsable(config: Config, directory: DataDirectory): Promise<v
   throw new CommandError(
     'NOT_MIGRATED',
     pending > 0
-      ? 'the database waits for a migration; run postrider migrate, or start this version of the service'
+      ? 'the database needs a migration; run postrider migrate, or start this version of the service'
       : 'the database was migrated by a newer version of postrider; use that version',
   );
 }

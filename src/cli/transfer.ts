@@ -76,7 +76,7 @@ function withEmbedded(
   return withStore(call, ({ embedded, blobs, database }) => {
     if (embedded) return work({ connection: embedded, blobs }, database);
     throw notEmbedded(
-      'the database is on a server: back it up with pg_dump or base backups, and the blob store with its own tools; see docs/guides/backup.md',
+      'postrider backup does not back up PostgreSQL; use pg_dump or base backups for the database and the tools of your blob store for the content, see docs/guides/backup.md',
     );
   });
 }
@@ -89,34 +89,38 @@ interface CompletedBackup extends BackupResult {
 function backupOutcome(call: CommandCall, { file, where, sizeBytes, blobs, lost }: CompletedBackup): CommandOutcome {
   const outcome = {
     data: { file, sizeBytes, blobs },
-    text: `${where}: ${sizeBytes} bytes, ${blobs} blobs\nThe secret key is not in it; keep secret.key or POSTRIDER_SECRET_KEY in another place.`,
+    text: `${where}: ${sizeBytes} bytes, ${blobs} blobs\nThe backup does not contain the secret key. Store a copy of secret.key or POSTRIDER_SECRET_KEY elsewhere.`,
   };
   return withLost(call, outcome, lost);
 }
 
 async function scheduledTarget({ config, clock, args }: CommandCall): Promise<BackupTarget> {
-  if (args[0] !== undefined) throw new CommandError('INVALID_REQUEST', 'name a file or use --scheduled, not both');
+  if (args[0] !== undefined)
+    throw new CommandError('INVALID_REQUEST', 'a file and --scheduled cannot be used together; omit one of them');
   const target = await openBackupTarget(config, clock);
   if (target) return target;
-  throw new CommandError('INVALID_REQUEST', '--scheduled writes to POSTRIDER_BACKUP_URL, which is not set');
+  throw new CommandError(
+    'INVALID_REQUEST',
+    '--scheduled requires POSTRIDER_BACKUP_URL; set it to the folder or bucket for backups',
+  );
 }
 
 export async function restoreStore({ config, clock, args: [file = ''] }: CommandCall): Promise<CommandOutcome> {
   if (config.databaseUrl !== undefined) {
     throw notEmbedded(
-      'restore fills a data directory, and POSTRIDER_DATABASE_URL names a server; use postrider import there, or unset it',
+      'restore writes to a data directory, but POSTRIDER_DATABASE_URL is set; use postrider import instead, or unset POSTRIDER_DATABASE_URL',
     );
   }
   if (config.blobs.kind !== 'disk') {
     throw notEmbedded(
-      'the embedded database is restored together with its files; unset POSTRIDER_BLOB_URL for the restore, and serve from files, or use postrider import into PostgreSQL',
+      'restore writes content to files, but POSTRIDER_BLOB_URL is set; unset it and keep content in files, or use postrider import with PostgreSQL',
     );
   }
   const directory = dataDirectory(config.dataDir, config.blobs.folder);
   const { blobs } = restore(path.resolve(file), { directory, nowMs: clock.now() });
   return {
     data: { dataDir: directory.path, blobs },
-    text: `restored into ${directory.path}, ${blobs} blobs\nBefore the start, copy the secret key to secret.key in that directory or set POSTRIDER_SECRET_KEY.`,
+    text: `restored the database and ${blobs} blobs to ${directory.path}\nBefore you start the service, copy the secret key to secret.key in that directory, or set POSTRIDER_SECRET_KEY.`,
   };
 }
 
@@ -135,9 +139,13 @@ function withLost({ streams }: CommandCall, outcome: CommandOutcome, lost: reado
   const count = lost.length === 1 ? 'one blob' : `${lost.length} blobs`;
   const more = lost.length > keys.length ? `  and ${lost.length - keys.length} more\n` : '';
   streams.err(
-    `postrider: ${count} named by the database, missing or damaged in the blob store, and not in the file:\n${keys.map((key) => `  ${key}\n`).join('')}${more}`,
+    `postrider: ${count} in use ${lost.length === 1 ? 'is' : 'are'} missing or damaged in the blob store and could not be copied:\n${keys.map((key) => `  ${key}\n`).join('')}${more}`,
   );
-  return { data, text: `${outcome.text}\nThe file is INCOMPLETE: it lacks ${count}, named on stderr.`, exitCode: 1 };
+  return {
+    data,
+    text: `${outcome.text}\nThe file is incomplete: ${count} could not be copied. stderr lists the missing content.`,
+    exitCode: 1,
+  };
 }
 
 const SHOW_EVERY_MS = 1_000;
@@ -157,7 +165,7 @@ function outcome(file: string, { tables, blobs }: Copied, hint: string): Command
   const rows = Object.values(tables).reduce((sum, count) => sum + count, 0);
   return {
     data: { file, rows, blobs, tables },
-    text: `${file}: ${rows} rows in ${Object.keys(tables).length} tables, ${blobs} blobs, counted on both sides\n${hint}`,
+    text: `${file}: ${rows} rows in ${Object.keys(tables).length} tables, ${blobs} blobs; the row counts match\n${hint}`,
   };
 }
 
@@ -166,7 +174,7 @@ function directoryOf(config: Config) {
 }
 
 const MOVE_HINT =
-  'The file is a snapshot. For a move, stop the service before the export and do not start it there again, or queued mail is sent twice.';
+  'The file is a snapshot. If you move the service, stop it before the export and do not start the old installation again; otherwise queued mail is sent twice.';
 
 export async function exportStore(call: CommandCall): Promise<CommandOutcome> {
   const target = targetFile(call, 'export');
@@ -186,7 +194,9 @@ async function exportEmbedded(call: CommandCall, target: string): Promise<Comman
       for (const { name, rows } of counted) {
         const copiedRows = file.count(name);
         if (copiedRows !== rows)
-          throw new Error(`the table ${name} has ${copiedRows} rows in ${target} instead of ${rows}`);
+          throw new Error(
+            `the table ${name} has ${copiedRows} rows in ${target} instead of ${rows}; export again to another file`,
+          );
         progress(name, copiedRows, rows);
       }
       const tables = Object.fromEntries(counted.map(({ name, rows }) => [name, rows]));
@@ -226,7 +236,7 @@ function importEmbedded({ config, clock }: CommandCall, source: string): Command
   if (config.blobs.kind !== 'disk') {
     throw new CommandError(
       'NOT_EMBEDDED',
-      'the embedded database is imported together with its files; unset POSTRIDER_BLOB_URL for the import',
+      'import into the embedded database writes content to files, but POSTRIDER_BLOB_URL is set; unset it for the import',
     );
   }
   const file = openPortableFile(source);

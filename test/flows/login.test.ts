@@ -54,7 +54,7 @@ test('beside a service the sandbox key of first-run.json is used, and the live o
   await waitUntil('the live one at the peer', () => sink.messages.length === 1);
   const elsewhere = await run(['send', ...MAIL, '--url', 'http://mail.example.com'], { dataDir });
   assert.equal(elsewhere.code, 2);
-  assert.match(elsewhere.stderr, /belongs to http:\/\/127\.0\.0\.1:\d+, not to http:\/\/mail\.example\.com/);
+  assert.match(elsewhere.stderr, /the saved key is for http:\/\/127\.0\.0\.1:\d+, not for http:\/\/mail\.example\.com/);
 });
 
 test('without any of them the command says what to do', async () => {
@@ -105,5 +105,5 @@ test('options come before the environment, that before the profile, and that bef
   writeFileSync(file, readFileSync(file, 'utf8').replace(apiKey, 'pr_test_wrong'));
   assert.match((await run(['send', ...MAIL], { dataDir })).stderr, /401 UNAUTHORIZED/, 'not first-run.json');
   const elsewhere = await run(['send', ...MAIL, '--url', 'http://localhost:1'], { dataDir });
-  assert.match(elsewhere.stderr, /belongs to/, 'a kept key goes nowhere else');
+  assert.match(elsewhere.stderr, /the saved key is for/, 'a kept key goes nowhere else');
 });

@@ -40,12 +40,12 @@ test('what is missing from a file is named, and the exit code says it', { timeou
     assert.equal(told.code, 1, command);
     const { complete, blobs: count, lost } = JSON.parse(told.stdout);
     assert.deepEqual([complete, count, lost], [false, 1, { count: 1, keys: [gone] }]);
-    assert.match(told.stderr, /one blob named by the database, missing or damaged/);
+    assert.match(told.stderr, /one blob in use is missing or damaged in the blob store and could not be copied/);
     assert.ok(told.stderr.includes(gone));
     assert.ok(existsSync(file), 'the rest is saved');
     const shown = await runCommand([command, `${file}-text`], { dataDir });
     assert.equal(shown.code, 1);
-    assert.match(shown.stdout, /INCOMPLETE/);
+    assert.match(shown.stdout, /The file is incomplete: one blob could not be copied/);
     assert.ok(shown.stderr.includes(gone));
   }
 

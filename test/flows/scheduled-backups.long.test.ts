@@ -21,7 +21,7 @@ test('a backup is made at the start, restored elsewhere, and the oldest ones are
   const env = { POSTRIDER_BACKUP_URL: pathToFileURL(folder).href, POSTRIDER_BACKUP_KEEP: '2' };
   const service = await startService({ env });
   t.after(() => service.close());
-  await waitUntil('the backup', () => service.log.includes('backup made'));
+  await waitUntil('the backup', () => service.log.includes('backup completed'));
   const files = readdirSync(folder).sort();
   const made = files.at(-1)!;
   assert.deepEqual(files, ['postrider-2026-11-01T031500.backup', scheduled(OLD[2]!), made]);
@@ -58,7 +58,7 @@ test('in S3, a backup is uploaded and the local copy is deleted', { skip: noS3 }
   const { POSTRIDER_BLOB_URL: url, ...keys } = s3.environment();
   const service = await startService({ env: { ...keys, POSTRIDER_BACKUP_URL: url! } });
   t.after(() => service.close());
-  await waitUntil('the backup', () => service.log.includes('backup made'));
+  await waitUntil('the backup', () => service.log.includes('backup completed'));
   const listed = await (
     await s3.call('GET', undefined, { query: `?list-type=2&prefix=${encodeURIComponent(s3.location.prefix)}` })
   ).text();

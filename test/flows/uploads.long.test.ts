@@ -314,7 +314,7 @@ test('postrider send --attach uploads, sends and prints the id; interrupted, the
     const run = (...more: string[]) => runCommand([...args, ...more], { dataDir: behind.dataDir, env });
     const cut = await run();
     assert.equal(cut.code, 1);
-    assert.match(cut.stderr, /b\.pdf broke off .*repeat the same command/);
+    assert.match(cut.stderr, /b\.pdf was interrupted .*repeat the same command/);
     assert.deepEqual(proxy.taken, [1]);
     const second = await run('--json');
     assert.equal(second.code, 0, second.stderr);
@@ -378,7 +378,7 @@ test('postrider send tells a person who presses Ctrl-C how it goes on', { skip }
     await waitUntil('the upload to begin', () => said.includes('Uploading'));
     child.stdin.write('\u0003');
     assert.equal(await ended, 130, said);
-    assert.match(said, /Interrupted; repeat the same command to continue\./);
+    assert.match(said, /Interrupted\. Repeat the same command to resume\./);
     assert.equal(readdirSync(path.join(folder, 'postrider', 'sends')).length, 1);
   } finally {
     await behind.close();
