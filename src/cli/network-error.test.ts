@@ -50,14 +50,14 @@ test('no connection', async (t) => {
 
 test('a response that is not from the API', async (t) => {
   const answers: [number, string, string, RegExp][] = [
-    [200, 'text/html; charset=utf-8', '<html>', /\/send returned 200 with an HTML page, not JSON/],
+    [200, 'text/html; charset=utf-8', '<html>', /\/send returned 200 with an HTML page instead of JSON/],
     [404, 'text/html', '<html>', /returned 404 with an HTML page.*check the host, port and path in --url/],
     [502, 'text/html', '<html>', /returned 502: the proxy cannot reach the service/],
     [504, 'text/plain', 'x', /returned 504: the proxy cannot reach the service/],
     [301, 'text/html', '<html>', /returned a redirect \(301\)/],
     [200, 'application/json', '{"a"', /with application\/json instead of JSON from the Postrider API/],
-    [200, 'application/json', 'null', /not JSON/],
-    [204, '', '', /returned 204 with no JSON/],
+    [200, 'application/json', 'null', /instead of JSON/],
+    [204, '', '', /returned 204 with content of unknown type instead of JSON/],
   ];
   let current = answers[0]!;
   const server = createHttpServer((request, response) => {

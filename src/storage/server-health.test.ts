@@ -57,7 +57,7 @@ test('doctor warns of what slows the queue, with the command that ends it', () =
     checkDatabaseServer({ ...healthy, ...changes }).map(({ status, message, remedy }) =>
       [status, message, remedy].join('; '),
     );
-  assert.deepEqual(said({}), ['ok; 900000 dead rows, and no old snapshot; ']);
+  assert.deepEqual(said({}), ['ok; the tables have 900000 dead rows, and nothing holds an old snapshot; ']);
   const [session] = said({ holder: { kind: 'session', name: 'report pid 7', transactions: 9_000_000 } });
   assert.match(
     session!,
@@ -73,7 +73,7 @@ test('doctor warns of what slows the queue, with the command that ends it', () =
   ];
   assert.match(
     said({ tables })[0]!,
-    /^warn; the table work has 3\.2 million dead rows and 0\.0 million live ones.*VACUUM work/,
+    /^warn; the table work has 3\.2 million dead rows and 0\.0 million live rows.*VACUUM work/,
   );
   const retained = said({ slots: [{ slot: 'cdc', active: 0, retainedBytes: 42e9 }] });
   assert.match(retained[0]!, /^warn; the inactive slot cdc retains 42 GB/);

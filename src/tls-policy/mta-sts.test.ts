@@ -46,7 +46,7 @@ test('refuses an invalid policy with the reason', () => {
     ['', /version/],
     ['version: STSv2\nmode: enforce\nmx: a.example\nmax_age: 1', /version/],
     ['version: STSv1\nmode: strict\nmx: a.example\nmax_age: 1', /mode/],
-    ['version: STSv1\nmode: enforce\nmax_age: 1', /no mx/],
+    ['version: STSv1\nmode: enforce\nmax_age: 1', /the mx field is missing/],
     ['version: STSv1\nmode: enforce\nmx: a.example', /max_age/],
     ['version: STSv1\nmode: enforce\nmx: a.example\nmax_age: -1', /max_age/],
     ['version: STSv1\nmode: enforce\nmx: a.*.example\nmax_age: 1', /mx/],

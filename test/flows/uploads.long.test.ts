@@ -107,7 +107,7 @@ test('a rejected request says why', async () => {
   assert.equal(newest?.status, 'rejected');
   assert.equal(newest?.decisionReason, 'Link to it instead');
   await assert.rejects(service.cli('approval', 'approve', asked.body.approvalId), /is already rejected/);
-  await assert.rejects(service.cli('approval', 'approve', 'apr_000000000000000000000'), /there is no request/);
+  await assert.rejects(service.cli('approval', 'approve', 'apr_000000000000000000000'), /there is no approval request/);
   await assert.rejects(service.cli('approval', 'reject', asked.body.approvalId), /--reason is required/);
 });
 

@@ -125,7 +125,7 @@ function peers(): DanePeer[] {
       certificate: own('withheld'),
       // The records are in a zone whose signatures are no good: somebody may be withholding them.
       lines: (port) => [`_${port}._tcp.mx-withheld CNAME records.bogus.test.`],
-      reply: /cannot tell whether mx-withheld\.good\.test requires TLS by DANE/,
+      reply: /cannot tell whether DANE requires TLS for mx-withheld\.good\.test/,
     },
   ];
 }
