@@ -125,7 +125,7 @@ function assertWhole(raw: DatabaseSync, file: string): void {
   }
   if (done.length < wanted.length || done.some((one, i) => one.name !== wanted[i]!.name)) {
     throw new Error(
-      `${file} was created by an older version of postrider; restore it into an empty data directory with this version, start the service there once, and export it again`,
+      `${file} was created by another version of postrider; restore it into an empty data directory with this version, start the service there once, and export it again`,
     );
   }
 }
