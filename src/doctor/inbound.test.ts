@@ -45,7 +45,10 @@ test('the bounce domain points here, its SPF allows this host, and the port is o
     'ok: b.example points to mx.other.example, not to this host, which accepts no mail',
   ]);
   greeting = '220 other.example\r\n';
-  assert.match((await look(GOOD))[0]!, /^warn: port .* is not the inbound port of this service: its greeting is "220 other/);
+  assert.match(
+    (await look(GOOD))[0]!,
+    /^warn: port .* is not the inbound port of this service: its greeting is "220 other/,
+  );
 });
 
 test('the SPF of the bounce domain allows every source address; not checked with a relay', async (t) => {

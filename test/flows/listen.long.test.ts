@@ -123,7 +123,9 @@ test('events come to a developer’s machine, signed, through a restart of the s
 
 test('without --json there is a line for people, and a machine that is away is told so', async () => {
   const listener = listen('--forward', `http://127.0.0.1:${await freePort()}`);
-  await waitUntil('its beginning', () => /^Ready\. .*\nThe webhook secret of this session is whsec_\S+\n/.test(listener.out));
+  await waitUntil('its beginning', () =>
+    /^Ready\. .*\nThe webhook secret of this session is whsec_\S+\n/.test(listener.out),
+  );
   await send('dora@example.com');
   await waitUntil('the event', () => {
     return /^connection refused \d+ ms {2}Send dora@example\.com msg_\w+$/m.test(listener.out);

@@ -263,6 +263,10 @@ for (const [name, start] of [
       },
     });
     assert.match(stdout, /^ok {4}public address: \S+ points to this service$/m);
-    assert.match(stdout, /^fail {2}certificate: clients do not trust the certificate of \S+/m, 'it is signed by nobody');
+    assert.match(
+      stdout,
+      /^fail {2}certificate: clients do not trust the certificate of \S+/m,
+      'it is signed by nobody',
+    );
   });
 }
