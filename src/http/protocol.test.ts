@@ -49,6 +49,7 @@ async function assertRefusedOnce(
 }
 
 test('a client that does not read its response is cut off, and one that waits for it is not', async (t) => {
+  let isStreaming = false;
   const endless = defineRoute<CallerKey>({
     method: 'GET',
     path: '/endless',
@@ -56,9 +57,12 @@ test('a client that does not read its response is cut off, and one that waits fo
     tag: 'notes',
     auth: 'none',
     response: { status: 200, contentType: 'text/plain' },
-    handle: () => ({ ok: true, contentType: 'text/plain', content: Readable.from(pieces(), { objectMode: false }) }),
+    handle: () => {
+      isStreaming = true;
+      return { ok: true, contentType: 'text/plain', content: Readable.from(pieces(), { objectMode: false }) };
+    },
   });
-  const own = await httpShell({ limits: { stallTimeoutMs: 300, maxInWork: 2 }, more: [endless] });
+  const own = await httpShell({ limits: { stallTimeoutMs: 1_000, maxInWork: 2 }, more: [endless] });
   t.after(() => own.close());
   const waiting = speak(own.port, 'POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
   await waitUntil('it to be in work', () => own.held.started === 1);
@@ -66,6 +70,7 @@ test('a client that does not read its response is cut off, and one that waits fo
   t.after(() => stalled.destroy());
   stalled.on('error', () => undefined).pause();
   // The other slot is used until it is cut off.
+  await waitUntil('the response to begin', () => isStreaming);
   await waitUntil('its place to be taken', async () => (await fetch(`${own.url}/stream`)).status === 503);
   await waitUntil('its place to be free', async () => (await fetch(`${own.url}/stream`)).status === 200);
   // This connection was idle for longer than the other.
