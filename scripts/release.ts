@@ -1,7 +1,7 @@
 /**
  * Builds the release: `npm run release -- --out DIR`. Writes npm packages of the service and the TypeScript client, a Debian package, a
  * container image, bills of materials, license notices, and SHA256SUMS. Two builds of the same commit have the same bytes. It needs Debian's
- * dpkg-deb and mmdebstrap, and publishes and signs nothing.
+ * dpkg-deb and mmdebstrap, and publishes nothing. With --sign it signs SHA256SUMS.
  */
 import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,6 +14,7 @@ import { normalize, root, run } from './release/files.ts';
 import { writeImage } from './release/image.ts';
 import { ARCHITECTURES, type Architecture, ownArchitecture } from './release/node.ts';
 import { sbom } from './release/sbom.ts';
+import { checkSigner, sign } from './release/sign.ts';
 
 const USAGE = `usage: npm run release -- --out DIR [options]
 
@@ -21,8 +22,10 @@ const USAGE = `usage: npm run release -- --out DIR [options]
   --only PARTS       npm, deb, image, or several, separated by commas (default: all)
   --arch NAMES       amd64, arm64, or both, separated by commas (default: this machine's)
   --compression N    gzip level of the Debian package and the image, 1 to 9 (default: 9)
+  --sign FILE        sign SHA256SUMS with the minisign secret key in FILE
 
-SOURCE_DATE_EPOCH sets the time of all files (default: the time of the last commit).`;
+SOURCE_DATE_EPOCH sets the time of all files (default: the time of the last commit). MINISIGN_PASSWORD is the password of an encrypted key
+(default: minisign asks for it in the terminal).`;
 
 interface Plan {
   out: string;
@@ -31,6 +34,8 @@ interface Plan {
   level: number;
   /** Seconds since 1970. */
   epoch: number;
+  /** The file of the secret key that signs the release. */
+  key: string | undefined;
 }
 
 const PARTS = ['npm', 'deb', 'image'];
@@ -38,7 +43,7 @@ const PARTS = ['npm', 'deb', 'image'];
 /** Reads the command line. Throws with a message if it is invalid. */
 function plan(args: string[]): Plan {
   const text = { type: 'string' } as const;
-  const { values } = parseArgs({ args, options: { out: text, only: text, arch: text, compression: text } });
+  const { values } = parseArgs({ args, options: { out: text, only: text, arch: text, compression: text, sign: text } });
   const list = <T extends string>(value: string, known: readonly T[], option: string): T[] =>
     value.split(',').map((one) => {
       const found = known.find((name) => name === one);
@@ -50,12 +55,15 @@ function plan(args: string[]): Plan {
   if (!Number.isSafeInteger(epoch)) throw new Error('SOURCE_DATE_EPOCH must be a number of seconds.');
   const level = Number(values.compression ?? 9);
   if (!(level >= 1 && level <= 9)) throw new Error('--compression must be a number from 1 to 9.');
+  const key = values.sign === undefined ? undefined : path.resolve(values.sign);
+  if (key !== undefined) checkSigner(key);
   return {
     out: path.resolve(values.out),
     parts: list(values.only ?? PARTS.join(','), PARTS, '--only'),
     architectures: list(values.arch ?? ownArchitecture, ARCHITECTURES, '--arch'),
     level,
     epoch,
+    key,
   };
 }
 
@@ -79,8 +87,8 @@ async function release({ out, parts, architectures, level, epoch }: Plan, work: 
   copyFileSync(path.join(app, 'THIRD_PARTY_NOTICES'), path.join(out, 'THIRD_PARTY_NOTICES'));
 }
 
-/** Writes SHA256SUMS, which `sha256sum --check` reads, and prints it with the sizes in MB. */
-function sum(out: string): void {
+/** Writes SHA256SUMS, which `sha256sum --check` reads, and prints it with the sizes in MB. Returns its path. */
+function sum(out: string): string {
   const lines = readdirSync(out)
     .filter((name) => name !== 'SHA256SUMS')
     .sort()
@@ -90,7 +98,9 @@ function sum(out: string): void {
       console.log(`${line}  ${(bytes.length / 1e6).toFixed(1)} MB`);
       return line;
     });
-  writeFileSync(path.join(out, 'SHA256SUMS'), `${lines.join('\n')}\n`);
+  const file = path.join(out, 'SHA256SUMS');
+  writeFileSync(file, `${lines.join('\n')}\n`);
+  return file;
 }
 
 let wanted: Plan;
@@ -104,10 +114,12 @@ const work = mkdtempSync(path.join(os.tmpdir(), 'postrider-release-'));
 try {
   mkdirSync(wanted.out, { recursive: true });
   for (const name of readdirSync(wanted.out)) {
-    if (/^(postrider[-_]|SHA256SUMS$|THIRD_PARTY_NOTICES$)/.test(name)) rmSync(path.join(wanted.out, name));
+    if (/^(postrider[-_]|SHA256SUMS(\.minisig)?$|THIRD_PARTY_NOTICES$)/.test(name)) rmSync(path.join(wanted.out, name));
   }
   await release(wanted, work);
-  sum(wanted.out);
+  const file = sum(wanted.out);
+  const { key, epoch } = wanted;
+  if (key !== undefined) sign(file, { key, epoch, password: process.env.MINISIGN_PASSWORD });
 } finally {
   rmSync(work, { recursive: true, force: true });
 }

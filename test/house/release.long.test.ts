@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
+  copyFileSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -21,6 +22,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { buildPortal } from '../../scripts/build-portal.ts';
+import { sign } from '../../scripts/release/sign.ts';
 import { apiClient, type JsonObject } from '../kit/api.ts';
 import { freePort } from '../kit/free-ports.ts';
 import { missing, notAllowed } from '../kit/peers.ts';
@@ -29,7 +31,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as { version: string };
-const skip = missing('npm', 'tar', 'dpkg-deb', 'mmdebstrap');
+const skip = missing('npm', 'tar', 'dpkg-deb', 'mmdebstrap', 'minisign');
 const withoutLintian = skip || missing('lintian');
 const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-releases-'));
 const out = path.join(folder, 'out');
@@ -45,18 +47,28 @@ function userEnvironment(more: Record<string, string> = {}): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(kept), PATH: [...PATH, '/usr/sbin', '/sbin'].join(':'), ...more };
 }
 
-async function build(target: string, only: string): Promise<void> {
+const EPOCH = 1_790_000_000;
+
+async function build(target: string, only: string, ...more: string[]): Promise<void> {
   const script = path.join(root, 'scripts/release.ts');
-  const args = ['--disable-warning=ExperimentalWarning', script, '--compression', '1', '--out', target, '--only', only];
+  const options = ['--compression', '1', '--out', target, '--only', only, ...more];
+  const args = ['--disable-warning=ExperimentalWarning', script, ...options];
   // Another umask and time zone must not change the bytes.
-  const env = { ...process.env, SOURCE_DATE_EPOCH: '1790000000', ...(target === again && { TZ: 'Asia/Tokyo' }) };
+  const env = { ...process.env, SOURCE_DATE_EPOCH: String(EPOCH), ...(target === again && { TZ: 'Asia/Tokyo' }) };
   await run('sh', ['-c', 'umask $0; exec "$@"', target === again ? '077' : '022', process.execPath, ...args], { env });
 }
 
+/** A key pair of the releaser. The secret key is not encrypted. */
+const [secretKey, publicKey] = ['minisign.key', 'minisign.pub'].map((name) => path.join(folder, name)) as [
+  string,
+  string,
+];
+
 before(async () => {
   if (skip) return;
+  execFileSync('minisign', ['-G', '-W', '-s', secretKey, '-p', publicKey]);
   await buildPortal();
-  await Promise.all([build(out, 'npm,deb,image'), build(again, 'deb,image')]);
+  await Promise.all([build(out, 'npm,deb,image', '--sign', secretKey), build(again, 'deb,image')]);
   const both = path.join(folder, 'npm');
   await build(both, 'npm');
   for (const name of readdirSync(both)) cpSync(path.join(both, name), path.join(again, name));
@@ -74,7 +86,7 @@ let lint: Promise<string> | undefined;
 after(() => rmSync(folder, { recursive: true, force: true }));
 
 function digests(of: string): Record<string, string> {
-  const names = readdirSync(of).filter((name) => name !== 'SHA256SUMS');
+  const names = readdirSync(of).filter((name) => !name.startsWith('SHA256SUMS'));
   const sum = (name: string): string =>
     createHash('sha256')
       .update(readFileSync(path.join(of, name)))
@@ -88,6 +100,56 @@ test('two builds have the same bytes, and SHA256SUMS has their sums', { skip }, 
   const listed = readFileSync(path.join(out, 'SHA256SUMS'), 'utf8').trimEnd().split('\n');
   assert.deepEqual(Object.fromEntries(listed.map((line) => line.split('  ').reverse())), sums);
   assert.equal(Object.keys(sums).length, 7);
+});
+
+/** Verifies a file as a user does. Returns the trusted comment of its signature; throws if the signature does not match. */
+function verified(file: string, key: string): string | undefined {
+  const output = execFileSync('minisign', ['-V', '-H', '-p', key, '-m', file], { encoding: 'utf8', stdio: 'pipe' });
+  return /^Signature and comment signature verified\nTrusted comment: (.+)$/m.exec(output)?.[1];
+}
+
+test('minisign verifies the signature, and rejects changed checksums, comments, and other keys', { skip }, () => {
+  const comment = `timestamp:${EPOCH}\tfile:SHA256SUMS\thashed`;
+  assert.equal(verified(path.join(out, 'SHA256SUMS'), publicKey), comment);
+  const file = path.join(folder, 'SHA256SUMS');
+  const [sums, signature] = [file, `${file}.minisig`].map((name) =>
+    readFileSync(path.join(out, path.basename(name)), 'utf8'),
+  ) as [string, string];
+  const rejects = (changedSums: string, changedSignature: string, key: string, message: RegExp): void => {
+    writeFileSync(file, changedSums);
+    writeFileSync(`${file}.minisig`, changedSignature);
+    assert.throws(() => verified(file, key), message);
+  };
+  rejects(
+    sums.replace(/^./, (digit) => (digit === '0' ? '1' : '0')),
+    signature,
+    publicKey,
+    /verification failed/,
+  );
+  rejects(sums, signature.replace(String(EPOCH), String(EPOCH + 1)), publicKey, /verification failed/);
+
+  // Another releaser, with an encrypted key.
+  const other = { key: path.join(folder, 'other.key'), pub: path.join(folder, 'other.pub') };
+  const password = 'correct horse';
+  const input = `${password}\n${password}\n`;
+  execFileSync('minisign', ['-G', '-s', other.key, '-p', other.pub], { input, stdio: 'pipe' });
+  rejects(sums, signature, other.pub, /key id/i);
+  sign(file, { key: other.key, epoch: EPOCH, password });
+  assert.equal(verified(file, other.pub), comment);
+  rejects(sums, readFileSync(`${file}.minisig`, 'utf8'), publicKey, /key id/i);
+  const wrong = { key: other.key, epoch: EPOCH, password: 'wrong' };
+  assert.throws(() => sign(file, wrong), /could not sign .*Wrong password.*MINISIGN_PASSWORD/s);
+
+  copyFileSync(path.join(out, 'SHA256SUMS'), file);
+  sign(file, { key: secretKey, epoch: EPOCH });
+  assert.equal(readFileSync(`${file}.minisig`, 'utf8'), signature, 'two signatures have the same bytes');
+});
+
+test('a release that cannot be signed is refused before it is built', { skip }, async () => {
+  const target = path.join(folder, 'refused');
+  const refused = { code: 2, stderr: /--sign must be the file of a minisign secret key.*none\.key/ };
+  await assert.rejects(build(target, 'npm', '--sign', path.join(folder, 'none.key')), refused);
+  assert.equal(existsSync(target), false);
 });
 
 test('the bill of materials and the notices name every package of the service', { skip }, () => {
