@@ -130,6 +130,8 @@ curl -s localhost:3000/account -H "X-Api-Key: $KEY" -H "X-Id: $ID"
 - A missing, unknown, or revoked key, and a key of another account, get 401 \`UNAUTHORIZED\`. A suspended account gets 403
   \`ACCOUNT_SUSPENDED\`.
 - A signed-in browser sends its session's cookie instead of a key; see [Sessions](../guides/users.md#sessions).
+- Calls below \`/operator\` need an [operator key](../guides/provisioning.md) as \`Authorization: Bearer\`, or the session
+  of an operator.
 - \`/health\`, \`/ready\`, \`/openapi.json\`, \`/docs\`, and upload URLs need no key.
 
 ## Requests and responses

@@ -10,6 +10,8 @@ export {
   accountOf,
   type Caller,
   type DeliveryReports,
+  listColumn,
+  listOf,
   MAXIMUM_EMAIL_BYTES,
   type MissingVariables,
   maySendAs,
@@ -63,6 +65,7 @@ export {
   revokeKeyOperation,
   type SigningKeyHolder,
 } from './credential-store.ts';
+export { allowedNetworkIssues, MAXIMUM_NETWORKS, readAllowedNetworks } from './networks.ts';
 export { hashPassword, NOBODYS_PASSWORD, verifyPassword } from './passwords.ts';
 export {
   type AnsweredMail,

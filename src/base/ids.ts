@@ -16,6 +16,7 @@ export type IdPrefix =
   | 'evt'
   | 'dom'
   | 'key'
+  | 'opk'
   | 'smtp'
   | 'apr'
   | 'agr'

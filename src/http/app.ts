@@ -186,6 +186,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
     routes: options.routes,
     authenticate: options.authenticate,
     sessions: options.sessions,
+    operatorKeys: options.operatorKeys,
     rateLimiter: rate === undefined ? undefined : createRateLimiter(rate, { share: options.rateShare ?? (() => 1) }),
     budget,
     overloaded: checkLoad(traffic, limits.maxInWork),

@@ -21,6 +21,10 @@ function identifyAs(role: MemberRole, isOperator = false) {
   return createIdentify<CallerKey>({
     authenticate: (headers) =>
       headers['x-api-key'] === 'good' ? ok(caller('key_1')) : refuse(failure('UNAUTHORIZED')),
+    operatorKeys: (key) =>
+      key === 'pr_operator_good'
+        ? ok({ ...caller('opk_1'), operatorScopes: ['read'] })
+        : refuse(failure('UNAUTHORIZED')),
     sessions: {
       isGiven: (headers) => headers.cookie !== undefined,
       signedIn: (request, accountId) => {
@@ -131,4 +135,58 @@ test('an origin is ours by the base URL, or by the host of the request', () => {
     !isOwnOrigin({ headers: { origin: 'http://localhost:3000/' } }, 'http://localhost:3000'),
     'no browser sends a path',
   );
+});
+
+test('an operator key opens the routes for operators alone, within its scopes', async () => {
+  const authorization = 'Bearer pr_operator_good';
+  const read = { auth: 'operator' } as const;
+  assert.equal(await outcome({ authorization }, read), 'opk_1 live');
+  for (const scheme of ['bearer', 'BEARER'])
+    assert.equal(await outcome({ authorization: `${scheme}   pr_operator_good ` }, read), 'opk_1 live', scheme);
+  assert.equal(await outcome({ authorization }, { ...read, method: 'POST' }), 'FORBIDDEN');
+  assert.equal(await outcome({ authorization }, { ...read, peopleOnly: true }), 'FORBIDDEN');
+  for (const auth of ['key', 'user'] as const) {
+    assert.equal(await outcome({ authorization }, { auth }), 'UNAUTHORIZED', auth);
+    assert.equal(await outcome({ authorization, cookie: 'ann', 'x-id': 'acc_1' }, { auth }), 'UNAUTHORIZED', auth);
+    assert.equal(await outcome({ 'x-api-key': 'pr_operator_good', 'x-id': 'acc_1' }, { auth }), 'UNAUTHORIZED', auth);
+  }
+  assert.equal(await outcome({ authorization, 'x-api-key': 'good' }), 'key_1 live', 'the key of the account decides');
+  const smuggled = { ...caller('opk_1'), operatorScopes: ['read', 'write'] } as const;
+  assert.equal(notPermitted(smuggled, READ)?.code, 'UNAUTHORIZED', 'whatever identified it');
+});
+
+test('on a route for operators a key of this service takes precedence over the session', async () => {
+  const read = { auth: 'operator' } as const;
+  const as = (headers: IncomingHttpHeaders, isOperator = true, access: Partial<Access> = read) =>
+    outcome(headers, access, { isOperator });
+  const cookie = 'ann';
+  assert.equal(await as({ cookie }), 'usr_ann live');
+  assert.equal(await as({ cookie, authorization: 'Bearer pr_operator_good' }), 'opk_1 live');
+  for (const token of ['pr_operator_wrong', 'pr_operator_', 'pr_live_good', 'pr_test_good'])
+    assert.equal(await as({ cookie, authorization: `Bearer ${token}` }), 'UNAUTHORIZED', token);
+  assert.equal(await as({ cookie, 'x-api-key': 'pr_operator_good' }), 'UNAUTHORIZED', 'not in X-Api-Key');
+  assert.equal(await as({ 'x-api-key': 'good' }), 'UNAUTHORIZED');
+  assert.equal(
+    await as({ 'x-api-key': 'good', 'x-id': 'acc_1', authorization: 'Bearer pr_operator_good' }),
+    'opk_1 live',
+  );
+  // Proxies that authenticate users add headers of their own.
+  for (const authorization of ['Basic YW5uOng=', 'Bearer eyJhbGciOi.x.y', 'Bearer', 'Bearer ', '']) {
+    assert.equal(await as({ cookie, authorization }), 'usr_ann live', authorization);
+    assert.equal(await as({ cookie, authorization }, false), 'FORBIDDEN', authorization);
+    assert.equal(await as({ cookie, authorization }, true, { ...read, method: 'POST' }), 'FORBIDDEN', authorization);
+    assert.equal(await as({ authorization }), 'UNAUTHORIZED', authorization);
+  }
+  for (const authorization of [
+    'pr_operator_good',
+    'Bearerpr_operator_good',
+    'Basic pr_operator_good',
+    'Bearer PR_OPERATOR_GOOD',
+    'Bearer pr_operator_good, Bearer pr_operator_good',
+    'Bearer "pr_operator_good"',
+    'Bearer x pr_operator_good',
+    'Bearer pr_operator_good x',
+    'Bearer\tpr_operator_good',
+  ])
+    assert.equal(await as({ authorization }), 'UNAUTHORIZED', authorization);
 });

@@ -1,12 +1,23 @@
 /**
  * Authenticates callers and checks their permissions: with an API key, or with the session of a logged-in user, which replaces a key on
  * every route that requires one. A key takes precedence. Users act with their role in the account that X-Id names; an account that they are
- * not a member of returns the same error as one that does not exist.
+ * not a member of returns the same error as one that does not exist. Routes for operators accept the session of an operator or an operator
+ * key (operator-key.ts), which no other route accepts.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Failure, failure, invalid, type Result, refuse } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { isAllowedAddress } from '../net/networks.ts';
+import {
+  hasOperatorKey,
+  isOperatorKey,
+  OPERATOR_KEY_ELSEWHERE,
+  OPERATOR_KEY_IN_API_KEY,
+  OPERATOR_KEY_REFUSED,
+  OPERATOR_UNAUTHORIZED,
+  operatorKeyFailure,
+  operatorKeyOf,
+} from './operator-key.ts';
 import { type CallerKey, MEMBER_ROLES, type MemberRole, NO_LIVE_POWER, type RouteDefinition } from './route.ts';
 
 /** The parts of a request that identify the caller. */
@@ -14,6 +25,8 @@ export interface IdentifiedRequest {
   readonly method?: string | undefined;
   readonly url?: string | undefined;
   readonly headers: IncomingHttpHeaders;
+  /** All values of each header: of a repeated Authorization, `headers` has only the first. */
+  readonly headersDistinct?: NodeJS.Dict<string[]>;
   /** Whether the client used TLS, with this service or with a trusted proxy. */
   readonly isSecure?: boolean | undefined;
 }
@@ -45,6 +58,8 @@ export interface IdentifyOptions<C> {
   authenticate: Authenticate<C>;
   /** Absent if logins are not available; the cookie is then ignored. */
   sessions?: Sessions<C> | undefined;
+  /** Authenticates an operator key; absent if the routes for operators are not available. */
+  operatorKeys?: ((key: string) => Result<CallerKey> | Promise<Result<CallerKey>>) | undefined;
 }
 
 /** Returns the minimum role for the call: calls that change something need more than `viewer`. */
@@ -61,7 +76,7 @@ const PEOPLE_ONLY = failure('FORBIDDEN', {
 export function createIdentify<C extends CallerKey>(
   options: IdentifyOptions<C>,
 ): (request: IdentifiedRequest, access: Access) => Promise<Result<CallerKey>> {
-  const { authenticate, sessions } = options;
+  const { authenticate, sessions, operatorKeys } = options;
 
   const byUser = async (request: IdentifiedRequest, access: Access): Promise<Result<CallerKey>> => {
     const signedIn = sessions === undefined ? UNAUTHORIZED : await sessions.signedIn(request);
@@ -70,6 +85,16 @@ export function createIdentify<C extends CallerKey>(
     if (access.auth === 'operator' && !user.isOperator)
       return refuse(failure('FORBIDDEN', { message: 'Only operators of this installation can make this call.' }));
     return { ok: true, value: user };
+  };
+
+  const byOperator = async (request: IdentifiedRequest, access: Access): Promise<Result<CallerKey>> => {
+    const { headers } = request;
+    if (isOperatorKey(single(headers, 'x-api-key'))) return OPERATOR_KEY_IN_API_KEY;
+    const hasSession = sessions?.isGiven(headers) === true;
+    const key = operatorKeyOf(headers, hasSession);
+    const isRepeated = (request.headersDistinct?.authorization?.length ?? 1) > 1;
+    if (key !== undefined && operatorKeys !== undefined) return isRepeated ? OPERATOR_KEY_REFUSED : operatorKeys(key);
+    return hasSession ? byUser(request, access) : OPERATOR_UNAUTHORIZED;
   };
 
   const byMember = async (request: IdentifiedRequest, access: Access): Promise<Result<CallerKey>> => {
@@ -87,8 +112,10 @@ export function createIdentify<C extends CallerKey>(
   };
 
   return async (request, access) => {
-    if (access.auth !== 'key') return byUser(request, access);
     const { headers } = request;
+    if (access.auth === 'operator') return byOperator(request, access);
+    if (hasOperatorKey(headers)) return OPERATOR_KEY_ELSEWHERE;
+    if (access.auth !== 'key') return byUser(request, access);
     const isByKey = headers['x-api-key'] !== undefined || !sessions?.isGiven(headers);
     return isByKey ? authenticate(headers) : byMember(request, access);
   };
@@ -102,7 +129,8 @@ export function refusedAddress({ allowedNetworks = [] }: CallerKey, address: str
 }
 
 /** Returns why an authenticated caller is not allowed to make this call. */
-export function notPermitted({ scope, mode, role }: CallerKey, access: Access): Failure | undefined {
+export function notPermitted({ scope, mode, role, operatorScopes }: CallerKey, access: Access): Failure | undefined {
+  if (operatorScopes !== undefined) return operatorKeyFailure(operatorScopes, access);
   if (access.auth !== 'key') return undefined;
   if (access.scope !== 'send' && scope !== 'full') return failure('FORBIDDEN');
   // Keys have no role.
@@ -121,12 +149,14 @@ function accountOf(
   access: Access,
 ): { accountId: string | undefined; mode: string } {
   const inQuery = access.accountInQuery ? new URL(url, 'http://localhost').searchParams : undefined;
-  const single = (name: string): string | undefined => {
-    const value = headers[name];
-    return typeof value === 'string' ? value : undefined;
-  };
   return {
-    accountId: inQuery?.get('account') ?? single('x-id'),
-    mode: inQuery?.get('mode') ?? single('x-mode') ?? 'live',
+    accountId: inQuery?.get('account') ?? single(headers, 'x-id'),
+    mode: inQuery?.get('mode') ?? single(headers, 'x-mode') ?? 'live',
   };
+}
+
+/** Returns the value of a header; Set-Cookie alone is a list. */
+function single(headers: IncomingHttpHeaders, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === 'string' ? value : undefined;
 }

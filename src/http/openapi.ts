@@ -315,12 +315,14 @@ function responses<C>(route: RouteDefinition<C>, components: Components): Json {
 
 /** Members of an account use their session and name the account. */
 const MEMBER_SECURITY: Json[] = [{ session: [], accountId: [] }];
+const SESSION_SECURITY: Json[] = [{ session: [] }];
 const SECURITY: Record<RouteDefinition['auth'], Json[]> = {
   none: [],
   key: [{ apiKey: [], accountId: [] }, ...MEMBER_SECURITY],
-  user: [{ session: [] }],
-  operator: [{ session: [] }],
+  user: SESSION_SECURITY,
+  operator: [{ operatorKey: [] }, ...SESSION_SECURITY],
 };
+const PEOPLE_SECURITY: typeof SECURITY = { ...SECURITY, key: MEMBER_SECURITY, operator: SESSION_SECURITY };
 
 function operation<C>(route: RouteDefinition<C>, components: Components, options: OpenapiOptions): Json {
   const body = requestBody(route, components);
@@ -330,7 +332,7 @@ function operation<C>(route: RouteDefinition<C>, components: Components, options
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
     tags: [route.tag],
-    security: route.peopleOnly ? MEMBER_SECURITY : SECURITY[route.auth],
+    security: (route.peopleOnly ? PEOPLE_SECURITY : SECURITY)[route.auth],
     ...(found.length === 0 ? {} : { parameters: found }),
     ...(body === undefined ? {} : { requestBody: body }),
     responses: responses(route, components),
@@ -459,6 +461,12 @@ export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], options:
           name: 'postrider_session',
           description:
             'Session of a signed-in user. Calls that change something also need X-Requested-With: postrider and an Origin header.',
+        },
+        operatorKey: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            'pr_operator_…, for the routes below /operator only. The scope read allows every GET, and write every other call.',
         },
         accountId: { type: 'apiKey', in: 'header', name: 'X-Id', description: 'Account id, acc_….' },
       },

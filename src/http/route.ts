@@ -14,6 +14,7 @@ import type { Actor } from '../base/actor.ts';
 import { type Failure, type FailureCode, failure, type Issue, type Result } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Mode } from '../base/mode.ts';
+import type { OperatorScope } from './operator-key.ts';
 import type { ParsedJson } from './strict-json.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -34,6 +35,8 @@ export interface CallerKey {
   role?: MemberRole;
   /** Networks (CIDR) that the key can be used from; absent or empty for any address. */
   allowedNetworks?: readonly string[];
+  /** Scopes of an operator key; all other callers have none. */
+  operatorScopes?: readonly OperatorScope[];
   /** For the log; operators have none. */
   account?: { readonly id: string };
 }
@@ -171,7 +174,7 @@ export interface RouteDefinition<
   tag: string;
   /**
    * 'key': an API key, or the session of a user with an account. 'user': a logged-in user without an account. 'operator': a user who runs
-   * the service.
+   * the service, or an operator key.
    */
   auth: 'none' | 'key' | 'user' | 'operator';
   /** Minimum role of a user in the account, unless it is the default: viewer for GET, otherwise member. Keys have no role. */
@@ -186,7 +189,7 @@ export interface RouteDefinition<
   scope?: Scope;
   /** Changes a resource that both modes share: refused to sandbox keys. */
   changesShared?: boolean;
-  /** Requires a person: an API key is refused. */
+  /** Requires a person: an API key or operator key is refused. */
   peopleOnly?: boolean;
   body?: B;
   /** An empty body is read as {}. */

@@ -1,8 +1,15 @@
 /** Schemas and bodies of the operator API: accounts, approvals, the queue, nodes, and the diagnosis. */
 import { Type } from 'typebox';
 import type { Account, SendingProtection, Usage } from '../accounts/accounts.ts';
-import { MAXIMUM_EMAIL_BYTES, protectionBody, STANDARD_EMAIL_BYTES, thresholdsOf } from '../accounts/accounts.ts';
+import {
+  MAXIMUM_EMAIL_BYTES,
+  MAXIMUM_NETWORKS,
+  protectionBody,
+  STANDARD_EMAIL_BYTES,
+  thresholdsOf,
+} from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
+import { OPERATOR_SCOPES } from '../http/operator-key.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import {
   HIGHEST_LIMIT,
@@ -15,6 +22,7 @@ import {
   type QuotaName,
 } from '../limits/limits.ts';
 import type { LivingNode } from '../nodes/nodes.ts';
+import type { OperatorKey } from './key-store.ts';
 import type { AccountQueue, Credentials, QueueFigures, RequestedApproval, SentMail } from './store.ts';
 
 const time = Type.String({ format: 'date-time' });
@@ -338,6 +346,55 @@ export const diagnosisSchema = named('Diagnosis', {
       }),
       message: Type.String(),
       remedy: Type.Optional(Type.String()),
+    }),
+  ),
+});
+
+const scope = oneOf([...OPERATOR_SCOPES], {
+  description: 'read: every GET below /operator. write: every other call. Neither includes the other.',
+});
+const keyFields = {
+  operatorKeyId: Type.String(),
+  name: Type.String(),
+  scopes: Type.Array(scope),
+  allowedNetworks: Type.Array(Type.String(), {
+    description: 'IPv4 and IPv6 networks (CIDR) that it can be used from. Empty: any address.',
+  }),
+  expiresAt: nullableTime('When it stops being valid; null for never.'),
+  createdAt: time,
+};
+export const operatorKeySchema = named('OperatorKey', keyFields);
+export const newOperatorKeySchema = named('NewOperatorKey', {
+  ...keyFields,
+  operatorKey: Type.String({ description: 'The key, pr_operator_…. Returned only in this response.' }),
+});
+
+export function operatorKeyBody({ id, name, scopes, allowedNetworks, expiresAt, createdAt }: OperatorKey) {
+  return {
+    operatorKeyId: id,
+    name,
+    scopes,
+    allowedNetworks,
+    expiresAt: isoOrNull(expiresAt),
+    createdAt: iso(createdAt),
+  };
+}
+
+export const newOperatorKeyRequest = named('NewOperatorKeyRequest', {
+  name,
+  scopes: Type.Array(scope, { minItems: 1, maxItems: OPERATOR_SCOPES.length, uniqueItems: true }),
+  allowedNetworks: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
+      maxItems: MAXIMUM_NETWORKS,
+      description:
+        'IPv4 and IPv6 networks (CIDR) or addresses that it can be used from; from any other address it returns 403. Empty or absent: any address.',
+    }),
+  ),
+  expiresAt: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      maxLength: 64,
+      description: 'When it stops being valid, in the future. By default never.',
     }),
   ),
 });

@@ -7,6 +7,7 @@ import { type CallerKey, defineRoute, type RouteDefinition, type RouteRequest } 
 import type { Nodes } from '../nodes/nodes.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
+import type { OperatorKeys } from './keys.ts';
 
 export interface OperatorRouteDeps {
   database: Database;
@@ -15,6 +16,7 @@ export interface OperatorRouteDeps {
   /** The authentication cache: changes here must apply to the very next request. */
   callers: Pick<KnownCallers, 'evictAccount'>;
   logins: Pick<KnownLogins, 'evictAccount'>;
+  operatorKeys: Pick<OperatorKeys, 'evict'>;
   nodes: Pick<Nodes, 'list'>;
   /** Returns the report of `postrider doctor`. */
   doctor(): Promise<unknown>;
@@ -26,7 +28,7 @@ export interface OperatorRouteDeps {
   nudge(): void;
 }
 
-/** Defines a route whose caller is an operator; the pipeline passes one because of its `auth`, whatever callers the other routes have. */
+/** Defines a route whose caller is an operator or an operator key; the pipeline passes one because of its `auth`, whatever callers the other routes have. */
 export function operatorRoute<B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(
   definition: Omit<RouteDefinition<CallerKey, B, Q>, 'auth' | 'tag'>,
 ): RouteDefinition<Caller> {

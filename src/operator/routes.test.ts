@@ -48,6 +48,8 @@ const CHANGING: Record<string, string> = {
   'POST /operator/approvals/:id/approve': 'approval.decide',
   'POST /operator/approvals/:id/reject': 'approval.decide',
   'POST /operator/destinations/:id/resume': 'destination.resume',
+  'POST /operator/keys': 'operator-key.create',
+  'DELETE /operator/keys/:id': 'operator-key.revoke',
 };
 
 test('every route is for operators alone', async () => {
@@ -285,6 +287,8 @@ test('a warning has to be below what stops mail, also where one of the two is st
 });
 
 test('the log of all accounts is exported too', async () => {
+  const key = await operator.post('/operator/keys', { name: 'monitoring', scopes: ['read'] });
+  await operator.call({ method: 'DELETE', path: `/operator/keys/${key.body.operatorKeyId}` });
   const lines = (await operator.get('/operator/audit.jsonl')).text.trim().split('\n');
   const actions = new Set(lines.map((line) => (JSON.parse(line) as Row).action));
   const changing = rig.routes.filter(({ method, auth }) => method !== 'GET' && auth === 'operator');

@@ -1,6 +1,6 @@
 /**
- * The operator's HTTP surface: every route requires a logged-in operator, and every change is recorded in the audit log in the operator's
- * name.
+ * The operator's HTTP surface: every route requires a logged-in operator or an operator key, and every change is recorded in the audit log
+ * in the name of that operator or key.
  */
 import { Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
@@ -9,6 +9,7 @@ import { diagnosisSchema, nodeBody, nodeSchema } from './bodies.ts';
 import { type OperatorRouteDeps, operatorRoute } from './operator-route.ts';
 import { accountRoutes } from './routes-accounts.ts';
 import { approvalRoutes } from './routes-approvals.ts';
+import { keyRoutes } from './routes-keys.ts';
 import { postmasterRoutes } from './routes-postmaster.ts';
 import { queueRoutes } from './routes-queue.ts';
 
@@ -16,6 +17,7 @@ export function operatorRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>
   return [
     ...accountRoutes(deps),
     ...approvalRoutes(deps),
+    ...keyRoutes(deps),
     ...queueRoutes(deps),
     ...postmasterRoutes(deps),
     ...serviceRoutes(deps),

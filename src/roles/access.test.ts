@@ -44,7 +44,8 @@ const TABLE: Record<Who, string> = {
     POST /operator/approvals/:id/reject · GET /operator/queue · GET /operator/destinations
     GET /operator/destinations/:id · POST /operator/destinations/:id/resume · GET /operator/nodes · GET /operator/doctor
     GET /operator/postmaster-mail · GET /operator/postmaster-mail/:id · GET /operator/postmaster-mail/:id/content
-    GET /operator/audit · GET /operator/audit.csv · GET /operator/audit.jsonl`,
+    GET /operator/audit · GET /operator/audit.csv · GET /operator/audit.jsonl
+    GET /operator/keys · POST /operator/keys · DELETE /operator/keys/:id`,
   anybody: `
     POST /session · GET /session/oidc · GET /session/oidc/callback · POST /session/passkey/options · POST /session/passkey · POST /password-reset · PUT /password · PUT /uploads/:token · GET /unsubscribe/:token
     POST /unsubscribe/:token · GET /t/:token · GET /shared/message · GET /shared/message/content · GET /inbound-files/:token`,

@@ -28,6 +28,7 @@ const PATH_PARAMETERS: OpenapiOptions['pathParameters'] = {
   'accounts/id': { description: 'The accountId.', example: 'acc_2zAbCdEfGhIjKlMnOpQrStU' },
   'agent-requests/id': { description: 'The agentRequestId.', example: 'agr_2zAbCdEfGhIjKlMnOpQrStU' },
   'api-keys/keyId': { description: 'The keyId.', example: 'key_2zAbCdEfGhIjKlMnOpQrStU' },
+  'keys/id': { description: 'The operatorKeyId.', example: 'opk_2zAbCdEfGhIjKlMnOpQrStU' },
   'approvals/id': { description: 'The approvalId.', example: 'apr_2zAbCdEfGhIjKlMnOpQrStU' },
   'attachments/submissionId': {
     description: 'The attachmentSubmissionId that POST /attachments returned.',
@@ -62,7 +63,7 @@ export const API_DOCUMENT: Omit<OpenapiOptions, 'serverUrl'> = {
     title: 'Postrider',
     version: VERSION,
     description:
-      'Transactional email: send over HTTP, and track delivery with events and webhooks. Every call needs X-Api-Key and X-Id; a logged-in browser sends its session and X-Id. A sandbox key makes the same calls, but no mail is sent.',
+      'Transactional email: send over HTTP, and track delivery with events and webhooks. Every call needs X-Api-Key and X-Id; a logged-in browser sends its session and X-Id. Calls below /operator need an operator key or the session of an operator. A sandbox key makes the same calls, but no mail is sent.',
     license: { name: 'MIT', identifier: 'MIT' },
   },
   tags: [
@@ -85,7 +86,10 @@ export const API_DOCUMENT: Omit<OpenapiOptions, 'serverUrl'> = {
     { name: 'agents', description: 'Changes that AI agents request, and that people approve or decline.' },
     { name: 'users', description: 'The members of the account and their roles.' },
     { name: 'session', description: 'Login sessions, an alternative to API keys; passwords and second factors.' },
-    { name: 'operator', description: 'Accounts, approvals, queue, destinations and nodes, for logged-in operators.' },
+    {
+      name: 'operator',
+      description: 'Accounts, approvals, queue, destinations and nodes, for logged-in operators and operator keys.',
+    },
     { name: 'service', description: 'For operators and monitoring; no key is required.' },
   ],
   pathParameters: PATH_PARAMETERS,

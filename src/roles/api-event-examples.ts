@@ -18,6 +18,7 @@ export const ids = {
   key: 'key_2zAb09CdEfGhIjKlMnOpQr',
   credential: 'smtp_2zAb0ACdEfGhIjKlMnOpQr',
   approval: 'apr_2zAb0BCdEfGhIjKlMnOpQr',
+  operatorKey: 'opk_2zAb0BCdEfGhIjKlMnOpQr',
   inboundRoute: 'inr_2zAb0DCdEfGhIjKlMnOpQr',
   inbound: 'inb_2zAb0ECdEfGhIjKlMnOpQr',
   request: 'req_2zAb0CCdEfGhIjKlMnOpQr',

@@ -11,6 +11,14 @@ const account = {
   limits: limitsOf({}),
   createdAt: DAY_BEFORE,
 };
+const operatorKey = {
+  operatorKeyId: ids.operatorKey,
+  name: 'terraform',
+  scopes: ['read', 'write'],
+  allowedNetworks: ['203.0.113.0/24'],
+  expiresAt: '2027-11-20T00:00:00.000Z',
+  createdAt: DAY_BEFORE,
+};
 const figures = { depth: 412, due: 3, leased: 5, held: 0, waiting: 404, deferred: 404, oldestDueAt: TIME };
 const nodeId = 'mail-1.example.com/4711/k3Jd82HfLq';
 const pausedUntil = '2026-11-20T09:49:02.480Z';
@@ -58,6 +66,14 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
     smtpCredentials: 1,
     sessions: 3,
   },
+  NewOperatorKeyRequest: {
+    name: 'terraform',
+    scopes: ['read', 'write'],
+    allowedNetworks: ['203.0.113.0/24'],
+    expiresAt: '2027-11-20T00:00:00Z',
+  },
+  OperatorKey: operatorKey,
+  NewOperatorKey: { ...operatorKey, operatorKey: 'pr_operator_…' },
   SupportAccess: { expiresAt: '2026-11-20T10:44:00.123Z' },
   OperatorApproval: {
     approvalId: ids.approval,

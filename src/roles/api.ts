@@ -49,6 +49,7 @@ import { shareRoutes } from '../messages/routes-share.ts';
 import { openDns } from '../net/dns.ts';
 import { checkUrl, type HttpClient } from '../net/http-client.ts';
 import type { Nodes } from '../nodes/nodes.ts';
+import { createOperatorKeys, type OperatorKeys } from '../operator/operator.ts';
 import { operatorRoutes } from '../operator/routes.ts';
 import type { RefusedRequests } from '../refused-requests/refused-requests.ts';
 import { refusedRequestRoutes } from '../refused-requests/routes.ts';
@@ -113,6 +114,7 @@ interface RouteSetup {
   options: ApiOptions;
   callers: Authenticator;
   sessions: UserSessions;
+  operatorKeys: OperatorKeys;
   linkBase: LinkBase;
 }
 
@@ -355,7 +357,7 @@ function byHeaders(callers: Authenticator): Authenticate<Caller> {
 }
 
 /** Returns the routes for operators. */
-function operatorTools({ parts, options, callers, nudge }: RouteContext): RouteDefinition<Caller>[] {
+function operatorTools({ parts, options, callers, operatorKeys, nudge }: RouteContext): RouteDefinition<Caller>[] {
   const { database, blobs, clock, config, overload } = parts;
   return [
     ...operatorRoutes({
@@ -364,6 +366,7 @@ function operatorTools({ parts, options, callers, nudge }: RouteContext): RouteD
       clock,
       callers,
       logins: options.logins,
+      operatorKeys,
       nodes: options.nodes,
       nudge,
       doctor: createDoctor(parts),
@@ -396,8 +399,9 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
       return linkBase.baseUrl;
     },
   });
+  const operatorKeys = createOperatorKeys({ database, clock });
   const templates = createTemplateSource({ database, clock });
-  const routes = apiRoutes({ parts, templates, options, callers: authenticator, sessions, linkBase });
+  const routes = apiRoutes({ parts, templates, options, callers: authenticator, sessions, operatorKeys, linkBase });
   const doors = doorsOf({ parts, options, templates, linkBase, callers: authenticator, routes });
   const agents = agentInterface({ parts, routes, linkBase, callers: authenticator });
   const service = serviceRoutes<Caller>({ ...stateOf(parts), openapi: () => openapi() });
@@ -422,6 +426,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     doors: [...agents, ...doors].map((one) => one.door),
     authenticate: byHeaders(authenticator),
     sessions,
+    operatorKeys: operatorKeys.authenticate,
     basePath,
     backPressure: () => {
       const [first] = overload.reasons();

@@ -62,6 +62,7 @@ import '../sandbox/store.ts';
 import '../sandbox/clock-store.ts';
 import '../nodes/nodes.ts';
 import '../operator/store.ts';
+import '../operator/key-store.ts';
 import '../refused-requests/store.ts';
 import '../incidents/store.ts';
 import '../statistics/roll-up-store.ts';

@@ -31,7 +31,13 @@ type SupportRequest = Pick<RouteRequest<UserCaller>, 'caller' | 'params' | 'remo
 
 export function supportRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
   const { clock, sessions } = deps;
-  const common = { path: '/operator/accounts/:id/support-access', tag: 'operator', auth: 'operator' } as const;
+  const common = {
+    path: '/operator/accounts/:id/support-access',
+    tag: 'operator',
+    auth: 'operator',
+    // Support access belongs to a session.
+    peopleOnly: true,
+  } as const;
   return [
     userRoute({
       ...common,

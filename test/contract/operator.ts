@@ -1,4 +1,4 @@
-/** What an operator reads across accounts, and ended pauses: deferred messages return, and no others. */
+/** What an operator reads across accounts, operator keys, and ended pauses: deferred messages return, and no others. */
 import assert from 'node:assert/strict';
 import { createAccountOperation, decideApprovalOperation, requestApprovalOperation } from '../../src/accounts/store.ts';
 import {
@@ -13,6 +13,12 @@ import {
   writePausesOperation,
 } from '../../src/delivery/destinations/pause-store.ts';
 import { returnWarmUpShareOperation, takeWarmUpShareOperation } from '../../src/delivery/destinations/warm-up-store.ts';
+import {
+  createOperatorKeyOperation,
+  findOperatorKeyOperation,
+  operatorKeysOperation,
+  revokeOperatorKeyOperation,
+} from '../../src/operator/key-store.ts';
 import {
   accountPageOperation,
   approvalPageOperation,
@@ -53,6 +59,40 @@ export const operatorReads: Scenario = async (stage) => {
   assert.equal((await stage.act(approvalPageOperation, { ...requests, status: null, before: two })).length, 1);
   await stage.act(credentialCountsOperation, { accountId: first.id, nowMs: stage.nowMs });
   assert.equal(await stage.act(lastMessageOperation, first.id), null);
+};
+
+export const operatorKeys: Scenario = async (stage) => {
+  const { nowMs: createdAt } = stage;
+  const secretHash = Buffer.alloc(32, 1);
+  const plain = { id: stage.id('opk'), name: 'Überwachung', scopes: ['read'], allowedNetworks: [], expiresAt: null };
+  const narrow = {
+    id: stage.id('opk'),
+    name: 'terraform',
+    scopes: ['read', 'write'],
+    allowedNetworks: ['203.0.113.0/24', '2001:db8::/32'],
+    expiresAt: createdAt + 1,
+  };
+  const create = (key: typeof plain | typeof narrow, hash: Uint8Array) =>
+    stage.act(createOperatorKeyOperation, { ...key, scopes: key.scopes as never, secretHash: hash, createdAt });
+  const find = (id: string, hash: Uint8Array) => stage.act(findOperatorKeyOperation, { id, secretHash: hash });
+  assert.equal(await find(plain.id, secretHash), null, 'there is no key at all');
+  await create(plain, secretHash);
+  await create(narrow, Buffer.alloc(32, 2));
+  assert.deepEqual(await find(plain.id, secretHash), { ...plain, createdAt });
+  assert.deepEqual(await find(narrow.id, Buffer.alloc(32, 2)), { ...narrow, createdAt });
+  assert.equal(await find(plain.id, Buffer.alloc(32, 2)), null, 'the secret of another key');
+  assert.equal(await find(stage.id('opk'), Buffer.alloc(32, 2)), null, 'an id above all keys');
+  const page = (before: string | null, limit = 5) => stage.act(operatorKeysOperation, { before, limit });
+  assert.deepEqual(
+    (await page(null)).map(({ id }) => id),
+    [narrow.id, plain.id],
+  );
+  assert.equal((await page(narrow.id)).length, 1);
+  assert.equal((await page(null, 1)).length, 1);
+  const revoke = () => stage.act(revokeOperatorKeyOperation, { id: plain.id, nowMs: createdAt + 5 });
+  assert.deepEqual([await revoke(), await revoke()], [true, false]);
+  assert.equal(await find(plain.id, secretHash), null);
+  assert.equal((await page(null)).length, 1);
 };
 
 export const endingPauses: Scenario = async (stage) => {

@@ -12,7 +12,7 @@ import { incidents } from './incidents.ts';
 import { late } from './late.ts';
 import * as mail from './mail.ts';
 import * as mailShown from './mail-shown.ts';
-import { endingPauses, operatorReads, sharedPauses, warmUpShares } from './operator.ts';
+import { endingPauses, operatorKeys, operatorReads, sharedPauses, warmUpShares } from './operator.ts';
 import { refusedRequests } from './refused-requests.ts';
 import * as retention from './retention.ts';
 import * as sandbox from './sandbox.ts';
@@ -31,6 +31,7 @@ export const scenarios: Record<string, Scenario> = {
   'signing keys': accounts.signingKeys,
   'agent requests': accounts.agentRequests,
   credentials: accounts.credentials,
+  'operator keys': operatorKeys,
   'users and the first run': users.users,
   'members of accounts': users.members,
   'signing in': users.signingIn,

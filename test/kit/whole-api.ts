@@ -20,6 +20,7 @@ import { createFollowers } from '../../src/events/events.ts';
 import type { MemberRole, RouteDefinition } from '../../src/http/route.ts';
 import { openHttpClient } from '../../src/net/http-client.ts';
 import { joinNodes } from '../../src/nodes/nodes.ts';
+import { createOperatorKeys } from '../../src/operator/operator.ts';
 import { createRefusedRequests } from '../../src/refused-requests/refused-requests.ts';
 import { type ApiOptions, apiRoutes, createApi } from '../../src/roles/api.ts';
 import { openParts, type Parts } from '../../src/roles/parts.ts';
@@ -104,6 +105,7 @@ export async function wholeApi({ env = {}, clock }: WholeApiOptions = {}): Promi
     options,
     callers: options.callers,
     sessions: createSessions({ ...parts, baseUrl }),
+    operatorKeys: createOperatorKeys(parts),
     linkBase: { secretKey: parts.secretKey, baseUrl },
   }) as RouteDefinition<never>[];
   const app = createApi(parts, options);

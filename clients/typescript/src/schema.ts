@@ -484,6 +484,25 @@ export interface paths {
      */
     get: operations["examineService"];
   };
+  "/operator/keys": {
+    /**
+     * List operator keys that are not revoked, newest first
+     * @description Lists the settings of each key, not the key itself, which is returned only when it is created. Expired keys are included.
+     */
+    get: operations["listOperatorKeys"];
+    /**
+     * Create an operator key
+     * @description The key is returned only in this response. Programs send it as `Authorization: Bearer` to the routes below /operator, and need no other header.
+     */
+    post: operations["createOperatorKey"];
+  };
+  "/operator/keys/{id}": {
+    /**
+     * Revoke an operator key
+     * @description Takes effect with the next request, on other nodes within a second.
+     */
+    delete: operations["revokeOperatorKey"];
+  };
   "/operator/nodes": {
     /**
      * List the nodes that share the database
@@ -2242,6 +2261,36 @@ export interface components {
       /** @description Only for keys of kind sigv4. Returned only in this response. */
       secretAccessKey?: string;
     };
+    /** NewOperatorKey */
+    NewOperatorKey: {
+      operatorKeyId: string;
+      name: string;
+      scopes: ("read" | "write")[];
+      /** @description IPv4 and IPv6 networks (CIDR) that it can be used from. Empty: any address. */
+      allowedNetworks: string[];
+      /**
+       * Format: date-time
+       * @description When it stops being valid; null for never.
+       */
+      expiresAt: string | null;
+      /** Format: date-time */
+      createdAt: string;
+      /** @description The key, pr_operator_…. Returned only in this response. */
+      operatorKey: string;
+    };
+    /** NewOperatorKeyRequest */
+    NewOperatorKeyRequest: {
+      /** @description 1 to 200 characters, without control characters. */
+      name: string;
+      scopes: ("read" | "write")[];
+      /** @description IPv4 and IPv6 networks (CIDR) or addresses that it can be used from; from any other address it returns 403. Empty or absent: any address. */
+      allowedNetworks?: string[];
+      /**
+       * Format: date-time
+       * @description When it stops being valid, in the future. By default never.
+       */
+      expiresAt?: string;
+    };
     /** NewSmtpCredential */
     NewSmtpCredential: {
       smtpCredentialId: string;
@@ -2441,6 +2490,21 @@ export interface components {
         approvedBefore: number;
         rejectedBefore: number;
       };
+    };
+    /** OperatorKey */
+    OperatorKey: {
+      operatorKeyId: string;
+      name: string;
+      scopes: ("read" | "write")[];
+      /** @description IPv4 and IPv6 networks (CIDR) that it can be used from. Empty: any address. */
+      allowedNetworks: string[];
+      /**
+       * Format: date-time
+       * @description When it stops being valid; null for never.
+       */
+      expiresAt: string | null;
+      /** Format: date-time */
+      createdAt: string;
     };
     /** Passkey */
     Passkey: {
@@ -5519,6 +5583,83 @@ export interface operations {
     };
   };
   /**
+   * List operator keys that are not revoked, newest first
+   * @description Lists the settings of each key, not the key itself, which is returned only when it is created. Expired keys are included.
+   */
+  listOperatorKeys: {
+    parameters: {
+      query?: {
+        /** @description Maximum number of results, 25 by default. */
+        limit?: number;
+        /** @description The X-Next-Cursor of the previous page. */
+        cursor?: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["OperatorKey"][];
+        };
+      };
+    };
+  };
+  /**
+   * Create an operator key
+   * @description The key is returned only in this response. Programs send it as `Authorization: Bearer` to the routes below /operator, and need no other header.
+   */
+  createOperatorKey: {
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "name": "terraform",
+         *   "scopes": [
+         *     "read",
+         *     "write"
+         *   ],
+         *   "allowedNetworks": [
+         *     "203.0.113.0/24"
+         *   ],
+         *   "expiresAt": "2027-11-20T00:00:00Z"
+         * }
+         */
+        "application/json": components["schemas"]["NewOperatorKeyRequest"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      201: {
+        content: {
+          "application/json": components["schemas"]["NewOperatorKey"];
+        };
+      };
+    };
+  };
+  /**
+   * Revoke an operator key
+   * @description Takes effect with the next request, on other nodes within a second.
+   */
+  revokeOperatorKey: {
+    parameters: {
+      path: {
+        /**
+         * @description The operatorKeyId.
+         * @example opk_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Confirmation"];
+        };
+      };
+    };
+  };
+  /**
    * List the nodes that share the database
    * @description The nodes with a heartbeat in the last ten seconds: version, roles, and work in progress.
    */
@@ -7443,12 +7584,15 @@ export type MoveMessageRequest = components['schemas']['MoveMessageRequest'];
 export type NewAccount = components['schemas']['NewAccount'];
 export type NewAccountRequest = components['schemas']['NewAccountRequest'];
 export type NewApiKey = components['schemas']['NewApiKey'];
+export type NewOperatorKey = components['schemas']['NewOperatorKey'];
+export type NewOperatorKeyRequest = components['schemas']['NewOperatorKeyRequest'];
 export type NewSmtpCredential = components['schemas']['NewSmtpCredential'];
 export type Node = components['schemas']['Node'];
 export type Openapi = components['schemas']['Openapi'];
 export type OperatorAccount = components['schemas']['OperatorAccount'];
 export type OperatorAccountDetail = components['schemas']['OperatorAccountDetail'];
 export type OperatorApproval = components['schemas']['OperatorApproval'];
+export type OperatorKey = components['schemas']['OperatorKey'];
 export type Passkey = components['schemas']['Passkey'];
 export type PasskeyCreationOptions = components['schemas']['PasskeyCreationOptions'];
 export type PasskeyCredential = components['schemas']['PasskeyCredential'];
@@ -7594,6 +7738,9 @@ export const routes = {
   getDestination: ['GET', '/operator/destinations/{id}'],
   resumeDestination: ['POST', '/operator/destinations/{id}/resume'],
   examineService: ['GET', '/operator/doctor'],
+  listOperatorKeys: ['GET', '/operator/keys'],
+  createOperatorKey: ['POST', '/operator/keys'],
+  revokeOperatorKey: ['DELETE', '/operator/keys/{id}'],
   listNodes: ['GET', '/operator/nodes'],
   listPostmasterMail: ['GET', '/operator/postmaster-mail'],
   getPostmasterMail: ['GET', '/operator/postmaster-mail/{id}'],

@@ -9,6 +9,7 @@ import type { Authenticator, Caller } from '../../accounts/accounts.ts';
 import { failure, type Result, refuse } from '../../base/failure.ts';
 import type { Door } from '../../http/door.ts';
 import { createIdentify } from '../../http/identify.ts';
+import { isOperatorKey } from '../../http/operator-key.ts';
 import type { RouteDefinition } from '../../http/route.ts';
 import { type DoorDocument, documentRoute } from '../document.ts';
 import { apiKeyEndpoints } from './api-keys.ts';
@@ -53,9 +54,9 @@ const DOCUMENT: DoorDocument = {
 
 const BEARER = /^Bearer +(\S+) *$/i;
 const UNAUTHORIZED = refuse(failure('UNAUTHORIZED'));
-/** Postrider's own paths that need no API key and may be requested with a bearer token: by probes, uploading clients, and pages. */
+/** Postrider's own paths that may be requested with another bearer token: by probes, uploading clients, pages, and operators. */
 const OURS =
-  /^\/(?:metrics|health|ready|mcp|openapi|openapi\.json|llms\.txt|llms-full\.txt|docs|uploads|inbound-files|shared|unsubscribe|t|\.well-known)(?:[/?]|$)/;
+  /^\/(?:metrics|health|ready|mcp|operator|openapi|openapi\.json|llms\.txt|llms-full\.txt|docs|uploads|inbound-files|shared|unsubscribe|t|\.well-known)(?:[/?]|$)/;
 
 function tokenOf(authorization: string | undefined): string | undefined {
   return BEARER.exec(authorization ?? '')?.[1];
@@ -70,8 +71,11 @@ export function createResendDoor(deps: ResendDoorDeps & { callers: Authenticator
   });
   const door: Door = {
     prefix: PREFIX,
-    takes: ({ headers, url = '/' }) =>
-      tokenOf(headers.authorization) !== undefined && headers['x-api-key'] === undefined && !OURS.test(url),
+    takes: ({ headers, url = '/' }) => {
+      const token = tokenOf(headers.authorization);
+      if (token === undefined || isOperatorKey(token)) return false;
+      return headers['x-api-key'] === undefined && !OURS.test(url);
+    },
     identify,
     shape,
   };
