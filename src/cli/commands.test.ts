@@ -23,6 +23,9 @@ const PROMISED: [command: string, ...parts: RegExp[]][] = [
   ['smtp-credential create', /create <account-id>/, /--mode <mode>/],
   ['domain add', /add <account-id> <domain> \[options\]\n/, /--verified/],
   ['domain verify', /verify <domain-id>\n/],
+  ['operator-key create', /create --name <name> --scope <scope> \[options\]\n/, /--expires <time>/, /--network <cidr>/],
+  ['operator-key list', /list/],
+  ['operator-key revoke', /revoke <operator-key-id>\n/],
   ['approval list', /list/],
   ['approval approve', /approve <approval-id>\n/],
   ['approval reject', /reject <approval-id> --reason <text>\n/],
@@ -60,11 +63,13 @@ test('lists are under their plural, and every error is one object', async (t) =>
   await json('migrate');
   assert.deepEqual(await json('account', 'list'), { accounts: [] });
   assert.deepEqual(await json('approval', 'list'), { approvals: [] });
+  assert.deepEqual(await json('operator-key', 'list'), { operatorKeys: [] });
   for (const words of [
     ['account', 'show', 'acc_0'],
     ['account', 'set', 'acc_0', '--plan', 'free'],
     ['key', 'revoke', 'key_0'],
     ['domain', 'verify', 'dom_0'],
+    ['operator-key', 'revoke', 'opk_0'],
     ['approval', 'approve', 'apr_0'],
     ['approval', 'reject', 'apr_0', '--reason', 'no'],
     ['user', 'reset-password', '--email', 'ada@example.com'],

@@ -262,6 +262,35 @@ const ACCOUNTS: Section = {
       load: async () => (await import('./accounts.ts')).resetUser,
     },
     {
+      usage: 'operator-key create',
+      summary: 'Create a key for the operator API (/operator), which programs send as Authorization: Bearer',
+      required: [
+        text('--name <name>', 'Name of the key, which the audit log shows'),
+        several('--scope <scope>', 'read allows every GET, write every other call (can be repeated)'),
+      ],
+      options: [
+        text('--expires <time>', 'When it stops being valid: a time (2027-01-31T00:00:00Z) or days (90d)'),
+        NETWORK,
+      ],
+      examples: [
+        'operator-key create --name monitoring --scope read --network 203.0.113.0/24',
+        'operator-key create --name terraform --scope read --scope write --expires 90d',
+      ],
+      load: async () => (await import('./operator-keys.ts')).makeOperatorKey,
+    },
+    {
+      usage: 'operator-key list',
+      summary: 'List operator keys that are not revoked, newest first',
+      examples: ['operator-key list', 'operator-key list --json'],
+      load: async () => (await import('./operator-keys.ts')).listOperatorKeys,
+    },
+    {
+      usage: 'operator-key revoke <operator-key-id>',
+      summary: 'Revoke an operator key (takes effect within a second)',
+      examples: ['operator-key revoke opk_123'],
+      load: async () => (await import('./operator-keys.ts')).revokeOperatorKey,
+    },
+    {
       usage: 'approval list',
       summary: 'List requests for a larger email size, pending ones first',
       examples: ['approval list'],
