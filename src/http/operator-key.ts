@@ -4,7 +4,6 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Failure, failure, refuse } from '../base/failure.ts';
-import type { Method } from './route.ts';
 
 /** To add a scope, add it here and return it from `operatorScopeFor` for its routes. */
 export const OPERATOR_SCOPES = ['read', 'write'] as const;
@@ -15,7 +14,7 @@ const ANY_KEY_PREFIX = 'pr_';
 const BEARER = /^Bearer(?: +(.*?))? *$/is;
 
 /** Returns the scope that a key needs for a route of the operator API. */
-export function operatorScopeFor({ method }: { method: Method }): OperatorScope {
+export function operatorScopeFor({ method }: { method: string }): OperatorScope {
   return method === 'GET' ? 'read' : 'write';
 }
 
@@ -73,7 +72,7 @@ const OPERATORS_ONLY = failure('FORBIDDEN', {
 /** Returns why an operator key with these scopes is not allowed to call a route. */
 export function operatorKeyFailure(
   scopes: readonly OperatorScope[],
-  route: { method: Method; auth: string; peopleOnly?: boolean | undefined },
+  route: { method: string; auth: string; peopleOnly?: boolean | undefined },
 ): Failure | undefined {
   if (route.auth !== 'operator') return OPERATOR_KEY_ELSEWHERE.failure;
   if (route.peopleOnly) return OPERATORS_ONLY;

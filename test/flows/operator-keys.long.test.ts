@@ -56,7 +56,9 @@ async function provisions(t: TestContext, service: Service): Promise<void> {
       assert.equal(refused.status, 401, `${line}: ${refused.text}`);
       assert.match(refused.body.error.message, /opens only the routes below \/operator/, line);
     }
-  assert.equal((await call(key, 'GET /resend/domains')).status, 401);
+  const ofResend = await call(key, 'GET /resend/domains');
+  assert.deepEqual([ofResend.status, ofResend.body.name], [403, 'invalid_api_key'], ofResend.text);
+  assert.equal(ofResend.body.message, 'API key is invalid', 'as that service says it');
   assert.equal((await call(apiKey, 'GET /domains')).status, 200, 'control: the Resend interface');
   const account = await call(apiKey, 'GET /operator/accounts');
   assert.deepEqual([account.status, account.body.error?.code], [401, 'UNAUTHORIZED'], account.text);
