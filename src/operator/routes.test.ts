@@ -267,8 +267,8 @@ test('a warning has to be below what stops mail, also where one of the two is st
     operator.call({ method: 'PATCH', path, body: { sendingProtection, plan: 'free' } });
   const REFUSED = [
     [{ bounceRate: { warning: 0.2, critical: 0.1 } }, 'bounceRate', 'must be below critical (0.1), but is 0.2'],
-    [{ bounceRate: { warning: 0.1 } }, 'bounceRate', 'must be below critical (0.1), and is 0.1'],
-    [{ complaintRate: { critical: 0.0005 } }, 'complaintRate', 'must be below critical (0.0005), and is 0.001'],
+    [{ bounceRate: { warning: 0.1 } }, 'bounceRate', 'must be below critical (0.1), but is 0.1'],
+    [{ complaintRate: { critical: 0.0005 } }, 'complaintRate', 'must be below critical (0.0005), but is 0.001'],
   ] as const;
   const before = (await operator.get(path)).body;
   for (const [protection, rate, message] of REFUSED) {
