@@ -128,6 +128,7 @@ export async function revoke(
   if (row === undefined) return 'unknown';
   if (mode !== null && row.mode !== mode) return 'other-mode';
   const changed = await tx.run(`UPDATE ${table} SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL`, nowMs, id);
+  await tx.run('DELETE FROM credential_use WHERE credential_id = ?', id);
   return changed === 1 ? 'revoked' : 'unknown';
 }
 

@@ -58,13 +58,18 @@ export {
   newPassword,
 } from './create.ts';
 export {
+  type ApiKeyRecord,
+  type CredentialRecord,
+  credentialsOperation,
   insertCredential,
   insertKey,
+  keysOperation,
   type NewCredentialRow,
   type NewKeyRow,
   revokeKeyOperation,
   type SigningKeyHolder,
 } from './credential-store.ts';
+export { type CredentialUses, createCredentialUses } from './credential-uses.ts';
 export { allowedNetworkIssues, MAXIMUM_NETWORKS, readAllowedNetworks } from './networks.ts';
 export { hashPassword, NOBODYS_PASSWORD, verifyPassword } from './passwords.ts';
 export {

@@ -170,6 +170,14 @@ const expiresAt = Type.Unsafe<string | null>({
   format: 'date-time',
   description: 'Time at which it expires; null if it never expires.',
 });
+const lastUse = {
+  lastUsedAt: orNull({
+    format: 'date-time',
+    description:
+      'When it was last used: the last request that it authenticated, or the last login or message over SMTP. Recorded within a minute. Null: never used.',
+  }),
+  lastUsedAddress: orNull({ description: 'IP address of the client that used it last. Null: never used.' }),
+};
 const keyFields = {
   keyId: Type.String(),
   kind: Type.Optional(Type.Literal('sigv4', { description: 'sigv4: the key signs requests to the SES interface.' })),
@@ -181,6 +189,7 @@ const keyFields = {
   name: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
   expiresAt,
   createdAt: time,
+  ...lastUse,
 };
 export const keySchema = named('ApiKey', keyFields);
 export const newKeySchema = named('NewApiKey', {
@@ -190,6 +199,15 @@ export const newKeySchema = named('NewApiKey', {
     Type.String({ description: 'Only for keys of kind sigv4. Returned only in this response.' }),
   ),
 });
+
+type LastUse = Pick<ApiKeyRecord, 'lastUsedAt' | 'lastUsedAddress'>;
+
+/** The last use of a key or credential that was just created. */
+export const NEVER_USED: LastUse = { lastUsedAt: null, lastUsedAddress: null };
+
+function lastUseBody({ lastUsedAt, lastUsedAddress }: LastUse) {
+  return { lastUsedAt: lastUsedAt === null ? null : iso(lastUsedAt), lastUsedAddress };
+}
 
 export function keyBody(key: Omit<ApiKeyRecord, 'accountId'>): Record<string, unknown> {
   return {
@@ -202,6 +220,7 @@ export function keyBody(key: Omit<ApiKeyRecord, 'accountId'>): Record<string, un
     name: key.name,
     expiresAt: key.expiresAt === null ? null : iso(key.expiresAt),
     createdAt: iso(key.createdAt),
+    ...lastUseBody(key),
   };
 }
 
@@ -218,6 +237,7 @@ const credentialFields = {
   deliveryReports,
   expiresAt,
   createdAt: time,
+  ...lastUse,
 };
 export const credentialSchema = named('SmtpCredential', credentialFields);
 export const newCredentialSchema = named('NewSmtpCredential', {
@@ -235,6 +255,7 @@ export function credentialBody(row: Omit<CredentialRecord, 'accountId'>): Record
     deliveryReports: row.deliveryReports,
     expiresAt: row.expiresAt === null ? null : iso(row.expiresAt),
     createdAt: iso(row.createdAt),
+    ...lastUseBody(row),
   };
 }
 

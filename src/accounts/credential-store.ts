@@ -71,6 +71,8 @@ export interface ApiKeyRecord {
   accessKeyId: string | null;
   expiresAt: number | null;
   createdAt: number;
+  lastUsedAt: number | null;
+  lastUsedAddress: string | null;
 }
 
 /** SQL condition: the row is neither revoked nor expired at the given time. */
@@ -84,8 +86,13 @@ function recordOf<R extends object>({ senders, networks, ...row }: Stored<R>) {
 }
 
 const LIST_COLUMNS = 'allowed_senders AS senders, allowed_networks AS networks';
+
+/** The last use, as subqueries: the row of a left join could not be locked. */
+const useColumnsOf = (table: string): string =>
+  `(SELECT used_at FROM credential_use WHERE credential_id = ${table}.id) AS "lastUsedAt",
+   (SELECT address FROM credential_use WHERE credential_id = ${table}.id) AS "lastUsedAddress"`;
 const KEY_COLUMNS = `id, account_id AS "accountId", mode, scope, name, ${LIST_COLUMNS}, access_key_id AS "accessKeyId",
-  expires_at AS "expiresAt", created_at AS "createdAt"`;
+  expires_at AS "expiresAt", created_at AS "createdAt", ${useColumnsOf('api_key')}`;
 
 const KEY_TRAIL = {
   table: 'api_key',
@@ -293,10 +300,13 @@ export interface CredentialRecord {
   deliveryReports: DeliveryReports;
   expiresAt: number | null;
   createdAt: number;
+  lastUsedAt: number | null;
+  lastUsedAddress: string | null;
 }
 
 const CREDENTIAL_COLUMNS = `id, account_id AS "accountId", mode, username, ${LIST_COLUMNS},
-  coalesce(delivery_reports, 'off') AS "deliveryReports", expires_at AS "expiresAt", created_at AS "createdAt"`;
+  coalesce(delivery_reports, 'off') AS "deliveryReports", expires_at AS "expiresAt", created_at AS "createdAt",
+  ${useColumnsOf('smtp_credential')}`;
 
 type CredentialOutcome = 'created' | 'unknown-account' | 'plan-not-eligible' | LimitReached;
 

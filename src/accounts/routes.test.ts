@@ -191,6 +191,8 @@ test('API keys are created, returned once, listed in pages, and revoked, but nev
     name: 'ci',
     expiresAt: null,
     createdAt: new Date(clock.now()).toISOString(),
+    lastUsedAt: null,
+    lastUsedAddress: null,
   });
   const plain = await call('POST', '/api-keys');
   assert.deepEqual([plain.status, plain.body.mode, plain.body.scope, plain.body.name], [201, 'live', 'full', null]);
@@ -228,6 +230,8 @@ test('SMTP credentials are created, returned once, listed, and revoked; none on 
     'createdAt',
     'deliveryReports',
     'expiresAt',
+    'lastUsedAddress',
+    'lastUsedAt',
     'mode',
     'password',
     'smtpCredentialId',
@@ -329,6 +333,8 @@ test('a key of kind sigv4 has an access key id and a secret that is returned onc
     allowedSenders: ['shop.example'],
     allowedNetworks: [],
     expiresAt: null,
+    lastUsedAt: null,
+    lastUsedAddress: null,
   });
   assert.match(accessKeyId, /^AKIA[A-Z2-7]{16}$/);
   assert.match(secretAccessKey, /^[A-Za-z0-9]{40}$/);

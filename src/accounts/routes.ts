@@ -257,7 +257,8 @@ async function keyAnswer(context: { database: Database; clock: Clock }, wanted: 
   const created = await createKey(context, wanted);
   if (!created.ok) return created;
   const { keyId, apiKey, createdAt } = created.value;
-  return answer({ ...bodies.keyBody({ ...wanted, id: keyId, accessKeyId: null, createdAt }), apiKey });
+  const key = { ...wanted, id: keyId, accessKeyId: null, createdAt, ...bodies.NEVER_USED };
+  return answer({ ...bodies.keyBody(key), apiKey });
 }
 
 function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
@@ -270,7 +271,8 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
     const created = await createSigningKey(context, { ...wanted, secretKey });
     if (!created.ok) return created;
     const { keyId, accessKeyId, secretAccessKey, createdAt } = created.value;
-    return answer({ ...bodies.keyBody({ ...wanted, id: keyId, accessKeyId, createdAt }), secretAccessKey });
+    const key = { ...wanted, id: keyId, accessKeyId, createdAt, ...bodies.NEVER_USED };
+    return answer({ ...bodies.keyBody(key), secretAccessKey });
   };
   return [
     route({
@@ -418,7 +420,8 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
         );
         if (!created.ok) return created;
         const { smtpCredentialId: id, username, password, createdAt } = created.value;
-        return answer({ ...bodies.credentialBody({ ...wanted, id, username, createdAt }), password });
+        const credential = { ...wanted, id, username, createdAt, ...bodies.NEVER_USED };
+        return answer({ ...bodies.credentialBody(credential), password });
       },
     }),
     route({

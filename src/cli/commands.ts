@@ -226,6 +226,12 @@ const ACCOUNTS: Section = {
       load: async () => (await import('./accounts.ts')).makeKey,
     },
     {
+      usage: 'key list <account-id>',
+      summary: 'List the active API keys of an account, with the last use of each',
+      examples: ['key list acc_123', 'key list acc_123 --json'],
+      load: async () => (await import('./credential-lists.ts')).listKeys,
+    },
+    {
       usage: 'key revoke <key-id>',
       summary: 'Revoke an API key (takes effect within a second)',
       examples: ['key revoke key_123'],
@@ -245,6 +251,12 @@ const ACCOUNTS: Section = {
       ],
       examples: ['smtp-credential create acc_123', 'smtp-credential create acc_123 --mode sandbox'],
       load: async () => (await import('./accounts.ts')).makeSmtpCredential,
+    },
+    {
+      usage: 'smtp-credential list <account-id>',
+      summary: 'List the active SMTP credentials of an account, with the last use of each',
+      examples: ['smtp-credential list acc_123', 'smtp-credential list acc_123 --json'],
+      load: async () => (await import('./credential-lists.ts')).listSmtpCredentials,
     },
     {
       usage: 'user create',

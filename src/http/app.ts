@@ -65,6 +65,8 @@ export interface HttpAppOptions<C extends CallerKey> extends IdentifyOptions<C> 
   doors?: readonly Door[];
   /** If it returns a reason, routes that accept mail are refused with OVERLOADED; other routes are unaffected. */
   backPressure?: () => BackPressure | undefined;
+  /** Called for every request whose caller is known, permitted to make the call, and within its rate limit. */
+  onAdmitted?(caller: C, remoteAddress: string): void;
   /** Called for every refused request of an authenticated caller, before the response is sent. */
   onRefused?(refused: RefusedCall<C>): void;
   /** Networks whose X-Forwarded-For and X-Forwarded-Proto are trusted; none if absent. */
@@ -189,6 +191,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
     operatorKeys: options.operatorKeys,
     rateLimiter: rate === undefined ? undefined : createRateLimiter(rate, { share: options.rateShare ?? (() => 1) }),
     budget,
+    onAdmitted: options.onAdmitted,
     overloaded: checkLoad(traffic, limits.maxInWork),
     backPressure: options.backPressure,
   });

@@ -136,6 +136,8 @@ interface PipelineOptions<C extends CallerKey> extends IdentifyOptions<C> {
   routes: readonly RouteDefinition<C>[];
   rateLimiter?: RateLimiter | undefined;
   budget: BodyBudget;
+  /** Called for every request whose caller is known, permitted to make the call, and within its rate limit. */
+  onAdmitted?: ((caller: C, remoteAddress: string) => void) | undefined;
   /** Checked first on all routes except those with `always`; the refusal is OVERLOADED. */
   overloaded: (exchange: Exchange) => Failure | undefined;
   /** Returns why mail cannot be accepted right now; called on routes that accept mail. */
@@ -288,10 +290,11 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     exchange.caller = caller;
     const refusal = refusedAddress(caller, exchange.remoteAddress) ?? notPermitted(caller, definition);
     if (refusal !== undefined) return refusal;
-    if (options.rateLimiter === undefined) return undefined;
-    const decision = options.rateLimiter.take(caller.keyId, exchange.startedMs);
-    exchange.extraHeaders = decision.headers;
-    return decision.failure;
+    const decision = options.rateLimiter?.take(caller.keyId, exchange.startedMs);
+    if (decision !== undefined) exchange.extraHeaders = decision.headers;
+    if (decision?.failure !== undefined) return decision.failure;
+    options.onAdmitted?.(caller as C, exchange.remoteAddress);
+    return undefined;
   }
 
   return async (exchange) => {

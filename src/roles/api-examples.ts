@@ -118,7 +118,16 @@ const statisticsBucket = {
 
 const allowedSenders = ['shop@example.com'];
 const allowedNetworks = ['203.0.113.0/24', '2001:db8::/32'];
-const credentialBase = { mode: 'live', allowedSenders, allowedNetworks, expiresAt: null, createdAt: DAY_BEFORE };
+const credentialBase = {
+  mode: 'live',
+  allowedSenders,
+  allowedNetworks,
+  expiresAt: null,
+  createdAt: DAY_BEFORE,
+  lastUsedAt: TIME,
+  lastUsedAddress: '203.0.113.25',
+};
+const unused = { lastUsedAt: null, lastUsedAddress: null };
 const apiKey = { keyId: ids.key, scope: 'send', name: 'web shop', ...credentialBase };
 const credential = {
   smtpCredentialId: ids.credential,
@@ -324,11 +333,11 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   ApiKeyChangeRequest: { name: 'web shop, staging', allowedNetworks },
   ApiKeyRequest: { mode: 'live', scope: 'send', allowedSenders, allowedNetworks, name: 'web shop' },
   ApiKey: apiKey,
-  NewApiKey: { ...apiKey, apiKey: 'pr_live_…' },
+  NewApiKey: { ...apiKey, ...unused, apiKey: 'pr_live_…' },
   SmtpCredentialRequest: { mode: 'live', allowedNetworks, deliveryReports: 'failures' },
   SmtpCredentialChangeRequest: { allowedNetworks },
   SmtpCredential: credential,
-  NewSmtpCredential: { ...credential, password: '…' },
+  NewSmtpCredential: { ...credential, ...unused, password: '…' },
   AgentRequest: {
     agentRequestId: 'agr_2zAb0DCdEfGhIjKlMnOpQr',
     tool: 'send_email',

@@ -5,7 +5,7 @@
 
 import type { AddressInfo } from 'node:net';
 import type { SecureContext } from 'node:tls';
-import type { Authenticator, Caller, KnownLogins, SubmissionPorts } from '../accounts/accounts.ts';
+import type { Authenticator, Caller, CredentialUses, KnownLogins, SubmissionPorts } from '../accounts/accounts.ts';
 import { accountRoutes, approvalRoutes } from '../accounts/routes.ts';
 import { challengeRoutes } from '../acme/routes.ts';
 import { createUploadUrls } from '../attachments/attachments.ts';
@@ -83,6 +83,7 @@ export interface ApiOptions {
   callers: Authenticator;
   /** The cache of SMTP logins of this process. */
   logins: KnownLogins;
+  credentialUses: Pick<CredentialUses, 'note'>;
   refusedRequests: RefusedRequests;
   /** Sends the service's own mail to users. */
   mail: UserMail;
@@ -242,7 +243,9 @@ function logRoutes({ parts, options, callers, sessions, searches }: RouteContext
       streams: createConcurrencyLimiter('eventStreams', options.rateShare),
       isAllowed: async (request, access) => {
         const found = await identify(request, access);
-        return found.ok && refusedAddress(found.value, request.remoteAddress) === undefined;
+        if (!found.ok || refusedAddress(found.value, request.remoteAddress) !== undefined) return false;
+        options.credentialUses.note(found.value, request.remoteAddress);
+        return true;
       },
     }),
     ...statisticsRoutes({ database, clock }),
@@ -432,6 +435,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
       const [first] = overload.reasons();
       return first && { code: first.part === 'storage' ? 'UNAVAILABLE' : 'OVERLOADED', reason: first.message };
     },
+    onAdmitted: (caller, address) => options.credentialUses.note(caller, address),
     // A user without an account has no list of refused requests.
     onRefused: (refused) => 'account' in refused.caller && recordCall(options.refusedRequests, clock, refused),
     ...(config.rateLimit === undefined ? {} : { rateLimitPerSecond: config.rateLimit, rateShare: options.rateShare }),

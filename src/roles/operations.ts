@@ -22,6 +22,7 @@ import '../limits/quota-store.ts';
 import '../audit/store.ts';
 import '../accounts/store.ts';
 import '../accounts/credential-store.ts';
+import '../accounts/use-store.ts';
 import '../accounts/protection-store.ts';
 import '../accounts/agent-request-store.ts';
 import '../users/store.ts';

@@ -104,13 +104,16 @@ after(() => rig.close());
 const code = (answer: Answer): string => `${answer.status} ${answer.body.error?.code ?? ''}`.trim();
 
 /**
- * Every row of the database that is not marked as one of the sandbox, by table, except refused calls, which are recorded in the background.
+ * Every row of the database that is not marked as one of the sandbox, by table, except refused calls and last uses of keys, which are
+ * recorded in the background.
  */
 function liveRows(): Record<string, unknown[]> {
   const database = new DatabaseSync(rig.databaseFile, { readOnly: true });
   try {
     const tables = database
-      .prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('refused_request', 'node')")
+      .prepare(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('refused_request', 'credential_use', 'node')",
+      )
       .all() as { name: string }[];
     return Object.fromEntries(
       tables.map(({ name }) => {

@@ -3,7 +3,7 @@
  * not permitted or in use; and on one more port with implicit TLS if that is set.
  */
 
-import type { SmtpAuthenticator } from '../accounts/accounts.ts';
+import type { CredentialUses, SmtpAuthenticator } from '../accounts/accounts.ts';
 import type { Running } from '../base/lifecycle.ts';
 import { createSenderCheck } from '../domains/domains.ts';
 import { createTrackingLinks } from '../engagement/engagement.ts';
@@ -23,6 +23,7 @@ export const CLOSE_MS = 2_000;
 interface SmtpRoleOptions extends Nudges {
   directDispatch: DirectDispatch | undefined;
   logins: SmtpAuthenticator;
+  credentialUses: Pick<CredentialUses, 'note'>;
   refusedRequests: RefusedRequests;
   tls: TlsIdentity;
   /** Public URL of the service, without a trailing slash, for tracked links. */
@@ -73,6 +74,7 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
     trustedProxies: ranges(config.trustedProxies),
     closedToMail: () => overload.reasons()[0]?.message,
     closedToContent: () => overload.reasons().find((reason) => reason.part !== 'service')?.message,
+    onUsed: options.credentialUses.note,
     onRefused: (refused) => recordCommand(options.refusedRequests, clock, refused),
     takeRate: (keyId) => limiter?.take(keyId, performance.now()).failure === undefined,
   });

@@ -2,7 +2,13 @@
  * Starts the roles that are configured for this process: first the workers (delivery with its housekeeping, webhooks), then the ports
  * through which work arrives (HTTP, SMTP). The ports wake the workers and pass accepted mail to delivery.
  */
-import { createAuthenticator, createSmtpAuthenticator, createSuspensionCheck } from '../accounts/accounts.ts';
+import {
+  type CredentialUses,
+  createAuthenticator,
+  createCredentialUses,
+  createSmtpAuthenticator,
+  createSuspensionCheck,
+} from '../accounts/accounts.ts';
 import { uploadedBlobsOperation } from '../attachments/attachments.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { LabelledValue } from '../base/metrics.ts';
@@ -86,6 +92,7 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
   const ports: Ports = { app: undefined, smtp: undefined, inbound: undefined };
   const workers = startWorkers(parts, { ...options, inboundPort: () => ports.inbound?.ownPort });
   const refusedRequests = createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped });
+  const credentialUses = createCredentialUses(parts);
   const stop = async (): Promise<void> => {
     // These stop at the same time, so each has its own grace period within the 30 s. Events of the last results stay in the database.
     const drained = Promise.all([
@@ -98,13 +105,20 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
     const timer = setTimeout(late.resolve, CLOSE_AFTER_MS);
     await Promise.race([drained, late.promise]).finally(() => clearTimeout(timer));
     await Promise.all([ports.app?.stop({ deadlineMs: CLOSE_MS }), ports.smtp?.stop(), ports.inbound?.stop(), drained]);
-    await Promise.all([workers.http.close(), refusedRequests.stop(), certificates.stop(), trackingHosts.stop()]);
+    await Promise.all([
+      workers.http.close(),
+      refusedRequests.stop(),
+      credentialUses.stop(),
+      certificates.stop(),
+      trackingHosts.stop(),
+    ]);
   };
   try {
     const { httpPort, httpsPort } = await openPorts(parts, ports, {
       nodes: options.nodes,
       workers,
       refusedRequests,
+      credentialUses,
       certificates,
       trackingHosts,
     });
@@ -222,6 +236,7 @@ interface PortOptions {
   nodes: Nodes;
   workers: Workers;
   refusedRequests: RefusedRequests;
+  credentialUses: CredentialUses;
   certificates: Certificates;
   trackingHosts: TrackingHosts;
 }
@@ -230,14 +245,14 @@ interface PortOptions {
 async function openPorts(
   parts: Parts,
   ports: Ports,
-  { nodes, workers, refusedRequests, certificates, trackingHosts }: PortOptions,
+  { nodes, workers, refusedRequests, credentialUses, certificates, trackingHosts }: PortOptions,
 ): Promise<Pick<Roles, 'httpPort' | 'httpsPort'>> {
   const { config } = parts;
   const hasApi = config.roles.includes('api');
   // The API and SMTP share these, so SMTP immediately refuses credentials that the API revoked.
   const callers = createAuthenticator(parts);
   const logins = createSmtpAuthenticator(parts);
-  const shared = { ...workers, logins, refusedRequests, trackingUrlOf: trackingHosts.urlOf };
+  const shared = { ...workers, logins, refusedRequests, credentialUses, trackingUrlOf: trackingHosts.urlOf };
   ports.app = hasApi
     ? createApi(parts, {
         ...shared,

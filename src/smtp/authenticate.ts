@@ -22,6 +22,8 @@ import type { LoginAttempt, LoginGuard } from './login-guard.ts';
 export interface Logins {
   authenticator: SmtpAuthenticator;
   guard: LoginGuard;
+  /** Called for a login, and for each MAIL of its session, that is permitted. */
+  onUsed?(caller: Caller, address: string): void;
 }
 
 interface Credentials {
@@ -135,14 +137,14 @@ async function logIn(logins: Logins, dialogue: Dialogue, credentials: Credential
     const known = await authenticator.recall(login);
     if (known !== undefined) {
       guard.succeeded(address, username);
-      return welcome(dialogue, { username, caller: known });
+      return welcome(logins, dialogue, { username, caller: known });
     }
     attempt = await guard.enter(address, username);
     if (attempt === undefined) return refuse(dialogue, username, TOO_MANY);
     const result = await authenticator.logIn(login);
     if (result.ok) {
       attempt.succeeded();
-      return welcome(dialogue, { username, caller: result.value });
+      return welcome(logins, dialogue, { username, caller: result.value });
     }
     if (result.outside !== undefined) noteOutside(dialogue, result.outside);
   } catch (error) {
@@ -154,8 +156,9 @@ async function logIn(logins: Logins, dialogue: Dialogue, credentials: Credential
   refuse(dialogue, username, attempt.failed() ? TOO_MANY : LOGIN_FAILED);
 }
 
-function welcome(dialogue: Dialogue, login: Login): undefined {
+function welcome({ onUsed }: Logins, dialogue: Dialogue, login: Login): undefined {
   dialogue.login = login;
+  onUsed?.(login.caller, dialogue.address);
   dialogue.reply('235 2.7.0 authentication succeeded');
 }
 

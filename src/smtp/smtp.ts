@@ -28,6 +28,7 @@ export function createSubmissionServer(options: SubmissionOptions): SmtpServer {
     takeRate = () => true,
     authenticator,
     submit,
+    onUsed,
     onRefused,
     limits,
     ...rest
@@ -35,7 +36,14 @@ export function createSubmissionServer(options: SubmissionOptions): SmtpServer {
   return createSmtpServer({
     ...OPEN,
     ...rest,
-    profile: createSubmissionProfile({ authenticator, guard, submit, takeRate, ...(onRefused && { onRefused }) }),
+    profile: createSubmissionProfile({
+      authenticator,
+      guard,
+      submit,
+      takeRate,
+      ...(onUsed && { onUsed }),
+      ...(onRefused && { onRefused }),
+    }),
     limits: { ...defaultLimits, ...limits },
   });
 }

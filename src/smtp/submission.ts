@@ -2,11 +2,10 @@
  * The commands of a submission port (RFC 6409): sender, recipients, and whether content is accepted. For every mail it checks again whether
  * the credential is valid and the sender's domain verified, so that a revocation applies to open sessions.
  */
-import type { SmtpAuthenticator } from '../accounts/accounts.ts';
 import type { Failure } from '../base/failure.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import type { Submit } from '../send/send.ts';
-import { authenticate } from './authenticate.ts';
+import { authenticate, type Logins } from './authenticate.ts';
 import { MAX_HOLD_SECONDS, type MailCommand, parseMail, parseRecipient } from './command.ts';
 import { withoutArgument } from './commands.ts';
 import {
@@ -27,12 +26,9 @@ import {
   replyFor,
   TOO_LARGE,
 } from './dialogue.ts';
-import type { LoginGuard } from './login-guard.ts';
 import { beginTransfer } from './mail-transfer.ts';
 
-export interface Submission {
-  authenticator: SmtpAuthenticator;
-  guard: LoginGuard;
+export interface Submission extends Logins {
   submit: Submit;
   /** Called for a 4xx or 5xx reply to a logged-in client; `verb` is the command, if it is a known one. */
   onRefused?(refused: RefusedCommand): void;
@@ -71,6 +67,7 @@ function checkLogin(submission: Submission, dialogue: Dialogue & { login: Login 
       return;
     }
     dialogue.login = { username: login.username, caller: result.value };
+    submission.onUsed?.(result.value, dialogue.address);
     return checkSender(submission, dialogue, mail);
   };
   return allowed instanceof Promise ? allowed.then(proceed) : proceed(allowed);

@@ -35,6 +35,7 @@ import {
   requestApprovalOperation,
   setAccountOperation,
 } from '../../src/accounts/store.ts';
+import { recordUsesOperation } from '../../src/accounts/use-store.ts';
 import {
   domainNoticesOperation,
   dueChecksOperation,
@@ -163,12 +164,44 @@ export const keys: Scenario = async (stage) => {
   await update({ allowedNetworks: [] });
   const opened = await stage.act(findKeyOperation, { keyId: one!, secretHash: hash('sone') });
   assert.deepEqual([opened?.actor.name, opened?.allowedNetworks], ['Renamed', []]);
+  const usesOf = async () =>
+    (await stage.act(keysOperation, { accountId: account.id, before: null, limit: 10 })).map(
+      ({ id, lastUsedAt, lastUsedAddress }) => [id, lastUsedAt, lastUsedAddress],
+    );
+  const never = [null, null];
+  assert.deepEqual(
+    await usesOf(),
+    [three, two, one].map((id) => [id, ...never]),
+  );
+  const use = (credentialId: string, usedAt: number, address: string) => ({ credentialId, usedAt, address });
+  await stage.act(recordUsesOperation, []);
+  await stage.act(recordUsesOperation, [use(two!, 2_000, '192.0.2.2'), use(one!, 1_000, '192.0.2.1')]);
+  await stage.act(recordUsesOperation, [
+    use('key_none', 9_000, '192.0.2.9'),
+    use(one!, 999, '2001:db8::1'),
+    use(two!, 2_001, '2001:db8::2'),
+  ]);
+  await stage.act(recordUsesOperation, [use(two!, 2_001, '192.0.2.3')]);
+  assert.deepEqual(
+    await usesOf(),
+    [
+      [three, ...never],
+      [two, 2_001, '2001:db8::2'],
+      [one, 1_000, '192.0.2.1'],
+    ],
+    'the newest use of each',
+  );
+  const renamed = await update({ name: 'Renamed' });
+  assert.ok(typeof renamed !== 'string');
+  assert.deepEqual([renamed.lastUsedAt, renamed.lastUsedAddress], [1_000, '192.0.2.1']);
   assert.equal(await revoke({ accountId: 'acc_other' }), 'unknown');
   assert.equal(await revoke({ mode: 'sandbox' }), 'other-mode');
+  assert.deepEqual((await usesOf()).at(-1), [one, 1_000, '192.0.2.1'], 'kept by refused revocations');
   assert.equal(await revoke({ mode: 'live' }), 'revoked');
   assert.equal(await revoke({}), 'unknown');
   assert.equal(await update({ allowedNetworks }), 'unknown', 'revoked');
   assert.equal(await revoke({ id: three!, accountId: null }), 'revoked');
+  await stage.act(recordUsesOperation, [use(one!, 3_000, '192.0.2.1'), use(three!, 3_000, '192.0.2.1')]);
   await stage.act(findKeyOperation, { keyId: one!, secretHash: hash('sone') });
   await stage.act(keysOperation, { accountId: account.id, before: null, limit: 10 });
 };
@@ -295,6 +328,9 @@ export const credentials: Scenario = async (stage) => {
   await update({ allowedNetworks });
   await update({});
   assert.deepEqual((await stage.act(findCredentialOperation, 'shop'))?.allowedNetworks, allowedNetworks);
+  await stage.act(recordUsesOperation, [{ credentialId: id, usedAt: 5_000, address: '192.0.2.7' }]);
+  const [, used] = await stage.act(credentialsOperation, { accountId: account.id, before: null, limit: 10 });
+  assert.deepEqual([used?.id, used?.lastUsedAt, used?.lastUsedAddress], [id, 5_000, '192.0.2.7']);
   for (const accountId of [free.id, account.id]) {
     await stage.act(revokeCredentialOperation, { id, accountId, mode: null, nowMs: stage.nowMs });
   }

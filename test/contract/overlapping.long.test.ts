@@ -4,6 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { createAccount, keysOperation, revokeKeyOperation } from '../../src/accounts/accounts.ts';
+import { type CredentialUse, recordUsesOperation } from '../../src/accounts/use-store.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { claimProbeOperation, writePausesOperation } from '../../src/delivery/destinations/pause-store.ts';
 import { claimOperation } from '../../src/delivery/queue/claim.ts';
@@ -188,6 +191,55 @@ async function bothWays<F, A, B>(race: Omit<Overlap<F, A, B>, 'nodes'>): Promise
 }
 
 describe('two nodes at the same rows', () => {
+  /** An account with two keys. */
+  const accountWithKeys = async (): Promise<{ accountId: string; keyIds: string[] }> => {
+    await temp.empty();
+    const context = { database: nodes[2], clock: systemClock };
+    const { account } = await createAccount(context, { name: 'One', plan: 'paid' });
+    const keys = await nodes[2].execute(keysOperation, { accountId: account.id, before: null, limit: 10 });
+    return { accountId: account.id, keyIds: keys.map(({ id }) => id) };
+  };
+  const using = (...uses: CredentialUse[]): Call<void> => callOf(recordUsesOperation, uses);
+  const use = (credentialId: string, usedAt: number): CredentialUse => ({
+    credentialId,
+    usedAt,
+    address: `192.0.2.${usedAt}`,
+  });
+  const storedUses = () =>
+    ask<{ id: string; address: string }>('SELECT credential_id AS id, address FROM credential_use ORDER BY id');
+
+  test('a revoked key has no stored use, whichever of revocation and use comes first', async () => {
+    const { waits } = await bothWays({
+      prepare: accountWithKeys,
+      first: ({ keyIds }) => using(...keyIds.map((id) => use(id, 1))),
+      second: ({ accountId, keyIds }) =>
+        callOf(revokeKeyOperation, { id: keyIds[0]!, accountId, mode: null, nowMs: Date.now() }),
+      check: async ({ fixture, second }) => {
+        assert.equal(second, 'revoked');
+        assert.deepEqual(await storedUses(), [{ id: fixture.keyIds[1], address: '192.0.2.1' }]);
+      },
+    });
+    assert.ok(waits > 0);
+  });
+
+  test('of the uses of the same keys that two nodes record, the newest of each is stored', async () => {
+    await bothWays({
+      prepare: accountWithKeys,
+      first: ({ keyIds: [one, other] }) => using(use(one!, 1), use(other!, 4)),
+      second: ({ keyIds: [one, other] }) => using(use(other!, 3), use(one!, 2)),
+      check: async ({ fixture: { keyIds } }) => {
+        const expected = [
+          { id: keyIds[0]!, address: '192.0.2.2' },
+          { id: keyIds[1]!, address: '192.0.2.4' },
+        ];
+        assert.deepEqual(
+          await storedUses(),
+          expected.sort((a, b) => (a.id < b.id ? -1 : 1)),
+        );
+      },
+    });
+  });
+
   test('a message is claimed by one of them', async () => {
     await bothWays({
       prepare: queued,

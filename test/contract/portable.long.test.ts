@@ -9,6 +9,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
+import { keysOperation } from '../../src/accounts/accounts.ts';
+import { recordUsesOperation } from '../../src/accounts/use-store.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { claimOperation } from '../../src/delivery/queue/claim.ts';
 import { readEventsOperation } from '../../src/events/read-store.ts';
@@ -70,6 +72,11 @@ async function makeEmbedded(): Promise<Embedded> {
     const { database } = embedded;
     const first = await firstRun({ database, clock: systemClock, directory, baseUrl: 'http://localhost' });
     const accountId = first!.accountId;
+    const keys = await database.execute(keysOperation, { accountId, before: null, limit: 10 });
+    await database.execute(
+      recordUsesOperation,
+      keys.map(({ id }, index) => ({ credentialId: id, usedAt: 1_000 + index, address: '2001:db8::1' })),
+    );
     let messages = 0;
     for (let i = 0; i < 2_300; i += 1) {
       const large = i % 700 === 0 ? await blobs.put(Buffer.alloc(100_000, i % 256)) : null;
@@ -118,6 +125,7 @@ test('everything moves into PostgreSQL and back, row by row', async () => {
     const copied = await importInto(target, file);
     assert.equal(copied.tables.message, messages);
     assert.equal(copied.blobs, 4);
+    assert.equal(copied.tables.credential_use, 2);
 
     await assert.rejects(importInto(target, file), /already has accounts/);
 

@@ -127,6 +127,8 @@ test('credentials: made over the API and the command line, listed, revoked; not 
     allowedNetworks: [],
     createdAt: made.body.createdAt,
     expiresAt: null,
+    lastUsedAt: null,
+    lastUsedAddress: null,
     deliveryReports: 'off',
   });
   assert.ok(!JSON.stringify(listed).includes(password));

@@ -11,6 +11,7 @@ import {
   type Account,
   createAccount,
   createAuthenticator,
+  createCredentialUses,
   createSmtpAuthenticator,
 } from '../../src/accounts/accounts.ts';
 import type { Clock } from '../../src/base/clock.ts';
@@ -92,6 +93,7 @@ export async function wholeApi({ env = {}, clock }: WholeApiOptions = {}): Promi
     mail,
     callers: createAuthenticator(parts),
     logins: createSmtpAuthenticator(parts),
+    credentialUses: createCredentialUses(parts),
     refusedRequests: createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped }),
     nudgeDelivery: () => undefined,
     nudgeWebhooks: () => undefined,

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, before, type TestContext, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { apiClient } from '../kit/api.ts';
@@ -217,6 +218,15 @@ test('a key is made, works, and is replaced by another', { skip }, async (t) => 
   await button(page, 'Done').click();
   const row = /web shop.*Sandbox.*Sending access.*orders@shop\.example.*127\.0\.0\.0\/8/;
   await page.getByRole('row', { name: row }).waitFor();
+  await page.getByRole('row', { name: /web shop.*Never/ }).waitFor();
+  const stored = new DatabaseSync(path.join(service.dataDir, 'postrider.db'));
+  stored
+    .prepare(`INSERT INTO credential_use SELECT id, ?, ? FROM api_key WHERE name = 'web shop'`)
+    .run(Date.now() - 3 * 3_600_000, '2001:db8::7');
+  stored.close();
+  await page.reload();
+  const used = page.getByRole('row', { name: 'web shop' }).getByRole('cell').filter({ hasText: '3 hours ago' });
+  assert.deepEqual((await used.innerText()).split(/\s*\n\s*/), ['3 hours ago', '2001:db8::7']);
   assert.equal(await statusOf(first), 200);
 
   await button(page, 'Rotate web shop').click();

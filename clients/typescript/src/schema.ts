@@ -1243,6 +1243,13 @@ export interface components {
       expiresAt: string | null;
       /** Format: date-time */
       createdAt: string;
+      /**
+       * Format: date-time
+       * @description When it was last used: the last request that it authenticated, or the last login or message over SMTP. Recorded within a minute. Null: never used.
+       */
+      lastUsedAt: string | null;
+      /** @description IP address of the client that used it last. Null: never used. */
+      lastUsedAddress: string | null;
     };
     /** ApiKeyChangeRequest */
     ApiKeyChangeRequest: {
@@ -2256,6 +2263,13 @@ export interface components {
       expiresAt: string | null;
       /** Format: date-time */
       createdAt: string;
+      /**
+       * Format: date-time
+       * @description When it was last used: the last request that it authenticated, or the last login or message over SMTP. Recorded within a minute. Null: never used.
+       */
+      lastUsedAt: string | null;
+      /** @description IP address of the client that used it last. Null: never used. */
+      lastUsedAddress: string | null;
       /** @description Returned only in this response; absent for kind sigv4. */
       apiKey?: string;
       /** @description Only for keys of kind sigv4. Returned only in this response. */
@@ -2313,6 +2327,13 @@ export interface components {
       expiresAt: string | null;
       /** Format: date-time */
       createdAt: string;
+      /**
+       * Format: date-time
+       * @description When it was last used: the last request that it authenticated, or the last login or message over SMTP. Recorded within a minute. Null: never used.
+       */
+      lastUsedAt: string | null;
+      /** @description IP address of the client that used it last. Null: never used. */
+      lastUsedAddress: string | null;
       /** @description Returned only in this response. */
       password: string;
     };
@@ -3249,6 +3270,13 @@ export interface components {
       expiresAt: string | null;
       /** Format: date-time */
       createdAt: string;
+      /**
+       * Format: date-time
+       * @description When it was last used: the last request that it authenticated, or the last login or message over SMTP. Recorded within a minute. Null: never used.
+       */
+      lastUsedAt: string | null;
+      /** @description IP address of the client that used it last. Null: never used. */
+      lastUsedAddress: string | null;
     };
     /** SmtpCredentialChangeRequest */
     SmtpCredentialChangeRequest: {

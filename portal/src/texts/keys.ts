@@ -22,6 +22,8 @@ export const keys = {
   id: 'ID',
   username: 'Username',
   created: 'Created',
+  lastUsed: 'Last used',
+  never: 'Never',
   actions: 'Actions',
   rotate: (name: string) => `Rotate ${name}`,
   revoke: (name: string) => `Revoke ${name}`,

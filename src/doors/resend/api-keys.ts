@@ -18,6 +18,7 @@ interface KeyBody {
   keyId: string;
   name: string | null;
   createdAt: string;
+  lastUsedAt: string | null;
 }
 
 const SCOPES: Readonly<Record<string, 'full' | 'send'>> = { full_access: 'full', sending_access: 'send' };
@@ -45,9 +46,8 @@ async function create({ body, call }: EndpointContext<Static<typeof newKey>>): P
   return made.ok ? success({ id: uuidOf(made.body.keyId), token: made.body.apiKey }) : made;
 }
 
-function shown({ keyId, name, createdAt }: KeyBody): Record<string, unknown> {
-  // Postrider does not record when a key was last used.
-  return { id: uuidOf(keyId), name: name ?? '', created_at: createdAt, last_used_at: null };
+function shown({ keyId, name, createdAt, lastUsedAt }: KeyBody): Record<string, unknown> {
+  return { id: uuidOf(keyId), name: name ?? '', created_at: createdAt, last_used_at: lastUsedAt };
 }
 
 export function apiKeyEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[] {

@@ -6,7 +6,7 @@ import { type Column, Rows } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { keys } from '../../texts/keys.ts';
 import { type ApiKey, credentialOfKey } from './credentials.ts';
-import { Restrictions, RowActions, Toolbar, useFlow } from './manage.tsx';
+import { lastUseColumn, Restrictions, RowActions, Toolbar, useFlow } from './manage.tsx';
 
 export function ApiKeys() {
   const list = usePages('listApiKeys');
@@ -28,7 +28,7 @@ export function ApiKeys() {
     },
     {
       name: keys.id,
-      width: '13.5rem',
+      width: '9.5rem',
       text: ({ keyId, accessKeyId }) => accessKeyId ?? keyId,
       cell: ({ keyId, accessKeyId }) => <span className="mono">{accessKeyId ?? keyId}</span>,
     },
@@ -38,6 +38,7 @@ export function ApiKeys() {
       text: ({ createdAt }) => createdAt,
       cell: ({ createdAt }) => <Time at={createdAt} exact />,
     },
+    lastUseColumn(),
     {
       name: keys.actions,
       width: '5rem',

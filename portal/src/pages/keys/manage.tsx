@@ -1,8 +1,10 @@
 /** Shared parts of both lists: the buttons to create, rotate and revoke, and the dialog for the first two. */
-import { ActionIcon, Button, Group, Stack, Tooltip } from '@mantine/core';
+import { ActionIcon, Button, Group, Stack, Text, Tooltip } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { IconPlus, IconRotateClockwise, IconTrash } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
+import type { Column } from '../../parts/rows.tsx';
+import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { keys } from '../../texts/keys.ts';
 import { type Credential, type Kind, networkText, senderText, useMayChange } from './credentials.ts';
@@ -59,6 +61,37 @@ export function Restrictions({ of: { allowedSenders, allowedNetworks } }: { of: 
     </Stack>
   );
 }
+
+interface Used {
+  lastUsedAt: string | null;
+  lastUsedAddress: string | null;
+}
+
+/** When it was last used, and the address of the client below. */
+function LastUse({ of: { lastUsedAt, lastUsedAddress } }: { of: Used }) {
+  if (lastUsedAt === null)
+    return (
+      <Text span c="dimmed" inherit>
+        {keys.never}
+      </Text>
+    );
+  return (
+    <Stack gap={0}>
+      <Time at={lastUsedAt} />
+      <Text span c="dimmed" inherit style={{ overflowWrap: 'anywhere' }}>
+        {lastUsedAddress}
+      </Text>
+    </Stack>
+  );
+}
+
+/** The column of the last use, with the time and the address in the CSV file. */
+export const lastUseColumn = <T extends Used>(): Column<T> => ({
+  name: keys.lastUsed,
+  width: '9rem',
+  text: ({ lastUsedAt, lastUsedAddress }) => (lastUsedAt === null ? null : `${lastUsedAt} ${lastUsedAddress}`),
+  cell: (used) => <LastUse of={used} />,
+});
 
 interface RowActionsProps {
   credential: Credential;

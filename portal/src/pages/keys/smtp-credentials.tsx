@@ -8,7 +8,7 @@ import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { keys } from '../../texts/keys.ts';
 import { credentialOfSmtp, type SmtpCredential } from './credentials.ts';
-import { Restrictions, RowActions, Toolbar, useFlow } from './manage.tsx';
+import { lastUseColumn, Restrictions, RowActions, Toolbar, useFlow } from './manage.tsx';
 
 export function SmtpCredentials() {
   const { account } = useScope();
@@ -39,6 +39,7 @@ export function SmtpCredentials() {
       text: ({ createdAt }) => createdAt,
       cell: ({ createdAt }) => <Time at={createdAt} exact />,
     },
+    lastUseColumn(),
     {
       name: keys.actions,
       width: '5rem',

@@ -1,0 +1,7 @@
+-- The last use of each active API key and SMTP credential: when (Unix ms), and from which address. A separate table, so that recording
+-- uses does not rewrite the keys. A row is deleted when its key or credential is revoked.
+CREATE TABLE credential_use (
+  credential_id TEXT COLLATE "C" PRIMARY KEY,
+  used_at BIGINT NOT NULL,
+  address TEXT NOT NULL
+);
