@@ -327,12 +327,14 @@ const PEOPLE_SECURITY: typeof SECURITY = { ...SECURITY, key: MEMBER_SECURITY, op
 function operation<C>(route: RouteDefinition<C>, components: Components, options: OpenapiOptions): Json {
   const body = requestBody(route, components);
   const found = parameters(route, options.pathParameters ?? {});
+  const security = (route.peopleOnly ? PEOPLE_SECURITY : SECURITY)[route.auth];
   return {
     operationId: route.operationId,
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
     tags: [route.tag],
-    security: (route.peopleOnly ? PEOPLE_SECURITY : SECURITY)[route.auth],
+    // Calls with a key are the default of the document.
+    ...(security === SECURITY.key ? {} : { security }),
     ...(found.length === 0 ? {} : { parameters: found }),
     ...(body === undefined ? {} : { requestBody: body }),
     responses: responses(route, components),
@@ -446,6 +448,7 @@ export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], options:
     info: about,
     ...(serverUrl === undefined ? {} : { servers: [{ url: serverUrl }] }),
     tags: [...tags, ...otherTags.sort().map((name) => ({ name }))],
+    security: SECURITY.key,
     paths,
     ...(hooks === undefined ? {} : { webhooks: hooks }),
     components: {

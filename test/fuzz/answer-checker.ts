@@ -23,7 +23,7 @@ export interface Response {
 export interface Operation {
   operationId: string;
   tags: string[];
-  security: unknown[];
+  security?: unknown[];
   parameters?: Parameter[];
   requestBody?: { content: Record<string, { schema?: Schema; example?: unknown }> };
   responses: Record<string, Response>;

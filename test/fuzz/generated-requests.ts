@@ -170,8 +170,9 @@ const resolver =
   };
 
 /** Operations that a key may call, or anyone; those of signed-in people are tested with their sessions. */
+/** Operations without `security` have that of the document, which includes keys. */
 const isForKeys = ({ operation: { security } }: Described): boolean =>
-  security.length === 0 || security.some((one) => 'apiKey' in (one as object));
+  security === undefined || security.length === 0 || security.some((one) => 'apiKey' in (one as object));
 
 /** Operations with these tags need a signed-in person. */
 const TAGS_OF_PEOPLE = new Set(['session', 'users', 'operator']);
