@@ -101,6 +101,7 @@ const ofAccount = [
   { path: '/start', ...page(() => import('./pages/start/start.tsx'), 'StartPage') },
   { path: '/messages', ...page(() => import('./pages/messages/messages.tsx'), 'MessagesPage') },
   { path: '/messages/$id', ...page(() => import('./pages/messages/message.tsx'), 'MessagePage') },
+  { path: '/shares', ...page(() => import('./pages/messages/shares.tsx'), 'SharesPage') },
   { path: '/events', ...page(() => import('./pages/events/events.tsx'), 'EventsPage') },
   { path: '/incidents', ...page(() => import('./pages/incidents/incidents.tsx'), 'IncidentsPage') },
   { path: '/incidents/$id', ...page(() => import('./pages/incidents/incident.tsx'), 'IncidentPage') },

@@ -26,7 +26,8 @@ export type IdPrefix =
   | 'aud'
   | 'inb'
   | 'inr'
-  | 'ers';
+  | 'ers'
+  | 'shr';
 
 /** Characters after the prefix. */
 const ID_LENGTH = 21;

@@ -100,7 +100,12 @@ async function removeEvents(tx: Transaction, { accountId, mode }: Step, messageI
 async function removeMessage(tx: Transaction, { accountId, mode }: Step, id: string): Promise<number> {
   await tx.run('DELETE FROM attempt WHERE account_id = ? AND message_id = ?', accountId, id);
   await tx.run('DELETE FROM sandbox_item WHERE account_id = ? AND message_id = ?', accountId, id);
-  return tx.run('DELETE FROM message WHERE account_id = ? AND mode = ? AND id = ?', accountId, mode, id);
+  const removed = await tx.run(
+    'DELETE FROM message WHERE account_id = ? AND mode = ? AND id = ?',
+    ...[accountId, mode, id],
+  );
+  await tx.run('DELETE FROM message_share WHERE message_id = ? AND account_id = ? AND mode = ?', id, accountId, mode);
+  return removed;
 }
 
 interface SharedEmail {

@@ -1,6 +1,6 @@
 /**
  * Deletes expired data: content, uploads, messages and events, idempotency records, refused requests, inbound mail, the old sandbox inbox,
- * webhook logs, and blobs that no row names. Runs at the start and every hour.
+ * webhook logs, links to messages, and blobs that no row names. Runs at the start and every hour.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -21,6 +21,7 @@ import {
   removeInboundMessages,
   removeRefusedRequests,
   removeSandboxItems,
+  removeShares,
   removeSignIns,
   removeStatistics,
   removeTlsReports,
@@ -95,6 +96,7 @@ function createRound(round: Round, parts: RoundParts): () => Promise<void> {
       auditEntries: await removeAudit(round, nowMs),
       signIns: await removeSignIns(round, nowMs),
       agentRequests: await removeAgentRequests(round, nowMs),
+      shares: await removeShares(round, nowMs),
       orphans: await parts.sweepOrphans(round),
       unfinishedBlobs: await round.blobs.removeUnfinished(),
     };

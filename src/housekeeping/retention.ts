@@ -25,6 +25,7 @@ import {
   type Retain,
   removeContentOperation,
   removeEmailsOperation,
+  removeSharesOperation,
 } from '../messages/messages.ts';
 import { KEPT_MS, type Owner, removeRefusedOperation } from '../refused-requests/refused-requests.ts';
 import { removeSandboxItemsOperation } from '../sandbox/sandbox.ts';
@@ -183,5 +184,12 @@ export function removeAgentRequests(round: Round, nowMs: number): Promise<number
   const batch = { beforeMs: nowMs - AGENT_REQUESTS_KEEP_MS, nowMs, limit: BATCH };
   return removeUntilShort(round, async () => ({
     count: await round.database.execute(removeAgentRequestsOperation, batch),
+  }));
+}
+
+/** Links to messages. */
+export function removeShares(round: Round, nowMs: number): Promise<number> {
+  return removeUntilShort(round, async () => ({
+    count: await round.database.execute(removeSharesOperation, { nowMs, limit: BATCH }),
   }));
 }

@@ -78,4 +78,5 @@ export {
   removeEmailsOperation,
   stillNamedBlobsOperation,
 } from './retention-store.ts';
+export { removeSharesOperation } from './share-store.ts';
 export { appendToTimeline, type Transition, transition, transitionMany } from './state-machine.ts';

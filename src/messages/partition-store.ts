@@ -164,6 +164,7 @@ export const dropOldestWeekOperation = operation(
     await tx.run('DELETE FROM event WHERE message_id >= ? AND message_id < ?', ...ids);
     // Messages without a partition of their own are in the default partition.
     if (!tables.has('message')) await tx.run('DELETE FROM message WHERE id >= ? AND id < ?', ...ids);
+    await tx.run('DELETE FROM message_share WHERE message_id >= ? AND message_id < ?', ...ids);
     if (!tables.has('attempt')) await tx.run('DELETE FROM attempt WHERE message_id >= ? AND message_id < ?', ...ids);
     return true;
   },

@@ -99,6 +99,7 @@ export async function removeEmail(tx: Transaction, seq: number): Promise<number>
     await tx.run('DELETE FROM attempt WHERE account_id = ? AND message_id = ?', account_id, id);
     await tx.run('DELETE FROM sandbox_item WHERE account_id = ? AND message_id = ?', account_id, id);
     await tx.run('DELETE FROM message WHERE account_id = ? AND mode = ? AND id = ?', account_id, mode, id);
+    await tx.run('DELETE FROM message_share WHERE message_id = ?', id);
   }
   await tx.run('DELETE FROM email WHERE seq = ?', seq);
   return messages.length;

@@ -1,22 +1,32 @@
 /**
- * Links that show one message to anyone who has them: creating a link, and reading the message with it. The view includes the message's
- * status, without hidden parts and without anything about other recipients, and is read-only. A link is answered as nonexistent if it has
- * expired or is forged, or if its message, content, or account was deleted or suspended.
+ * Links that show one message to anyone who has them: creating, listing, and revoking links, and reading the message with one. The view
+ * includes the message's status, without hidden parts and without anything about other recipients, and is read-only. A link is answered as
+ * nonexistent if it was revoked, has expired, or is forged, or if its message, content, or account was deleted or suspended. Each request
+ * reads the link's row, so revoking takes effect immediately on all nodes.
  */
 import { type Static, Type } from 'typebox';
 import { accountOperation, type Caller } from '../accounts/accounts.ts';
-import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
+import { requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
+import { newId } from '../base/ids.ts';
 import { sharedEventSchema } from '../events/event-schema.ts';
-import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
-import { named } from '../http/validate.ts';
+import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { findContentOperation, findMessageOperation } from './api-store.ts';
 import { readContent } from './content.ts';
 import { attemptSchema, keyOf, mailAnswer, noSuchMessage, outcomeShape } from './routes.ts';
-import { createShareTokens, type ShareGrant } from './share-token.ts';
+import {
+  createShareOperation,
+  isSharedOperation,
+  listSharesOperation,
+  revokeShareOperation,
+  type ShareRow,
+} from './share-store.ts';
+import { createShareTokens, type ShareGrant, type ShareTokens } from './share-token.ts';
 import { isContentHidden, sharedBody } from './shared-view.ts';
 
 interface ShareRouteDeps {
@@ -30,6 +40,8 @@ interface ShareRouteDeps {
 const HOUR_SECONDS = 3_600;
 const SECONDS = { least: 60, most: 720 * HOUR_SECONDS, standard: 168 * HOUR_SECONDS };
 const SMALL_BODY = 20_000;
+/** Maximum number of valid links of a message. */
+const MOST_SHARES = 100;
 /** Maximum number of concurrent requests with links. */
 const READERS_AT_ONCE = 50;
 
@@ -40,9 +52,28 @@ const shareBody = named('ShareMessageRequest', {
   hideSubject: Type.Optional(Type.Boolean({ description: 'Hides the content too, because it contains the subject.' })),
   hideContent: Type.Optional(Type.Boolean()),
 });
+const shareIdShape = Type.String({ description: 'The id of the link, to revoke it. It does not open the message.' });
 const linkSchema = named('ShareLink', {
-  url: Type.String({ description: 'Anyone who has the URL can view the message until expiresAt.' }),
+  shareId: shareIdShape,
+  url: Type.String({ description: 'Anyone who has the URL can view the message until expiresAt. Returned only once.' }),
   expiresAt: Type.String({ format: 'date-time' }),
+});
+const nullableText = Type.Unsafe<string | null>({ type: ['string', 'null'] });
+const shareSchema = named('Share', {
+  shareId: shareIdShape,
+  messageId: Type.String(),
+  createdAt: Type.String({ format: 'date-time' }),
+  expiresAt: Type.String({ format: 'date-time' }),
+  hideSubject: Type.Boolean({ description: 'If true, the content is hidden too.' }),
+  hideContent: Type.Boolean(),
+  createdBy: closed(
+    {
+      kind: oneOf(['user', 'key', 'credential', 'command-line', 'system']),
+      id: nullableText,
+      name: nullableText,
+    },
+    { description: 'The actor, as in the audit log.' },
+  ),
 });
 const sharedSchema = named('SharedMessage', {
   ...outcomeShape,
@@ -54,57 +85,165 @@ const sharedSchema = named('SharedMessage', {
 });
 
 const NO_LINK = refuse(failure('NOT_FOUND', { message: 'This link is not valid or has expired.' }));
+const NO_SHARE = refuse(failure('NOT_FOUND', { message: 'No valid link has this shareId.' }));
+const TOO_MANY = refuse(
+  failure('LIMIT_REACHED', {
+    message: `This message already has ${MOST_SHARES} valid links. Revoke one with DELETE /shares/{id}, or wait until one expires.`,
+  }),
+);
 const GONE = refuse(
   failure('NOT_FOUND', { message: 'The content of this message is not shared or has been deleted.' }),
 );
 
-export function shareRoutes({ database, blobs, clock, linkBase }: ShareRouteDeps): RouteDefinition<Caller>[] {
-  const tokens = createShareTokens(linkBase.secretKey);
+type PageQuery = { limit?: number; cursor?: string };
+
+function shareBodyOf(row: ShareRow): Static<typeof shareSchema> {
+  const { id, messageId, createdAt, expiresAt, createdByKind, createdById, createdByName } = row;
+  return {
+    shareId: id,
+    messageId,
+    createdAt: iso(createdAt),
+    expiresAt: iso(expiresAt),
+    hideSubject: row.hideSubject === 1,
+    hideContent: row.hideContent === 1,
+    createdBy: { kind: createdByKind, id: createdById, name: createdByName },
+  };
+}
+
+export function shareRoutes(deps: ShareRouteDeps): RouteDefinition<Caller>[] {
+  const tokens = createShareTokens(deps.linkBase.secretKey);
+  return [createRoute(deps, tokens), ...manageRoutes(deps), ...readRoutes(deps, tokens)];
+}
+
+function createRoute({ database, clock, linkBase }: ShareRouteDeps, tokens: ShareTokens): RouteDefinition<Caller> {
+  return defineRoute({
+    method: 'POST',
+    path: '/messages/:id/share',
+    tag: 'messages',
+    auth: 'key',
+    maxBodyBytes: SMALL_BODY,
+    operationId: 'shareMessage',
+    summary: 'Create a link that shows the status of a message',
+    description: `Anyone who has the link can view the message without logging in: status, attempts, timeline, and content, without tags, metadata, opens, clicks, and other recipients. The link is read-only. A message has up to ${MOST_SHARES} valid links.`,
+    body: shareBody,
+    bodyOptional: true,
+    refusals: ['LIMIT_REACHED'],
+    response: { status: 201, schema: linkSchema },
+    async handle(request: RouteRequest<Caller, Static<typeof shareBody>>) {
+      const key = keyOf(request);
+      const { expiresInSeconds = SECONDS.standard, hideSubject = false, hideContent = false } = request.body;
+      const { actor } = request.caller;
+      const nowMs = clock.now();
+      const shareId = newId('shr', nowMs);
+      const expiresAtMs = nowMs + expiresInSeconds * 1_000;
+      const outcome = await requestedChanges(database, request, nowMs).execute(createShareOperation, {
+        share: {
+          ...key,
+          id: shareId,
+          hideSubject: Number(hideSubject),
+          hideContent: Number(hideContent),
+          createdAt: nowMs,
+          expiresAt: expiresAtMs,
+          createdByKind: actor.kind,
+          createdById: actor.id || null,
+          createdByName: actor.name || null,
+        },
+        most: MOST_SHARES,
+      });
+      if (outcome === 'no-message') return noSuchMessage;
+      if (outcome === 'limit') return TOO_MANY;
+      const token = tokens.seal({ ...key, shareId, expiresAtMs, hideSubject, hideContent });
+      return answer({ shareId, url: `${linkBase.baseUrl}/shared#token=${token}`, expiresAt: iso(expiresAtMs) });
+    },
+  });
+}
+
+function manageRoutes({ database, clock }: ShareRouteDeps): RouteDefinition<Caller>[] {
+  const common = { tag: 'messages', auth: 'key' } as const;
+  const list = {
+    ...common,
+    method: 'GET',
+    query: closed(pageFields),
+    response: { status: 200, schema: Type.Array(shareSchema) },
+  } as const;
+  const listed = async (
+    request: RouteRequest<Caller, undefined, PageQuery>,
+    messageId: string | null,
+  ): Promise<RouteAnswer> => {
+    const page = readPage(request.query, ['shr_']);
+    if (!page.ok) return page;
+    const { account, mode } = request.caller;
+    const rows = await database.execute(listSharesOperation, {
+      accountId: account.id,
+      mode,
+      messageId,
+      before: (page.value.after?.[0] as string | undefined) ?? null,
+      limit: page.value.limit + 1,
+      nowMs: clock.now(),
+    });
+    return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show: shareBodyOf });
+  };
+  return [
+    defineRoute({
+      ...list,
+      path: '/messages/:id/shares',
+      operationId: 'listMessageShares',
+      summary: 'List the valid links to a message, newest first',
+      description: 'Links that have expired or were revoked are not listed. Their URLs are not stored.',
+      refusals: ['NOT_FOUND'],
+      async handle(request: RouteRequest<Caller, undefined, PageQuery>) {
+        const key = keyOf(request);
+        if ((await database.execute(findMessageOperation, key)) === undefined) return noSuchMessage;
+        return listed(request, key.messageId);
+      },
+    }),
+    defineRoute({
+      ...list,
+      path: '/shares',
+      operationId: 'listShares',
+      summary: 'List the valid links to all messages, newest first',
+      description: 'In the mode of the key. Links that have expired or were revoked are not listed.',
+      handle: (request: RouteRequest<Caller, undefined, PageQuery>) => listed(request, null),
+    }),
+    defineRoute({
+      ...common,
+      method: 'DELETE',
+      path: '/shares/:id',
+      operationId: 'revokeShare',
+      summary: 'Revoke a link to a message',
+      description: 'The link stops working immediately, on all nodes.',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: confirmationSchema },
+      async handle(request: RouteRequest<Caller>) {
+        const { account, mode } = request.caller;
+        const nowMs = clock.now();
+        const key = { id: request.params.id ?? '', accountId: account.id, mode, nowMs };
+        const revoked = await requestedChanges(database, request, nowMs).execute(revokeShareOperation, key);
+        return revoked === undefined ? NO_SHARE : answer({ message: 'Link revoked.' });
+      },
+    }),
+  ];
+}
+
+function readRoutes({ database, blobs, clock }: ShareRouteDeps, tokens: ShareTokens): RouteDefinition<Caller>[] {
   const grantOf = async (request: Pick<RouteRequest, 'headerValues'>): Promise<ShareGrant | undefined> => {
     const [token = '', ...others] = request.headerValues('x-share-token');
     const grant = others.length === 0 ? tokens.open(token, clock.now()) : undefined;
     if (grant === undefined) return undefined;
+    const { shareId: id } = grant;
+    if (id !== undefined && !(await database.execute(isSharedOperation, { ...grant, id }))) return undefined;
     const account = await database.execute(accountOperation, grant.accountId);
     return account?.status === 'active' ? grant : undefined;
   };
   const open = { method: 'GET', tag: 'messages', auth: 'none', shareToken: true, atOnce: READERS_AT_ONCE } as const;
   return [
-    defineRoute({
-      method: 'POST',
-      path: '/messages/:id/share',
-      tag: 'messages',
-      auth: 'key',
-      maxBodyBytes: SMALL_BODY,
-      operationId: 'shareMessage',
-      summary: 'Create a link that shows the status of a message',
-      description:
-        'Anyone who has the link can view the message without logging in: status, attempts, timeline, and content, without tags, metadata, opens, clicks, and other recipients. The link is read-only and cannot be revoked before it expires.',
-      body: shareBody,
-      bodyOptional: true,
-      response: { status: 201, schema: linkSchema },
-      async handle(request: RouteRequest<Caller, Static<typeof shareBody>>) {
-        const key = keyOf(request);
-        if ((await database.execute(findMessageOperation, key)) === undefined) return noSuchMessage;
-        const { expiresInSeconds = SECONDS.standard, hideSubject = false, hideContent = false } = request.body;
-        const nowMs = clock.now();
-        const expiresAtMs = nowMs + expiresInSeconds * 1_000;
-        const expiresAt = iso(expiresAtMs);
-        await requestedChanges(database, request, nowMs).execute(recordChangeOperation, {
-          action: 'message.share',
-          resourceId: key.messageId,
-          requested: { expiresAt, hideSubject, hideContent },
-        });
-        const token = tokens.seal({ ...key, expiresAtMs, hideSubject, hideContent });
-        return answer({ url: `${linkBase.baseUrl}/shared#token=${token}`, expiresAt });
-      },
-    }),
     defineRoute<Caller>({
       ...open,
       path: '/shared/message',
       operationId: 'getSharedMessage',
       summary: 'Get the message of a shared link',
       description:
-        'Uses the token of the link instead of an API key. Returns 404 once the link has expired or the message was deleted.',
+        'Uses the token of the link instead of an API key. Returns 404 once the link has expired or was revoked, or the message was deleted.',
       response: { status: 200, schema: sharedSchema },
       refusals: ['NOT_FOUND'],
       async handle(request) {

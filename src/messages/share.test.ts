@@ -1,19 +1,22 @@
 /** Links to one message: what they show, what they never show, and when they are none any more; on either database. */
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { test } from 'node:test';
+import type { Answer } from '../../test/kit/api.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { featureApp } from '../../test/kit/feature-app.ts';
 import { roomyAccount } from '../../test/kit/roomy-account.ts';
 import { seedMail } from '../../test/kit/seed-mail.ts';
 import { DIALECTS } from '../../test/kit/temp-database.ts';
 import { setAccountOperation } from '../accounts/store.ts';
+import { auditOperation } from '../audit/store.ts';
 import { newId } from '../base/ids.ts';
 import { claimOperation } from '../delivery/queue/claim.ts';
 import { settleOperation } from '../delivery/record/settle.ts';
 import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import { shareRoutes } from './routes-share.ts';
+import { removeSharesOperation } from './share-store.ts';
 import { createShareTokens } from './share-token.ts';
 import { ownLines } from './shared-view.ts';
 
@@ -33,13 +36,14 @@ const spoken = (of: { direction: string; text: string }[]): string[] =>
 for (const dialect of DIALECTS) {
   test(`${dialect}: a link shows what became of one message, and nothing of others`, async (t) => {
     const clock = fakeClock(Date.now());
+    const secretKey = randomBytes(32);
     const app = await featureApp(
       ({ database, folder }) =>
         shareRoutes({
           database,
           clock,
           blobs: openDiskBlobs(path.join(folder, 'blobs')),
-          linkBase: { secretKey: randomBytes(32), baseUrl: 'https://mail.example.org' },
+          linkBase: { secretKey, baseUrl: 'https://mail.example.org' },
         }),
       undefined,
       dialect,
@@ -142,6 +146,13 @@ for (const dialect of DIALECTS) {
     for (const forged of [`${prolonged}.${signature}`, `${said}.${'A'.repeat(43)}`, said, `${token}A`, ` ${token} x`])
       assert.deepEqual(await statuses(forged), [404, 404], forged);
 
+    // A token of an earlier version has no id. Nothing else about it differs.
+    const oldest = JSON.stringify(['acc_one', 'live', id, clock.now() + 60_000, 'c']);
+    const payload = Buffer.from(oldest).toString('base64url');
+    const key = Buffer.from(hkdfSync('sha256', secretKey, '', 'postrider share links', 32));
+    const old = `${payload}.${createHmac('sha256', key).update(payload).digest('base64url')}`;
+    assert.deepEqual(await statuses(old), [200, 404], 'valid, with hidden content');
+
     const change = { plan: null, approvedEmailBytes: null, limits: {} };
     await database.execute(setAccountOperation, { id: 'acc_one', status: 'suspended', ...change });
     assert.deepEqual(await statuses(token), [404, 404], 'while the account is suspended');
@@ -149,15 +160,131 @@ for (const dialect of DIALECTS) {
     const brief = await link({ expiresInSeconds: 60 });
     clock.advance(60_000);
     assert.deepEqual(await statuses(brief), [404, 404]);
+    assert.deepEqual(await statuses(old), [404, 404], 'an old token expires too');
     assert.deepEqual(await statuses(token), [200, 200], 'control: a longer one goes on');
     clock.advance(WEEK_MS);
     assert.deepEqual(await statuses(token), [404, 404]);
   });
 }
 
+for (const dialect of DIALECTS) {
+  test(`${dialect}: links are listed without their tokens, and revoked immediately`, async (t) => {
+    const clock = fakeClock(Date.now());
+    const app = await featureApp(
+      ({ database, folder }) =>
+        shareRoutes({
+          database,
+          clock,
+          blobs: openDiskBlobs(path.join(folder, 'blobs')),
+          linkBase: { secretKey: randomBytes(32), baseUrl: 'https://mail.example.org' },
+        }),
+      undefined,
+      dialect,
+    );
+    t.after(app.close);
+    const { database } = app.temp;
+    const api = app.api('acc_one');
+    const strangers = [app.api('acc_two'), app.api('acc_one', 'sandbox')];
+    for (const accountId of ['acc_one', 'acc_two']) await roomyAccount(database, accountId);
+    const seeded = async () =>
+      (await seedMail(database, { accountId: 'acc_one', nowMs: clock.now() })).recipients[0]!.messageId;
+    const [id, other] = [await seeded(), await seeded()];
+    const tokens: string[] = [];
+    const share = async (messageId: string, body: object = {}): Promise<{ shareId: string; token: string }> => {
+      clock.advance(1);
+      const made = await api.post(`/messages/${messageId}/share`, body);
+      assert.equal(made.status, 201, made.text);
+      const token = made.body.url.split('#token=')[1];
+      tokens.push(token);
+      return { shareId: made.body.shareId, token };
+    };
+    const opens = async (token: string): Promise<boolean> => {
+      const headers = { 'x-share-token': token };
+      const found = [
+        await api.call({ method: 'GET', path: '/shared/message', headers }),
+        await api.call({ method: 'GET', path: '/shared/message/content', headers }),
+      ].map(({ status }) => status);
+      if (found[0] === 404) assert.deepEqual(found, [404, 404]);
+      return found[0] === 200;
+    };
+    const listed = async (at: string): Promise<string[]> => {
+      const { status, body, text } = await api.get(at);
+      assert.equal(status, 200, text);
+      for (const token of tokens) assert.ok(!text.includes(token) && !text.includes(token.split('.')[1]!));
+      return body.map(({ shareId }: { shareId: string }) => shareId);
+    };
+
+    const first = await share(id, { hideSubject: true });
+    const brief = await share(id, { expiresInSeconds: 60 });
+    const elsewhere = await share(other, { hideContent: true });
+    assert.match(first.shareId, /^shr_[0-9A-Za-z]{21}$/);
+    assert.deepEqual(await listed(`/messages/${id}/shares`), [brief.shareId, first.shareId]);
+    assert.deepEqual(await listed('/shares'), [elsewhere.shareId, brief.shareId, first.shareId]);
+    const ofOther = await api.get(`/messages/${other}/shares`);
+    assert.deepEqual(ofOther.body[0], {
+      shareId: elsewhere.shareId,
+      messageId: other,
+      createdAt: new Date(clock.now()).toISOString(),
+      expiresAt: new Date(clock.now() + WEEK_MS).toISOString(),
+      hideSubject: false,
+      hideContent: true,
+      createdBy: { kind: 'key', id: 'key_acc_one_live', name: 'test' },
+    });
+    const page = await api.get('/shares?limit=2');
+    assert.equal(page.body.length, 2);
+    assert.deepEqual(await listed(`/shares?cursor=${page.headers['x-next-cursor']}`), [first.shareId]);
+    assert.equal((await api.get('/messages/msg_none/shares')).status, 404);
+
+    for (const stranger of strangers) {
+      assert.deepEqual((await stranger.get('/shares')).body, []);
+      assert.equal((await stranger.get(`/messages/${id}/shares`)).status, 404);
+      assert.equal((await stranger.delete(`/shares/${first.shareId}`)).status, 404);
+    }
+    assert.ok(await opens(first.token), 'a stranger cannot revoke it');
+
+    assert.equal((await api.delete(`/shares/${first.shareId}`)).status, 200);
+    assert.ok(!(await opens(first.token)), 'revoked');
+    assert.equal((await api.delete(`/shares/${first.shareId}`)).status, 404);
+    assert.ok(await opens(brief.token), 'control: another link to the message');
+    assert.deepEqual(await listed(`/messages/${id}/shares`), [brief.shareId]);
+    const entries = await database.execute(auditOperation, {
+      ...{ accountId: 'acc_one', mode: null, action: null, resource: null, resourceIds: [id, id] as const },
+      ...{ actorId: null, fromId: '', belowId: 'aud_~', limit: 100 },
+    });
+    assert.deepEqual(
+      entries.map(({ action, afterChange }) => [action, JSON.parse(afterChange!).shareId]),
+      [
+        ['message.revoke-share', first.shareId],
+        ['message.share', brief.shareId],
+        ['message.share', first.shareId],
+      ],
+    );
+    for (const token of tokens) assert.ok(!JSON.stringify(entries).includes(token));
+
+    clock.advance(60_000);
+    assert.deepEqual(await listed('/shares'), [elsewhere.shareId], 'an expired link is not listed');
+    assert.equal((await api.delete(`/shares/${brief.shareId}`)).status, 404);
+    assert.equal(await database.execute(removeSharesOperation, { nowMs: clock.now(), limit: 10 }), 1);
+
+    const results: Answer[] = [];
+    while (results.length < 104) {
+      const some = Array.from({ length: 8 }, () => api.post(`/messages/${id}/share`, {}));
+      results.push(...(await Promise.all(some)));
+    }
+    const refused = results.filter(({ status }) => status !== 201);
+    assert.deepEqual([results.length - refused.length, refused[0]?.body.error.code], [100, 'LIMIT_REACHED']);
+    assert.match(refused[0]!.body.error.message, /100 valid links.*DELETE \/shares\/\{id\}/);
+    assert.equal(
+      (await api.delete(`/shares/${results.find(({ status }) => status === 201)!.body.shareId}`)).status,
+      200,
+    );
+    await share(id);
+  });
+}
+
 test('a token says what was sealed, and is opened with the key that sealed it alone', () => {
   const [own, other] = [createShareTokens(randomBytes(32)), createShareTokens(randomBytes(32))];
-  const grant = { accountId: 'acc_1', mode: 'live', messageId: 'msg_1', expiresAtMs: 1_000 } as const;
+  const grant = { accountId: 'acc_1', mode: 'live', messageId: 'msg_1', expiresAtMs: 1_000, shareId: 'shr_1' } as const;
   for (const hideSubject of [true, false])
     for (const hideContent of [true, false]) {
       const token = own.seal({ ...grant, hideSubject, hideContent });

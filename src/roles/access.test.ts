@@ -15,7 +15,7 @@ type Who = 'viewer' | 'member' | 'owner' | 'user' | 'operator' | 'anybody';
 
 const TABLE: Record<Who, string> = {
   viewer: `
-    GET /emails/:id · GET /messages · GET /messages/:id · GET /messages/:id/content · GET /events · GET /events/stream · GET /requests
+    GET /emails/:id · GET /messages · GET /messages/:id · GET /messages/:id/content · GET /messages/:id/shares · GET /shares · GET /events · GET /events/stream · GET /requests
     GET /statistics · GET /webhooks · GET /webhooks/:id · GET /webhooks/:id/deliveries · GET /suppressions
     GET /suppressions.csv · GET /suppressions/:email · GET /recipients/erasures · GET /recipients/erasures/:id · GET /templates · GET /templates/:id · GET /templates/:id/versions · GET /domains · GET /domains/:id
     GET /domains/:id/dns-records · GET /sandbox/inbox · GET /sandbox/inbox/:id · GET /sandbox/inbox/wait · GET /account
@@ -24,7 +24,7 @@ const TABLE: Record<Who, string> = {
     GET /inbound · GET /inbound/:id · GET /inbound/:id/content · GET /inbound/:id/attachments/:number`,
   member: `
     POST /send · POST /send/batch · POST /attachments · PATCH /messages/:id · POST /messages/:id/cancel
-    POST /messages/:id/resend · POST /messages/:id/share · POST /webhooks · PUT /webhooks/:id · PATCH /webhooks/:id · DELETE /webhooks/:id · POST /webhooks/:id/rotate-secret
+    POST /messages/:id/resend · POST /messages/:id/share · DELETE /shares/:id · POST /webhooks · PUT /webhooks/:id · PATCH /webhooks/:id · DELETE /webhooks/:id · POST /webhooks/:id/rotate-secret
     POST /webhooks/:id/test · POST /webhooks/:id/deliveries/:deliveryId/retry · POST /webhooks/:id/replay
     POST /recipients/erase · POST /suppressions · POST /suppressions/import · DELETE /suppressions/:email · POST /sandbox/inbox/:id/outcome
     POST /sandbox/clock/advance · POST /sandbox/clock/reset · DELETE /sandbox/inbox · POST /templates · PUT /templates/:id · PATCH /templates/:id · DELETE /templates/:id

@@ -49,6 +49,7 @@ const PATH_PARAMETERS: OpenapiOptions['pathParameters'] = {
   'postmaster-mail/id': { description: 'The id of the mail.', example: 'inb_2zAbCdEfGhIjKlMnOpQrStU' },
   'erasures/id': { description: 'The erasureId.', example: 'ers_2zAbCdEfGhIjKlMnOpQrStU' },
   'sessions/id': { description: 'The sessionId.', example: 'ses_2zAbCdEfGhIjKlMnOpQrStU' },
+  'shares/id': { description: 'The shareId.', example: 'shr_2zAbCdEfGhIjKlMnOpQrStU' },
   'smtp-credentials/id': { description: 'The smtpCredentialId.', example: 'smtp_2zAbCdEfGhIjKlMnOpQrStU' },
   'suppressions/email': { description: 'The address, in any spelling.', example: 'ann@example.com' },
   'templates/id': { description: 'The templateId.', example: 'tpl_2zAbCdEfGhIjKlMnOpQrStU' },

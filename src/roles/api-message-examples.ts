@@ -17,6 +17,7 @@ const outcome = {
 
 const message = { ...outcome, tags: ['receipt'], metadata: { order: '17' } };
 
+const SHARE_ID = 'shr_2zAb0ECdEfGhIjKlMnOpQr';
 const SHARE_TOKEN = 'WyJhY2NfIl0.K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN_H_pI4';
 const sharedEvent = {
   eventId: ids.event,
@@ -54,7 +55,20 @@ export const MESSAGE_EXAMPLES: Record<string, unknown> = {
     recipients: [{ messageId: ids.message, email: ANN, role: 'to', status: 'delivered' }],
   },
   ShareMessageRequest: { expiresInSeconds: 86_400, hideContent: true },
-  ShareLink: { url: `https://mail.shop.example/shared#token=${SHARE_TOKEN}`, expiresAt: '2026-11-21T09:44:00.123Z' },
+  ShareLink: {
+    shareId: SHARE_ID,
+    url: `https://mail.shop.example/shared#token=${SHARE_TOKEN}`,
+    expiresAt: '2026-11-21T09:44:00.123Z',
+  },
+  Share: {
+    shareId: SHARE_ID,
+    messageId: ids.message,
+    createdAt: TIME,
+    expiresAt: '2026-11-21T09:44:00.123Z',
+    hideSubject: false,
+    hideContent: true,
+    createdBy: { kind: 'user', id: 'usr_2zAb0FCdEfGhIjKlMnOpQr', name: 'ann@shop.example' },
+  },
   SharedEvent: sharedEvent,
   SharedMessage: {
     ...outcome,

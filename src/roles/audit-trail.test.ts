@@ -63,6 +63,13 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
     'message.share',
     async () => sandbox.post(`/messages/${await captured()}/share`, { hideSubject: true }),
   ],
+  'DELETE /shares/:id': [
+    'message.revoke-share',
+    async () => {
+      const { shareId } = await made(sandbox.post(`/messages/${await captured()}/share`, {}));
+      return sandbox.delete(`/shares/${shareId}`);
+    },
+  ],
   'POST /webhooks': ['webhook.create', () => live.post('/webhooks', hook)],
   'PUT /webhooks/:id': [
     'webhook.replace',

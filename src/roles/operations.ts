@@ -55,6 +55,7 @@ import '../erasure/find-store.ts';
 import '../erasure/remove-store.ts';
 import '../messages/api-store.ts';
 import '../messages/email-store.ts';
+import '../messages/share-store.ts';
 import '../events/read-store.ts';
 import '../events/place-store.ts';
 

@@ -26,6 +26,7 @@ const POWERS: Record<string, Power> = {
   'POST /messages/:id/cancel': 'own',
   'POST /messages/:id/resend': 'own',
   'POST /messages/:id/share': 'own',
+  'DELETE /shares/:id': 'own',
   'POST /webhooks': 'own',
   'PUT /webhooks/:id': 'own',
   'PATCH /webhooks/:id': 'own',

@@ -31,6 +31,7 @@ import { storedAnswerOperation } from '../../src/idempotency/idempotency.ts';
 import { storeInboundOperation } from '../../src/inbound/store.ts';
 import { findMessageOperation, listMessagesOperation } from '../../src/messages/api-store.ts';
 import { findEmailOperation } from '../../src/messages/email-store.ts';
+import { createShareOperation, isSharedOperation } from '../../src/messages/share-store.ts';
 import { addRefusedOperation, listRefusedOperation } from '../../src/refused-requests/store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import {
@@ -117,6 +118,11 @@ export const erasure: Scenario = async (stage) => {
   };
   await stage.act(storeInboundOperation, [received]);
 
+  const link = { ...owner, id: stage.id('shr'), messageId: adaId };
+  const who = { createdByKind: 'key', createdById: 'key_1', createdByName: null } as const;
+  const share = { ...link, ...who, hideSubject: 0, hideContent: 0, createdAt: nowMs, expiresAt: nowMs + 60_000 };
+  assert.equal(await stage.act(createShareOperation, { share, most: 1 }), 'created');
+
   const id = stage.id('ers');
   const started = { id, ...address, addressSealed: Buffer.from([1, 2]), nowMs };
   await stage.act(startErasureOperation, started);
@@ -152,6 +158,7 @@ export const erasure: Scenario = async (stage) => {
   ({ progress } = removed);
   assert.deepEqual(progress.removed, { messages: 2, events: 4, inboundMessages: 0 });
   assert.equal(await stage.act(findMessageOperation, { ...owner, messageId: adaId }), undefined);
+  assert.equal(await stage.act(isSharedOperation, link), false, 'links are deleted with the message');
   await stage.act(findEmailOperation, { ...owner, messageId: bobId });
   const bob = await stage.act(findMessageOperation, { ...owner, messageId: bobId });
   assert.doesNotMatch(JSON.stringify(bob), /ada@example/i);

@@ -17,6 +17,7 @@ import { refusedRequests } from './refused-requests.ts';
 import * as retention from './retention.ts';
 import * as sandbox from './sandbox.ts';
 import { sendingAgain } from './sending-again.ts';
+import { shares } from './shares.ts';
 import type { Scenario } from './stage.ts';
 import { statistics } from './statistics.ts';
 import { suppressions } from './suppressions.ts';
@@ -64,6 +65,7 @@ export const scenarios: Record<string, Scenario> = {
   'content that is not kept': mail.contentOf,
   'changes before a message leaves': mailShown.changing,
   lists: mailShown.lists,
+  'links to messages': shares,
   'emails and their copies': mailShown.emails,
   'the sandbox': mailShown.sandbox,
   'the clock of the sandbox': sandbox.movingTheClock,

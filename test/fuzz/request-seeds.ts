@@ -77,6 +77,9 @@ const SEEDS: Record<string, (service: Service) => Promise<string[]>> = {
     const url = await made(sandboxApi, `/messages/${await delivered(sandboxApi)}/share`, {}, 'url');
     return [new URL(url).hash.slice('#token='.length)];
   },
+  'shares/id': async ({ sandboxApi }) => [
+    await made(sandboxApi, `/messages/${await delivered(sandboxApi)}/share`, {}, 'shareId'),
+  ],
   'smtp-credentials/id': async ({ sandboxApi }) => [
     await made(sandboxApi, '/smtp-credentials', {}, 'smtpCredentialId'),
   ],

@@ -68,6 +68,7 @@ export async function seed(service: Service, text = 'Your order has shipped'): P
     ids['sandbox/messages'] ??= data.messageId;
     ids['sandbox/inbox'] ??= data.messageId;
   }
+  await made(sandbox.post(`/messages/${ids['sandbox/messages']}/share`, { hideContent: true }));
   for (const [mode, api] of [
     ['live', live],
     ['sandbox', sandbox],

@@ -263,6 +263,49 @@ test('a link shows the message to somebody who is not signed in, and what it hid
   visit.assertClean();
 });
 
+test('links are listed where they are created and for all messages, and a revoked one stops working', {
+  skip,
+}, async (t) => {
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  const id = await send('ann@example.com', 'Shared twice');
+  await becomes(id, 'delivered');
+  const shared = async (body: object): Promise<string> => {
+    const { url } = (await service.sandboxApi.post(`/messages/${id}/share`, body)).body;
+    return url.slice(url.indexOf('/shared'));
+  };
+  const [first, second] = [await shared({ hideSubject: true }), await shared({ hideContent: true })];
+  await openMessage(page, id);
+  await page.getByRole('button', { name: 'Share' }).click();
+  const links = page.getByRole('region', { name: 'Valid links' }).getByRole('listitem');
+  await links.nth(1).waitFor();
+  assert.match(await links.nth(0).innerText(), /Expires .*Created by .*· Content hidden/s);
+  assert.match(await links.nth(1).innerText(), /Subject and content hidden/);
+  const isOpen = async (link: string): Promise<boolean> => {
+    const token = link.slice(link.indexOf('#token=') + 7);
+    const answer = await fetch(`${service.url}/shared/message`, { headers: { 'x-share-token': token } });
+    return answer.ok;
+  };
+  await links.nth(0).getByRole('button', { name: 'Revoke' }).click();
+  await page.getByText('The link stops working immediately').waitFor();
+  assert.ok(await isOpen(second), 'only after the confirmation');
+  await page.getByRole('button', { name: 'Revoke link' }).click();
+  await page.getByText('Link revoked').waitFor();
+  await waitUntil('one link', async () => (await links.count()) === 1);
+  assert.deepEqual([await isOpen(first), await isOpen(second)], [true, false]);
+
+  await page.goto('/app/sandbox/messages');
+  await page.getByRole('link', { name: 'Shared links' }).click();
+  await page.waitForURL('**/app/sandbox/shares');
+  const row = page.getByRole('row').filter({ hasText: id });
+  await row.getByText('Subject and content hidden').waitFor();
+  await row.getByRole('button', { name: 'Revoke' }).click();
+  await page.getByRole('button', { name: 'Revoke link' }).click();
+  await row.waitFor({ state: 'detached' });
+  assert.ok(!(await isOpen(first)));
+  visit.assertClean();
+});
+
 test('a viewer sees all of it, and finds no button that would be refused', { skip }, async (t) => {
   const { body } = await service.api.post('/users', { email: 'viewer@example.com', role: 'viewer' });
   const token = new URL(body.inviteUrl).hash.split('token=')[1];

@@ -26,6 +26,12 @@ export function messagesOf(caller: Caller) {
     /** Creates a link that shows the status of the message to anyone who has it. */
     share: (id: string, body: Body<'shareMessage'> = {}, options?: Given) =>
       caller.call('shareMessage', { path: { id }, body }, options),
+    /** The valid links to one message, newest first. */
+    shares: (id: string, query: Query<'listMessageShares'> = {}, options?: Given) =>
+      pagesOf(caller, 'listMessageShares', { path: { id }, query }, options),
+    /** The valid links to all messages, newest first. */
+    allShares: (query: Query<'listShares'> = {}, options?: Given) => pagesOf(caller, 'listShares', { query }, options),
+    revokeShare: (shareId: string, options?: Given) => caller.call('revokeShare', { path: { id: shareId } }, options),
     resend: async (id: string, options?: Given) => (await caller.call('resendMessage', { path: { id } }, options)).data,
   };
 }

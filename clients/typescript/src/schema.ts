@@ -346,9 +346,16 @@ export interface paths {
   "/messages/{id}/share": {
     /**
      * Create a link that shows the status of a message
-     * @description Anyone who has the link can view the message without logging in: status, attempts, timeline, and content, without tags, metadata, opens, clicks, and other recipients. The link is read-only and cannot be revoked before it expires.
+     * @description Anyone who has the link can view the message without logging in: status, attempts, timeline, and content, without tags, metadata, opens, clicks, and other recipients. The link is read-only. A message has up to 100 valid links.
      */
     post: operations["shareMessage"];
+  };
+  "/messages/{id}/shares": {
+    /**
+     * List the valid links to a message, newest first
+     * @description Links that have expired or were revoked are not listed. Their URLs are not stored.
+     */
+    get: operations["listMessageShares"];
   };
   "/metrics": {
     /**
@@ -703,7 +710,7 @@ export interface paths {
   "/shared/message": {
     /**
      * Get the message of a shared link
-     * @description Uses the token of the link instead of an API key. Returns 404 once the link has expired or the message was deleted.
+     * @description Uses the token of the link instead of an API key. Returns 404 once the link has expired or was revoked, or the message was deleted.
      */
     get: operations["getSharedMessage"];
   };
@@ -713,6 +720,20 @@ export interface paths {
      * @description Like GET /messages/{id}/content. Also returns 404 if the content was hidden when the link was created.
      */
     get: operations["getSharedMessageContent"];
+  };
+  "/shares": {
+    /**
+     * List the valid links to all messages, newest first
+     * @description In the mode of the key. Links that have expired or were revoked are not listed.
+     */
+    get: operations["listShares"];
+  };
+  "/shares/{id}": {
+    /**
+     * Revoke a link to a message
+     * @description The link stops working immediately, on all nodes.
+     */
+    delete: operations["revokeShare"];
   };
   "/smtp-credentials": {
     /**
@@ -3052,9 +3073,31 @@ export interface components {
       address: string;
       userAgent: string | null;
     };
+    /** Share */
+    Share: {
+      /** @description The id of the link, to revoke it. It does not open the message. */
+      shareId: string;
+      messageId: string;
+      /** Format: date-time */
+      createdAt: string;
+      /** Format: date-time */
+      expiresAt: string;
+      /** @description If true, the content is hidden too. */
+      hideSubject: boolean;
+      hideContent: boolean;
+      /** @description The actor, as in the audit log. */
+      createdBy: {
+        /** @enum {string} */
+        kind: "user" | "key" | "credential" | "command-line" | "system";
+        id: string | null;
+        name: string | null;
+      };
+    };
     /** ShareLink */
     ShareLink: {
-      /** @description Anyone who has the URL can view the message until expiresAt. */
+      /** @description The id of the link, to revoke it. It does not open the message. */
+      shareId: string;
+      /** @description Anyone who has the URL can view the message until expiresAt. Returned only once. */
       url: string;
       /** Format: date-time */
       expiresAt: string;
@@ -5093,7 +5136,7 @@ export interface operations {
   };
   /**
    * Create a link that shows the status of a message
-   * @description Anyone who has the link can view the message without logging in: status, attempts, timeline, and content, without tags, metadata, opens, clicks, and other recipients. The link is read-only and cannot be revoked before it expires.
+   * @description Anyone who has the link can view the message without logging in: status, attempts, timeline, and content, without tags, metadata, opens, clicks, and other recipients. The link is read-only. A message has up to 100 valid links.
    */
   shareMessage: {
     parameters: {
@@ -5121,6 +5164,35 @@ export interface operations {
       201: {
         content: {
           "application/json": components["schemas"]["ShareLink"];
+        };
+      };
+    };
+  };
+  /**
+   * List the valid links to a message, newest first
+   * @description Links that have expired or were revoked are not listed. Their URLs are not stored.
+   */
+  listMessageShares: {
+    parameters: {
+      query?: {
+        /** @description Maximum number of results, 25 by default. */
+        limit?: number;
+        /** @description The X-Next-Cursor of the previous page. */
+        cursor?: string;
+      };
+      path: {
+        /**
+         * @description The messageId.
+         * @example msg_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Share"][];
         };
       };
     };
@@ -6372,7 +6444,7 @@ export interface operations {
   };
   /**
    * Get the message of a shared link
-   * @description Uses the token of the link instead of an API key. Returns 404 once the link has expired or the message was deleted.
+   * @description Uses the token of the link instead of an API key. Returns 404 once the link has expired or was revoked, or the message was deleted.
    */
   getSharedMessage: {
     responses: {
@@ -6394,6 +6466,51 @@ export interface operations {
       200: {
         content: {
           "message/rfc822": string;
+        };
+      };
+    };
+  };
+  /**
+   * List the valid links to all messages, newest first
+   * @description In the mode of the key. Links that have expired or were revoked are not listed.
+   */
+  listShares: {
+    parameters: {
+      query?: {
+        /** @description Maximum number of results, 25 by default. */
+        limit?: number;
+        /** @description The X-Next-Cursor of the previous page. */
+        cursor?: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Share"][];
+        };
+      };
+    };
+  };
+  /**
+   * Revoke a link to a message
+   * @description The link stops working immediately, on all nodes.
+   */
+  revokeShare: {
+    parameters: {
+      path: {
+        /**
+         * @description The shareId.
+         * @example shr_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Confirmation"];
         };
       };
     };
@@ -7657,6 +7774,7 @@ export type SendRequest = components['schemas']['SendRequest'];
 export type SendResponse = components['schemas']['SendResponse'];
 export type SendResult = components['schemas']['SendResult'];
 export type Session = components['schemas']['Session'];
+export type Share = components['schemas']['Share'];
 export type ShareLink = components['schemas']['ShareLink'];
 export type ShareMessageRequest = components['schemas']['ShareMessageRequest'];
 export type SharedEvent = components['schemas']['SharedEvent'];
@@ -7746,6 +7864,7 @@ export const routes = {
   getMessageContent: ['GET', '/messages/{id}/content'],
   resendMessage: ['POST', '/messages/{id}/resend', 'keyed'],
   shareMessage: ['POST', '/messages/{id}/share'],
+  listMessageShares: ['GET', '/messages/{id}/shares'],
   getMetrics: ['GET', '/metrics'],
   getOpenapi: ['GET', '/openapi.json'],
   listAccounts: ['GET', '/operator/accounts'],
@@ -7800,6 +7919,8 @@ export const routes = {
   endSession: ['DELETE', '/sessions/{id}'],
   getSharedMessage: ['GET', '/shared/message'],
   getSharedMessageContent: ['GET', '/shared/message/content'],
+  listShares: ['GET', '/shares'],
+  revokeShare: ['DELETE', '/shares/{id}'],
   listSmtpCredentials: ['GET', '/smtp-credentials'],
   createSmtpCredential: ['POST', '/smtp-credentials'],
   updateSmtpCredential: ['PATCH', '/smtp-credentials/{id}'],

@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { pagesOf } from '../../../../clients/typescript/src/pages.ts';
 import { type Message, usePages } from '../../api.ts';
-import { IconChevronUp, IconMailForward, IconX } from '../../icons.ts';
+import { IconChevronUp, IconMailForward, IconShare, IconX } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { StatusBadge } from '../../parts/badge.tsx';
 import type { BulkAction } from '../../parts/bulk.tsx';
@@ -14,7 +14,7 @@ import { EmptyState } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { visible } from '../../parts/visible.ts';
 import { useScope } from '../../scope.ts';
-import { actions, bulkActions, messageList } from '../../texts/messages.ts';
+import { actions, bulkActions, messageList, shareList } from '../../texts/messages.ts';
 import { FilterBar } from './filter-bar.tsx';
 import { type MessageQuery, useListQuery } from './list-query.ts';
 import { useLiveList } from './live-list.ts';
@@ -144,7 +144,19 @@ export function MessagesPage() {
           {messageList.live[connection]}
         </span>
       }
-      actions={<AsCode operation="listMessages" input={{ query: list.query }} />}
+      actions={
+        <>
+          <Button
+            component={Link}
+            to={`${base}/shares`}
+            variant="default"
+            leftSection={<IconShare size={14} aria-hidden />}
+          >
+            {shareList.open}
+          </Button>
+          <AsCode operation="listMessages" input={{ query: list.query }} />
+        </>
+      }
     >
       <FilterBar list={list} />
       {missed > 0 && (

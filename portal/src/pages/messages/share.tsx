@@ -1,4 +1,4 @@
-/** Creates a share link to this message, and explains what it shows beforehand. */
+/** Creates a share link to this message, explains what it shows beforehand, and lists the valid links. */
 import { Button, Checkbox, Group, Modal, Select, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { type Answer, type MessageDetail, useChange } from '../../api.ts';
@@ -8,6 +8,7 @@ import { exactTime } from '../../parts/time.tsx';
 import { failed } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
 import { sharing as texts } from '../../texts/messages.ts';
+import { SHARE_LISTS, ShareLinks } from './share-links.tsx';
 
 const WEEK = '604800';
 
@@ -21,7 +22,10 @@ export function ShareButton({ message }: { message: MessageDetail }) {
         {texts.share}
       </Button>
       <Modal opened={isOpen} onClose={() => setOpen(false)} title={texts.title}>
-        <ShareForm messageId={message.messageId} onDone={() => setOpen(false)} />
+        <Stack gap="lg">
+          <ShareForm messageId={message.messageId} onDone={() => setOpen(false)} />
+          <ShareLinks messageId={message.messageId} />
+        </Stack>
       </Modal>
     </>
   );
@@ -32,7 +36,7 @@ function ShareForm({ messageId, onDone }: { messageId: string; onDone(): void })
   const [hideSubject, setHideSubject] = useState(false);
   const [hideContent, setHideContent] = useState(false);
   const [link, setLink] = useState<Answer<'shareMessage'>>();
-  const share = useChange('shareMessage');
+  const share = useChange('shareMessage', SHARE_LISTS);
   if (link !== undefined) return <Link link={link} onDone={onDone} />;
   const make = (): void => {
     const body = { expiresInSeconds: Number(expiresInSeconds), hideSubject, hideContent };
