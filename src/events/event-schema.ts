@@ -49,23 +49,23 @@ const deliveryFields = {
 };
 
 const outcomes = {
-  delivery: Type.Optional(closed(deliveryFields)),
+  delivery: Type.Optional(named('DeliveryDetails', deliveryFields)),
   deliveryDelay: Type.Optional(
-    closed({
+    named('DeliveryDelayDetails', {
       ...failureFields,
       nextAttemptAt: Type.Optional(Type.String({ format: 'date-time', description: 'Absent if `late` is true.' })),
       late,
     }),
   ),
-  bounce: Type.Optional(closed({ ...failureFields, late })),
+  bounce: Type.Optional(named('BounceDetails', { ...failureFields, late })),
   complaint: Type.Optional(
-    closed({
+    named('ComplaintDetails', {
       feedbackType: Type.String(),
       remoteHost: nullable('string', 'The server that sent the report.'),
       ...whose,
     }),
   ),
-  reject: Type.Optional(closed({ reason: oneOf(['suppressed', 'cancelled']), ...whose })),
+  reject: Type.Optional(named('RejectDetails', { reason: oneOf(['suppressed', 'cancelled']), ...whose })),
 };
 
 const link = (description: string) => Type.String({ description });

@@ -142,11 +142,13 @@ test('the OpenAPI document is generated from the definitions, with their schemas
     openapi: string;
     paths: Record<string, Record<string, Record<string, object>>>;
     components: { schemas: Record<string, object> };
+    security: object[];
   };
   assert.equal(document.openapi, '3.1.0');
   const operation = document.paths['/notes/{id}']?.put;
   assert.equal(operation?.operationId, 'replaceNote');
-  assert.deepEqual(operation?.security, [
+  assert.equal(operation?.security, undefined, 'that of the document');
+  assert.deepEqual(document.security, [
     { apiKey: [], accountId: [] },
     { session: [], accountId: [] },
   ]);

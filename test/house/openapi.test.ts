@@ -77,15 +77,23 @@ test('every body of an operation has an example, and it fits', () => {
   }
 });
 
-/** Returns the examples of bodies with a named schema, by its name. */
+/** Returns the examples of named schemas in the bodies of requests, responses, and webhooks, by the names of the schemas. */
 function examplesOfBodies(): Map<string, unknown> {
   const found = new Map<string, unknown>();
   const add = ({ $ref, anyOf, items }: Json, example: unknown): void => {
-    if (typeof $ref === 'string') found.set($ref.split('/').at(-1)!, example);
-    else if (Array.isArray(anyOf)) add(anyOf[0] as Json, example);
+    if (typeof $ref === 'string') {
+      const name = $ref.split('/').at(-1)!;
+      found.set(name, example);
+      const members = (document.components.schemas?.[name]?.properties ?? {}) as Record<string, Json>;
+      for (const [member, schema] of Object.entries(members)) {
+        const part = (example as Json)[member];
+        if (typeof schema.$ref === 'string' && part !== undefined) add(schema, part);
+      }
+    } else if (Array.isArray(anyOf)) add(anyOf[0] as Json, example);
     else if (items !== undefined) add(items as Json, (example as unknown[])[0]);
   };
-  for (const { operation } of operations) {
+  const hooks = Object.values(document.webhooks).map(({ post }) => ({ operation: post }));
+  for (const { operation } of [...operations, ...hooks]) {
     const { default: _, ...responses } = operation.responses;
     for (const { content = {} } of [operation.requestBody ?? {}, ...Object.values(responses)] as {
       content?: Record<string, Content>;

@@ -1481,6 +1481,35 @@ export interface components {
         reason: string | null;
       };
     };
+    /** BounceDetails */
+    BounceDetails: {
+      /**
+       * @description hard: the address or its domain is wrong. block: refused for policy, content, reputation, authentication or rights. soft: everything else, such as a full mailbox or an expired message.
+       * @enum {string}
+       */
+      kind: "hard" | "soft" | "block";
+      /** @description For example mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
+      category: string;
+      /** @description Null if no server replied. */
+      smtpCode: number | null;
+      /** @description Enhanced status code, such as 5.1.1. */
+      enhancedCode: string | null;
+      /** @description Reply of the server, or a description of the problem if there was none. */
+      reply: string | null;
+      /** @description The mail server that replied; null if none did. */
+      remoteHost: string | null;
+      /**
+       * @description The party that can fix the problem.
+       * @enum {string}
+       */
+      owner: "recipient" | "sender" | "service" | "remote";
+      /** @description One sentence that explains what to do. */
+      advice: string;
+      /** @description Whether the address was suppressed. */
+      suppressed: boolean;
+      /** @description true: reported by email after the receiving server had accepted the message. */
+      late?: boolean;
+    };
     /** ClockAdvance */
     ClockAdvance: {
       /** @description The current time of this sandbox. */
@@ -1501,9 +1530,72 @@ export interface components {
       /** @description Messages that were removed. */
       removed: number;
     };
+    /** ComplaintDetails */
+    ComplaintDetails: {
+      feedbackType: string;
+      /** @description The server that sent the report. */
+      remoteHost: string | null;
+      /**
+       * @description The party that can fix the problem.
+       * @enum {string}
+       */
+      owner: "recipient" | "sender" | "service" | "remote";
+      /** @description One sentence that explains what to do. */
+      advice: string;
+      /** @description Whether the address was suppressed. */
+      suppressed: boolean;
+    };
     /** Confirmation */
     Confirmation: {
       message: string;
+    };
+    /** DeliveryDelayDetails */
+    DeliveryDelayDetails: {
+      /**
+       * @description hard: the address or its domain is wrong. block: refused for policy, content, reputation, authentication or rights. soft: everything else, such as a full mailbox or an expired message.
+       * @enum {string}
+       */
+      kind: "hard" | "soft" | "block";
+      /** @description For example mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
+      category: string;
+      /** @description Null if no server replied. */
+      smtpCode: number | null;
+      /** @description Enhanced status code, such as 5.1.1. */
+      enhancedCode: string | null;
+      /** @description Reply of the server, or a description of the problem if there was none. */
+      reply: string | null;
+      /** @description The mail server that replied; null if none did. */
+      remoteHost: string | null;
+      /**
+       * @description The party that can fix the problem.
+       * @enum {string}
+       */
+      owner: "recipient" | "sender" | "service" | "remote";
+      /** @description One sentence that explains what to do. */
+      advice: string;
+      /** @description Whether the address was suppressed. */
+      suppressed: boolean;
+      /**
+       * Format: date-time
+       * @description Absent if `late` is true.
+       */
+      nextAttemptAt?: string;
+      /** @description true: reported by email after the receiving server had accepted the message. */
+      late?: boolean;
+    };
+    /** DeliveryDetails */
+    DeliveryDetails: {
+      /** @description The mail server that accepted the message. */
+      remoteHost: string | null;
+      /** @description Reply of the server. */
+      reply: string | null;
+      /** @description Protocol version, such as TLSv1.3; null if unencrypted. */
+      tls: string | null;
+      /** @description Why the connection was unencrypted although the server offers TLS. */
+      tlsFallback?: string;
+      attempts: number;
+      /** @description Milliseconds from acceptance to delivery. */
+      latencyMs: number;
     };
     /** DeliveryIncident */
     DeliveryIncident: {
@@ -1839,107 +1931,11 @@ export interface components {
       envid?: string;
       /** @description true: sent by POST /webhooks/{id}/test. */
       test?: boolean;
-      delivery?: {
-        /** @description The mail server that accepted the message. */
-        remoteHost: string | null;
-        /** @description Reply of the server. */
-        reply: string | null;
-        /** @description Protocol version, such as TLSv1.3; null if unencrypted. */
-        tls: string | null;
-        /** @description Why the connection was unencrypted although the server offers TLS. */
-        tlsFallback?: string;
-        attempts: number;
-        /** @description Milliseconds from acceptance to delivery. */
-        latencyMs: number;
-      };
-      deliveryDelay?: {
-        /**
-         * @description hard: the address or its domain is wrong. block: refused for policy, content, reputation, authentication or rights. soft: everything else, such as a full mailbox or an expired message.
-         * @enum {string}
-         */
-        kind: "hard" | "soft" | "block";
-        /** @description For example mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
-        category: string;
-        /** @description Null if no server replied. */
-        smtpCode: number | null;
-        /** @description Enhanced status code, such as 5.1.1. */
-        enhancedCode: string | null;
-        /** @description Reply of the server, or a description of the problem if there was none. */
-        reply: string | null;
-        /** @description The mail server that replied; null if none did. */
-        remoteHost: string | null;
-        /**
-         * @description The party that can fix the problem.
-         * @enum {string}
-         */
-        owner: "recipient" | "sender" | "service" | "remote";
-        /** @description One sentence that explains what to do. */
-        advice: string;
-        /** @description Whether the address was suppressed. */
-        suppressed: boolean;
-        /**
-         * Format: date-time
-         * @description Absent if `late` is true.
-         */
-        nextAttemptAt?: string;
-        /** @description true: reported by email after the receiving server had accepted the message. */
-        late?: boolean;
-      };
-      bounce?: {
-        /**
-         * @description hard: the address or its domain is wrong. block: refused for policy, content, reputation, authentication or rights. soft: everything else, such as a full mailbox or an expired message.
-         * @enum {string}
-         */
-        kind: "hard" | "soft" | "block";
-        /** @description For example mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
-        category: string;
-        /** @description Null if no server replied. */
-        smtpCode: number | null;
-        /** @description Enhanced status code, such as 5.1.1. */
-        enhancedCode: string | null;
-        /** @description Reply of the server, or a description of the problem if there was none. */
-        reply: string | null;
-        /** @description The mail server that replied; null if none did. */
-        remoteHost: string | null;
-        /**
-         * @description The party that can fix the problem.
-         * @enum {string}
-         */
-        owner: "recipient" | "sender" | "service" | "remote";
-        /** @description One sentence that explains what to do. */
-        advice: string;
-        /** @description Whether the address was suppressed. */
-        suppressed: boolean;
-        /** @description true: reported by email after the receiving server had accepted the message. */
-        late?: boolean;
-      };
-      complaint?: {
-        feedbackType: string;
-        /** @description The server that sent the report. */
-        remoteHost: string | null;
-        /**
-         * @description The party that can fix the problem.
-         * @enum {string}
-         */
-        owner: "recipient" | "sender" | "service" | "remote";
-        /** @description One sentence that explains what to do. */
-        advice: string;
-        /** @description Whether the address was suppressed. */
-        suppressed: boolean;
-      };
-      reject?: {
-        /** @enum {string} */
-        reason: "suppressed" | "cancelled";
-        /**
-         * @description The party that can fix the problem.
-         * @enum {string}
-         */
-        owner: "recipient" | "sender" | "service" | "remote";
-        /** @description One sentence that explains what to do. */
-        advice: string;
-        /** @description Whether the address was suppressed. */
-        suppressed: boolean;
-      };
+      delivery?: components["schemas"]["DeliveryDetails"];
+      deliveryDelay?: components["schemas"]["DeliveryDelayDetails"];
+      bounce?: components["schemas"]["BounceDetails"];
+      complaint?: components["schemas"]["ComplaintDetails"];
+      reject?: components["schemas"]["RejectDetails"];
       open?: {
         /** @description true: opened by a program, such as a scanner, not by a person. */
         machine: boolean;
@@ -2827,6 +2823,20 @@ export interface components {
       /** @description IP address of the client. */
       address: string;
     };
+    /** RejectDetails */
+    RejectDetails: {
+      /** @enum {string} */
+      reason: "suppressed" | "cancelled";
+      /**
+       * @description The party that can fix the problem.
+       * @enum {string}
+       */
+      owner: "recipient" | "sender" | "service" | "remote";
+      /** @description One sentence that explains what to do. */
+      advice: string;
+      /** @description Whether the address was suppressed. */
+      suppressed: boolean;
+    };
     /** RejectionRequest */
     RejectionRequest: {
       /** @description Reason that the account can read. */
@@ -3117,107 +3127,11 @@ export interface components {
       eventType: "Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject";
       /** Format: date-time */
       timestamp: string;
-      delivery?: {
-        /** @description The mail server that accepted the message. */
-        remoteHost: string | null;
-        /** @description Reply of the server. */
-        reply: string | null;
-        /** @description Protocol version, such as TLSv1.3; null if unencrypted. */
-        tls: string | null;
-        /** @description Why the connection was unencrypted although the server offers TLS. */
-        tlsFallback?: string;
-        attempts: number;
-        /** @description Milliseconds from acceptance to delivery. */
-        latencyMs: number;
-      };
-      deliveryDelay?: {
-        /**
-         * @description hard: the address or its domain is wrong. block: refused for policy, content, reputation, authentication or rights. soft: everything else, such as a full mailbox or an expired message.
-         * @enum {string}
-         */
-        kind: "hard" | "soft" | "block";
-        /** @description For example mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
-        category: string;
-        /** @description Null if no server replied. */
-        smtpCode: number | null;
-        /** @description Enhanced status code, such as 5.1.1. */
-        enhancedCode: string | null;
-        /** @description Reply of the server, or a description of the problem if there was none. */
-        reply: string | null;
-        /** @description The mail server that replied; null if none did. */
-        remoteHost: string | null;
-        /**
-         * @description The party that can fix the problem.
-         * @enum {string}
-         */
-        owner: "recipient" | "sender" | "service" | "remote";
-        /** @description One sentence that explains what to do. */
-        advice: string;
-        /** @description Whether the address was suppressed. */
-        suppressed: boolean;
-        /**
-         * Format: date-time
-         * @description Absent if `late` is true.
-         */
-        nextAttemptAt?: string;
-        /** @description true: reported by email after the receiving server had accepted the message. */
-        late?: boolean;
-      };
-      bounce?: {
-        /**
-         * @description hard: the address or its domain is wrong. block: refused for policy, content, reputation, authentication or rights. soft: everything else, such as a full mailbox or an expired message.
-         * @enum {string}
-         */
-        kind: "hard" | "soft" | "block";
-        /** @description For example mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired. */
-        category: string;
-        /** @description Null if no server replied. */
-        smtpCode: number | null;
-        /** @description Enhanced status code, such as 5.1.1. */
-        enhancedCode: string | null;
-        /** @description Reply of the server, or a description of the problem if there was none. */
-        reply: string | null;
-        /** @description The mail server that replied; null if none did. */
-        remoteHost: string | null;
-        /**
-         * @description The party that can fix the problem.
-         * @enum {string}
-         */
-        owner: "recipient" | "sender" | "service" | "remote";
-        /** @description One sentence that explains what to do. */
-        advice: string;
-        /** @description Whether the address was suppressed. */
-        suppressed: boolean;
-        /** @description true: reported by email after the receiving server had accepted the message. */
-        late?: boolean;
-      };
-      complaint?: {
-        feedbackType: string;
-        /** @description The server that sent the report. */
-        remoteHost: string | null;
-        /**
-         * @description The party that can fix the problem.
-         * @enum {string}
-         */
-        owner: "recipient" | "sender" | "service" | "remote";
-        /** @description One sentence that explains what to do. */
-        advice: string;
-        /** @description Whether the address was suppressed. */
-        suppressed: boolean;
-      };
-      reject?: {
-        /** @enum {string} */
-        reason: "suppressed" | "cancelled";
-        /**
-         * @description The party that can fix the problem.
-         * @enum {string}
-         */
-        owner: "recipient" | "sender" | "service" | "remote";
-        /** @description One sentence that explains what to do. */
-        advice: string;
-        /** @description Whether the address was suppressed. */
-        suppressed: boolean;
-      };
+      delivery?: components["schemas"]["DeliveryDetails"];
+      deliveryDelay?: components["schemas"]["DeliveryDelayDetails"];
+      bounce?: components["schemas"]["BounceDetails"];
+      complaint?: components["schemas"]["ComplaintDetails"];
+      reject?: components["schemas"]["RejectDetails"];
     };
     /** SharedMessage */
     SharedMessage: {
@@ -7693,10 +7607,14 @@ export type AttachmentSubmissionState = components['schemas']['AttachmentSubmiss
 export type Attempt = components['schemas']['Attempt'];
 export type AuditEntry = components['schemas']['AuditEntry'];
 export type AuthenticationResults = components['schemas']['AuthenticationResults'];
+export type BounceDetails = components['schemas']['BounceDetails'];
 export type ClockAdvance = components['schemas']['ClockAdvance'];
 export type ClockAdvanceRequest = components['schemas']['ClockAdvanceRequest'];
 export type ClockReset = components['schemas']['ClockReset'];
+export type ComplaintDetails = components['schemas']['ComplaintDetails'];
 export type Confirmation = components['schemas']['Confirmation'];
+export type DeliveryDelayDetails = components['schemas']['DeliveryDelayDetails'];
+export type DeliveryDetails = components['schemas']['DeliveryDetails'];
 export type DeliveryIncident = components['schemas']['DeliveryIncident'];
 export type DeliveryIncidentDetail = components['schemas']['DeliveryIncidentDetail'];
 export type Destination = components['schemas']['Destination'];
@@ -7756,6 +7674,7 @@ export type RecipientStatus = components['schemas']['RecipientStatus'];
 export type RecoveryCodes = components['schemas']['RecoveryCodes'];
 export type Refusal = components['schemas']['Refusal'];
 export type RefusedRequest = components['schemas']['RefusedRequest'];
+export type RejectDetails = components['schemas']['RejectDetails'];
 export type RejectionRequest = components['schemas']['RejectionRequest'];
 export type RenderRequest = components['schemas']['RenderRequest'];
 export type RenderSourcesRequest = components['schemas']['RenderSourcesRequest'];
