@@ -146,7 +146,7 @@ test('the reason is said in words, of certificate and of STARTTLS', async (t) =>
       /requires TLS with a certificate for mx\.wrong-name\.example, but the certificate is for mx\.somewhere-else\.example$/,
     ],
     ['self-signed', /, but the certificate is self-signed$/],
-    ['expired', /; the certificate has expired$/],
+    ['expired', /, but the certificate has expired$/],
     ['without', /policy of without\.example requires TLS; mx\.without\.example does not offer STARTTLS/],
     ['s454', /requires TLS; .*454 4\.7\.0 TLS not available/],
     ['old', /requires TLS; the server only supports outdated TLS versions/],
