@@ -82,7 +82,7 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
     finds: /answered differently|^key resent/,
   },
   'content without retention is kept after delivery': {
-    seed: 11,
+    seed: 2,
     file: 'delivery/record/settle.ts',
     find: "one.retain === 'none' && one.to",
     replace: "one.retain === 'none' && one.to !== 'delivered' && one.to",
@@ -172,7 +172,7 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
     finds: /a planned stop left|a planned stop took/,
   },
   'parked work is not resumed': {
-    seed: 1,
+    seed: 2,
     file: 'work/store.ts',
     find: 'UPDATE work SET held = 0, due = (SELECT CASE',
     replace: 'UPDATE work SET held = 1, due = (SELECT CASE',

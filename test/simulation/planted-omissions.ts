@@ -47,7 +47,7 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
     finds: /is suppressed until null/,
   },
   'every rejection of RCPT suppresses the address': {
-    seed: 2,
+    seed: 3,
     file: 'delivery/outcome/outcome.ts',
     find: 'if (suppress === undefined || !isOfOne || !isAboutAddress(reading)) {',
     replace: 'if (!isOfOne) {',
@@ -113,7 +113,7 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
     finds: /asks for a certificate and came without/,
   },
   'events are written after the commit of their change': {
-    seed: 11,
+    seed: 17,
     file: 'messages/state-machine.ts',
     find: '  await appendEvents(tx, appended, seqs);',
     replace: '  setTimeout(() => void appendEvents(tx, appended), 5);',

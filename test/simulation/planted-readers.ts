@@ -54,7 +54,7 @@ export const PLANTED_READERS: Readonly<Record<string, Planted>> = {
     finds: /the statistics count/,
   },
   'statistics count a block as a soft bounce': {
-    seed: 2,
+    seed: 3,
     file: 'statistics/counts.ts',
     find: "if (type === 'Bounce') return BOUNCED[detail.bounce?.kind ?? 'soft'];",
     replace: "if (type === 'Bounce') return BOUNCED[detail.bounce?.kind === 'hard' ? 'hard' : 'soft'];",

@@ -36,7 +36,7 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /suppressed without a reason|nothing speaks against/,
   },
   'a policy code (x.7.x) suppresses the address': {
-    seed: 125,
+    seed: 32,
     file: 'delivery/outcome/reply-rules.ts',
     find: 'return !/^[47]\\./.test(reading.detail) && !vetoes',
     replace: 'return !vetoes',
@@ -78,7 +78,7 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /and is not suppressed/,
   },
   'every bounce is hard': {
-    seed: 2,
+    seed: 3,
     file: 'delivery/record/results.ts',
     find: "kind: outcome.kind === 'permanent' ? explanations[outcome.category].bounce : 'soft',",
     replace: "kind: outcome.kind === 'permanent' ? 'hard' : 'soft',",

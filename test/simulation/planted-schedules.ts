@@ -4,14 +4,14 @@ import type { Planted } from './planted.ts';
 
 export const PLANTED_SCHEDULES: Readonly<Record<string, Planted>> = {
   'an attempt cut off by a crash advances the retry schedule': {
-    seed: 13,
+    seed: 4,
     file: 'work/store.ts',
     find: '`UPDATE work SET leased = 0, due = ?, crashes',
     replace: '`UPDATE work SET leased = 0, due = ?, attempts = attempts + 1, crashes',
     finds: /are numbered/,
   },
   'a crash restarts the retry schedule': {
-    seed: 21,
+    seed: 10,
     file: 'work/store.ts',
     find: '`UPDATE work SET leased = 0, due = ?, crashes',
     replace: '`UPDATE work SET leased = 0, due = ?, attempts = 0, crashes',
@@ -81,7 +81,7 @@ export const PLANTED_SCHEDULES: Readonly<Record<string, Planted>> = {
     finds: /came to .* before its time/,
   },
   'an event that was accepted slowly is sent again': {
-    seed: 1,
+    seed: 2,
     file: 'webhooks/attempt.ts',
     find: "if (outcome.ok && outcome.status >= 200 && outcome.status < 300) return { kind: 'succeeded', nextAttemptMs: null };",
     replace:

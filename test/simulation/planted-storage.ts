@@ -4,7 +4,7 @@ import type { Planted } from './planted.ts';
 
 export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
   'responses are sent before the commit': {
-    seed: 1,
+    seed: 14,
     file: 'storage/sqlite/groups.ts',
     find: '    tx.begin();\n',
     replace: '    if (tx.raw.isTransaction) tx.commit();\n    tx.begin();\n',
@@ -36,7 +36,7 @@ export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
     finds: /is named by a row, and gone|is not what was accepted|content of the message is missing/,
   },
   'the directory of the content is not synced': {
-    seed: 4,
+    seed: 11,
     file: 'storage/blobs/disk.ts',
     find: '      await syncFolder(syncs, path.join(folder, shard)).catch(refuse);\n',
     replace: '',
@@ -71,7 +71,7 @@ export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
     finds: /of a write that failed is still there/,
   },
   'content is not verified against its hash': {
-    seed: 124,
+    seed: 84,
     file: 'storage/blobs/blobs.ts',
     find: "toString('base64url') !== expected) throw new BlobDamaged(key);\n  return content;",
     replace: "toString('base64url') === '') throw new BlobDamaged(key);\n  return content;",

@@ -158,7 +158,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /copies differ in Message-ID|there is no such message/,
   },
   'work of a dead process is never taken over': {
-    seed: 1,
+    seed: 4,
     file: 'work/store.ts',
     find: '`UPDATE work SET leased = 0, due = ?, crashes = crashes + ${CRASH} WHERE leased > 0`, nowMs);',
     replace:
@@ -325,7 +325,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /has a late DeliveryDelay that nobody reported/,
   },
   'sandbox mail is delivered': {
-    seed: 7,
+    seed: 12,
     file: 'delivery/worker.ts',
     find: "      if (job.mode === 'sandbox') return heldOf(",
     replace: "      if (job.mode === 'sandbox' && job.attempts < 0) return heldOf(",
