@@ -91,7 +91,7 @@ async function deliveries(stage: Stage, id: string): Promise<void> {
   await waitUntil('the second attempt', async () => (await deliveriesOf(stage, id)).every((one) => one.attempts > 1));
   await rows.getByRole('button', { name: 'Bounce', exact: true }).click();
   const drawer = page.getByRole('dialog', { name: 'Delivery' });
-  await drawer.getByText('The endpoint answered 500.').waitFor();
+  await drawer.getByText('The endpoint returned HTTP status 500.').waitFor();
   await drawer.getByText('no disk space left').waitFor();
   await drawer.getByText('"recipient": "bounced@example.com"').waitFor();
   assert.match(page.url(), /delivery=del_/);

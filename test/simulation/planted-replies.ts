@@ -43,7 +43,7 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /suppressed without a reason|nothing speaks against/,
   },
   'greylisting with a 5xx code is permanent': {
-    seed: 178,
+    seed: 274,
     file: 'delivery/outcome/outcome.ts',
     find: "new Set(['blocked', 'greylisted', 'rate-limited', 'remote-error']);",
     replace: "new Set(['blocked', 'rate-limited', 'remote-error']);",
@@ -57,7 +57,7 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /and nobody refused it|ended by .*, which passes/,
   },
   'only the first line of a reply is read': {
-    seed: 30,
+    seed: 65,
     file: 'mail/smtp-reply.ts',
     find: '  const code = codes.at(-1)!;\n',
     replace: '  const code = codes[0]!;\n',
