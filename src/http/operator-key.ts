@@ -4,6 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Failure, failure, refuse } from '../base/failure.ts';
+import { bearerToken } from './bearer.ts';
 
 /** To add a scope, add it here and return it from `operatorScopeFor` for its routes. */
 export const OPERATOR_SCOPES = ['read', 'write'] as const;
@@ -11,17 +12,10 @@ export type OperatorScope = (typeof OPERATOR_SCOPES)[number];
 
 export const OPERATOR_KEY_PREFIX = 'pr_operator_';
 const ANY_KEY_PREFIX = 'pr_';
-const BEARER = /^Bearer(?: +(.*?))? *$/is;
 
 /** Returns the scope that a key needs for a route of the operator API. */
-export function operatorScopeFor({ method }: { method: string }): OperatorScope {
+function operatorScopeFor({ method }: { method: string }): OperatorScope {
   return method === 'GET' ? 'read' : 'write';
-}
-
-/** Returns the text after `Bearer`, which may be empty; undefined if the header is missing or has another scheme. */
-export function bearerToken({ authorization }: IncomingHttpHeaders): string | undefined {
-  const match = BEARER.exec(authorization ?? '');
-  return match === null ? undefined : (match[1] ?? '');
 }
 
 export function isOperatorKey(text: string | undefined): boolean {
@@ -33,7 +27,7 @@ export function isOperatorKey(text: string | undefined): boolean {
  * that authenticate users may add tokens of their own.
  */
 export function operatorKeyOf(headers: IncomingHttpHeaders, hasSession: boolean): string | undefined {
-  const token = bearerToken(headers);
+  const token = bearerToken(headers.authorization);
   if (token === undefined) return undefined;
   return token.startsWith(ANY_KEY_PREFIX) || !hasSession ? token : undefined;
 }
@@ -41,7 +35,7 @@ export function operatorKeyOf(headers: IncomingHttpHeaders, hasSession: boolean)
 /** Returns whether a request to any other route authenticates with an operator key. */
 export function hasOperatorKey(headers: IncomingHttpHeaders): boolean {
   const apiKey = headers['x-api-key'];
-  return isOperatorKey(typeof apiKey === 'string' ? apiKey : bearerToken(headers));
+  return isOperatorKey(typeof apiKey === 'string' ? apiKey : bearerToken(headers.authorization));
 }
 
 export const OPERATOR_KEY_ELSEWHERE = refuse(

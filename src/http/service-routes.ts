@@ -8,6 +8,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Type } from 'typebox';
 import { failure } from '../base/failure.ts';
 import type { Metrics } from '../base/metrics.ts';
+import { bearerToken } from './bearer.ts';
 import { defineRoute, type RouteDefinition } from './route.ts';
 import { named } from './validate.ts';
 
@@ -47,9 +48,8 @@ function digest(text: string): Buffer {
 }
 
 function bearsToken(authorization: string | undefined, token: string | undefined): boolean {
-  if (token === undefined || authorization === undefined) return false;
-  const match = /^Bearer +(\S+)$/i.exec(authorization);
-  return match !== null && timingSafeEqual(digest(match[1]!), digest(token));
+  const presented = bearerToken(authorization);
+  return token !== undefined && presented !== undefined && timingSafeEqual(digest(presented), digest(token));
 }
 
 async function reasonsOf(options: ServiceOptions): Promise<NotReady[]> {

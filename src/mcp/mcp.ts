@@ -4,6 +4,7 @@
  */
 import type { Authenticator, Caller } from '../accounts/accounts.ts';
 import { failure, type Result, refuse } from '../base/failure.ts';
+import { bearerToken } from '../http/bearer.ts';
 import type { Door } from '../http/door.ts';
 import { createIdentify, type IdentifiedRequest } from '../http/identify.ts';
 import { defineRoute, type HttpAnswer, type RouteDefinition } from '../http/route.ts';
@@ -17,13 +18,15 @@ export type { ChangeDeps } from './changes.ts';
 export { createDocs, type DocsIndex, docsTextRoutes, llmsFullText, llmsText, readDocs } from './docs.ts';
 
 const PREFIX = '/mcp';
-const BEARER = /^Bearer +(\S+) *$/i;
 const UNAUTHORIZED = refuse(failure('UNAUTHORIZED'));
 const FOREIGN_ORIGIN = refuse(
   failure('FORBIDDEN', { message: 'The Origin header must be the origin of this service. Correct or omit it.' }),
 );
 
-/** Returns whether a page of this origin may call the endpoint. The Host header is not sufficient: with DNS rebinding it names the page's own host. */
+/**
+ * Returns whether a page of this origin may call the endpoint. The Host header is not sufficient: with DNS rebinding it names the page's
+ * own host.
+ */
 function isAllowedOrigin({ headers: { origin, host } }: IdentifiedRequest, baseUrl: string): boolean {
   if (origin === undefined) return true;
   if (origin === new URL(baseUrl).origin) return true;
@@ -66,7 +69,7 @@ export function createMcp(deps: McpDeps): Mcp {
   });
   const identify = createIdentify<Caller>({
     authenticate: ({ authorization, 'x-api-key': apiKey }): Result<Caller> | Promise<Result<Caller>> => {
-      const key = BEARER.exec(authorization ?? '')?.[1] ?? single(apiKey);
+      const key = bearerToken(authorization) ?? single(apiKey);
       return key === undefined ? UNAUTHORIZED : deps.callers.ofKey(key);
     },
   });

@@ -7,6 +7,7 @@
  */
 import type { Authenticator, Caller } from '../../accounts/accounts.ts';
 import { failure, type Result, refuse } from '../../base/failure.ts';
+import { bearerToken } from '../../http/bearer.ts';
 import type { Door } from '../../http/door.ts';
 import { createIdentify } from '../../http/identify.ts';
 import { isOperatorKey } from '../../http/operator-key.ts';
@@ -52,27 +53,22 @@ const DOCUMENT: DoorDocument = {
   tagOf: (path) => path.split('/')[1] ?? '',
 };
 
-const BEARER = /^Bearer +(\S+) *$/i;
 const UNAUTHORIZED = refuse(failure('UNAUTHORIZED'));
 /** Postrider's own paths that may be requested with another bearer token: by probes, uploading clients, pages, and operators. */
 const OURS =
   /^\/(?:metrics|health|ready|mcp|operator|openapi|openapi\.json|llms\.txt|llms-full\.txt|docs|uploads|inbound-files|shared|unsubscribe|t|\.well-known)(?:[/?]|$)/;
 
-function tokenOf(authorization: string | undefined): string | undefined {
-  return BEARER.exec(authorization ?? '')?.[1];
-}
-
 export function createResendDoor(deps: ResendDoorDeps & { callers: Authenticator }): ResendDoor {
   const identify = createIdentify<Caller>({
     authenticate: (headers): Result<Caller> | Promise<Result<Caller>> => {
-      const token = tokenOf(headers.authorization);
+      const token = bearerToken(headers.authorization);
       return token === undefined ? UNAUTHORIZED : deps.callers.ofKey(token);
     },
   });
   const door: Door = {
     prefix: PREFIX,
     takes: ({ headers, url = '/' }) => {
-      const token = tokenOf(headers.authorization);
+      const token = bearerToken(headers.authorization);
       if (token === undefined || isOperatorKey(token)) return false;
       return headers['x-api-key'] === undefined && !OURS.test(url);
     },
