@@ -278,12 +278,9 @@ const ACCOUNTS: Section = {
       summary: 'Create a key for the operator API (/operator), which programs send as Authorization: Bearer',
       required: [
         text('--name <name>', 'Name of the key, which the audit log shows'),
-        several('--scope <scope>', 'read allows every GET, write every other call (can be repeated)'),
+        several('--scope <scope>', 'read allows every GET, and write every other call (can be repeated)'),
       ],
-      options: [
-        text('--expires <time>', 'When it stops being valid: a time (2027-01-31T00:00:00Z) or days (90d)'),
-        NETWORK,
-      ],
+      options: [text('--expires <time>', 'Expiry: a time (2027-01-31T00:00:00Z) or a number of days (90d)'), NETWORK],
       examples: [
         'operator-key create --name monitoring --scope read --network 203.0.113.0/24',
         'operator-key create --name terraform --scope read --scope write --expires 90d',

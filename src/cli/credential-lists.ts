@@ -2,9 +2,7 @@
 import { accountOperation, credentialsOperation, keysOperation } from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
 import { type CommandCall, type CommandOutcome, unknownAccount } from './command.ts';
-import { type CommandStore, withStore } from './store.ts';
-
-const PAGE = 500;
+import { type CommandStore, type Page, readPages, withStore } from './store.ts';
 
 interface Listed {
   id: string;
@@ -14,20 +12,15 @@ interface Listed {
   lastUsedAddress: string | null;
 }
 
-/** Reads all pages; an account that does not exist is an error. */
+/** Reads all keys or credentials of the account in the arguments; throws if it does not exist. */
 async function readAll<T extends Listed>(
   call: CommandCall,
-  read: (store: CommandStore, page: { accountId: string; before: string | null; limit: number }) => Promise<T[]>,
+  read: (store: CommandStore, page: Page & { accountId: string }) => Promise<T[]>,
 ): Promise<T[]> {
   const [accountId = ''] = call.args;
   return withStore(call, async (store) => {
     if (!(await store.database.execute(accountOperation, accountId))) throw unknownAccount(accountId);
-    const all: T[] = [];
-    for (;;) {
-      const page = await read(store, { accountId, before: all.at(-1)?.id ?? null, limit: PAGE });
-      all.push(...page);
-      if (page.length < PAGE) return all;
-    }
+    return readPages((page) => read(store, { ...page, accountId }));
   });
 }
 

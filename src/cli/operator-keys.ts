@@ -4,14 +4,14 @@ import { isIsoTime, isoTimeMs } from '../http/validate.ts';
 import {
   createOperatorKey,
   type OperatorKey,
+  operatorKeyBody,
   operatorKeysOperation,
   revokeOperatorKeyOperation,
 } from '../operator/operator.ts';
 import { type CommandCall, type CommandOutcome, columns, notFound, successOf, UsageError } from './command.ts';
-import { withStore } from './store.ts';
+import { readPages, withStore } from './store.ts';
 
 const MAX_NAME_LENGTH = 200;
-const MAX_LISTED = 1_000;
 const DAY_MS = 86_400_000;
 
 interface OperatorKeyOptions {
@@ -41,17 +41,6 @@ function expiryOf(text: string | undefined, nowMs: number): number | null {
   );
 }
 
-function keyView({ id, name, scopes, allowedNetworks, expiresAt, createdAt }: OperatorKey) {
-  return {
-    operatorKeyId: id,
-    name,
-    scopes,
-    allowedNetworks,
-    expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
-    createdAt: new Date(createdAt).toISOString(),
-  };
-}
-
 export async function makeOperatorKey(call: CommandCall<OperatorKeyOptions>): Promise<CommandOutcome> {
   const { expires, network: allowedNetworks } = call.options;
   const name = call.options.name.trim();
@@ -68,16 +57,19 @@ export async function makeOperatorKey(call: CommandCall<OperatorKeyOptions>): Pr
 }
 
 function keyLine(key: OperatorKey): string {
-  const { operatorKeyId, scopes, allowedNetworks, expiresAt, name } = keyView(key);
+  const { operatorKeyId, scopes, allowedNetworks, expiresAt, name } = operatorKeyBody(key);
   const networks = allowedNetworks.length === 0 ? 'any address' : allowedNetworks.join(',');
   return `${operatorKeyId}  ${scopes.join(',').padEnd(10)}  ${(expiresAt ?? 'never expires').padEnd(24)}  ${networks}  ${name}`;
 }
 
 export async function listOperatorKeys(call: CommandCall): Promise<CommandOutcome> {
-  const keys = await withStore(call, (store) =>
-    store.database.execute(operatorKeysOperation, { before: null, limit: MAX_LISTED }),
+  const keys = await withStore(call, ({ database }) =>
+    readPages((page) => database.execute(operatorKeysOperation, page)),
   );
-  return { data: { operatorKeys: keys.map(keyView) }, text: keys.map(keyLine).join('\n') || 'no operator keys' };
+  return {
+    data: { operatorKeys: keys.map(operatorKeyBody) },
+    text: keys.map(keyLine).join('\n') || 'no operator keys',
+  };
 }
 
 export async function revokeOperatorKey(call: CommandCall): Promise<CommandOutcome> {

@@ -1,7 +1,7 @@
 /**
- * Opens the database for a command: the embedded one, or the configured server, even while the service is running. A missing database, as in a
- * wrong folder, and one with pending migrations are errors: only `migrate` and the start of the service change it, because another version
- * may be running.
+ * Opens the database for a command: the embedded one, or the configured server, even while the service is running. A missing database, as
+ * in a wrong folder, and one with pending migrations are errors: only `migrate` and the start of the service change it, because another
+ * version may be running.
  */
 import { existsSync } from 'node:fs';
 import { changedBy, commandOrigin } from '../audit/audit.ts';
@@ -40,6 +40,24 @@ export interface CommandStore {
 export interface StoreOptions {
   config: Config;
   clock: Clock;
+}
+
+const PAGE_ROWS = 500;
+
+export interface Page {
+  /** Id of the last row of the previous page; null for the first page. */
+  before: string | null;
+  limit: number;
+}
+
+/** Reads all rows of a list, page by page. */
+export async function readPages<T extends { id: string }>(read: (page: Page) => Promise<T[]>): Promise<T[]> {
+  const all: T[] = [];
+  for (;;) {
+    const rows = await read({ before: all.at(-1)?.id ?? null, limit: PAGE_ROWS });
+    all.push(...rows);
+    if (rows.length < PAGE_ROWS) return all;
+  }
 }
 
 /** Opens the store, passes it to `use`, and closes it in any case. */

@@ -22,7 +22,6 @@ import {
   type QuotaName,
 } from '../limits/limits.ts';
 import type { LivingNode } from '../nodes/nodes.ts';
-import type { OperatorKey } from './key-store.ts';
 import type { AccountQueue, Credentials, QueueFigures, RequestedApproval, SentMail } from './store.ts';
 
 const time = Type.String({ format: 'date-time' });
@@ -360,7 +359,7 @@ const keyFields = {
   allowedNetworks: Type.Array(Type.String(), {
     description: 'IPv4 and IPv6 networks (CIDR) that it can be used from. Empty: any address.',
   }),
-  expiresAt: nullableTime('When it stops being valid; null for never.'),
+  expiresAt: nullableTime('Time at which it expires; null if it never expires.'),
   createdAt: time,
 };
 export const operatorKeySchema = named('OperatorKey', keyFields);
@@ -369,17 +368,6 @@ export const newOperatorKeySchema = named('NewOperatorKey', {
   operatorKey: Type.String({ description: 'The key, pr_operator_…. Returned only in this response.' }),
 });
 
-export function operatorKeyBody({ id, name, scopes, allowedNetworks, expiresAt, createdAt }: OperatorKey) {
-  return {
-    operatorKeyId: id,
-    name,
-    scopes,
-    allowedNetworks,
-    expiresAt: isoOrNull(expiresAt),
-    createdAt: iso(createdAt),
-  };
-}
-
 export const newOperatorKeyRequest = named('NewOperatorKeyRequest', {
   name,
   scopes: Type.Array(scope, { minItems: 1, maxItems: OPERATOR_SCOPES.length, uniqueItems: true }),
@@ -387,14 +375,14 @@ export const newOperatorKeyRequest = named('NewOperatorKeyRequest', {
     Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
       maxItems: MAXIMUM_NETWORKS,
       description:
-        'IPv4 and IPv6 networks (CIDR) or addresses that it can be used from; from any other address it returns 403. Empty or absent: any address.',
+        'IPv4 and IPv6 networks (CIDR) or addresses that it can be used from; calls from other addresses return 403. Empty or absent: any address.',
     }),
   ),
   expiresAt: Type.Optional(
     Type.String({
       format: 'date-time',
       maxLength: 64,
-      description: 'When it stops being valid, in the future. By default never.',
+      description: 'Time at which it expires; must be in the future. By default, it never expires.',
     }),
   ),
 });

@@ -5,7 +5,7 @@
  */
 import { hash } from 'node:crypto';
 import { apiKeyHash, readAllowedNetworks } from '../accounts/accounts.ts';
-import type { Clock } from '../base/clock.ts';
+import { type Clock, iso } from '../base/clock.ts';
 import { type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { createFreshCache } from '../base/fresh-cache.ts';
 import { newId, randomText } from '../base/ids.ts';
@@ -83,6 +83,18 @@ function callerOf({ id, name, scopes, allowedNetworks }: OperatorKey): CallerKey
   };
 }
 
+/** Returns the key as the API and the command line show it, without the secret. */
+export function operatorKeyBody({ id, name, scopes, allowedNetworks, expiresAt, createdAt }: OperatorKey) {
+  return {
+    operatorKeyId: id,
+    name,
+    scopes,
+    allowedNetworks,
+    expiresAt: expiresAt === null ? null : iso(expiresAt),
+    createdAt: iso(createdAt),
+  };
+}
+
 interface OperatorKeyRequest {
   name: string;
   scopes: readonly OperatorScope[];
@@ -92,7 +104,7 @@ interface OperatorKeyRequest {
   expiresAt: number | null;
 }
 
-/** Creates a key. Its text cannot be read again. INVALID_REQUEST for invalid networks or an expiry in the past. */
+/** Creates a key, whose text cannot be read again. Fails with INVALID_REQUEST for invalid networks or an expiry in the past. */
 export async function createOperatorKey(
   { database, clock }: OperatorKeyContext,
   { name, scopes, allowedNetworks = [], expiresAt }: OperatorKeyRequest,

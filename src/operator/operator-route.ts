@@ -28,7 +28,10 @@ export interface OperatorRouteDeps {
   nudge(): void;
 }
 
-/** Defines a route whose caller is an operator or an operator key; the pipeline passes one because of its `auth`, whatever callers the other routes have. */
+/**
+ * Defines a route whose caller is an operator or an operator key; the pipeline passes one because of its `auth`, whatever callers the other
+ * routes have.
+ */
 export function operatorRoute<B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(
   definition: Omit<RouteDefinition<CallerKey, B, Q>, 'auth' | 'tag'>,
 ): RouteDefinition<Caller> {

@@ -5,9 +5,9 @@ import { failure, refuse } from '../base/failure.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, type RouteDefinition } from '../http/route.ts';
 import { closed, confirmationSchema, isoTimeMs } from '../http/validate.ts';
-import { newOperatorKeyRequest, newOperatorKeySchema, operatorKeyBody, operatorKeySchema } from './bodies.ts';
+import { newOperatorKeyRequest, newOperatorKeySchema, operatorKeySchema } from './bodies.ts';
 import { operatorKeysOperation, revokeOperatorKeyOperation } from './key-store.ts';
-import { createOperatorKey, expiryIssues } from './keys.ts';
+import { createOperatorKey, expiryIssues, operatorKeyBody } from './keys.ts';
 import { type OperatorRouteDeps, operatorChanges, operatorRoute } from './operator-route.ts';
 
 /** Unix ms of an expiry in a request; null if it has none. */

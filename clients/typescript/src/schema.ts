@@ -2301,7 +2301,7 @@ export interface components {
       allowedNetworks: string[];
       /**
        * Format: date-time
-       * @description When it stops being valid; null for never.
+       * @description Time at which it expires; null if it never expires.
        */
       expiresAt: string | null;
       /** Format: date-time */
@@ -2314,11 +2314,11 @@ export interface components {
       /** @description 1 to 200 characters, without control characters. */
       name: string;
       scopes: ("read" | "write")[];
-      /** @description IPv4 and IPv6 networks (CIDR) or addresses that it can be used from; from any other address it returns 403. Empty or absent: any address. */
+      /** @description IPv4 and IPv6 networks (CIDR) or addresses that it can be used from; calls from other addresses return 403. Empty or absent: any address. */
       allowedNetworks?: string[];
       /**
        * Format: date-time
-       * @description When it stops being valid, in the future. By default never.
+       * @description Time at which it expires; must be in the future. By default, it never expires.
        */
       expiresAt?: string;
     };
@@ -2538,7 +2538,7 @@ export interface components {
       allowedNetworks: string[];
       /**
        * Format: date-time
-       * @description When it stops being valid; null for never.
+       * @description Time at which it expires; null if it never expires.
        */
       expiresAt: string | null;
       /** Format: date-time */
