@@ -1,7 +1,7 @@
 /**
  * Builds the release: `npm run release -- --out DIR`. Writes npm packages of the service and the TypeScript client, a Debian package, a
- * container image, bills of materials, license notices, and SHA256SUMS. Two builds of the same commit have the same bytes. It needs Debian's
- * dpkg-deb and mmdebstrap, and publishes nothing. With --sign it signs SHA256SUMS.
+ * container image, bills of materials, license notices, and SHA256SUMS. Two builds of the same commit have the same bytes. It needs
+ * Debian's dpkg-deb and mmdebstrap, and publishes nothing. With --sign it signs SHA256SUMS.
  */
 import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

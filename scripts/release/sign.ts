@@ -34,9 +34,9 @@ export function sign(file: string, options: { key: string; epoch: number; passwo
       ...(password === undefined ? { stdio: 'inherit' } : { input: `${password}\n`, stdio: 'pipe' }),
     });
   } catch (error) {
-    const said = String((error as { stderr?: Buffer | null }).stderr ?? '').trim();
+    const printed = String((error as { stderr?: Buffer | null }).stderr ?? '').trim();
     throw new Error(
-      `minisign could not sign ${file}.${said && ` It printed: ${said}.`} Check the key and MINISIGN_PASSWORD. To sign without another ` +
+      `minisign could not sign ${file}.${printed && ` It printed: ${printed}.`} Check the key and MINISIGN_PASSWORD. To sign without another ` +
         `build, run: minisign -S -s ${key} -m ${file}`,
     );
   }
