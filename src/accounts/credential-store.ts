@@ -87,7 +87,7 @@ function recordOf<R extends object>({ senders, networks, ...row }: Stored<R>) {
 
 const LIST_COLUMNS = 'allowed_senders AS senders, allowed_networks AS networks';
 
-/** The last use, as subqueries: the row of a left join could not be locked. */
+/** Reads the last use with subqueries, because PostgreSQL cannot lock the rows of a left join. */
 const useColumnsOf = (table: string): string =>
   `(SELECT used_at FROM credential_use WHERE credential_id = ${table}.id) AS "lastUsedAt",
    (SELECT address FROM credential_use WHERE credential_id = ${table}.id) AS "lastUsedAddress"`;

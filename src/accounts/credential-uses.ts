@@ -1,6 +1,6 @@
 /**
- * Records when and from where API keys and SMTP credentials were last used, without work for the database on each use: a use replaces the
- * previous one of its key in memory, and once a minute, and when the process stops, the uses are written together. A process that is killed
+ * Records when and from where API keys and SMTP credentials were last used. A use costs the database nothing: it replaces the previous use
+ * of its key in memory, and all uses are written together once a minute and when the process stops. A process that is killed
  * loses the uses of the last minute. While the database is unavailable, the uses stay in memory: one for each key.
  */
 import type { Clock } from '../base/clock.ts';

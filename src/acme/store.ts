@@ -52,7 +52,9 @@ export const certificatesOperation = operation('acme.certificates', 'read', (tx,
   ),
 );
 
-/** A claim of an order. `delaysMs` are the times until another claim is possible, by the number of earlier failures; the last one repeats. */
+/**
+ * A claim of an order. `delaysMs` are the times until another claim is possible, by the number of earlier failures; the last one repeats.
+ */
 interface Claim extends Key {
   delaysMs: number[];
   nowMs: number;

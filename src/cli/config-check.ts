@@ -1,6 +1,6 @@
 /**
- * Implements `postrider config check`: validates all settings of the environment, and the files that they name, as the start of the service does.
- * Prints all problems instead of only the first. Opens neither the data directory nor the database, and connects to nothing.
+ * Implements `postrider config check`: validates all settings of the environment, and the files that they name, as the start of the service
+ * does. Prints all problems instead of only the first. Opens neither the data directory nor the database, and connects to nothing.
  */
 import { type Config, ConfigError } from '../config.ts';
 import { assertPublicNames } from '../roles/certificate-names.ts';

@@ -1,6 +1,6 @@
 /**
- * Implements `postrider doctor`: opens the database and files as the service would, and prints the checks of src/doctor/ line by line. Changes
- * nothing. Exits with 1 if a check fails. With --send-test it sends an email through the running service instead (send-test.ts).
+ * Implements `postrider doctor`: opens the database and files as the service would, and prints the checks of src/doctor/ line by line.
+ * Changes nothing. Exits with 1 if a check fails. With --send-test it sends an email through the running service instead (send-test.ts).
  */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,7 +1,7 @@
 /**
- * Reads exported files of other services as rows with their line numbers. The first character distinguishes JSON from CSV; the file name does not matter.
- * CSV is read as a stream: comma, semicolon, or tab, with quotes, and with a first line that names the columns. JSON is one value or several
- * in a row, such as pages of a list, and is limited to 200 MB because it is parsed at once.
+ * Reads exported files of other services as rows with their line numbers. The first character distinguishes JSON from CSV; the file name
+ * does not matter. CSV is read as a stream: comma, semicolon, or tab, with quotes, and with a first line that names the columns. JSON is
+ * one value or several in a row, such as pages of a list, and is limited to 200 MB because it is parsed at once.
  */
 import { closeSync, createReadStream, openSync, readSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';

@@ -1,8 +1,8 @@
 /**
- * Implements `postrider import-from`: imports suppressions, domains, and templates that another service exported, over the HTTP API. Without
- * --yes it only prints what would change. The kind of a file is recognized by its content. All files are read before the first change, and
- * an invalid row stops the command. The command can be repeated: it keeps existing entries, except that a suppression with a stronger
- * reason or a later expiry replaces the existing one.
+ * Implements `postrider import-from`: imports suppressions, domains, and templates that another service exported, over the HTTP API.
+ * Without --yes it only prints what would change. The kind of a file is recognized by its content. All files are read before the first
+ * change, and an invalid row stops the command. The command can be repeated: it keeps existing entries, except that a suppression with a
+ * stronger reason or a later expiry replaces the existing one.
  */
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
 import type { SuppressionReason } from '../suppressions/suppressions.ts';

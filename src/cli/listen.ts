@@ -1,8 +1,9 @@
 /**
- * Implements `postrider listen`: follows the events of an account and posts each to the developer's machine, in order, signed like a webhook, with a
- * secret that is valid until the command ends. Nothing needs to be reachable from outside. A broken connection is resumed at the same
- * position; the receiver's response is displayed and not retried. Exits with 0 on SIGINT. It prints that it is ready, and the secret, once
- * the stream is open: no event after that is missed. With --json each line is one object: first the ready line, then one per event.
+ * Implements `postrider listen`: follows the events of an account and posts each to the developer's machine, in order, signed like a
+ * webhook, with a secret that is valid until the command ends. Nothing needs to be reachable from outside. A broken connection is resumed
+ * at the same position; the receiver's response is displayed and not retried. Exits with 0 on SIGINT. It prints that it is ready, and the
+ * secret, once the stream is open: no event after that is missed. With --json each line is one object: first the ready line, then one per
+ * event.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { newSecret, secretKeyOf, signedHeaders } from '../webhooks/webhooks.ts';

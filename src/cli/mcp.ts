@@ -1,7 +1,7 @@
 /**
- * Implements `postrider mcp`: connects an agent that speaks the Model Context Protocol over stdin and stdout to `POST /mcp` of a service. Each line is one
- * JSON-RPC message in both directions, and nothing else is written to stdout. Headers of the current revision are taken from the message; a
- * session id that the service assigns is repeated. It ends when stdin ends and all replies are written.
+ * Implements `postrider mcp`: connects an agent that speaks the Model Context Protocol over stdin and stdout to `POST /mcp` of a service.
+ * Each line is one JSON-RPC message in both directions, and nothing else is written to stdout. Headers of the current revision are taken
+ * from the message; a session id that the service assigns is repeated. It ends when stdin ends and all replies are written.
  */
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';

@@ -1,6 +1,6 @@
 /**
- * Implements `postrider secret-key compare`: verifies a copy of the secret key before it is needed, and records that it exists. The copy is read
- * from a file or stdin, and not stored.
+ * Implements `postrider secret-key compare`: verifies a copy of the secret key before it is needed, and records that it exists. The copy is
+ * read from a file or stdin, and not stored.
  */
 import { readFileSync, realpathSync } from 'node:fs';
 import path from 'node:path';

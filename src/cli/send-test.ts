@@ -1,7 +1,7 @@
 /**
- * Implements `postrider doctor --send-test ADDRESS`: sends a real email through the API of the running service and follows it until it is delivered or
- * bounced, with the SMTP transcript of every attempt. If the server defers the message, it waits up to ten minutes; interrupting it leaves
- * the message in the queue.
+ * Implements `postrider doctor --send-test ADDRESS`: sends a real email through the API of the running service and follows it until it is
+ * delivered or bounced, with the SMTP transcript of every attempt. If the server defers the message, it waits up to ten minutes;
+ * interrupting it leaves the message in the queue.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type ApiClient, type ApiOptions, apiClient, apiTarget, refusal } from './api-client.ts';

@@ -1,7 +1,7 @@
 /**
- * Implements `postrider send`: sends one email through the HTTP API. Files to a single recipient use the upload flow; to several recipients they are
- * part of the request, which limits the email to 2 MB. Each step (manifest, uploads, send) can be repeated, and files that an earlier run
- * has uploaded are not uploaded again.
+ * Implements `postrider send`: sends one email through the HTTP API. Files to a single recipient use the upload flow; to several recipients
+ * they are part of the request, which limits the email to 2 MB. Each step (manifest, uploads, send) can be repeated, and files that an
+ * earlier run has uploaded are not uploaded again.
  */
 
 import { STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';

@@ -1,6 +1,6 @@
 /**
- * Implements `postrider serve`: starts the service, displays the credentials of a first run once on a terminal, and runs until SIGTERM or SIGINT
- * (exit code 0) or until its storage fails (exit code 1). SIGHUP reloads certificates and the provider file.
+ * Implements `postrider serve`: starts the service, displays the credentials of a first run once on a terminal, and runs until SIGTERM or
+ * SIGINT (exit code 0) or until its storage fails (exit code 1). SIGHUP reloads certificates and the provider file.
  */
 
 import type { Running } from '../base/lifecycle.ts';

@@ -1,6 +1,6 @@
 /**
- * The event as the API and webhooks return it: the common fields, and the fields of its type. Event fields copied from the message (sender, subject, tags) never
- * change, so they are joined on read and the body is the same on every retry.
+ * The event as the API and webhooks return it: the common fields, and the fields of its type. Event fields copied from the message (sender,
+ * subject, tags) never change, so they are joined on read and the body is the same on every retry.
  *
  * Appends events together with their webhook deliveries: one row per endpoint that is subscribed to the type. The fan-out is part of the
  * event's transaction, so an event never exists without its deliveries, and endpoints are independent of each other.

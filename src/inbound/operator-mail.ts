@@ -1,6 +1,6 @@
 /**
- * Mail to postmaster@ and abuse@ that is not a report about a message of this service: from people, providers, and blocklists. It is stored for
- * operators and forwarded to their address, if one is configured. Forwarding sends a new message from this service with the original
+ * Mail to postmaster@ and abuse@ that is not a report about a message of this service: from people, providers, and blocklists. It is stored
+ * for operators and forwarded to their address, if one is configured. Forwarding sends a new message from this service with the original
  * attached and its author in Reply-To, so SPF and DMARC pass and a reply goes to the author.
  *
  * Forwarding cannot loop: forwarded messages, messages that quote one, and automatic replies are not forwarded. Up to MOST_IN_AN_HOUR

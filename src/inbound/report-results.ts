@@ -4,8 +4,8 @@
  *
  * - A bounce is sent to the return path of the copies that it may be about; its original or final recipients select among them. If there is
  *   only one copy, a missing or rewritten recipient refers to it, unless the report contradicts other facts about the copy. A rewritten
- *   recipient counts only if the report quotes the Message-ID of the email, or is machine-readable and quotes none. This is as safe as a name: whoever
- *   has the token has the copy and knows its recipient.
+ *   recipient counts only if the report quotes the Message-ID of the email, or is machine-readable and quotes none. This is as safe as a
+ *   name: anyone with the token has a copy of the email and knows its recipient.
  * - A complaint is about the copy whose token it is addressed to or quotes (return path, CFBL-Address, List-Unsubscribe), which only a
  *   recipient of that copy knows. All recipients of an email know its Message-ID, so with it alone a named recipient is trusted only if the
  *   email had no other. Otherwise the complaint becomes one event of the email and suppresses no address.
@@ -137,7 +137,9 @@ export function resultsOfComplaint(report: Complaint, context: ComplaintContext)
   return { results: results.flatMap(([copy, one]) => (copy.isBeingSent ? [] : [one])), ignored: [], isTooEarly };
 }
 
-/** Emails submitted over SMTP have their own Message-ID, which two accounts may have used; Postrider's Feedback-ID identifies the account. */
+/**
+ * Emails submitted over SMTP have their own Message-ID, which two accounts may have used; Postrider's Feedback-ID identifies the account.
+ */
 function ofOneAccount({ mail }: Complaint, copies: readonly SentCopy[]): readonly SentCopy[] {
   const accounts = new Set(copies.map((copy) => copy.accountId));
   if (accounts.size <= 1) return copies;

@@ -1,7 +1,7 @@
 /**
- * The shipped documentation for agents: a search through the sections of docs/, the pages as Markdown, and llms.txt with llms-full.txt, which
- * list and join them. The files are read on the first use and kept; no name in a request reaches the file system. Decision records are not
- * included.
+ * The shipped documentation for agents: a search through the sections of docs/, the pages as Markdown, and llms.txt with llms-full.txt,
+ * which list and join them. The files are read on the first use and kept; no name in a request reaches the file system. Decision records
+ * are not included.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';

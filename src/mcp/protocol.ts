@@ -1,7 +1,7 @@
 /**
- * The Model Context Protocol over HTTP: one JSON-RPC 2.0 message per POST. The current revision (2026-07-28) is stateless: each request names
- * its version and its client, and repeats method and tool in headers. Clients of the two revisions before it call `initialize` first; there
- * are no sessions. Pure functions.
+ * The Model Context Protocol over HTTP: one JSON-RPC 2.0 message per POST. The current revision (2026-07-28) is stateless: each request
+ * names its version and its client, and repeats method and tool in headers. Clients of the two revisions before it call `initialize` first;
+ * there are no sessions. Pure functions.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 

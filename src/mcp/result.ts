@@ -1,6 +1,6 @@
 /**
- * Turns what a tool found into a result of at most 25,000 bytes: the data as structured content and, for models that read only text, as JSON.
- * Text from outside is marked (untrusted.ts). Data that is too large is shortened: long texts first, then long lists.
+ * Turns what a tool found into a result of at most 25,000 bytes: the data as structured content and, for models that read only text, as
+ * JSON. Text from outside is marked (untrusted.ts). Data that is too large is shortened: long texts first, then long lists.
  */
 import type { Failure } from '../base/failure.ts';
 import { fence } from './untrusted.ts';

@@ -248,8 +248,15 @@ for (const dialect of DIALECTS) {
     assert.ok(await opens(brief.token), 'control: another link to the message');
     assert.deepEqual(await listed(`/messages/${id}/shares`), [brief.shareId]);
     const entries = await database.execute(auditOperation, {
-      ...{ accountId: 'acc_one', mode: null, action: null, resource: null, resourceIds: [id, id] as const },
-      ...{ actorId: null, fromId: '', belowId: 'aud_~', limit: 100 },
+      accountId: 'acc_one',
+      mode: null,
+      action: null,
+      resource: null,
+      resourceIds: [id, id] as const,
+      actorId: null,
+      fromId: '',
+      belowId: 'aud_~',
+      limit: 100,
     });
     assert.deepEqual(
       entries.map(({ action, afterChange }) => [action, JSON.parse(afterChange!).shareId]),

@@ -1,4 +1,7 @@
-/** Sending protection over real databases, and its effect at the peer: which accounts are warned, whose mail is held, and how it is released. */
+/**
+ * Sending protection over real databases, and its effect at the peer: which accounts are warned, whose mail is held, and how it is
+ * released.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deliveryRig } from '../../test/kit/delivery-rig.ts';

@@ -289,7 +289,8 @@ function readBase64(given: string): Buffer | undefined {
   const text = /[\r\n]/.test(given) ? given.replaceAll(/[\r\n]+/g, '') : given;
   if (text.length % 4 !== 0) return undefined;
   const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
-  // The decoder skips unknown characters, which the length reveals. It also accepts the URL-safe alphabet, which the length does not reveal.
+  // The decoder skips unknown characters, which the length reveals. It also accepts the URL-safe alphabet, which the length does not
+  // reveal.
   if (text.includes('-') || text.includes('_')) return undefined;
   const bytes = Buffer.from(text, 'base64');
   return bytes.length === (text.length / 4) * 3 - padding ? bytes : undefined;

@@ -1,7 +1,7 @@
 /**
- * The commands common to every port, with their preconditions; every refusal has an enhanced status code (RFC 3463). Commands that were not offered are
- * refused completely, and data that would follow them is not executed. MAIL, RCPT, DATA, and AUTH depend on the port (submission.ts,
- * inbound.ts).
+ * The commands common to every port, with their preconditions; every refusal has an enhanced status code (RFC 3463). Commands that were not
+ * offered are refused completely, and data that would follow them is not executed. MAIL, RCPT, DATA, and AUTH depend on the port
+ * (submission.ts, inbound.ts).
  */
 import { quote } from '../mail/mime/submitted-refusal.ts';
 import { heloName, parseCommand } from './command.ts';

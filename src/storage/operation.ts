@@ -6,8 +6,8 @@
  * Rules for the functions: no I/O, no clock, no randomness (these come in as arguments), no state between calls, SQL with `?` placeholders
  * that both dialects understand. Refusals are returned, not thrown; a throw rolls back this operation alone.
  *
- * Arguments that take too long to clone are sent to the storage thread as one JSON text of lists without names, with the bytes of a group of
- * calls in one transferred buffer. Such codecs are built from the columns of tables (rows.ts).
+ * Arguments that take too long to clone are sent to the storage thread as one JSON text of lists without names, with the bytes of a group
+ * of calls in one transferred buffer. Such codecs are built from the columns of tables (rows.ts).
  */
 
 /** Type of a column; with `?` the value may be null. */

@@ -1,6 +1,6 @@
 /**
- * Describes policies as reports name them (RFC 8460 §4.2), and counts the results of decisions. A session counts once: with its own failure,
- * or otherwise with the failure of the policy. Pure.
+ * Describes policies as reports name them (RFC 8460 §4.2), and counts the results of decisions. A session counts once: with its own
+ * failure, or otherwise with the failure of the policy. Pure.
  */
 import type { TlsaRecord } from '../net/dns.ts';
 import type { AppliedPolicy, HostPolicy, TlsFailure, TlsSession } from './host-policy.ts';

@@ -1,6 +1,6 @@
 /**
- * Mail that is made so that verifying it takes long: each shape alone is done in bounded time, beside it an honest mail has its results, and the
- * thread that serves is hardly held at all. Time is that of the processor: the machine may be busy.
+ * Mail that is made so that verifying it takes long: each shape alone is done in bounded time, beside it an honest mail has its results,
+ * and the thread that serves is hardly held at all. Time is that of the processor: the machine may be busy.
  */
 import assert from 'node:assert/strict';
 import { createPublicKey, generateKeyPairSync, randomBytes } from 'node:crypto';

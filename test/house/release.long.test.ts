@@ -1,6 +1,6 @@
 /**
- * The release: built twice with the same bytes, installed from each artifact, and used to send an email. The npm packages are installed into
- * a temporary prefix, the Debian package into a copy-on-write view of this machine, and the image into a container engine of its own.
+ * The release: built twice with the same bytes, installed from each artifact, and used to send an email. The npm packages are installed
+ * into a temporary prefix, the Debian package into a copy-on-write view of this machine, and the image into a container engine of its own.
  */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawn } from 'node:child_process';

@@ -1,6 +1,6 @@
 /**
- * Servers with each kind of certificate and TLSA records (RFC 7672), in zones signed by Knot and validated by Unbound: what the tests of DANE send
- * to, ours and those with another server as the sender. Each has a domain, an exchanger, an address and records of its own.
+ * Servers with each kind of certificate and TLSA records (RFC 7672), in zones signed by Knot and validated by Unbound: what the tests of
+ * DANE send to, ours and those with another server as the sender. Each has a domain, an exchanger, an address and records of its own.
  */
 import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';

@@ -1,6 +1,6 @@
 /**
- * The settings for nginx and Caddy in docs/guides/reverse-proxy.md, run as they are printed but for names of files and ports: calls, uploads, the stream
- * of events, signed-in changes, and the client's address.
+ * The settings for nginx and Caddy in docs/guides/reverse-proxy.md, run as they are printed but for names of files and ports: calls,
+ * uploads, the stream of events, signed-in changes, and the client's address.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -266,7 +266,7 @@ for (const [name, start] of [
     assert.match(
       stdout,
       /^fail {2}certificate: clients do not trust the certificate of \S+/m,
-      'it is signed by nobody',
+      'the certificate is self-signed',
     );
   });
 }

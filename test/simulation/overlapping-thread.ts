@@ -1,6 +1,6 @@
 /**
- * The thread that owns a real PostgreSQL server for simulated worlds (overlapping-engine.ts): the server's programs, its data folder, and one
- * connection per session. The simulation waits for every answer, so exactly one backend runs at any moment:
+ * The thread that owns a real PostgreSQL server for simulated worlds (overlapping-engine.ts): the server's programs, its data folder, and
+ * one connection per session. The simulation waits for every answer, so exactly one backend runs at any moment:
  *
  *   idle ──exec──▶ running ──ReadyForQuery──▶ idle
  *                     └──waits for a lock (pg_locks)──▶ stopped (SIGSTOP) ──resume, after the lock was granted──▶ running

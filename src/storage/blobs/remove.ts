@@ -1,6 +1,6 @@
 /**
- * Removes blobs that no row names anymore, in the background, because each removal from a remote store takes time. Both their number and the
- * concurrency are limited. Blobs that are not removed, or that the store refuses to remove, are orphans, which the sweep removes a day
+ * Removes blobs that no row names anymore, in the background, because each removal from a remote store takes time. Both their number and
+ * the concurrency are limited. Blobs that are not removed, or that the store refuses to remove, are orphans, which the sweep removes a day
  * later.
  */
 import type { Log } from '../../base/log.ts';

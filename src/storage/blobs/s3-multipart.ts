@@ -1,7 +1,7 @@
 /**
  * Multipart uploads, for content that is larger than one part or of unknown length. The object exists only once all its parts are
- * acknowledged and the upload is completed; a failure before that aborts it, and removeUnfinished() aborts uploads that a crash left. The response
- * to the completion may be lost: the object then carries the mark of the upload.
+ * acknowledged and the upload is completed; a failure before that aborts it, and removeUnfinished() aborts uploads that a crash left. The
+ * response to the completion may be lost: the object then carries the mark of the upload.
  *
  * Cuts a stream into parts of one size, one in memory at a time. Large streams share a fixed number of permits, which limits memory; a
  * stream without a permit waits.

@@ -1,6 +1,7 @@
 /**
  * Applies the numbered migrations to PostgreSQL, each in one transaction under an advisory lock, so that of several nodes that start
- * together one migrates and the others find it done. Refuses the same databases as migrateSqlite. Waits for a server that is still starting.
+ * together one migrates and the others find it done. Refuses the same databases as migrateSqlite. Waits for a server that is still
+ * starting.
  */
 import type { Log } from '../../base/log.ts';
 import { type AppliedMigration, listMigrations, pendingMigration } from '../migrate.ts';

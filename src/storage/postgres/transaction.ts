@@ -143,8 +143,8 @@ function asParameter(value: SqlValue): unknown {
 }
 
 /**
- * Runs one transaction; rejects with StatementError, or with the error that `work` threw. Unless it resolves, nothing was committed, except for
- * an unknown outcome.
+ * Runs one transaction; rejects with StatementError, or with the error that `work` threw. Unless it resolves, nothing was committed, except
+ * for an unknown outcome.
  */
 export async function transact<R>(
   session: Session,

@@ -141,8 +141,8 @@ interface Import {
 }
 
 /**
- * Resolves with the copied rows and blobs, after comparing row counts with the file. If it rejects with an error for the operator, no row has
- * changed.
+ * Resolves with the copied rows and blobs, after comparing row counts with the file. If it rejects with an error for the operator, no row
+ * has changed.
  */
 export async function importIntoPostgres({ file, client, blobs, progress }: Import): Promise<Copied> {
   await assertEmpty(client);

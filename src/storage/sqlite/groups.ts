@@ -3,9 +3,10 @@
  *
  * Writer: a batch is one transaction and one sync (group commit). If an operation throws, the transaction is rolled back and the operations
  * run one by one, so that only the faulty one fails. If the commit fails because of space or a lock, nothing was changed and every
- * operation fails with that error. After an I/O error during the commit the outcome is unknown: its last frame may be complete in the write-ahead
- * log, and the next start then treats it as committed. A failed sync is never retried: after an I/O error the thread refuses all further
- * work and the process is expected to exit (pages that a failed fsync dropped may be lost, and a second fsync would report success).
+ * operation fails with that error. After an I/O error during the commit the outcome is unknown: its last frame may be complete in the
+ * write-ahead log, and the next start then treats it as committed. A failed sync is never retried: after an I/O error the thread refuses
+ * all further work and the process is expected to exit (pages that a failed fsync dropped may be lost, and a second fsync would report
+ * success).
  */
 import { findOperation, type Operation, type OperationMode, UnpackedBytes } from '../operation.ts';
 import type { SqliteConnection } from './connection.ts';
@@ -65,8 +66,8 @@ function unpacked(request: ThreadRequest): Call[] {
 }
 
 /**
- * Moves the rest of the log. Sends no response: if a full disk or a lock prevents the move, the next call repeats it. A failed sync ends all
- * writing, as everywhere; following operations are refused.
+ * Moves the rest of the log. Sends no response: if a full disk or a lock prevents the move, the next call repeats it. A failed sync ends
+ * all writing, as everywhere; following operations are refused.
  */
 function moveLog(storage: Storage): void {
   if (storage.broken) return;

@@ -67,7 +67,7 @@ interface Used {
   lastUsedAddress: string | null;
 }
 
-/** When it was last used, and the address of the client below. */
+/** Shows when it was last used, and below that the address of the client. */
 function LastUse({ of: { lastUsedAt, lastUsedAddress } }: { of: Used }) {
   if (lastUsedAt === null)
     return (

@@ -1,4 +1,4 @@
-/** The valid links to a message, and the button that revokes one. The URL of a link is shown only when it is created. */
+/** Lists the valid links to a message, with a button that revokes each. The URL of a link is shown only when it is created. */
 import { Button, Group, Stack, Text, Title } from '@mantine/core';
 import { type Answer, useChange, usePages } from '../../api.ts';
 import { IconX } from '../../icons.ts';

@@ -1,4 +1,4 @@
-/** The valid links to the messages of the account, in the mode of the page: who created each, until when it is valid, and Revoke. */
+/** Lists the valid links to the messages of the account in the mode of the page, with a button that revokes each. */
 import { usePages } from '../../api.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { Page } from '../../parts/page.tsx';
