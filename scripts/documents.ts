@@ -2,7 +2,7 @@
  * Generates the text of documents from the code's tables and the service's own description, for the script that writes them and the test
  * that compares them.
  */
-import { catalogue } from '../src/base/failure.ts';
+import { errorCatalog } from '../src/base/failure.ts';
 import { SECRET_SETTINGS, settings } from '../src/config.ts';
 import { startService } from '../test/kit/start-service.ts';
 
@@ -16,7 +16,7 @@ function cell(text: string): string {
 
 /** docs/reference/errors.md: every code with its HTTP status, SMTP reply and public message. */
 export function errorsDocument(
-  table: Record<string, { status: number; smtp: string; text: string }> = catalogue,
+  table: Record<string, { status: number; smtp: string; text: string }> = errorCatalog,
 ): string {
   const rows = Object.entries(table)
     .sort(([a, one], [b, other]) => one.status - other.status || a.localeCompare(b))
@@ -64,7 +64,7 @@ ${rows.join('\n')}
 const CODE_LINE_LENGTH = 120;
 
 /** The messages of the codes for the portal's page of refused requests, formatted as by the formatter. */
-export function errorCodesModule(table: Record<string, { text: string }> = catalogue): string {
+export function errorCodesModule(table: Record<string, { text: string }> = errorCatalog): string {
   const lines = Object.entries(table)
     .sort(([a], [b]) => a.localeCompare(b))
     .map(([code, { text }]) => {

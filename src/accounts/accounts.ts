@@ -71,7 +71,7 @@ export {
 } from './credential-store.ts';
 export { type CredentialUses, createCredentialUses } from './credential-uses.ts';
 export { allowedNetworkIssues, MAXIMUM_NETWORKS, readAllowedNetworks } from './networks.ts';
-export { hashPassword, NOBODYS_PASSWORD, verifyPassword } from './passwords.ts';
+export { hashPassword, UNKNOWN_USER_PASSWORD, verifyPassword } from './passwords.ts';
 export {
   type AnsweredMail,
   type CountedFrom,
@@ -85,7 +85,7 @@ export {
   sendingProtectionOperation,
   warnedOperation,
 } from './protection-store.ts';
-export { protectionBody, reasonText } from './protection-words.ts';
+export { protectionBody, reasonText } from './protection-texts.ts';
 export {
   type AccountChange,
   type Approval,

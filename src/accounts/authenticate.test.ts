@@ -14,7 +14,7 @@ import {
   updateCredentialOperation,
   updateKeyOperation,
 } from './credential-store.ts';
-import { hashPassword, NOBODYS_PASSWORD, verifyPassword } from './passwords.ts';
+import { hashPassword, UNKNOWN_USER_PASSWORD, verifyPassword } from './passwords.ts';
 import { setAccountOperation } from './store.ts';
 
 const address = '192.0.2.1';
@@ -140,7 +140,7 @@ test('a password matches its own hash only', async () => {
   assert.equal(await verifyPassword('grüße', phc), true);
   assert.equal(await verifyPassword('Grüße', phc), false);
   assert.equal(await verifyPassword('', phc), false);
-  assert.equal(await verifyPassword('', NOBODYS_PASSWORD), false);
+  assert.equal(await verifyPassword('', UNKNOWN_USER_PASSWORD), false);
   assert.notEqual(await hashPassword('grüße'), phc);
   await assert.rejects(verifyPassword('x', 'x'), /unknown form/);
 });

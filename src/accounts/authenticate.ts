@@ -27,7 +27,7 @@ import {
   findSigningKeyOperation,
   type SigningKeyHolder,
 } from './credential-store.ts';
-import { NOBODYS_PASSWORD, verifyPassword } from './passwords.ts';
+import { UNKNOWN_USER_PASSWORD, verifyPassword } from './passwords.ts';
 import { isHeldOperation } from './protection-store.ts';
 
 /** Maximum age of cached authentication data. */
@@ -306,7 +306,7 @@ export function createSmtpAuthenticator(options: { database: Database; clock: Cl
       if (isUsable(holder, address) && isProven(password, holder)) return ok(callerOf(holder));
       const isCorrect = await verifyPassword(
         password.slice(0, LONGEST_LOGIN),
-        holder?.passwordHash ?? NOBODYS_PASSWORD,
+        holder?.passwordHash ?? UNKNOWN_USER_PASSWORD,
       );
       if (!eligible(holder, options.clock) || !isCorrect || password.length > LONGEST_LOGIN) return refused;
       if (!isUsable(holder, address)) return { ...refused, outside: callerOf(holder) };

@@ -13,7 +13,7 @@ import {
 import type { ApiKeyRecord, CredentialRecord } from './credential-store.ts';
 import { MAXIMUM_NETWORKS } from './networks.ts';
 import type { SendingProtection } from './protection-store.ts';
-import { protectionBody } from './protection-words.ts';
+import { protectionBody } from './protection-texts.ts';
 import type { Usage } from './usage.ts';
 
 const RECIPIENTS_PER_EMAIL = 50;

@@ -86,4 +86,4 @@ export async function verifyPassword(password: string, phc: string, queue?: Wait
 }
 
 /** A hash of no real password, verified if the username is unknown, so that the response takes the same time. */
-export const NOBODYS_PASSWORD = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${'A'.repeat(22)}$${'A'.repeat(43)}`;
+export const UNKNOWN_USER_PASSWORD = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${'A'.repeat(22)}$${'A'.repeat(43)}`;

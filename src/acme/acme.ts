@@ -31,7 +31,7 @@ import {
 
 export { type CertificateRow, certificatesOperation } from './store.ts';
 
-const LOOK_MS = 5_000;
+const CHECK_MS = 5_000;
 /** Time limit of one order; below the shortest delay, so that no other node claims the name in the meantime. */
 const ORDER_MS = 300_000;
 const MINUTE = 60_000;
@@ -124,7 +124,7 @@ export function createAcme(options: AcmeOptions): Acme {
     if (due.length > 0) await load();
   };
 
-  const lookOnce = (): void => {
+  const checkOnce = (): void => {
     looking ??= look()
       .then(() => {
         lastError = undefined;
@@ -141,8 +141,8 @@ export function createAcme(options: AcmeOptions): Acme {
   return {
     load,
     start: () => {
-      lookOnce();
-      timer = setInterval(lookOnce, LOOK_MS).unref();
+      checkOnce();
+      timer = setInterval(checkOnce, CHECK_MS).unref();
     },
     failures: () => names().map((name) => ({ name, failures: rows.find((row) => row.name === name)?.failures ?? 0 })),
     stop: async () => {

@@ -1,7 +1,7 @@
 /** Messages of failures: the first issue, the number of others, and nothing of unlimited length. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { catalogue, failure, type Issue, invalid } from './failure.ts';
+import { errorCatalog, failure, type Issue, invalid } from './failure.ts';
 
 const hex: Issue = { field: 'attachments[0].sha256', message: 'must be 64 hex characters' };
 const other = (index: number): Issue => ({ field: `tags[${index}]`, message: 'is empty' });
@@ -16,7 +16,7 @@ test('the message names the first issue', () => {
 });
 
 test('the text of the catalog follows if the issues do not say what to do', () => {
-  const { text } = catalogue.ATTACHMENT_UPLOAD_INCOMPLETE;
+  const { text } = errorCatalog.ATTACHMENT_UPLOAD_INCOMPLETE;
   assert.equal(failure('ATTACHMENT_UPLOAD_INCOMPLETE').message, text);
   assert.equal(
     failure('ATTACHMENT_UPLOAD_INCOMPLETE', { details: [{ field: 'a.pdf', message: 'was not uploaded' }] }).message,
@@ -33,5 +33,5 @@ test('long field names are cut between characters', () => {
 });
 
 test('no sentence of the catalogue says mend', () => {
-  for (const { text } of Object.values(catalogue)) assert.doesNotMatch(text, /\bmend/i);
+  for (const { text } of Object.values(errorCatalog)) assert.doesNotMatch(text, /\bmend/i);
 });

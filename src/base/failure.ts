@@ -4,7 +4,7 @@
  * with expected failures return a Result; exceptions are for bugs and broken infrastructure.
  */
 
-interface CatalogueEntry {
+interface ErrorCatalogEntry {
   status: number;
   /** SMTP reply for the same failure on the submission port. */
   smtp: string;
@@ -12,7 +12,7 @@ interface CatalogueEntry {
   text: string;
 }
 
-export const catalogue = {
+export const errorCatalog = {
   INVALID_REQUEST: {
     status: 400,
     smtp: '550 5.6.0',
@@ -146,9 +146,9 @@ export const catalogue = {
     smtp: '451 4.3.2',
     text: 'The database or the blob store cannot be reached, and nothing was accepted. Retry after the number of seconds in Retry-After.',
   },
-} as const satisfies Record<string, CatalogueEntry>;
+} as const satisfies Record<string, ErrorCatalogEntry>;
 
-export type FailureCode = keyof typeof catalogue;
+export type FailureCode = keyof typeof errorCatalog;
 
 export interface Issue {
   /** Path of the field as the caller wrote it, for example `attachments[0].sha256`; empty for the entire body. */
@@ -203,7 +203,7 @@ const ISSUE_IS_MESSAGE: ReadonlySet<FailureCode> = new Set(['INVALID_REQUEST', '
 
 /** Returns the message of a failure that has no specific one. */
 function sentenceOf(code: FailureCode, details: readonly Issue[]): string {
-  const { text } = catalogue[code];
+  const { text } = errorCatalog[code];
   if (details.length === 0) return text;
   const issue = `${firstIssue(details).replace(/^the body/, 'The body')}.`;
   return ISSUE_IS_MESSAGE.has(code) ? issue : `${issue} ${text}`;

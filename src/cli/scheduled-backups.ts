@@ -12,7 +12,7 @@ import type { Database } from '../storage/database.ts';
 import { readKeptElsewhere } from '../storage/kept-elsewhere.ts';
 
 const HOUR_MS = 3_600_000;
-const LOOK_MS = 60_000;
+const CHECK_MS = 60_000;
 const LOW_PRIORITY = 10;
 /** The end of the output of a failed backup is logged, up to this many characters. */
 const LOGGED_CHARACTERS = 500;
@@ -68,7 +68,7 @@ export function startScheduledBackups(options: ScheduledBackupOptions): Schedule
       lastMs === undefined ? [] : [{ labels: {}, value: Math.max(0, Math.round((clock.now() - lastMs) / 1_000)) }],
   );
 
-  const lookNow = async (): Promise<void> => {
+  const backUpIfDue = async (): Promise<void> => {
     if (isStopping || !database.state().ready || clock.now() < notBeforeMs) return;
     lastMs = (await readKeptElsewhere(database)).scheduledBackupMs;
     if (lastMs !== undefined && clock.now() - lastMs < everyHours * HOUR_MS) return;
@@ -90,14 +90,14 @@ export function startScheduledBackups(options: ScheduledBackupOptions): Schedule
 
   let looking: Promise<void> | undefined;
   const look = (): Promise<void> => {
-    looking ??= lookNow()
+    looking ??= backUpIfDue()
       .catch(() => undefined)
       .finally(() => {
         looking = undefined;
       });
     return looking;
   };
-  const timer = setInterval(() => void look(), LOOK_MS);
+  const timer = setInterval(() => void look(), CHECK_MS);
   timer.unref();
   void look();
   return {

@@ -14,7 +14,7 @@ import type { Schedule } from './queue/schedule.ts';
 import type { Window } from './queue/window.ts';
 import type { Results } from './record/results.ts';
 import type { AttemptFacts, Settlement } from './record/settle.ts';
-import type { ExchangerSets } from './routing/exchanger-sets.ts';
+import type { MxSets } from './routing/mx-sets.ts';
 
 /** Maximum number of waiting messages that fail with one failed connection. */
 const MAX_SIBLINGS = 2_000;
@@ -26,7 +26,7 @@ export interface ApplyDeps {
   schedule: Schedule;
   admissions: Admissions;
   connections: Pick<Connections, 'count'>;
-  sets: Pick<ExchangerSets, 'areAlike' | 'destinationOf'>;
+  sets: Pick<MxSets, 'areAlike' | 'destinationOf'>;
   pauses: Pick<SharedPauses, 'changed' | 'takeChanges'>;
   results: Results;
   /** Notifies the operators of destinations that block this host. */

@@ -16,6 +16,6 @@ export {
 export { lateComplaint, lateFailure } from './record/reported.ts';
 export { createReturnPaths, type ReturnPaths } from './routing/return-path.ts';
 export type { Routing } from './routing/route.ts';
-export { createPlayByHand, createSandboxDeliveries, type PlayByHand } from './sandbox/deliveries.ts';
+export { createOutcomeSimulator, createSandboxDeliveries, type OutcomeSimulator } from './sandbox/deliveries.ts';
 export { createSandboxReset } from './sandbox/reset.ts';
 export { type Delivery, type DeliveryDeps, type DeliveryState, startDelivery } from './worker.ts';

@@ -42,9 +42,9 @@ import { Slots } from './queue/slots.ts';
 import { WINDOW_LIMITS, Window, type WindowLimits } from './queue/window.ts';
 import { type ResultMetrics, Results } from './record/results.ts';
 import type { Settlement } from './record/settle.ts';
-import { type ExchangerSets, oneWay, openExchangerSets } from './routing/exchanger-sets.ts';
 import { openHostMemory } from './routing/hosts.ts';
 import { openMissingDomains } from './routing/missing-domain.ts';
+import { type MxSets, openMxSets, singleRoute } from './routing/mx-sets.ts';
 import { type ReturnPaths, SENDER_ITSELF } from './routing/return-path.ts';
 import type { Routing } from './routing/route.ts';
 
@@ -131,7 +131,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
   readonly engine: Engine<Held, Settlement>;
   readonly limits: Limits;
   readonly registry: Registry;
-  readonly sets: ExchangerSets;
+  readonly sets: MxSets;
   readonly schedule: Schedule;
   readonly connections: Connections;
   readonly warmUp: WarmUp;
@@ -165,8 +165,8 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     // Routing finds the hosts to connect to for a domain.
     this.sets =
       routing.route.kind === 'relay'
-        ? oneWay(routing.dns)
-        : openExchangerSets({
+        ? singleRoute(routing.dns)
+        : openMxSets({
             dns: routing.dns,
             clock,
             providers,
@@ -318,7 +318,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     for (const { destination, pause } of this.#apply.sharedChanges()) this.#resumes.began(destination.key, pause);
     if (await this.#resumes.bringForward()) this.engine.nudge();
     await this.deferred.count();
-    await this.warmUp.giveBack();
+    await this.warmUp.releaseUnused();
     if (this.registry.blocked().length > 0) await this.#notifyBlocked({ hurry: false });
   }
 
@@ -335,7 +335,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     clearTimeout(early);
     clearTimeout(late);
     if (unrecorded > 0) log.error({ unrecorded }, 'stopped with unrecorded results');
-    const last = [connections.quitAll(), remover.idle(), this.warmUp.giveBack({ all: true })];
+    const last = [connections.quitAll(), remover.idle(), this.warmUp.releaseUnused({ all: true })];
     await within(Promise.all(last), performance.now() + STOP_REMOVING_MS);
     remover.abandon();
     log.info({}, 'delivery stopped');

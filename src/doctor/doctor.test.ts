@@ -10,7 +10,7 @@ import { smtpSink } from '../../test/kit/smtp-sink.ts';
 import { type Config, readConfig } from '../config.ts';
 import type { SenderDomain } from '../domains/domains.ts';
 import { openDns } from '../net/dns.ts';
-import { examine, rememberWell, type Subject } from './doctor.ts';
+import { cacheSuccessfulChecks, examine, type Subject } from './doctor.ts';
 import { checkBackup } from './secrets.ts';
 import { checkReturnPath, checkTlsReports } from './tls-reports.ts';
 
@@ -45,7 +45,7 @@ async function world(t: TestContext, settings: Record<string, string> = {}) {
     config,
     clock,
     network: true,
-    answered: rememberWell(clock),
+    answered: cacheSuccessfulChecks(clock),
     database: async () => ({ checks: [], facts: FACTS }),
     probeBlobs: async () => undefined,
   };

@@ -60,11 +60,11 @@ export async function readFacts(database: Database, config: Config): Promise<Fac
 }
 
 /** A named check that needs the network. */
-export interface Asking {
+export interface NetworkCheck {
   name: string;
   ask(): Promise<Check[]>;
   /** Whether the check contacts servers of other operators, which must not be queried on every call. */
-  isGuest?: true;
+  isThirdParty?: true;
 }
 
 export interface Subject {
@@ -76,7 +76,7 @@ export interface Subject {
   probeBlobs(): Promise<void>;
   network: boolean;
   /** Runs a network check or returns its cached result; runs it by default. */
-  answered?(asking: Asking): Promise<Check[]>;
+  answered?(asking: NetworkCheck): Promise<Check[]>;
   /** Source addresses, instead of those of the settings or the system. */
   localAddresses?: readonly string[];
 }
@@ -140,22 +140,22 @@ async function runNetworkChecks(subject: Subject, domains: SenderDomain[]): Prom
 
 type Resolver = ReturnType<typeof openDns>;
 
-function generalChecks({ config, clock }: Subject, dns: Resolver): Asking[] {
+function generalChecks({ config, clock }: Subject, dns: Resolver): NetworkCheck[] {
   const { doctorClockUrl: url } = config;
   return [
-    { name: 'clock', isGuest: true, ask: () => checkClock(url, { dns, clock }) },
+    { name: 'clock', isThirdParty: true, ask: () => checkClock(url, { dns, clock }) },
     { name: 'public address', ask: () => checkPublicAddress(config, dns, clock.now()) },
   ];
 }
 
 /** Checks for outgoing mail: the relay, or the DNS, port 25, and reputation of this host. */
-function outgoing(subject: Subject, dns: Resolver, domains: SenderDomain[]): Asking[] {
+function outgoing(subject: Subject, dns: Resolver, domains: SenderDomain[]): NetworkCheck[] {
   const { config } = subject;
   const { route, smtpHostname, doctorBlocklists } = config;
   const localAddresses = subject.localAddresses ?? config.sourceAddresses;
   const servers = config.dnsServers.length > 0 ? config.dnsServers.join(', ') : "the system's servers";
   const probing: Probing = { dns, domains: config.doctorDomains, port: config.mxPort, servers, localAddresses };
-  const always: Asking[] = [{ name: 'DNS', ask: () => checkDns(probing, { isRelayed: route.kind === 'relay' }) }];
+  const always: NetworkCheck[] = [{ name: 'DNS', ask: () => checkDns(probing, { isRelayed: route.kind === 'relay' }) }];
   const sending = { dns, sendingHost: smtpHostname, bounceDomain: config.bounceDomain };
   let found: Promise<Sources> | undefined;
   const sources = (): Promise<Sources> => {
@@ -179,19 +179,19 @@ function outgoing(subject: Subject, dns: Resolver, domains: SenderDomain[]): Ask
     ];
   }
   const { fallbackRoute: relay } = config;
-  const fallback: Asking[] = relay
+  const fallback: NetworkCheck[] = relay
     ? [{ name: 'fallback relay', ask: () => checkRelay({ ...relay, name: 'fallback relay' }) }]
     : [];
   return [
     ...always,
     ...fallback,
     { name: 'domains', ask: async () => checkOwnDomains((await sources()).seen) },
-    { name: 'port', isGuest: true, ask: () => checkPort(probing) },
+    { name: 'port', isThirdParty: true, ask: () => checkPort(probing) },
     { name: 'HELO name', ask: async () => checkHelo(smtpHostname, await sources(), dns) },
     { name: 'reverse DNS', ask: async () => checkReverse(smtpHostname, await sources(), dns) },
     {
       name: 'blocklist',
-      isGuest: true,
+      isThirdParty: true,
       ask: async () => checkBlocklists(doctorBlocklists, (await sources()).seen, dns),
     },
   ];
@@ -218,10 +218,10 @@ async function checkBlobs(config: Config, probe: Subject['probeBlobs']): Promise
 const CACHED_MS = 10 * 60_000;
 
 /** Caches successful checks of other operators' servers for ten minutes. */
-export function rememberWell(clock: Clock): (asking: Asking) => Promise<Check[]> {
+export function cacheSuccessfulChecks(clock: Clock): (asking: NetworkCheck) => Promise<Check[]> {
   const known = new Map<string, { checks: Check[]; atMs: number }>();
-  return async ({ name, ask, isGuest }) => {
-    if (!isGuest) return ask();
+  return async ({ name, ask, isThirdParty }) => {
+    if (!isThirdParty) return ask();
     const before = known.get(name);
     const ageMs = before === undefined ? -1 : clock.now() - before.atMs;
     if (before && ageMs >= 0 && ageMs < CACHED_MS) return before.checks;

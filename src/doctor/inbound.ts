@@ -13,14 +13,14 @@ const NAME = 'bounces';
 
 type Settings = Pick<Config, 'inboundPort' | 'mxPort' | 'smtpHostname'> & { bounceDomain: string };
 
-interface Asking {
+interface NetworkCheck {
   dns: Dns;
   /** Public source addresses, empty if unknown; undefined if a relay sends the mail. */
   addresses: readonly string[] | undefined;
 }
 
 /** Returns one check per problem, or one if there are none. */
-export async function checkInbound(config: Settings, { dns, addresses }: Asking): Promise<Check[]> {
+export async function checkInbound(config: Settings, { dns, addresses }: NetworkCheck): Promise<Check[]> {
   const { bounceDomain, smtpHostname: host } = config;
   const mx = await dns.resolveMx(bounceDomain);
   if (mx.status === 'temporary') return [skip(NAME, `the DNS lookup of ${bounceDomain} failed`)];

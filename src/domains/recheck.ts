@@ -55,7 +55,7 @@ export function startDomainChecks(options: DomainChecksOptions): Rounds {
       if (!isChosen()) return;
       await checkDue(options, isStopping);
       await rotateDue(options, isStopping);
-      await giveNotices(options);
+      await sendDueNotices(options);
     },
   });
 }
@@ -90,7 +90,7 @@ async function rotateDue(options: DomainChecksOptions, isStopping: () => boolean
   }
 }
 
-async function giveNotices({ database, log, notify }: DomainChecksOptions): Promise<void> {
+async function sendDueNotices({ database, log, notify }: DomainChecksOptions): Promise<void> {
   for (const notice of await database.execute(domainNoticesOperation, BATCH)) {
     const { kind, domain } = notice;
     try {

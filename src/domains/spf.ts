@@ -100,7 +100,7 @@ async function hostMatches(name: string, asking: Asking): Promise<SpfResult> {
   return answer.status === 'found' && answer.value.some((one) => covers(one, asking.addresses)) ? 'pass' : 'no';
 }
 
-async function exchangersMatch(name: string, asking: Asking): Promise<SpfResult> {
+async function mxHostsMatch(name: string, asking: Asking): Promise<SpfResult> {
   const answer = await asking.dns.resolveMx(name);
   if (answer.status === 'temporary') return 'unknown';
   if (answer.status !== 'found') return 'no';
@@ -132,7 +132,7 @@ async function mechanismMatches(term: string, domain: string, asking: Asking): P
   if (kind === 'include' || kind === 'redirect') return followed(argument, asking);
   // A network around the addresses of a name is too rare to be worked out.
   if (argument.includes('/')) return 'unknown';
-  return kind === 'a' ? hostMatches(target, asking) : exchangersMatch(target, asking);
+  return kind === 'a' ? hostMatches(target, asking) : mxHostsMatch(target, asking);
 }
 
 async function followed(domain: string, asking: Asking): Promise<SpfResult> {

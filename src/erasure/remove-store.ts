@@ -217,7 +217,7 @@ export const removeReceivingOperation = operation(
       const held = await tx.get('SELECT 1 AS found FROM work WHERE kind = ? AND subject = ?', INBOUND_WORK, id);
       if (held !== undefined) return { outcome: 'busy' };
     }
-    const blobKeys = await removeMails(tx, ids, " AND status <> 'kept'");
+    const blobKeys = await removeMessages(tx, ids, " AND status <> 'kept'");
     const progress = added(step.progress, { messages: 0, events: 0, inboundMessages: 0, blobKeys });
     await recordProgress(tx, step, progress);
     return { outcome: 'done', progress };
@@ -234,7 +234,7 @@ export const removeInboundOfOperation = operation(
       effect.events += await removeEvents(tx, step, id);
       effect.inboundMessages += await tx.run('DELETE FROM inbound_message WHERE id = ?', id);
     }
-    effect.blobKeys = await removeMails(tx, ids);
+    effect.blobKeys = await removeMessages(tx, ids);
     const progress = added(step.progress, effect);
     await recordProgress(tx, step, progress);
     return { outcome: 'done', progress };
@@ -242,7 +242,7 @@ export const removeInboundOfOperation = operation(
 );
 
 /** Deletes the stored content of inbound mail. Recipients of one mail share its blob; returns the blobs that no row references anymore. */
-async function removeMails(tx: Transaction, ids: readonly string[], condition = ''): Promise<string[]> {
+async function removeMessages(tx: Transaction, ids: readonly string[], condition = ''): Promise<string[]> {
   const removed = rowset(
     tx,
     'removed',

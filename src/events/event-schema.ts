@@ -65,7 +65,15 @@ const outcomes = {
       ...whose,
     }),
   ),
-  reject: Type.Optional(named('RejectDetails', { reason: oneOf(['suppressed', 'cancelled']), ...whose })),
+  reject: Type.Optional(
+    named('RejectDetails', {
+      reason: oneOf(['suppressed', 'cancelled']),
+      simulated: Type.Optional(
+        Type.Boolean({ description: 'True if the sandbox simulated the suppression: no list contains the address.' }),
+      ),
+      ...whose,
+    }),
+  ),
 };
 
 const link = (description: string) => Type.String({ description });

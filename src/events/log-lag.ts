@@ -7,7 +7,7 @@ import type { Log } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
 import { logBlockerOperation } from '../storage/meta-store.ts';
 
-const LOOK_MS = 5_000;
+const CHECK_MS = 5_000;
 /** Transactions of Postrider end long before. */
 export const LAG_WARN_SECONDS = 60;
 
@@ -27,7 +27,7 @@ interface LogLagOptions {
 }
 
 export function startLogLag(options: LogLagOptions): LogLag {
-  const { database, log, elapsedMs = () => performance.now(), everyMs = LOOK_MS } = options;
+  const { database, log, elapsedMs = () => performance.now(), everyMs = CHECK_MS } = options;
   let blocker: { xid: number; sinceMs: number; isLogged: boolean } | undefined;
   const seconds = (): number => (blocker ? Math.floor((elapsedMs() - blocker.sinceMs) / 1_000) : 0);
   const look = async (): Promise<void> => {

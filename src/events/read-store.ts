@@ -126,9 +126,9 @@ export function fittingOf<T extends { mailBytes: number | null }>(rows: readonly
 async function withMail(tx: Transaction, rows: readonly ChosenRow[]): Promise<EventRow[]> {
   const inbound = rows.filter(({ mailBytes }) => mailBytes !== null).map(({ message_id: id }) => ({ id }));
   if (inbound.length === 0) return [...rows];
-  const requested = rowset(tx, 'asked', { id: 'text' }, inbound);
+  const requested = rowset(tx, 'requested', { id: 'text' }, inbound);
   const found = await tx.all<{ id: string; detail: string }>(
-    `SELECT id, detail FROM inbound_message WHERE id IN (SELECT asked.id FROM ${requested.sql})`,
+    `SELECT id, detail FROM inbound_message WHERE id IN (SELECT requested.id FROM ${requested.sql})`,
     ...requested.params,
   );
   const details = new Map(found.map(({ id, detail }) => [id, detail]));

@@ -174,7 +174,7 @@ test('a heartbeat is sent even if filtered events arrive continuously', async ()
 test('a revoked key ends the stream, whether it is idle or not being read', async () => {
   const { database, stream } = await open();
   let isAllowed = true;
-  const options = { accountId: 'acc_1', lookMs: 10, isAllowed: async () => isAllowed };
+  const options = { accountId: 'acc_1', checkMs: 10, isAllowed: async () => isAllowed };
   const idle = stream(options);
   idle.made.resume();
   const unread = stream(options);
@@ -191,7 +191,7 @@ test('a reader that reads nothing costs a page or two, and is disconnected', asy
   const recipients = Array.from({ length: 50 }, (_, index) => `r${index}@x.example`);
   for (let i = 0; i < 40; i += 1) await seedMail(database, { accountId, recipients });
   calls.length = 0;
-  const { made } = stream({ accountId, stalledMs: 200, lookMs: 10 });
+  const { made } = stream({ accountId, stalledMs: 200, checkMs: 10 });
   // The client reads the first piece and then nothing more.
   await new Promise<void>((resolve) => made.once('readable', () => resolve()));
   const closed = new Promise((resolve) => made.once('close', resolve));

@@ -166,7 +166,7 @@ export interface StreamOptions {
   isAllowed(): Promise<boolean>;
   /** Shorter times for tests. */
   heartbeatMs?: number;
-  lookMs?: number;
+  checkMs?: number;
   stalledMs?: number;
 }
 
@@ -286,7 +286,7 @@ export function eventStream(options: StreamOptions): Readable {
     if (isStalled) stream.destroy();
     else if (isEnded && unreadSinceMs !== undefined) stream.destroy();
     else void checkKey();
-  }, options.lookMs ?? CHECK_MS);
+  }, options.checkMs ?? CHECK_MS);
   watch.unref();
   const checkKey = async (): Promise<void> => {
     // If the storage is unavailable, the stream continues.

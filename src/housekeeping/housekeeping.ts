@@ -55,7 +55,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Rounds {
     keepMs: (deps.eventDays ?? 90) * DAY_MS,
     contentMs: (deps.contentDays ?? 30) * DAY_MS,
     removeOverdue: createOverdueRemoval(orphanMs),
-    sweepOrphans: createOrphanSweep({ looksApartMs: orphanMs, alsoNamed }),
+    sweepOrphans: createOrphanSweep({ passesApartMs: orphanMs, alsoNamed }),
   };
   const rounds = startRounds({
     name: 'housekeeping',

@@ -33,7 +33,7 @@ import { removeStatisticsOperation, STATISTICS_DAYS } from '../statistics/statis
 import { dayOf, removeTlsReportsOperation } from '../tls-reports/tls-reports.ts';
 import { IDLE_MS, removeOldOperation } from '../users/users.ts';
 import { removeWebhookDeliveriesOperation } from '../webhooks/webhooks.ts';
-import { BATCH, createTwoLooks, type Round, removeInBatches, removeUntilShort } from './round.ts';
+import { BATCH, createTwoPassCheck, type Round, removeInBatches, removeUntilShort } from './round.ts';
 
 const DAY_MS = 86_400_000;
 const SANDBOX_KEEP_MS = 7 * DAY_MS;
@@ -145,19 +145,19 @@ export function removeTlsReports(round: Round, nowMs: number): Promise<number> {
 const KEEP_MS = 86_400_000;
 
 /** Deletes submissions that were not sent in time; returns how many. */
-export function createOverdueRemoval(looksApartMs: number): (round: Round, nowMs: number) => Promise<number> {
-  const startLook = createTwoLooks(looksApartMs);
+export function createOverdueRemoval(passesApartMs: number): (round: Round, nowMs: number) => Promise<number> {
+  const startPass = createTwoPassCheck(passesApartMs);
   return async (round, nowMs) => {
     const { database } = round;
     const expiredBeforeMs = nowMs - KEEP_UNSENT_MS;
-    const look = startLook();
+    const pass = startPass();
     const removed = await removeInBatches(round, '', async (afterId) => {
       const found = await database.execute(overdueBatchesOperation, { expiredBeforeMs, afterId, limit: BATCH });
-      const ids = look.confirmed(found);
+      const ids = pass.confirmed(found);
       const gone = await database.execute(removeOverdueOperation, { ids, expiredBeforeMs });
       return { ...gone, next: found.length < BATCH ? undefined : found.at(-1) };
     });
-    look.end();
+    pass.end();
     return removed;
   };
 }

@@ -62,7 +62,7 @@ export function removeUntilShort(
   });
 }
 
-interface Look {
+interface CheckPass {
   /** Returns those keys that an earlier check, long enough ago, has seen too. */
   confirmed(keys: readonly string[]): string[];
   /** Marks the check as complete: the next one is compared with it. */
@@ -70,7 +70,7 @@ interface Look {
 }
 
 /** Confirms only what two checks have found, this far apart by the monotonic clock, so a jump of the wall clock has no effect. */
-export function createTwoLooks(apartMs: number): () => Look {
+export function createTwoPassCheck(apartMs: number): () => CheckPass {
   /** With the monotonic ms of the first check. */
   let earlier = new Map<string, number>();
   return () => {
@@ -95,21 +95,21 @@ export function createTwoLooks(apartMs: number): () => Look {
 const OLD_MS = 86_400_000;
 
 interface OrphanOptions {
-  looksApartMs: number;
+  passesApartMs: number;
   /** Returns which of these blobs are named by rows of other folders (uploads). */
   alsoNamed?: ((keys: string[]) => Promise<string[]>) | undefined;
 }
 
 /** Sweeps the entire store; returns the number of deleted blobs. */
-export function createOrphanSweep({ looksApartMs, alsoNamed }: OrphanOptions): (round: Round) => Promise<number> {
-  const startLook = createTwoLooks(looksApartMs);
+export function createOrphanSweep({ passesApartMs, alsoNamed }: OrphanOptions): (round: Round) => Promise<number> {
+  const startPass = createTwoPassCheck(passesApartMs);
 
   const named = async (round: Round, op: Operation<string[], string[]>, keys: string[]): Promise<Set<string>> =>
     new Set([...(await round.database.execute(op, keys)), ...((await alsoNamed?.(keys)) ?? [])]);
 
-  const sweepBatch = async (round: Round, look: Look, keys: string[]): Promise<number> => {
+  const sweepBatch = async (round: Round, pass: CheckPass, keys: string[]): Promise<number> => {
     const found = await named(round, namedBlobsOperation, keys);
-    const twice = look.confirmed(keys.filter((key) => !found.has(key)));
+    const twice = pass.confirmed(keys.filter((key) => !found.has(key)));
     if (twice.length === 0) return 0;
     const missed = await named(round, stillNamedBlobsOperation, twice);
     if (missed.size > 0) {
@@ -125,7 +125,7 @@ export function createOrphanSweep({ looksApartMs, alsoNamed }: OrphanOptions): (
   };
 
   return async (round) => {
-    const look = startLook();
+    const pass = startPass();
     const beforeMs = (await round.blobs.storeNowMs()) - OLD_MS;
     let removed = 0;
     let batch: string[] = [];
@@ -133,12 +133,12 @@ export function createOrphanSweep({ looksApartMs, alsoNamed }: OrphanOptions): (
       if (round.isStopping()) return removed;
       if (writtenAtMs <= beforeMs) batch.push(key);
       if (batch.length < BATCH) continue;
-      removed += await sweepBatch(round, look, batch);
+      removed += await sweepBatch(round, pass, batch);
       batch = [];
       await pause();
     }
-    if (batch.length > 0) removed += await sweepBatch(round, look, batch);
-    look.end();
+    if (batch.length > 0) removed += await sweepBatch(round, pass, batch);
+    pass.end();
     return removed;
   };
 }

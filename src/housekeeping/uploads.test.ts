@@ -25,19 +25,19 @@ afterEach(() => app.close());
 interface RoundsOptions {
   count?: number;
   /** With 0 the second round counts as an hour later. */
-  looksApartMs?: number;
+  passesApartMs?: number;
   /** Does without the list of uploaded blobs. */
   withoutNames?: boolean;
 }
 
-async function rounds({ count = 2, looksApartMs = 0, withoutNames = false }: RoundsOptions = {}): Promise<void> {
+async function rounds({ count = 2, passesApartMs = 0, withoutNames = false }: RoundsOptions = {}): Promise<void> {
   const { database } = app.temp;
   const keeping = startHousekeeping({
     database,
     blobs: app.blobs,
     clock: app.clock,
     log: silentLog,
-    orphanMs: looksApartMs,
+    orphanMs: passesApartMs,
     ...(withoutNames ? {} : { alsoNamed: (keys: string[]) => database.execute(uploadedBlobsOperation, keys) }),
   });
   for (let i = 0; i < count; i += 1) await keeping.run();
@@ -84,9 +84,9 @@ test('a submission with renewed URLs is not overdue', async () => {
 test('no jump of the wall clock deletes a submission', async () => {
   const { attachmentSubmissionId: id } = await app.uploaded('acc_1', [someBytes(10)]);
   app.clock.advance(30 * DAY);
-  await rounds({ count: 4, looksApartMs: HOUR });
+  await rounds({ count: 4, passesApartMs: HOUR });
   app.clock.advance(-30 * DAY);
-  await rounds({ count: 2, looksApartMs: HOUR });
+  await rounds({ count: 2, passesApartMs: HOUR });
   assert.equal((await app.send('acc_1', id)).status, 202);
   assert.equal(app.stored().length, 1);
 });

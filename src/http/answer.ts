@@ -9,7 +9,7 @@
 import { STATUS_CODES } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import {
-  catalogue,
+  errorCatalog,
   type Failure,
   failure,
   type Issue,
@@ -61,7 +61,7 @@ function refusalHeaders(refusal: Failure): Record<string, string> {
 
 export function refusalAnswer(refusal: Refusal, requestId: string): HttpAnswer {
   return {
-    status: refusal.status ?? catalogue[refusal.failure.code].status,
+    status: refusal.status ?? errorCatalog[refusal.failure.code].status,
     contentType: JSON_TYPE,
     content: refusalBody(refusal.failure, requestId, refusal.extra),
     headers: { ...refusalHeaders(refusal.failure), ...refusal.headers },

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { httpShell, KEY_HEADERS, readAnswers, type Shell, speak } from '../../test/kit/http-shell.ts';
-import { catalogue, type FailureCode } from '../base/failure.ts';
+import { errorCatalog, type FailureCode } from '../base/failure.ts';
 
 let shell: Shell;
 before(async () => {
@@ -26,7 +26,7 @@ interface RefusalBody {
 async function refusal(
   response: Response,
   code: FailureCode,
-  status: number = catalogue[code].status,
+  status: number = errorCatalog[code].status,
 ): Promise<RefusalBody> {
   const text = await response.text();
   assert.equal(response.status, status, text);

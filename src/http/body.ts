@@ -6,7 +6,7 @@
  */
 import type { TSchema } from 'typebox';
 import {
-  catalogue,
+  errorCatalog,
   type Failure,
   type FailureCode,
   failure,
@@ -45,7 +45,7 @@ const EMPTY = Buffer.alloc(0);
 
 function tooLarge(rules: BodyRules): Failure {
   return failure(rules.tooLarge, {
-    message: `${catalogue[rules.tooLarge].text} The limit is ${rules.maxBytes} bytes.`,
+    message: `${errorCatalog[rules.tooLarge].text} The limit is ${rules.maxBytes} bytes.`,
   });
 }
 

@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { TSchema } from 'typebox';
-import { catalogue, type FailureCode } from '../base/failure.ts';
+import { errorCatalog, type FailureCode } from '../base/failure.ts';
 import type { Method, RouteDefinition, RouteResponse } from './route.ts';
 
 type Json = Record<string, unknown>;
@@ -22,7 +22,7 @@ const REFUSAL_SCHEMA = {
       type: 'object',
       required: ['code', 'message', 'details'],
       properties: {
-        code: { type: 'string', enum: Object.keys(catalogue) },
+        code: { type: 'string', enum: Object.keys(errorCatalog) },
         message: { type: 'string', description: 'One sentence that describes the problem and the fix.' },
         details: {
           type: 'array',
@@ -291,7 +291,7 @@ function pascalCase(code: string): string {
 function responses<C>(route: RouteDefinition<C>, components: Components): Json {
   const byStatus = new Map<number, FailureCode[]>();
   for (const code of refusalCodes(route)) {
-    byStatus.set(catalogue[code].status, [...(byStatus.get(catalogue[code].status) ?? []), code]);
+    byStatus.set(errorCatalog[code].status, [...(byStatus.get(errorCatalog[code].status) ?? []), code]);
   }
   const all: Json = {};
   for (const response of [route.response, ...(route.furtherResponses ?? [])]) {

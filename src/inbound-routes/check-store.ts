@@ -2,7 +2,7 @@
 import { operation } from '../storage/operation.ts';
 import type { MxStatus } from './store.ts';
 
-interface DueLooks {
+interface DueMxChecks {
   nowMs: number;
   /** Minimum and maximum interval between checks. */
   leastMs: number;
@@ -14,10 +14,10 @@ interface DueLooks {
  * Returns the domains of live routes whose MX check is due, least recently checked first: for active routes after `mostMs`, for pending
  * ones after a quarter of their age, between `leastMs` and `mostMs`. Reads all routes (20 ms for 100,000).
  */
-export const dueLooksOperation = operation(
-  'inboundRoutes.dueLooks',
+export const dueMxChecksOperation = operation(
+  'inboundRoutes.dueMxChecks',
   'read',
-  async (tx, { nowMs, leastMs, mostMs, limit }: DueLooks): Promise<string[]> => {
+  async (tx, { nowMs, leastMs, mostMs, limit }: DueMxChecks): Promise<string[]> => {
     const rows = await tx.all<{ domain: string }>(
       `SELECT domain FROM inbound_route WHERE mode = 'live' AND (coalesce(checked_at, 0) <= ? OR (mx_status <> 'verified'
          AND checked_at <= ? AND checked_at + (checked_at - updated_at) / 4 <= ?))
@@ -37,8 +37,8 @@ interface MxLook {
 }
 
 /** Records a check for all live routes of the domain. */
-export const recordLookOperation = operation(
-  'inboundRoutes.recordLook',
+export const recordMxCheckOperation = operation(
+  'inboundRoutes.recordMxCheck',
   'write',
   async (tx, { domain, status, found, nowMs }: MxLook): Promise<void> => {
     const live = `WHERE domain = ? AND mode = 'live'`;

@@ -47,7 +47,7 @@ const INTERRUPTED = 'Verification timed out or failed.';
 const LATE: DnsReply = { code: 'ETIMEOUT' };
 const TOO_MANY: DnsReply = { code: 'ETOOMANY' };
 
-interface InHand {
+interface Allotment {
   mail: Mail;
   settle(results: AuthenticationResults): void;
   questions: number;
@@ -61,7 +61,7 @@ interface InHand {
 
 interface Thread {
   worker: Worker;
-  mails: Map<number, InHand>;
+  mails: Map<number, Allotment>;
   idle: NodeJS.Timeout | undefined;
   isOver: boolean;
 }
@@ -79,7 +79,7 @@ class Verifier implements MailVerifier {
     return new Promise((settle) => this.#begin({ mail, settle, isRetry: false }));
   }
 
-  #begin({ mail, settle, isRetry }: Pick<InHand, 'mail' | 'settle' | 'isRetry'>): void {
+  #begin({ mail, settle, isRetry }: Pick<Allotment, 'mail' | 'settle' | 'isRetry'>): void {
     const { workMs, hostname } = this.#options;
     this.#thread ??= this.#start();
     const thread = this.#thread;

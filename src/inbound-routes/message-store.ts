@@ -188,8 +188,8 @@ export const recordInboundOperation = batch(
   },
 );
 
-export const playInboundOperation = operation(
-  'inboundRoutes.play',
+export const simulateInboundOperation = operation(
+  'inboundRoutes.simulate',
   'write',
   async (tx, { stored, mail }: { stored: NewInbound; mail: ReadInbound }): Promise<Recorded> => {
     await runWithin(tx, inboundOperations.store(), stored);
@@ -273,9 +273,9 @@ export const forgetInboundOperation = operation(
       ...[beforeMs, limit],
     );
     const changed = rows.map(({ id, detail }) => ({ id, detail: withoutContent(detail) }));
-    const requested = rowset(tx, 'asked', { id: 'text', detail: 'text' }, changed);
+    const requested = rowset(tx, 'requested', { id: 'text', detail: 'text' }, changed);
     await tx.run(
-      `UPDATE inbound_message SET detail = asked.detail, has_content = 0 FROM ${requested.sql} WHERE inbound_message.id = asked.id`,
+      `UPDATE inbound_message SET detail = requested.detail, has_content = 0 FROM ${requested.sql} WHERE inbound_message.id = requested.id`,
       ...requested.params,
     );
     return rows.length;

@@ -5,7 +5,7 @@ import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { type ReadMail, readMail } from '../mail/inbound/read-mail.ts';
 import { replyText, replyTextOfHtml } from '../mail/inbound/reply-text.ts';
-import { AUTOMATIC_SUBJECT } from '../mail/report/automatic-words.ts';
+import { AUTOMATIC_SUBJECT } from '../mail/report/automatic-phrases.ts';
 import type { AuthenticationResults } from './authentication-results.ts';
 import { type InboundLinks, LINK_MS } from './links.ts';
 import type { ReadInbound } from './message-store.ts';

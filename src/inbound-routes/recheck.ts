@@ -8,7 +8,7 @@ import type { Log } from '../base/log.ts';
 import { type Rounds, startRounds } from '../base/rounds.ts';
 import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
-import { dueLooksOperation, recordLookOperation } from './check-store.ts';
+import { dueMxChecksOperation, recordMxCheckOperation } from './check-store.ts';
 import { lookUpMx, type MxSettings } from './mx.ts';
 
 const ROUND_MS = 60_000;
@@ -41,7 +41,7 @@ export function startRouteChecks(options: RouteChecksOptions): Rounds {
       if (!isChosen()) return;
       for (;;) {
         const due = { nowMs: clock.now(), leastMs: LEAST_MS, mostMs: MOST_MS, limit: BATCH };
-        const domains = await database.execute(dueLooksOperation, due);
+        const domains = await database.execute(dueMxChecksOperation, due);
         await lookAt(options, [...new Set(domains)], isStopping);
         if (domains.length < BATCH || isStopping()) return;
       }
@@ -58,7 +58,7 @@ async function lookAt(
   const dns = freshDns();
   const look = async (domain: string): Promise<void> => {
     const found = await lookUpMx(dns, domain, mx);
-    await database.execute(recordLookOperation, { domain, ...found, nowMs: clock.now() });
+    await database.execute(recordMxCheckOperation, { domain, ...found, nowMs: clock.now() });
   };
   try {
     for (let at = 0; at < domains.length && !isStopping(); at += AT_ONCE)

@@ -87,7 +87,7 @@ export interface Handler<F, L extends InboundLease | null = InboundLease> {
 export type Handlers = Readonly<Record<Use['kind'], Handler<any>>>;
 
 /** A recipient whose mail is accepted. */
-export interface Taken {
+export interface InboundUse {
   use: Use;
   /** Maximum size of its messages. */
   maxBytes: number;
@@ -96,7 +96,7 @@ export interface Taken {
 }
 
 /** Finds the inbound route for an address; called for every recipient, known or not. `domain` is in A-labels. */
-export type FindRoute = (address: { local: string; domain: string }) => Promise<Taken | undefined>;
+export type FindRoute = (address: { local: string; domain: string }) => Promise<InboundUse | undefined>;
 
 /** Called in the transaction that records the findings. */
 export type EndInbound = (

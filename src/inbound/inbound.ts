@@ -10,8 +10,8 @@ export type {
   Handlers,
   InboundLease,
   InboundMail,
+  InboundUse as Taken,
   RecordedFindings,
-  Taken,
   Use,
 } from './inbound-mail.ts';
 export { createIntake, type Intake } from './intake.ts';

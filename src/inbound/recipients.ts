@@ -8,14 +8,14 @@
 import type { Clock } from '../base/clock.ts';
 import { domainToAscii } from '../mail/address.ts';
 import type { TokenAddresses } from '../mail/token-address.ts';
-import type { FindRoute, Taken, Use } from './inbound-mail.ts';
+import type { FindRoute, InboundUse, Use } from './inbound-mail.ts';
 
 /** Maximum size of mail to the bounce domain: Exchange returns the complete message with attachments. Little of it is stored. */
 const REPORT_BYTES = 50_000_000;
 
 export interface Recipients {
   /** Returns undefined if the recipient is rejected; a promise if the database is queried. `domain` is empty if none was given. */
-  find(address: { local: string; domain: string }): Taken | Promise<Taken | undefined>;
+  find(address: { local: string; domain: string }): InboundUse | Promise<InboundUse | undefined>;
 }
 
 export interface RecipientsOptions {
@@ -47,7 +47,7 @@ export function createRecipients(options: RecipientsOptions): Recipients {
     return name === 'abuse' && isBounceDomain ? { kind: 'abuse' } : undefined;
   };
 
-  const ask = async (local: string, domain: string, token: Use | undefined): Promise<Taken | undefined> => {
+  const ask = async (local: string, domain: string, token: Use | undefined): Promise<InboundUse | undefined> => {
     const [isOfReturnPath, route] = await Promise.all([isReturnPath(domain), findRoute({ local, domain })]);
     const use = ofName(local, domain, isOfReturnPath || domain === bounceHost) ?? (isOfReturnPath ? token : undefined);
     return use ? { use, maxBytes: REPORT_BYTES } : route;

@@ -52,7 +52,7 @@ export async function resultsOfBounce(
       found.ignored.push('no-failure');
       continue;
     }
-    const copy = namedCopy(recipient, byAddress) ?? (isRewrittenToo || namesNobody(recipient) ? only : undefined);
+    const copy = namedCopy(recipient, byAddress) ?? (isRewrittenToo || hasNoAddress(recipient) ? only : undefined);
     const once = `${recipient.action} ${copy?.messageId}`;
     if (!copy) found.ignored.push('other-recipient');
     else if (copy.isBeingSent) found.isTooEarly = true;
@@ -76,7 +76,7 @@ function copiesByAddress(copies: readonly SentCopy[]): Map<string, SentCopy> {
   return byAddress;
 }
 
-const namesNobody = (recipient: ReportedRecipient): boolean =>
+const hasNoAddress = (recipient: ReportedRecipient): boolean =>
   recipient.originalRecipient === null && recipient.finalRecipient === null;
 
 function namedCopy(
@@ -120,8 +120,8 @@ export function resultsOfComplaint(report: Complaint, context: ComplaintContext)
   if (copies.length === 0) return ignored(context.copies.length > 0 ? 'unproven' : 'unknown-mail');
   const facts = { feedbackType: report.feedbackType, remoteHost: reporter };
   const byAddress = copiesByAddress(copies);
-  const isBelieved = proof !== 'message-id' || byAddress.size === 1;
-  const recipients = isBelieved ? report.recipients : [];
+  const isTrusted = proof !== 'message-id' || byAddress.size === 1;
+  const recipients = isTrusted ? report.recipients : [];
   const named = new Set(recipients.flatMap((address) => byAddress.get(sameAddressKey(address)) ?? []));
   if (named.size === 0 && proof === 'copy') named.add(copies[0]!);
   const results = [...named].map(

@@ -156,9 +156,9 @@ const COLUMNS = 'id, purpose, envelope_from, recipient, client, size_bytes, cont
 
 async function jobsOf(tx: Transaction, rows: readonly Work[]): Promise<InboundJob[]> {
   if (rows.length === 0) return [];
-  const requested = rowset(tx, 'asked', { subject: 'text' }, rows);
+  const requested = rowset(tx, 'requested', { subject: 'text' }, rows);
   const found = await tx.all<MailRow>(
-    `SELECT ${COLUMNS} FROM inbound_mail WHERE id IN (SELECT asked.subject FROM ${requested.sql})`,
+    `SELECT ${COLUMNS} FROM inbound_mail WHERE id IN (SELECT requested.subject FROM ${requested.sql})`,
     ...requested.params,
   );
   const mails = new Map(found.map((row) => [row.id, row]));
@@ -249,9 +249,9 @@ export const deferInboundOperation = operation(
   async (tx, unread: readonly Unread[]): Promise<number[]> => {
     const held = await settleLeases(tx, unread, (one) => ({ ...one, tried: true }));
     const quarantined = held.filter((one) => one.againAtMs === null);
-    const requested = rowset(tx, 'asked', { inboundId: 'text' }, quarantined);
+    const requested = rowset(tx, 'requested', { inboundId: 'text' }, quarantined);
     await tx.run(
-      `UPDATE inbound_mail SET status = 'aside' WHERE id IN (SELECT asked.inbound_id FROM ${requested.sql})`,
+      `UPDATE inbound_mail SET status = 'aside' WHERE id IN (SELECT requested.inbound_id FROM ${requested.sql})`,
       ...requested.params,
     );
     return unread.filter((one) => !held.includes(one)).map((one) => one.seq);

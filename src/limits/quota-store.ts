@@ -147,9 +147,9 @@ const UNLIMITED: Quotas = { take: () => undefined, write: async () => undefined 
 /** Reads the quotas of these accounts and locks the rows of accounts that have any, until the transaction ends. */
 export async function readQuotas(tx: Transaction, owners: readonly Owner[]): Promise<Quotas> {
   const ids = [...new Set(owners.map(({ accountId }) => accountId))].map((id) => ({ id }));
-  const requested = rowset(tx, 'asked', { id: 'text' }, ids);
+  const requested = rowset(tx, 'requested', { id: 'text' }, ids);
   const accounts = await tx.all<{ id: string; limits: string }>(
-    `SELECT a.id, a.limits FROM account a WHERE a.id IN (SELECT asked.id FROM ${requested.sql}) AND a.limits LIKE '%"messagesPer%'
+    `SELECT a.id, a.limits FROM account a WHERE a.id IN (SELECT requested.id FROM ${requested.sql}) AND a.limits LIKE '%"messagesPer%'
      ORDER BY a.id ${locked(tx)}`,
     ...requested.params,
   );

@@ -77,7 +77,7 @@ export async function listOf(
 }
 
 /** Reads all elements of a list, up to a number of pages. */
-export async function everyOf(
+export async function listAll(
   context: Pick<ToolContext, 'call'>,
   path: string,
   { query = {}, pages = 10 }: { query?: Query; pages?: number } = {},

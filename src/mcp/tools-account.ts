@@ -4,9 +4,9 @@ import { failure, refuse } from '../base/failure.ts';
 import { closed, oneOf } from '../http/validate.ts';
 import {
   defineTool,
-  everyOf,
   found,
   invalidArgument,
+  listAll,
   listOf,
   objectOf,
   segment,
@@ -28,7 +28,7 @@ const checkDomain = defineTool({
   run: async (context, { domain, limit: most, cursor: after }) => {
     if (domain === undefined)
       return listOf(context, '/domains', { cursor: after }, { limit: most, pick: withoutRecords });
-    const all = await everyOf(context, '/domains');
+    const all = await listAll(context, '/domains');
     if (!all.ok) return all;
     const wanted = domain.toLowerCase();
     const known = all.value.find((one) => one.domain === wanted || one.domainId === domain);
@@ -59,7 +59,7 @@ const explainDestination = defineTool({
   schema: closed({ domain: Type.String({ minLength: 1, maxLength: 253 }) }),
   run: async (context, { domain }) => {
     const destination = domain.toLowerCase().replace(/^.*@/, '');
-    const incidents = await everyOf(context, '/incidents', { pages: 3 });
+    const incidents = await listAll(context, '/incidents', { pages: 3 });
     if (!incidents.ok) return incidents;
     const messages: unknown[] = [];
     for (const status of ['delayed', 'bounced']) {
@@ -139,10 +139,10 @@ const runDoctor = defineTool({
     const health = await context.call('GET', '/account/health');
     if (!health.ok) return health;
     const [domains, webhooks, incidents, rejected] = [
-      await everyOf(context, '/domains'),
-      await everyOf(context, '/webhooks'),
-      await everyOf(context, '/incidents', { pages: 1 }),
-      await everyOf(context, '/requests', {
+      await listAll(context, '/domains'),
+      await listAll(context, '/webhooks'),
+      await listAll(context, '/incidents', { pages: 1 }),
+      await listAll(context, '/requests', {
         pages: 1,
         query: { since: new Date(context.now() - 86_400_000).toISOString() },
       }),
@@ -176,7 +176,7 @@ const runDoctor = defineTool({
   },
 });
 
-function itemsOf(response: Awaited<ReturnType<typeof everyOf>>): Item[] {
+function itemsOf(response: Awaited<ReturnType<typeof listAll>>): Item[] {
   return response.ok ? response.value : [];
 }
 

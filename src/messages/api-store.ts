@@ -276,7 +276,7 @@ export const cancelMessageOperation = change(
     if ((found.leased ?? 0) > 0) return { changed: false, reason: 'state', status: 'sending' };
     const { accountId, mode, messageId } = cancellation;
     if ((await tx.run('DELETE FROM work WHERE seq = ? AND leased = 0', found.work_seq)) === 0) {
-      return overtaken(tx, cancellation);
+      return conflictOf(tx, cancellation);
     }
     const changed = await transition(tx, {
       accountId,
@@ -294,7 +294,7 @@ export const cancelMessageOperation = change(
 );
 
 /** Returns the current state of a message whose work was claimed or finished between the read and the change. */
-async function overtaken(tx: Transaction, key: MessageKey): Promise<Change<never>> {
+async function conflictOf(tx: Transaction, key: MessageKey): Promise<Change<never>> {
   const found = await readChangeable(tx, key);
   if (!found) return { changed: false, reason: 'not-found' };
   return { changed: false, reason: 'state', status: (found.leased ?? 0) > 0 ? 'sending' : found.status };
@@ -328,7 +328,7 @@ export const moveMessageOperation = change(
       found.work_seq,
     );
     if (moved === 0) {
-      return overtaken(tx, move);
+      return conflictOf(tx, move);
     }
     await transition(tx, { accountId, mode, messageId, to, atMs: nowMs, nextAttemptAtMs: sendAtMs });
     await tx.run(

@@ -148,10 +148,10 @@ interface Known {
 
 /** Locks in a fixed order, until the end of the transaction: two nodes that get the same report record it once. */
 async function lockMessages(tx: Transaction, results: readonly LateResult[]): Promise<Map<string, Known>> {
-  const requested = rowset(tx, 'asked', { accountId: 'text', messageId: 'text' }, results);
+  const requested = rowset(tx, 'requested', { accountId: 'text', messageId: 'text' }, results);
   const rows = await tx.all<{ accountId: string; messageId: string; status: MessageStatus }>(
     `SELECT m.account_id AS "accountId", m.id AS "messageId", m.status FROM message m
-     WHERE m.mode = '${LIVE}' AND (m.account_id, m.id) IN (SELECT asked.account_id, asked.message_id FROM ${requested.sql})
+     WHERE m.mode = '${LIVE}' AND (m.account_id, m.id) IN (SELECT requested.account_id, requested.message_id FROM ${requested.sql})
      ORDER BY m.id ${locked(tx)}`,
     ...requested.params,
   );
@@ -160,12 +160,12 @@ async function lockMessages(tx: Transaction, results: readonly LateResult[]): Pr
   );
   const once = results.filter(({ type }) => type !== 'Bounce');
   if (once.length === 0) return states;
-  const askedEvents = rowset(tx, 'asked', { messageId: 'text' }, once);
+  const requestedEvents = rowset(tx, 'requested', { messageId: 'text' }, once);
   const events = await tx.all<{ accountId: string; messageId: string; type: string; detail: string }>(
     `SELECT event.account_id AS "accountId", event.message_id AS "messageId", event.type, event.detail FROM event
-     WHERE event.message_id IN (SELECT asked.message_id FROM ${askedEvents.sql}) AND event.mode = '${LIVE}'
+     WHERE event.message_id IN (SELECT requested.message_id FROM ${requestedEvents.sql}) AND event.mode = '${LIVE}'
        AND event.type IN ('DeliveryDelay', 'Complaint')`,
-    ...askedEvents.params,
+    ...requestedEvents.params,
   );
   for (const event of events) {
     const isEarlier = event.type === 'DeliveryDelay' && !isLateDelay(event.detail);

@@ -202,6 +202,7 @@ export const SUPPRESSED = {
 export const SIMULATED_SUPPRESSED = {
   reject: {
     ...SUPPRESSED.reject,
+    simulated: true,
     advice:
       'The sandbox simulates a suppressed address; there is nothing to remove. Live mail to such an address is not sent.',
   },

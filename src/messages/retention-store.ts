@@ -132,12 +132,12 @@ export async function dropContents(tx: Transaction, emailSeqs: readonly number[]
   const numbers = [...new Set(emailSeqs)].sort((a, b) => a - b);
   const requested = rowset(
     tx,
-    'asked',
+    'requested',
     { seq: 'int' },
     numbers.map((seq) => ({ seq })),
   );
   // The bounds tell the planner which partitions to read.
-  const these = `email.seq IN (SELECT asked.seq FROM ${requested.sql}) AND email.seq >= ? AND email.seq <= ?`;
+  const these = `email.seq IN (SELECT requested.seq FROM ${requested.sql}) AND email.seq >= ? AND email.seq <= ?`;
   const params = [...requested.params, numbers[0]!, numbers.at(-1)!];
   // If two copies are settled at the same time, the later one sees in its second statement that the other is finished.
   const held = locked(tx);

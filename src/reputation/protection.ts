@@ -59,13 +59,13 @@ export function startSendingProtection(options: ProtectionOptions): Rounds {
     log,
     round: async (isStopping) => {
       if (!isChosen()) return;
-      await lookAtAll(options, isStopping);
-      if (!isStopping()) await giveNotices(options);
+      await checkAllAccounts(options, isStopping);
+      if (!isStopping()) await sendDueNotices(options);
     },
   });
 }
 
-async function lookAtAll(options: ProtectionOptions, isStopping: () => boolean): Promise<void> {
+async function checkAllAccounts(options: ProtectionOptions, isStopping: () => boolean): Promise<void> {
   const { database, clock } = options;
   const seen = new Set(await database.execute(warnedOperation, null));
   for (const accountId of seen) if (!isStopping()) await lookAt(options, accountId);
@@ -123,7 +123,7 @@ function decide(
   return !worst && warnedMs >= WARNED_MS ? { to: 'good', reason: null } : undefined;
 }
 
-async function giveNotices({ database, log, notify }: ProtectionOptions): Promise<void> {
+async function sendDueNotices({ database, log, notify }: ProtectionOptions): Promise<void> {
   for (const protection of await database.execute(protectionNoticesOperation, NOTICES_AT_ONCE)) {
     const { accountId } = protection;
     try {

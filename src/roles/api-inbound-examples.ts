@@ -42,14 +42,14 @@ const mail = {
 export const INBOUND_EXAMPLES = {
   InboundMail: mail,
   InboundMailWithContent: { ...mail, eventId: ids.event, contentKept: true, content: INBOUND_EXAMPLE },
-  PlayInboundRequest: {
+  SimulateInboundRequest: {
     to: 'support@in.shop.example',
     from: ANN,
     subject: `Re: ${SUBJECT}`,
     text: 'Thank you, it came today.',
     authentication: { dmarc: { result: 'fail', domain: 'example.com', policy: 'reject' } },
   },
-  PlayedInbound: {
+  SimulatedInbound: {
     inboundId: ids.inbound,
     inboundRouteId: ids.inboundRoute,
     outcome: 'event',

@@ -13,7 +13,7 @@ import { attachmentRoutes } from '../attachments/routes.ts';
 import { auditRoutes, operatorAuditRoutes } from '../audit/routes.ts';
 import { type Failure, failure, refuse } from '../base/failure.ts';
 import { VERSION } from '../config.ts';
-import { createPlayByHand, createSandboxDeliveries } from '../delivery/delivery.ts';
+import { createOutcomeSimulator, createSandboxDeliveries } from '../delivery/delivery.ts';
 import { createHostProbe, createSenderAdvice, createSenderCheck, type SenderCheck } from '../domains/domains.ts';
 import { domainRoutes } from '../domains/routes.ts';
 import { createResendDoor, createSesDoor } from '../doors/doors.ts';
@@ -36,7 +36,7 @@ import { createInFlightKeys, createKeyedCalls } from '../idempotency/idempotency
 import { createInboundLinks } from '../inbound-routes/inbound-routes.ts';
 import { inboundRouteRoutes } from '../inbound-routes/routes.ts';
 import { inboundMailRoutes } from '../inbound-routes/routes-mail.ts';
-import { playInboundRoute } from '../inbound-routes/routes-play.ts';
+import { simulateInboundRoute } from '../inbound-routes/routes-simulate.ts';
 import { incidentRoutes } from '../incidents/routes.ts';
 import { createConcurrencyLimiter } from '../limits/limits.ts';
 import { parseAddress } from '../mail/address.ts';
@@ -54,7 +54,7 @@ import { operatorRoutes } from '../operator/routes.ts';
 import type { RefusedRequests } from '../refused-requests/refused-requests.ts';
 import { refusedRequestRoutes } from '../refused-requests/routes.ts';
 import { sandboxRoutes } from '../sandbox/routes.ts';
-import { sandboxPlayRoutes } from '../sandbox/routes-play.ts';
+import { sandboxOutcomeRoutes } from '../sandbox/routes-outcome.ts';
 import { createSendRoutes } from '../send/routes.ts';
 import { createSubmit, type Submit, senderFailure } from '../send/send.ts';
 import type { TlsIdentity } from '../smtp/smtp.ts';
@@ -273,11 +273,11 @@ function sandboxTools({ parts, options, linkBase, nudge }: RouteContext): RouteD
       waits: createConcurrencyLimiter('inboxWaits', options.rateShare),
       isStopping: () => parts.overload.reasons().some((reason) => reason.part === 'service'),
     }),
-    playInboundRoute({ database, blobs, clock, links: createInboundLinks(linkBase), nudge }),
-    ...sandboxPlayRoutes({
+    simulateInboundRoute({ database, blobs, clock, links: createInboundLinks(linkBase), nudge }),
+    ...sandboxOutcomeRoutes({
       database,
       clock,
-      playByHand: createPlayByHand({ database, clock, deliveries }),
+      simulateOutcome: createOutcomeSimulator({ database, clock, deliveries }),
       kinds: [deliveries, createSandboxWebhooks({ database, http: options.http, clock, log, secretKey })],
       nudge,
     }),

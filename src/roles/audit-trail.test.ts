@@ -109,7 +109,7 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
     },
   ],
   'POST /sandbox/inbox/:id/outcome': [
-    'message.play-outcome',
+    'message.simulate-outcome',
     async () => sandbox.post(`/sandbox/inbox/${await captured()}/outcome`, { outcome: 'bounced' }),
   ],
   'POST /sandbox/clock/advance': [
@@ -158,7 +158,7 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
     () => sandbox.post('/inbound-routes', { match: 'a@in.shop.example' }),
   ],
   'POST /sandbox/inbound': [
-    'inbound.play',
+    'inbound.simulate',
     async () => {
       await sandbox.post('/inbound-routes', { match: 'play@in.shop.example' });
       return sandbox.post('/sandbox/inbound', { to: 'play@in.shop.example', from: 'ann@x.example', text: 'hello' });

@@ -3,11 +3,11 @@ import { Unavailable } from '../base/failure.ts';
 import { createFreshCache } from '../base/fresh-cache.ts';
 import {
   type Check,
+  cacheSuccessfulChecks,
   checkSecretKey,
   type Diagnosis,
   examine,
   readFacts,
-  rememberWell,
   type Subject,
 } from '../doctor/doctor.ts';
 import { secretKeyProblem } from '../storage/secret-key.ts';
@@ -43,7 +43,7 @@ export function createDoctor({ config, directory, database, blobs, clock }: Part
     database: checkDatabase,
     probeBlobs: () => probeBlobStore(blobs),
     network: config.doctorNetwork === 'on',
-    answered: rememberWell(clock),
+    answered: cacheSuccessfulChecks(clock),
   };
   const cache = createFreshCache<null, Diagnosis>({
     clock,

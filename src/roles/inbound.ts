@@ -28,7 +28,7 @@ import { createTokenAddresses } from '../mail/token-address.ts';
 import { isTrustedProxy } from '../net/trusted-proxies.ts';
 import { createInboundServer, type TlsIdentity } from '../smtp/smtp.ts';
 import { type Parts, ranges } from './parts.ts';
-import { inboundTarget, localAddressOf, ownExchangerAddresses } from './ports.ts';
+import { inboundTarget, localAddressOf, ownMxAddresses } from './ports.ts';
 import { bind, CLOSE_MS, DRAIN_MS } from './smtp.ts';
 
 export interface InboundRole extends Running {
@@ -132,7 +132,7 @@ export function mxOf({ smtpHostname, bounceDomain }: Parts['config']): MxSetting
 export function ownHostOf({ config, database, clock }: Parts, inboundPort: () => number | undefined): Routing['own'] {
   return {
     name: config.smtpHostname,
-    addresses: ranges(ownExchangerAddresses(config)),
+    addresses: ranges(ownMxAddresses(config)),
     hasRoutes: createHasRoutes({ database, clock }),
     inbound: () => {
       const port = inboundPort();

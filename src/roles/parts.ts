@@ -247,6 +247,6 @@ export function noteAccepted(
   metrics.acceptSeconds.observe(accepted.tookMs / 1000);
   const messageIds = recipients.map((recipient) => recipient.messageId);
   log.info({ requestId, accountId, mode, source, messageIds }, 'mail accepted');
-  if (waiting > accepted.handedOver) nudges.nudgeDelivery();
+  if (waiting > accepted.dispatched) nudges.nudgeDelivery();
   nudges.nudgeWebhooks();
 }

@@ -1,12 +1,12 @@
 /** The addresses at which this service is an MX host. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ownExchangerAddresses } from './ports.ts';
+import { ownMxAddresses } from './ports.ts';
 
 test('the addresses of this machine are those of an exchanger where we listen on its port, and nowhere else', () => {
   const inboundPort = undefined;
-  assert.ok(ownExchangerAddresses({ mxPort: 2525, smtpPort: 2525, inboundPort }).includes('127.0.0.1'));
-  assert.ok(ownExchangerAddresses({ mxPort: 25, smtpPort: 587, inboundPort: 25 }).includes('127.0.0.1'));
-  assert.deepEqual(ownExchangerAddresses({ mxPort: 25, smtpPort: 2525, inboundPort: 2526 }), []);
-  assert.deepEqual(ownExchangerAddresses({ mxPort: 25, smtpPort: undefined, inboundPort }), []);
+  assert.ok(ownMxAddresses({ mxPort: 2525, smtpPort: 2525, inboundPort }).includes('127.0.0.1'));
+  assert.ok(ownMxAddresses({ mxPort: 25, smtpPort: 587, inboundPort: 25 }).includes('127.0.0.1'));
+  assert.deepEqual(ownMxAddresses({ mxPort: 25, smtpPort: 2525, inboundPort: 2526 }), []);
+  assert.deepEqual(ownMxAddresses({ mxPort: 25, smtpPort: undefined, inboundPort }), []);
 });

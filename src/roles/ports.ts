@@ -127,7 +127,7 @@ export async function assertPortsFree(config: Config): Promise<void> {
  * Returns the addresses at which this service accepts mail like an MX host: those of this machine, if it listens on the MX port. Otherwise
  * another server on this machine may be the MX host.
  */
-export function ownExchangerAddresses({
+export function ownMxAddresses({
   mxPort,
   smtpPort,
   inboundPort,

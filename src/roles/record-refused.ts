@@ -1,7 +1,7 @@
 /** Records what HTTP, a batch, or an SMTP session refuses to a known caller, for `GET /requests`. */
 import type { Caller } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
-import { catalogue, type Failure } from '../base/failure.ts';
+import { errorCatalog, type Failure } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { RefusedCall } from '../http/app.ts';
 import type { RouteRequest } from '../http/route.ts';
@@ -53,7 +53,7 @@ export function recordItem(to: Recorder, clock: Clock, { request, index, refusal
     atMs: clock.now(),
     source: 'api',
     call: 'POST /send/batch',
-    status: catalogue[code].status,
+    status: errorCatalog[code].status,
     code,
     message,
     details: detailsOfItem(index, refusal),

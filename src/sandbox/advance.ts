@@ -52,7 +52,7 @@ const BEGIN_WITHIN_MS = 28_000;
 /** How long to wait for a webhook call in progress. */
 const QUIET_WITHIN_MS = 16_000;
 /** Due work that no worker takes within this time is run by the move itself. */
-const TAKEN_WITHIN_MS = 2_500;
+const CLAIMED_WITHIN_MS = 2_500;
 const LOOK_EVERY_MS = 10;
 /** Maximum number of calls of one account that wait in this process. */
 const MOST_IN_LINE = 20;
@@ -97,7 +97,7 @@ export async function waitUntilQuiet(
   for (;;) {
     const { held, due } = await database.execute(outstandingWorkOperation, { accountId, kinds, untilMs: clock.now() });
     const waitedMs = performance.now() - began;
-    const isCalm = held === 0 && (due === 0 || waitedMs > TAKEN_WITHIN_MS);
+    const isCalm = held === 0 && (due === 0 || waitedMs > CLAIMED_WITHIN_MS);
     if (isCalm || waitedMs > QUIET_WITHIN_MS || signal.aborted) return;
     await sleep(LOOK_EVERY_MS);
   }
@@ -162,8 +162,8 @@ async function move(deps: AdvanceDeps, advance: Advance): Promise<Result<Advance
   if (!(await beginMove(deps, accountId, by))) return refuse(clockIsBusy());
   const moving: Move = { ...advance, by, momentMs: 0, ran: 0, unfinished: new Set() };
   const end = (toMs: number): Promise<number> => {
-    const giveBack = [...moving.unfinished].map(({ job: { seq, fence }, atMs }) => ({ seq, fence, atMs: atMs! }));
-    return database.execute(endMoveOperation, { accountId, by, nowMs: clock.now(), toMs, giveBack });
+    const released = [...moving.unfinished].map(({ job: { seq, fence }, atMs }) => ({ seq, fence, atMs: atMs! }));
+    return database.execute(endMoveOperation, { accountId, by, nowMs: clock.now(), toMs, released });
   };
   try {
     moving.momentMs = await sandboxClock.now(accountId);

@@ -159,13 +159,13 @@ export interface MoveEnd extends Pick<MoveLease, 'accountId' | 'by' | 'nowMs'> {
   /** Unix ms by the account's clock. */
   toMs: number;
   /** Rows that were claimed and not run; they keep their due times. */
-  giveBack: Pick<DueRow, 'seq' | 'fence' | 'atMs'>[];
+  released: Pick<DueRow, 'seq' | 'fence' | 'atMs'>[];
 }
 
 /** Sets the clock to its new time and removes what is too old for the inbox. Returns the time by that clock. */
 export const endMoveOperation = operation('sandbox.endMove', 'write', async (tx, end: MoveEnd): Promise<number> => {
   const clockOffsetMs = await clockOffsetOf(tx, { accountId: end.accountId, mode: 'sandbox' });
-  for (const { seq, fence, atMs } of end.giveBack) await release(tx, [{ seq, fence }], atMs - clockOffsetMs);
+  for (const { seq, fence, atMs } of end.released) await release(tx, [{ seq, fence }], atMs - clockOffsetMs);
   const row = await tx.get<{ ahead_ms: number }>(
     `SELECT ahead_ms FROM sandbox_clock WHERE account_id = ? AND moved_by = ? ${locked(tx)}`,
     end.accountId,

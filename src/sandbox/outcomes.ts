@@ -9,10 +9,10 @@ export const SANDBOX_OUTCOMES = ['delivered', 'bounced', 'delayed', 'complained'
 export type SandboxOutcome = (typeof SANDBOX_OUTCOMES)[number];
 
 /** A word, or a reply that is classified as a server's reply to RCPT. */
-export type SandboxPlay = { kind: 'word'; word: SandboxOutcome } | { kind: 'reply'; reply: SmtpReply };
+export type SimulatedOutcome = { kind: 'word'; word: SandboxOutcome } | { kind: 'reply'; reply: SmtpReply };
 
 /** Parses X-Sandbox-Outcome; undefined if it is neither a word nor a reply with a code from 200 to 599. */
-export function parseSandboxOutcome(text: string): SandboxPlay | undefined {
+export function parseSandboxOutcome(text: string): SimulatedOutcome | undefined {
   const trimmed = text.trim();
   const word = SANDBOX_OUTCOMES.find((one) => one === trimmed.toLowerCase());
   if (word) return { kind: 'word', word };
@@ -21,7 +21,7 @@ export function parseSandboxOutcome(text: string): SandboxPlay | undefined {
 }
 
 /** Returns the simulation for one recipient; `asked` is the value of X-Sandbox-Outcome, if any. */
-export function sandboxPlay(recipient: string, requested: string | undefined): SandboxPlay {
+export function simulatedOutcome(recipient: string, requested: string | undefined): SimulatedOutcome {
   const override = requested === undefined ? undefined : parseSandboxOutcome(requested);
   if (override) return override;
   const local = recipient.slice(0, recipient.lastIndexOf('@')).split('+', 1)[0]!.toLowerCase();

@@ -14,7 +14,7 @@ export { createSandboxClock, type SandboxClock } from './clock.ts';
 export type { MoveLease } from './clock-store.ts';
 export {
   type SandboxOutcome,
-  type SandboxPlay,
-  sandboxPlay,
+  type SimulatedOutcome,
+  simulatedOutcome,
 } from './outcomes.ts';
 export { recordOutcomes, removeSandboxItemsOperation, SANDBOX_ITEM } from './store.ts';

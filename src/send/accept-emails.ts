@@ -92,7 +92,7 @@ export interface Accepted {
   /** Id of the HTTP request; undefined for mail from SMTP. */
   requestId: string | undefined;
   /** Number of messages that the delivery worker in this process already holds. */
-  handedOver: number;
+  dispatched: number;
   /** Time from the arrival of the request to the commit. */
   tookMs: number;
 }
@@ -141,7 +141,7 @@ export function createAcceptEmails(dependencies: AcceptDependencies): AcceptEmai
       const { accountId, mode, source, requestId, nowMs, clockOffsetMs } = given;
       const { recipients, leased } = result;
       const tookMs = clock.now() + clockOffsetMs - nowMs;
-      onAccepted?.({ accountId, mode, source, requestId, recipients, handedOver: leased.length, tookMs });
+      onAccepted?.({ accountId, mode, source, requestId, recipients, dispatched: leased.length, tookMs });
     }
     return result;
   };

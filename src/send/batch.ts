@@ -7,7 +7,7 @@
  */
 
 import {
-  catalogue,
+  errorCatalog,
   type Failure,
   type FailureCode,
   failure,
@@ -165,5 +165,5 @@ async function runOne(send: Send, request: BatchRequest, message: unknown, index
 }
 
 function refused({ code, message, details }: Failure): ItemResult {
-  return { status: catalogue[code].status, error: { code, message, details }, reasonCode: code };
+  return { status: errorCatalog[code].status, error: { code, message, details }, reasonCode: code };
 }

@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';
 import { rowsOf, type SendRig, sendRig, settle, testAccount } from '../../test/kit/send-rig.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { catalogue, Unavailable } from '../base/failure.ts';
+import { errorCatalog, Unavailable } from '../base/failure.ts';
 import { type Address, parseAddress } from '../mail/address.ts';
 import type { SubmittedMail } from '../mail/mime/submitted.ts';
 import { createSubmit, type Submission, type Submit } from './submit.ts';
@@ -204,7 +204,7 @@ test('a submission whose key is held for long is told to come again, and none of
   const content = { blobKey: await rig.dependencies.blobs.put(Buffer.alloc(70_000)), sizeBytes: 70_000 };
   const [began, ranMs] = [performance.now(), runningMs()];
   const refused = await held.submit(submission({ content, header: { idempotencyKey: 'held' } }));
-  assert.ok(!refused.ok && catalogue[refused.failure.code].smtp === '451 4.3.2');
+  assert.ok(!refused.ok && errorCatalog[refused.failure.code].smtp === '451 4.3.2');
   const tookMs = performance.now() - began;
   assert.ok(tookMs > 100 && runningMs() - ranMs < 1_000, `${tookMs} ms`);
   await waitUntil('its blob to go', async () => (await blobCount()) === before);

@@ -17,7 +17,7 @@
 
 import type { Caller } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
-import { catalogue, type Failure, Unavailable } from '../base/failure.ts';
+import { errorCatalog, type Failure, Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Taken } from '../inbound/inbound.ts';
@@ -112,7 +112,7 @@ export function cleanReply(text: string): string {
 export function replyFor(failure: Failure): string {
   const [issue] = failure.details;
   const isNamed = issue !== undefined && failure.code === 'INVALID_REQUEST';
-  return `${catalogue[failure.code].smtp} ${isNamed ? `${issue.field} ${issue.message}` : failure.message}`;
+  return `${errorCatalog[failure.code].smtp} ${isNamed ? `${issue.field} ${issue.message}` : failure.message}`;
 }
 
 export const BUSY = '451 4.3.2 temporarily unable to accept mail; try again later';
@@ -201,10 +201,10 @@ export interface InboundEnvelope extends EnvelopeParts {
   from: string;
   sizeBytes: number;
   /** By normalized address. */
-  recipients: Map<string, TakenRecipient>;
+  recipients: Map<string, InboundRecipient>;
 }
 
-export interface TakenRecipient extends Taken {
+export interface InboundRecipient extends Taken {
   address: string;
 }
 

@@ -89,10 +89,10 @@ function addRecipient(port: InboundPort, dialogue: Dialogue, argument: string): 
     return isSyntaxError(parsed.reply) ? dialogue.clientError(parsed.reply) : refuseRecipient(dialogue, parsed.reply);
   }
   const { value } = parsed;
-  const takeFor = (taken: Taken | undefined): undefined => take(port, { dialogue, envelope, address: value, taken });
+  const acceptFor = (taken: Taken | undefined): undefined => take(port, { dialogue, envelope, address: value, taken });
   return orBusy(dialogue, () => {
     const found = port.recipients.find(value);
-    return found instanceof Promise ? found.then(takeFor) : takeFor(found);
+    return found instanceof Promise ? found.then(acceptFor) : acceptFor(found);
   });
 }
 

@@ -28,7 +28,7 @@ import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import { writeDurableFile } from '../storage/durable-file.ts';
 
-const LOOK_MS = 2_000;
+const CHECK_MS = 2_000;
 /** A self-signed certificate is replaced when it has less than this left. */
 const RENEW_BEFORE_MS = 30 * 86_400_000;
 const CIPHERS = [
@@ -124,7 +124,7 @@ export function openTlsIdentity(options: IdentityOptions): TlsIdentity {
     log.info({ certFile: files.certFile }, 'certificate reloaded');
     return true;
   };
-  const timer = setInterval(reload, LOOK_MS).unref();
+  const timer = setInterval(reload, CHECK_MS).unref();
   return { ...rest, reload, stop: async () => clearInterval(timer) };
 }
 

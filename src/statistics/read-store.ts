@@ -61,7 +61,7 @@ export const readStatisticsOperation = operation(
   },
 );
 
-export interface TookMail {
+export interface DomainReceivedMail {
   accountId: string;
   /** In A-labels. */
   domain: string;
@@ -77,7 +77,7 @@ export interface TookMail {
 export const acceptedMailOperation = operation(
   'statistics.acceptedMail',
   'read',
-  async (tx, { accountId, domain, fromMs, untilMs }: TookMail): Promise<boolean> => {
+  async (tx, { accountId, domain, fromMs, untilMs }: DomainReceivedMail): Promise<boolean> => {
     const first = Math.floor(fromMs / PERIODS.day);
     const count = Math.floor(untilMs / PERIODS.day) - first + 1;
     const days = Array.from({ length: count }, (_, index) => (first + index) * PERIODS.day);

@@ -197,7 +197,7 @@ async function storedPeriods(
 }
 
 /** A log with events that are not counted yet. */
-export interface BehindLog extends StatisticsOwner {
+export interface StaleStatistics extends StatisticsOwner {
   /** Number of events, counted up to MAX_COUNTED_EVENTS. */
   events: number;
   /** Time of the first of these events, Unix ms. */
@@ -206,17 +206,17 @@ export interface BehindLog extends StatisticsOwner {
 
 const MAX_COUNTED_EVENTS = 100_000;
 
-export interface FoundBehind {
-  behind: BehindLog[];
+export interface StaleStatisticsPage {
+  behind: StaleStatistics[];
   /** Id of the account to continue after; null at the end. */
   next: string | null;
 }
 
 /** Returns the logs of the next accounts that have events after their cursors. */
-export const behindOperation = operation(
-  'statistics.behind',
+export const staleStatisticsOperation = operation(
+  'statistics.stale',
   'read',
-  async (tx, { after, accounts }: { after: string; accounts: number }): Promise<FoundBehind> => {
+  async (tx, { after, accounts }: { after: string; accounts: number }): Promise<StaleStatisticsPage> => {
     const ids = await tx.all<{ id: string }>(
       'SELECT id FROM account WHERE id > ? ORDER BY id LIMIT ?',
       after,

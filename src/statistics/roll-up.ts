@@ -10,12 +10,12 @@ import type { Log } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
 import {
   addStepOperation,
-  type BehindLog,
-  behindOperation,
   countStepOperation,
-  type FoundBehind,
+  type StaleStatistics,
+  type StaleStatisticsPage,
   type StatisticsOwner,
   type Step,
+  staleStatisticsOperation,
 } from './roll-up-store.ts';
 
 /** Events per step: about ten milliseconds of the reader thread. */
@@ -37,9 +37,12 @@ async function step(database: Database, owner: StatisticsOwner): Promise<Step | 
 }
 
 /** Yields the logs with uncounted events, some accounts at a time. */
-async function* logsBehind(database: Database): AsyncGenerator<BehindLog[]> {
+async function* staleStatistics(database: Database): AsyncGenerator<StaleStatistics[]> {
   for (let after: string | null = ''; after !== null; ) {
-    const found: FoundBehind = await database.execute(behindOperation, { after, accounts: ACCOUNTS_AT_ONCE });
+    const found: StaleStatisticsPage = await database.execute(staleStatisticsOperation, {
+      after,
+      accounts: ACCOUNTS_AT_ONCE,
+    });
     yield found.behind;
     after = found.next;
   }
@@ -47,7 +50,7 @@ async function* logsBehind(database: Database): AsyncGenerator<BehindLog[]> {
 
 /** Counts all logs to their ends. */
 export async function countAll(database: Database): Promise<void> {
-  for await (const logs of logsBehind(database))
+  for await (const logs of staleStatistics(database))
     for (const one of logs) await catchUp(database, one, Number.POSITIVE_INFINITY);
 }
 
@@ -74,7 +77,7 @@ export interface RollUp extends Running {
 export function startRollUp(options: RollUpOptions): RollUp {
   const { database, clock, log, isChosen = () => true, passMs = PASS_MS, sweepMs = SWEEP_MS } = options;
   /** Logs that had uncounted events at the last check. */
-  const behind = new Map<string, BehindLog>();
+  const behind = new Map<string, StaleStatistics>();
   let sweptAt = Number.NEGATIVE_INFINITY;
   let stopping = false;
   let wake = (): void => undefined;
@@ -90,7 +93,7 @@ export function startRollUp(options: RollUpOptions): RollUp {
 
   const sweep = async (): Promise<void> => {
     behind.clear();
-    for await (const logs of logsBehind(database)) {
+    for await (const logs of staleStatistics(database)) {
       for (const one of logs) behind.set(`${one.accountId} ${one.mode}`, one);
       if (stopping) return;
       await pause(PAUSE_MS);
@@ -98,7 +101,7 @@ export function startRollUp(options: RollUpOptions): RollUp {
     sweptAt = performance.now();
   };
 
-  const advance = async (name: string, one: BehindLog): Promise<void> => {
+  const advance = async (name: string, one: StaleStatistics): Promise<void> => {
     for (let steps = 0; steps < STEPS_AT_ONCE && !stopping; steps += 1) {
       const done = await step(database, one);
       if (done === null) behind.delete(name);

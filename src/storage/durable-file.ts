@@ -29,7 +29,7 @@ function giveToOwner(directory: string, made: readonly string[]): void {
 }
 
 /** Gives everything in the directory and below these folders to the directory's owner. */
-export function giveAllToOwner(directory: string, folders: readonly string[]): void {
+export function chownToOwner(directory: string, folders: readonly string[]): void {
   const below = [directory, ...folders].flatMap((folder) =>
     readdirSync(folder, { recursive: true, withFileTypes: true }).map((one) => path.join(one.parentPath, one.name)),
   );

@@ -65,7 +65,7 @@ export const serverHealthOperation = operation(
   },
 );
 
-const LOOK_MS = 60_000;
+const CHECK_MS = 60_000;
 
 interface HealthWatch extends Running {
   /** Undefined with SQLite, on other nodes than the chosen one, and before the first look. */
@@ -82,7 +82,7 @@ export function startHealthWatch({ database, isChosen }: { database: Database; i
   let looking: Promise<void> = Promise.resolve();
   const timer = setInterval(() => {
     if (database.state().ready) looking = look().catch(() => undefined);
-  }, LOOK_MS);
+  }, CHECK_MS);
   timer.unref();
   return {
     health: () => health,

@@ -101,11 +101,11 @@ export async function suppressedUntil(
 ): Promise<(address: ListedAddress) => number> {
   if (addresses.length === 0) return () => 0;
   const columns = { accountId: 'text', mode: 'text', email: 'text' } as const;
-  const requested = rowset(tx, 'asked', columns, addresses);
+  const requested = rowset(tx, 'requested', columns, addresses);
   const [listed, erased] = await Promise.all([
     tx.all<ListedAddress & { expiresAt: number | null }>(
       `SELECT s.account_id AS "accountId", s.mode, s.email, s.expires_at AS "expiresAt" FROM ${requested.sql}
-         JOIN suppression s ON s.account_id = asked.account_id AND s.mode = asked.mode AND s.email = asked.email`,
+         JOIN suppression s ON s.account_id = requested.account_id AND s.mode = requested.mode AND s.email = requested.email`,
       ...requested.params,
     ),
     erasedAmong(tx, addresses),
@@ -124,10 +124,10 @@ async function erasedAmong(tx: Transaction, addresses: readonly ListedAddress[])
     addressHash === undefined ? [] : [{ ...one, addressHash }],
   );
   if (hashed.length === 0) return [];
-  const requested = rowset(tx, 'asked', columns, hashed);
+  const requested = rowset(tx, 'requested', columns, hashed);
   return tx.all<ListedAddress>(
-    `SELECT asked.account_id AS "accountId", asked.mode, asked.email FROM ${requested.sql}
-       JOIN erasure x ON x.account_id = asked.account_id AND x.mode = asked.mode AND x.address_hash = asked.address_hash
+    `SELECT requested.account_id AS "accountId", requested.mode, requested.email FROM ${requested.sql}
+       JOIN erasure x ON x.account_id = requested.account_id AND x.mode = requested.mode AND x.address_hash = requested.address_hash
      WHERE x.is_suppressed = 1`,
     ...requested.params,
   );

@@ -30,7 +30,7 @@ const RESETS_PER_ADDRESS: Rate = { atOnce: 20, oneInMs: 60_000 };
 export const KNOWN_FOR_MS = 90 * 86_400_000;
 
 /** The allowances that an attempt has used. */
-export type Taken = { key: string; oneInMs: number }[];
+export type TakenTokens = { key: string; oneInMs: number }[];
 
 /** Returns an address for limits: the network of an IPv6 address, since a host can use any address in it. */
 export function limitedAddress(address: string): string {
@@ -60,7 +60,7 @@ export function takeAttempt(
   tx: Transaction,
   { name, address, nowMs }: Attempt,
   isKnown: boolean,
-): Promise<Taken | Wait> {
+): Promise<TakenTokens | Wait> {
   if (isKnown) return take(tx, [[`known:${name}:${address}`, PER_USER]], nowMs);
   const wanted: Wanted = [
     [`address:${address}`, PER_ADDRESS],
@@ -70,7 +70,7 @@ export function takeAttempt(
 }
 
 /** The same for requesting a link by email. */
-export function takeReset(tx: Transaction, { name, address, nowMs }: Attempt): Promise<Taken | Wait> {
+export function takeReset(tx: Transaction, { name, address, nowMs }: Attempt): Promise<TakenTokens | Wait> {
   const wanted: Wanted = [
     [`reset-from:${address}`, RESETS_PER_ADDRESS],
     [`reset:${name}`, RESETS_PER_USER],
@@ -80,8 +80,8 @@ export function takeReset(tx: Transaction, { name, address, nowMs }: Attempt): P
 
 type Wanted = [key: string, rate: Rate][];
 
-async function take(tx: Transaction, wanted: Wanted, nowMs: number): Promise<Taken | Wait> {
-  const taken: Taken = [];
+async function take(tx: Transaction, wanted: Wanted, nowMs: number): Promise<TakenTokens | Wait> {
+  const taken: TakenTokens = [];
   for (const [key, { atOnce, oneInMs }] of wanted) {
     const changed = await tx.run(
       `INSERT INTO sign_in_limit (key, taken_until) VALUES (?, ?)
@@ -105,7 +105,7 @@ async function take(tx: Transaction, wanted: Wanted, nowMs: number): Promise<Tak
 }
 
 /** Returns the allowance of a successful attempt. */
-export async function giveBack(tx: Transaction, taken: Taken): Promise<void> {
+export async function returnTokens(tx: Transaction, taken: TakenTokens): Promise<void> {
   for (const { key, oneInMs } of taken)
     await tx.run('UPDATE sign_in_limit SET taken_until = taken_until - ? WHERE key = ?', oneInMs, key);
 }

@@ -16,9 +16,9 @@ export function oidcRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDef
       path: '/session/oidc',
       summary: 'Redirect to the identity provider',
       handle: async () => {
-        const begun = await oidc.begin();
-        if (!begun.ok) return begun;
-        return { ok: true, body: {}, headers: { Location: begun.value.url, 'Set-Cookie': begun.value.cookie } };
+        const redirect = await oidc.begin();
+        if (!redirect.ok) return redirect;
+        return { ok: true, body: {}, headers: { Location: redirect.value.url, 'Set-Cookie': redirect.value.cookie } };
       },
     }),
     userRoute({

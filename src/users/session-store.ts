@@ -7,7 +7,7 @@ import { change } from '../audit/audit.ts';
 import type { MemberRole } from '../http/route.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { insertMany } from '../storage/rows.ts';
-import { type Attempt, giveBack, KNOWN_FOR_MS, type Taken, takeAttempt, type Wait } from './limits.ts';
+import { type Attempt, KNOWN_FOR_MS, returnTokens, type TakenTokens, takeAttempt, type Wait } from './limits.ts';
 import { USER_COLUMNS, userOf } from './store.ts';
 import { supportAccessOf } from './support-store.ts';
 import { type Membership, type NewSession, type Session, sessionTable, type User } from './user.ts';
@@ -21,13 +21,13 @@ export interface Candidate {
   totpSecret: Uint8Array | null;
 }
 
-export type Begun = Wait | { taken: Taken; isKnown: boolean; candidate: Candidate | null };
+export type SignInAttempt = Wait | { taken: TakenTokens; isKnown: boolean; candidate: Candidate | null };
 
 /** Counts a login attempt, and reads the credentials to check it against; `candidate` is null if no user has this email address. */
 export const beginSignInOperation = operation(
   'users.beginSignIn',
   'write',
-  async (tx, { email, ...attempt }: Attempt & { email: string }): Promise<Begun> => {
+  async (tx, { email, ...attempt }: Attempt & { email: string }): Promise<SignInAttempt> => {
     const row = await tx.get<Parameters<typeof userOf>[0] & { password_hash: string | null; totp_secret: Uint8Array }>(
       `SELECT ${USER_COLUMNS}, u.password_hash, u.totp_secret FROM app_user u WHERE u.email = ?`,
       email,
@@ -70,7 +70,7 @@ export interface SignIn {
   session: NewSession;
   /** Token hash of this browser's previous session, which ends; null if there is none. */
   formerTokenHash: Uint8Array | null;
-  taken: Taken;
+  taken: TakenTokens;
   /** Set if a password was verified: its hash, which must still be the user's. */
   passwordHash?: string;
   /** The time step of the given code; this and earlier steps cannot be used again. */
@@ -104,7 +104,7 @@ export const completeSignInOperation = change(
     if (args.formerTokenHash !== null)
       await tx.run('DELETE FROM user_session WHERE token_hash = ?', args.formerTokenHash);
     await insertSession(tx, session);
-    await giveBack(tx, args.taken);
+    await returnTokens(tx, args.taken);
     return true;
   },
   {

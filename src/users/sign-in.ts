@@ -3,7 +3,7 @@
  * argon2 hash is computed for unknown addresses too. Few attempts query the database at a time, and few wait for their argon2, so that a
  * flood neither fills the memory nor delays other calls; limits.ts limits the attempts.
  */
-import { NOBODYS_PASSWORD, verifyPassword } from '../accounts/accounts.ts';
+import { UNKNOWN_USER_PASSWORD, verifyPassword } from '../accounts/accounts.ts';
 import { changedBy } from '../audit/audit.ts';
 import type { Actor } from '../base/actor.ts';
 import type { Clock } from '../base/clock.ts';
@@ -12,14 +12,14 @@ import { open } from '../base/seal.ts';
 import { createSemaphore } from '../base/semaphore.ts';
 import type { RouteRequest } from '../http/route.ts';
 import type { Database } from '../storage/database.ts';
-import { limitedAddress, limitedName, type Taken, type Wait } from './limits.ts';
+import { limitedAddress, limitedName, type TakenTokens, type Wait } from './limits.ts';
 import {
-  type Begun,
   beginSignInOperation,
   type Candidate,
   completeSignInOperation,
   passwordHashOperation,
   type SignIn,
+  type SignInAttempt,
 } from './session-store.ts';
 import { newSession, sessionToken } from './sessions.ts';
 import { tokenHash } from './tokens.ts';
@@ -81,7 +81,7 @@ export function tooMany({ waitMs, limit }: Wait): { ok: false; failure: Failure 
 export function createSignIn({ database, clock, secretKey }: SignInDeps) {
   const asking = createSemaphore(ASK_AT_ONCE);
 
-  const begin = (email: string, { remoteAddress }: SessionRequest): Promise<Begun> => {
+  const begin = (email: string, { remoteAddress }: SessionRequest): Promise<SignInAttempt> => {
     const name = limitedName(email);
     const address = limitedAddress(remoteAddress);
     return asking.run(() => database.execute(beginSignInOperation, { email, name, address, nowMs: clock.now() }));
@@ -120,18 +120,18 @@ export function createSignIn({ database, clock, secretKey }: SignInDeps) {
   return {
     complete,
     /** Applies the login limits to other login methods. */
-    admit: async (email: string, request: SessionRequest): Promise<Result<Taken>> => {
-      const begun = await begin(email, request);
-      return 'waitMs' in begun ? tooMany(begun) : ok(begun.taken);
+    admit: async (email: string, request: SessionRequest): Promise<Result<TakenTokens>> => {
+      const attempt = await begin(email, request);
+      return 'waitMs' in attempt ? tooMany(attempt) : ok(attempt.taken);
     },
     withPassword: async (
       given: { email: string; password: string; code?: string | undefined },
       request: SessionRequest,
     ): Promise<Result<SignedInUser>> => {
-      const begun = await begin(normalEmail(given.email), request);
-      if ('waitMs' in begun) return tooMany(begun);
-      const { candidate, isKnown, taken } = begun;
-      const passwordHash = candidate?.passwordHash ?? NOBODYS_PASSWORD;
+      const attempt = await begin(normalEmail(given.email), request);
+      if ('waitMs' in attempt) return tooMany(attempt);
+      const { candidate, isKnown, taken } = attempt;
+      const passwordHash = candidate?.passwordHash ?? UNKNOWN_USER_PASSWORD;
       const isRight = await verify(given.password, passwordHash, isKnown);
       const used = candidate === null ? undefined : checkCode(candidate, given.code);
       if (candidate === null || candidate.passwordHash === null || !isRight || used === undefined) return WRONG;
@@ -139,10 +139,10 @@ export function createSignIn({ database, clock, secretKey }: SignInDeps) {
     },
     /** Verifies the current password of a logged-in user, under the same limits; returns its hash. */
     confirm: async (caller: UserCaller, password: string, request: SessionRequest): Promise<Result<string>> => {
-      const begun = await begin(caller.user.email, request);
-      if ('waitMs' in begun) return tooMany(begun);
+      const attempt = await begin(caller.user.email, request);
+      if ('waitMs' in attempt) return tooMany(attempt);
       const hash = await database.execute(passwordHashOperation, caller.user.id);
-      const isRight = await verify(password, hash ?? NOBODYS_PASSWORD, begun.isKnown);
+      const isRight = await verify(password, hash ?? UNKNOWN_USER_PASSWORD, attempt.isKnown);
       return isRight && hash !== null ? ok(hash) : WRONG;
     },
   };

@@ -145,12 +145,12 @@ type StoredTarget = EndpointTarget & { enabled: number };
 async function readTargets(tx: Transaction, ids: string[]): Promise<Map<string, StoredTarget>> {
   const requested = rowset(
     tx,
-    'asked',
+    'requested',
     { id: 'text' },
     ids.map((id) => ({ id })),
   );
   const rows = await tx.all<StoredTarget>(
-    `SELECT ${TARGET}, enabled FROM webhook WHERE id IN (SELECT asked.id FROM ${requested.sql})`,
+    `SELECT ${TARGET}, enabled FROM webhook WHERE id IN (SELECT requested.id FROM ${requested.sql})`,
     ...requested.params,
   );
   return new Map(rows.map((row) => [row.id, row]));
@@ -164,14 +164,14 @@ export async function readEventTexts(
 ): Promise<Map<number, EventText>> {
   const requested = rowset(
     tx,
-    'asked',
+    'requested',
     { seq: 'int' },
     seqs.map((seq) => ({ seq })),
   );
   const rows = await tx.all<EventRow>(
     `SELECT v.seq, v.id, v.type, v.message_id, v.mode, v.at, ${withMail ? 'coalesce(i.detail, v.detail)' : 'v.detail'} AS detail, m.recipient, e.header_from, e.subject,
        e.header_message_id, e.tags, e.metadata, e.dsn
-     FROM ${requested.sql} JOIN event v ON v.seq = asked.seq
+     FROM ${requested.sql} JOIN event v ON v.seq = requested.seq
        LEFT JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
        LEFT JOIN email e ON e.seq = m.email_seq
        LEFT JOIN inbound_message i ON v.type = 'Inbound' AND i.id = v.message_id

@@ -31,7 +31,7 @@ export const LANE_LIMITS: LaneLimits = {
 };
 
 /** Lanes that are tried to find one that may start; the others come first next time. */
-const MOST_LOOKS = 200;
+const MAX_EXAMINED = 200;
 /** Lanes that are remembered as slow without rows in memory; above this, they start as normal again. */
 const REMEMBERED = 20_000;
 
@@ -119,7 +119,7 @@ export class EndpointLanes<J> {
     const job = waiting.next((one, lane) => {
       id = lane;
       return allows(one);
-    }, MOST_LOOKS);
+    }, MAX_EXAMINED);
     if (job === undefined) return undefined;
     const lane = this.#lanes.get(id)!;
     this.#count(lane, 1);

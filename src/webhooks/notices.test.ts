@@ -6,7 +6,7 @@ import { waitUntil } from '../../test/kit/wait-until.ts';
 import { webhookWorld } from '../../test/kit/webhook-world.ts';
 import { silentLog } from '../base/log.ts';
 import type { Notice } from '../base/notice.ts';
-import { giveNotices } from './notices.ts';
+import { sendDueNotices } from './notices.ts';
 import { findEndpointOperation, replaceEndpointOperation } from './store.ts';
 
 const closers: (() => Promise<void>)[] = [];
@@ -30,7 +30,7 @@ test('a notice is tried until it is given, always under one key, and not given o
   const given: Notice[] = [];
   let failing = true;
   const give = (): Promise<void> =>
-    giveNotices({
+    sendDueNotices({
       database: w.db.database,
       clock,
       log: silentLog,

@@ -53,7 +53,7 @@ export interface NoticeDeps {
 }
 
 /** Sends all due notices. Rejects if the storage fails. */
-export async function giveNotices({ database, clock, log, notify }: NoticeDeps): Promise<void> {
+export async function sendDueNotices({ database, clock, log, notify }: NoticeDeps): Promise<void> {
   for (;;) {
     const freeOnly = isFreeOnly(database.state());
     const claim = { nowMs: clock.now(), leaseMs: LEASE_MS, limit: BATCH, freeOnly };

@@ -178,7 +178,7 @@ export async function readResendPayloads(
   if (seqs.length === 0) return new Map();
   const requested = rowset(
     tx,
-    'asked',
+    'requested',
     { seq: 'int' },
     seqs.map((seq) => ({ seq })),
   );
@@ -188,7 +188,7 @@ export async function readResendPayloads(
        e.template_id AS "templateId", e.created_at AS "acceptedAt", m.send_at AS "sendAt",
        (SELECT min(o.id) FROM email f JOIN message o ON o.account_id = f.account_id AND o.mode = f.mode
           AND o.email_seq = f.seq WHERE ${sameEmail('f', 'e')}) AS "firstId"
-     FROM ${requested.sql} JOIN event v ON v.seq = asked.seq
+     FROM ${requested.sql} JOIN event v ON v.seq = requested.seq
        LEFT JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
        LEFT JOIN email e ON e.seq = m.email_seq
        LEFT JOIN inbound_message i ON v.type = 'Inbound' AND i.id = v.message_id`,

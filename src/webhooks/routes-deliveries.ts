@@ -126,12 +126,12 @@ export function webhookDeliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<C
       body: replayFields,
       refusals: ['CONFLICT'],
       response: { status: 200, schema: named('ReplayResult', { message: Type.String(), events: Type.Integer() }) },
-      handle: (request: ReplayAsked) => replayAsAsked(deps, replay, request),
+      handle: (request: ReplayAsked) => replayRequested(deps, replay, request),
     }),
   ];
 }
 
-async function replayAsAsked(deps: WebhookRouteDeps, replay: ReturnType<typeof createReplay>, request: ReplayAsked) {
+async function replayRequested(deps: WebhookRouteDeps, replay: ReturnType<typeof createReplay>, request: ReplayAsked) {
   const key = keyOf(request);
   const endpoint = await deps.database.execute(findEndpointOperation, key);
   if (!endpoint) return noSuchEndpoint;

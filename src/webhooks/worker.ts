@@ -25,7 +25,7 @@ import {
 import { AttemptRunner, type AttemptRunnerDeps, NOT_STARTED, type WebhookItem } from './attempt.ts';
 import { clampDueOperation } from './claim.ts';
 import { type EndpointLane, EndpointLanes, LANE_LIMITS, type LaneLimits } from './lanes.ts';
-import { giveNotices } from './notices.ts';
+import { sendDueNotices } from './notices.ts';
 import { createPace } from './pace.ts';
 import type { Settled } from './settle.ts';
 
@@ -203,7 +203,7 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
     const { database, clock, log, notify } = this.#deps;
     if (!notify || performance.now() < this.#noticesDueAt) return;
     this.#noticesDueAt = performance.now() + NOTICES_EVERY_MS;
-    await giveNotices({ database, clock, log, notify });
+    await sendDueNotices({ database, clock, log, notify });
   }
 }
 

@@ -29,12 +29,12 @@ export async function clockOffsets(tx: Transaction, owners: readonly Owner[]): P
   if (ids.size === 0) return () => 0;
   const requested = rowset(
     tx,
-    'asked',
+    'requested',
     { accountId: 'text' },
     [...ids].map((accountId) => ({ accountId })),
   );
   const rows = await tx.all<{ account_id: string; ahead_ms: number }>(
-    `SELECT account_id, ahead_ms FROM sandbox_clock WHERE account_id IN (SELECT asked.account_id FROM ${requested.sql})
+    `SELECT account_id, ahead_ms FROM sandbox_clock WHERE account_id IN (SELECT requested.account_id FROM ${requested.sql})
      ORDER BY account_id ${shared(tx)}`,
     ...requested.params,
   );

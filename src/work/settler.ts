@@ -15,7 +15,7 @@ const MAX_BATCH = 256;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
 /** During a pause, the time between two checks whether the database is back. */
-const LOOK_MS = 100;
+const CHECK_MS = 100;
 const MAX_REMEMBERED = 10_000;
 /** Pause of a result that a bug prevents from being recorded, until the row is claimed again, which counts as a crash. */
 const CRASH_PAUSE_MS = 30_000;
@@ -132,7 +132,7 @@ export class Settler<R extends Lease> {
         return;
       }
       wasAway = !ready;
-      setTimeout(look, Math.min(LOOK_MS, leftMs));
+      setTimeout(look, Math.min(CHECK_MS, leftMs));
     };
     look();
   }

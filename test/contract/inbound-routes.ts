@@ -5,15 +5,15 @@ import { addDomainOperation } from '../../src/domains/store.ts';
 import { readEventPageOperation, readEventsOperation, searchEventsOperation } from '../../src/events/read-store.ts';
 import { claimInboundOperation, storeInboundOperation, storeKeptOperation } from '../../src/inbound/store.ts';
 import { NOT_AUTHENTICATED } from '../../src/inbound-routes/authentication-results.ts';
-import { dueLooksOperation, recordLookOperation } from '../../src/inbound-routes/check-store.ts';
+import { dueMxChecksOperation, recordMxCheckOperation } from '../../src/inbound-routes/check-store.ts';
 import {
   findInboundMessageOperation,
   forgetInboundOperation,
   listInboundOperation,
-  playInboundOperation,
   type ReadInbound,
   recordInboundOperation,
   removeInboundMessagesOperation,
+  simulateInboundOperation,
 } from '../../src/inbound-routes/message-store.ts';
 import {
   createRouteOperation,
@@ -154,12 +154,12 @@ export const mails: Scenario = async (stage) => {
   const recorded = await stage.act(recordInboundOperation, found);
   assert.deepEqual([...recorded.outcomes].sort(), ['event', 'event', 'own-mail']);
   assert.equal((await stage.act(recordInboundOperation, found)).outcomes.length, 0, 'once');
-  const played = await stage.act(playInboundOperation, { stored: stored[3]!, mail: mails[3]! });
+  const played = await stage.act(simulateInboundOperation, { stored: stored[3]!, mail: mails[3]! });
   assert.equal(played.outcome, 'auto-reply');
   await stage.act(storeKeptOperation, { ...stored[3]!, id: stage.id('inb') });
   const arrived = read(stage, { ...shared, headerMessageId, recipient: 'Bob@x.example' });
   const arriving = { ...stored[3]!, id: arrived.id, recipient: arrived.recipient };
-  const taken = await stage.act(playInboundOperation, { stored: arriving, mail: arrived });
+  const taken = await stage.act(simulateInboundOperation, { stored: arriving, mail: arrived });
   assert.equal(taken.outcome, 'event', 'it was sent to that address');
   const page = { accountId, mode: sent.mode, before: null, limit: 10, routeId: null, outcome: null };
   assert.deepEqual(
@@ -207,7 +207,7 @@ export const largeEvents: Scenario = async (stage) => {
       blobKey: null,
       use: { kind: 'route', ...own, routeId: 'inr_none' } as const,
     };
-    ids.push((await stage.act(playInboundOperation, { stored, mail })).eventId!);
+    ids.push((await stage.act(simulateInboundOperation, { stored, mail })).eventId!);
   }
   const log = { ...own, order: 'asc', after: null, limit: 50, messageId: null, sinceMs: null, untilMs: null } as const;
   const first = await stage.act(readEventPageOperation, log);
@@ -245,7 +245,7 @@ export const replayed: Scenario = async (stage) => {
       content: Buffer.from('hello'),
       blobKey: null,
     };
-    await stage.act(playInboundOperation, { stored, mail });
+    await stage.act(simulateInboundOperation, { stored, mail });
   };
   await mailTo('private', { endpoint: private_, events: false });
   await mailTo('open', { endpoint: open, events: true });
@@ -309,10 +309,10 @@ export const replayed: Scenario = async (stage) => {
 /** Automatic checks of the MX records of live routes of one domain. */
 async function looks(stage: Stage): Promise<void> {
   const seen = { domain: 'in.shop.example', nowMs: stage.nowMs + 60_000 };
-  await stage.act(recordLookOperation, { ...seen, status: 'unknown', found: null });
-  await stage.act(recordLookOperation, { ...seen, status: 'different', found: ['10 mx.example'] });
+  await stage.act(recordMxCheckOperation, { ...seen, status: 'unknown', found: null });
+  await stage.act(recordMxCheckOperation, { ...seen, status: 'different', found: ['10 mx.example'] });
   const due = async (afterMs: number): Promise<string[]> => {
-    const found = await stage.act(dueLooksOperation, {
+    const found = await stage.act(dueMxChecksOperation, {
       nowMs: seen.nowMs + afterMs,
       leastMs: 60_000,
       mostMs: 3_600_000,
@@ -322,7 +322,7 @@ async function looks(stage: Stage): Promise<void> {
   };
   assert.deepEqual(await due(59_999), []);
   assert.deepEqual(await due(60_000), ['in.shop.example'], 'pending');
-  await stage.act(recordLookOperation, { ...seen, status: 'verified', found: [] });
+  await stage.act(recordMxCheckOperation, { ...seen, status: 'verified', found: [] });
   assert.deepEqual(await due(60_000), []);
   assert.deepEqual(await due(3_600_000), ['in.shop.example'], 'active');
 }

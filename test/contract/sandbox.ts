@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { claimOperation } from '../../src/delivery/queue/claim.ts';
 import { settleOperation } from '../../src/delivery/record/settle.ts';
 import { resetStepOperation } from '../../src/delivery/sandbox/reset-store.ts';
-import { findSandboxMessageOperation, playLateOperation } from '../../src/delivery/sandbox/store.ts';
+import { findSandboxMessageOperation, simulateLateOperation } from '../../src/delivery/sandbox/store.ts';
 import { placeOfEventOperation } from '../../src/events/place-store.ts';
 import { isAfterEndOperation, latestPlacesOperation } from '../../src/events/read-store.ts';
 import { findMessageOperation, moveMessageOperation } from '../../src/messages/api-store.ts';
@@ -148,8 +148,8 @@ export const movingTheClock: Scenario = async (stage) => {
   );
   const unfinished = (await stage.act(claimOperation, only(stage, second))).jobs;
   // Claimed rows that do not run are given back; the webhook is due after this end.
-  const giveBack = unfinished.map(({ seq, fence }) => ({ seq, fence, atMs: second[0]!.atMs }));
-  const end = { accountId, by: 'one', nowMs: stage.nowMs, toMs: stage.nowMs + 61 * MINUTE, giveBack };
+  const released = unfinished.map(({ seq, fence }) => ({ seq, fence, atMs: second[0]!.atMs }));
+  const end = { accountId, by: 'one', nowMs: stage.nowMs, toMs: stage.nowMs + 61 * MINUTE, released };
   assert.equal(await stage.act(endMoveOperation, end), stage.nowMs + 61 * MINUTE);
   assert.equal(await stage.act(endMoveOperation, end), stage.nowMs + 61 * MINUTE, 'a move that is over ends nothing');
   assert.equal(await stage.act(clockOffsetOperation, accountId), 61 * MINUTE);
@@ -174,7 +174,7 @@ export const movingTheClock: Scenario = async (stage) => {
     [65 * MINUTE],
     'where endpoints listen one moment is taken at a time',
   );
-  await stage.act(endMoveOperation, { ...end, toMs: stage.nowMs, giveBack: [] });
+  await stage.act(endMoveOperation, { ...end, toMs: stage.nowMs, released: [] });
   const key = { accountId, mode, id: webhookId };
   const [record] = (await stage.act(listDeliveriesOperation, { ...key, before: null, limit: 5 }))!.rows;
   await stage.act(retryDeliveryOperation, { ...key, deliveryId: record!.id, nowMs: stage.nowMs });
@@ -243,10 +243,10 @@ export const playingByHand: Scenario = async (stage) => {
     ...({ accountId, messageId, to: 'complained', atMs: stage.nowMs + 9, sandboxOutcome: 'Complained' } as const),
     event: { id: stage.id('evt'), type: 'Complaint', detail: { complaint: {} } } as const,
   };
-  assert.equal(await stage.act(playLateOperation, late), false);
+  assert.equal(await stage.act(simulateLateOperation, late), false);
   await stage.act(settleOperation, [settlement(stage, jobs[0]!, { sandboxOutcome: 'Delivered' })]);
   assert.equal((await find(messageId))?.seq, null);
-  assert.equal(await stage.act(playLateOperation, late), true);
+  assert.equal(await stage.act(simulateLateOperation, late), true);
   const page = {
     accountId,
     nowMs: stage.nowMs + 10,
@@ -289,7 +289,7 @@ export const resettingTheClock: Scenario = async (stage) => {
   await stage.act(settleOperation, [settlement(stage, job, { sandboxOutcome: 'Delivered' })]);
   const mover = { accountId, by: 'one', nowMs: stage.nowMs, leaseMs: HOUR };
   await stage.act(beginMoveOperation, mover);
-  await stage.act(endMoveOperation, { ...mover, toMs: stage.nowMs + HOUR, giveBack: [] });
+  await stage.act(endMoveOperation, { ...mover, toMs: stage.nowMs + HOUR, released: [] });
   assert.equal(await stage.act(clockOffsetOperation, accountId), HOUR);
 
   await stage.act(beginMoveOperation, mover);

@@ -52,7 +52,7 @@ const FOLLOWERS = new Set([
   'events.readPage',
   'events.placeOf',
   'statistics.countStep',
-  'statistics.behind',
+  'statistics.stale',
 ]);
 
 /** Names of the operations that ran on each variant. */

@@ -7,9 +7,9 @@ import { acceptOperation } from '../../src/send/acceptance.ts';
 import { acceptedMailOperation, readStatisticsOperation } from '../../src/statistics/read-store.ts';
 import {
   addStepOperation,
-  behindOperation,
   countStepOperation,
   removeStatisticsOperation,
+  staleStatisticsOperation,
 } from '../../src/statistics/roll-up-store.ts';
 import { newAccount } from './accounts.ts';
 import { acceptance, claimRequest, settlement } from './mail.ts';
@@ -51,7 +51,7 @@ export const statistics: Scenario = async (stage) => {
       .sort((a, b) => (a.messageId < b.messageId ? -1 : 1))
       .map((job) => settlement(stage, job, { event: { id: stage.id('evt'), type: 'Delivery', detail } })),
   );
-  await stage.act(behindOperation, { after: '', accounts: 10 });
+  await stage.act(staleStatisticsOperation, { after: '', accounts: 10 });
   await read(3);
   for (const limit of [100, 100, 100]) {
     const step = await stage.act(countStepOperation, { owner, limit });
@@ -70,8 +70,8 @@ export const statistics: Scenario = async (stage) => {
   );
   const before = { fromMs: fromMs - 3 * DAY, untilMs: stage.nowMs - 2 * DAY };
   assert.equal(await stage.act(acceptedMailOperation, { ...lately, ...before, domain: '3.example' }), false);
-  await stage.act(behindOperation, { after: accountId, accounts: 10 });
-  await stage.act(behindOperation, { after: '', accounts: 1 });
+  await stage.act(staleStatisticsOperation, { after: accountId, accounts: 10 });
+  await stage.act(staleStatisticsOperation, { after: '', accounts: 1 });
   assert.ok((await stage.act(removeStatisticsOperation, { beforeMs: stage.nowMs - HOUR, limit: 3 })) > 0);
   await stage.act(removeStatisticsOperation, { beforeMs: untilMs, limit: 1_000 });
   await read(3);

@@ -10,7 +10,7 @@ import {
   errorsDocument,
   openapiDocument,
 } from '../../scripts/documents.ts';
-import { catalogue } from '../../src/base/failure.ts';
+import { errorCatalog } from '../../src/base/failure.ts';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { settings } from '../../src/config.ts';
 import { createLiquid } from '../../src/templates/language.ts';
@@ -20,13 +20,13 @@ const read = (name: string): string => readFileSync(path.join(root, name), 'utf8
 
 test('docs/reference/errors.md is the catalogue of refusals', () => {
   assert.equal(read('docs/reference/errors.md'), errorsDocument(), 'run: npm run docs');
-  const altered = { ...catalogue, NOT_FOUND: { ...catalogue.NOT_FOUND, status: 410 } };
+  const altered = { ...errorCatalog, NOT_FOUND: { ...errorCatalog.NOT_FOUND, status: 410 } };
   assert.notEqual(errorsDocument(altered), errorsDocument(), 'control: another status makes another document');
 });
 
 test('the portal has the sentence of every code', () => {
   assert.equal(read('portal/src/texts/error-codes.ts'), errorCodesModule(), 'run: npm run docs');
-  const altered = { ...catalogue, NOT_FOUND: { ...catalogue.NOT_FOUND, text: 'Gone.' } };
+  const altered = { ...errorCatalog, NOT_FOUND: { ...errorCatalog.NOT_FOUND, text: 'Gone.' } };
   assert.notEqual(errorCodesModule(altered), errorCodesModule(), 'control: another sentence makes another file');
 });
 

@@ -5,7 +5,7 @@ import path from 'node:path';
 import test from 'node:test';
 import { parse } from 'yaml';
 import { createMetrics } from '../../src/base/metrics.ts';
-import { explanations } from '../../src/delivery/outcome/outcome-words.ts';
+import { explanations } from '../../src/delivery/outcome/outcome-texts.ts';
 import { EVENT_TYPES } from '../../src/events/event.ts';
 import { eventSchema } from '../../src/events/event-schema.ts';
 import { MESSAGE_STATUSES } from '../../src/messages/message.ts';
@@ -54,7 +54,7 @@ test('event types, message statuses, bounce kinds, owners and categories', () =>
 /** Returns the names of checks in the source: of ok(), warn(), fail() and skip(), and of check objects. */
 function checksOf(text: string): string[] {
   const constructed = /\b(?:(?:ok|warn|fail|skip|warnOfUncovered)\(\s*|(?:name|NAME)(?: =|:) )(?:'([^']+)'|`([^`]+)`)/g;
-  const withoutGroups = text.replace(/name: '[^']+',( isGuest: true,)? ask:/g, '');
+  const withoutGroups = text.replace(/name: '[^']+',( isThirdParty: true,)? ask:/g, '');
   return [...withoutGroups.matchAll(constructed)].map((match) => match[1] ?? match[2]!);
 }
 

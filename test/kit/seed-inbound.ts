@@ -1,6 +1,6 @@
 /** Stores inbound messages and their events, for tests of later steps. */
 import { newId } from '../../src/base/ids.ts';
-import { playInboundOperation, type ReadInbound } from '../../src/inbound-routes/message-store.ts';
+import { type ReadInbound, simulateInboundOperation } from '../../src/inbound-routes/message-store.ts';
 import type { Database } from '../../src/storage/database.ts';
 
 /** Returns the id of the event. `text` is the text of the message. */
@@ -39,6 +39,6 @@ export async function seedInbound(
     content: Buffer.from('hello'),
     blobKey: null,
   };
-  const { eventId } = await database.execute(playInboundOperation, { stored, mail });
+  const { eventId } = await database.execute(simulateInboundOperation, { stored, mail });
   return eventId!;
 }

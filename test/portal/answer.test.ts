@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Answered, answerOf, type Say } from '../../portal/src/pages/messages/answer.ts';
+import { SIMULATED_SUPPRESSED } from '../../src/messages/messages.ts';
 
 const HOUR_MS = 3_600_000;
 const CREATED = '2026-11-20T10:00:00.000Z';
@@ -211,12 +212,9 @@ const EXPECTED: Record<
     ...([/^Not sent/, 'you', /You can resend the message/] as const),
     false,
   ],
-  'suppressed in play': [
-    answered('suppressed', {
-      mode: 'sandbox',
-      timeline: [event('Reject', { reject: { ...fault, advice: 'The sandbox plays an address on the list.' } })],
-    }),
-    ...([/the sandbox treated this address as suppressed/, 'nobody', /Simulated/] as const),
+  'suppression simulated': [
+    answered('suppressed', { mode: 'sandbox', timeline: [event('Reject', SIMULATED_SUPPRESSED)] }),
+    ...([/the sandbox treated this address as suppressed/, 'nobody', /nothing to remove/] as const),
     false,
   ],
   cancelled: [

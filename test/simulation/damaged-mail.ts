@@ -18,7 +18,7 @@ interface Endangered {
 
 /** The row appears a moment after the blob, and is read a moment later. */
 const SHARE = 0.8;
-const MOST_LOOKS = 20;
+const MAX_EXAMINED = 20;
 
 export function planInboundFlips({ timeline, random, disk, node, count }: Endangered): void {
   const draw = random.stream('inbound flips');
@@ -31,7 +31,7 @@ export function planInboundFlips({ timeline, random, disk, node, count }: Endang
   const again = (key: string, left: number): void =>
     void timeline.after(draw.between(0.2, 3), 'flip', () => look(key, left), timeline.world);
   disk.onBlob = (key) => {
-    if (draw.chance(SHARE)) again(key, MOST_LOOKS);
+    if (draw.chance(SHARE)) again(key, MAX_EXAMINED);
   };
 }
 

@@ -172,7 +172,8 @@ const WAIT_MARGIN_MS = 10_000;
 export function sandboxOf(caller: Caller) {
   return {
     /** Simulates a message to an inbound route. */
-    playInbound: (body: Body<'playInboundMail'>, options?: Given) => caller.call('playInboundMail', { body }, options),
+    simulateInbound: (body: Body<'simulateInboundMail'>, options?: Given) =>
+      caller.call('simulateInboundMail', { body }, options),
     inbox: {
       list: (query: Query<'listSandboxInbox'> = {}, options?: Given) =>
         pagesOf(caller, 'listSandboxInbox', { query }, options),
@@ -183,8 +184,8 @@ export function sandboxOf(caller: Caller) {
         const timeoutMs = options.timeoutMs ?? timeoutSeconds * 1000 + WAIT_MARGIN_MS;
         return caller.call('waitForSandboxMessage', { query }, { ...options, timeoutMs });
       },
-      outcome: (id: string, outcome: Body<'playSandboxOutcome'>['outcome'], options?: Given) =>
-        caller.call('playSandboxOutcome', { path: { id }, body: { outcome } }, options),
+      outcome: (id: string, outcome: Body<'simulateSandboxOutcome'>['outcome'], options?: Given) =>
+        caller.call('simulateSandboxOutcome', { path: { id }, body: { outcome } }, options),
       empty: (options?: Given) => caller.call('emptySandboxInbox', {}, options),
     },
     clock: {

@@ -613,7 +613,7 @@ export interface paths {
      * Simulate an inbound message in the sandbox
      * @description Provide the complete message, or the parts to build it from. Postrider creates its event and webhook deliveries as for a message received over SMTP.
      */
-    post: operations["playInboundMail"];
+    post: operations["simulateInboundMail"];
   };
   "/sandbox/inbox": {
     /**
@@ -646,7 +646,7 @@ export interface paths {
      * Simulate another outcome for a captured message
      * @description A queued message is attempted now, with this outcome; a delivered one can bounce or get a complaint.
      */
-    post: operations["playSandboxOutcome"];
+    post: operations["simulateSandboxOutcome"];
   };
   "/send": {
     /**
@@ -2595,66 +2595,6 @@ export interface components {
     PasswordResetRequest: {
       email: string;
     };
-    /** PlayInboundRequest */
-    PlayInboundRequest: {
-      /** @description The recipient address; must match a route of this sandbox. */
-      to: string;
-      /** @description The envelope sender. Use an empty string to simulate a bounce. */
-      from: string;
-      /** @description The complete message, which replaces the other content fields. Lines can end with LF. */
-      raw?: string;
-      subject?: string;
-      text?: string;
-      html?: string;
-      /** @description A messageId of this sandbox, or a Message-ID in angle brackets. */
-      inReplyTo?: string;
-      headers?: {
-          name: string;
-          value: string;
-        }[];
-      attachments?: {
-          name: string;
-          contentType: string;
-          /** @description Base64. */
-          content: string;
-          contentId?: string;
-        }[];
-      /** @description Results of SPF, DKIM, DMARC, and ARC to report in the event. Omitted results are `none`. Postrider verifies nothing. */
-      authentication?: {
-        spf?: {
-          /** @enum {string} */
-          result: "none" | "neutral" | "pass" | "fail" | "softfail" | "temperror" | "permerror";
-          domain?: string;
-        };
-        dkim?: ({
-            /** @enum {string} */
-            result: "pass" | "fail" | "policy" | "neutral" | "temperror" | "permerror";
-            domain?: string;
-            selector?: string;
-          })[];
-        dmarc?: {
-          /** @enum {string} */
-          result: "none" | "pass" | "fail" | "temperror" | "permerror";
-          domain?: string;
-          /** @enum {string} */
-          policy?: "none" | "quarantine" | "reject";
-        };
-        arc?: {
-          /** @enum {string} */
-          result: "none" | "pass" | "fail";
-        };
-      };
-    };
-    /** PlayedInbound */
-    PlayedInbound: {
-      inboundId: string;
-      inboundRouteId: string;
-      /** @enum {string} */
-      outcome: "event" | "auto-reply" | "own-mail" | "too-many-hops";
-      /** @description Null if the message has no event. */
-      eventId: string | null;
-      inReplyTo: string | null;
-    };
     /** PostmasterMail */
     PostmasterMail: {
       inboundId: string;
@@ -2827,6 +2767,8 @@ export interface components {
     RejectDetails: {
       /** @enum {string} */
       reason: "suppressed" | "cancelled";
+      /** @description True if the sandbox simulated the suppression: no list contains the address. */
+      simulated?: boolean;
       /**
        * @description The party that can fix the problem.
        * @enum {string}
@@ -3204,6 +3146,66 @@ export interface components {
            */
           supportAccessUntil?: string;
         })[];
+    };
+    /** SimulateInboundRequest */
+    SimulateInboundRequest: {
+      /** @description The recipient address; must match a route of this sandbox. */
+      to: string;
+      /** @description The envelope sender. Use an empty string to simulate a bounce. */
+      from: string;
+      /** @description The complete message, which replaces the other content fields. Lines can end with LF. */
+      raw?: string;
+      subject?: string;
+      text?: string;
+      html?: string;
+      /** @description A messageId of this sandbox, or a Message-ID in angle brackets. */
+      inReplyTo?: string;
+      headers?: {
+          name: string;
+          value: string;
+        }[];
+      attachments?: {
+          name: string;
+          contentType: string;
+          /** @description Base64. */
+          content: string;
+          contentId?: string;
+        }[];
+      /** @description Results of SPF, DKIM, DMARC, and ARC to report in the event. Omitted results are `none`. Postrider verifies nothing. */
+      authentication?: {
+        spf?: {
+          /** @enum {string} */
+          result: "none" | "neutral" | "pass" | "fail" | "softfail" | "temperror" | "permerror";
+          domain?: string;
+        };
+        dkim?: ({
+            /** @enum {string} */
+            result: "pass" | "fail" | "policy" | "neutral" | "temperror" | "permerror";
+            domain?: string;
+            selector?: string;
+          })[];
+        dmarc?: {
+          /** @enum {string} */
+          result: "none" | "pass" | "fail" | "temperror" | "permerror";
+          domain?: string;
+          /** @enum {string} */
+          policy?: "none" | "quarantine" | "reject";
+        };
+        arc?: {
+          /** @enum {string} */
+          result: "none" | "pass" | "fail";
+        };
+      };
+    };
+    /** SimulatedInbound */
+    SimulatedInbound: {
+      inboundId: string;
+      inboundRouteId: string;
+      /** @enum {string} */
+      outcome: "event" | "auto-reply" | "own-mail" | "too-many-hops";
+      /** @description Null if the message has no event. */
+      eventId: string | null;
+      inReplyTo: string | null;
     };
     /** SmtpCredential */
     SmtpCredential: {
@@ -5973,7 +5975,7 @@ export interface operations {
    * Simulate an inbound message in the sandbox
    * @description Provide the complete message, or the parts to build it from. Postrider creates its event and webhook deliveries as for a message received over SMTP.
    */
-  playInboundMail: {
+  simulateInboundMail: {
     requestBody: {
       content: {
         /**
@@ -5991,14 +5993,14 @@ export interface operations {
          *   }
          * }
          */
-        "application/json": components["schemas"]["PlayInboundRequest"];
+        "application/json": components["schemas"]["SimulateInboundRequest"];
       };
     };
     responses: {
       /** @description Success. */
       201: {
         content: {
-          "application/json": components["schemas"]["PlayedInbound"];
+          "application/json": components["schemas"]["SimulatedInbound"];
         };
       };
     };
@@ -6102,7 +6104,7 @@ export interface operations {
    * Simulate another outcome for a captured message
    * @description A queued message is attempted now, with this outcome; a delivered one can bounce or get a complaint.
    */
-  playSandboxOutcome: {
+  simulateSandboxOutcome: {
     parameters: {
       path: {
         /**
@@ -7664,8 +7666,6 @@ export type PasskeyRequestOptions = components['schemas']['PasskeyRequestOptions
 export type PasskeySignIn = components['schemas']['PasskeySignIn'];
 export type PasswordRequest = components['schemas']['PasswordRequest'];
 export type PasswordResetRequest = components['schemas']['PasswordResetRequest'];
-export type PlayInboundRequest = components['schemas']['PlayInboundRequest'];
-export type PlayedInbound = components['schemas']['PlayedInbound'];
 export type PostmasterMail = components['schemas']['PostmasterMail'];
 export type PostmasterMailWithText = components['schemas']['PostmasterMailWithText'];
 export type Queue = components['schemas']['Queue'];
@@ -7700,6 +7700,8 @@ export type SharedEvent = components['schemas']['SharedEvent'];
 export type SharedMessage = components['schemas']['SharedMessage'];
 export type SignInRequest = components['schemas']['SignInRequest'];
 export type SignedInUser = components['schemas']['SignedInUser'];
+export type SimulateInboundRequest = components['schemas']['SimulateInboundRequest'];
+export type SimulatedInbound = components['schemas']['SimulatedInbound'];
 export type SmtpCredential = components['schemas']['SmtpCredential'];
 export type SmtpCredentialChangeRequest = components['schemas']['SmtpCredentialChangeRequest'];
 export type SmtpCredentialRequest = components['schemas']['SmtpCredentialRequest'];
@@ -7821,12 +7823,12 @@ export const routes = {
   listRefusedRequests: ['GET', '/requests'],
   advanceSandboxClock: ['POST', '/sandbox/clock/advance'],
   resetSandboxClock: ['POST', '/sandbox/clock/reset'],
-  playInboundMail: ['POST', '/sandbox/inbound'],
+  simulateInboundMail: ['POST', '/sandbox/inbound'],
   listSandboxInbox: ['GET', '/sandbox/inbox'],
   emptySandboxInbox: ['DELETE', '/sandbox/inbox'],
   waitForSandboxMessage: ['GET', '/sandbox/inbox/wait'],
   getSandboxMessage: ['GET', '/sandbox/inbox/{id}'],
-  playSandboxOutcome: ['POST', '/sandbox/inbox/{id}/outcome'],
+  simulateSandboxOutcome: ['POST', '/sandbox/inbox/{id}/outcome'],
   sendEmail: ['POST', '/send', 'keyed'],
   sendEmailBatch: ['POST', '/send/batch', 'keyed'],
   getSession: ['GET', '/session'],

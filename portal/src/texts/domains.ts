@@ -42,7 +42,7 @@ export const domainPage = {
   pending: 'Add the records below at your DNS provider. Changes can take up to an hour to propagate.',
   verified: (domain: string) => `Email from ${domain} and its subdomains is signed with DKIM. No action needed.`,
   recommended: 'Publish the remaining records below to improve deliverability.',
-  vouched:
+  verifiedByOperator:
     'An operator marked this domain as verified, so you can send. Emails fail DKIM until you publish the records below.',
   failing:
     'The DKIM record is missing, so receiving servers can’t verify your signatures. Republish it: Postrider rejects email from this domain 24 hours after the record disappeared.',

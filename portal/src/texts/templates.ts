@@ -85,7 +85,7 @@ export const page = {
   unsavedHint: 'Your draft is stored in this browser.',
   left: (name: string) => `Your unsaved changes to ${name} are stored in this browser.`,
   notKept: 'This draft is too large to store in this browser. Save it before you leave the page.',
-  takenUp: 'Restored your draft from',
+  draftRestored: 'Restored your draft from',
   discard: 'Discard changes',
   discarded: 'Changes discarded',
   behind: (version: number) =>

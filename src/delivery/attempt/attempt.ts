@@ -20,7 +20,7 @@ import type { Held } from '../queue/held.ts';
 import type { Results } from '../record/results.ts';
 import type { Settlement } from '../record/settle.ts';
 import { isRelay } from '../routing/route.ts';
-import { playSandbox } from '../sandbox/play.ts';
+import { simulateSandbox } from '../sandbox/simulate.ts';
 import type { BodyHashes } from './large.ts';
 import type { AttemptReport, AttemptResult } from './pass.ts';
 import type { PooledSession } from './pooled-session.ts';
@@ -74,7 +74,7 @@ export class Attempts {
       return { startedMs, elapsedMs: 0, results, signal: NO_SIGNAL, pooled: session };
     };
     const { job } = group[0]!;
-    if (job.mode === 'sandbox') return unsent(group.map((held) => this.#play(held)));
+    if (job.mode === 'sandbox') return unsent(group.map((held) => this.#simulate(held)));
     if (await this.#isSuspended(job.accountId)) return unsent(group.map((held) => this.#suspended(held)));
     const suppressed = await this.#suppressedSinceClaim(group, startedMs);
     if (suppressed === undefined) return unsent(group.map((held) => ({ held, kind: 'released' })));
@@ -114,9 +114,9 @@ export class Attempts {
   }
 
   /** Returns the result of a simulated server. */
-  #play(held: Held): AttemptResult {
+  #simulate(held: Held): AttemptResult {
     const { results, random } = this.#deps;
-    const settlement = playSandbox(held.job, { nowMs: results.nowOf(held), random: random() });
+    const settlement = simulateSandbox(held.job, { nowMs: results.nowOf(held), random: random() });
     return { held, kind: 'settled', settlement };
   }
 

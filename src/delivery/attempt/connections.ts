@@ -13,8 +13,8 @@ import type { Limits } from '../destinations/limits.ts';
 import type { Registry } from '../destinations/registry.ts';
 import { type Evidence, outweighs } from '../outcome/outcome.ts';
 import { type CandidateDeps, chooseCandidates, NO_FACTS, type NotOpened, without } from '../routing/candidates.ts';
-import type { ExchangerSets } from '../routing/exchanger-sets.ts';
 import { dial, tlsPolicyName } from '../routing/hosts.ts';
+import type { MxSets } from '../routing/mx-sets.ts';
 import { type Candidate, isRelay, type Routing } from '../routing/route.ts';
 import {
   ANY,
@@ -68,7 +68,7 @@ export interface Connections {
 }
 
 export interface ConnectionOptions extends CandidateDeps {
-  sets: Pick<ExchangerSets, 'destinationOf' | 'destinationAt' | 'serves'>;
+  sets: Pick<MxSets, 'destinationOf' | 'destinationAt' | 'serves'>;
   registry: Pick<Registry, 'pauseOf' | 'isStalled' | 'spareConnections'>;
   limits: Pick<Limits, 'messagesPerConnection'>;
   /** The host name for EHLO. */

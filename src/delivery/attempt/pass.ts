@@ -5,12 +5,12 @@
 import type { RecipientResult, SendResult } from '../../net/smtp-client.ts';
 import { classify, type Outcome } from '../outcome/outcome.ts';
 import {
-  asksForTls,
   goesToNextHost,
   isBeyondRecipientLimit,
   isHostFailure,
   isReuseRefused,
   isSilentClose,
+  requiresStartTls,
 } from '../outcome/session-replies.ts';
 import { type Signal, signalOfSession } from '../outcome/signal.ts';
 import type { Held, Hop } from '../queue/held.ts';
@@ -133,7 +133,7 @@ export function classifyPass(
     const isRest = isBeyondRecipientLimit(result, sent.recipients) && mayReturn(held, MAX_RETURNS_OF_REST);
     const isSessionOver = reused && (isSilentClose(result) || isReuseRefused(result)) && mayReturn(held);
     if (isCanceled || isRest || isSessionOver) return { held, kind: 'put back' };
-    const isTlsMissing = pooled.session.tls === undefined && asksForTls(result);
+    const isTlsMissing = pooled.session.tls === undefined && requiresStartTls(result);
     const stage = isTlsMissing ? 'starttls' : result.stage;
     const outcome = classify({ ...result, stage, relay: isRelay(destination), recipientCount });
     return { held, kind: 'ended', outcome, facts };
@@ -182,7 +182,7 @@ export function learn(hosts: HostMemory, { pooled, sent, reused }: Pass, group: 
  * Returns the hosts that an attempt tries after a pass: the other addresses of the host, unless all failures are about the recipients'
  * mailboxes, then the hosts after it. If no host is left and commands were lost, the same address is tried without PIPELINING.
  */
-export function restAfter({ pooled, sent }: Pass, going: readonly AttemptResult[]): Candidate[] {
+export function remainingHosts({ pooled, sent }: Pass, going: readonly AttemptResult[]): Candidate[] {
   const { host, address } = peerOf(pooled);
   const isOfMailbox = (one: AttemptResult): boolean =>
     one.kind === 'ended' && one.outcome.owner === 'recipient' && one.outcome.category !== 'greylisted';

@@ -20,7 +20,7 @@
 import type { SmtpContent, SmtpMessage } from '../../net/smtp-client.ts';
 import type { DayShares } from '../destinations/warm-up.ts';
 import { classify, type Evidence } from '../outcome/outcome.ts';
-import { asksForFewerConnections, laterSignal, NO_SIGNAL, type Signal, signalOfOpening } from '../outcome/signal.ts';
+import { laterSignal, NO_SIGNAL, requestsFewerConnections, type Signal, signalOfOpening } from '../outcome/signal.ts';
 import type { Detour, Held } from '../queue/held.ts';
 import type { AttemptFacts } from '../record/settle.ts';
 import { ELSEWHERE, type NotOpened } from '../routing/candidates.ts';
@@ -44,7 +44,7 @@ import {
   mayReturn,
   type Pass,
   putBackRefused,
-  restAfter,
+  remainingHosts,
   signalOfPass,
 } from './pass.ts';
 import { hasShareLeft, isFit, type PooledSession, type SessionNeed } from './pooled-session.ts';
@@ -184,7 +184,7 @@ function returnShare(shares: DayShares | undefined, { pooled, sent }: Pass, resu
   if (!shares) return;
   const isUnsent = (one: AttemptResult, index: number): boolean =>
     (one.kind !== 'ended' || one.outcome.kind === 'temporary') && sent.recipients[index]!.stage !== 'dot';
-  shares.giveBack(pooled.session.sourceAddress, results.filter(isUnsent).length);
+  shares.releaseUnused(pooled.session.sourceAddress, results.filter(isUnsent).length);
 }
 
 /** Streams the content after its head, from the start each time it is sent. */
@@ -313,7 +313,7 @@ async function nextHost(
  * others.
  */
 function asConnectionLimit(signal: Signal, pooled: PooledSession, connections: Connections): Signal {
-  if (!asksForFewerConnections(signal)) return signal;
+  if (!requestsFewerConnections(signal)) return signal;
   pooled.session.destroy();
   const open = connections.count(pooled.destination);
   return open === 0 ? signal : { kind: 'connection-limit', open };
@@ -369,7 +369,7 @@ export async function transmit(attempt: Transmitting): Promise<Transmission> {
 
     const remaining = pending.filter((_, index) => continuesAtNextHost(passResults[index]!, sent.recipients[index]!));
     if (remaining.length > 0) progress.ended(passResults.filter((one) => !remaining.includes(one.held)));
-    pooled.rest = restAfter(
+    pooled.rest = remainingHosts(
       pass,
       passResults.filter(({ held }) => remaining.includes(held)),
     );

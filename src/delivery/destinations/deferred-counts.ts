@@ -5,7 +5,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Database } from '../../storage/database.ts';
 import { SPREAD } from '../record/results.ts';
-import type { ExchangerSets } from '../routing/exchanger-sets.ts';
+import type { MxSets } from '../routing/mx-sets.ts';
 import { isRelay } from '../routing/route.ts';
 import type { Pause } from './pause-steps.ts';
 import { type DeferredSpan, deferredByDomainOperation } from './pause-store.ts';
@@ -19,7 +19,7 @@ const COUNTED_DOMAINS = 5_000;
 /** Domains that may be in their first lookup at the same time. */
 const LOOKED_UP_AT_ONCE = 500;
 
-export type Sets = Pick<ExchangerSets, 'destinationOf' | 'lookUp' | 'isPending'>;
+export type Sets = Pick<MxSets, 'destinationOf' | 'lookUp' | 'isPending'>;
 
 /** Returns when mail deferred by a pause is due again. */
 export function spanOf({ beganMs, mailDueMs }: Pick<Pause, 'beganMs' | 'mailDueMs'>): DeferredSpan {

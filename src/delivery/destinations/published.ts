@@ -2,7 +2,7 @@
 import type { LastReply, PublishedDestination } from '../../nodes/nodes.ts';
 import type { Connections } from '../attempt/connections.ts';
 import type { Schedule } from '../queue/schedule.ts';
-import type { ExchangerSets } from '../routing/exchanger-sets.ts';
+import type { MxSets } from '../routing/mx-sets.ts';
 import { isRelay } from '../routing/route.ts';
 import { type DeferredCounts, PUBLISHED_PAUSED } from './deferred-counts.ts';
 import { withReply } from './last-replies.ts';
@@ -20,7 +20,7 @@ interface Publishing {
   registry: Registry;
   schedule: Schedule;
   connections: Connections;
-  sets: ExchangerSets;
+  sets: MxSets;
   warmUp: WarmUp;
   deferred: DeferredCounts;
   limits: Limits;
@@ -65,7 +65,7 @@ export function publishedOf(worker: Publishing): PublishedDestination[] {
       requested: destination.pause !== undefined && destination.pause.outcome.smtpCode !== null,
       deferred: worker.deferred.of(key),
       blockedSince: destination.pause?.blockedMs ?? null,
-      fallback: registry.isDiverted(key),
+      fallback: registry.usesFallback(key),
       replies: repliesOf(destination),
     };
   });

@@ -202,14 +202,14 @@ export class Registry {
   }
 
   /** Returns whether mail for this destination uses the fallback route, except for messages that probe. */
-  isDiverted(key: string): boolean {
+  usesFallback(key: string): boolean {
     const blockedMs = this.#all.get(key)?.pause?.blockedMs;
     return blockedMs !== undefined && this.#canDivert(key) && this.#nowMs >= blockedMs + FALLBACK_AFTER_MS;
   }
 
   /** Returns the destination that a message for this one uses now: the same one, or the fallback route. */
-  divert(key: string): string {
-    return this.isDiverted(key) && !this.#chooseProbe(this.#recordOf(key)) ? FALLBACK : key;
+  useFallback(key: string): string {
+    return this.usesFallback(key) && !this.#chooseProbe(this.#recordOf(key)) ? FALLBACK : key;
   }
 
   paused(): Destination[] {

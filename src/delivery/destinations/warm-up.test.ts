@@ -205,7 +205,7 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
     for (let one = 1; one > 0; got += one) one = await busy.of('google')!.take(undefined, 50);
     assert.equal(got, 330, 'of 630, less what the other has in hand');
     clock.advance(10_000);
-    await idle.giveBack();
+    await idle.releaseUnused();
     const later = node();
     let rest = 0;
     for (let one = 1; one > 0; rest += one) one = await later.of('google')!.take(undefined, 50);

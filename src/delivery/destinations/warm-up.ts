@@ -33,7 +33,7 @@ export interface DayShares {
   /** Takes up to this many messages; returns how many, 0 if nothing is left. Rejects while the storage fails. */
   take(source: string | undefined, mails: number): Promise<number>;
   /** Returns messages that were taken but not sent. */
-  giveBack(source: string | undefined, mails: number): void;
+  releaseUnused(source: string | undefined, mails: number): void;
   /** How long sending stops, and why. */
   untilTomorrow(): { ms: number; outcome: Outcome };
 }
@@ -44,7 +44,7 @@ export interface WarmUp {
   /** How much of today's shares is used, as text; undefined if there are none. */
   reasonOf(destination: string): string | undefined;
   /** Returns shares that were not used recently, or with `all` every share. */
-  giveBack(options?: { all: boolean }): Promise<void>;
+  releaseUnused(options?: { all: boolean }): Promise<void>;
 }
 
 export interface WarmUpSettings {
@@ -61,7 +61,7 @@ export interface WarmUpOptions extends WarmUpSettings {
   providerOf(destination: string): Provider | undefined;
 }
 
-interface InHand {
+interface Allotment {
   source: string;
   /** Day number of the warm-up. */
   dayNumber: number;
@@ -76,7 +76,7 @@ interface Day {
   day: number;
   provider: string;
   /** Addresses with a share today; others are not limited. */
-  sources: Map<string, InHand>;
+  sources: Map<string, Allotment>;
   isForAll: boolean;
   asking: Promise<void> | undefined;
   usedMs: number;
@@ -103,14 +103,14 @@ export function openWarmUp({ database, clock, log, starts, sources, providerOf }
     starts.find(({ address }) => address === source) ?? forAll;
 
   const begin = (provider: string, day: number): Day => {
-    const inHand = addresses.flatMap((source): InHand[] => {
+    const allotments = addresses.flatMap((source): Allotment[] => {
       const start = startOf(source);
       if (!start) return [];
       const dayNumber = Math.max(1, day - start.firstDay + 1);
       const share = shareOfDay(dayNumber);
       return share === undefined ? [] : [{ source, dayNumber, share, left: 0, taken: 0, isSpent: false }];
     });
-    const bySource = new Map(inHand.map((one) => [one.source, one]));
+    const bySource = new Map(allotments.map((one) => [one.source, one]));
     return { day, provider, sources: bySource, isForAll: bySource.size > 0, asking: undefined, usedMs: clock.now() };
   };
 
@@ -125,27 +125,27 @@ export function openWarmUp({ database, clock, log, starts, sources, providerOf }
     return found.isForAll ? found : undefined;
   };
 
-  const ask = async (day: Day, wanting: readonly InHand[], mails: number): Promise<void> => {
+  const ask = async (day: Day, wanting: readonly Allotment[], mails: number): Promise<void> => {
     const grants = await database.execute(takeWarmUpShareOperation, {
       provider: day.provider,
       day: day.day,
       sources: wanting.map(({ source, share }) => ({ source, share, wanted: batchOf(share, mails) })),
     });
     for (const { source, granted, taken } of grants) {
-      const inHand = day.sources.get(source)!;
-      inHand.left += granted;
-      inHand.taken = taken;
-      inHand.isSpent = granted === 0;
+      const allotment = day.sources.get(source)!;
+      allotment.left += granted;
+      allotment.taken = taken;
+      allotment.isSpent = granted === 0;
     }
   };
 
   const sharesOf = (day: Day): DayShares => {
     const all = [...day.sources.values()];
     const isOver = (): boolean => dayOf(clock.now()) !== day.day;
-    const inHandOf = (source: string | undefined): InHand | undefined => day.sources.get(source ?? HOST);
-    const isUnknown = ({ left, isSpent }: InHand): boolean => left === 0 && !isSpent;
+    const allotmentOf = (source: string | undefined): Allotment | undefined => day.sources.get(source ?? HOST);
+    const isUnknown = ({ left, isSpent }: Allotment): boolean => left === 0 && !isSpent;
     /** One query at a time: callers that arrive in the meantime use its result. */
-    const askFor = async (wanting: () => readonly InHand[], mails: number): Promise<void> => {
+    const askFor = async (wanting: () => readonly Allotment[], mails: number): Promise<void> => {
       day.usedMs = clock.now();
       while (wanting().length > 0 && !isOver()) {
         day.asking ??= ask(day, wanting(), mails).finally(() => {
@@ -157,20 +157,20 @@ export function openWarmUp({ database, clock, log, starts, sources, providerOf }
     return {
       prepare: (mails) => askFor(() => all.filter(isUnknown), mails),
       hasCapacity: (source) => {
-        const inHand = inHandOf(source);
-        return !inHand || inHand.left > 0 || !inHand.isSpent;
+        const allotment = allotmentOf(source);
+        return !allotment || allotment.left > 0 || !allotment.isSpent;
       },
       take: async (source, mails) => {
-        const inHand = inHandOf(source);
-        if (!inHand) return mails;
-        await askFor(() => (isUnknown(inHand) ? [inHand] : []), mails);
-        const taken = isOver() ? 0 : Math.min(mails, inHand.left);
-        inHand.left -= taken;
+        const allotment = allotmentOf(source);
+        if (!allotment) return mails;
+        await askFor(() => (isUnknown(allotment) ? [allotment] : []), mails);
+        const taken = isOver() ? 0 : Math.min(mails, allotment.left);
+        allotment.left -= taken;
         return taken;
       },
-      giveBack: (source, mails) => {
-        const inHand = inHandOf(source);
-        if (inHand) inHand.left += mails;
+      releaseUnused: (source, mails) => {
+        const allotment = allotmentOf(source);
+        if (allotment) allotment.left += mails;
       },
       untilTomorrow: () => ({
         ms: Math.max(0, beginningOf(day.day + 1) - clock.now()),
@@ -188,16 +188,16 @@ export function openWarmUp({ database, clock, log, starts, sources, providerOf }
       const day = today(destination);
       return day && [...day.sources.values()].some(({ taken }) => taken > 0) ? wordsOf(day) : undefined;
     },
-    giveBack: async ({ all } = { all: false }) => {
+    releaseUnused: async ({ all } = { all: false }) => {
       const idle = [...days.values()].filter(({ usedMs }) => all || clock.now() - usedMs >= IDLE_MS);
       const unused = idle.flatMap(({ provider, day, sources: own }) =>
-        [...own.values()].filter(({ left }) => left > 0).map((inHand) => ({ provider, day, inHand })),
+        [...own.values()].filter(({ left }) => left > 0).map((allotment) => ({ provider, day, allotment })),
       );
       if (unused.length === 0) return;
-      const given = unused.map(({ provider, day, inHand }): UnusedShare => {
-        const mails = inHand.left;
-        Object.assign(inHand, { left: 0, taken: inHand.taken - mails, isSpent: false });
-        return { provider, source: inHand.source, day, mails };
+      const given = unused.map(({ provider, day, allotment }): UnusedShare => {
+        const mails = allotment.left;
+        Object.assign(allotment, { left: 0, taken: allotment.taken - mails, isSpent: false });
+        return { provider, source: allotment.source, day, mails };
       });
       await database.execute(returnWarmUpShareOperation, given).catch((error: unknown) => {
         log.warn({ error: (error as Error).message }, 'unused warm-up quota could not be returned');

@@ -4,7 +4,7 @@
  * it can be stored in each row of work and read back without another table. Pure.
  */
 import { hash } from 'node:crypto';
-import { type Category, explanations, type Owner } from './outcome-words.ts';
+import { type Category, explanations, type Owner } from './outcome-texts.ts';
 
 /** The facts of a failure, as events show them. */
 export interface FailureFacts {

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { parseReply } from '../../mail/smtp-reply.ts';
 import type { SmtpStage } from '../../net/smtp-types.ts';
 import { type Category, classify, type Outcome, type Owner } from './outcome.ts';
-import { explanations } from './outcome-words.ts';
+import { explanations } from './outcome-texts.ts';
 import { matchReply, readingOf, replyRules } from './reply-rules.ts';
 
 interface Sample {

@@ -20,20 +20,20 @@
 import type { SmtpReply } from '../../mail/smtp-reply.ts';
 import type { LocalRefusal, RecipientResult, SmtpStage } from '../../net/smtp-types.ts';
 import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
-import { errorSentence } from './error-words.ts';
+import { errorSentence } from './error-texts.ts';
 import {
   type Category,
   explanations,
   LOOP_ADVICE,
   type Owner,
-  PRIVATE_EXCHANGER_ADVICE,
+  PRIVATE_MX_ADVICE,
   SENDER_SMTPUTF8_ADVICE,
   SENDER_UNVERIFIED_ADVICE,
   TLS_POLICY_ADVICE,
-} from './outcome-words.ts';
+} from './outcome-texts.ts';
 import { isAboutAddress, matchReply, readingOf, requestsRetry } from './reply-rules.ts';
 
-export type { Category, Owner } from './outcome-words.ts';
+export type { Category, Owner } from './outcome-texts.ts';
 
 /** The facts about one recipient's attempt: the result of a session, or what happened instead of a session. */
 export interface Evidence extends Partial<RecipientResult> {
@@ -125,7 +125,7 @@ const localMeanings: readonly { enhanced: string; code?: number; meaning: Meanin
   {
     enhanced: '5.4.4',
     code: 554,
-    meaning: { category: 'policy', owner: 'service', advice: PRIVATE_EXCHANGER_ADVICE },
+    meaning: { category: 'policy', owner: 'service', advice: PRIVATE_MX_ADVICE },
   },
   { enhanced: '5.4.4', meaning: { category: 'domain-not-found', owner: 'remote' } },
   { enhanced: '5.4.6', code: 550, meaning: { category: 'policy', owner: 'service', advice: LOOP_ADVICE } },

@@ -29,7 +29,7 @@ const IN_UNITS =
 const IN_CLOCK = /\b(?:in|after|for|wait)\s+(\d{1,2}):([0-5]\d):([0-5]\d)\b/i;
 const IN_ISO = /\bPT(?:(\d{1,3})H)?(?:(\d{1,4})M)?(?:(\d{1,6})S)?\b/;
 const BARE_SECONDS = /\bretry[-_ ]after\s*[:=]?\s*(\d{1,6})\b/i;
-const IN_WORDS = /\b(?:in|after|for) (?:a|an|one) (minute|hour)\b/i;
+const SPELLED_OUT = /\b(?:in|after|for) (?:a|an|one) (minute|hour)\b/i;
 
 function clamp(ms: number): number {
   return Math.min(LONGEST_MS, Math.max(SHORTEST_MS, ms));
@@ -47,7 +47,7 @@ export function waitHintMs(text: string): number | undefined {
   }
   const bare = BARE_SECONDS.exec(text);
   if (bare) return clamp(Number(bare[1]) * 1_000);
-  const words = IN_WORDS.exec(text);
+  const words = SPELLED_OUT.exec(text);
   return words ? clamp(words[1] === 'hour' ? UNITS.h! : UNITS.m!) : undefined;
 }
 

@@ -2,20 +2,13 @@
  * The table of rules that classify replies of other mail servers. The first matching row gives the category, who can fix the problem, and
  * whether the reply is about the address. Providers use one enhanced code for many meanings, so rows with specific text come first, then
  * enhanced codes, then vague text, then the bare code. The policy in outcome.ts decides whether a refusal is permanent and whether the
- * address is suppressed. Text is matched in lower case and without accents (reply-words.ts). `replies.txt` contains real replies for each
+ * address is suppressed. Text is matched in lower case and without accents (reply-text.ts). `replies.txt` contains real replies for each
  * row, and outcome.test.ts checks every one of them.
  */
 import type { SmtpReply } from '../../mail/smtp-reply.ts';
 import type { SmtpStage } from '../../net/smtp-types.ts';
-import type { Category, Owner } from './outcome-words.ts';
-import {
-  DISABLED_MAILBOX,
-  FULL_MAILBOX,
-  type ReadReply,
-  readReply,
-  TRY_LATER,
-  UNKNOWN_MAILBOX,
-} from './reply-words.ts';
+import type { Category, Owner } from './outcome-texts.ts';
+import { DISABLED_MAILBOX, FULL_MAILBOX, type ReadReply, readReply, TRY_LATER, UNKNOWN_MAILBOX } from './reply-text.ts';
 
 /** A rule matches a reply if all of its conditions match. */
 export interface ReplyRule {
@@ -43,7 +36,7 @@ function either(...patterns: readonly RegExp[]): RegExp {
   return new RegExp(patterns.map(({ source }) => source).join('|'), 'u');
 }
 
-/** Matches English phrases for a missing mailbox that reply-words.ts does not build from single words. */
+/** Matches English phrases for a missing mailbox that reply-text.ts does not build from single words. */
 const NO_SUCH_MAILBOX = either(
   /\b(unknown|invalid|no such|non-?existent|bad|bad destination|undeliverable|illegal|un?recogni[sz]ed) (or (illegal|inactive) )?(local[ -]?|virtual |mail ?|destination |e-?mail )?(user|recipients?|mail ?box|account|address|person|e-?mail|alias|local part|id\b|part|@)/,
   /(^|[.:;,] )user ?unknown/,

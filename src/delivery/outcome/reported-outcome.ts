@@ -10,7 +10,7 @@
 import type { ReportedRecipient } from '../../mail/report/report.ts';
 import type { SmtpStage } from '../../net/smtp-types.ts';
 import { classify, expired, type Outcome } from './outcome.ts';
-import { explanations, REPORTED_BLOCK_ADVICE } from './outcome-words.ts';
+import { explanations, REPORTED_BLOCK_ADVICE } from './outcome-texts.ts';
 
 /** At which stage the reporting server was refused, in the wording of Postfix and Exim. Unknown counts as RCPT. */
 const STAGES: readonly [stage: SmtpStage, pattern: RegExp][] = [
@@ -37,7 +37,7 @@ export type Reported = Pick<ReportedRecipient, 'action' | 'status' | 'smtpCode' 
 const UNKNOWN_COUNT = 2;
 
 /** Shown instead of a reply if the report quotes none. */
-const NO_WORDS = 'the report gives no reason';
+const NO_REASON = 'the report gives no reason';
 
 /** Returns the code that the status or the action implies if the report has none. */
 function codeOf({ smtpCode, status, action }: Reported): number {
@@ -80,7 +80,7 @@ function isNoAnswer({ smtpCode, status, diagnostic }: Reported): boolean {
 export function reportedOutcome(reported: Reported): Outcome {
   const code = codeOf(reported);
   const enhanced = fittingStatus(reported, code);
-  const words = (reported.diagnostic ?? '').trim() || NO_WORDS;
+  const words = (reported.diagnostic ?? '').trim() || NO_REASON;
   const text = words.replace(/^[245]\d\d(?:[ -]|$)/, '');
   const reply = { code, text, lines: [text], ...(enhanced !== undefined && { enhanced }) };
   const shown = { smtpCode: code, enhancedCode: enhanced ?? null, reply: `${code} ${text}` };

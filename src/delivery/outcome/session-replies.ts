@@ -24,7 +24,7 @@ const ASKS_FOR_TLS =
   /STARTTLS|\b(?:TLS|SSL|encryption|encrypted|secure connection)\b.{0,30}\b(?:required|needed|mandatory|first)\b|\b(?:require|requires|need|needs|must use|must be)\b.{0,30}\b(?:TLS|SSL|encryption|encrypted)\b/i;
 
 /** The server accepts the message only over TLS; used for sessions without TLS. */
-export function asksForTls({ stage, reply, local }: RecipientResult): boolean {
+export function requiresStartTls({ stage, reply, local }: RecipientResult): boolean {
   if (local || reply === undefined || reply.code < 400 || stage === 'dot') return false;
   return ASKS_FOR_TLS.test(reply.text);
 }

@@ -74,7 +74,7 @@ export function signalOfSession(answers: readonly Answer[], host: string): Signa
 }
 
 /** Whether a refusal within a session asks for fewer connections. */
-export function asksForFewerConnections(signal: Signal): boolean {
+export function requestsFewerConnections(signal: Signal): boolean {
   return signal.kind === 'wait' && isAboutConnections(signal.refusal.outcome.reply ?? '');
 }
 

@@ -1,7 +1,7 @@
 /** Decides where a message may go now: by its hop, by another hop, or nowhere until a pause ends. */
 import type { Pause } from '../destinations/pause-steps.ts';
 import { type Registry, SHARED_DESTINATIONS } from '../destinations/registry.ts';
-import type { ExchangerSets } from '../routing/exchanger-sets.ts';
+import type { MxSets } from '../routing/mx-sets.ts';
 import { FALLBACK, type Routing, routedDomainOf } from '../routing/route.ts';
 import type { Held, Hop } from './held.ts';
 
@@ -13,7 +13,7 @@ export type Admission =
 
 interface AdmissionDeps {
   registry: Registry;
-  sets: Pick<ExchangerSets, 'destinationOf' | 'othersOf'>;
+  sets: Pick<MxSets, 'destinationOf' | 'othersOf'>;
   routing: Pick<Routing, 'route'>;
 }
 
@@ -31,7 +31,7 @@ export class Admissions {
   firstHop(recipient: string): { hop: Hop; domain: string } {
     const { registry, sets, routing } = this.#deps;
     const domain = routedDomainOf(routing, recipient);
-    const destination = registry.divert(sets.destinationOf(domain));
+    const destination = registry.useFallback(sets.destinationOf(domain));
     return { hop: { destination }, domain: destination === FALLBACK ? FALLBACK : domain };
   }
 

@@ -37,7 +37,7 @@ export const claimOperation = operation(
     const loaded = await load(tx, rows, request.nowMs);
     // A message that expired in the meantime bounces in the delivery, which does not send it either.
     const resting = loaded.filter(({ isSuspended, endsAtMs }) => isSuspended && endsAtMs > request.nowMs);
-    await giveBackSuspended(tx, resting, request.nowMs);
+    await releaseSuspended(tx, resting, request.nowMs);
     const jobs = loaded.filter((one) => !resting.includes(one)).map(({ job }) => job);
     return { jobs, taken: rows.length };
   },
@@ -118,7 +118,7 @@ async function load(tx: Transaction, rows: readonly Work[], nowMs: number): Prom
 const SUSPENDED_PAUSE_MS = 120_000;
 
 /** Gives rows of suspended accounts back, but not past the time at which the first of them expires. */
-async function giveBackSuspended(tx: Transaction, resting: readonly Loaded[], nowMs: number): Promise<void> {
+async function releaseSuspended(tx: Transaction, resting: readonly Loaded[], nowMs: number): Promise<void> {
   if (resting.length === 0) return;
   const jobs = resting.map(({ job }) => job);
   const dueMs = nowMs + SUSPENDED_PAUSE_MS + (jobs[0]!.seq % 120) * 1000;

@@ -34,7 +34,7 @@ export interface Detour {
 
 /** The next destination of a message. Only the window replaces it, because the window counts waiting messages by destination. */
 export interface Hop {
-  /** The destination whose limits, pauses and sessions apply: see routing/exchanger-sets.ts. */
+  /** The destination whose limits, pauses and sessions apply: see routing/mx-sets.ts. */
   readonly destination: string;
   /** How the attempt got there, if this is not its domain's own destination. */
   readonly detour?: Detour | undefined;

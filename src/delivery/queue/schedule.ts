@@ -10,7 +10,7 @@
  */
 
 import type { Destination, Registry } from '../destinations/registry.ts';
-import type { ExchangerSets } from '../routing/exchanger-sets.ts';
+import type { MxSets } from '../routing/mx-sets.ts';
 import type { Held } from './held.ts';
 import { WaitingMail, type Wanted } from './waiting-mail.ts';
 
@@ -69,7 +69,7 @@ export interface ScheduleOptions {
   /** Whether the recipients of this email share a transaction; the default is yes. */
   mayShare?(job: Held['job']): boolean;
   /** Queues of domains whose destination is not known yet get no slot. */
-  sets?: Pick<ExchangerSets, 'isPending'>;
+  sets?: Pick<MxSets, 'isPending'>;
 }
 
 interface Share {
@@ -96,7 +96,7 @@ function rowKey(owner: string, proven: boolean): string {
 export class Schedule {
   readonly #registry: Registry;
   readonly #slots: number;
-  readonly #sets: Pick<ExchangerSets, 'isPending'> | undefined;
+  readonly #sets: Pick<MxSets, 'isPending'> | undefined;
   readonly #mayShare: (job: Held['job']) => boolean;
   readonly #queues = new Map<string, Queue>();
   /** Keyed by `rowKey`, in round-robin order. */

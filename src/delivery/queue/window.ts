@@ -5,7 +5,7 @@
  */
 import type { FairQueue, LaneGrant, State } from '../../work/work.ts';
 import { type Registry, SHARED_DESTINATIONS } from '../destinations/registry.ts';
-import type { ExchangerSets } from '../routing/exchanger-sets.ts';
+import type { MxSets } from '../routing/mx-sets.ts';
 import { type Routing, routedDomainOf } from '../routing/route.ts';
 import { accountOfLane, type Held, type Hop, type WindowEmail } from './held.ts';
 import type { Schedule } from './schedule.ts';
@@ -48,7 +48,7 @@ export interface WindowOptions {
   limits: WindowLimits;
   schedule: Schedule;
   registry: Pick<Registry, 'isProven' | 'pauseOf'>;
-  sets: Pick<ExchangerSets, 'lookUp' | 'destinationOf'>;
+  sets: Pick<MxSets, 'lookUp' | 'destinationOf'>;
   routing: Pick<Routing, 'route'>;
 }
 

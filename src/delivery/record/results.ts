@@ -27,7 +27,7 @@ import type { Providers } from '../destinations/providers.ts';
 import type { Registry } from '../destinations/registry.ts';
 import { causeOf, causeText } from '../outcome/cause.ts';
 import { deadLettered, expired, type Outcome } from '../outcome/outcome.ts';
-import { explanations } from '../outcome/outcome-words.ts';
+import { explanations } from '../outcome/outcome-texts.ts';
 import type { Admission } from '../queue/admission.ts';
 import type { Held } from '../queue/held.ts';
 import {

@@ -1,6 +1,6 @@
 /**
  * Chooses the hosts that an attempt dials at a destination, each with its addresses: the MX hosts of the domain that belong to the
- * destination (exchanger-sets.ts), in order of preference. Addresses that failed recently come after the others of their host. If all of
+ * destination (mx-sets.ts), in order of preference. Addresses that failed recently come after the others of their host. If all of
  * these hosts failed recently and others did not, nothing is dialed here: the attempt continues at the destination of the others.
  */
 import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
@@ -8,8 +8,8 @@ import { ANY, type PooledSession, peerOf, type SessionNeed } from '../attempt/po
 import type { Registry } from '../destinations/registry.ts';
 import type { Evidence } from '../outcome/outcome.ts';
 import type { AttemptFacts } from '../record/settle.ts';
-import type { ExchangerSets } from './exchanger-sets.ts';
 import { type HostMemory, type PeerAddress, peerKey } from './hosts.ts';
+import type { MxSets } from './mx-sets.ts';
 import { type Candidate, isRelay, type Resolved, type Routing, resolveRoute } from './route.ts';
 
 export interface NotOpened {
@@ -29,7 +29,7 @@ export interface NotOpened {
 export interface CandidateDeps {
   routing: Routing;
   hosts: HostMemory;
-  sets: Pick<ExchangerSets, 'destinationOf' | 'destinationAt'>;
+  sets: Pick<MxSets, 'destinationOf' | 'destinationAt'>;
   registry: Pick<Registry, 'pauseOf'>;
 }
 

@@ -35,7 +35,7 @@ import {
 } from '../../net/smtp-client.ts';
 import { allowsClear } from '../../net/tls.ts';
 import { type HostPolicy, underPolicy } from '../../tls-policy/tls-policy.ts';
-import { errorSentence } from '../outcome/error-words.ts';
+import { errorSentence } from '../outcome/error-texts.ts';
 import { replyText } from '../outcome/outcome.ts';
 import type { Candidate } from './route.ts';
 
@@ -157,7 +157,7 @@ export function openHostMemory(now: () => number): HostMemory {
 
 export type TlsPolicyName = HostPolicy['name'] | 'requireTls';
 
-export interface Dialling extends Pick<OpenSmtpOptions, 'helo' | 'timeouts' | 'signal' | 'sourceFor'> {
+export interface Dialing extends Pick<OpenSmtpOptions, 'helo' | 'timeouts' | 'signal' | 'sourceFor'> {
   hosts: HostMemory;
   need: TlsNeed;
 }
@@ -186,8 +186,8 @@ export function tlsPolicyName(requested: HostPolicy | undefined, need: TlsNeed):
 }
 
 /** Opens a session; an error is that of the last connection. */
-export async function dial(candidate: Candidate, dialling: Dialling): Promise<OpenSmtpResult> {
-  const { hosts, need, ...rest } = dialling;
+export async function dial(candidate: Candidate, dialing: Dialing): Promise<OpenSmtpResult> {
+  const { hosts, need, ...rest } = dialing;
   const { host, policy: requested, allAddresses: _, ...peer } = candidate;
   const options: OpenSmtpOptions = { ...peer, host, ...rest };
   const policy = requested && underPolicy(requested, errorSentence);

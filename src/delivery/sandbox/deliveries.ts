@@ -13,7 +13,7 @@ import { failure, ok, type Result, refuse } from '../../base/failure.ts';
 import { newId } from '../../base/ids.ts';
 import type { Log } from '../../base/log.ts';
 import { DELIVERY_WORK, type DeliveryJob, type MessageStatus, SIMULATED_SUPPRESSED } from '../../messages/messages.ts';
-import type { SandboxKind, SandboxPlay } from '../../sandbox/sandbox.ts';
+import type { SandboxKind, SimulatedOutcome } from '../../sandbox/sandbox.ts';
 import type { Blobs } from '../../storage/blobs/blobs.ts';
 import { createBlobRemover } from '../../storage/blobs/remove.ts';
 import type { Database } from '../../storage/database.ts';
@@ -24,8 +24,8 @@ import { claimOperation } from '../queue/claim.ts';
 import { type Held, heldOf } from '../queue/held.ts';
 import { failureDetail, type ResultMetrics, Results, suppressedSettlementOf } from '../record/results.ts';
 import type { Settlement } from '../record/settle.ts';
-import { COMPLAINT, HOST, playSandbox, replyOfPlay, SHOWN } from './play.ts';
-import { findSandboxMessageOperation, playLateOperation } from './store.ts';
+import { COMPLAINT, HOST, SHOWN, simulatedReply, simulateSandbox } from './simulate.ts';
+import { findSandboxMessageOperation, simulateLateOperation } from './store.ts';
 
 const MOST = 200;
 
@@ -65,12 +65,12 @@ export function createSandboxDeliveries(deps: SandboxDeliveryDeps): SandboxDeliv
     },
     deadLetter: (held) => results.deadLetter(held),
     withoutAttempt: (held) => results.withoutAttempt(held),
-    attempt: (held) => playSandbox(held.job, { nowMs: results.nowOf(held), random: random() }),
+    attempt: (held) => simulateSandbox(held.job, { nowMs: results.nowOf(held), random: random() }),
     record: (settlements) => results.record(settlements),
   };
 }
 
-export interface PlayByHandDeps {
+export interface OutcomeSimulatorDeps {
   database: Database;
   clock: Clock;
   deliveries: SandboxDeliveries;
@@ -78,9 +78,9 @@ export interface PlayByHandDeps {
 }
 
 /** NOT_FOUND if the account's sandbox does not have the message, CONFLICT if its state does not allow the outcome. */
-export type PlayByHand = (
+export type OutcomeSimulator = (
   key: { accountId: string; messageId: string },
-  play: SandboxPlay,
+  simulated: SimulatedOutcome,
 ) => Promise<Result<undefined>>;
 
 const LEASE_MS = 30_000;
@@ -93,7 +93,12 @@ function conflict(reason: string) {
   return refuse(failure('CONFLICT', { message: `The outcome cannot be simulated: ${reason}.` }));
 }
 
-export function createPlayByHand({ database, clock, deliveries, random = Math.random }: PlayByHandDeps): PlayByHand {
+export function createOutcomeSimulator({
+  database,
+  clock,
+  deliveries,
+  random = Math.random,
+}: OutcomeSimulatorDeps): OutcomeSimulator {
   /** Leases the message if it still waits and is not leased elsewhere. */
   const take = async (key: { accountId: string; messageId: string }) => {
     const latest = performance.now() + HELD_FOR_MS;
@@ -107,19 +112,19 @@ export function createPlayByHand({ database, clock, deliveries, random = Math.ra
     }
   };
 
-  return async (key, play) => {
+  return async (key, simulated) => {
     const { found, held } = await take(key);
     if (!found) return refuse(failure('NOT_FOUND', { message: 'No message in the inbox has this id.' }));
     if (held) {
-      const settlement = settlementOf(held.job, { play, nowMs: timeOf(held, clock), random });
+      const settlement = settlementOf(held.job, { simulated, nowMs: timeOf(held, clock), random });
       const lost = await deliveries.record([settlement]);
       return lost.length === 0 ? ok(undefined) : conflict(BEING_SENT);
     }
     if (found.seq !== null) return conflict(BEING_SENT);
     const nowMs = clock.now() + found.clockOffsetMs;
-    const late = lateOutcome(play, nowMs);
-    const played = late && (await database.execute(playLateOperation, { ...key, ...late, atMs: nowMs }));
-    return played ? ok(undefined) : conflict(notAllowed(found.status));
+    const late = lateOutcome(simulated, nowMs);
+    const isSimulated = late && (await database.execute(simulateLateOperation, { ...key, ...late, atMs: nowMs }));
+    return isSimulated ? ok(undefined) : conflict(notAllowed(found.status));
   };
 }
 
@@ -130,24 +135,24 @@ function notAllowed(status: MessageStatus): string {
 
 function settlementOf(
   job: DeliveryJob,
-  { play, nowMs, random }: { play: SandboxPlay; nowMs: number; random: () => number },
+  { simulated, nowMs, random }: { simulated: SimulatedOutcome; nowMs: number; random: () => number },
 ): Settlement {
-  if (play.kind === 'word' && play.word === 'suppressed')
+  if (simulated.kind === 'word' && simulated.word === 'suppressed')
     return suppressedSettlementOf(job, nowMs, SIMULATED_SUPPRESSED);
   // A delay that was requested is reported every time.
-  return playSandbox({ ...job, status: 'queued' }, { play, nowMs, random: random() });
+  return simulateSandbox({ ...job, status: 'queued' }, { simulated, nowMs, random: random() });
 }
 
 /** Returns what can still happen to a settled message. */
-function lateOutcome(play: SandboxPlay, nowMs: number) {
+function lateOutcome(simulated: SimulatedOutcome, nowMs: number) {
   const id = newId('evt', nowMs);
-  if (play.kind === 'word' && play.word === 'complained') {
+  if (simulated.kind === 'word' && simulated.word === 'complained') {
     const event = { id, type: 'Complaint' as const, detail: COMPLAINT };
     return { to: 'complained' as const, event, sandboxOutcome: SHOWN.complained };
   }
-  const reply = replyOfPlay(play);
+  const reply = simulatedReply(simulated);
   const outcome = { ...classify({ stage: 'rcpt', reply, relay: false }), suppress: false };
-  if (outcome.kind !== 'permanent' || (play.kind === 'word' && play.word !== 'bounced')) return undefined;
+  if (outcome.kind !== 'permanent' || (simulated.kind === 'word' && simulated.word !== 'bounced')) return undefined;
   const bounce = { ...failureDetail(outcome, { host: HOST }), late: true };
   const event = { id, type: 'Bounce' as const, detail: { bounce } };
   return { to: 'bounced' as const, event, sandboxOutcome: SHOWN.bounced };

@@ -33,8 +33,8 @@ export interface LateOutcome extends Omit<Transition, 'mode'> {
 }
 
 /** Records a result after a message was settled, such as a complaint; returns false if the state does not allow it. */
-export const playLateOperation = operation(
-  'delivery.playLate',
+export const simulateLateOperation = operation(
+  'delivery.simulateLate',
   'write',
   async (tx, { sandboxOutcome, ...change }: LateOutcome): Promise<boolean> => {
     if (!(await transition(tx, { ...change, mode: 'sandbox' }))) return false;

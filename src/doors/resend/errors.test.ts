@@ -1,7 +1,7 @@
 /** Refusals as this interface words them: every code has a name that its clients know. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { catalogue, type FailureCode, failure, invalid } from '../../base/failure.ts';
+import { errorCatalog, type FailureCode, failure, invalid } from '../../base/failure.ts';
 import { refusalAnswer } from '../../http/answer.ts';
 import { shape } from './errors.ts';
 
@@ -31,10 +31,10 @@ function shaped(refusal: Parameters<typeof refusalAnswer>[0]['failure'], change:
 }
 
 test('every code of the catalogue has a known name', () => {
-  for (const code of Object.keys(catalogue) as FailureCode[]) {
+  for (const code of Object.keys(errorCatalog) as FailureCode[]) {
     const { statusCode } = shaped(failure(code));
     // A server error stays one, and what may be repeated stays so.
-    assert.equal(statusCode >= 500, catalogue[code].status >= 500, code);
+    assert.equal(statusCode >= 500, errorCatalog[code].status >= 500, code);
   }
 });
 

@@ -2,7 +2,7 @@
  * Errors in Resend's form: `{ statusCode, name, message }`, with the names that its clients compare and the field names of this
  * interface.
  */
-import { catalogue, type Failure } from '../../base/failure.ts';
+import { errorCatalog, type Failure } from '../../base/failure.ts';
 import type { DoorRequest } from '../../http/door.ts';
 import type { HttpAnswer } from '../../http/route.ts';
 import { PREFIX } from './endpoint.ts';
@@ -65,7 +65,7 @@ function special(
     return headers.authorization === undefined
       ? [401, 'missing_api_key', 'Missing API key in the authorization header']
       : [403, 'invalid_api_key', 'API key is invalid'];
-  if (code === 'FORBIDDEN' && message === catalogue.FORBIDDEN.text)
+  if (code === 'FORBIDDEN' && message === errorCatalog.FORBIDDEN.text)
     return [401, 'restricted_api_key', 'This API key is restricted to only send emails.'];
   const domain = code === 'SENDER_NOT_VERIFIED' ? /^The domain (\S+) is not verified/.exec(message)?.[1] : undefined;
   if (domain !== undefined) {

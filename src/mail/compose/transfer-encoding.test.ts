@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { encodeText, isSevenBit, normaliseLineEnds, resetScratch } from './transfer-encoding.ts';
+import { encodeText, isSevenBit, normalizeLineEnds, resetScratch } from './transfer-encoding.ts';
 
 /** Quoted-printable decoded by its definition. */
 function decoded(text: string): string {
@@ -63,7 +63,7 @@ test('bodies larger than the scratch memory are encoded too, two at a time', () 
 });
 
 test('line ends, and what counts as 7-bit', () => {
-  assert.equal(normaliseLineEnds('a\nb\rc\r\nd\n\r'), 'a\r\nb\r\nc\r\nd\r\n\r\n');
+  assert.equal(normalizeLineEnds('a\nb\rc\r\nd\n\r'), 'a\r\nb\r\nc\r\nd\r\n\r\n');
   for (const text of ['', 'a', 'a\r\nb\r\n', 'x'.repeat(998)])
     assert.ok(isSevenBit(Buffer.from(text)), text.slice(0, 9));
   for (const text of ['a\n', '\r', 'a\r\r\n', '\n\r\n', '\0', 'é', 'x'.repeat(999)])

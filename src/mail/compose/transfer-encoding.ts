@@ -82,7 +82,7 @@ function moveLine(view: DataView, from: number, to: number): void {
 }
 
 /** Converts line ends of any kind to CRLF. */
-export function normaliseLineEnds(text: string): string {
+export function normalizeLineEnds(text: string): string {
   if (text.includes('\r')) return text.replace(/\r\n|\r|\n/g, '\r\n');
   return text.includes('\n') ? text.replaceAll('\n', '\r\n') : text;
 }
@@ -127,7 +127,7 @@ function takeScratch(sizeBytes: number): Buffer {
  * Encodes a text body. A text with a line that starts with `From ` is never 7bit: mailbox files would change it and break the signature.
  */
 export function encodeText(text: string): EncodedText {
-  const normal = normaliseLineEnds(text);
+  const normal = normalizeLineEnds(text);
   const utf8Bytes = Buffer.byteLength(normal, 'utf8');
   if (utf8Bytes === normal.length && !hasLongLine(normal) && !normal.includes('\0') && !hasFromLine(normal)) {
     return { encoding: '7bit', data: normal };

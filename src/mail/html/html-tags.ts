@@ -45,7 +45,7 @@ function match(pattern: RegExp, text: string, at: number): number {
 }
 
 /** Returns the index after the comment whose `<!--` is at `at`; the end of the text if it is not closed. */
-function behindComment(html: string, at: number): number {
+function endOfComment(html: string, at: number): number {
   // `<!-->` and `<!--->` are empty comments.
   if (html.startsWith('>', at + 4)) return at + 5;
   if (html.startsWith('->', at + 4)) return at + 6;
@@ -125,7 +125,7 @@ export function* readTags(html: string, wanted: ReadonlySet<string>): Generator<
       // `</>` is ignored; `<!…>`, `<?…>`, and `</ …>` are comments up to the next `>`.
       const close = html.indexOf('>', at + 2);
       const other = close === -1 ? html.length : close + 1;
-      const end = html.startsWith('<!--', at) ? behindComment(html, at) : other;
+      const end = html.startsWith('<!--', at) ? endOfComment(html, at) : other;
       yield unseen(at, end);
       at = end;
     } else at += 1;

@@ -3,7 +3,7 @@
  * and languages of the usual email clients. A sentence of the reply may look like such a line, so a match needs evidence: a date, an
  * address, a verb, how it opens, and the lines around it. Without enough evidence the line is treated as the author's own.
  */
-import { CONJUNCTIONS, OPENERS, OPENERS_WITHOUT_VERB, PRONOUNS, QUOTING, WROTE } from './reply-words.ts';
+import { CONJUNCTIONS, OPENERS, OPENERS_WITHOUT_VERB, PRONOUNS, QUOTING, WROTE } from './reply-phrases.ts';
 
 /** The lines around a possible attribution. */
 export interface AttributionContext {

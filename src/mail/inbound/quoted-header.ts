@@ -4,7 +4,7 @@
  * May" is an order), so a block needs the sender and something that only mail has: a subject, or an address with a date.
  */
 import { plainLine } from './attribution.ts';
-import { HEADER_LABELS, QUOTE_BEGINS, SEPARATORS } from './reply-words.ts';
+import { HEADER_LABELS, QUOTE_BEGINS, SEPARATORS } from './reply-phrases.ts';
 
 type Kind = keyof typeof HEADER_LABELS;
 

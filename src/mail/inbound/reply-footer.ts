@@ -4,7 +4,7 @@
  * sentence.
  */
 import { plainLine } from './attribution.ts';
-import { CLIENTS, GET_ENDS, GET_STARTS, OFFERED_CLIENTS, SENT_FROM_ENDS, SENT_FROM_STARTS } from './reply-words.ts';
+import { CLIENTS, GET_ENDS, GET_STARTS, OFFERED_CLIENTS, SENT_FROM_ENDS, SENT_FROM_STARTS } from './reply-phrases.ts';
 
 const SIGNATURE = /^-- $|^__$/;
 /** Clients strip the space at the end of the mark; without it the line may be a rule between paragraphs. */

@@ -39,9 +39,9 @@ export function endOfHeader(content: Buffer): { headerEnd: number; bodyStart: nu
 export function headerFields(text: string, atMost: number = Number.POSITIVE_INFINITY): HeaderField[] {
   const fields: HeaderField[] = [];
   for (let start = 0; start < text.length && fields.length < atMost; ) {
-    let end = behindLine(text, start);
+    let end = endOfLine(text, start);
     const line = text.slice(start, end);
-    while (end < text.length && isSpace(text.charCodeAt(end))) end = behindLine(text, end);
+    while (end < text.length && isSpace(text.charCodeAt(end))) end = endOfLine(text, end);
     const colon = line.indexOf(':');
     let nameEnd = colon;
     while (nameEnd > 0 && isSpace(line.charCodeAt(nameEnd - 1))) nameEnd -= 1;
@@ -53,7 +53,7 @@ export function headerFields(text: string, atMost: number = Number.POSITIVE_INFI
   return fields;
 }
 
-function behindLine(text: string, at: number): number {
+function endOfLine(text: string, at: number): number {
   const lineEnd = text.indexOf('\r\n', at);
   return lineEnd < 0 ? text.length : lineEnd + 2;
 }

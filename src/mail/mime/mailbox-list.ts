@@ -34,7 +34,7 @@ const SPACE = /[ \t]+/g;
 const SPECIAL = /["()<>[\],:;\\]/g;
 
 /** Returns the index after the quoted string, comment, or literal that starts at `at`; -1 if it is not closed. */
-function behindClosed(text: string, at: number): number {
+function endOfQuotedPart(text: string, at: number): number {
   const open = text[at]!;
   const close = open === '"' ? '"' : open === '(' ? ')' : ']';
   let depth = 0;
@@ -115,7 +115,7 @@ export function mailboxItems(text: string): MailboxItems {
     }
     const c = text[at]!;
     if (c === '"' || c === '(' || c === '[') {
-      const end = behindClosed(text, at);
+      const end = endOfQuotedPart(text, at);
       if (end < 0) return refuse(`has an unclosed ${c}`);
       if (c === '(') {
         draft.comments.push(decodeWords(unescaped(text.slice(at + 1, end - 1))).trim());
@@ -159,7 +159,7 @@ function closingBracket(text: string, at: number): number {
     if (c === '>') return i;
     if (c === '<') return -1;
     if (c === '"') {
-      const end = behindClosed(text, i);
+      const end = endOfQuotedPart(text, i);
       if (end < 0) return -1;
       i = end - 1;
     }

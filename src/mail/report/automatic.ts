@@ -3,7 +3,7 @@
  * sender to confirm, and list mail. Recognized by its header fields (RFC 3834, RFC 2919), else by phrases that programs write in many
  * languages.
  */
-import { AUTOMATIC_SUBJECT, AUTOMATIC_TEXT, CHALLENGE, HELD_TEXT } from './automatic-words.ts';
+import { AUTOMATIC_SUBJECT, AUTOMATIC_TEXT, CHALLENGE, HELD_TEXT } from './automatic-phrases.ts';
 import { type ReceivedMail, subjectOf } from './received.ts';
 
 const AUTOMATIC_FIELDS = [

@@ -5,7 +5,7 @@ import { inTimeSlice } from '../../base/time-slice.ts';
 import { saysAutomatic } from './automatic.ts';
 import { addressIn } from './quoted-reply.ts';
 import { readReceived, subjectOf } from './received.ts';
-import { textsForPeople } from './texts.ts';
+import { readableTexts } from './texts.ts';
 
 /** The field of a mail that Postrider forwarded; a mail that has it, or quotes it, is not forwarded again. */
 export const FORWARDED_FIELD = 'X-Postrider-Forwarded';
@@ -36,7 +36,7 @@ export async function readLetter(raw: Uint8Array): Promise<Letter> {
   }
   const { header } = mail;
   const from = header.first('from').slice(0, MAX_FIELD);
-  const text = await inTimeSlice(() => textsForPeople(mail).join('\n'));
+  const text = await inTimeSlice(() => readableTexts(mail).join('\n'));
   return {
     from,
     replyTo: addressIn(header.first('reply-to')) ?? addressIn(from),

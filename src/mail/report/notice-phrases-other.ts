@@ -1,4 +1,4 @@
-/** Phrases of delivery notices (notice-words.ts) in all other languages. Without accents, in lower case. */
+/** Phrases of delivery notices (notice-phrases.ts) in all other languages. Without accents, in lower case. */
 import type { Phrases } from './notice-phrases-western.ts';
 
 /** Sources of regular expressions, by language. */

@@ -1,4 +1,4 @@
-/** Phrases of delivery notices (notice-words.ts) in Western and Northern European languages. Without accents, in lower case. */
+/** Phrases of delivery notices (notice-phrases.ts) in Western and Northern European languages. Without accents, in lower case. */
 
 export interface Phrases {
   failed: readonly string[];

@@ -11,7 +11,7 @@ import type { ReportedMail } from './report-types.ts';
 const MAX_TO = 100;
 const FIELD_LINE = /^([A-Za-z][A-Za-z0-9-]{1,60})[ \t]?:(?=[ \t<]|$)/;
 const QUOTED = /^[ \t]{0,8}(?:[>|][ \t]?)+|^[ \t]{1,8}(?=[A-Za-z][A-Za-z0-9-]{1,60}:)/;
-const OF_MAILS = new Set(
+const MESSAGE_FIELDS = new Set(
   ['return-path', 'received', 'message-id', 'from', 'to', 'subject', 'date', 'mime-version', 'content-type'].concat(
     ...['dkim-signature', 'reply-to', 'x-mailer', 'feedback-id', 'list-unsubscribe', 'cc', 'sender', 'delivered-to'],
   ),
@@ -41,7 +41,7 @@ export function quotedHeader(lines: readonly string[]): QuotedHeader | undefined
     let end = at;
     for (; end < lines.length; end += 1) {
       const name = fieldName(lines[end]!);
-      if (name !== undefined && OF_MAILS.has(name)) names.add(name);
+      if (name !== undefined && MESSAGE_FIELDS.has(name)) names.add(name);
       if (name === undefined && !/^[ \t>|]+\S/.test(lines[end]!)) break;
     }
     const isMail = names.has('message-id') || names.has('received') || names.has('from');

@@ -5,7 +5,7 @@
 
 import { inTimeSlice } from '../../base/time-slice.ts';
 import { saysAutomatic, seemsAutomatic, textOfAutomatic } from './automatic.ts';
-import { type Notice, readNotice, senderOf } from './bounce-words.ts';
+import { type Notice, readNotice, senderOf } from './bounce-phrases.ts';
 import { readDeliveryStatus } from './delivery-status.ts';
 import { readComplaint } from './feedback-report.ts';
 import { answeredMail, attachedOriginal, type QuotedHeader, quotedHeader, reportedMail } from './original-mail.ts';
@@ -13,8 +13,8 @@ import { addressesIn, isVague } from './quoted-reply.ts';
 import { quotedTokens } from './quoted-tokens.ts';
 import { type Fields, type ReceivedMail, readReceived, subjectOf } from './received.ts';
 import type { Report, ReportedMail, ReportedRecipient } from './report-types.ts';
-import { type HumanText, namesRecipientFirst, readNamelessBounce, readTextBounce } from './text-bounce.ts';
-import { textsForPeople } from './texts.ts';
+import { namesRecipientFirst, type ReportText, readNamelessBounce, readTextBounce } from './text-bounce.ts';
+import { readableTexts } from './texts.ts';
 
 export type { Report, ReportedMail, ReportedRecipient } from './report-types.ts';
 
@@ -59,7 +59,7 @@ function completed(recipient: ReportedRecipient, more: ReportedRecipient | undef
 }
 
 /** Completes each recipient with the text about it, or about the only one. */
-function completedAll(stated: readonly ReportedRecipient[], human: HumanText): ReportedRecipient[] {
+function completedAll(stated: readonly ReportedRecipient[], human: ReportText): ReportedRecipient[] {
   if (stated.every(isComplete)) return [...stated];
   const listed = readTextBounce(human);
   const byAddress = new Map(listed.toReversed().map((one) => [one.finalRecipient?.toLowerCase(), one]));
@@ -72,7 +72,7 @@ interface Returned {
   text: string;
   original: Fields | undefined;
   isAttached: boolean;
-  human: HumanText;
+  human: ReportText;
 }
 
 /** The line that introduces the quoted mail. */
@@ -80,7 +80,7 @@ const FOLLOWS =
   /^[\s*=#>.-]*$|(?:original|unsent|returned|bounced|undelivered) (?:message|mail|e-mail)|copy of (?:the|your) |(?:message )?headers? (?:follow|of)|below this line/i;
 
 /** Returns the lines before the quoted mail. */
-function linesForPeople(lines: readonly string[], quoted: QuotedHeader | undefined): readonly string[] {
+function readableLines(lines: readonly string[], quoted: QuotedHeader | undefined): readonly string[] {
   let end = quoted === undefined || quoted.firstLine < 2 ? lines.length : quoted.firstLine;
   for (let most = 6; most > 0 && end > 3 && FOLLOWS.test(lines[end - 1]!); most -= 1) end -= 1;
   return lines.slice(0, end);
@@ -88,7 +88,7 @@ function linesForPeople(lines: readonly string[], quoted: QuotedHeader | undefin
 
 /** Splits the text into the readable part and the mail that is quoted after it. */
 function returnedMail(mail: ReceivedMail, attached: Fields | undefined): Returned {
-  const texts = textsForPeople(mail);
+  const texts = readableTexts(mail);
   const text = texts.join('\n');
   const lines = text.split('\n', MAX_LINES);
   const headerIn = (of: string[]): QuotedHeader | undefined => (attached === undefined ? quotedHeader(of) : undefined);
@@ -111,7 +111,7 @@ function returnedMail(mail: ReceivedMail, attached: Fields | undefined): Returne
     original,
     isAttached: attached !== undefined,
     human: {
-      lines: linesForPeople(shown, shown === lines ? quoted : headerIn(shown)),
+      lines: readableLines(shown, shown === lines ? quoted : headerIn(shown)),
       subject: subjectOf(mail),
       failed: failedRecipients(mail),
       own: addressesOf('to', 'from'),
@@ -167,7 +167,7 @@ const FROM_PEOPLE =
   /^\s*(?:fwd?|wg|tr|rv|enc|i|vs|vb|pd|doorst|továbbítás|转发|轉寄|re|aw|sv|odp|ynt|回复|答复|回覆)\s?(?:\[\d+\])?\s?[:：]/iu;
 
 /** Returns whether a person wrote the mail and quotes a report. */
-function isFromPeople(mail: ReceivedMail): boolean {
+function isSentByPerson(mail: ReceivedMail): boolean {
   return FROM_PEOPLE.test(subjectOf(mail)) && senderOf(mail.header.first('from')) === 'other';
 }
 
@@ -212,11 +212,11 @@ export async function readReport(raw: Uint8Array): Promise<Report> {
   const mail = await inTimeSlice(() => readReceived(raw));
   if (mail === undefined) return none('unreadable');
   const { attached, complaint, recipients: stated } = await inTimeSlice(() => readStated(mail));
-  if (complaint === 'none' || (stated.length > 0 && isFromPeople(mail))) return none('not-a-report');
+  if (complaint === 'none' || (stated.length > 0 && isSentByPerson(mail))) return none('not-a-report');
   if (complaint === undefined && stated.length === 0 && isReadReceipt(mail)) return none('auto-reply');
   // The fields are complete, so the readable text adds nothing.
-  const isAllSaid = complaint !== undefined || (stated.length > 0 && stated.every(isComplete));
-  const isText = !isAllSaid || !attached?.first('message-id');
+  const isReportComplete = complaint !== undefined || (stated.length > 0 && stated.every(isComplete));
+  const isText = !isReportComplete || !attached?.first('message-id');
   const returned = isText ? await inTimeSlice(() => returnedMail(mail, attached)) : undefined;
   const original = returned?.original ?? attached;
   const quoted = reportedMail(mail, original, returned?.text ?? '');

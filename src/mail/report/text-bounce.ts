@@ -4,7 +4,7 @@
  * below or next to it the server's reply. The quoted mail that follows is not searched.
  */
 
-import { isDelayNotice } from './bounce-words.ts';
+import { isDelayNotice } from './bounce-phrases.ts';
 import { addressesIn, addressIn, type QuotedReply, quotedReply, tidied } from './quoted-reply.ts';
 import type { ReportedRecipient } from './report-types.ts';
 
@@ -36,7 +36,7 @@ interface Found {
   behind: number;
 }
 
-export interface HumanText {
+export interface ReportText {
   lines: readonly string[];
   subject: string;
   /** X-Failed-Recipients. */
@@ -70,7 +70,7 @@ function addressLines(lines: readonly string[], pattern: RegExp): Found[] {
 }
 
 /** Finds the recipients, each with the first line that names it. */
-function recipientsIn({ lines, subject, failed, own, deliveredTo, to }: HumanText): Found[] {
+function recipientsIn({ lines, subject, failed, own, deliveredTo, to }: ReportText): Found[] {
   const isOf = (addresses: ReadonlySet<string>, one: Found): boolean => addresses.has(one.address.toLowerCase());
   const mayBe = (one: Found): boolean => !isOf(own, one) && !NOBODY.test(one.address);
   const foreign = (one: Found): boolean => mayBe(one) && !isOf(deliveredTo, one);
@@ -198,7 +198,7 @@ export function namesRecipientFirst(lines: readonly string[]): boolean {
 }
 
 /** Reads what the text states about each recipient; none if it names none. */
-export function readTextBounce(text: HumanText): ReportedRecipient[] {
+export function readTextBounce(text: ReportText): ReportedRecipient[] {
   const lines = text.lines.slice(0, MAX_LINES);
   const found = recipientsIn({ ...text, lines }).slice(0, MAX_RECIPIENTS);
   if (found.length === 0) return [];
@@ -214,7 +214,7 @@ export function readTextBounce(text: HumanText): ReportedRecipient[] {
 }
 
 /** Reads a bounce that names no recipient: its message has only one. */
-export function readNamelessBounce({ lines: all, subject }: HumanText): ReportedRecipient {
+export function readNamelessBounce({ lines: all, subject }: ReportText): ReportedRecipient {
   const lines = all.slice(0, MAX_LINES);
   const ofText = aboutText(subject, lines);
   const quoted = quotedReply(paragraphOfReply(lines) || ofText.reason().text);

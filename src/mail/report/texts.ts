@@ -5,7 +5,7 @@ import type { ReceivedMail } from './received.ts';
 const MAX_TEXT = 64_000;
 
 /** In order, at most 64,000 characters in total. */
-export function textsForPeople(mail: ReceivedMail): string[] {
+export function readableTexts(mail: ReceivedMail): string[] {
   const texts: string[] = [];
   let length = 0;
   for (const part of mail.parts) {

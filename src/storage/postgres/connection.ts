@@ -8,8 +8,8 @@ import type { Client, ClientConfig } from 'pg';
 import type { Transaction } from '../operation.ts';
 import {
   isCommitWarning,
+  isTransient,
   NotWritable,
-  passesByItself,
   type ServerNotice,
   StatementError,
   UnsuitableServer,
@@ -152,7 +152,7 @@ export async function connectPostgres(address: PostgresAddress): Promise<Postgre
   if (errors.length === 1) throw errors[0];
   const reasons = errors.map((error, index) => `${shownHost(hosts[index]!)}: ${error.message}`).join('; ');
   // During a failover every host may be unavailable or a standby for a moment.
-  const maySucceedLater = errors.some((error) => error instanceof NotWritable || passesByItself(error));
+  const maySucceedLater = errors.some((error) => error instanceof NotWritable || isTransient(error));
   throw maySucceedLater ? new Error(reasons) : new UnsuitableServer(reasons);
 }
 

@@ -14,7 +14,7 @@ export interface ErrorMeaning {
   /** The connection must be closed. */
   drop: boolean;
   /** The server itself reported this, not a pooler that lost its server (classes 08 and 40003). */
-  isServersWord: boolean;
+  isFromServer: boolean;
   /** A COMMIT was sent, and no reply tells whether it took effect. */
   isOutcomeUnknown?: boolean;
   reason: string;
@@ -31,7 +31,7 @@ const STALE_STATEMENT = new Set(['26000', '42P05']);
 const UNAVAILABLE = /^(08|28|3D|53|57|58|25P0[34]|25006|55P03|XX00[12])/;
 const DROP = /^(08|28|3D|57P0|58|25P0[34]|25006|XX00[12])/;
 
-function meaningOf(error: unknown): Omit<ErrorMeaning, 'isServersWord'> {
+function meaningOf(error: unknown): Omit<ErrorMeaning, 'isFromServer'> {
   const { code, message, severity } = error as { code?: string; message?: string; severity?: string };
   const reason = message ?? String(error);
   if (severity === undefined || code === undefined) return { kind: 'unavailable', drop: true, reason };
@@ -47,10 +47,10 @@ function meaningOf(error: unknown): Omit<ErrorMeaning, 'isServersWord'> {
 
 /** Classifies the error of a statement. */
 export function classifyError(error: unknown): ErrorMeaning {
-  return { ...meaningOf(error), isServersWord: isServersWord(error) };
+  return { ...meaningOf(error), isFromServer: isFromServer(error) };
 }
 
-function isServersWord(error: unknown): boolean {
+function isFromServer(error: unknown): boolean {
   const { code, severity } = error as { code?: string; severity?: string };
   return severity !== undefined && code !== undefined && !/^(08|40003$)/.test(code);
 }
@@ -61,7 +61,7 @@ function isServersWord(error: unknown): boolean {
  */
 export function classifyCommitError(error: unknown): ErrorMeaning {
   const meaning = classifyError(error);
-  if (meaning.isServersWord && (error as { severity: string }).severity === 'ERROR') return meaning;
+  if (meaning.isFromServer && (error as { severity: string }).severity === 'ERROR') return meaning;
   return { ...meaning, kind: 'unavailable', drop: true, isOutcomeUnknown: true };
 }
 
@@ -83,11 +83,11 @@ export function isCommitWarning({ code }: ServerNotice): boolean {
 /** A COMMIT with such a warning: a failover to the standby may lose it. */
 export function unconfirmedCommit(warning: string): ErrorMeaning {
   const reason = `the commit was not confirmed by the synchronous standby: ${warning}`;
-  return { kind: 'unavailable', drop: true, isServersWord: true, isOutcomeUnknown: true, reason };
+  return { kind: 'unavailable', drop: true, isFromServer: true, isOutcomeUnknown: true, reason };
 }
 
 /** Returns whether a refused connection may succeed soon: the server is starting, restarting, or unreachable. */
-export function passesByItself(error: unknown): boolean {
+export function isTransient(error: unknown): boolean {
   const { code, severity } = error as { code?: string; severity?: string };
   if (severity === undefined) return !(error instanceof UnsuitableServer);
   return code !== undefined && /^(57P0|53|08)/.test(code);

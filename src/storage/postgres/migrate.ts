@@ -6,7 +6,7 @@
 import type { Log } from '../../base/log.ts';
 import { type AppliedMigration, listMigrations, pendingMigration } from '../migrate.ts';
 import { connectPostgres, type PostgresConnection } from './connection.ts';
-import { passesByItself } from './errors.ts';
+import { isTransient } from './errors.ts';
 import { type PostgresAddress, shownAddress } from './url.ts';
 
 /** Advisory lock key; any number that no other program uses. */
@@ -36,7 +36,7 @@ export async function connectPatiently({
       return await connectPostgres(address);
     } catch (error) {
       const { message } = error as Error;
-      if (!passesByItself(error) || performance.now() > until) {
+      if (!isTransient(error) || performance.now() > until) {
         throw new Error(`the database ${shownAddress(address)} cannot be used: ${message}`, { cause: error });
       }
       if (!isLogged) log.warn({ err: message }, 'database unreachable; retrying for 30 s');

@@ -177,7 +177,7 @@ async function commit(session: Session, mode: TransactionMode, statements: State
     const { firstError } = statements;
     if (mode === 'read' || wasLost) throw firstError ?? new StatementError(classifyError(error));
     // The COMMIT after a refused statement commits nothing, whatever its own reply is.
-    throw firstError?.meaning.isServersWord ? firstError : new StatementError(classifyCommitError(error));
+    throw firstError?.meaning.isFromServer ? firstError : new StatementError(classifyCommitError(error));
   }
   // The COMMIT of a failed transaction rolls it back and reports that. Earlier statements were answered before it.
   if (statements.firstError) throw statements.firstError;

@@ -28,7 +28,7 @@ import { type Blobs, isBlobKey } from '../blobs/blobs.ts';
 import { type CopiedBlobs, copyBlobs, NAMED_BY } from '../blobs/copy.ts';
 import { OWN_META } from '../blobs/mark.ts';
 import { type DataDirectory, holdDataDirectory, prepareDataDirectory } from '../data-directory.ts';
-import { giveAllToOwner, syncDirectory, syncFile } from '../durable-file.ts';
+import { chownToOwner, syncDirectory, syncFile } from '../durable-file.ts';
 import { migrateSqlite } from '../migrate.ts';
 
 import type { Progress } from '../portable-file.ts';
@@ -115,7 +115,7 @@ export function restore(file: string, options: { directory: DataDirectory; nowMs
       }
       syncFile(part);
       renameSync(part, directory.databaseFile);
-      giveAllToOwner(directory.path, [directory.blobsFolder]);
+      chownToOwner(directory.path, [directory.blobsFolder]);
       syncDirectory(directory.path);
       return { blobs };
     } catch (error) {

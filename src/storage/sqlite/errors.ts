@@ -25,7 +25,7 @@ const STEPS = new Map([
 ]);
 const READ_BYTES = 1_048_576;
 /** Time limit: reading a large file takes long, and a missing disk shows immediately. */
-const LOOK_MS = 2_000;
+const CHECK_MS = 2_000;
 
 const primaryCode = (error: unknown): number | undefined => {
   const { errcode } = error as { errcode?: number };
@@ -55,7 +55,7 @@ const stopped = (what: string): string => `the disk stopped responding: ${what}`
 
 /** Reads the file, with a time limit; returns undefined if it can be read or does not exist. */
 function describeReadError(file: string): string | undefined {
-  const end = performance.now() + LOOK_MS;
+  const end = performance.now() + CHECK_MS;
   const piece = Buffer.allocUnsafe(READ_BYTES);
   let handle: number | undefined;
   try {

@@ -110,7 +110,7 @@ interface StateProps {
 function sentenceOf({ domain: { domain, status, verifiedBy }, records, mayVerify }: StateProps): string {
   const isFound = records.some((record) => record.required && record.status === 'verified');
   if (status !== 'verified') return isFound && !mayVerify ? domainPage.foundElsewhere : domainPage[status];
-  if (verifiedBy === 'operator' && !isFound) return domainPage.vouched;
+  if (verifiedBy === 'operator' && !isFound) return domainPage.verifiedByOperator;
   const isWhole = records.every((record) => record.status === 'verified');
   return isWhole ? domainPage.verified(domain) : `${domainPage.verified(domain)} ${domainPage.recommended}`;
 }

@@ -81,7 +81,7 @@ function Actions({ route, watch, onEdit }: ActionsProps) {
     remove(route.inboundRouteId, { path }, texts.removed(route.match));
     void navigate({ to: `/app/${mode}/inbound-routes` });
   };
-  const played = { to: exampleOf(route), from: 'ann@example.com', subject: 'Hello', text: 'It came, thank you.' };
+  const simulated = { to: exampleOf(route), from: 'ann@example.com', subject: 'Hello', text: 'It came, thank you.' };
   return (
     <>
       <Button
@@ -94,7 +94,7 @@ function Actions({ route, watch, onEdit }: ActionsProps) {
         {texts.mail}
       </Button>
       {mode === 'sandbox' ? (
-        <AsCode operation="playInboundMail" input={{ body: played }} />
+        <AsCode operation="simulateInboundMail" input={{ body: simulated }} />
       ) : (
         <AsCode operation="verifyInboundRoute" input={{ path }} />
       )}

@@ -7,7 +7,7 @@ import { IconFlask, IconPlayerPlay } from '../../icons.ts';
 import { Snippets } from '../../parts/copy.tsx';
 import { done, failed } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
-import { asTest, play } from '../../texts/inbox.ts';
+import { asTest, simulate } from '../../texts/inbox.ts';
 import { testsOf } from './as-test.ts';
 import classes from './inbox.module.css';
 import { isWebLink } from './web-link.ts';
@@ -38,20 +38,23 @@ export function AsTest({ mail }: { mail: Answer<'getSandboxMessage'> }) {
   );
 }
 
-export function Play({ id }: { id: string }) {
+export function SimulateOutcome({ id }: { id: string }) {
   const [outcome, setOutcome] = useState('bounced');
-  const playing = useChange('playSandboxOutcome', ['getSandboxMessage', 'listSandboxInbox', 'getMessage']);
+  const simulating = useChange('simulateSandboxOutcome', ['getSandboxMessage', 'listSandboxInbox', 'getMessage']);
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    playing.mutate({ path: { id }, body: { outcome } }, { onSuccess: () => done(play.played), onError: failed });
+    simulating.mutate(
+      { path: { id }, body: { outcome } },
+      { onSuccess: () => done(simulate.simulated), onError: failed },
+    );
   };
   return (
-    <form onSubmit={submit} className={classes.play}>
+    <form onSubmit={submit} className={classes.simulate}>
       <Autocomplete
         size="xs"
-        label={play.label}
-        description={play.hint}
-        data={[...play.choices]}
+        label={simulate.label}
+        description={simulate.hint}
+        data={[...simulate.choices]}
         filter={({ options }) => options}
         value={outcome}
         onChange={setOutcome}
@@ -60,10 +63,10 @@ export function Play({ id }: { id: string }) {
         type="submit"
         variant="default"
         disabled={outcome.trim() === ''}
-        loading={playing.isPending}
+        loading={simulating.isPending}
         leftSection={<IconPlayerPlay size={14} />}
       >
-        {play.submit}
+        {simulate.submit}
       </Button>
     </form>
   );

@@ -12,7 +12,7 @@ import { useScope } from '../../scope.ts';
 import { inbox, mail as texts } from '../../texts/inbox.ts';
 import classes from './inbox.module.css';
 import { Outcome } from './list.tsx';
-import { AsTest, Play } from './mail-actions.tsx';
+import { AsTest, SimulateOutcome } from './mail-actions.tsx';
 import { Views } from './mail-views.tsx';
 import { isWebLink } from './web-link.ts';
 
@@ -43,7 +43,7 @@ export function OneMail({ id }: { id: string }) {
             ],
           ]}
         />
-        {mayWrite && <Play id={id} />}
+        {mayWrite && <SimulateOutcome id={id} />}
       </Panel>
       <FoundInIt mail={mail} />
       <Views mail={mail} />

@@ -14,9 +14,9 @@ import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { incidents, incident as texts } from '../../texts/incidents.ts';
 import classes from './incidents.module.css';
+import { categoryName, howMany, type Incident, whatFails, whoseTurn } from './labels.ts';
 import { Todo } from './todo.tsx';
 import { type Affected, useIncident } from './use-incident.ts';
-import { categoryName, howMany, type Incident, whatFails, whoseTurn } from './words.ts';
 
 const REFRESH_MS = 1_000;
 

@@ -10,7 +10,7 @@ import { visible } from '../../parts/visible.ts';
 import { useScope } from '../../scope.ts';
 import { incidents } from '../../texts/incidents.ts';
 import classes from './incidents.module.css';
-import { adviceOf, howMany, type Incident, whatFails } from './words.ts';
+import { adviceOf, howMany, type Incident, whatFails } from './labels.ts';
 
 /** Failures of webhooks and domains cause no events. */
 const EVERY_MS = 15_000;

@@ -9,7 +9,7 @@ import { done, failed } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
 import { incident as texts } from '../../texts/incidents.ts';
 import classes from './incidents.module.css';
-import { adviceOf, type Incident } from './words.ts';
+import { adviceOf, type Incident } from './labels.ts';
 
 export function Todo({ incident }: { incident: Incident }) {
   const { mode } = useScope();

@@ -92,10 +92,9 @@ const ANSWERS: Record<Message['status'], Make> = {
     };
   },
   suppressed: (message, _, isSuppressed) => {
-    const advice = lastOf(message, 'reject')?.advice ?? next.suppressed;
-    // Only the text distinguishes a suppressed address from one that the sandbox simulates.
-    if (/sandbox plays/.test(advice))
-      return { tone: 'calm', happened: happened.suppressedSimulated, turn: 'nobody', next: [advice] };
+    const reject = lastOf(message, 'reject');
+    if (reject?.simulated)
+      return { tone: 'calm', happened: happened.suppressedSimulated, turn: 'nobody', next: [reject.advice] };
     const further = isSuppressed === false ? next.isLifted : next.suppressed;
     return { tone: 'calm', happened: happened.suppressed(message.to), turn: 'you', next: [further] };
   },

@@ -7,7 +7,7 @@ import { Panel } from '../../parts/page.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { overview } from '../../texts/overview.ts';
-import { adviceOf, howMany, whatFails } from '../incidents/words.ts';
+import { adviceOf, howMany, whatFails } from '../incidents/labels.ts';
 import classes from './overview.module.css';
 
 /** The tiles count webhooks from the same response. */

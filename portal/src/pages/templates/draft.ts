@@ -21,7 +21,7 @@ export interface Draft {
   /** Another user has saved a later version. */
   isBehind: boolean;
   /** When the changes of an earlier visit were made, if the current ones continue them. */
-  takenUpAt: number | undefined;
+  restoredAt: number | undefined;
   /** Whether the user can leave the page without losing changes. */
   isKept: boolean;
   discard(): void;
@@ -37,7 +37,7 @@ export function useDraft(template: Template): Draft {
   const [kept] = useState(() => keptIn<Edited>(scope, template.templateId, 'draft'));
   const [edited, setEdited] = useState(kept.read);
   const [isKept, setKept] = useState(true);
-  const [takenUpAt, setTakenUpAt] = useState(() => edited?.at);
+  const [restoredAt, setRestoredAt] = useState(() => edited?.at);
   const savedContent = contentOf(template);
   const isDirty = edited !== undefined && !isSame(edited.content, savedContent);
 
@@ -76,15 +76,15 @@ export function useDraft(template: Template): Draft {
     change,
     isDirty,
     isBehind: isDirty && template.version > edited.version,
-    takenUpAt: isDirty ? takenUpAt : undefined,
+    restoredAt: isDirty ? restoredAt : undefined,
     isKept,
     discard() {
-      setTakenUpAt(undefined);
+      setRestoredAt(undefined);
       setEdited(undefined);
     },
     bringBack: (content) => setEdited({ content, version: template.version, at: Date.now() }),
     saved(sent, version) {
-      setTakenUpAt(undefined);
+      setRestoredAt(undefined);
       // Stays visible until the page receives the version that it became.
       setEdited((now) => ({ content: now?.content ?? sent, version, at: Date.now() }));
     },

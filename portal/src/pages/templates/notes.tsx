@@ -70,8 +70,8 @@ export function discardChanges(draft: Draft): void {
 
 /** Not shown for changes of this visit, so that nothing moves while typing: the badge next to the title shows those. */
 function UnsavedNote({ draft, version, onCompare }: { draft: Draft; version: number; onCompare(): void }) {
-  const { isDirty, isBehind, isKept, takenUpAt } = draft;
-  if (!isDirty || (takenUpAt === undefined && !isBehind && isKept)) return null;
+  const { isDirty, isBehind, isKept, restoredAt } = draft;
+  if (!isDirty || (restoredAt === undefined && !isBehind && isKept)) return null;
   return (
     <Notice
       tone={isBehind || !isKept ? 'wait' : 'note'}
@@ -87,9 +87,9 @@ function UnsavedNote({ draft, version, onCompare }: { draft: Draft; version: num
         </>
       }
     >
-      {takenUpAt !== undefined && (
+      {restoredAt !== undefined && (
         <>
-          {page.takenUp} <Time at={new Date(takenUpAt).toISOString()} exact />.{' '}
+          {page.draftRestored} <Time at={new Date(restoredAt).toISOString()} exact />.{' '}
         </>
       )}
       {isBehind && `${page.behind(version)} `}

@@ -135,7 +135,7 @@ function originals(body: string): (readonly [BodyCode, string | undefined])[] {
 }
 
 /** If no signature matches, checks the text of the body itself: Postrider sends JSON without spaces, about the event of the headers. */
-function checkedByItself(body: string, id: string | undefined): PartState<BodyCode> {
+function checkBody(body: string, id: string | undefined): PartState<BodyCode> {
   if (body.trim() === '') return { state: 'unknown', code: 'body-none' };
   const value = parsed(body);
   if (typeof value !== 'object' || value === null) return { state: 'wrong', code: 'body-no-json' };
@@ -169,7 +169,7 @@ export async function checkSignature(given: GivenRequest, nowSeconds: number): P
   const { id, time, signatures, ...headers } = headersIn(given.headers);
   const clock = clockOf(time, nowSeconds);
   const { key, ...secret } = secretIn(given.secret);
-  const checked = { headers, clock, secret, body: checkedByItself(given.body, id) };
+  const checked = { headers, clock, secret, body: checkBody(given.body, id) };
   if (secret.state === 'wrong') return { ...checked, finding: 'secret' };
   if (headers.state === 'wrong' || NO_TIMES.includes(clock.code)) return { ...checked, finding: 'headers' };
   if (key === undefined || headers.state === 'unknown' || checked.body.code === 'body-none')

@@ -4,7 +4,7 @@ import { EditorState } from '@codemirror/state';
 import { EditorView } from '@codemirror/view';
 import { useEffect, useRef } from 'react';
 import classes from './code.module.css';
-import { look } from './look.ts';
+import { look } from './theme.ts';
 
 export interface DifferenceProps {
   before: { name: string; value: string };

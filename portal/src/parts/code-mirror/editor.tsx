@@ -10,7 +10,7 @@ import { Text } from '@mantine/core';
 import { useEffect, useId, useRef } from 'react';
 import { editor as texts } from '../../texts/parts.ts';
 import classes from './code.module.css';
-import { look } from './look.ts';
+import { look } from './theme.ts';
 
 /** An error at a position; lines and columns start at 1. */
 export interface Mark {

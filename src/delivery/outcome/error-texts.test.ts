@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { after, test } from 'node:test';
 import { openSmtpSession } from '../../net/smtp-client.ts';
-import { errorSentence } from './error-words.ts';
+import { errorSentence } from './error-texts.ts';
 import { classify } from './outcome.ts';
 
 const rows: [cause: string, message: string, sentence: RegExp][] = [

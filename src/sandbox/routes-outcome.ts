@@ -7,7 +7,7 @@ import type { Caller } from '../accounts/accounts.ts';
 import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import { type Issue, invalid, refuse } from '../base/failure.ts';
-import { createSandboxReset, type PlayByHand } from '../delivery/delivery.ts';
+import { createSandboxReset, type OutcomeSimulator } from '../delivery/delivery.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { named } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
@@ -17,10 +17,10 @@ import { itemBody, itemSchema, noSuchItem, sandboxOnly } from './item.ts';
 import { parseSandboxOutcome, SANDBOX_OUTCOMES } from './outcomes.ts';
 import { findInboxOperation } from './store.ts';
 
-export interface PlayRouteDeps {
+export interface SimulateRouteDeps {
   database: Database;
   clock: Clock;
-  playByHand: PlayByHand;
+  simulateOutcome: OutcomeSimulator;
   kinds: AdvanceDeps['kinds'];
   /** Wakes workers and followers. */
   nudge(): void;
@@ -59,7 +59,7 @@ const OUTCOME_ISSUE: Issue = {
   message: `must be one of ${SANDBOX_OUTCOMES.join(', ')} in any case, or an SMTP reply such as 452 4.2.2 mailbox full`,
 };
 
-export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[] {
+export function sandboxOutcomeRoutes(deps: SimulateRouteDeps): RouteDefinition<Caller>[] {
   const { database } = deps;
   const sandboxClock = createSandboxClock(deps);
   const advance = createAdvance(deps);
@@ -68,16 +68,16 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
   const playOutcome = async (request: Request<Static<typeof outcomeBody>>): Promise<RouteAnswer> => {
     const { caller } = request;
     if (caller.mode !== 'sandbox') return sandboxOnly;
-    const play = parseSandboxOutcome(request.body.outcome);
-    if (!play) return refuse(invalid([OUTCOME_ISSUE]));
+    const outcome = parseSandboxOutcome(request.body.outcome);
+    if (!outcome) return refuse(invalid([OUTCOME_ISSUE]));
     const key = { accountId: caller.account.id, messageId: request.params.id ?? '' };
     const find = async () =>
       database.execute(findInboxOperation, { ...key, nowMs: await sandboxClock.now(key.accountId) });
     if (!(await find())) return noSuchItem;
-    const played = await deps.playByHand(key, play);
-    if (!played.ok) return played;
+    const simulated = await deps.simulateOutcome(key, outcome);
+    if (!simulated.ok) return simulated;
     await requestedChanges(database, request, deps.clock.now()).execute(recordChangeOperation, {
-      action: 'message.play-outcome',
+      action: 'message.simulate-outcome',
       resourceId: key.messageId,
       requested: { outcome: request.body.outcome },
     });
@@ -121,7 +121,7 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
       path: '/sandbox/inbox/:id/outcome',
       tag: 'sandbox',
       auth: 'key',
-      operationId: 'playSandboxOutcome',
+      operationId: 'simulateSandboxOutcome',
       summary: 'Simulate another outcome for a captured message',
       description:
         'A queued message is attempted now, with this outcome; a delivered one can bounce or get a complaint.',

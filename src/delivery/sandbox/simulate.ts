@@ -9,7 +9,7 @@
 import { newId } from '../../base/ids.ts';
 import { parseReply, type SmtpReply } from '../../mail/smtp-reply.ts';
 import type { DeliveryJob } from '../../messages/messages.ts';
-import { type SandboxPlay, sandboxPlay } from '../../sandbox/sandbox.ts';
+import { type SimulatedOutcome, simulatedOutcome } from '../../sandbox/sandbox.ts';
 import { classify, replyText } from '../outcome/outcome.ts';
 import { settlementOf } from '../record/results.ts';
 import type { Settlement } from '../record/settle.ts';
@@ -47,17 +47,17 @@ function dialogueOf(
 }
 
 /** Returns the simulated server's reply; if the text starts with no reply, its default one. */
-export function replyOfPlay(play: SandboxPlay): SmtpReply {
-  if (play.kind === 'reply') return play.reply;
-  if (play.word === 'bounced') return UNKNOWN_USER;
-  return play.word === 'delayed' ? NOT_NOW : ACCEPTED;
+export function simulatedReply(simulated: SimulatedOutcome): SmtpReply {
+  if (simulated.kind === 'reply') return simulated.reply;
+  if (simulated.word === 'bounced') return UNKNOWN_USER;
+  return simulated.word === 'delayed' ? NOT_NOW : ACCEPTED;
 }
 
 /** Returns what the message simulates now by its own address: a delay only once. */
-function ownPlay(job: DeliveryJob): SandboxPlay {
-  const play = sandboxPlay(job.recipient, job.options.sandboxOutcome);
-  const isOver = play.kind === 'word' && play.word === 'delayed' && job.attempts > 0;
-  return isOver ? { kind: 'word', word: 'delivered' } : play;
+function ownOutcome(job: DeliveryJob): SimulatedOutcome {
+  const simulated = simulatedOutcome(job.recipient, job.options.sandboxOutcome);
+  const isOver = simulated.kind === 'word' && simulated.word === 'delayed' && job.attempts > 0;
+  return isOver ? { kind: 'word', word: 'delivered' } : simulated;
 }
 
 export const COMPLAINT = {
@@ -79,17 +79,20 @@ export const SHOWN = {
   complained: 'Complained',
 } as const;
 
-export interface Playing {
+export interface Simulation {
   /** By the account's clock. */
   nowMs: number;
   random: number;
   /** Instead of the outcome that the message itself selects. */
-  play?: SandboxPlay;
+  simulated?: SimulatedOutcome;
 }
 
-export function playSandbox(job: DeliveryJob, { nowMs, random, play = ownPlay(job) }: Playing): Settlement {
-  const reply = replyOfPlay(play);
-  const complains = play.kind === 'word' && play.word === 'complained';
+export function simulateSandbox(
+  job: DeliveryJob,
+  { nowMs, random, simulated = ownOutcome(job) }: Simulation,
+): Settlement {
+  const reply = simulatedReply(simulated);
+  const complains = simulated.kind === 'word' && simulated.word === 'complained';
   const accepted = reply.code < 300;
   const outcome = classify({ accepted, stage: accepted ? 'dot' : 'rcpt', reply, relay: false });
   const facts = {

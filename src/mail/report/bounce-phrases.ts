@@ -3,7 +3,7 @@
  * arrived. Phrases that any mail may contain weigh less than those that only notices have; a sentence that starts with a condition ("If
  * your message cannot be delivered …") is ignored.
  */
-import { DELAYED, DELIVERED, FAILED, folded, withoutConditions } from './notice-words.ts';
+import { DELAYED, DELIVERED, FAILED, folded, withoutConditions } from './notice-phrases.ts';
 
 /** Senders of bounces; people do not have such addresses. */
 const DAEMON =

@@ -26,11 +26,11 @@ import {
   SPF_RESULTS,
 } from './authentication-results.ts';
 import type { InboundLinks } from './links.ts';
-import { playInboundOperation } from './message-store.ts';
+import { simulateInboundOperation } from './message-store.ts';
 import { readInbound } from './read-inbound.ts';
 import { matchSandboxRouteOperation } from './store.ts';
 
-export interface PlayInboundDeps {
+export interface SimulateInboundDeps {
   database: Database;
   blobs: Blobs;
   clock: Clock;
@@ -45,7 +45,7 @@ const text = (maxLength: number, description?: string) =>
 
 const domain = text(255);
 
-const playRequest = named('PlayInboundRequest', {
+const simulateRequest = named('SimulateInboundRequest', {
   to: Type.String({
     minLength: 3,
     maxLength: 320,
@@ -102,10 +102,10 @@ const playRequest = named('PlayInboundRequest', {
     ),
   ),
 });
-type Play = Static<typeof playRequest>;
-type Request = RouteRequest<Caller, Play>;
+type SimulatedMail = Static<typeof simulateRequest>;
+type Request = RouteRequest<Caller, SimulatedMail>;
 
-const playResponse = named('PlayedInbound', {
+const simulateResponse = named('SimulatedInbound', {
   inboundId: Type.String(),
   inboundRouteId: Type.String(),
   outcome: oneOf(['event', 'auto-reply', 'own-mail', 'too-many-hops']),
@@ -128,7 +128,7 @@ const noRoute = refuse(
 /** Fields that are not allowed together with `raw`, which already contains them. */
 const PART_FIELDS = ['subject', 'text', 'html', 'inReplyTo', 'headers', 'attachments'] as const;
 
-function issuesOf({ to, from, raw, ...parts }: Partial<Play>): Issue[] {
+function issuesOf({ to, from, raw, ...parts }: Partial<SimulatedMail>): Issue[] {
   const issues: Issue[] = [];
   for (const [field, address] of [
     ['to', to],
@@ -143,11 +143,11 @@ function issuesOf({ to, from, raw, ...parts }: Partial<Play>): Issue[] {
   return issues;
 }
 
-export function playInboundRoute(deps: PlayInboundDeps): RouteDefinition<Caller> {
+export function simulateInboundRoute(deps: SimulateInboundDeps): RouteDefinition<Caller> {
   const { database, clock } = deps;
   const sandboxClock = createSandboxClock(deps);
 
-  const play = async (request: Request): Promise<RouteAnswer> => {
+  const simulate = async (request: Request): Promise<RouteAnswer> => {
     const { caller, body } = request;
     if (caller.mode !== 'sandbox') return sandboxOnly;
     const issues = issuesOf(body);
@@ -185,9 +185,9 @@ export function playInboundRoute(deps: PlayInboundDeps): RouteDefinition<Caller>
       content: isInline ? content.value : null,
       blobKey: isInline ? null : await deps.blobs.put(content.value),
     };
-    const recorded = await database.execute(playInboundOperation, { stored, mail });
+    const recorded = await database.execute(simulateInboundOperation, { stored, mail });
     await requestedChanges(database, request, clock.now()).execute(recordChangeOperation, {
-      action: 'inbound.play',
+      action: 'inbound.simulate',
       resourceId: source.id,
       requested: { inboundRouteId: route.routeId },
     });
@@ -202,21 +202,21 @@ export function playInboundRoute(deps: PlayInboundDeps): RouteDefinition<Caller>
     tag: 'sandbox',
     auth: 'key',
     acceptsMail: true,
-    operationId: 'playInboundMail',
+    operationId: 'simulateInboundMail',
     summary: 'Simulate an inbound message in the sandbox',
     description:
       'Provide the complete message, or the parts to build it from. Postrider creates its event and webhook deliveries as for a message received over SMTP.',
-    body: playRequest,
+    body: simulateRequest,
     furtherIssues: issuesOf,
     maxBodyBytes: MAX_BYTES,
     refusals: ['FORBIDDEN', 'NOT_FOUND', 'PAYLOAD_TOO_LARGE'],
-    response: { status: 201, schema: playResponse },
-    handle: play,
+    response: { status: 201, schema: simulateResponse },
+    handle: simulate,
   });
 }
 
 /** Returns the requested results as if Postrider had verified them. */
-function requestedResults(given: Play['authentication'] = {}): AuthenticationResults {
+function requestedResults(given: SimulatedMail['authentication'] = {}): AuthenticationResults {
   const { spf, dkim, dmarc, arc } = NOT_AUTHENTICATED;
   return {
     spf: { ...spf, ...given.spf },
@@ -234,7 +234,7 @@ function tooLarge(sizeBytes: number, maxBytes: number) {
 
 interface Composing {
   caller: Caller;
-  body: Play;
+  body: SimulatedMail;
   nowMs: number;
 }
 

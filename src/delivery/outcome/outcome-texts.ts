@@ -181,7 +181,7 @@ export const SENDER_SMTPUTF8_ADVICE =
   'The sender address or an id in the header has non-ASCII characters, which the receiving server does not support; send from an ASCII address.';
 
 /** Postrider did not connect to MX hosts with private addresses. */
-export const PRIVATE_EXCHANGER_ADVICE =
+export const PRIVATE_MX_ADVICE =
   'The mail servers of this domain have private IP addresses; if that is intended, your operator can allow them with POSTRIDER_MX_ALLOW.';
 
 /** A bounce from a server that had accepted the email and is blocked by the server it forwards to. */

@@ -5,7 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fakeClock } from '../../../test/kit/fake-clock.ts';
 import type { Dns, MxHost } from '../../net/dns.ts';
 import { PROVIDERS } from '../destinations/providers.ts';
-import { keyOfExchangers, openExchangerSets } from './exchanger-sets.ts';
+import { keyOfMxHosts, openMxSets } from './mx-sets.ts';
 
 type Answer = Awaited<ReturnType<Dns['resolveMx']>>;
 
@@ -18,7 +18,7 @@ function setUp() {
     asked.push(domain);
     return Promise.resolve(zone[domain] ?? { status: 'no-data', secure: false });
   };
-  const sets = openExchangerSets({
+  const sets = openMxSets({
     dns: { resolveMx },
     clock,
     providers: PROVIDERS,
@@ -101,6 +101,6 @@ test('the number of entries and the length of keys are limited', async () => {
   assert.equal(sets.domainsOf('d0.example').length, 0);
   assert.equal(sets.domainsOf('d20999.example').length, 1);
   const long = Array.from({ length: 20 }, (_, i) => `${'x'.repeat(60)}${i}.example.net`);
-  assert.ok(keyOfExchangers(long, PROVIDERS).length < 200);
-  assert.notEqual(keyOfExchangers(long, PROVIDERS), keyOfExchangers(long.slice(1), PROVIDERS));
+  assert.ok(keyOfMxHosts(long, PROVIDERS).length < 200);
+  assert.notEqual(keyOfMxHosts(long, PROVIDERS), keyOfMxHosts(long.slice(1), PROVIDERS));
 });

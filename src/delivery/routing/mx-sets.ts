@@ -23,7 +23,7 @@ const MAX_OTHERS = 5;
 /** A longer key is cut and gets a digest of the full key. */
 const MAX_KEY = 400;
 
-export interface ExchangerSets {
+export interface MxSets {
   /** Returns the destination of a domain: the domain itself while its MX hosts are unknown. */
   destinationOf(domain: string): string;
   /** Looks up the MX hosts if that is due. Not called for mail that is only being parked. */
@@ -47,7 +47,7 @@ export interface ExchangerSets {
   domainsOf(key: string): string[];
 }
 
-export interface ExchangerSetDeps {
+export interface MxSetDeps {
   dns: Pick<Dns, 'resolveMx'>;
   clock: Clock;
   providers: Providers;
@@ -86,14 +86,14 @@ function fold(host: string, providers: Providers): string {
 }
 
 /** Returns the key of a set of MX hosts. */
-export function keyOfExchangers(hosts: readonly string[], providers: Providers): string {
+export function keyOfMxHosts(hosts: readonly string[], providers: Providers): string {
   const folded = [...new Set(hosts.map((host) => fold(host, providers)))].sort();
   const key = folded.join(',');
   if (key.length <= MAX_KEY) return key;
   return `${folded[0]},${createHash('sha256').update(key).digest('hex').slice(0, 16)}`;
 }
 
-export function openExchangerSets({ dns, clock, providers, onChanged }: ExchangerSetDeps): ExchangerSets {
+export function openMxSets({ dns, clock, providers, onChanged }: MxSetDeps): MxSets {
   const entries = new Map<string, Entry>();
   const domains = new Map<string, Set<string>>();
 
@@ -141,7 +141,7 @@ export function openExchangerSets({ dns, clock, providers, onChanged }: Exchange
   };
 
   const keyAt = ({ key, folded }: Entry, host: string): string =>
-    folded.has(fold(host, providers)) ? key : keyOfExchangers([host], providers);
+    folded.has(fold(host, providers)) ? key : keyOfMxHosts([host], providers);
 
   const resolveMx: Dns['resolveMx'] = async (domain) => {
     const entry = entryOf(domain);
@@ -158,7 +158,7 @@ export function openExchangerSets({ dns, clock, providers, onChanged }: Exchange
       entry.best = new Set(best);
       entry.folded = new Set(best.map((host) => fold(host, providers)));
       entry.all = hosts.map(({ host, preference }) => `${preference} ${host}`).sort().join(); // biome-ignore format: one step
-      entry.key = hosts.length > 0 ? keyOfExchangers(best, providers) : domain;
+      entry.key = hosts.length > 0 ? keyOfMxHosts(best, providers) : domain;
       const worse = [...hosts].sort((a, b) => a.preference - b.preference).map(({ host }) => keyAt(entry, host));
       entry.others = [...new Set(worse)].filter((key) => key !== entry.key).slice(0, MAX_OTHERS);
     }
@@ -193,7 +193,7 @@ export function openExchangerSets({ dns, clock, providers, onChanged }: Exchange
 }
 
 /** For a relay: no name is looked up, since all messages have one destination. */
-export function oneWay({ resolveMx }: Pick<Dns, 'resolveMx'>): ExchangerSets {
+export function singleRoute({ resolveMx }: Pick<Dns, 'resolveMx'>): MxSets {
   return {
     resolveMx,
     destinationOf: (domain) => domain,
