@@ -1,5 +1,5 @@
 /**
- * Addresses of this service that carry a token: `b+TOKEN@…` receives bounces of one copy of a mail (its MAIL FROM), and `u+TOKEN@…` its
+ * Addresses of this service that carry a token: `b+TOKEN@…` receives bounces of one copy of a message (its MAIL FROM), and `u+TOKEN@…` its
  * recipient's unsubscribe requests. The token contains the copy and the day, and a MAC of both: only this service can create one, so mail
  * to any other address can be refused. It is visible in the envelope and the header of that mail, so anyone who has the mail can use it,
  * and it expires.

@@ -35,7 +35,7 @@ export interface InboundRole extends Running {
   port: number;
   /** Port for deliveries from this process to its own routes; differs if this machine is a trusted proxy. */
   ownPort: number;
-  /** Accepts no new mail; resolves once pending mails are answered. The listener stays open. */
+  /** Accepts no new mail; resolves once pending messages are answered. The listener stays open. */
   drain(): Promise<void>;
 }
 
@@ -146,7 +146,7 @@ interface InboundWorkOptions {
   baseUrl: string;
   /** Called when events may have been written. */
   onRecorded(): void;
-  /** Forwards a mail to the operators. */
+  /** Forwards a message to the operators. */
   forward: OperatorMailOptions['forward'];
   /** Returns this process's share of a limit among the nodes that deliver. */
   share(): number;

@@ -38,7 +38,7 @@ export interface SmtpRole extends Running {
   port: number;
   /** Port with implicit TLS; undefined if not configured. */
   implicitTlsPort: number | undefined;
-  /** Accepts no new mail; resolves once pending mails are answered. The listener stays open. */
+  /** Accepts no new mail; resolves once pending messages are answered. The listener stays open. */
   drain(): Promise<void>;
 }
 

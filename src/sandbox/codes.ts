@@ -1,6 +1,6 @@
 /**
- * Finds one-time codes in the text of a mail, the likely ones first, for tests of a sign-up. Pure. A heuristic; codes.test.ts lists what it
- * finds and what it ignores.
+ * Finds one-time codes in the text of a message, the likely ones first, for tests of a sign-up. Pure. A heuristic; codes.test.ts lists what
+ * it finds and what it ignores.
  *
  * - Four to eight digits, or digits in equal groups (`482 913`, `1234-5678`, `12-34-56`).
  * - Capitals mixed with digits, in one piece or in groups (`K7Q2MX`, `AB12-CD34`), and groups of capitals (`WDJB-MJHT`), only near a

@@ -1,6 +1,6 @@
 /**
- * Waits for a mail to arrive in a sandbox inbox. All waiting calls of one account follow its event log together: a new mail is read once
- * and compared with all of them, whichever node accepted it.
+ * Waits for a message to arrive in a sandbox inbox. All waiting calls of one account follow its event log together: a new message is read
+ * once and compared with all of them, whichever node accepted it.
  */
 import { asciiLower } from '../base/ascii-lower.ts';
 import {

@@ -1,5 +1,5 @@
 /**
- * Checks the body of a send request. Returns a mail that can be sent, or lists all issues, including those that a schema cannot find. A
+ * Checks the body of a send request. Returns a message that can be sent, or lists all issues, including those that a schema cannot find. A
  * field that does not match the schema is checked further only as far as its value allows. A header value with CR, LF, or NUL is rejected,
  * never stripped. Base64 is read strictly, with or without line breaks. File names and types that could break out of a header or a
  * directory, or run as a program, are rejected.

@@ -1,5 +1,5 @@
 /**
- * Renders a mail, derives the text from html if there is no text, and composes the bytes once for each group of recipients who get the
+ * Renders a message, derives the text from html if there is no text, and composes the bytes once for each group of recipients who get the
  * same bytes. Mail with unsubscribe links, List-Unsubscribe, or tracking differs for each recipient; all other mail is the same for all.
  * Mail whose exact composed size exceeds the limit is refused.
  */
@@ -34,7 +34,7 @@ const MAX_RENDERED_LENGTH = 8 * STANDARD_EMAIL_BYTES;
 /** The time limit for rendering all copies of one mail. A single copy has 50 ms (templates/context.ts). */
 const MAX_RENDERING_MS = 2_000;
 
-/** The memory limit for all copies of a mail. If the copies exceed it, each is written to a blob before the next is composed. */
+/** The memory limit for all copies of a message. If the copies exceed it, each is written to a blob before the next is composed. */
 const COPIES_IN_MEMORY_BYTES = 8_000_000;
 const NO_BYTES = Buffer.alloc(0);
 
@@ -108,7 +108,7 @@ async function withBlob(email: ComposedEmail, blobs: Blobs): Promise<ComposedEma
   return { ...email, content: NO_BYTES, sizeBytes: email.content.length, blobKey };
 }
 
-/** What all groups of a mail have in common. */
+/** What all groups of a message have in common. */
 interface Common {
   messageId: string;
   /** The addresses as the API displays them. */
@@ -234,7 +234,7 @@ export interface FillInDependencies {
   trackingLinks: TrackingLinks;
 }
 
-/** A mail whose variables are rendered. */
+/** A message whose variables are rendered. */
 export interface FilledMail {
   /** The recipients, grouped by those who get the same bytes. */
   groups: EmailRecipient[][];
@@ -305,7 +305,7 @@ function fillInFor(
   });
 }
 
-/** The rendered parts of a mail for one group of recipients. */
+/** The rendered parts of a message for one group of recipients. */
 interface Content extends Rendered {
   /** Header fields for this recipient, placed after those of the mail. */
   headers?: [name: string, value: string][];

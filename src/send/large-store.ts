@@ -1,8 +1,8 @@
 /**
  * The transactions of mail with uploaded files. A send marks its submission as used and accepts the email together, or does neither. A
- * concurrent upload or send for the same submission changes the same row, so one of them detects the change. A mail that is resent shares
- * its files with the original: they stay as long as the content of either. If the original lost its content, nothing is accepted, because
- * its files went with it.
+ * concurrent upload or send for the same submission changes the same row, so one of them detects the change. A message that is resent
+ * shares its files with the original: they stay as long as the content of either. If the original lost its content, nothing is accepted,
+ * because its files went with it.
  */
 import { type BatchUse, bindFiles, markBatchUsed, unmarkBatchUsed } from '../attachments/attachments.ts';
 import type { MessageKey } from '../messages/messages.ts';

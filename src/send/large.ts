@@ -33,16 +33,16 @@ export interface UploadedFile {
   sha256: string;
 }
 
-/** What is too large in a mail, and how to fix it. */
+/** What is too large in a message, and how to fix it. */
 export interface SizeIssue {
   message: string;
   remedy: string;
 }
 
 /**
- * Composes a mail around uploaded files, for its one group of recipients. Fails with EMAIL_SIZE_EXCEEDED, stating both sizes, if everything
- * but the files exceeds 2,000,000 bytes, or the complete mail exceeds the account's approved limit or 40,000,000 bytes. Reads and stores
- * nothing.
+ * Composes a message around uploaded files, for its one group of recipients. Fails with EMAIL_SIZE_EXCEEDED, stating both sizes, if
+ * everything but the files exceeds 2,000,000 bytes, or the complete mail exceeds the account's approved limit or 40,000,000 bytes. Reads
+ * and stores nothing.
  */
 function composeLarge(
   mail: CheckedMail,
@@ -77,7 +77,7 @@ function placed(skeleton: { pieces: Buffer[]; order: number[] }, files: readonly
   });
 }
 
-/** Returns which of its two limits a mail exceeds: the one without the files first, then the total. */
+/** Returns which of its two limits a message exceeds: the one without the files first, then the total. */
 export function largeSizeIssues(skeleton: MessageSkeleton, approvedEmailBytes: number): SizeIssue[] {
   const contentBytes = skeleton.pieces.reduce((sum, piece) => sum + piece.length, 0);
   const issues: SizeIssue[] = [];

@@ -1,6 +1,6 @@
 /**
  * Digest of a submitted mail for its Idempotency-Key. A client that repeats a submission often composes the mail again, with another date,
- * Message-ID, and part boundaries. The digest leaves these out and covers everything else: two mails with the same digest have the same
+ * Message-ID, and part boundaries. The digest leaves these out and covers everything else: two messages with the same digest have the same
  * content. It streams, and holds at most the header or the line at the end of a chunk.
  */
 import { createHash } from 'node:crypto';

@@ -1,6 +1,6 @@
 /**
  * Submitted mail with tracking: a copy for each recipient, with its own links and pixel. Mail above the database's limit is held in memory
- * for a few submissions at a time, one copy each, and written back to blob storage copy by copy. Blobs of a mail that is refused are
+ * for a few submissions at a time, one copy each, and written back to blob storage copy by copy. Blobs of a message that is refused are
  * removed.
  */
 import { setImmediate } from 'node:timers/promises';

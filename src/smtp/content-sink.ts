@@ -1,6 +1,6 @@
 /**
- * Stores the content of a mail while it arrives: small content stays in memory, content over 64 KB streams into a blob, so that memory is
- * constant for any size. The writer is told when to pause. Small pieces are combined, so that content sent byte by byte costs no more. A
+ * Stores the content of a message while it arrives: small content stays in memory, content over 64 KB streams into a blob, so that memory
+ * is constant for any size. The writer is told when to pause. Small pieces are combined, so that content sent byte by byte costs no more. A
  * blob is removed if its mail is not accepted; if storage fails, finish() rejects with its error, and the remaining content is discarded.
  */
 import { ByteQueue } from '../base/byte-queue.ts';

@@ -211,7 +211,7 @@ export interface InboundRecipient extends Taken {
 /** Undefined if the command has completed, otherwise a promise of its completion. */
 export type Pending = Promise<void> | undefined;
 
-/** Logs that a mail or a recipient from a logged-in client was refused. */
+/** Logs that a message or a recipient from a logged-in client was refused. */
 export function noteRefused({ log, login, address }: Pick<Dialogue, 'log' | 'login' | 'address'>, reply: string): void {
   if (login === undefined) return;
   const { account, keyId, mode } = login.caller;
@@ -244,11 +244,11 @@ export interface MailTransfer {
   push(chunk: Buffer, from: number): number;
   /** Resolves when more bytes can be written; undefined if they can be written now. */
   untilReady(): Promise<void> | undefined;
-  /** Returns whether a mail that is too large has exceeded maxDiscardBytes, so the connection must be closed. */
+  /** Returns whether a message that is too large has exceeded maxDiscardBytes, so the connection must be closed. */
   isEndless(): boolean;
   /** Returns the reply after the final dot. Never rejects. */
   finish(): Promise<{ line: string; accepted: boolean }>;
-  /** Discards a mail that will not be completed. */
+  /** Discards a message that will not be completed. */
   abort(): void;
 }
 
@@ -267,7 +267,7 @@ export interface Dialogue {
   isSecure: boolean;
   login: Login | undefined;
   envelope: SubmissionEnvelope | InboundEnvelope | undefined;
-  /** Number of recipients that were refused in this session, in all its mails. */
+  /** Number of recipients that were refused in this session, in all its messages. */
   refusedRecipients: number;
   /** The TLS version, such as `TLSv1.3`; null if unencrypted. */
   readonly tlsProtocol: string | null;

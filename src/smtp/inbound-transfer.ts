@@ -113,7 +113,7 @@ export interface InboundTransferOptions {
   services: SmtpServices;
   /** Larger mail is refused. */
   maxBytes: number;
-  /** A mail up to this size is stored as received; 0 if no recipient needs that. */
+  /** A message up to this size is stored as received; 0 if no recipient needs that. */
   wholeBytes: number;
   /** Whether the parts that a report needs are stored. */
   isReport: boolean;

@@ -2,7 +2,7 @@
  * The commands of the inbound port: from any client, without a login, to known recipients (src/inbound) only. Nothing is relayed. All
  * unknown recipients are refused with the same text after the same work; a client that names too many is disconnected. The maximum size
  * depends on the recipients: reports are small. If the size is not declared, recipients with different limits are accepted in separate
- * transactions, so that none misses a mail because of another's limit.
+ * transactions, so that none misses a message because of another's limit.
  */
 import { newId } from '../base/ids.ts';
 import type { InboundFacts, NewInbound, Recipients, Taken, Use } from '../inbound/inbound.ts';
@@ -32,7 +32,7 @@ export interface InboundPort {
   isScarce(): boolean;
   /** Messages for routes in the current hour, by account, so one account cannot fill the disk. */
   hourly: HourlyCount;
-  /** Resolves once the copies of a mail, or their results, are on stable storage. */
+  /** Resolves once the copies of a message, or their results, are on stable storage. */
   store(mails: NewInbound[]): Promise<void>;
 }
 
@@ -178,7 +178,7 @@ function beginData(port: InboundPort, dialogue: Dialogue): undefined {
 
 const isLetter = ({ kind }: Use): boolean => kind === 'abuse' || kind === 'postmaster';
 
-/** A mail up to this size is stored as received; of a larger one only the parts of a report are. */
+/** A message up to this size is stored as received; of a larger one only the parts of a report are. */
 function wholeBytesOf({ use, maxBytes }: Taken): number {
   if (use.kind === 'route') return maxBytes;
   return isLetter(use) ? LETTER_BYTES : 0;

@@ -190,7 +190,7 @@ function refusalOf(
   envelope: SubmissionEnvelope,
   { smtpUtf8, utf8Field }: SubmittedMail,
 ): string | undefined {
-  // RFC 6531 §3.4: a mail with an internationalized header requires the parameter.
+  // RFC 6531 §3.4: a message with an internationalized header requires the parameter.
   if (smtpUtf8 && !envelope.smtpUtf8) {
     const field = utf8Field === undefined ? '' : ` field ${quote(utf8Field.name)} (line ${utf8Field.line})`;
     return `550 5.6.7 the header${field} has non-ASCII characters; encode its value (RFC 2047), or add SMTPUTF8 to MAIL FROM:<...>`;

@@ -84,7 +84,7 @@ function counterOf(type: EventType, detail: Detail): Counter | undefined {
   return PLAIN[type];
 }
 
-/** Returns the groups of an event: a mail has one template and one domain, and any number of tags. */
+/** Returns the groups of an event: a message has one template and one domain, and any number of tags. */
 function groupsOf(event: CountedEvent, dimension: Dimension): string[] {
   if (dimension === 'none') return [''];
   if (dimension === 'template') return [event.template_id ?? ''];

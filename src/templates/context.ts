@@ -11,7 +11,7 @@
  */
 import { Context, Drop, type Liquid, type PropertyAccessToken, TypeGuards, toValue } from 'liquidjs';
 
-/** The maximum number of characters in all parts of one rendering. A mail has at most 2,000,000 bytes. */
+/** The maximum number of characters in all parts of one rendering. A message has at most 2,000,000 bytes. */
 export const MAX_OUTPUT_LENGTH = 10_000_000;
 /** The maximum number of characters and items that filters and ranges can create in one rendering. */
 const MAX_INTERMEDIATE = 10_000_000;
@@ -231,7 +231,7 @@ export function isTooNested(list: readonly unknown[], budget: Budget): boolean {
   return false;
 }
 
-/** The kind of a part of a mail. Both subject and text are of kind `text`. */
+/** The kind of a part of a message. Both subject and text are of kind `text`. */
 export type Kind = 'html' | 'text';
 
 /** The maximum length of a variable's name in error messages. */

@@ -308,7 +308,7 @@ export function settleDeclared(
   return { variables, optional, missing, issues };
 }
 
-/** These variables are defined even if the account does not set them. The unsubscribe link is created for each recipient of a mail. */
+/** These variables are defined even if the account does not set them. The unsubscribe link is created for each recipient of a message. */
 const DEFAULT_VARIABLES: Readonly<Record<string, string>> = { company_address_html: '', report_abuse_email_html: '' };
 
 /** Returns a new object with the account's variables, to which the caller can add others. */

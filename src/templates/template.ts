@@ -10,7 +10,7 @@ import { iso } from '../base/clock.ts';
 import { failure, type Issue, ok, type Result, refuse } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 
-/** Maximum html or text of a template in characters; a mail has no more bytes. */
+/** Maximum html or text of a template in characters; a message has no more bytes. */
 export const MAX_SOURCE_LENGTH = 2_000_000;
 
 export const TEMPLATE_TYPES = ['transactional', 'marketing'] as const;

@@ -1,5 +1,5 @@
 /**
- * A TLS report as a mail (RFC 8460 §5.3). It has `TLS-Required: No` (RFC 8689 §5), since a report of broken TLS must arrive where TLS is
+ * A TLS report as a message (RFC 8460 §5.3). It has `TLS-Required: No` (RFC 8689 §5), since a report of broken TLS must arrive where TLS is
  * broken; for the same reason its sessions are in no report. Pure.
  */
 import type { Address } from '../mail/address.ts';

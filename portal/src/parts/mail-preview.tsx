@@ -54,7 +54,7 @@ function show(frame: HTMLIFrameElement, html: string, withImages: boolean): void
 
 const BORDERS = 2;
 const LEAST_HEIGHT = 120;
-/** A mail whose height depends on that of the frame would grow without end. */
+/** A message whose height depends on that of the frame would grow without end. */
 const LARGEST_HEIGHT = 4_000;
 
 function heightOf({ documentElement: root }: Document): number {

@@ -1,7 +1,7 @@
 /**
  * Types and names of files. Decides which text is a content type that may be used in a header, and which files are refused because opening
- * them runs a program. The list is the union of what large mailbox providers block on arrival (a mail with such a file bounces there) and
- * what sending services refuse. It does not include archives and office documents with macros.
+ * them runs a program. The list is the union of what large mailbox providers block on arrival (a message with such a file bounces there)
+ * and what sending services refuse. It does not include archives and office documents with macros.
  *
  * Also decides which text may be a file name. A name is displayed and used in a header, and is never a path. A name that could leave a
  * directory, break out of a header, or display differently from what is opened is refused.

@@ -1,5 +1,5 @@
 /**
- * Recognizes what email clients put above a mail that they quote completely: a line such as `-----Original Message-----`, and a block of
+ * Recognizes what email clients put above a message that they quote completely: a line such as `-----Original Message-----`, and a block of
  * header fields (From, Sent, To, Subject) in the languages and the order of the client. Labels alone prove little ("From: Berlin", "Date: 3
  * May" is an order), so a block needs the sender and something that only mail has: a subject, or an address with a date.
  */
@@ -94,7 +94,7 @@ function continues(
 
 const hasDigit = (text: string | undefined): boolean => text !== undefined && /\d/.test(text);
 
-/** Returns whether these are fields of a mail: a sender, and evidence that the author's own lists do not have. */
+/** Returns whether these are fields of a message: a sender, and evidence that the author's own lists do not have. */
 function isMailHeader(found: ReadonlyMap<Kind, string>): boolean {
   const from = found.get('from');
   if (from === undefined) return false;

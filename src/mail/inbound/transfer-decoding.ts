@@ -64,7 +64,7 @@ export function decodeTransfer(encoded: Buffer, encoding: TransferEncoding): Buf
 
 /**
  * Decodes piece by piece. Padding also ends a group in the middle, where separately encoded texts follow each other, such as a footer after
- * a mail.
+ * a message.
  */
 function base64Decoder(): (encoded: Uint8Array) => Buffer {
   let held = 0;

@@ -77,7 +77,7 @@ function convertHeader(header: Buffer, changes: HeaderChanges): Buffer | Refusal
   return Buffer.from(`${out}${changes.added}${hasEmptyLine ? '\r\n' : ''}`, 'latin1');
 }
 
-/** Returns the MIME fields that a mail lacks, so that readers decode its transfer encoding (RFC 2045 §4, RFC 1428 §3). */
+/** Returns the MIME fields that a message lacks, so that readers decode its transfer encoding (RFC 2045 §4, RFC 1428 §3). */
 function mimeFields(entity: Entity, header: Buffer, body: Buffer): string {
   if (entity.parent?.kind === 'multipart') return '';
   const text = header.toString('latin1');

@@ -3,7 +3,7 @@
  * stay as submitted; submitted-header.ts defines the edits of the header. Received and DKIM-Signature are added at delivery. Memory is
  * limited by the maximum header size; time is linear in the size of the mail.
  *
- * A mail is refused, with a text that states the problem and its position, if it has:
+ * A message is refused, with a text that states the problem and its position, if it has:
  *   a CR or LF that is not part of CRLF, NUL, a line over 998 octets (RFC 5321 §4.5.3.1.6)   550 5.6.0
  *   a malformed header                                                                        550 5.6.0
  *   a From that displays another sender than the verified one, or none                        550 5.7.1
@@ -12,11 +12,11 @@
  *
  * If the mail is too large, that reason takes precedence.
  *
- * A mail that ends after its header fields has no body (RFC 5322 §3.5); the empty line is added. A mail that ends within a header line is
- * refused.
+ * A message that ends after its header fields has no body (RFC 5322 §3.5); the empty line is added. A message that ends within a header
+ * line is refused.
  *
- * `smtpUtf8` refers to the header of the mail itself. The session refuses such a mail if its client did not declare SMTPUTF8 (RFC 6531
- * §3.6). For SMTP, the headers of MIME parts belong to the body, so bytes above 0x7F in them only set `eightBit`.
+ * `smtpUtf8` refers to the header of the message itself. The session refuses such a message if its client did not declare SMTPUTF8 (RFC
+ * 6531 §3.6). For SMTP, the headers of MIME parts belong to the body, so bytes above 0x7F in them only set `eightBit`.
  */
 import { isAscii } from 'node:buffer';
 import { ByteQueue } from '../../base/byte-queue.ts';

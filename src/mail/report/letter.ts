@@ -1,5 +1,5 @@
 /**
- * Reads a mail to postmaster or abuse for the operator: its author and text. Never throws.
+ * Reads a message to postmaster or abuse for the operator: its author and text. Never throws.
  */
 import { inTimeSlice } from '../../base/time-slice.ts';
 import { saysAutomatic } from './automatic.ts';
@@ -7,7 +7,7 @@ import { addressIn } from './quoted-reply.ts';
 import { readReceived, subjectOf } from './received.ts';
 import { readableTexts } from './texts.ts';
 
-/** The field of a mail that Postrider forwarded; a mail that has it, or quotes it, is not forwarded again. */
+/** The field of a message that Postrider forwarded; a message that has it, or quotes it, is not forwarded again. */
 export const FORWARDED_FIELD = 'X-Postrider-Forwarded';
 
 export interface Letter {
@@ -27,7 +27,7 @@ const MAX_FIELD = 500;
 const MAX_TEXT = 20_000;
 const QUOTED_FORWARD = Buffer.from(`${FORWARDED_FIELD}:`);
 
-/** Reads what an operator needs of a mail; empty for one without a header. */
+/** Reads what an operator needs of a message; empty for one without a header. */
 export async function readLetter(raw: Uint8Array): Promise<Letter> {
   const mail = await inTimeSlice(() => readReceived(raw));
   const hasForwarded = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).includes(QUOTED_FORWARD);

@@ -80,7 +80,7 @@ export function reportedMail(mail: ReceivedMail, original: Fields | undefined, t
   };
 }
 
-/** Returns the Message-ID of the mail that a mail replies to, or null. */
+/** Returns the Message-ID of the message that a message replies to, or null. */
 export function answeredMail({ header }: ReceivedMail): string | null {
   const answered = [header.first('in-reply-to'), header.first('references').split(/\s+/).at(-1) ?? ''];
   return answered.map(messageIdIn).find((one) => one !== null) ?? null;

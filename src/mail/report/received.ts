@@ -1,7 +1,7 @@
 /**
  * Parses a received mail for the readers of reports: header fields, and the parts with their decoded content. Accepts anything: any line
- * ends, unclosed structures, unknown charsets. A mail within a mail stays one part, so what a report quotes is never taken for the report
- * itself. Everything is limited and decoded on demand, which bounds time and memory.
+ * ends, unclosed structures, unknown charsets. A message within a message stays one part, so what a report quotes is never taken for the
+ * report itself. Everything is limited and decoded on demand, which bounds time and memory.
  */
 import { decodeTransfer } from '../inbound/transfer-decoding.ts';
 import { decodeWords, fieldValue, type HeaderField, headerFields, headerText } from '../mime/header-fields.ts';

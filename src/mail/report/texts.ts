@@ -1,4 +1,4 @@
-/** Returns the readable texts of a mail: its plain texts, else its html as text. */
+/** Returns the readable texts of a message: its plain texts, else its html as text. */
 import { htmlToText } from '../html/html-text.ts';
 import type { ReceivedMail } from './received.ts';
 

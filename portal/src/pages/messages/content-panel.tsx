@@ -138,7 +138,7 @@ function Files({ files }: { files: readonly MailFile[] }) {
         {texts.caution}
       </Text>
       {files.map((file, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: parts of a mail that does not change, some with one name
+        // biome-ignore lint/suspicious/noArrayIndexKey: parts of a message that does not change, some with one name
         <FileRow key={index} file={file} />
       ))}
     </div>
