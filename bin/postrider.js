@@ -1,16 +1,16 @@
 #!/usr/bin/env node
-// The program's entry. Runs src/main.ts under the Node 26 that npm installed with Postrider if the caller's own Node is
-// older; refuses with one clear line if neither is there.
+// The entry point of the program. If the caller's Node is older than 26, runs src/main.ts with the Node 26 that npm installed with
+// Postrider. Exits with an error if neither is available.
 //
-// The sources are TypeScript that Node runs as it is. What it makes of them is kept beside the dependencies, for every
-// thread, so that only the first start pays for it: 0.4 s instead of 0.65 s, and 45 MB less resident memory.
+// Node runs the TypeScript sources directly. Compiled code is cached in node_modules/.cache for all threads, so later starts take 0.4 s
+// instead of 0.65 s and use 45 MB less memory.
 import { spawn } from 'node:child_process';
 import module from 'node:module';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-// Node opens its debugger at SIGUSR1, and SIGUSR2 ends a process. A service ignores both.
+// By default SIGUSR1 starts Node's debugger and SIGUSR2 ends the process. A service ignores both.
 for (const signal of ['SIGUSR1', 'SIGUSR2']) process.on(signal, () => undefined);
 
 /** Returns the Node that npm installed as an optional dependency, below this package or next to it in a project that depends on it. */
@@ -34,8 +34,8 @@ if (isRecent) {
   // The variable is for the threads, which read it when they start.
   process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../node_modules/.cache/postrider', import.meta.url));
   module.enableCompileCache(process.env.NODE_COMPILE_CACHE);
-  // Node's pool makes the RSA signatures. With four threads on two cores most of them sleep, and to wake one for each signature costs
-  // the serving thread nearly half of what a signature takes (docs/explanation/performance.md).
+  // RSA signatures run in Node's thread pool. With four threads on two cores most threads sleep, and waking one per signature costs the
+  // main thread nearly half the time of a signature (docs/explanation/performance.md).
   process.env.UV_THREADPOOL_SIZE ??= String(Math.max(2, Math.min(4, availableParallelism())));
   await import('../src/main.ts');
 } else if (installed) {

@@ -74,13 +74,24 @@ export interface Metrics {
   /** Sets the source of queue depth and age, which is read on each scrape. If it fails, both keep their last values. */
   readQueueFrom(read: () => QueueState | Promise<QueueState>): void;
   /** Sets the source of labeled gauges, which is read on each scrape. */
-  readGaugeFrom(about: { name: string; help: string }, read: () => LabelledValue[]): void;
+  readGaugeFrom(about: GaugeOptions, read: () => LabelledValue[]): void;
+  /** Replaces the source of `text`: the sum of several processes that answer for each other. */
+  collectFrom(read: () => Promise<string>): void;
   text(): Promise<string>;
+  /** The metrics of this process. */
+  readonly registry: Registry;
   readonly contentType: string;
 }
 
 const OPERATION_KINDS = ['read', 'search', 'write'] as const;
 type OperationKind = (typeof OPERATION_KINDS)[number];
+
+export interface GaugeOptions {
+  name: string;
+  help: string;
+  /** How the values of several processes on one machine are combined; the default `max` fits values that all of them share. */
+  combined?: 'sum' | 'max';
+}
 
 type Labels = Record<string, string | number>;
 interface Sample {
@@ -91,13 +102,17 @@ interface Sample {
 }
 
 /** Registers samples next to prom-client's own metrics; the registry only calls get(). */
-function register(registry: Registry, type: string, name: string, help: string, read: () => Sample[]): void {
+function register(
+  registry: Registry,
+  { type, name, help, aggregator = 'sum' }: { type: string; name: string; help: string; aggregator?: 'sum' | 'max' },
+  read: () => Sample[],
+): void {
   const metric = {
     name,
     help,
     type,
-    aggregator: 'sum',
-    get: () => ({ name, help, type, aggregator: 'sum', values: read() }),
+    aggregator,
+    get: () => ({ name, help, type, aggregator, values: read() }),
   };
   registry.registerMetric(metric as unknown as Metric);
 }
@@ -122,7 +137,7 @@ function counters<K extends string>(
   keys: readonly K[],
 ): Record<K, Counter> {
   const all = Object.fromEntries(keys.map((key) => [key, plainCounter()])) as Record<K, PlainCounter>;
-  register(registry, 'counter', about.name, about.help, () =>
+  register(registry, { type: 'counter', name: about.name, help: about.help }, () =>
     keys.map((key) => ({ labels: { [about.label]: key }, value: all[key].value })),
   );
   return all;
@@ -166,7 +181,7 @@ function plainHistogram(buckets: readonly number[]): PlainHistogram {
 function httpMetrics(registry: Registry): Metrics['countHttp'] {
   const name = 'postrider_http_request_duration_seconds';
   const routes = new Map<string, { byStatus: Map<number, number>; byClass: Map<number, PlainHistogram> }>();
-  register(registry, 'counter', 'postrider_http_requests_total', 'HTTP requests answered.', () =>
+  register(registry, { type: 'counter', name: 'postrider_http_requests_total', help: 'HTTP requests answered.' }, () =>
     [...routes].flatMap(([route, { byStatus }]) =>
       [...byStatus].map(([status, value]) => ({
         labels: { route, status, class: `${Math.floor(status / 100)}xx` },
@@ -174,7 +189,7 @@ function httpMetrics(registry: Registry): Metrics['countHttp'] {
       })),
     ),
   );
-  register(registry, 'histogram', name, 'Time from an HTTP request to its response, by route.', () =>
+  register(registry, { type: 'histogram', name, help: 'Time from an HTTP request to its response, by route.' }, () =>
     [...routes].flatMap(([route, { byClass }]) => {
       const [method, path = method] = route.split(' ');
       return [...byClass].flatMap(([status, one]) =>
@@ -206,8 +221,10 @@ function operationSeconds(registry: Registry): Metrics['operationSeconds'] {
     search: plainHistogram(OPERATION_BUCKETS),
     write: plainHistogram(OPERATION_BUCKETS),
   };
-  register(registry, 'histogram', name, 'Time from the call of a database operation to its result, by mode.', () =>
-    OPERATION_KINDS.flatMap((mode) => all[mode].samples(name, { mode })),
+  register(
+    registry,
+    { type: 'histogram', name, help: 'Time from the call of a database operation to its result, by mode.' },
+    () => OPERATION_KINDS.flatMap((mode) => all[mode].samples(name, { mode })),
   );
   return all;
 }
@@ -215,7 +232,7 @@ function operationSeconds(registry: Registry): Metrics['operationSeconds'] {
 function bounceCounters(registry: Registry): Metrics['countBounce'] {
   const byCategory = new Map<string, Map<string, number>>();
   const help = 'Live messages that bounced during delivery, by category and provider of the receiving server.';
-  register(registry, 'counter', 'postrider_messages_bounced_by_category_total', help, () =>
+  register(registry, { type: 'counter', name: 'postrider_messages_bounced_by_category_total', help }, () =>
     [...byCategory].flatMap(([category, byProvider]) =>
       [...byProvider].map(([provider, value]) => ({ labels: { category, provider }, value })),
     ),
@@ -238,7 +255,7 @@ function plainCounters(
   const refusedRequestsDropped = plainCounter();
   let open = 0;
   const unlabeled = (type: string, name: string, help: string, read: () => number): void =>
-    register(registry, type, name, help, () => [{ labels: {}, value: read() }]);
+    register(registry, { type, name, help }, () => [{ labels: {}, value: read() }]);
   unlabeled('counter', 'postrider_smtp_sessions_total', 'SMTP sessions started.', () => sessions.value);
   unlabeled('gauge', 'postrider_smtp_sessions_open', 'Open SMTP sessions.', () => open);
   unlabeled('counter', 'postrider_smtp_auth_failures_total', 'Failed SMTP logins.', () => failures.value);
@@ -275,11 +292,13 @@ function queueGauges(registry: Registry): (read: () => QueueState | Promise<Queu
   const age = new Gauge({
     name: 'postrider_queue_oldest_age_seconds',
     help: 'Age of the message that has been due the longest.',
+    aggregator: 'max',
     registers: [registry],
   });
   const depth: Gauge = new Gauge({
     name: 'postrider_queue_depth_messages',
     help: 'Messages that are queued or being sent.',
+    aggregator: 'max',
     registers: [],
     async collect() {
       try {
@@ -325,6 +344,7 @@ function inboundCounters(registry: Registry): Pick<Metrics, 'inbound' | 'inbound
 /** Creates a set of metrics with its own registry. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
+  let collect = (): Promise<string> => registry.metrics();
   const byMode = (what: string, help: string) =>
     counters(registry, { name: `postrider_messages_${what}_total`, help, label: 'mode' }, MODES);
   const accepted = byMode('accepted', 'Messages accepted, one per recipient.');
@@ -394,8 +414,13 @@ export function createMetrics(): Metrics {
     operationSeconds: operationSeconds(registry),
     countBounce: bounceCounters(registry),
     countHttp: httpMetrics(registry),
-    readGaugeFrom: ({ name, help }, read) => register(registry, 'gauge', name, help, read),
-    text: () => registry.metrics(),
+    readGaugeFrom: ({ name, help, combined = 'max' }, read) =>
+      register(registry, { type: 'gauge', name, help, aggregator: combined }, read),
+    collectFrom: (read) => {
+      collect = read;
+    },
+    text: () => collect(),
+    registry,
     contentType: registry.contentType,
   };
 }

@@ -34,6 +34,13 @@ function notEmpty(value: string): string {
   return value;
 }
 
+function processCount(value: string): number {
+  const count = Number(value);
+  if (!Number.isInteger(count) || count < 1 || count > 64)
+    throw new InvalidArgumentError('It must be a number from 1 to 64.');
+  return count;
+}
+
 const flag = (flags: string, description: string): Option => new Option(flags, description);
 const text = (flags: string, description: string): Option => flag(flags, description).argParser(notEmpty);
 const choice = (flags: string, description: string, choices: readonly string[]): Option =>
@@ -64,8 +71,14 @@ const SERVICE: Section = {
     {
       usage: 'serve',
       summary: 'Run the service',
+      options: [
+        flag(
+          '--processes <number>',
+          'Service processes on this machine, 1 to 64; more than one needs PostgreSQL (1)',
+        ).argParser(processCount),
+      ],
       notes: 'Settings are environment variables: see docs/reference/settings.md.',
-      examples: ['serve', 'serve --json'],
+      examples: ['serve', 'serve --json', 'serve --processes 4'],
       load: async () => (await import('./serve.ts')).serve,
     },
     {

@@ -1,6 +1,7 @@
 /**
  * Implements `postrider serve`: starts the service, displays the credentials of a first run once on a terminal, and runs until SIGTERM or
- * SIGINT (exit code 0) or until its storage fails (exit code 1). SIGHUP reloads certificates and the provider file.
+ * SIGINT (exit code 0) or until its storage fails (exit code 1). SIGHUP reloads certificates and the provider file. With `--processes`,
+ * a supervisor (processes.ts) runs this command once in each process.
  */
 
 import type { Running } from '../base/lifecycle.ts';
@@ -9,6 +10,7 @@ import { serve as startService } from '../roles/serve.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import { type FirstRun, firstRunFile } from '../users/users.ts';
 import type { CommandCall, CommandOutcome } from './command.ts';
+import { type Ports, serveProcesses, supervisor } from './processes.ts';
 import { startScheduledBackups } from './scheduled-backups.ts';
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
@@ -49,11 +51,7 @@ function stopRequest(environment: Record<string, string | undefined>): Promise<'
   return promise;
 }
 
-interface Ports {
-  httpPort: number | undefined;
-  smtpPort: number | undefined;
-}
-
+const NOTHING: Running = { stop: () => Promise.resolve() };
 const BOX_WIDTH = 76;
 
 /** Draws a frame around lines. A line that does not fit has no sides, so that it can be selected and copied. */
@@ -95,19 +93,31 @@ export function welcome(
   return `\n${boxed('Postrider: first start', lines)}\n\n`;
 }
 
-export async function serve({ config, environment, streams, json }: CommandCall): Promise<CommandOutcome> {
-  for (const name of config.unknownSettings) {
-    streams.err(`postrider: ${name} is not a setting of this version; it is ignored\n`);
-  }
-  const stopRequested = stopRequest(environment);
-  let first: FirstRun | undefined;
-  const greet = (ports: Ports): void => {
-    if (!first) return;
+interface ServeOptions {
+  processes?: number;
+}
+
+export async function serve(call: CommandCall<ServeOptions>): Promise<CommandOutcome> {
+  const { config, environment, streams, json, options } = call;
+  const supervised = supervisor();
+  const showFirstRun = (shown: FirstRun, ports: Ports): void => {
     const file = firstRunFile(dataDirectory(config.dataDir));
     // Output to a file, a pipe, or a journal is stored and read by others.
     const showCredentials = streams.outIsTerminal === true;
-    const data = showCredentials ? { firstRunFile: file, ...first } : { firstRunFile: file };
-    streams.out(json ? `${JSON.stringify(data)}\n` : welcome(first, ports, file, showCredentials));
+    const data = showCredentials ? { firstRunFile: file, ...shown } : { firstRunFile: file };
+    streams.out(json ? `${JSON.stringify(data)}\n` : welcome(shown, ports, file, showCredentials));
+  };
+  const stopRequested = stopRequest(environment);
+  if (!supervised) {
+    for (const name of config.unknownSettings) {
+      streams.err(`postrider: ${name} is not a setting of this version; it is ignored\n`);
+    }
+    const count = options.processes ?? 1;
+    if (count > 1) return serveProcesses({ config, count, streams, onFirstRun: showFirstRun, stopRequested });
+  }
+  let first: FirstRun | undefined;
+  const greet = (ports: Ports): void => {
+    if (first) (supervised?.sayFirstRun ?? showFirstRun)(first, ports);
   };
   const onFirstRun = (firstRun: FirstRun): void => {
     first = firstRun;
@@ -115,15 +125,21 @@ export async function serve({ config, environment, streams, json }: CommandCall)
   // Installed now, so that a SIGHUP during the start does not end the process.
   let reload: () => void = () => undefined;
   process.on('SIGHUP', () => reload());
-  const startAlongside = (parts: Parts): Running => startScheduledBackups({ ...parts, everyHours: config.backupHours });
-  const options = config.backupUrl === undefined ? {} : { startAlongside };
-  const serving = await startService(config, onFirstRun, options).catch((error: unknown) => {
+  const startAlongside = (parts: Parts): Running => {
+    supervised?.share(parts.metrics);
+    return config.backupUrl === undefined
+      ? NOTHING
+      : startScheduledBackups({ ...parts, everyHours: config.backupHours });
+  };
+  const link = supervised && { supervisorPid: supervised.pid };
+  const serving = await startService(config, onFirstRun, { ...link, startAlongside }).catch((error: unknown) => {
     // The welcome text is displayed even if the start fails.
     greet({ httpPort: undefined, smtpPort: undefined });
     throw error;
   });
   reload = serving.reload;
   greet({ ...serving, httpPort: config.roles.includes('api') ? serving.httpPort : undefined });
+  supervised?.sayReady();
   const ended = await Promise.race([stopRequested, serving.broken]);
   // The log contains the reason why the storage failed.
   if (ended !== 'stop') return { exitCode: 1 };

@@ -7,12 +7,14 @@
  * Guarantee: every request that was received completely gets exactly one response unless its client disconnected. A body that is still
  * incomplete at the deadline gets 503 before its connection is cut.
  */
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { type Failure, failure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Cidr } from '../net/address-guard.ts';
+import { SHARED_PORT } from '../net/shared-port.ts';
 import { isTrustedProxy, plainAddress } from '../net/trusted-proxies.ts';
 import { refusalAnswer, thrownFailure, writeAnswer } from './answer.ts';
 import { withBasePath, withoutBasePath } from './base-path.ts';
@@ -291,7 +293,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
 function listenOn(server: Server, where: { host: string; port: number }): Promise<{ port: number }> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(where.port, where.host, 1024, () => {
+    server.listen({ ...where, backlog: 1024, ...SHARED_PORT }, () => {
       server.removeListener('error', reject);
       resolve({ port: (server.address() as AddressInfo).port });
     });

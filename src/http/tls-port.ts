@@ -2,9 +2,11 @@
  * An additional port with TLS for the same HTTP server. Each connection gets the current certificate and is passed to the HTTP server after
  * its handshake. A connection that does not complete its handshake in time is closed.
  */
+
 import { createServer, type Socket } from 'node:net';
 import { type SecureContext, TLSSocket } from 'node:tls';
 import type { Log } from '../base/log.ts';
+import { SHARED_PORT } from '../net/shared-port.ts';
 
 const HANDSHAKE_MS = 30_000;
 /** Above this number of pending handshakes, new connections are refused. */
@@ -60,7 +62,7 @@ export function listenTls(options: TlsPortOptions): Promise<TlsPort> {
   const server = createServer(receive);
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(options.port, options.host, 1024, () => {
+    server.listen({ port: options.port, host: options.host, backlog: 1024, ...SHARED_PORT }, () => {
       server.removeListener('error', reject);
       server.on('error', (error) => log.error({ err: error }, 'connections with TLS cannot be accepted'));
       const { port } = server.address() as { port: number };

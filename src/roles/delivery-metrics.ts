@@ -1,4 +1,5 @@
 /** Metrics of destinations, read at each scrape. */
+import type { GaugeOptions } from '../base/metrics.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import type { Parts } from './parts.ts';
 
@@ -20,16 +21,18 @@ export function measureDelivery({ metrics, clock }: Parts, delivery: Delivery): 
       value: Math.max(0, (clock.now() - sinceMs) / 1000),
     })),
   );
-  const waiting = {
+  const waiting: GaugeOptions = {
     name: 'postrider_destination_queued_messages',
     help: 'Messages queued in memory, for the 20 busiest destinations.',
+    combined: 'sum',
   };
   const loadOf = (what: 'waiting' | 'active') => () =>
     delivery.state().destinations.map((one) => ({ labels: { destination: one.key }, value: one[what] }));
   metrics.readGaugeFrom(waiting, loadOf('waiting'));
-  const running = {
+  const running: GaugeOptions = {
     name: 'postrider_destination_connections',
     help: 'Connections in use, for the 20 busiest destinations.',
+    combined: 'sum',
   };
   metrics.readGaugeFrom(running, loadOf('active'));
 }

@@ -48,6 +48,8 @@ interface PartsOptions {
   config: Config;
   log: Log;
   clock?: Clock;
+  /** Whether the process that started this one holds the data directory for it. */
+  isDirectoryHeld?: boolean;
   /** Storage can no longer be trusted: the process should exit. */
   onBroken(reason: string): void;
 }
@@ -76,8 +78,8 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
       config.dataDir,
       config.blobs.kind === 'disk' ? config.blobs.folder : undefined,
     );
-    const hold = holdDataDirectory(directory);
-    opened.push({ stop: async () => hold.release() });
+    const hold = options.isDirectoryHeld ? undefined : holdDataDirectory(directory);
+    if (hold) opened.push({ stop: async () => hold.release() });
     const metrics = createMetrics();
     const openedDatabase = await openDatabase({
       config,
@@ -88,7 +90,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     });
     const database = measureDatabase(openedDatabase, metrics);
     opened.push({ stop: () => database.close() });
-    if (config.databaseUrl === undefined) hold.noteDatabase();
+    if (config.databaseUrl === undefined) hold?.noteDatabase();
     const clock = options.clock ?? database.clock ?? systemClock;
     const hints = await openHints(config, log);
     opened.push(hints);

@@ -92,6 +92,17 @@ export function portError(error: unknown, { setting, port, host }: ListenTarget)
   }
 }
 
+/** Returns the ports that the roles of this process need; of SMTP submission only the first choice. */
+export function targetsOf(config: Config): ListenTarget[] {
+  const has = (role: Config['roles'][number]): boolean => config.roles.includes(role);
+  const targets = [
+    ...(has('api') ? [httpTarget(config), httpsTarget(config)] : []),
+    ...(has('smtp') ? [smtpTargets(config)[0], smtpsTarget(config)] : []),
+    ...(has('inbound') ? [inboundTarget(config)] : []),
+  ];
+  return targets.filter((target) => target !== undefined);
+}
+
 /** Rejects with an error for the operator if a required port is unavailable. */
 export async function assertPortsFree(config: Config): Promise<void> {
   const listening: Server[] = [];
@@ -106,18 +117,9 @@ export async function assertPortsFree(config: Config): Promise<void> {
     }
   };
   try {
-    if (config.roles.includes('api')) {
-      await listen(httpTarget(config));
-      const https = httpsTarget(config);
-      if (https) await listen(https);
+    for (const target of targetsOf(config)) {
+      await (target.setting === 'smtpPort' ? onFirst(smtpTargets(config), listen) : listen(target));
     }
-    if (config.roles.includes('smtp')) {
-      await onFirst(smtpTargets(config), listen);
-      const smtps = smtpsTarget(config);
-      if (smtps) await listen(smtps);
-    }
-    const inbound = config.roles.includes('inbound') ? inboundTarget(config) : undefined;
-    if (inbound) await listen(inbound);
   } finally {
     await Promise.all(listening.map((server) => new Promise((resolve) => server.close(resolve))));
   }

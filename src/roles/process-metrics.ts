@@ -1,5 +1,5 @@
 /** Metrics of the process and its database: versions, duration of operations, and connections to a database server. */
-import type { Metrics } from '../base/metrics.ts';
+import type { GaugeOptions, Metrics } from '../base/metrics.ts';
 import { VERSION } from '../config.ts';
 import type { Database, PoolState } from '../storage/database.ts';
 import type { Operation } from '../storage/operation.ts';
@@ -25,14 +25,16 @@ export function measureDatabase(database: Database, metrics: Metrics): Database 
 }
 
 function measurePool({ readGaugeFrom }: Metrics, pool: () => PoolState): void {
-  const max = {
+  const max: GaugeOptions = {
     name: 'postrider_database_pool_max_connections',
     help: 'Connections that this process opens to the database server at most.',
+    combined: 'sum',
   };
   readGaugeFrom(max, () => [{ labels: {}, value: pool().max }]);
-  const connections = {
+  const connections: GaugeOptions = {
     name: 'postrider_database_pool_connections',
     help: 'Connections of this process to the database server, by state.',
+    combined: 'sum',
   };
   readGaugeFrom(connections, () => {
     const { inUse, idle } = pool();
@@ -41,9 +43,10 @@ function measurePool({ readGaugeFrom }: Metrics, pool: () => PoolState): void {
       { labels: { state: 'idle' }, value: idle },
     ];
   });
-  const waiting = {
+  const waiting: GaugeOptions = {
     name: 'postrider_database_pool_waiting_operations',
     help: 'Database operations that wait for a connection.',
+    combined: 'sum',
   };
   readGaugeFrom(waiting, () => [{ labels: {}, value: pool().waiting }]);
 }

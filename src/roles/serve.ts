@@ -33,6 +33,8 @@ interface Serving {
 
 interface ServeOptions {
   log?: Log;
+  /** The process that holds the data directory and accepts signals for this one; by default this process itself. */
+  supervisorPid?: number;
   /** Starts work of the caller alongside the roles; it is stopped before them. */
   startAlongside?(parts: Parts): Running;
 }
@@ -51,19 +53,20 @@ const COLLECT_AFTER_MS = 1_000;
 export async function serve(
   config: Config,
   onFirstRun: (first: FirstRun) => void = () => undefined,
-  { log = createLog(config.logLevel), startAlongside = () => IDLE }: ServeOptions = {},
+  { log = createLog(config.logLevel), supervisorPid, startAlongside = () => IDLE }: ServeOptions = {},
 ): Promise<Serving> {
   const broken = Promise.withResolvers<string>();
   assertPublicNames(config);
   const tlsFiles = hasTlsPort(config) ? checkTlsFiles(config) : undefined;
   if (config.roles.includes('delivery')) await assertSourceAddresses(config);
   const providerFile = openProviderFile(config);
-  if (!hasEverServed(config.dataDir)) await assertPortsFree(config);
+  // A supervisor has checked them already, and its other processes may be using them.
+  if (supervisorPid === undefined && !hasEverServed(config.dataDir)) await assertPortsFree(config);
   const onBroken = (reason: string): void => {
     log.fatal({ reason }, 'fatal error; the process ends');
     broken.resolve(reason);
   };
-  const parts = await openParts({ config, log, onBroken });
+  const parts = await openParts({ config, log, onBroken, isDirectoryHeld: supervisorPid !== undefined });
   const opened: Running[] = [parts];
   try {
     const { database, clock, directory } = parts;
@@ -79,7 +82,7 @@ export async function serve(
     });
     opened.push(nodes);
     const roles = await startRoles(parts, { nodes, tlsFiles, providers: providerFile.providers });
-    opened.push(roles, startAlongside(parts), announce(parts, roles));
+    opened.push(roles, startAlongside(parts), announce(parts, roles, supervisorPid));
     setTimeout(() => {
       collectGarbage();
       letHeapGrow();
@@ -106,10 +109,11 @@ export async function serve(
 function announce(
   { config, directory, log, overload }: Parts,
   { started, httpPort, httpsPort, smtpPort, smtpsPort, inboundPort }: Roles,
+  supervisorPid: number | undefined,
 ): Running {
   const file = path.join(directory.path, ANNOUNCEMENT);
   const announcement = {
-    pid: process.pid,
+    pid: supervisorPid ?? process.pid,
     httpPort,
     httpHost: config.httpHost,
     httpsPort,

@@ -3,7 +3,9 @@
  * message: while it drains, it refuses new connections, and new messages on open ones, and closes sessions only after that. If accept()
  * fails (for example, because no file descriptors are left), one connection is lost, and the listener continues.
  */
+
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { SHARED_PORT } from '../net/shared-port.ts';
 import { isTrustedProxy, plainAddress } from '../net/trusted-proxies.ts';
 import { type SmtpServices, STOPPING } from './dialogue.ts';
 import { readProxyHeader } from './proxy-header.ts';
@@ -105,7 +107,7 @@ class ListeningServer implements SmtpServer {
       );
       this.#listeners.push(server);
       server.once('error', reject);
-      server.listen({ port, backlog: 511, ...(host !== undefined && { host }) }, () => {
+      server.listen({ port, backlog: 511, ...(host !== undefined && { host }), ...SHARED_PORT }, () => {
         server.off('error', reject);
         server.on('error', logErrors(this.#services.log));
         resolve({ port: (server.address() as AddressInfo).port });

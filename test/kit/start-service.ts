@@ -31,6 +31,8 @@ function guard(child: ChildProcess): void {
 }
 
 export interface ServiceOptions {
+  /** Arguments after `serve`. */
+  args?: string[];
   /** Settings in addition to those for tests. */
   env?: Record<string, string>;
   /** An existing directory to serve; the caller removes it. */
@@ -143,7 +145,11 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     exit = undefined;
     const [program = process.execPath, ...before] = [...(how.wrapper ?? []), process.execPath];
     const env = environment(dataDir, how.env);
-    child = spawn(program, [...before, MAIN, 'serve'], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    child = spawn(program, [...before, MAIN, 'serve', ...(how.args ?? [])], {
+      cwd: root,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     guard(child);
     // The first start prints its credentials to stdout; the log is only on stderr.
     child.stdout?.resume();
