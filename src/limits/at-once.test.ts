@@ -15,7 +15,15 @@ import { createEndpointOperation } from '../webhooks/store.ts';
 import type { LimitName, Limits } from './limits.ts';
 
 const NOW = Date.now();
-const content = { type: 'transactional', subject: 'x', html: null, text: 'x', layoutId: null, variables: [] } as const;
+const content = {
+  type: 'transactional',
+  subject: 'x',
+  mjml: null,
+  html: null,
+  text: 'x',
+  layoutId: null,
+  variables: [],
+} as const;
 
 type Make = (database: Database, accountId: string, mode: Mode) => Promise<unknown>;
 

@@ -34,7 +34,13 @@ const declarable = named('TemplateVariableRequest', {
 
 const sources = {
   subject: Type.Optional(nullable(100_000, 'Can contain variables; at most 998 characters after rendering.')),
-  html: Type.Optional(nullable(MAX_SOURCE_LENGTH, 'At least one of html and text is required.')),
+  mjml: Type.Optional(
+    nullable(
+      MAX_SOURCE_LENGTH,
+      'MJML source of an email. The html is generated from it, and html in the request is ignored.',
+    ),
+  ),
+  html: Type.Optional(nullable(MAX_SOURCE_LENGTH, 'At least one of mjml, html, and text is required.')),
   text: Type.Optional(nullable(MAX_SOURCE_LENGTH, 'Derived from html if absent.')),
   layoutTemplateId: Type.Optional(nullable(64, 'ID of a template whose {{ content }} this one fills.')),
   variables: Type.Optional(Type.Array(declarable, { maxItems: MAX_VARIABLES })),
@@ -68,6 +74,7 @@ const shown = {
   name: Type.String(),
   type: oneOf([...TEMPLATE_TYPES]),
   subject: nullable(100_000, 'null: required in POST /send.'),
+  mjml: Type.Optional(Type.String({ description: 'Source of the html; absent if the html is written by hand.' })),
   html: nullable(MAX_SOURCE_LENGTH, 'null: text only.'),
   text: nullable(MAX_SOURCE_LENGTH, 'null: derived from html.'),
   layoutTemplateId: Type.Optional(Type.String()),
@@ -104,12 +111,13 @@ export const renderResponse = named('RenderedTemplate', {
   }),
 });
 
-/** Returns the content that a body describes; an empty part is treated as absent. */
+/** Returns the content that a body describes; an empty part is treated as absent. The html of MJML is not yet generated. */
 export function contentOf(body: RenderSourcesRequest & Pick<TemplateRequest, 'type'>): TemplateContent {
   return {
     type: body.type ?? 'transactional',
     subject: body.subject ?? null,
-    html: body.html || null,
+    mjml: body.mjml || null,
+    html: body.mjml ? null : body.html || null,
     text: body.text || null,
     layoutId: body.layoutTemplateId ?? null,
     variables: (body.variables ?? []).map(({ name, type = 'string', required = false, default: value }) => ({

@@ -8,7 +8,7 @@ import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
-import { type Failure, failure, type Issue, ok, type Result, refuse } from '../base/failure.ts';
+import { type Failure, failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { timeSlice, yieldToEventLoop } from '../base/time-slice.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
@@ -57,7 +57,15 @@ import {
   templateBody,
   versionBody,
 } from './template.ts';
-import { contentIssues, emptyIssues, nameIssues, preview, validateContent, validateSources } from './validate.ts';
+import {
+  contentIssues,
+  emptyIssues,
+  nameIssues,
+  preview,
+  validateContent,
+  validateSources,
+  withGeneratedHtml,
+} from './validate.ts';
 
 export interface TemplateRouteDeps {
   database: Database;
@@ -197,7 +205,9 @@ function writtenAnswer(deps: TemplateRouteDeps, accountId: string, written: Writ
 function furtherIssues(fields: Partial<TemplateRequest>, malformed: ReadonlySet<string>): Issue[] {
   return [
     ...(fields.name === undefined ? [] : nameIssues(fields.name)),
-    ...(malformed.has('text') ? [] : emptyIssues({ html: fields.html ?? null, text: fields.text ?? null })),
+    ...(malformed.has('text') || malformed.has('mjml')
+      ? []
+      : emptyIssues({ mjml: fields.mjml ?? null, html: fields.html ?? null, text: fields.text ?? null })),
     ...furtherContentIssues(fields),
   ];
 }
@@ -207,9 +217,11 @@ function furtherChangeIssues({ name, ...parts }: Partial<TemplateChange>): Issue
   return [...(name === undefined ? [] : nameIssues(name)), ...furtherContentIssues(parts)];
 }
 
+const GENERATED = 'is generated from the mjml of this template. Change mjml, or set it to "" to write html by hand';
+
 /** Returns the body of the PUT that leaves a template unchanged. */
-function storedFields({ name, type, subject, html, text, layoutId, variables }: Template): TemplateRequest {
-  return { name, type, subject, html, text, layoutTemplateId: layoutId, variables };
+function storedFields({ name, type, subject, mjml, html, text, layoutId, variables }: Template): TemplateRequest {
+  return { name, type, subject, mjml, html, text, layoutTemplateId: layoutId, variables };
 }
 
 function furtherContentIssues({ variables = [], ...parts }: RenderSourcesRequest): Issue[] {
@@ -225,9 +237,12 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     const owner = ownerOf(request);
     await timeSlice();
     const { body, operation, ...target } = options;
-    const content = contentOf(body);
-    const valid = validateContent(content, body);
+    const given = contentOf(body);
+    const valid = validateContent(given, body);
     if (!valid.ok) return valid;
+    const generated = await withGeneratedHtml(given);
+    if (!generated.ok) return generated;
+    const content = generated.value;
     const within = await validateWithin(deps, owner, content);
     if (!within.ok) return within;
     const isDraft = request.query.publish === false;
@@ -292,7 +307,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'updateTemplate',
       summary: 'Change fields of a template, as a new version',
       description:
-        'Changes the fields in the request; omitted fields and null leave the stored value. "" removes html or text; to remove layoutTemplateId, replace the template with PUT. If nothing changes, there is no new version.',
+        'Changes the fields in the request; omitted fields and null leave the stored value. "" removes mjml, html, or text; to remove layoutTemplateId, replace the template with PUT. If nothing changes, there is no new version.',
       refusals: ['TEMPLATE_INVALID', 'FORBIDDEN', 'NOT_FOUND', 'CONFLICT'],
       response: { status: 200, schema: templateSchema },
       handle: (request: WriteRequest<TemplateChange>) =>
@@ -300,6 +315,8 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
           const key = keyOf(request);
           const present = await database.execute(findTemplateOperation, key);
           if (!present) return noSuchTemplate;
+          if (present.mjml !== null && typeof request.body.html === 'string' && typeof request.body.mjml !== 'string')
+            return refuse(invalid([{ field: 'html', message: GENERATED }]));
           const body = merge<TemplateRequest>(storedFields(present), request.body);
           const { templateId } = key;
           return write(request, { body, templateId, operation: replaceTemplateOperation, basis: present.version });
@@ -426,9 +443,12 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       response: { status: 200, schema: renderResponse },
       async handle(request: Request<RenderSourcesRequest>) {
         await timeSlice();
-        const content = contentOf(request.body);
-        const valid = validateContent(content);
+        const given = contentOf(request.body);
+        const valid = validateContent(given);
         if (!valid.ok) return valid;
+        const generated = await withGeneratedHtml(given);
+        if (!generated.ok) return generated;
+        const content = generated.value;
         const { layoutId } = content;
         let layout: Template | undefined;
         if (layoutId !== null) {

@@ -18,7 +18,7 @@ import {
   type TemplateVersion,
 } from './template.ts';
 
-/** Maximum number of characters of html and text in one page of a list; a larger page gets fewer entries. */
+/** Maximum number of characters of mjml, html, and text in one page of a list; a larger page gets fewer entries. */
 const PAGE_LENGTH = 8_000_000;
 
 export interface TemplateKey {
@@ -32,7 +32,7 @@ interface VersionRow extends Omit<TemplateVersion, 'variables'> {
   variables: string;
 }
 
-const VERSION = `v.template_id AS "id", v.name, v.version, v.type, v.subject, v.html, v.text, v.layout_id AS "layoutId",
+const VERSION = `v.template_id AS "id", v.name, v.version, v.type, v.subject, v.mjml, v.html, v.text, v.layout_id AS "layoutId",
    v.variables, v.created_at AS "versionAt"`;
 const PRESENT = `${VERSION}, t.mode, t.published_version AS "publishedVersion", t.created_at AS "createdAt", t.updated_at AS "updatedAt"
    FROM template t JOIN template_version v ON v.template_id = t.id AND v.version = t.version`;
@@ -75,7 +75,7 @@ function rowsThatFit<T extends { length: number }>(found: T[], limit: number): R
   return { rows, more: found.length > rows.length };
 }
 
-const LENGTH = 'coalesce(length(v.html), 0) + coalesce(length(v.text), 0) AS "length"';
+const LENGTH = 'coalesce(length(v.mjml), 0) + coalesce(length(v.html), 0) + coalesce(length(v.text), 0) AS "length"';
 
 /** Lists templates, newest first; `before` is the last id of the previous page. */
 export const listTemplatesOperation = operation(
@@ -200,9 +200,10 @@ async function insertVersion(
   const { content } = row;
   const values: SqlValue[] = [row.id, row.version, row.name, content.type, content.subject, content.html, content.text];
   await tx.run(
-    `INSERT INTO template_version (template_id, version, name, type, subject, html, text, layout_id, variables, created_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO template_version (template_id, version, name, type, subject, html, text, mjml, layout_id, variables, created_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ...values,
+    content.mjml,
     content.layoutId,
     JSON.stringify(content.variables),
     row.nowMs,
@@ -271,8 +272,8 @@ async function addVersion(tx: Transaction, changed: TemplateToWrite): Promise<Wr
 }
 
 function isUnchanged({ name, ...present }: Template, changed: TemplateToWrite): boolean {
-  const { type, subject, html, text, layoutId, variables } = present;
-  const content: TemplateContent = { type, subject, html, text, layoutId, variables };
+  const { type, subject, mjml, html, text, layoutId, variables } = present;
+  const content: TemplateContent = { type, subject, mjml, html, text, layoutId, variables };
   return name === changed.name && isSameRow(content, changed.content);
 }
 

@@ -32,6 +32,8 @@ export interface DeclaredVariable {
 export interface TemplateContent {
   type: TemplateType;
   subject: string | null;
+  /** The source that `html` is generated from; null if `html` is written by hand. */
+  mjml: string | null;
   html: string | null;
   text: string | null;
   layoutId: string | null;
@@ -63,8 +65,9 @@ export function isTemplateId(reference: string): boolean {
 }
 
 function contentBody(version: TemplateVersion): Record<string, unknown> {
-  const { id, name, type, subject, html, text, layoutId, variables } = version;
+  const { id, name, type, subject, mjml, html, text, layoutId, variables } = version;
   const body: Record<string, unknown> = { templateId: id, name, type, subject, html, text };
+  if (mjml !== null) body.mjml = mjml;
   if (layoutId !== null) body.layoutTemplateId = layoutId;
   return { ...body, variables, version: version.version };
 }

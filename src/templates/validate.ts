@@ -8,6 +8,7 @@
 import { failure, firstIssue, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { hasForbiddenControl } from '../mail/compose/header.ts';
 import { UNSUBSCRIBE_VARIABLE } from './language.ts';
+import { compileMjml } from './mjml.ts';
 import { isTemplate, parseUncached } from './parse.ts';
 import {
   accountVariables,
@@ -18,16 +19,19 @@ import {
   settleDeclared,
   type ToRender,
 } from './render.ts';
-import { type DeclaredVariable, isTemplateId, type Sources } from './template.ts';
+import { type DeclaredVariable, isTemplateId, type Sources, type TemplateContent } from './template.ts';
 
 const MAX_SUBJECT_LENGTH = 998;
+
+/** `mjml` takes the place of `html`, which is generated from it later. */
+type SourcesToSave = Sources & Partial<Pick<TemplateContent, 'mjml'>>;
 
 /**
  * `named` is a template to save; a preview has no name. Fails with INVALID_REQUEST and every issue of form and every part that does not
  * parse, or TEMPLATE_INVALID if only parts do not parse.
  */
 export function validateContent(
-  content: Sources & { variables: readonly DeclaredVariable[] },
+  content: SourcesToSave & { variables: readonly DeclaredVariable[] },
   named?: { name: string },
 ): Result<undefined> {
   const issues = [
@@ -47,13 +51,13 @@ export function nameIssues(name: string): Issue[] {
 }
 
 /** Checks that there is content to send. */
-export function emptyIssues({ html, text }: Pick<Sources, 'html' | 'text'>): Issue[] {
-  if (html || text) return [];
+export function emptyIssues({ mjml, html, text }: Pick<SourcesToSave, 'mjml' | 'html' | 'text'>): Issue[] {
+  if (mjml || html || text) return [];
   return [{ field: 'html', message: 'is required if text is not given, and must not be empty' }];
 }
 
 /** Returns TEMPLATE_INVALID with the position of the first error of each part; `as` ends the sentence. */
-export function validateSources(sources: Sources, as: string): Result<undefined> {
+export function validateSources(sources: SourcesToSave, as: string): Result<undefined> {
   const issues = sourceIssues(sources);
   if (issues.length === 0) return ok(undefined);
   const names = issues.map((issue) => issue.field).join(', ');
@@ -65,20 +69,38 @@ export function validateSources(sources: Sources, as: string): Result<undefined>
   );
 }
 
+/** Returns valid content with the html that its MJML generates. TEMPLATE_INVALID has the position of the first error. */
+export async function withGeneratedHtml(content: TemplateContent): Promise<Result<TemplateContent>> {
+  if (content.mjml === null) return ok(content);
+  const compiled = await compileMjml(content.mjml);
+  const issue = 'issue' in compiled ? compiled.issue : generatedIssue(compiled.html);
+  if ('html' in compiled && !issue) return ok({ ...content, html: compiled.html });
+  const details = [{ field: 'mjml', ...issue! }];
+  return refuse(
+    failure('TEMPLATE_INVALID', { details, message: `The mjml cannot be used as a template: ${firstIssue(details)}.` }),
+  );
+}
+
+/** Positions in generated html mean nothing to the author of the MJML. */
+function generatedIssue(html: string): { message: string } | undefined {
+  const [issue] = sourceIssues({ subject: null, html, text: null });
+  return issue && { message: `generates html that is not a valid template: ${issue.message}` };
+}
+
 /** Returns the first error of each part that does not parse, with its position. */
-function sourceIssues(sources: Sources): Issue[] {
+function sourceIssues(sources: SourcesToSave): Issue[] {
   const issues: Issue[] = [];
-  for (const part of ['subject', 'html', 'text'] as const) {
+  for (const part of ['subject', 'mjml', 'html', 'text'] as const) {
     const source = sources[part];
-    if (source === null || !isTemplate(source)) continue;
-    const parsed = parseUncached(source, part === 'html' ? 'html' : 'text');
+    if (!source || !isTemplate(source)) continue;
+    const parsed = parseUncached(source, part === 'mjml' || part === 'html' ? 'html' : 'text');
     if (!parsed.ok) issues.push({ field: part, ...parsed.issue });
   }
   return issues;
 }
 
 /** Returns all issues of a subject, of declarations, and of parts as templates. */
-export function contentIssues(content: Sources & { variables: readonly Declaration[] }): Issue[] {
+export function contentIssues(content: SourcesToSave & { variables: readonly Declaration[] }): Issue[] {
   return [...formIssues(content), ...sourceIssues(content)];
 }
 

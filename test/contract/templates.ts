@@ -50,6 +50,7 @@ function writing(
     content: {
       type: 'transactional',
       subject: 'Grüße {{ x }}',
+      mjml: null,
       html: '<p>é</p>',
       text: null,
       layoutId: null,

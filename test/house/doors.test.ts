@@ -39,6 +39,8 @@ const AROUND: Readonly<Record<string, readonly string[]>> = {
   // The system's resolver, for localhost and names that an operator configured.
   'node:dns': ['src/net/dns-servers.ts', 'src/net/dns.ts'],
   'node:dns/promises': ['src/net/smtp-connect.ts'],
+  // Whether this process has a supervisor.
+  'node:cluster': ['src/net/shared-port.ts'],
   'node:https': ['src/doctor/certificates.ts', 'src/doctor/clock.ts'],
   'node:os': ['src/audit/origin.ts', 'src/config-values.ts', 'src/roles/ports.ts'],
   'node:v8': ['src/base/collector.ts'],

@@ -24,6 +24,7 @@ export async function makeTemplate(database: Database, wish: TemplateToMake): Pr
     content: {
       type: 'transactional',
       subject: null,
+      mjml: null,
       html: null,
       text: null,
       layoutId: null,

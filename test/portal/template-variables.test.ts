@@ -5,7 +5,9 @@ import { pathsFound, rootsFound } from '../../portal/src/pages/templates/found.t
 import { typedValue, valueAt, valuesIn, withValueAt } from '../../portal/src/pages/templates/values.ts';
 
 const found = (html: string, given: string[] = []): Record<string, string> =>
-  Object.fromEntries(pathsFound({ subject: '', html, text: '' }, given).map(({ path, type }) => [path, type]));
+  Object.fromEntries(
+    pathsFound({ subject: '', mjml: null, html, text: '' }, given).map(({ path, type }) => [path, type]),
+  );
 
 test('variables are found where they are printed, looped over and asked about', () => {
   const table: [html: string, paths: Record<string, string>][] = [
@@ -31,7 +33,7 @@ test('variables are found where they are printed, looped over and asked about', 
 });
 
 test('what has properties is an object or a list', () => {
-  const paths = pathsFound({ subject: '{{ user.name }}', html: '{{ lines[0].sum }}', text: '{{ code }}' });
+  const paths = pathsFound({ subject: '{{ user.name }}', mjml: null, html: '{{ lines[0].sum }}', text: '{{ code }}' });
   assert.deepEqual(rootsFound(paths), [
     { path: 'user', type: 'object' },
     { path: 'lines', type: 'array' },

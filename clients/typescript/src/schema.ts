@@ -841,7 +841,7 @@ export interface paths {
     delete: operations["deleteTemplate"];
     /**
      * Change fields of a template, as a new version
-     * @description Changes the fields in the request; omitted fields and null leave the stored value. "" removes html or text; to remove layoutTemplateId, replace the template with PUT. If nothing changes, there is no new version.
+     * @description Changes the fields in the request; omitted fields and null leave the stored value. "" removes mjml, html, or text; to remove layoutTemplateId, replace the template with PUT. If nothing changes, there is no new version.
      */
     patch: operations["updateTemplate"];
   };
@@ -2795,7 +2795,9 @@ export interface components {
     RenderSourcesRequest: {
       /** @description Can contain variables; at most 998 characters after rendering. */
       subject?: string | null;
-      /** @description At least one of html and text is required. */
+      /** @description MJML source of an email. The html is generated from it, and html in the request is ignored. */
+      mjml?: string | null;
+      /** @description At least one of mjml, html, and text is required. */
       html?: string | null;
       /** @description Derived from html if absent. */
       text?: string | null;
@@ -3374,6 +3376,8 @@ export interface components {
       type: "transactional" | "marketing";
       /** @description null: required in POST /send. */
       subject: string | null;
+      /** @description Source of the html; absent if the html is written by hand. */
+      mjml?: string;
       /** @description null: text only. */
       html: string | null;
       /** @description null: derived from html. */
@@ -3396,7 +3400,9 @@ export interface components {
       type?: "transactional" | "marketing";
       /** @description Can contain variables; at most 998 characters after rendering. */
       subject?: string | null;
-      /** @description At least one of html and text is required. */
+      /** @description MJML source of an email. The html is generated from it, and html in the request is ignored. */
+      mjml?: string | null;
+      /** @description At least one of mjml, html, and text is required. */
       html?: string | null;
       /** @description Derived from html if absent. */
       text?: string | null;
@@ -3412,7 +3418,9 @@ export interface components {
       type?: "transactional" | "marketing";
       /** @description Can contain variables; at most 998 characters after rendering. */
       subject?: string | null;
-      /** @description At least one of html and text is required. */
+      /** @description MJML source of an email. The html is generated from it, and html in the request is ignored. */
+      mjml?: string | null;
+      /** @description At least one of mjml, html, and text is required. */
       html?: string | null;
       /** @description Derived from html if absent. */
       text?: string | null;
@@ -3454,6 +3462,8 @@ export interface components {
       type: "transactional" | "marketing";
       /** @description null: required in POST /send. */
       subject: string | null;
+      /** @description Source of the html; absent if the html is written by hand. */
+      mjml?: string;
       /** @description null: text only. */
       html: string | null;
       /** @description null: derived from html. */
@@ -6883,7 +6893,7 @@ export interface operations {
   };
   /**
    * Change fields of a template, as a new version
-   * @description Changes the fields in the request; omitted fields and null leave the stored value. "" removes html or text; to remove layoutTemplateId, replace the template with PUT. If nothing changes, there is no new version.
+   * @description Changes the fields in the request; omitted fields and null leave the stored value. "" removes mjml, html, or text; to remove layoutTemplateId, replace the template with PUT. If nothing changes, there is no new version.
    */
   updateTemplate: {
     parameters: {

@@ -1,7 +1,7 @@
 /** Texts of the pages about templates. */
 import type { Part, VariableType } from '../pages/templates/content.ts';
 
-export const parts: Record<Part, string> = { subject: 'Subject', html: 'HTML', text: 'Text' };
+export const parts: Record<Part, string> = { subject: 'Subject', mjml: 'MJML', html: 'HTML', text: 'Text' };
 
 export const types = { transactional: 'Transactional', marketing: 'Marketing' };
 
@@ -52,6 +52,7 @@ export const create = {
     receipt: 'Receipt',
     invoice: 'Invoice',
     alert: 'Alert',
+    mjml: 'MJML email',
     layout: 'Layout',
     empty: 'Blank',
   },
@@ -71,6 +72,30 @@ export const starts = {
     html: '<div style="max-width: 36rem; margin: 0 auto; font-family: sans-serif">\n  {{ content }}\n  <hr>\n  <small>{{ company_address_html }}</small>\n</div>\n',
   },
   empty: { subject: '', html: '<p></p>\n' },
+  mjml: {
+    subject: 'Hello {{ name }}',
+    html: '',
+    mjml: `<mjml>
+  <mj-head>
+    <mj-title>Hello {{ name }}</mj-title>
+    <mj-preview>Shown next to the subject in the inbox.</mj-preview>
+    <mj-attributes>
+      <mj-all font-family="Helvetica, Arial, sans-serif" />
+      <mj-text font-size="16px" line-height="24px" />
+    </mj-attributes>
+  </mj-head>
+  <mj-body background-color="#f4f4f5">
+    <mj-section background-color="#ffffff" padding="32px 16px">
+      <mj-column>
+        <mj-text>Hello {{ name }},</mj-text>
+        <mj-text>Write your message here.</mj-text>
+        <mj-button href="https://example.com" background-color="#2f5d8a">Open</mj-button>
+      </mj-column>
+    </mj-section>
+  </mj-body>
+</mjml>
+`,
+  },
 };
 
 export const page = {
@@ -110,6 +135,10 @@ export const write = {
   subject: 'Subject',
   subjectHint: 'Leave blank to set it per request.',
   html: 'HTML',
+  mjml: 'MJML',
+  mjmlHint: 'The HTML is generated from MJML when you save.',
+  toHtml: 'Convert to HTML',
+  toHtmlUnsaved: 'Save or discard your changes first.',
   text: 'Text',
   textHint: 'Leave blank to generate it from the HTML.',
   name: 'Name',

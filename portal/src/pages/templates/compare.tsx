@@ -44,9 +44,12 @@ export function Compare({ versions, draft, pair, onPair }: CompareProps) {
   const after = find(pair?.[1]) ?? choices[0];
   const before = find(pair?.[0]) ?? choices[1] ?? choices[0];
   if (after === undefined || before === undefined) return null;
-  const differs = PARTS.filter((part) => before.content[part] !== after.content[part]);
-  const part = chosenPart ?? differs.find((one) => one === 'html') ?? differs[0] ?? 'html';
-  const [from, to] = [before.content[part], after.content[part]];
+  const isMjml = before.content.mjml !== null || after.content.mjml !== null;
+  const parts = PARTS.filter((part) => part !== 'mjml' || isMjml);
+  const differs = parts.filter((part) => before.content[part] !== after.content[part]);
+  const main = isMjml ? 'mjml' : 'html';
+  const part = chosenPart ?? differs.find((one) => one === main) ?? differs[0] ?? main;
+  const [from, to] = [before.content[part] ?? '', after.content[part] ?? ''];
   return (
     <section className={classes.compare}>
       <Panel title={texts.title}>
@@ -68,7 +71,7 @@ export function Compare({ versions, draft, pair, onPair }: CompareProps) {
           <SegmentedControl
             value={part}
             aria-label={texts.part}
-            data={PARTS.map((value) => ({
+            data={parts.map((value) => ({
               value,
               label: differs.includes(value) ? `${partNames[value]} •` : partNames[value],
             }))}
@@ -91,7 +94,7 @@ export function Compare({ versions, draft, pair, onPair }: CompareProps) {
           <Difference
             before={{ name: before.label, value: from }}
             after={{ name: after.label, value: to }}
-            language={part === 'html' ? 'html' : 'text'}
+            language={part === 'html' || part === 'mjml' ? 'html' : 'text'}
             isSideBySide={isWide && view === 'sideBySide'}
           />
         )}

@@ -8,15 +8,17 @@ export type Template = Answer<'getTemplate'>;
 export type TemplateVersion = Answer<'listTemplateVersions'>[number];
 export type Variable = Template['variables'][number];
 export type VariableType = Variable['type'];
-export type Part = 'subject' | 'html' | 'text';
+export type Part = 'subject' | 'mjml' | 'html' | 'text';
 
-export const PARTS: readonly Part[] = ['subject', 'html', 'text'];
+export const PARTS: readonly Part[] = ['subject', 'mjml', 'html', 'text'];
 export const VARIABLE_TYPES: readonly VariableType[] = ['string', 'number', 'boolean', 'array', 'object'];
 
 export interface Content {
   name: string;
   type: Template['type'];
   subject: string;
+  /** Null if the HTML is written directly. */
+  mjml: string | null;
   html: string;
   text: string;
   /** Empty without a layout. */
@@ -25,16 +27,17 @@ export interface Content {
 }
 
 export function contentOf(template: Template | TemplateVersion): Content {
-  const { name, type, subject, html, text, layoutTemplateId = '', variables } = template;
-  return { name, type, subject: subject ?? '', html: html ?? '', text: text ?? '', layoutTemplateId, variables };
+  const { name, type, subject, mjml = null, html, text, layoutTemplateId = '', variables } = template;
+  return { name, type, subject: subject ?? '', mjml, html: html ?? '', text: text ?? '', layoutTemplateId, variables };
 }
 
 /** Without name and type, which a preview does not accept. */
 export function sourcesOf(content: Content): Omit<Body<'renderTemplateSources'>, 'templateVariables'> {
-  const { subject, html, text, layoutTemplateId, variables } = content;
+  const { subject, mjml, html, text, layoutTemplateId, variables } = content;
   return {
     subject: subject || null,
-    html: html || null,
+    mjml,
+    html: mjml === null ? html || null : null,
     text: text || null,
     layoutTemplateId: layoutTemplateId || null,
     variables: variables.filter(({ name }) => name.trim() !== ''),

@@ -14,11 +14,13 @@ type Start = keyof typeof create.starts;
 const EMPTY = { name: '', type: 'transactional', start: 'mail' } as const;
 
 /** Returns the initial content, and sample values for the preview. */
-async function startFrom(start: Start): Promise<Pick<Content, 'subject' | 'html' | 'variables'> & { sample: Values }> {
+async function startFrom(
+  start: Start,
+): Promise<Pick<Content, 'subject' | 'html' | 'variables'> & Partial<Pick<Content, 'mjml'>> & { sample: Values }> {
   if (start === 'layout' || start === 'empty') return { ...starts[start], variables: [], sample: {} };
-  if (start === 'mail') {
+  if (start === 'mail' || start === 'mjml') {
     const variables = [{ name: 'name', type: 'string', required: false, default: 'there' }] as const;
-    return { ...starts.mail, variables, sample: {} };
+    return { ...starts[start], variables, sample: {} };
   }
   const { starters } = await import('./starters.ts');
   return starters[start];
@@ -41,7 +43,8 @@ function CreateForm() {
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
     const { sample, ...content } = await startFrom(given.start);
-    const body = bodyOf({ name: given.name.trim(), type: given.type, text: '', layoutTemplateId: '', ...content });
+    const common = { name: given.name.trim(), type: given.type, text: '', layoutTemplateId: '', mjml: null };
+    const body = bodyOf({ ...common, ...content });
     const made = await make.mutateAsync({ body }).catch(() => undefined);
     if (made === undefined) return;
     if (Object.keys(sample).length > 0)

@@ -65,11 +65,11 @@ function readTag(reading: Reading, name: string, rest: string): void {
 
 /** Returns paths in order of appearance; `given` are names that the account sets. */
 export function pathsFound(
-  { subject, html, text }: Pick<Content, 'subject' | 'html' | 'text'>,
+  { subject, mjml, html, text }: Pick<Content, 'subject' | 'mjml' | 'html' | 'text'>,
   given: readonly string[] = [],
 ): Found[] {
   const reading: Reading = { found: new Map(), own: new Set([...ALWAYS, ...given]) };
-  for (const source of [subject, html, text])
+  for (const source of [subject, mjml ?? html, text])
     for (const [, output, tag = '', rest = ''] of source.replace(UNREAD, '').matchAll(TAG))
       if (output === undefined) readTag(reading, tag, rest);
       else for (const path of pathsOf(output)) note(reading, path, 'string');

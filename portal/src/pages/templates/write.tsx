@@ -1,5 +1,5 @@
 /** The editor next to the preview. The parts of the template are tabs; a tab with an error is marked. */
-import { Tabs, Text, TextInput } from '@mantine/core';
+import { Button, Group, Tabs, Text, TextInput } from '@mantine/core';
 import { useMemo } from 'react';
 import { useCall } from '../../api.ts';
 import { IconAlertCircle } from '../../icons.ts';
@@ -20,7 +20,7 @@ import classes from './templates.module.css';
 import { Variables } from './variables.tsx';
 
 type Tab = keyof typeof write.tabs;
-const TAB_OF: Record<Part, Tab> = { subject: 'html', html: 'html', text: 'text' };
+const TAB_OF: Record<Part, Tab> = { subject: 'html', mjml: 'html', html: 'html', text: 'text' };
 
 function tabOf(field: string): Tab | undefined {
   if (field in TAB_OF) return TAB_OF[field as Part];
@@ -49,7 +49,7 @@ export function WriteView({ template, draft, samples, mayChange }: WriteProps) {
   const given = Object.keys(account.data?.settings.variables ?? {});
   const found = useMemo(
     () => pathsFound(content, given),
-    [content.subject, content.html, content.text, given.join(' ')],
+    [content.subject, content.mjml, content.html, content.text, given.join(' ')],
   );
   const { missing } = preview;
   return (
@@ -89,7 +89,10 @@ function Parts({ template, draft, mayChange, found, missing, mistakes }: PartsPr
   const { content, change } = draft;
   const tab: Tab = search.part !== undefined && search.part in write.tabs ? (search.part as Tab) : 'html';
   const wrong = new Set(mistakes.map(({ field }) => tabOf(field)));
-  const [html, text] = useMemo(() => [marksOf(mistakes, 'html'), marksOf(mistakes, 'text')], [mistakes]);
+  const [mjml, html, text] = useMemo(
+    () => [marksOf(mistakes, 'mjml'), marksOf(mistakes, 'html'), marksOf(mistakes, 'text')],
+    [mistakes],
+  );
   const isReadOnly = !mayChange;
   return (
     <Tabs
@@ -106,15 +109,28 @@ function Parts({ template, draft, mayChange, found, missing, mistakes }: PartsPr
       </Tabs.List>
       <Tabs.Panel value="html">
         <SubjectField draft={draft} isReadOnly={isReadOnly} mistakes={mistakes} />
-        <CodeEditor
-          label={write.html}
-          language={'html'}
-          value={content.html}
-          marks={html}
-          isReadOnly={isReadOnly}
-          onChange={(value) => change({ html: value })}
-        />
+        {content.mjml === null ? (
+          <CodeEditor
+            label={write.html}
+            language={'html'}
+            value={content.html}
+            marks={html}
+            isReadOnly={isReadOnly}
+            onChange={(value) => change({ html: value })}
+          />
+        ) : (
+          <CodeEditor
+            label={write.mjml}
+            language={'html'}
+            value={content.mjml}
+            marks={mjml}
+            isReadOnly={isReadOnly}
+            onChange={(value) => change({ mjml: value })}
+          />
+        )}
         <Unplaced mistakes={mistakes} part="html" />
+        <Unplaced mistakes={mistakes} part="mjml" />
+        {content.mjml !== null && <ToHtml draft={draft} isReadOnly={isReadOnly} />}
       </Tabs.Panel>
       <Tabs.Panel value="text">
         <Text size="xs" c="dimmed" mb="xs">
@@ -140,6 +156,28 @@ function Parts({ template, draft, mayChange, found, missing, mistakes }: PartsPr
         <Details template={template} draft={draft} isReadOnly={isReadOnly} mistakes={mistakes} />
       </Tabs.Panel>
     </Tabs>
+  );
+}
+
+/** Explains where the HTML comes from. Saved MJML can be replaced with the HTML that it generated. */
+function ToHtml({ draft, isReadOnly }: Pick<WriteProps, 'draft'> & { isReadOnly: boolean }) {
+  return (
+    <Group justify="space-between" mt="xs">
+      <Text size="xs" c="dimmed">
+        {write.mjmlHint}
+      </Text>
+      {!isReadOnly && (
+        <Button
+          variant="subtle"
+          size="compact-xs"
+          disabled={draft.isDirty}
+          title={draft.isDirty ? write.toHtmlUnsaved : undefined}
+          onClick={() => draft.change({ mjml: null })}
+        >
+          {write.toHtml}
+        </Button>
+      )}
+    </Group>
   );
 }
 

@@ -1,0 +1,116 @@
+/**
+ * Generates the html of a template from MJML (https://documentation.mjml.io), a markup for responsive emails, with the compiler mrml. Liquid
+ * tags in text and attributes pass through unchanged. `mj-include` is refused, so a source cannot read files or load URLs.
+ */
+import { Worker } from 'node:worker_threads';
+import type { ToHtmlResult } from 'mrml';
+import { createSemaphore } from '../base/semaphore.ts';
+import { MAX_SOURCE_LENGTH } from './template.ts';
+
+/** What is wrong with a source, and where if known: both counted from 1. */
+export interface MjmlIssue {
+  message: string;
+  line?: number;
+  column?: number;
+}
+
+export type Compiled = { html: string } | { issue: MjmlIssue };
+
+/** Elements of MJML that the compiler implements; it drops others silently. */
+const ELEMENTS = new Set(
+  `accordion accordion-element accordion-text accordion-title all attributes body breakpoint button carousel carousel-image class column
+   divider font group head hero image include navbar navbar-link preview raw section social social-element spacer style table text title
+   wrapper`
+    .split(/\s+/)
+    .map((name) => `mj-${name}`),
+);
+
+/** A source of 2,000,000 characters takes about 3 s of a quiet processor. */
+const DEADLINE_MS = 20_000;
+const compilers = createSemaphore(2);
+const TOO_COMPLEX: MjmlIssue = { message: 'is too complex to compile: its elements are nested too deeply' };
+
+/** Compiles in a thread, so that a large source delays no other request. */
+export async function compileMjml(source: string): Promise<Compiled> {
+  const unknown = unknownElement(source);
+  if (unknown) return { issue: unknown };
+  const result = await compilers.run(() => runCompiler(source));
+  if (result === undefined) return { issue: TOO_COMPLEX };
+  if (result.type === 'error') return { issue: issueOf(source, result) };
+  if (result.content.length > MAX_SOURCE_LENGTH)
+    return { issue: { message: `generates more than ${MAX_SOURCE_LENGTH} characters of html` } };
+  return { html: result.content };
+}
+
+/** Undefined if the compiler failed or did not finish in time. */
+function runCompiler(source: string): Promise<ToHtmlResult | undefined> {
+  const worker = new Worker(new URL('./mjml-thread.ts', import.meta.url), { workerData: source });
+  return new Promise((resolve) => {
+    const end = (result: ToHtmlResult | undefined): void => {
+      clearTimeout(timer);
+      void worker.terminate();
+      resolve(result);
+    };
+    const timer = setTimeout(end, DEADLINE_MS, undefined);
+    worker.once('message', end);
+    worker.once('error', () => end(undefined));
+  });
+}
+
+function unknownElement(source: string): MjmlIssue | undefined {
+  for (const { 1: name = '', index } of source.matchAll(/<(mj-[a-z-]+)/g))
+    if (!ELEMENTS.has(name)) return { message: `<${name}> is not an MJML element`, ...placeAt(source.slice(0, index)) };
+  return undefined;
+}
+
+type Failure = Extract<ToHtmlResult, { type: 'error' }>;
+
+function issueOf(source: string, failure: Failure): MjmlIssue {
+  if (failure.origin === 'render') return { message: `cannot be compiled: ${failure.message}` };
+  const { details } = failure;
+  const at = 'position' in details ? placeOfByte(source, details.position.start) : {};
+  switch (details.type) {
+    case 'no-root-node':
+      return { message: 'must have an <mjml> element around everything' };
+    case 'end-of-stream':
+      return { message: 'ends before all elements are closed' };
+    case 'size-limit':
+      return { message: 'is too large to compile' };
+    case 'include-loader-error':
+      return { message: 'must not use <mj-include>: insert the content instead', ...at };
+    case 'missing-attribute':
+      return { message: `lacks the attribute ${details.name}`, ...at };
+    case 'invalid-attribute':
+      return { message: 'has an attribute that is not allowed here', ...at };
+    case 'unexpected-element':
+      return { message: 'has an element that is not allowed here', ...at };
+    case 'unexpected-token':
+      return {
+        message: 'has text or markup that is not allowed here',
+        ...at,
+      };
+    case 'invalid-format':
+      return { message: 'has a value of the wrong form', ...at };
+    case 'parser-error': {
+      // For example "invalid element at 1:24 cause invalid name token".
+      const [, line, column] = /\bat (\d+):(\d+)/.exec(details.source) ?? [];
+      const place = line === undefined ? {} : { line: Number(line), column: Number(column) };
+      return {
+        message: 'is not well-formed XML: close every tag, quote every attribute, and write < as &lt;',
+        ...place,
+      };
+    }
+  }
+}
+
+/** Returns the place of the first character that is not white space from this offset in UTF-8 on. */
+function placeOfByte(source: string, offset: number): { line: number; column: number } {
+  const before = Buffer.from(source).subarray(0, offset).toString();
+  const [space = ''] = /^\s*/.exec(source.slice(before.length))!;
+  return placeAt(before + space);
+}
+
+function placeAt(before: string): { line: number; column: number } {
+  const lines = before.split('\n');
+  return { line: lines.length, column: lines.at(-1)!.length + 1 };
+}
