@@ -54,9 +54,21 @@ if (files.length === 0) {
 const startedAt = performance.now();
 const scratch = mkdtempSync(path.join(os.tmpdir(), 'postrider-tests-'));
 process.once('exit', () => rmSync(scratch, { recursive: true, force: true }));
-// Ending a run also ends its servers, which are closed by the exit handler.
-process.once('SIGTERM', () => process.exit(143));
-process.once('SIGINT', () => process.exit(130));
+/** Aborts the test processes that run now. */
+const aborts = new Set<AbortController>();
+const ABORT_MS = 2_000;
+let isStopping = false;
+for (const [signal, code] of [
+  ['SIGTERM', 143],
+  ['SIGINT', 130],
+] as const) {
+  process.once(signal, () => {
+    isStopping = true;
+    for (const one of aborts) one.abort();
+    // The test processes end their own services in this time; the exit handler closes the servers of this run.
+    setTimeout(() => process.exit(code), ABORT_MS);
+  });
+}
 // Also for the services that tests start, which use the same folder.
 process.env.NODE_COMPILE_CACHE ??= path.join(root, 'node_modules/.cache/postrider');
 if (!process.env.TEST_PG_URL && files.filter(isOnPostgres).length > 1) {
@@ -93,6 +105,7 @@ let processes = 0;
 async function runProcess(together: string[]): Promise<Ran> {
   const deadlineMs = slow ? SLOW_DEADLINE_MS : FAST_DEADLINE_MS;
   const deadline = new AbortController();
+  aborts.add(deadline);
   const timer = setTimeout(() => deadline.abort(), deadlineMs);
   const events: TestEvent[] = [];
   const counts = { passed: 0, failed: 0, skipped: 0 };
@@ -123,6 +136,7 @@ async function runProcess(together: string[]): Promise<Ran> {
     events.push(event);
   }
   clearTimeout(timer);
+  aborts.delete(deadline);
   if (!isSummed) counts.failed += 1;
   const took = tookIn(tookFile);
   if (deadline.signal.aborted) console.error(`killed after ${deadlineMs / 1000} s without news: ${together.join(' ')}`);
@@ -165,13 +179,13 @@ function report({ events, counts, took: files }: Ran): void {
 /** If one of several files broke, ended or hung the process, each runs alone to find out which. */
 async function runFiles(together: string[]): Promise<void> {
   const ran = await runProcess(together);
-  if (ran.isWhole || together.length === 1) report(ran);
+  if (ran.isWhole || together.length === 1 || isStopping) report(ran);
   else for (const file of together) await runFiles([file]);
 }
 
 const waiting = processesOf(files.filter((file) => !isSlow(file)));
 const running = new Set<Promise<void>>();
-for (let load = 0; waiting.length > 0; ) {
+for (let load = 0; waiting.length > 0 && !isStopping; ) {
   const fits = (one: TestProcess): boolean =>
     running.size < PROCESSES || (running.size < MOST_PROCESSES && load + one.load <= LOAD);
   const at = waiting.findIndex(fits);
@@ -188,7 +202,7 @@ for (let load = 0; waiting.length > 0; ) {
   running.add(ran);
 }
 await Promise.all(running);
-for (const file of files.filter(isSlow)) await runFiles([file]);
+for (const file of files.filter(isSlow)) if (!isStopping) await runFiles([file]);
 await swift?.close();
 recordDurations(Object.fromEntries(took.map(({ file, seconds, cpuSeconds }) => [file, { seconds, cpuSeconds }])));
 reporter.end();
