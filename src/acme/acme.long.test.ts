@@ -130,7 +130,7 @@ async function makeDue({ database, name }: Rig, fence: number): Promise<void> {
 }
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: a first certificate is valid, encrypted, and used by a node that starts later`, {
+  test(`${dialect}: the first certificate is valid, encrypted, and used by nodes that start later`, {
     skip,
   }, async (t) => {
     const rig = await rigOf(t, dialect);
@@ -156,7 +156,7 @@ for (const dialect of DIALECTS) {
     assert.equal(rig.count(ORDERED), 1);
   });
 
-  test(`${dialect}: one of two nodes orders, and both use the certificate`, { skip }, async (t) => {
+  test(`${dialect}: only one of two nodes orders, and both use the certificate`, { skip }, async (t) => {
     const rig = await rigOf(t, dialect);
     const nodes = [rig.node(), rig.node(), rig.node()];
     for (const one of nodes) one.start();
@@ -168,7 +168,7 @@ for (const dialect of DIALECTS) {
     assert.equal(new Set(nodes.map((one) => one.shown[0]!.cert)).size, 1);
   });
 
-  test(`${dialect}: a name that cannot be validated is ordered once, then later; the current certificate stays`, {
+  test(`${dialect}: a failed validation is retried later, and the current certificate stays in use`, {
     skip,
   }, async (t) => {
     const rig = await rigOf(t, dialect);
@@ -198,7 +198,7 @@ for (const dialect of DIALECTS) {
     assert.equal(rig.count(ISSUED), 2);
   });
 
-  test(`${dialect}: an order that another node has taken over changes nothing`, { skip }, async (t) => {
+  test(`${dialect}: an order that another node took over changes nothing`, { skip }, async (t) => {
     const rig = await rigOf(t, dialect);
     await rig.run(isShown);
     const { directory } = pebble;
@@ -225,7 +225,7 @@ test('rejected nonces are replaced', { skip }, async (t) => {
   assert.equal((await rig.row())!.error, 'made due');
 });
 
-test('an unreachable authority is retried within a minute, and gets its order when it is back', {
+test('an unreachable CA is retried within a minute and used when it recovers', {
   skip,
 }, async (t) => {
   const rig = await rigOf(t);
@@ -243,7 +243,7 @@ test('an unreachable authority is retried within a minute, and gets its order wh
   await pebble.kill();
 });
 
-test('a stop during an order does not wait, and leaves the name due soon', { skip }, async (t) => {
+test('stopping does not wait for an order, which becomes due again soon', { skip }, async (t) => {
   const rig = await rigOf(t);
   // It never validates the challenge, because its DNS does not respond.
   pebble.zone[rig.name] = { fail: 'timeout' };
@@ -258,7 +258,7 @@ test('a stop during an order does not wait, and leaves the name due soon', { ski
   assert.ok(row.nextAt < Date.now() + 70_000);
 });
 
-test('a challenge is answered for its token only, and only while the order is in progress', { skip }, async (t) => {
+test('a challenge is answered for its token only, while the order is in progress', { skip }, async (t) => {
   const rig = await rigOf(t);
   const ask = async (token: string): Promise<[number, string | null, string]> => {
     const response = await fetch(`http://127.0.0.1:${httpPort}/.well-known/acme-challenge/${token}`);
@@ -275,7 +275,7 @@ test('a challenge is answered for its token only, and only while the order is in
   assert.equal((await ask(token))[0], 404);
 });
 
-test('a key that cannot be decrypted ends nothing', { skip }, async (t) => {
+test('a key that cannot be decrypted does not stop the process', { skip }, async (t) => {
   const rig = await rigOf(t);
   await rig.run(isShown);
   const other = await rig.run((one) => one.failures()[0]?.failures === 0, { secretKey: Buffer.alloc(32, 8) });
@@ -284,7 +284,7 @@ test('a key that cannot be decrypted ends nothing', { skip }, async (t) => {
   assert.equal(rig.count(ORDERED), 1);
 });
 
-test('the Retry-After of the authority is respected', async (t) => {
+test('the Retry-After of the CA is respected', async (t) => {
   const temp = await tempDatabase();
   t.after(() => temp.close());
   const clock = fakeClock(Date.now());
@@ -337,7 +337,7 @@ test('delays grow from 15 minutes to a day, with fewer than five attempts in any
   assert.equal(after(1, new AcmeError('x', { retryAfterMs: 1e12 })), 7 * 24 * 60);
 });
 
-test('a certificate is renewed when a third of its lifetime is left, whatever the clock', () => {
+test('a certificate is renewed when a third of its lifetime is left, whatever the clock says', () => {
   const day = 86_400_000;
   const issued = { expiresAtMs: 90 * day, lifetimeMs: 90 * day };
   assert.equal(renewalAt(0, issued, 0), 60 * day);

@@ -56,7 +56,7 @@ async function stalled(list: File[]): Promise<{ go(): Promise<PutAnswer[]> }> {
   };
 }
 
-test('an account at its limit of uploads is refused, and others continue', async () => {
+test('an account at its upload limit is rejected, and other accounts continue', async () => {
   const [one, two, three] = await files('acc_1', 3);
   const [four] = await files('acc_1', 1, 'sandbox');
   const [other] = await files('acc_2', 1);
@@ -82,7 +82,7 @@ test('the limit across all accounts applies', async () => {
   assert.equal(code(await app.put({ ...last[0]!, body: bytes })), '200');
 });
 
-test('one account can use only a part of the uploads of a service', () => {
+test('one account can use only part of the upload capacity', () => {
   const limiter = createUploadLimiter();
   const uploads = (accountId: string): UploadKey[] =>
     Array.from({ length: UPLOAD_LIMITS.total }, (_, i) => ({ accountId, submissionId: `sub_${i}`, number: 0 }));

@@ -79,7 +79,7 @@ async function storedBytes(id: string): Promise<Buffer | undefined> {
   return app.blobs.get(job?.options.files?.[0]?.blobKey ?? '');
 }
 
-test('the bytes are stored, 200 is returned, and they can be uploaded again before the send', async () => {
+test('an upload returns 200, stores the bytes, and can be repeated before the send', async () => {
   const bytes = someBytes(3_000_001);
   const { id, url, headers } = await open(bytes);
   const before = app.stored().length;
@@ -93,7 +93,7 @@ test('the bytes are stored, 200 is returned, and they can be uploaded again befo
   assert.ok((await storedBytes(id))?.equals(bytes));
 });
 
-test('an empty file and a chunked body can be uploaded', async () => {
+test('empty files and chunked bodies can be uploaded', async () => {
   const empty = await open(Buffer.alloc(0));
   assert.equal((await app.put({ url: empty.url, headers: empty.headers })).status, 200);
   assert.equal(await statusOf(empty.id), 'uploaded');
@@ -106,7 +106,7 @@ test('an empty file and a chunked body can be uploaded', async () => {
   assert.ok((await storedBytes(chunked.id))?.equals(bytes));
 });
 
-test('a client that waits for 100 Continue gets it only if its upload is wanted', async () => {
+test('100 Continue is sent only if the upload is accepted', async () => {
   const bytes = someBytes(100_000);
   const { url, headers } = await open(bytes);
   const refused = await app.put({ url, headers: {}, body: bytes, waitForContinue: true });
@@ -117,7 +117,7 @@ test('a client that waits for 100 Continue gets it only if its upload is wanted'
   assert.deepEqual([taken.status, taken.continued], [200, true]);
 });
 
-test('any altered URL is 403, or 404 if it is no longer below /uploads, and nothing is stored', async () => {
+test('a changed URL returns 403, or 404 outside /uploads, and stores nothing', async () => {
   const bytes = someBytes(10);
   const { id, url, headers } = await open(bytes);
   const before = app.stored();
@@ -144,7 +144,7 @@ test('any altered URL is 403, or 404 if it is no longer below /uploads, and noth
   assert.deepEqual(app.stored(), before);
 });
 
-test('the required headers must be present once and unchanged', async () => {
+test('the required headers must be present exactly once and unchanged', async () => {
   const bytes = someBytes(10);
   const { id, url } = await open(bytes, 'text/csv; charset=utf-8');
   const wrong: Record<string, string | string[]>[] = [
@@ -166,7 +166,7 @@ test('the required headers must be present once and unchanged', async () => {
   );
 });
 
-test('another Content-Length is refused before the body is read', async () => {
+test('a different Content-Length is rejected before the body is read', async () => {
   const bytes = someBytes(10);
   const { url } = await open(bytes);
   const { pathname } = new URL(url);
@@ -180,7 +180,7 @@ test('another Content-Length is refused before the body is read', async () => {
   assert.equal(code(without), '422 UPLOAD_MISMATCH');
 });
 
-test('a body that is not valid HTTP is refused with 400, at its start and in the middle', async () => {
+test('an invalid HTTP body returns 400, at its start and in the middle', async () => {
   const bytes = someBytes(200_000);
   const { id, url, headers } = await open(bytes);
   const before = app.stored();
@@ -194,7 +194,7 @@ test('a body that is not valid HTTP is refused with 400, at its start and in the
   assert.equal(await statusOf(id), 'waiting');
 });
 
-test('an upload URL does not work while its account is suspended; an invalid URL does not reveal that', async () => {
+test('uploads are rejected while the account is suspended, without revealing it for invalid URLs', async () => {
   const bytes = someBytes(10);
   const { id, url, headers } = await open(bytes);
   const direct = new DatabaseSync(path.join(app.temp.folder, 'postrider.db'), { timeout: 5_000 });
@@ -210,7 +210,7 @@ test('an upload URL does not work while its account is suspended; an invalid URL
   assert.equal((await app.put({ url, headers, body: bytes })).status, 200);
 });
 
-test('wrong bytes are 422 and not stored, even if the right ones are already stored', async () => {
+test('wrong bytes return 422 and are not stored, even if the right ones already are', async () => {
   const bytes = someBytes(200_000);
   const { id, url, headers } = await open(bytes);
   const before = app.stored();
@@ -247,7 +247,7 @@ test('an endless body is cut off after the announced size', async () => {
   assert.deepEqual(app.stored(), before);
 });
 
-test('an upload that stalls or is too slow ends with 408 and leaves nothing', () => inHaste(stallAndCrawl));
+test('an upload that stalls or is too slow returns 408 and stores nothing', () => inHaste(stallAndCrawl));
 
 async function stallAndCrawl(): Promise<void> {
   const bytes = someBytes(2_000_000);
@@ -276,7 +276,7 @@ async function* crawl(bytes: Buffer): AsyncGenerator<Uint8Array> {
   }
 }
 
-test('time that the storage takes does not count as time of the client', () => inHaste(slowStorage));
+test("storage time does not count toward the client's time", () => inHaste(slowStorage));
 
 async function slowStorage(): Promise<void> {
   const bytes = someBytes(2_000_000);
@@ -290,7 +290,7 @@ async function slowStorage(): Promise<void> {
   assert.ok(held >= 3);
 }
 
-test('an upload that started before the expiry may end after it', async () => {
+test('an upload that started before the expiry can finish after it', async () => {
   const bytes = someBytes(500_000);
   const { id, url, headers } = await open(bytes);
   app.clock.advance(15 * MINUTES - 1);
@@ -304,7 +304,7 @@ test('an upload that started before the expiry may end after it', async () => {
   app.clock.advance(-MINUTES);
 });
 
-test('of two simultaneous uploads one complete file remains; a wrong one does not affect it', async () => {
+test('two simultaneous uploads leave one complete file, and an invalid one does not affect it', async () => {
   const bytes = someBytes(1_500_000);
   const { id, url, headers } = await open(bytes);
   const before = app.stored().length;
@@ -319,7 +319,7 @@ test('of two simultaneous uploads one complete file remains; a wrong one does no
   assert.ok((await storedBytes(id))?.equals(bytes));
 });
 
-test('one URL cannot occupy the service: up to eight simultaneous uploads of a file', async () => {
+test('a file can have up to eight simultaneous uploads', async () => {
   const bytes = someBytes(1_000);
   const { url, headers } = await open(bytes);
   let release = (): void => undefined;
@@ -338,7 +338,7 @@ test('one URL cannot occupy the service: up to eight simultaneous uploads of a f
   assert.equal((await app.put({ url, headers, body: bytes })).status, 200);
 });
 
-test('an upload after the send is refused, and so is one that ends after it', async () => {
+test('an upload that starts or ends after the send is rejected', async () => {
   const bytes = someBytes(400_000);
   const { id, url, headers } = await open(bytes);
   await app.put({ url, headers, body: bytes });
@@ -364,7 +364,7 @@ test('an upload after the send is refused, and so is one that ends after it', as
   assert.ok((await app.blobs.get(blobKey))?.equals(bytes), 'the file that was sent is the one of before');
 });
 
-test('a client that disconnects in the middle leaves nothing', async () => {
+test('a client that disconnects mid-upload stores nothing', async () => {
   const bytes = someBytes(1_000_000);
   const { id, url, headers } = await open(bytes);
   const before = app.stored();

@@ -25,7 +25,7 @@ const everything = {
 };
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: rows younger than 400 days cannot be changed, deleted, or replaced; older ones can be deleted`, async () => {
+  test(`${dialect}: audit rows cannot be changed or replaced, and can be deleted only after 400 days`, async () => {
     const temp = await tempDatabase(dialect);
     const run = async (sql: string): Promise<void> => {
       if (temp.url === undefined) {

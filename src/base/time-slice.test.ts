@@ -29,7 +29,7 @@ test('short work continues immediately', async (t) => {
   await new Promise((resolve) => setImmediate(resolve));
 });
 
-test('many long jobs together block the loop no longer than one, and alternate', async () => {
+test('concurrent long jobs block the loop no longer than one job, and alternate', async () => {
   const done: string[] = [];
   let others = 0;
   let isOver = false;
