@@ -34,7 +34,7 @@ test('a backup or an export without a name gets one that git ignores', { skip: m
   assert.equal((await runCommand(['backup', 'a', 'b'], { dataDir })).code, 2);
 });
 
-test('a backup contains database and blobs, and can be restored into an empty directory only', async (t) => {
+test('a backup contains the database and blobs, and is restored only into an empty directory', async (t) => {
   const { folder, dataDir, json, run, store } = commandFolder(t);
   await json('migrate');
   const { accountId } = await json('account', 'create', '--name', 'Acme');
@@ -70,7 +70,7 @@ test('a backup contains database and blobs, and can be restored into an empty di
   assert.equal(existsSync(empty), false);
 });
 
-test('files that root creates in the directory of another user belong to that user', {
+test("files that root creates in another user's directory belong to that user", {
   skip: process.getuid?.() !== 0 && 'this user is not root',
 }, async (t) => {
   const { folder, json, run, store } = commandFolder(t);

@@ -7,7 +7,7 @@ import test from 'node:test';
 import { commandFolder } from '../../test/kit/command-folder.ts';
 import { missing } from '../../test/kit/peers.ts';
 
-test('bash completes commands, options, their values, and files', { skip: missing('bash') }, async (t) => {
+test('bash completes commands, options, option values, and files', { skip: missing('bash') }, async (t) => {
   const { folder, run } = commandFolder(t);
   const script = path.join(folder, 'completion.bash');
   writeFileSync(script, (await run(['completion', 'bash'])).stdout);
@@ -34,7 +34,7 @@ test('bash completes commands, options, their values, and files', { skip: missin
   assert.deepEqual(offered('nothing', ''), []);
 });
 
-test('zsh and fish complete the same words', async (t) => {
+test('zsh and fish offer the same completions', async (t) => {
   const { run, json } = commandFolder(t);
   const zsh = (await run(['completion', 'zsh'])).stdout;
   assert.match(zsh, /^#compdef postrider\n/);

@@ -26,7 +26,7 @@ function published(key: string, more: Partial<PublishedDestination>): PublishedD
   };
 }
 
-test('a paused destination comes first with all deferred mail, and one can be selected', async (t) => {
+test('paused destinations are listed first with all deferred messages, and can be filtered', async (t) => {
   const { json, run, store } = commandFolder(t);
   await json('migrate');
   const busy = Array.from({ length: 12 }, (_, index) => published(`busy${index}`, { waiting: 400 + index }));

@@ -9,7 +9,7 @@ import { startScheduledBackups } from './scheduled-backups.ts';
 
 const HOUR_MS = 3_600_000;
 
-test('a backup is made when it is due, and a failed one is repeated after an hour', async (t) => {
+test('a backup runs when it is due, and a failed one is retried after an hour', async (t) => {
   const { database, close } = await tempDatabase('sqlite');
   t.after(close);
   const clock = fakeClock(Date.UTC(2026, 10, 28, 9));

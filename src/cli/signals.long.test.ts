@@ -27,7 +27,7 @@ function listening(pid: number): number {
     .filter((fields) => fields[3] === '0A' && sockets.has(fields[9])).length;
 }
 
-test('SIGHUP reloads certificates and the provider file, and the service continues', async (t) => {
+test('SIGHUP reloads certificates and the provider file without interrupting the service', async (t) => {
   const folder = folderOf(t);
   const providers = path.join(folder, 'providers.json');
   const certFile = path.join(folder, 'cert.pem');
@@ -63,7 +63,7 @@ test('SIGHUP reloads certificates and the provider file, and the service continu
   assert.deepEqual(await service.kill('SIGTERM'), { code: 0, signal: null });
 });
 
-test('SIGUSR1 opens no debugger, and no signal of users ends the service', async (t) => {
+test('SIGUSR1 does not open a debugger, and user signals do not stop the service', async (t) => {
   const service = await startService();
   t.after(() => service.close());
   const before = listening(service.pid);
@@ -77,7 +77,7 @@ test('SIGUSR1 opens no debugger, and no signal of users ends the service', async
   assert.deepEqual(await service.kill('SIGTERM'), { code: 0, signal: null });
 });
 
-test('the exit code separates invalid settings from temporary errors', async (t) => {
+test('the exit code distinguishes invalid settings from temporary errors', async (t) => {
   const dataDir = path.join(folderOf(t), 'data');
   const codeOf = async (env: Record<string, string>): Promise<number> =>
     (await runCommand(['serve'], { dataDir, env })).code;
@@ -94,7 +94,7 @@ test('the exit code separates invalid settings from temporary errors', async (t)
   assert.equal((await runCommand(['serve', '--wrong'], { dataDir })).code, 2);
 });
 
-test('a closed output pipe ends neither a command nor the service', async (t) => {
+test('a closed output pipe stops neither a command nor the service', async (t) => {
   const dataDir = path.join(folderOf(t), 'data');
   const main = path.resolve(import.meta.dirname, '../../bin/postrider.js');
   const child = spawn(process.execPath, [main, '--help'], {
