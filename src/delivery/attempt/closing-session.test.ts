@@ -45,10 +45,10 @@ async function waits(roomForIdle: number): Promise<number> {
   }
 }
 
-test('no session is dialed at the limit while another one is still closing', async () => {
+test('at the limit no session is dialed while another one is closing', async () => {
   assert.ok((await waits(0)) >= QUIT_MS - 10);
 });
 
-test('where there is room nothing waits', async () => {
+test('a session is dialed immediately below the limit', async () => {
   assert.ok((await waits(1)) < QUIT_MS - 10);
 });

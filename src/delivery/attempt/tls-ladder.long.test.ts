@@ -67,7 +67,7 @@ const verbsAt = (peer: TlsPeer, verb: string): number =>
   peer.sink.commands.filter((line) => line.startsWith(verb)).length;
 
 for (const requireTls of [false, true, 'verified'] as const) {
-  test(`requireTls ${requireTls}: each server gets what the table says, and nothing more`, async () => {
+  test(`requireTls ${requireTls}: each server gets exactly the expected messages`, async () => {
     const before = new Map(receivers.peers.map((peer) => [peer, verbsAt(peer, 'MAIL')]));
     const sent = await Promise.all(
       receivers.peers.map(async (peer) => {
@@ -97,7 +97,7 @@ for (const requireTls of [false, true, 'verified'] as const) {
   });
 }
 
-test('a handshake that failed is remembered, and TLS is tried again later; a refusal of STARTTLS costs nothing and is asked for each time', async (t) => {
+test('TLS is retried later after a failed handshake, and on each connection if STARTTLS is rejected', async (t) => {
   const own = await makeRig();
   t.after(() => own.close());
   const broken = receivers.peers.find((peer) => peer.name === 'reset')!;
@@ -134,7 +134,7 @@ test('a handshake that failed is remembered, and TLS is tried again later; a ref
   assert.equal((await outcomeOf(id!, own)).attempt.tls, 'TLSv1.3', 'repaired: encrypted again');
 });
 
-test('a pooled session serves only messages whose requirements it meets', async () => {
+test('a pooled session is used only for messages whose TLS requirements it meets', async () => {
   const peer = receivers.peers.find((one) => one.name === 'valid')!;
   peer.sink.dropAll();
   await waitUntil('no session to be left', () => rig.delivery.state().connections === 0);
@@ -168,7 +168,7 @@ test('a message that requires unavailable TLS does not delay later messages', as
   assert.ok(rest.every((id) => one.attempts(id).length === 1));
 });
 
-test('a message that requires TLS bounces when its lifetime ends, and is never sent unencrypted', async () => {
+test('a message that requires TLS bounces when it expires and is never sent unencrypted', async () => {
   const peer = receivers.peers.find((one) => one.name === 'without')!;
   const before = verbsAt(peer, 'MAIL');
   const [id] = await rig.send({ to: [`late@${peer.domain}`], options: { requireTls: true }, lifetimeMs: 3_600_000 });

@@ -36,7 +36,7 @@ async function putOff(t: TestContext, domains: number) {
   return { ...mx, ids, other: other!, shown };
 }
 
-test('deferred messages are counted after a restart, with their reason, also for more domains than are listed', async (t) => {
+test('deferred messages are counted with their reason after a restart, beyond the listed domains', async (t) => {
   const { rig, shown } = await putOff(t, 120);
   await waitUntil('all to be counted', () => (shown()?.deferred ?? 0) >= 120);
   const { domains, requested: asked, replies, pausedUntil } = shown()!;
@@ -53,7 +53,7 @@ test('deferred messages are counted after a restart, with their reason, also for
   await waitUntil('none to be counted', () => (shown()?.deferred ?? 0) === 0);
 });
 
-test('ending a pause after a restart sends the messages it deferred, and nothing else', async (t) => {
+test('ending a pause after a restart sends only the messages it deferred', async (t) => {
   const { rig, sinks, ids, other } = await putOff(t, 6);
   await waitUntil('the pause to be known', () => rig.delivery.state().pausedDestinations.length === 2);
   sinks.peer!.setScript({});

@@ -71,7 +71,7 @@ const syncAll = async (nodes: readonly Node[]): Promise<void> => {
   for (const { pauses } of nodes) await pauses.sync();
 };
 
-test('a pause of one node is kept by the others, one of them probes, and its answer frees all', async () => {
+test('a pause is shared by all nodes, one node probes, and its result ends the pause', async () => {
   const nodes = [openNode(), openNode(), openNode()];
   await syncAll(nodes);
   const [first, second, third] = nodes as [Node, Node, Node];
@@ -104,7 +104,7 @@ test('a pause of one node is kept by the others, one of them probes, and its ans
   assert.equal(first.registry.of(KEY).pause, undefined);
 });
 
-test('a node that starts knows the pause and its step, and a node that died while probing does not block others for long', async () => {
+test('a new node loads the pause, and a node that died while probing does not block it for long', async () => {
   const first = openNode();
   await first.pauses.loaded();
   first.report(slowDown);
@@ -129,7 +129,7 @@ test('a node that starts knows the pause and its step, and a node that died whil
   assert.equal(later.registry.pauseOf(KEY)!.untilMs, clock.now() + 5 * MINUTE, 'the third step');
 });
 
-test('a change that the database refuses is written as soon as it accepts', async () => {
+test('a change that the database rejects is written when it recovers', async () => {
   let isDown = true;
   const execute: Database['execute'] = (op, args) =>
     isDown ? Promise.reject(new Error('it is down')) : storage.database.execute(op, args);

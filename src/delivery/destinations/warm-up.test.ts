@@ -55,7 +55,7 @@ const all = (world: MxRig, ids: readonly string[], counts: Record<string, number
     Object.entries(counts).every(([status, count]) => among(world, ids, status) === count),
   );
 
-test('the share of the day leaves, the rest waits for the next day untried, and nothing is lost', async () => {
+test('messages above the daily limit wait for the next day without an attempt', async () => {
   const it = await world({ starts: [begun(1)], sources: [] });
   const { rig, sinks } = it;
   const ids = [...(await send(it, 60)), ...(await send(it, 60, 'workspace.example'))];
@@ -96,7 +96,7 @@ test('the share of the day leaves, the rest waits for the next day untried, and 
   assert.equal(sinks.google!.accepted, 125, 'none twice');
 });
 
-test('two addresses have a share each, an older one its own, and one that is warm none', async () => {
+test('each address has its own daily limit, and a warmed-up one has none', async () => {
   const sources = ['127.0.0.1', '127.0.0.91'];
   const it = await world({ starts: [begun(1, sources[0]), begun(2, sources[1])], sources });
   const ids = await send(it, 200);
@@ -116,7 +116,7 @@ test('two addresses have a share each, an older one its own, and one that is war
   assert.ok(cold > 0 && cold <= 50, `${cold} from the cold one: what is beyond leaves from the other`);
 });
 
-test('a temporary refusal is retried within the share; a permanent refusal counts', async () => {
+test('a temporary rejection is retried within the limit, and a permanent one counts toward it', async () => {
   let refusals = 0;
   const rcpt: NonNullable<SinkOptions['script']>['rcpt'] = ({ line }) => {
     if (line.includes('gone@')) return '550 5.1.1 no such user';
@@ -136,7 +136,7 @@ test('a temporary refusal is retried within the share; a permanent refusal count
   assert.equal(it.sinks.google!.accepted, 49);
 });
 
-test('one email to many takes as many of the share as recipients', async () => {
+test('each recipient of an email counts toward the daily limit', async () => {
   const it = await world({ starts: [begun(1)], sources: [] });
   const to = Array.from({ length: 40 }, (_, index) => `${index}@gmail.example`);
   const ids = [...(await it.rig.send({ to })), ...(await it.rig.send({ to }))];
@@ -144,7 +144,7 @@ test('one email to many takes as many of the share as recipients', async () => {
   assert.equal(it.sinks.google!.messages.flatMap((one) => one.to).length, 50);
 });
 
-test('a message whose lifetime ends before the next day bounces at its end, not earlier', async () => {
+test('a message that expires before the next day bounces at its expiry', async () => {
   const it = await world({ starts: [begun(1)], sources: [] });
   await all(it, await send(it, 50), { delivered: 50 });
   const [short] = await send(it, 1, 'gmail.example', { lifetimeMs: HOUR });
@@ -166,7 +166,7 @@ test('after six weeks there is no limit', async () => {
 });
 
 for (const dialect of ['sqlite', 'postgres'] as const) {
-  test(`${dialect}: nodes that take at the same moment get the share together, and each day again`, async () => {
+  test(`${dialect}: concurrent nodes share the limit, and it resets every day`, async () => {
     const storage = await tempDatabase(dialect);
     closers.push(storage.close);
     const clock = fakeClock();

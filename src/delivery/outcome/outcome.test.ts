@@ -52,7 +52,7 @@ function suppressionOf({ suppress, suppressDays }: Outcome): string {
   return suppressDays === undefined ? 'suppressed permanently' : `suppressed for ${suppressDays} days`;
 }
 
-test('there are samples of at least 300 replies, each of its own, and every category has one', () => {
+test('there are at least 300 distinct reply samples, and every category has one', () => {
   assert.ok(new Set(samples.map((one) => one.reply)).size >= 300);
   const never = ['accepted', 'network', 'expired', 'warm-up'];
   const known = new Set<string>(samples.map((one) => one.category));
@@ -82,13 +82,13 @@ for (const { stage, recipientCount, category, owner, suppress, isTemporary, sour
   });
 }
 
-test('every row of the table is the first that matches one of the samples', () => {
+test('every row of the table is the first match for a sample', () => {
   const used = new Set(samples.map(({ stage, reply }) => matchReply(readingOf(parseReply(reply)!, RECIPIENT), stage)));
   const unused = replyRules.flatMap((rule, index) => (used.has(rule) ? [] : [`row ${index}: ${rule.category}`]));
   assert.deepEqual(unused, []);
 });
 
-test('text about the sender, this host, a list or a policy vetoes a suppression whatever the code', () => {
+test('text about the sender, host, a blocklist, or a policy prevents suppression for any code', () => {
   const words = [
     'your IP 203.0.113.7 is listed',
     'Access denied by DNSBL',
@@ -113,7 +113,7 @@ test('text about the sender, this host, a list or a policy vetoes a suppression 
   }
 });
 
-test('every 5xx at the banner and to EHLO refuses this host: retried, owned by the service, and about no address', () => {
+test('a 5xx at the banner or EHLO is retried as a host rejection and suppresses no address', () => {
   for (const stage of ['banner', 'ehlo'] as const) {
     for (const text of ['500 what', '521 no mail', '550 5.1.1 user unknown', '552 5.2.2 full', '554 spam', '599 odd']) {
       const reply = parseReply(text);
@@ -128,7 +128,7 @@ test('every 5xx at the banner and to EHLO refuses this host: retried, owned by t
   }
 });
 
-test('only a reply to RCPT, or to the final dot for one recipient, suppresses', () => {
+test('only a reply to RCPT, or to the final dot for one recipient, suppresses an address', () => {
   const reply = parseReply('550 5.1.1 no such user');
   assert.ok(reply);
   const suppresses = (stage: SmtpStage, recipientCount?: number): boolean =>
@@ -140,7 +140,7 @@ test('only a reply to RCPT, or to the final dot for one recipient, suppresses', 
   assert.equal(suppresses('dot', 2), false);
 });
 
-test('a 5xx that asks for later is temporary, with the category that its words give it', () => {
+test('a 5xx that asks to retry later is temporary, with the category of its text', () => {
   const laters = [
     'try again later',
     'please try again in 300 s',
@@ -184,7 +184,7 @@ test('a 5xx that asks for later is temporary, with the category that its words g
   }
 });
 
-test('the address may be anywhere in a sentence, in any brackets, and be written in part', () => {
+test('the address is recognized anywhere in the text, in any brackets, or in part', () => {
   const sentences = [
     'User @ does not exist',
     '@: user unknown',
@@ -218,7 +218,7 @@ test('the address may be anywhere in a sentence, in any brackets, and be written
   }
 });
 
-test('words in the address and domain of the recipient are not words of the reply', () => {
+test("words in the recipient's address and domain do not affect the category", () => {
   for (const recipient of [
     'sender@spamhaus.example',
     'policy@blacklist.example',
@@ -259,7 +259,7 @@ test('an error without a reply is temporary', () => {
   }
 });
 
-test('problems at the relay are internal: required or refused authentication never bounces', () => {
+test('relay problems are internal, and authentication failures never bounce', () => {
   const reply = parseReply('530 5.7.0 Authentication required');
   assert.ok(reply);
   const outcome = classify({ stage: 'mail', reply, relay: true });
@@ -268,7 +268,7 @@ test('problems at the relay are internal: required or refused authentication nev
   assert.equal(classify({ stage: 'auth', local, relay: true }).kind, 'temporary');
 });
 
-test("Postrider's own refusals", () => {
+test("Postrider's own rejections are classified", () => {
   const rows: [SmtpStage, number, string, Outcome['kind'], Category, boolean][] = [
     ['dns', 556, '5.1.10', 'permanent', 'domain-not-found', true],
     ['dns', 550, '5.1.2', 'permanent', 'domain-not-found', true],
@@ -289,7 +289,7 @@ test("Postrider's own refusals", () => {
   }
 });
 
-test("MX hosts with non-public addresses are Postrider's own refusal, with its own advice", () => {
+test('MX hosts with non-public addresses are rejected with specific advice', () => {
   const local = {
     code: 554,
     enhanced: '5.4.4',
@@ -301,7 +301,7 @@ test("MX hosts with non-public addresses are Postrider's own refusal, with its o
   assert.doesNotMatch(outcome.advice, /SPF/);
 });
 
-test("a mail loop to this service is Postrider's own refusal, with its own advice", () => {
+test('a mail loop is rejected with specific advice', () => {
   const local = { code: 550, enhanced: '5.4.6', text: 'the MX record of a.example points to this service' };
   const outcome = classify({ stage: 'dns', local, relay: false });
   assert.equal(outcome.owner, 'service');

@@ -112,12 +112,12 @@ const hints: [text: string, ms: number | undefined][] = [
 ];
 
 for (const [text, ms] of hints) {
-  test(`"${text}" asks to wait ${ms === undefined ? 'for no time it names' : `${ms / 1000} s`}`, () => {
+  test(`"${text}" ${ms === undefined ? 'names no retry time' : `asks to retry after ${ms / 1000} s`}`, () => {
     assert.equal(waitHintMs(text), ms);
   });
 }
 
-test('refusals about the number of connections are distinguished from those about the message rate', () => {
+test('connection limits are distinguished from message rate limits', () => {
   for (const text of [
     '421 4.7.0 too many connections',
     '421 too many concurrent SMTP sessions',
@@ -130,7 +130,7 @@ test('refusals about the number of connections are distinguished from those abou
   }
 });
 
-test('before MAIL, with open sessions: about their number, unless it names a time or blocks this host', () => {
+test('before MAIL a rejection lowers the connection limit, unless it names a time or a block', () => {
   const shown = (line: string, open: number): string => {
     const evidence = { stage: 'banner' as const, reply: replyOf(line), relay: false };
     const signal = signalOfOpening({ evidence, host: 'mx.example', isForNeed: false, open }, classify(evidence));

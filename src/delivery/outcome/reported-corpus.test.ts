@@ -27,7 +27,7 @@ function lineOf(file: string, report: Report): string {
   return `${file} | bounce | ${report.recipients.map(recipientLine).join('; ')} | ${id}`;
 }
 
-test('every file has its line, of at least 150 bounces and complaints', () => {
+test('every file has an entry, with at least 150 bounces and complaints', () => {
   const files = readdirSync(folder).filter((name) => name.endsWith('.eml'));
   assert.deepEqual(lines.map((line) => line.split(' | ')[0]).sort(), files.sort());
   assert.ok(lines.filter((line) => / \| (bounce|complaint)/.test(line)).length >= 150);
@@ -35,12 +35,12 @@ test('every file has its line, of at least 150 bounces and complaints', () => {
 
 for (const line of lines) {
   const file = line.split(' | ')[0]!;
-  test(`${file} says what a person reads in it`, async () => {
+  test(`${file} is read as expected`, async () => {
     assert.equal(lineOf(file, await readReport(readFileSync(new URL(file, folder)))), line);
   });
 }
 
-test('an outcome of a report is final where it failed, waits where it is delayed, and has advice', async () => {
+test('a failed recipient has a permanent outcome, a delayed one a temporary outcome, with advice', async () => {
   for (const line of lines) {
     const report = await readReport(readFileSync(new URL(line.split(' | ')[0]!, folder)));
     for (const recipient of report.kind === 'bounce' ? report.recipients : []) {

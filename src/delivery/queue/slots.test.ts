@@ -11,7 +11,7 @@ function job(changes: Partial<DeliveryJob>): DeliveryJob {
   return { blobKey: null, sizeBytes: 1000, options, ...changes } as DeliveryJob;
 }
 
-test('64 messages with files at the same time, ordinary ones in addition; the end of one makes room for the next', () => {
+test('64 messages with files fit next to ordinary ones, and finishing one frees capacity', () => {
   const budget = openMemoryBudget();
   const large = job({ sizeBytes: 39_684_211 + 1000, options: { ...options, files } });
   const given = [];
@@ -26,7 +26,7 @@ test('64 messages with files at the same time, ordinary ones in addition; the en
   for (const end of [...given, ...beside]) end();
 });
 
-test('content in the database uses no memory; a single message always fits', () => {
+test('content from the database uses no memory budget, and a single message always fits', () => {
   const budget = openMemoryBudget();
   assert.equal(budget.acquire(job({})), undefined);
   const huge = job({ blobKey: 'cc/x', sizeBytes: 500_000_000 });

@@ -40,7 +40,7 @@ for (const [size, content] of [
   ['small', `${HEADER}Hello\r\n`],
   ['large', `${HEADER}${`${'x'.repeat(70)}\r\n`.repeat(5_000)}`],
 ] as const) {
-  test(`a lease that ends before the dot of a ${size} mail keeps the dot back`, async (t) => {
+  test(`the final dot of a ${size} message is not sent after its lease ends`, async (t) => {
     let rig: Rig | undefined;
     const script: SinkOptions['script'] = {
       data: ({ occurrence }) => {
@@ -74,7 +74,7 @@ function countExtensions({ storage: { database } }: Rig): () => number {
   return () => count;
 }
 
-test('a lease that is found lost keeps the dot back, whatever the clock says of it', async (t) => {
+test('the final dot is not sent after the lease is found lost, even before it expires', async (t) => {
   const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
   const script: SinkOptions['script'] = {
     data: async () => {
@@ -155,7 +155,7 @@ test('a message whose lease is lost while it waits is not sent, and its lane con
   );
 });
 
-test('if one of two recipients in a transaction loses its lease, the other continues alone', async (t) => {
+test('if one of two recipients in a transaction loses its lease, only the other is delivered', async (t) => {
   const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
   const script: SinkOptions['script'] = {
     data: async ({ occurrence }) => {
@@ -179,7 +179,7 @@ test('if one of two recipients in a transaction loses its lease, the other conti
   );
 });
 
-test('a failure that is not recorded because of a lost lease is forgotten: when the message returns, it is tried', async (t) => {
+test('a failure lost with its lease is forgotten, and the message is tried again when it returns', async (t) => {
   let rig: Rig | undefined;
   const script: SinkOptions['script'] = {
     dot: ({ occurrence }) => {

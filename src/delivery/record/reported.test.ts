@@ -97,7 +97,7 @@ test('a domain that does not exist is suppressed for a week', () => {
   assert.deepEqual(suppress, { email: 'ann@example.com', reason: 'bounce', untilMs: NOW + 7 * 86_400_000 });
 });
 
-test('a delay report is a delay, whatever its text', () => {
+test('a delay report is recorded as a delay, whatever its text', () => {
   for (const status of ['4.4.1', '5.1.1']) {
     const result = lateFailure(copy, said({ action: 'delayed', status }), NOW);
     assert.equal(result.type, 'DeliveryDelay');
@@ -107,7 +107,7 @@ test('a delay report is a delay, whatever its text', () => {
   }
 });
 
-test('a complaint suppresses the address that it names, and no other', () => {
+test('a complaint suppresses only the address that it names', () => {
   const base = { feedbackType: 'abuse', remoteHost: 'fbl.example' } as const;
   const named = lateComplaint(copy, { ...base, recipientIs: 'named' }, NOW);
   assert.deepEqual(named.suppress, { email: 'ann@example.com', reason: 'complaint', untilMs: null });

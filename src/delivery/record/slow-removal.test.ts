@@ -5,7 +5,7 @@ import { deliveryRig } from '../../../test/kit/delivery-rig.ts';
 import { smtpSink } from '../../../test/kit/smtp-sink.ts';
 import { waitUntil } from '../../../test/kit/wait-until.ts';
 
-test('while content is removed slowly, results are recorded, and a stop leaves none unrecorded', async (t) => {
+test('results are recorded during slow content removal, and stopping loses none', async (t) => {
   const sink = await smtpSink();
   const rig = await deliveryRig({ relayPort: sink.port });
   t.after(async () => {
@@ -30,7 +30,7 @@ test('while content is removed slowly, results are recorded, and a stop leaves n
   await rig.delivery.stop();
 });
 
-test('a sandbox message with an unreadable clock crashes alone', async (t) => {
+test('an unreadable clock crashes only its own sandbox message', async (t) => {
   const sink = await smtpSink();
   const rig = await deliveryRig({ relayPort: sink.port });
   t.after(async () => {

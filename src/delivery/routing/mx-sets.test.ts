@@ -36,7 +36,7 @@ function setUp() {
   return { clock, zone, asked, changed, sets, mx, known };
 }
 
-test("the best MX hosts, sorted, with the provider's name instead of its hosts", async () => {
+test('the destination is the best MX hosts, sorted, or the name of their provider', async () => {
   const { mx, known } = setUp();
   mx('a.example', { 'mx2.example.net': 10, 'mx1.example.net': 10, 'backup.example.org': 20 });
   mx('b.example', { 'mx1.example.net': 5, 'mx2.example.net': 5 });
@@ -49,7 +49,7 @@ test("the best MX hosts, sorted, with the provider's name instead of its hosts",
   assert.equal(await known('none.example'), 'none.example', 'no MX: the domain is its own exchanger');
 });
 
-test('pending until the first answer, and reported then; while the DNS fails the last answer holds', async () => {
+test('a destination is pending until the first DNS answer, which is kept while DNS fails', async () => {
   const { clock, zone, asked, changed, sets, mx, known } = setUp();
   mx('a.example', { 'mx.example.net': 10 });
   assert.equal(sets.destinationOf('a.example'), 'a.example');
@@ -79,7 +79,7 @@ test('pending until the first answer, and reported then; while the DNS fails the
   assert.ok(!sets.isPending('b.example'));
 });
 
-test('a session serves domains whose best MX hosts include its host; domains are alike with all the same MX hosts', async () => {
+test('a session serves domains that share its host, and domains with the same MX hosts are equal', async () => {
   const { sets, mx, known } = setUp();
   mx('a.example', { 'mx.example.net': 10 });
   mx('b.example', { 'mx.example.net': 10, 'backup.b.example': 20 });

@@ -78,7 +78,7 @@ const FAULTS: Record<string, SinkAction> = {
 };
 
 for (const stage of ['rcpt', 'data', 'dot'] as const) {
-  test(`a fault at ${stage} of the first exchanger: the second one gets the mail, once`, async () => {
+  test(`after a failure at ${stage} of the first MX host, the second gets the message once`, async () => {
     await Promise.all(
       Object.entries(FAULTS).map(async ([fault, action]) => {
         const cell = `${fault}-${stage}.example`;
@@ -104,7 +104,7 @@ for (const stage of ['rcpt', 'data', 'dot'] as const) {
   });
 }
 
-test('recipients that the first MX host accepted or permanently refused are done; only the others continue', async () => {
+test('the next MX host gets only recipients that are neither accepted nor permanently rejected', async () => {
   const script: SinkOptions['script'] = {
     rcpt: ({ line }) =>
       line.includes('later') ? '450 4.2.0 later' : line.includes('gone') ? '550 5.1.1 no such user' : undefined,
@@ -145,7 +145,7 @@ test('finished recipients are recorded immediately, while another one waits for 
   assert.equal(second.accepted, 1);
 });
 
-test('a rate-limit refusal does not continue at the next MX host; greylisting does', async () => {
+test('a rate limit does not continue at the next MX host, but greylisting does', async () => {
   const rate = { script: { rcpt: '450 4.7.28 too many messages, slow down' } };
   const [, spared] = (await domain('rate.example', [rate, {}])) as [SmtpSink, SmtpSink];
   const [limited] = (await rig.send({ to: ['ann@rate.example'] })) as [string];
@@ -158,7 +158,7 @@ test('a rate-limit refusal does not continue at the next MX host; greylisting do
   assert.equal(knows.accepted, 1);
 });
 
-test('a permanent refusal by a later MX host does not bounce what a better one may still accept', async () => {
+test('a permanent failure at a later MX host does not override a deferral by a better one', async () => {
   const [first] = await domain('stale.example', [
     { script: { rcpt: '451 4.3.0 later' } },
     { script: { rcpt: '550 5.7.1 relaying denied' } },
@@ -172,7 +172,7 @@ test('a permanent refusal by a later MX host does not bounce what a better one m
   assert.equal(first!.accepted, 1);
 });
 
-test('a permanent refusal by a later MX host counts if the better one is unreachable', async () => {
+test('a permanent failure at a later MX host applies if the better one is unreachable', async () => {
   const refusing: SinkOptions = { script: { rcpt: '550 5.1.1 no such user' } };
   const [second] = (await domain('absent.example', [null, refusing])) as [SmtpSink];
   const [id] = (await rig.send({ to: ['ann@absent.example'] })) as [string];
@@ -182,7 +182,7 @@ test('a permanent refusal by a later MX host counts if the better one is unreach
   assert.equal(asked(second, 'RCPT'), 1);
 });
 
-test('one attempt sends the message to three MX hosts at most', async () => {
+test('an attempt sends the message to at most three MX hosts', async () => {
   const later = { script: { rcpt: '451 4.3.0 later' } };
   const four = await domain('many.example', [later, later, later, later]);
   const [id] = (await rig.send({ to: ['ann@many.example'] })) as [string];
@@ -193,7 +193,7 @@ test('one attempt sends the message to three MX hosts at most', async () => {
   );
 });
 
-test('an MX host that asks for time gets it, even if the next one is unreachable', async () => {
+test('an MX host that asks for time is respected, even if the next one is unreachable', async () => {
   const script = { banner: '421 4.7.0 too many connections from your address' };
   const [busy] = (await domain('alone.example', [{ script }, null])) as [SmtpSink];
   for (const user of ['one', 'two', 'three', 'four']) {
@@ -229,7 +229,7 @@ test('an MX host that stalled or hung up is tried last for a while, then first a
   assert.equal(first.accepted, 1, 'it is the better one, and may be well again');
 });
 
-test('a message that an MX host deferred does not continue at one that has just refused the connection', async () => {
+test('a message deferred by an MX host does not continue at one that just rejected the connection', async () => {
   const full: SinkOptions = {
     script: { banner: { reply: '421 4.7.0 too many connections from your address', drop: true } },
   };
@@ -245,7 +245,7 @@ test('a message that an MX host deferred does not continue at one that has just 
   assert.equal(first.connections.total, 1, 'one dial in the minute');
 });
 
-test('five MX hosts without a listener do not hide later ones', async () => {
+test('five MX hosts without a listener do not block later ones', async () => {
   const [sixth] = await domain('dead.example', [null, null, null, null, null, {}, {}]);
   const [id] = (await rig.send({ to: ['ann@dead.example'] })) as [string];
   await event(id, 'DeliveryDelay');
@@ -254,7 +254,7 @@ test('five MX hosts without a listener do not hide later ones', async () => {
   assert.equal((await event(id, 'Delivery')).detail.delivery!.remoteHost, 'mx6.dead.example');
 });
 
-test('nor after a restart, without memory of the first attempt', async () => {
+test('five MX hosts without a listener do not block later ones after a restart', async () => {
   const [seventh] = await domain('forgot.example', [null, null, null, null, null, null, {}]);
   const [id] = (await rig.send({ to: ['ann@forgot.example'] })) as [string];
   await event(id, 'DeliveryDelay');
@@ -265,7 +265,7 @@ test('nor after a restart, without memory of the first attempt', async () => {
   assert.equal(seventh!.accepted, 1);
 });
 
-test('nor do those that have no address', async () => {
+test('five MX hosts without an address do not block later ones', async () => {
   await domain('names.example', [{}, {}, {}, {}, {}, {}]);
   for (const host of [1, 2, 3, 4, 5]) delete dns.zone[`mx${host}.names.example`];
   const [id] = (await rig.send({ to: ['ann@names.example'] })) as [string];
@@ -275,7 +275,7 @@ test('nor do those that have no address', async () => {
   assert.equal((await event(id, 'Delivery')).detail.delivery!.remoteHost, 'mx6.names.example');
 });
 
-test('an unreachable IPv6 address costs a moment, not the connection', { skip: noBlackHoles }, async () => {
+test('an unreachable IPv6 address delays the connection only briefly', { skip: noBlackHoles }, async () => {
   const [sink] = (await domain('hole.example', [{}])) as [SmtpSink];
   dns.zone['mx1.hole.example']!.AAAA = ['::1'];
   const hole = await blackHole('::1', port);
@@ -291,7 +291,7 @@ test('an unreachable IPv6 address costs a moment, not the connection', { skip: n
   }
 });
 
-test('MX hosts of one preference are in random order, the others by preference, failed ones last', () => {
+test('MX hosts are ordered by preference, randomly within one, with failed ones last', () => {
   const exchangers = ['a', 'b', 'c', 'd'].map((host) => ({ host, preference: host === 'd' ? 20 : 10 }));
   const orders = (isBackedOff: (host: string) => boolean): string[] => {
     const ordered = Array.from({ length: 300 }, () => inOrder(exchangers, { isBackedOff, attempts: 3, emailSeq: 1 }));
@@ -307,7 +307,7 @@ test('MX hosts of one preference are in random order, the others by preference, 
   );
 });
 
-test('with more than five MX hosts, each attempt starts five later', () => {
+test('with more than five MX hosts, each attempt starts five further', () => {
   const exchangers = [...'abcdefg'].map((host, index) => ({ host, preference: index }));
   const order = (attempts: number): string =>
     inOrder(exchangers, { isBackedOff: (host) => host === 'f', attempts, emailSeq: 1 })
