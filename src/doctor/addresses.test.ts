@@ -33,7 +33,7 @@ async function world(t: TestContext, zone: FakeZone) {
 
 const statuses = (checks: Check[]): string[] => checks.map(({ status }) => status);
 
-test('an address whose reverse DNS is the HELO name and resolves back is ok, IPv6 too', async (t) => {
+test('an address whose reverse DNS matches the HELO name and resolves back is ok, including IPv6', async (t) => {
   const { dns } = await world(t, GOOD);
   const sources = await sourcesOf([ONE, SIX], HELO, dns);
   assert.deepEqual(sources, { seen: [ONE, SIX], translated: [] });
@@ -79,7 +79,7 @@ for (const [name, zone, status, message] of broken) {
   });
 }
 
-test('behind NAT the addresses of the HELO name are checked instead of the private one', async (t) => {
+test('behind NAT the addresses of the HELO name are checked instead of the private address', async (t) => {
   const { dns, fake } = await world(t, GOOD);
   const sources = await sourcesOf(['10.0.0.5'], HELO, dns);
   assert.deepEqual(sources, { seen: [ONE], translated: ['10.0.0.5'] }, 'of its family alone');
@@ -92,7 +92,7 @@ test('behind NAT the addresses of the HELO name are checked instead of the priva
   assert.match(reverse!.message, /10\.0\.0\.5 is behind NAT/);
 });
 
-test('a HELO name without public DNS, or that resolves elsewhere, is reported', async (t) => {
+test('a HELO name without public DNS or with another address is reported', async (t) => {
   const { dns } = await world(t, { ...GOOD, 'slow.shop.example': { fail: 'SERVFAIL' } });
   const check = async (helo: string, seen = [ONE]): Promise<Check> =>
     (await checkHelo(helo, { seen, translated: [] }, dns))[0]!;

@@ -53,7 +53,7 @@ async function world(t: TestContext, settings: Record<string, string> = {}) {
   return { sink, dns, clock, subject, asked };
 }
 
-test('successful checks of servers of others are repeated after ten minutes', async (t) => {
+test('successful checks of other servers are cached for ten minutes', async (t) => {
   const { sink, clock, subject } = await world(t);
   for (let looks = 0; looks < 20; looks += 1) {
     await examine(subject);
@@ -65,7 +65,7 @@ test('successful checks of servers of others are repeated after ten minutes', as
   assert.equal(sink.connections.total, 2);
 });
 
-test('failed checks are repeated immediately, and local ones always', async (t) => {
+test('failed checks and local checks are never cached', async (t) => {
   const { sink, subject, asked } = await world(t);
   sink.setScript({ banner: '554 5.7.1 not you' });
   await examine(subject);
@@ -74,7 +74,7 @@ test('failed checks are repeated immediately, and local ones always', async (t) 
   assert.equal(asked('A mail.shop.example'), 2);
 });
 
-test('configured source addresses are the ones that are checked', async (t) => {
+test('configured source addresses are checked', async (t) => {
   const { subject, asked } = await world(t);
   const { checks } = await examine({ ...subject, localAddresses: ['185.199.10.7'] });
   const status = (name: string) => checks.find((one) => one.name === name)?.status;
@@ -82,7 +82,7 @@ test('configured source addresses are the ones that are checked', async (t) => {
   assert.equal(asked('A 7.10.199.185.list.example'), 1);
 });
 
-test('with a relay the relay is checked, and not the addresses', async (t) => {
+test('the relay is checked instead of the addresses if one is configured', async (t) => {
   const { sink, dns, subject } = await world(t);
   const config: Config = {
     ...subject.config,
@@ -131,7 +131,7 @@ test('docs/guides/go-live.md names every check', async (t) => {
   for (const name of names) assert.ok(document.includes(`\`${name}\``), name);
 });
 
-test('messages that are kept shorter than bounces can arrive produce a warning', async (t) => {
+test('a message retention shorter than the bounce period causes a warning', async (t) => {
   const { subject } = await world(t);
   const look = async (change: Partial<Config>): Promise<string[]> => {
     const config = { ...subject.config, bounceDomain: 'b.example', ...change };
@@ -152,7 +152,7 @@ test('backups of a database server are not rated', () => {
   assert.equal(checkBackup(config, FACTS, 0)[0]!.status, 'skip');
 });
 
-test('scheduled backups may miss one interval', () => {
+test('scheduled backups can miss one interval', () => {
   const config = readConfig({ POSTRIDER_BACKUP_URL: 'file:///mnt/backups', POSTRIDER_BACKUP_HOURS: '12' });
   const statusAfter = (hours: number | undefined): string => {
     const scheduledBackupMs = hours === undefined ? undefined : 0;
@@ -166,7 +166,7 @@ test('scheduled backups may miss one interval', () => {
   assert.throws(() => readConfig({ POSTRIDER_BACKUP_URL: 's3://bucket' }), /POSTRIDER_BACKUP_URL=s3/);
 });
 
-test('TLS reports: whether they are sent, and why not', () => {
+test('TLS reports are checked, with the reason if they are not sent', () => {
   const config = readConfig({ POSTRIDER_REPORT_DOMAIN: 'shop.example' });
   const day = Date.UTC(2026, 10, 19);
   const said = (facts: Parameters<typeof checkTlsReports>[1], of: Partial<Config> = {}): string => {
@@ -188,7 +188,7 @@ test('TLS reports: whether they are sent, and why not', () => {
   );
 });
 
-test('the return path publishes MTA-STS and TLS-RPT; missing records are displayed with their values', async (t) => {
+test('missing MTA-STS and TLS-RPT records of the return path are listed with their values', async (t) => {
   const MX: [number, string][] = [[10, 'mail.shop.example']];
   const dns = await fakeDns({
     'both.example': { MX },

@@ -10,7 +10,7 @@ const HOST = 'localhost';
 const [ONE, TWO] = ['198.51.100.1', '198.51.100.2'];
 const GOOD: FakeZone = { 'b.example': { MX: [[10, 'localhost']], TXT: ['v=spf1 a:localhost -all'] } };
 
-test('the bounce domain points here, its SPF allows this host, and the port is ours; each problem has its line', async (t) => {
+test('bounce domain, SPF, and inbound port are checked, and each problem has its own line', async (t) => {
   const fake = await fakeDns();
   t.after(fake.close);
   let greeting = `220 ${HOST} ESMTP Postrider\r\n`;
@@ -51,7 +51,7 @@ test('the bounce domain points here, its SPF allows this host, and the port is o
   );
 });
 
-test('the SPF of the bounce domain allows every source address; not checked with a relay', async (t) => {
+test('the SPF of the bounce domain must allow every source address, except with a relay', async (t) => {
   const fake = await fakeDns();
   t.after(fake.close);
   const sendingHost = 'mail.sender.example';

@@ -45,7 +45,7 @@ const dated =
     response.writeHead(204, { Date: new Date(Date.now() + offsetMs).toUTCString(), ...headers }).end();
   };
 
-test('the clock is compared with the date of a server', async (t) => {
+test('the clock is compared with the date from a server', async (t) => {
   const dns = await resolver(t);
   const found = async (offsetMs: number, headers?: Record<string, string>) => {
     const [check] = await checkClock(await web(t, dated(offsetMs, headers)), { dns, clock: systemClock });
@@ -74,7 +74,7 @@ const health: http.RequestListener = (_, response) => {
   response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"status":"ok"}');
 };
 
-test('the public address reaches this service or not, and its certificate is checked', async (t) => {
+test('the public address must reach this service with a valid certificate', async (t) => {
   const dns = await resolver(t);
   const check = async (answer: http.RequestListener, certificate?: TestCertificate) => {
     const baseUrl = await web(t, answer, certificate);
@@ -101,7 +101,7 @@ test('a public address without a response is a warning', async (t) => {
   assert.deepEqual(await checkPublicAddress(readConfig({}), dns, Date.now()), []);
 });
 
-test('the SMTP certificate: its days, its name, and whether it can be read', (t) => {
+test('the SMTP certificate is checked for expiry, name, and readability', (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-doctor-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const cert = path.join(folder, 'cert.pem');

@@ -114,7 +114,7 @@ async function setup(t: TestContext) {
   };
 }
 
-test('records are checked every hour and not before', async (t) => {
+test('records are checked once an hour', async (t) => {
   const { after, first } = await setup(t);
   first.questions.length = 0;
   await after(59 * MINUTE);
@@ -123,7 +123,7 @@ test('records are checked every hour and not before', async (t) => {
   assert.ok(first.questions.some((one) => /^TXT pr-.*-rsa\._domainkey\.shop\.example$/.test(one)));
 });
 
-test('a missing record: an email immediately, no sending after a day, and recovery when it is back', async (t) => {
+test('a missing record notifies immediately, stops sending after a day, and recovers', async (t) => {
   const { after, publish, servers, records, mails, maySend, signs, domain } = await setup(t);
   publish(servers, {});
   assert.equal(await after(HOUR), 'failing');
@@ -149,7 +149,7 @@ test('a missing record: an email immediately, no sending after a day, and recove
   assert.notEqual(mails[0]!.key, mails[1]!.key);
 });
 
-test('a failed DNS lookup stops nothing', async (t) => {
+test('a failed DNS lookup does not stop sending', async (t) => {
   const { after, publish, servers, resolver, maySend, mails, domain } = await setup(t);
   const silent: FakeZone = {};
   for (const { selector } of (await domain()).keys)
@@ -161,14 +161,14 @@ test('a failed DNS lookup stops nothing', async (t) => {
   assert.deepEqual(mails, []);
 });
 
-test('an outdated server of the zone stops nothing, and is listed', async (t) => {
+test('an outdated authoritative server is listed and does not stop sending', async (t) => {
   const { after, publish, second, verify } = await setup(t);
   publish([second], {});
   assert.equal(await after(HOUR), 'verified');
   assert.match((await verify()).message, /ns2\.shop\.example does not show it yet/);
 });
 
-test('a notice that failed is sent in the next round', async (t) => {
+test('a notice that failed is sent again in the next round', async (t) => {
   const { after, publish, servers, mails, notifying, records } = await setup(t);
   publish(servers, {});
   notifying.fails = true;
@@ -192,7 +192,7 @@ test('a notice that failed is sent in the next round', async (t) => {
   assert.equal(mails.length, 1, 'it is over before anybody heard of it');
 });
 
-test('new keys sign once every server has had them for an hour; the old ones stay for ten days', async (t) => {
+test('new keys sign after an hour on every server, and old ones stay for ten days', async (t) => {
   const { after, publish, first, second, servers, records, keys, signs, rotate, verify, domain } = await setup(t);
   const old = (await keys('active')).map(({ selector }) => selector);
   assert.equal(await rotate(), true);
@@ -232,7 +232,7 @@ test('new keys sign once every server has had them for an hour; the old ones sta
   );
 });
 
-test('an unresponsive server delays new keys for a day at most; then the others decide', async (t) => {
+test('an unresponsive server delays new keys by at most a day', async (t) => {
   const { after, publish, first, second, records, keys, signs, rotate, verify } = await setup(t);
   await rotate();
   const old = await signs();
@@ -254,7 +254,7 @@ test('an unresponsive server delays new keys for a day at most; then the others 
   assert.deepEqual(await signs(), next);
 });
 
-test('a server that responds again ends the wait: the hour starts with its response', async (t) => {
+test('the hour starts when the last server responds with the new key', async (t) => {
   const { after, publish, first, second, servers, records, keys, signs, rotate } = await setup(t);
   await rotate();
   const old = await signs();
@@ -272,7 +272,7 @@ test('a server that responds again ends the wait: the hour starts with its respo
   assert.deepEqual(await signs(), next, 'it has shown them, whatever it says now');
 });
 
-test('messages are signed even at the moment at which keys change', async (t) => {
+test('messages are signed even while keys are rotated', async (t) => {
   const { database, clock, secretKey, servers, publish, records, rotate, verify, keys, domain } = await setup(t);
   await rotate();
   publish(servers, await records('active', 'next'));
@@ -300,7 +300,7 @@ test('messages are signed even at the moment at which keys change', async (t) =>
   );
 });
 
-test('a next Ed25519 key that is not published does not sign', async (t) => {
+test('an unpublished next Ed25519 key does not sign', async (t) => {
   const { after, publish, servers, records, keys, signs, rotate } = await setup(t);
   await rotate();
   const [rsa, ed25519] = await keys('next');
@@ -315,7 +315,7 @@ test('a next Ed25519 key that is not published does not sign', async (t) => {
   assert.deepEqual(await signs(), [rsa!.selector, ed25519!.selector]);
 });
 
-test('the old record replaced by the new one: the new key signs immediately, and nothing fails', async (t) => {
+test('replacing the old record with the new one activates the new key immediately', async (t) => {
   const { after, publish, servers, records, keys, signs, rotate } = await setup(t);
   await rotate();
   const next = (await keys('next')).map(({ selector }) => selector);
@@ -324,7 +324,7 @@ test('the old record replaced by the new one: the new key signs immediately, and
   assert.deepEqual(await signs(), next);
 });
 
-test('keys older than 180 days are rotated automatically, with one email that contains the records', async (t) => {
+test('keys older than 180 days are rotated automatically, with one email that lists the records', async (t) => {
   const { after, keys, mails, signs } = await setup(t);
   const old = (await keys('active')).map(({ selector }) => selector);
   await after(180 * DAY - HOUR);
@@ -343,7 +343,7 @@ test('keys older than 180 days are rotated automatically, with one email that co
   assert.equal(mails.length, 1);
 });
 
-test('a process that is not responsible does nothing', async (t) => {
+test('a node that is not responsible does nothing', async (t) => {
   const { database, clock, secretKey, publish, servers, domain } = await setup(t);
   publish(servers, {});
   clock.advance(HOUR);

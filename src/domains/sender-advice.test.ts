@@ -17,7 +17,7 @@ const GOOD: FakeZone = {
   '_dmarc.shop.example': { TXT: ['v=DMARC1; p=reject; adkim=s'] },
 };
 
-test('missing or unpublished records, strict policies, and a return path that fails SPF', async (t) => {
+test('advice covers missing or unpublished records, strict policies, and SPF failures', async (t) => {
   const { database, close } = await tempDatabase();
   t.after(close);
   const fake = await fakeDns();
