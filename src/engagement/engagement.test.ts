@@ -20,7 +20,7 @@ function readable(token: string): string {
   return [0, 1, 2, 3].map((skip) => Buffer.from(token.slice(skip), 'base64url').toString('latin1')).join('\n');
 }
 
-test('a link reveals neither account, message, nor address, and is short', () => {
+test('a link is short and reveals no account, message, or address', () => {
   const links = createUnsubscribeLinks({ secretKey, baseUrl });
   const claim = { ...copy, recipient: 'ann.smith@example.com' };
   const token = links.url(claim).slice(`${baseUrl}/unsubscribe/`.length);
@@ -53,7 +53,7 @@ test('links in the previous format still work', () => {
   assert.equal(links.open(token), undefined, 'one purpose is not another');
 });
 
-test('no altered, shortened, lengthened, or rewritten token is accepted', () => {
+test('a changed, shortened, lengthened, or re-encoded token is rejected', () => {
   const sealed = createSealedText(secretKey, 'test');
   for (const text of ['', 'a', 'ü ☃', 'x'.repeat(4_000)]) {
     const token = sealed.seal(text);
@@ -72,7 +72,7 @@ test('no altered, shortened, lengthened, or rewritten token is accepted', () => 
   }
 });
 
-test('one text has one token, and similar texts have unrelated tokens', () => {
+test('a text always has the same token, and similar texts have unrelated tokens', () => {
   const sealed = createSealedText(secretKey, 'test');
   assert.equal(sealed.seal('ann@example.com'), sealed.seal('ann@example.com'));
   const [one, two] = [sealed.seal('ann@example.com'), sealed.seal('anm@example.com')];

@@ -19,7 +19,7 @@ const sent: RecipientPages['sent'] = (...args) => pages.sent(...args);
 const eventsOf: RecipientPages['eventsOf'] = (...args) => pages.eventsOf(...args);
 const delivered: RecipientPages['delivered'] = (...args) => pages.delivered(...args);
 
-test('links redirect and opens are recorded, with the remaining html unchanged', async () => {
+test('links redirect and opens are recorded, and the rest of the HTML is unchanged', async () => {
   const html =
     '<html><body><p>Hi {{ n }}</p><a href="{{ link }}">a</a> <a href="mailto:a@b.test">m</a> <a href="https://n.test/" data-notrack>n</a> {{ unsubscribe_email_html }}</body></html>';
   const link = 'https://shop.test/?a=1&b="2"&c=\u00fc #x';
@@ -55,7 +55,7 @@ test('links redirect and opens are recorded, with the remaining html unchanged',
   assert.equal(row!.status, 'delivered', 'no state changes');
 });
 
-test('without the options nothing is tracked, and email without html cannot be tracked', async () => {
+test('nothing is tracked without the options, and an email without HTML cannot be tracked', async () => {
   const html = '<a href="https://a.test/">x</a>';
   assert.equal((await sent({ html })).mail.html!.trim(), html);
   const one = await sent({
@@ -100,7 +100,7 @@ const LOOKS: Look[] = [
   { what: 'HEAD', method: 'HEAD', headers: { 'user-agent': PERSON }, machine: true },
 ];
 for (const look of LOOKS) {
-  test(`${look.what} is ${look.machine ? 'marked as a machine' : 'taken for a person'}`, async () => {
+  test(`${look.what} is ${look.machine ? 'marked as a machine' : 'counted as a person'}`, async () => {
     const { messageId, mail } = await sent({ html: '<p>x</p>', enableOpenTracking: true });
     await delivered(messageId, 10_000);
     const answer = await call(look.method ?? 'GET', /src="([^"]+)"/.exec(mail.html!)![1]!, look.headers);
@@ -112,7 +112,7 @@ for (const look of LOOKS) {
   });
 }
 
-test('an open before the delivery, or right after it, comes from a scanner; not so in the sandbox', async () => {
+test('an open before or right after the delivery is marked as a scanner, except in the sandbox', async () => {
   const open = async (mode: Mode, agoMs: number | undefined): Promise<boolean> => {
     const { messageId, mail } = await sent({ html: '<p>x</p>', enableOpenTracking: true }, mode);
     if (agoMs !== undefined) await delivered(messageId, agoMs);
@@ -128,7 +128,7 @@ test('an open before the delivery, or right after it, comes from a scanner; not 
   assert.equal(await open('sandbox', 0), false);
 });
 
-test('repetitions within a minute count once, bots do not hide people, and there is a maximum', async () => {
+test('repeated opens within a minute count once, bots do not hide people, and events are limited', async () => {
   const { messageId, mail } = await sent({
     html: '<a href="https://a.test/">a</a><a href="https://b.test/">b</a>',
     enableClickTracking: true,

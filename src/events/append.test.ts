@@ -14,7 +14,7 @@ afterEach(async () => {
 });
 
 for (const dialect of DIALECTS) {
-  test(`the id of an event contains its time (${dialect})`, async () => {
+  test(`an event ID contains its time (${dialect})`, async () => {
     const { database, close } = await tempDatabase(dialect);
     closers.push(close);
     const atMs = Date.now() + 40 * 86_400_000;
@@ -48,7 +48,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('only an id gets another time', () => {
+test('only the ID changes when an event gets another time', () => {
   assert.equal(idAt('evt_1', 5), 'evt_1');
   assert.equal(idAt('x'.repeat(25), 5), 'x'.repeat(25));
   const id = newId('evt', 7);

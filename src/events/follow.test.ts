@@ -4,7 +4,7 @@ import { waitUntil } from '../../test/kit/wait-until.ts';
 import type { Database } from '../storage/database.ts';
 import { createFollowers } from './stream.ts';
 
-test('a follower that subscribes after the last one left during a query is woken', async (t) => {
+test('a follower that subscribes while a query without followers is running is woken', async (t) => {
   const owner = { accountId: 'acc_1', mode: 'live' } as const;
   let seq = 0;
   let looks = 0;

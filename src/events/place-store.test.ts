@@ -10,7 +10,7 @@ import { parsePostgresUrl } from '../storage/postgres/url.ts';
 import { placeOfEventOperation } from './place-store.ts';
 import { type EventPage, readEventsOperation } from './read-store.ts';
 
-test('an event that is committed later than its place is not skipped', async (t) => {
+test('an event committed after later positions is not skipped', async (t) => {
   const temp = await tempDatabase('postgres');
   t.after(() => temp.close());
   const { database } = temp;

@@ -69,7 +69,7 @@ async function open(dialect: TempDatabase['database']['dialect'] = 'sqlite') {
 }
 
 for (const dialect of DIALECTS) {
-  test(`a stream that is interrupted repeatedly skips and repeats nothing during many writes (${dialect})`, async () => {
+  test(`an interrupted stream skips and repeats nothing during many writes (${dialect})`, async () => {
     const { database, stream } = await open(dialect);
     const accountId = 'acc_1';
     let written = 0;
@@ -110,7 +110,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('filters are those of the list, and later events are sent', async () => {
+test('a stream has the filters of the list and sends later events', async () => {
   const { database, stream } = await open();
   const first = await seedMail(database, { accountId: 'acc_1' });
   await seedMail(database, { accountId: 'acc_2' });
@@ -137,7 +137,7 @@ test('filters are those of the list, and later events are sent', async () => {
   other.stop();
 });
 
-test('starts with its place, sends heartbeats, and ends with a retry delay when the service stops', async () => {
+test('a stream starts with its position, sends heartbeats, and ends with a retry delay on stop', async () => {
   const { stream } = await open();
   const { made, stop } = stream({ accountId: 'acc_1', heartbeatMs: 10 });
   let text = '';
@@ -171,7 +171,7 @@ test('a heartbeat is sent even if filtered events arrive continuously', async ()
   stop();
 });
 
-test('a revoked key ends the stream, whether it is idle or not being read', async () => {
+test('a revoked key ends the stream, even if it is idle or not being read', async () => {
   const { database, stream } = await open();
   let isAllowed = true;
   const options = { accountId: 'acc_1', checkMs: 10, isAllowed: async () => isAllowed };
@@ -185,7 +185,7 @@ test('a revoked key ends the stream, whether it is idle or not being read', asyn
   await Promise.all(closed);
 });
 
-test('a reader that reads nothing costs a page or two, and is disconnected', async () => {
+test('a client that does not read buffers at most two pages and is disconnected', async () => {
   const { database, calls, stream } = await open();
   const accountId = 'acc_1';
   const recipients = Array.from({ length: 50 }, (_, index) => `r${index}@x.example`);
