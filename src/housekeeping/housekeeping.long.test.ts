@@ -41,7 +41,7 @@ const finish = (id: string): void => rig.tamper("UPDATE message SET status = 'de
 const age = (key: string, atMs: number): void =>
   utimesSync(path.join(rig.storage.folder, 'rig-blobs', key), atMs / 1000, atMs / 1000);
 
-test('expired content is deleted, that of unfinished messages is kept; messages are deleted after 90 days with all their data', async () => {
+test('expired content and messages are deleted, except content of unfinished messages', async () => {
   const [done] = await rig.store({ to: ['a@x.example'], blob: true });
   const [open] = await rig.store({ to: ['b@x.example'], blob: true });
   finish(done!);
@@ -63,7 +63,7 @@ test('expired content is deleted, that of unfinished messages is kept; messages 
   assert.equal((await blobKeys()).length, 1, 'the content of the unfinished one is still there');
 });
 
-test('the settings shorten the time for content, and set the time for messages', async () => {
+test('the settings determine the retention of content and messages', async () => {
   const [month] = await rig.store({ to: ['month@k.example'] });
   const [week] = await rig.store({ to: ['week@k.example'], retain: '7d' });
   finish(month!);
@@ -93,7 +93,7 @@ test('the settings shorten the time for content, and set the time for messages',
   assert.deepEqual(found('1 = 1'), ['later@k.example'], 'messages of more than ten days are gone');
 });
 
-test('one round deletes more than one batch, also after unfinished rows', async () => {
+test('one round deletes more than one batch, even after unfinished rows', async () => {
   const ids = await Promise.all(Array.from({ length: 450 }, (_, i) => rig.store({ to: [`${i}@y.example`] })));
   for (const [id] of ids) finish(id!);
   rig.clock.advance(91 * DAY);
@@ -101,7 +101,7 @@ test('one round deletes more than one batch, also after unfinished rows', async 
   assert.equal(rig.rows("SELECT 1 FROM message WHERE recipient LIKE '%@y.example'").length, 0);
 });
 
-test('the times of every full segment of the log are stored, and deleted with its events', async () => {
+test('the times of every full log segment are stored and deleted with its events', async () => {
   const fill = (messageId: string): void =>
     rig.tamper(
       `INSERT INTO event (account_id, mode, id, type, message_id, at, detail)
@@ -131,7 +131,7 @@ test('the times of every full segment of the log are stored, and deleted with it
   rig.tamper('DELETE FROM event');
 });
 
-test('idempotency records are deleted when they expire and their messages are settled, also after many that stay', async () => {
+test('expired idempotency records are deleted once their messages are settled', async () => {
   const insert = (key: string, messageId: string, expires: number): void =>
     rig.tamper(
       `INSERT INTO idempotency (account_id, mode, endpoint, key, body_hash, status, body, email_seq, created_at, expires_at)
@@ -178,7 +178,7 @@ test('the sandbox keeps the last 1,000 items of an account, for seven days', asy
   );
 });
 
-test('orphans are deleted after two checks and a day; named blobs never, even if the clock jumps', async () => {
+test('orphans are deleted after two checks and a day, but referenced blobs never are', async () => {
   await rig.store({ to: ['a@b.example'], blob: true });
   const named = await blobKeys();
   const orphan = await rig.blobs.put(Buffer.from('orphan'));
@@ -201,7 +201,7 @@ test('orphans are deleted after two checks and a day; named blobs never, even if
   for (const key of [...named, upload, fresh]) assert.ok(left.includes(key), key);
 });
 
-test('a check that misses a name, such as one of an old snapshot, deletes nothing', async () => {
+test('a check that misses a reference, such as in an old snapshot, deletes nothing', async () => {
   await rig.store({ to: ['a@c.example'], blob: true });
   const keys = rig
     .rows<{ blob_key: string }>('SELECT blob_key FROM email WHERE blob_key IS NOT NULL')
@@ -228,7 +228,7 @@ test('a check that misses a name, such as one of an old snapshot, deletes nothin
   assert.ok(!left.has(orphan), 'control');
 });
 
-test('a stop waits for one deletion only', async () => {
+test('a stop waits only for the current deletion', async () => {
   for (let i = 0; i < 10; i += 1) age(await rig.blobs.put(Buffer.from(`orphan ${i}`)), Date.now() - 2 * DAY);
   let removed = 0;
   let stopped: Promise<void> | undefined;
@@ -261,7 +261,7 @@ function writeBlob(folder: string): string {
   return key;
 }
 
-test('of 10,000 live blobs none is deleted, with several nodes sweeping and their clocks jumping; all orphans are', async () => {
+test('concurrent sweeps with clock jumps delete all orphans and none of 10,000 live blobs', async () => {
   const LIVE = 10_000;
   const folder = path.join(rig.storage.folder, 'rig-blobs');
   const [id] = await rig.store({ to: ['a@many.example'], blob: true });

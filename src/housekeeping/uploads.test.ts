@@ -53,7 +53,7 @@ function tamper(sql: string, ...params: string[]): void {
 
 const stateOf = async (id: string): Promise<number> => (await app.state('acc_1', id)).status;
 
-test('unsent files are deleted a day after their URLs expired, and not earlier', async () => {
+test('unsent files are deleted a day after their URLs expired', async () => {
   const { attachmentSubmissionId: id } = await app.uploaded('acc_1', [someBytes(10), someBytes(20)], 'key');
   app.clock.advance(OVERDUE - 1);
   await rounds();
@@ -81,7 +81,7 @@ test('a submission with renewed URLs is not overdue', async () => {
   assert.equal((await app.send('acc_1', id, {}, 'key')).status, 202);
 });
 
-test('no jump of the wall clock deletes a submission', async () => {
+test('a jump of the wall clock does not delete a submission', async () => {
   const { attachmentSubmissionId: id } = await app.uploaded('acc_1', [someBytes(10)]);
   app.clock.advance(30 * DAY);
   await rounds({ count: 4, passesApartMs: HOUR });
@@ -91,7 +91,7 @@ test('no jump of the wall clock deletes a submission', async () => {
   assert.equal(app.stored().length, 1);
 });
 
-test('an upload that ends after its submission was deleted is refused and leaves nothing', async () => {
+test('an upload that ends after its submission was deleted is rejected and stores nothing', async () => {
   const bytes = someBytes(1_000);
   const { body } = await app.register('acc_1', [manifestEntry(bytes)]);
   const [{ uploadUrl: url, requiredHeaders: headers }] = body.attachmentUploads;
@@ -111,7 +111,7 @@ test('an upload that ends after its submission was deleted is refused and leaves
   await waitUntil('the bytes to be gone', () => app.stored().length === 0);
 });
 
-test('sent files are kept with the content of the message, however long it is queued', async () => {
+test('sent files are kept with the content of the message while it is queued', async () => {
   const { attachmentSubmissionId: id } = await app.uploaded('acc_1', [someBytes(10), someBytes(20)], 'key');
   const sent = await app.send('acc_1', id, {}, 'key');
   app.clock.advance(60 * DAY);
@@ -127,7 +127,7 @@ test('sent files are kept with the content of the message, however long it is qu
   assert.equal(await stateOf(id), 404);
 });
 
-test('files without kept content are deleted immediately; the submission is kept for its key', async () => {
+test('files without kept content are deleted immediately, and the submission is kept for its key', async () => {
   const { attachmentSubmissionId: id } = await app.uploaded('acc_1', [someBytes(10)], 'key');
   const sent = await app.send('acc_1', id, { retainContent: 'none' }, 'key');
   await rounds();
@@ -143,7 +143,7 @@ test('files without kept content are deleted immediately; the submission is kept
   assert.equal(await stateOf(id), 404);
 });
 
-test('files in two emails are kept until neither has its content', async () => {
+test('files in two emails are kept until the content of both is deleted', async () => {
   const { attachmentSubmissionId: id } = await app.uploaded('acc_1', [someBytes(10)]);
   await app.send('acc_1', id);
   const other = await app.uploaded('acc_1', [someBytes(10)]);

@@ -12,7 +12,7 @@ const door: Door = {
   shape: (answer) => answer,
 };
 
-test('a request has the prefix, or gets it where the door takes it', () => {
+test('a compatibility API is selected by path prefix or by header, which adds the prefix', () => {
   const cases: [url: string, headers: IncomingMessage['headers'], path: string | undefined][] = [
     ['/other/emails', {}, '/other/emails'],
     ['/other/emails?a=b', { 'x-other': '1' }, '/other/emails?a=b'],

@@ -56,7 +56,7 @@ function keep(port: number): Kept {
   return { ask: (bytes) => socket.write(bytes), ended, text: () => text };
 }
 
-test('a stop completes requests in progress, and refuses others on old and new connections in the meantime', async (t) => {
+test('stopping completes requests in progress and rejects new ones', async (t) => {
   const page = { path: '/docs', contentType: 'text/html', read: () => Promise.reject(new Error('not asked for')) };
   const shell = await httpShell({ more: [always, ...staticRoutes<CallerKey>([page])] });
   t.after(() => shell.close());
@@ -92,7 +92,7 @@ test('a stop completes requests in progress, and refuses others on old and new c
   await shell.app.stop();
 });
 
-test('while stopping, a request on a connection still in use gets 503 with Retry-After', async (t) => {
+test('a request during a stop gets 503 with Retry-After on a connection still in use', async (t) => {
   const shell = await httpShell();
   t.after(() => shell.close());
   let finish: () => unknown = () => undefined;
@@ -120,7 +120,7 @@ test('while stopping, a request on a connection still in use gets 503 with Retry
   assert.equal(shell.held.started, 0, 'nothing was accepted');
 });
 
-test('idle and silent connections do not delay a stop, and long polls end with it', async (t) => {
+test('idle connections do not delay a stop, and long polls end with it', async (t) => {
   const shell = await httpShell();
   t.after(() => shell.close());
   const silent = closed(shell.port, '');
@@ -134,7 +134,7 @@ test('idle and silent connections do not delay a stop, and long polls end with i
   assert.ok(runningMs() - before < 5_000, `${runningMs() - before} ms`);
 });
 
-test('the deadline cuts the remaining requests', async (t) => {
+test('remaining requests are aborted at the deadline', async (t) => {
   const shell = await httpShell();
   t.after(() => shell.close());
   const held = closed(shell.port, HELD);
@@ -159,7 +159,8 @@ const upload = defineRoute({
     }),
 });
 
-test('an incomplete body gets 503 before the deadline cuts its connection', (t) => againIfPaused(() => halfBodies(t)));
+test('an incomplete body gets 503 before its connection is closed at the deadline', (t) =>
+  againIfPaused(() => halfBodies(t)));
 
 async function halfBodies(t: TestContext): Promise<void> {
   const shell = await httpShell({ more: [upload] });
@@ -184,7 +185,7 @@ async function halfBodies(t: TestContext): Promise<void> {
   }
 }
 
-test('a long poll that starts to wait while the service stops does not delay it', async (t) => {
+test('a long poll that starts during a stop does not delay it', async (t) => {
   let identify = () => {};
   const identified = new Promise<void>((resolve) => {
     identify = resolve;
@@ -236,7 +237,7 @@ test('a long poll is aborted if its client disconnects', async (t) => {
   await waitUntil('its signal', () => shell.held.aborted === 1);
 });
 
-test('requests above the limit are refused, and the count decreases again', async (t) => {
+test('requests above the limit are rejected until others finish', async (t) => {
   const shell = await httpShell({ limits: { maxInWork: 2 } });
   t.after(() => shell.close());
   const work = [fetch(`${shell.url}/held`, { method: 'POST' }), fetch(`${shell.url}/held`, { method: 'POST' })];
@@ -252,7 +253,7 @@ test('requests above the limit are refused, and the count decreases again', asyn
   }
 });
 
-test('back-pressure refuses routes that accept mail with its reason, and no others', async (t) => {
+test('back-pressure rejects only routes that accept mail, with its reason', async (t) => {
   const shell = await httpShell({ backPressure: () => ({ code: 'OVERLOADED', reason: 'the disk is nearly full' }) });
   t.after(() => shell.close());
   const refused = await fetch(`${shell.url}/intake`, { method: 'POST', headers: KEY_HEADERS });
@@ -265,7 +266,7 @@ test('back-pressure refuses routes that accept mail with its reason, and no othe
 });
 
 // The third request in a second is refused, but not after a pause.
-test('requests per second and key', (t) => againIfPaused(() => threeAtOnce(t)));
+test('requests per second are limited per key', (t) => againIfPaused(() => threeAtOnce(t)));
 
 async function threeAtOnce(t: TestContext): Promise<void> {
   const shell = await httpShell({ rateLimitPerSecond: 2 });

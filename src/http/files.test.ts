@@ -52,7 +52,7 @@ test('a file that could not be read is read again on the next request, and then 
   assert.equal(reads, 2);
 });
 
-test('text is compressed for clients that accept it, and only for them', async () => {
+test('text is compressed only for clients that accept it', async () => {
   const encodings = { br: brotliDecompressSync, gzip: gunzipSync };
   for (const [accepted, encoding] of [
     ['gzip, deflate, br', 'br'],
@@ -89,7 +89,7 @@ test('a client that has the current version gets 304', async () => {
   assert.deepEqual([head.status, head.headers['content-length'], head.body.length], [200, '3', 0]);
 });
 
-test('paths that are not in the list are unknown, in any spelling', async () => {
+test('paths outside the list are unknown in any spelling', async () => {
   for (const path of [
     '/files/',
     '/files/c.css',

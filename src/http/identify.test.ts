@@ -50,7 +50,7 @@ async function outcome(
   return found.ok && refusal === undefined ? `${found.value.keyId} ${found.value.mode}` : (refusal?.code ?? '');
 }
 
-test('a key takes precedence over a session, even an invalid one; without either it is 401', async () => {
+test('a key takes precedence over a session even if invalid, and neither returns 401', async () => {
   const cookie = 'ann';
   assert.equal(await outcome({ 'x-api-key': 'good', cookie }), 'key_1 live');
   assert.equal(await outcome({ 'x-api-key': 'bad', cookie, 'x-id': 'acc_1' }), 'UNAUTHORIZED');
@@ -60,7 +60,7 @@ test('a key takes precedence over a session, even an invalid one; without either
   assert.equal(await outcome({ 'x-api-key': 'good' }, { auth: 'user' }), 'UNAUTHORIZED', 'a key signs nobody in');
 });
 
-test('X-Id names the account and X-Mode the mode', async () => {
+test('X-Id selects the account and X-Mode the mode', async () => {
   const cookie = 'ann';
   assert.equal(await outcome({ cookie, 'x-id': 'acc_2' }), 'NOT_FOUND');
   assert.equal(await outcome({ cookie }), 'INVALID_REQUEST');
@@ -75,7 +75,7 @@ test('X-Id names the account and X-Mode the mode', async () => {
   assert.equal(await outcome({ cookie, ...ours, 'x-id': 'acc_1' }, shared), 'usr_ann live');
 });
 
-test('each role includes the previous ones; the default depends on the method', async () => {
+test('each role includes the previous ones, and the default depends on the method', async () => {
   const headers = { cookie: 'ann', 'x-id': 'acc_1', 'x-requested-with': 'postrider', origin: BASE };
   const granted = async (access: Partial<Access>): Promise<string[]> => {
     const found = await Promise.all(MEMBER_ROLES.map((role) => outcome(headers, access, { role })));
@@ -88,7 +88,7 @@ test('each role includes the previous ones; the default depends on the method', 
   assert.equal(await outcome({ cookie: 'ann' }, { auth: 'operator' }, { isOperator: true }), 'usr_ann live');
 });
 
-test('calls that change something require the header and our own origin', async () => {
+test("state-changing calls require the header and this service's origin", async () => {
   const headers = { cookie: 'ann', 'x-id': 'acc_1', 'x-requested-with': 'postrider', origin: BASE };
   const access = { method: 'POST' } as const;
   assert.equal(await outcome(headers, access), 'usr_ann live');
@@ -106,7 +106,7 @@ test('calls that change something require the header and our own origin', async 
   assert.equal(await outcome({ cookie: 'ann', 'x-id': 'acc_1' }), 'usr_ann live', 'control: reading needs neither');
 });
 
-test('an origin is ours by the base URL, or by the host of the request', () => {
+test('the origin is matched against the base URL or the host of the request', () => {
   assert.ok(isOwnOrigin({ headers: { origin: 'http://localhost:3000' } }, 'http://localhost:3000'));
   assert.ok(
     isOwnOrigin({ headers: { origin: 'http://127.0.0.1:3000', host: '127.0.0.1:3000' } }, 'http://localhost:3000'),
@@ -137,7 +137,7 @@ test('an origin is ours by the base URL, or by the host of the request', () => {
   );
 });
 
-test('an operator key opens the routes for operators alone, within its scopes', async () => {
+test('an operator key opens only operator routes within its scopes', async () => {
   const authorization = 'Bearer pr_operator_good';
   const read = { auth: 'operator' } as const;
   assert.equal(await outcome({ authorization }, read), 'opk_1 live');
@@ -155,7 +155,7 @@ test('an operator key opens the routes for operators alone, within its scopes', 
   assert.equal(notPermitted(smuggled, READ)?.code, 'UNAUTHORIZED', 'whatever identified it');
 });
 
-test('on a route for operators a key of this service takes precedence over the session', async () => {
+test('an operator key takes precedence over the session on operator routes', async () => {
   const read = { auth: 'operator' } as const;
   const as = (headers: IncomingHttpHeaders, isOperator = true, access: Partial<Access> = read) =>
     outcome(headers, access, { isOperator });
