@@ -65,7 +65,7 @@ async function setup(t: TestContext) {
   return { ...shared, dns, make, createMany, shown, after, looksIn };
 }
 
-test('a route is active within minutes of its record, and pending again within an hour of its removal', async (t) => {
+test('a route is active within minutes of its record, and pending within an hour of its removal', async (t) => {
   const { dns, make, shown, after } = await setup(t);
   const id = await make('*@in.shop.example');
   assert.equal((await shown(id)).status, 'pending');
@@ -98,7 +98,7 @@ test('a failed DNS lookup changes nothing', async (t) => {
   assert.notEqual((await shown(pending)).checkedAt, before.checkedAt);
 });
 
-test('a pending route is checked less and less often, and at least every hour', async (t) => {
+test('a pending route is checked with growing intervals, at least every hour', async (t) => {
   const { make, looksIn } = await setup(t);
   await make('*@in.shop.example');
   assert.equal(await looksIn(5), 5);
@@ -108,7 +108,7 @@ test('a pending route is checked less and less often, and at least every hour', 
   assert.equal(await looksIn(4 * 60), 4);
 });
 
-test('routes of one domain need one lookup, and domains after a batch are checked in the same round', async (t) => {
+test('routes of one domain share a lookup, and batches are checked in the same round', async (t) => {
   const { dns, createMany, make, shown, after } = await setup(t);
   const ids = await Promise.all(['a', 'b', 'c'].map((local) => make(`${local}@in.shop.example`)));
   await createMany(520);
@@ -120,7 +120,7 @@ test('routes of one domain need one lookup, and domains after a batch are checke
   for (const id of ids) assert.equal((await shown(id)).status, 'active');
 });
 
-test('a process that is not responsible checks nothing', async (t) => {
+test('a node that is not responsible checks nothing', async (t) => {
   const { database, clock, log, mx, dns, make, after } = await setup(t);
   await make('*@in.shop.example');
   dns.questions.length = 0;

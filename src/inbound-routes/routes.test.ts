@@ -52,7 +52,7 @@ async function world(t: { after(run: () => unknown): void }, dialect: Dialect = 
   return { database, clock, dns, one, two, verify, call: server.call, find, taker };
 }
 
-test('a route is created with its MX, listed, changed, and deleted, with its webhook', async (t) => {
+test('a route is created with its MX record, listed, updated, and deleted with its webhook', async (t) => {
   const { call, one, two, dns, verify } = await world(t);
   await verify(one.id, 'shop.example');
   const unverified = await call('POST', '/inbound-routes', { ...one.live, json: { match: 'a@other.example' } });
@@ -135,7 +135,7 @@ test('a route is created with its MX, listed, changed, and deleted, with its web
 });
 
 for (const dialect of ['sqlite', 'postgres'] as const) {
-  test(`the most specific route accepts an address, and only of an account that has the domain (${dialect})`, async (t) => {
+  test(`the most specific route of an account with the domain receives an address (${dialect})`, async (t) => {
     const { call, one, two, verify, find, taker, database } = await world(t, dialect);
     await verify(one.id, 'shop.example');
     await verify(two.id, 'shop.example');
@@ -189,7 +189,7 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
 }
 
 for (const dialect of ['sqlite', 'postgres'] as const) {
-  test(`PATCH changes only the given fields of a route, and PUT keeps its webhook's description: ${dialect}`, async (t) => {
+  test(`PATCH changes only the given fields, and PUT keeps the webhook description (${dialect})`, async (t) => {
     const { call, one, two, dns, verify } = await world(t, dialect);
     await verify(one.id, 'shop.example');
     dns.zone['in.shop.example'] = { MX: [[5, 'bounce.sender.test']] };

@@ -105,7 +105,7 @@ async function world(t: { after(run: () => unknown): void }, dialect: Dialect = 
 }
 
 for (const dialect of DIALECTS) {
-  test(`corrupt content is read once: route mail has its event, a report is quarantined (${dialect})`, async (t) => {
+  test(`corrupt content is read once, with an event for a route or quarantine for a report (${dialect})`, async (t) => {
     const w = await world(t, dialect);
     const [mail] = [await w.store(ROUTE), await w.store(REPORT)];
     w.damage();
@@ -129,7 +129,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('unavailable content is retried for a week, and then ends', async (t) => {
+test('unavailable content is retried for a week, then dropped', async (t) => {
   const w = await world(t);
   w.goesAway();
   const mail = await w.store(ROUTE);

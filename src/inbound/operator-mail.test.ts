@@ -169,7 +169,7 @@ for (const [what, [content, forwarding, envelopeFrom]] of Object.entries(MAILS))
     assert.equal(r.sent.length, forwarding === 'forwarded' ? 1 : 0);
   });
 
-test('without an address, or above the hourly limit, mail is only listed', async () => {
+test('mail is only listed without an address or above the hourly limit', async () => {
   const none = await rig({ postmaster: undefined });
   await none.receive(LETTER);
   await waitUntil('the mail', async () => (await none.list())[0]?.forwarding === 'not-set');
@@ -183,7 +183,7 @@ test('without an address, or above the hourly limit, mail is only listed', async
   assert.equal(limited.sent.length, 1);
 });
 
-test('a message that cannot be forwarded now is forwarded later, under the same key', async () => {
+test('a message that cannot be forwarded now is forwarded later under the same key', async () => {
   const keys: string[] = [];
   const r = await rig({
     forward: async ({ key }) => {

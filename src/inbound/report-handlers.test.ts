@@ -133,7 +133,7 @@ const addressOf = (use: TokenUse, messageId: string, daysAgo = 0): string =>
   `${tokens.make(use, { messageId }, Date.now() - daysAgo * DAY_MS)}@bounces.example`;
 
 for (const dialect of DIALECTS)
-  test(`a bounce that arrives at two nodes at the same time is one Bounce, and so are delays and complaints (${dialect})`, async () => {
+  test(`duplicate bounces, delays, and complaints at two nodes are recorded once (${dialect})`, async () => {
     const r = await rig(dialect, 2);
     const { headerMessageId, ids } = await r.mail('ann@example.com', 'bob@example.com', 'eve@example.com');
     await r.deliver(await r.claim());
@@ -162,7 +162,7 @@ for (const dialect of DIALECTS)
     assert.match(await r.metrics.text(), /^postrider_messages_bounced_total\{mode="live"\} 1$/m);
   });
 
-test('reports without proof, about other mail, or of another kind change nothing and are counted', async () => {
+test('unproven reports, reports about other mail, and other reports change nothing and are counted', async () => {
   const r = await rig();
   const { headerMessageId, ids } = await r.mail('ann@example.com');
   const [ann] = ids as [string];
@@ -188,7 +188,7 @@ test('reports without proof, about other mail, or of another kind change nothing
   assert.deepEqual(await r.types(ann), ['Send', 'Delivery', 'Bounce'], 'control: with its token it counts');
 });
 
-test('a bounce that arrives before the delivery is recorded waits for it; one about queued mail changes nothing', async () => {
+test('a bounce waits for the delivery to be recorded, and one for a queued message is ignored', async () => {
   const r = await rig();
   const { headerMessageId, ids } = await r.mail('ann@example.com');
   const [ann] = ids as [string];
@@ -207,7 +207,7 @@ test('a bounce that arrives before the delivery is recorded waits for it; one ab
   assert.deepEqual([await r.types(bob), (await r.counted()).unfit], [['Send'], 2]);
 });
 
-test('a complaint without its recipient is an event and suppresses no address, unless the token names the copy', async () => {
+test('a complaint without a recipient suppresses no address unless the token identifies the copy', async () => {
   const r = await rig();
   const [one, two, three] = [
     await r.mail('ann@example.com'),
@@ -231,7 +231,7 @@ test('a complaint without its recipient is an event and suppresses no address, u
   );
 });
 
-test('a recipient cannot complain for another: the recipient needs the token of the copy', async () => {
+test('a recipient cannot complain for another one without the token of that copy', async () => {
   const r = await rig();
   const { headerMessageId, ids } = await r.mail('ann@example.com', 'bob@example.com', 'eve@example.com');
   const [ann, bob, eve] = ids as [string, string, string];
@@ -261,7 +261,7 @@ test('a recipient cannot complain for another: the recipient needs the token of 
   assert.deepEqual(await r.counted(), { complaint: 3, repeated: 4 });
 });
 
-test('a message to the address in List-Unsubscribe unsubscribes, once, whatever its content', async () => {
+test('a message to the List-Unsubscribe address unsubscribes once, whatever its content', async () => {
   const r = await rig();
   const { ids } = await r.mail('ann@example.com');
   await r.deliver(await r.claim());

@@ -120,7 +120,7 @@ const BOUNCES: [name: string, report: Report & { kind: 'bounce' }, copies: SentC
   ],
 ];
 
-test('a report of 500 recipients has one result for each copy, and duplicates are only counted', async () => {
+test('a report with 500 recipients has one result per copy, and duplicates are only counted', async () => {
   const copies = Array.from({ length: 200 }, (_, i) => copy(`m${i}`));
   const named = Array.from({ length: 500 }, (_, i) => ({ finalRecipient: `m${i % 250}@example.com` }));
   const { results, ignored } = await resultsOfBounce(bounce(OURS, ...named), copies, NOW);
@@ -186,7 +186,7 @@ for (const [name, said, context, expected] of COMPLAINTS)
     assert.equal(shown(resultsOfComplaint(complaint(said), whole)), expected);
   });
 
-test('a complaint about an unknown one of several recipients changes no state', () => {
+test('a complaint that does not identify one of several recipients changes no state', () => {
   const context = { copies: three, proof: 'transaction', reporter: null, nowMs: NOW } as const;
   assert.deepEqual(
     resultsOfComplaint(complaint({}), context).results.map((result) => result.eventOnly),

@@ -73,7 +73,7 @@ async function rig(dialect: Dialect, nodes = 1) {
 }
 
 for (const dialect of DIALECTS) {
-  test(`each message is processed once, by any node, with its content byte for byte (${dialect})`, async () => {
+  test(`each message is processed once by any node, with unchanged content (${dialect})`, async () => {
     const r = await rig(dialect, 2);
     const large = Buffer.alloc(200_000, 'large ');
     const blobKey = await r.blobs.put(large);
@@ -88,7 +88,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('a message that cannot be read because of an outage is retried with growing delays, and no crash is counted', async () => {
+test('a message unreadable due to an outage is retried with growing delays and no crash count', async () => {
   const r = await rig('sqlite');
   let tries = 0;
   r.onRead(async () => {
@@ -107,7 +107,7 @@ test('a message that cannot be read because of an outage is retried with growing
   assert.equal(tries, 5);
 });
 
-test('a message on which our code fails three times is quarantined and kept; the others are processed', async () => {
+test('a message that crashes Postrider three times is quarantined, and others are processed', async () => {
   const r = await rig('sqlite');
   let poison = '';
   let thrown = 0;
@@ -161,7 +161,7 @@ function queueRig() {
   return { queue, change, start, started, admit };
 }
 
-test('lanes alternate, and a full one does not block others', () => {
+test('lanes alternate, and a full lane does not block others', () => {
   const { queue, admit } = queueRig();
   assert.equal(admit('busy', 300), 256);
   assert.equal(admit('quiet', 1), 1);
@@ -208,7 +208,7 @@ for (const [name, flood, other] of floods)
     assert.ok(before <= 8, `${before} of 100 were read before it`);
   });
 
-test('few messages of a lane are read at once, and not all of them are of routes', () => {
+test('concurrent reads are limited per lane, with capacity reserved for reports', () => {
   const { admit, started, change } = queueRig();
   admit('route acc_1', 20);
   const first = started();
@@ -223,7 +223,7 @@ test('few messages of a lane are read at once, and not all of them are of routes
   assert.equal(started().length, 2, 'as many as have ended');
 });
 
-test('large mail of an account that waits for the DNS delays neither reports nor small mail of others', () => {
+test('large messages waiting for DNS do not delay reports or small messages of other accounts', () => {
   const { admit, started, change } = queueRig();
   const lanesOf = (items: InboundItem[]): string[] => items.map(({ job }) => job.lane);
   admit('route acc_1', 10, 16_000_000);

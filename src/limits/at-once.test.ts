@@ -78,7 +78,7 @@ const MAKE: Partial<Record<LimitName, Make>> = {
 const isRefused = (answer: unknown): boolean => JSON.stringify(answer).includes('"most":');
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: twelve simultaneous calls, in both modes, create as many as the limit allows`, async (t) => {
+  test(`${dialect}: twelve simultaneous calls in both modes create no more than the limit allows`, async (t) => {
     const temp = await tempDatabase(dialect);
     t.after(temp.close);
     const { database } = temp;

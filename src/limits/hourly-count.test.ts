@@ -6,7 +6,7 @@ import { createHourlyCount } from './limits.ts';
 
 const HOUR_MS = 3_600_000;
 
-test('an account has its own count in each hour', () => {
+test('an account has a separate count for each hour', () => {
   const clock = fakeClock();
   clock.advance(HOUR_MS - (clock.now() % HOUR_MS));
   let share = 1;

@@ -51,7 +51,7 @@ async function rig(dialect: (typeof DIALECTS)[number]) {
 }
 
 for (const dialect of DIALECTS) {
-  test(`a send beyond the quota stores nothing, and the next period starts from zero (${dialect})`, async () => {
+  test(`a send above the quota stores nothing, and the next period starts at zero (${dialect})`, async () => {
     const { temp, database, clock, send, set } = await rig(dialect);
     try {
       await send(3);
@@ -99,7 +99,7 @@ for (const dialect of DIALECTS) {
     }
   });
 
-  test(`the account is notified once at 80 and once at 100 percent (${dialect})`, async () => {
+  test(`the account is notified once at 80% and once at 100% (${dialect})`, async () => {
     const { temp, database, clock, accountId, send, set } = await rig(dialect);
     const mails: Notice[] = [];
     const notify = async (notice: Notice) => void mails.push(notice);
