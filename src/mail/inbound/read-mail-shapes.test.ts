@@ -8,7 +8,7 @@ import { decodeTransfer } from './transfer-decoding.ts';
 
 const mailOf = (...lines: string[]): Buffer => Buffer.from(lines.join('\r\n'), 'latin1');
 
-test('bytes without a charset are UTF-8 where they can be, and Windows-1252 where not', async () => {
+test('bytes without a charset are decoded as UTF-8 if valid, and as Windows-1252 otherwise', async () => {
   const read = async (header: string, body: string) => (await readMail(mailOf(header, '', body))).text;
   const plain = 'Content-Type: text/plain';
   for (const header of [
@@ -40,7 +40,7 @@ test('bytes without a charset are UTF-8 where they can be, and Windows-1252 wher
   assert.match((await readMail(utf8)).text ?? '', /^x(🎉)+.?$/u, 'the limit cuts no character to pieces');
 });
 
-test('names of files that are not as they should be', async () => {
+test('malformed file names are decoded', async () => {
   const named = async (disposition: string, type = 'application/pdf') =>
     (await readMail(mailOf(`Content-Type: ${type}`, `Content-Disposition: attachment; ${disposition}`, '', 'x')))
       .files[0]!.name;
@@ -78,7 +78,7 @@ test('names of files that are not as they should be', async () => {
   assert.equal(await named('x=y', 'application/pdf; name=of the type.pdf'), 'of the type.pdf');
 });
 
-test('attached mail, calendars and signatures have the names that clients give them', async () => {
+test('attached messages, calendars, and signatures get the names that email clients use', async () => {
   const parts = [
     ['Content-Type: text/plain', 'Yes.'],
     [
@@ -111,7 +111,7 @@ test('attached mail, calendars and signatures have the names that clients give t
   assert.equal(mail.text, 'Yes.');
 });
 
-test('flowed text is joined to paragraphs (RFC 3676)', async () => {
+test('flowed text is joined into paragraphs (RFC 3676)', async () => {
   const read = async (parameters: string, body: string) =>
     (await readMail(mailOf(`Content-Type: text/plain; ${parameters}`, '', body))).text;
   const flowed = 'format=flowed';
@@ -147,7 +147,7 @@ const fileBytes = (content: Buffer, { from, to, encoding, within }: MailFile): s
     .subarray(within!.offset, within!.offset + within!.length)
     .toString();
 
-test('the files in a winmail.dat are attachments, and its text is read where there is no other', async () => {
+test('the files of a winmail.dat are attachments, and its text is used if there is no other', async () => {
   for (const type of ['application/ms-tnef', 'application/vnd.ms-tnef', 'application/octet-stream']) {
     const content = withWinmail(winmail(), 'Plain text', type);
     const mail = await readMail(content);
@@ -185,7 +185,7 @@ test('the files in a winmail.dat are attachments, and its text is read where the
   assert.equal(isTnef(Buffer.alloc(3)), false);
 });
 
-test('a winmail.dat that is cut, changed or hostile is read within its bytes', () => {
+test('a truncated, changed, or hostile winmail.dat is read within its bytes', () => {
   const whole = winmail();
   let seed = 17;
   const random = (below: number): number => {

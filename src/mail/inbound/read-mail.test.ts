@@ -17,7 +17,7 @@ const address = (text: string) => {
   return parsed.value;
 };
 
-test('a mail with text, html, inline and attached files reads as it was written', async () => {
+test('text, HTML, inline files, and attachments are read as written', async () => {
   const photo = randomBytes(100_003);
   const { content } = compose({
     from: address('Änn <ann@example.com>'),
@@ -54,7 +54,7 @@ test('a mail with text, html, inline and attached files reads as it was written'
   assert.equal(mail.files.length, other.attachments.length);
 });
 
-test('charsets, encodings and odd shapes', async () => {
+test('charsets, encodings, and unusual structures are decoded', async () => {
   const text = (headers: string[], body: string) => readMail(mailOf(...headers, '', body));
   const plain = 'Content-Type: text/plain; charset=';
   assert.equal((await text([`${plain}iso-8859-1`], 'gr\xfcn')).text, 'grün');
@@ -102,7 +102,7 @@ test('charsets, encodings and odd shapes', async () => {
   assert.match(lf.text ?? '', /hello/);
 });
 
-test('names of files are names and nothing else', async () => {
+test('file names never contain paths or control characters', async () => {
   const named = async (parameter: string) =>
     (await readMail(mailOf('Content-Type: application/pdf', `Content-Disposition: attachment; ${parameter}`, '', 'x')))
       .files[0]!.name;
@@ -122,7 +122,7 @@ test('names of files are names and nothing else', async () => {
   );
 });
 
-test('an attachment that streams in pieces is the same file', async () => {
+test('an attachment streamed in pieces is unchanged', async () => {
   const bytes = randomBytes(50_000);
   const lines = bytes.toString('base64').replace(/.{76}/g, '$&\r\n');
   const quoted = [...bytes]
@@ -203,7 +203,7 @@ const BOMBS: [name: string, content: () => Buffer, said: RegExp][] = [
 ];
 
 for (const [name, content, said] of BOMBS) {
-  test(`${name}: within time and memory, and in slices`, async () => {
+  test(`${name}: bounded time and memory, in slices`, async () => {
     const bytes = content();
     const began = process.cpuUsage();
     let rounds = 0;
@@ -222,7 +222,7 @@ for (const [name, content, said] of BOMBS) {
   });
 }
 
-test('spaces in the middle of a quoted-printable line are read in linear time', () => {
+test('spaces inside a quoted-printable line are read in linear time', () => {
   const line = Buffer.from(`${' '.repeat(200_000)}x \r\n`);
   const began = process.cpuUsage();
   assert.equal(decodeTransfer(line, 'quoted-printable').length, 200_003);

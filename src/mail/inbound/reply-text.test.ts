@@ -59,7 +59,7 @@ const MARKS = [
 ];
 
 for (const mark of MARKS) {
-  test(`a reply above ${mark.split('\n')[0]}`, () => {
+  test(`a reply is found above ${mark.split('\n')[0]}`, () => {
     const above = replyText(`${OWN}\n\n${mark}\n\n${QUOTE}`);
     assert.equal(above, OWN);
     assert.equal(
@@ -146,7 +146,7 @@ const OWN_TEXTS = [
   `A paragraph in one line. ${'It goes on and on. '.repeat(200)}It ends.`,
 ];
 
-test('keeps what the author wrote, even if it looks like a quote mark', () => {
+test("keeps the author's text even if it looks like a quote marker", () => {
   for (const text of OWN_TEXTS) {
     assert.equal(replyText(text), text);
     assert.equal(
@@ -159,7 +159,7 @@ test('keeps what the author wrote, even if it looks like a quote mark', () => {
     assert.equal(replyText(nothing), null);
 });
 
-test('signatures are not the author’s words', () => {
+test('signatures are not part of the reply', () => {
   assert.equal(replyText('Yes.\n-- \nAnn\nShop Street 17'), 'Yes.');
   assert.equal(replyText('Yes.\n--\nAnn'), 'Yes.');
   assert.equal(replyText('Yes.\n\nSent from my iPhone'), 'Yes.');
@@ -170,7 +170,7 @@ test('signatures are not the author’s words', () => {
   assert.equal(replyText(`Prices:\n--\n${list}`), `Prices:\n--\n${list}`, 'a rule between paragraphs');
 });
 
-test('a reply that has only HTML ends where its client quotes', () => {
+test('an HTML-only reply ends at the quote of its client', () => {
   const quoted = '<p>Hello Ann,</p><p>your order is ready.</p>';
   for (const html of [
     `<div dir="ltr">Yes, please.</div><br><div class="gmail_quote gmail_quote_container"><div dir="ltr" class="gmail_attr">On Thu, Nov 26, 2026 at 10:00 AM Shop &lt;<a href="mailto:orders@shop.example">orders@shop.example</a>&gt; wrote:<br></div><blockquote class="gmail_quote">${quoted}</blockquote></div>`,

@@ -28,7 +28,7 @@ function mailOf(type: string, body: string, encoding?: string): string {
 
 const LINK = '<a href="https://a.test/">x</a>';
 
-test('a mail that is html, in 7 bits: links and picture, before the line end that ends the mail', () => {
+test('a 7-bit HTML message is tracked before its final line break', () => {
   const mail = mailOf('text/html', `<p>${LINK}`);
   assert.equal(tracked(mail), mail.replace(`<p>${LINK}`, trackHtml(`<p>${LINK}`, BOTH)));
   assert.equal(tracked(mail, {}), mail);
@@ -39,7 +39,7 @@ test('a mail that is html, in 7 bits: links and picture, before the line end tha
   assert.equal(readTrackableMail(content, { links: true })!.copy(links), content, 'the same bytes, not copied');
 });
 
-test('the parts beside the html stay, and so do its header and the delimiters', () => {
+test("other parts, the HTML part's header, and delimiters are unchanged", () => {
   const alternative = [
     `${HEADER}Content-Type: multipart/alternative; boundary="b 1"\r\n\r\npreamble ${LINK}\r\n--b 1\r\n`,
     `Content-Type: text/plain\r\n\r\n${LINK}\r\n--b 1  \r\ncontent-TYPE: TEXT/HTML;\r\n charset="UTF-8"\r\n\r\n`,
@@ -87,16 +87,16 @@ const untouched: [what: string, mail: string][] = [
   ],
 ];
 for (const [what, mail] of untouched) {
-  test(`left as it is: ${what}`, () => assert.equal(tracked(mail) ?? mail, mail));
+  test(`unchanged: ${what}`, () => assert.equal(tracked(mail) ?? mail, mail));
 }
 
-test('html that is shown inline, and mail beside a mail, are tracked', () => {
+test('inline HTML is tracked, and an attached message is not', () => {
   assert.match(tracked(mailOf('text/html\r\nContent-Disposition: inline', LINK))!, /t\.test/);
   const forwarding = `${HEADER}Content-Type: multipart/mixed; boundary=m\r\n\r\n--m\r\nContent-Type: text/html\r\n\r\n${LINK}\r\n--m\r\nContent-Type: message/rfc822\r\n\r\nContent-Type: multipart/signed; boundary=s\r\n\r\n--s\r\nContent-Type: text/html\r\n\r\n${LINK}\r\n--s--\r\n--m--\r\n`;
   assert.equal(tracked(forwarding)!.split('https://a.test/').length, 2, 'that in the mail inside stays');
 });
 
-test('quoted-printable: only the places that change are written anew', () => {
+test('quoted-printable is rewritten only at changed places', () => {
   const body = [
     '<p =',
     'class=3Dx>Gr=c3=BC=C3=9Fe, this line has soft breaks at odd places and=20',
@@ -132,7 +132,7 @@ test('rewrites Base64 in lines of 76, including what follows it', () => {
   assert.equal(Buffer.from(body, 'base64').toString(), trackHtml(html, BOTH));
 });
 
-test('lines that would become too long make the part quoted-printable, or Base64', () => {
+test('lines that would become too long change the part to quoted-printable or Base64', () => {
   const tracking: HtmlTracking = { rewriteLink: () => `https://t.test/${'x'.repeat(980)}` };
   const result = (type: string, body: string, encoding?: string): string =>
     tracked(Buffer.from(mailOf(type, body, encoding)), tracking)!;
@@ -151,7 +151,7 @@ test('lines that would become too long make the part quoted-printable, or Base64
   assert.ok(tracked(plain, tracking)!.includes('MIME-Version: 1.0\r\n\r\n<a'), 'a mail that was no MIME');
 });
 
-test('addresses are read in the charset of their part, or stay', () => {
+test('URLs are decoded in the charset of their part, or left unchanged', () => {
   const urls: string[] = [];
   const seen = (type: string, html: Buffer, encoding?: string): string[] => {
     urls.length = 0;
@@ -188,7 +188,7 @@ test('addresses are read in the charset of their part, or stay', () => {
   assert.deepEqual(seen('text/html; charset=utf-16be', Buffer.from(link, 'utf16le').swap16(), 'base64'), [address]);
 });
 
-test('the corpus: what is tracked is still the same mail to a reader, but for links and picture', async () => {
+test('a tracked message of the corpus differs only in links and the tracking pixel', async () => {
   const changed: string[] = [];
   for (const { name, content } of corpus()) {
     const mail = accepted(content).content;
@@ -290,7 +290,7 @@ const SHAPES: [before: string, behind: string][] = [
   ['Content-Type: multipart/alternative; boundary=b\r\n\r\n--b\r\n', '\r\n'],
 ];
 
-test('property: the html says what trackHtml makes of it, and every other byte is as it was', () => {
+test("property: the HTML equals trackHtml's output, and every other byte is unchanged", () => {
   fc.assert(
     fc.property(
       soup,
@@ -343,7 +343,7 @@ test('property: the html says what trackHtml makes of it, and every other byte i
   );
 });
 
-test('hostile bodies take time in proportion to their length', () => {
+test('hostile bodies take linear time', () => {
   const n = 1_900_000;
   const bodies: [encoding: string, unit: string][] = [
     ['quoted-printable', '='],

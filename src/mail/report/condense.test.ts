@@ -47,7 +47,7 @@ const LARGE_PARTS: Record<string, string> = {
   ].join(''),
 };
 
-test('every report of the corpus is read the same after condensing, in one piece and byte by byte', async () => {
+test('every report of the corpus is read identically after condensing, in any chunks', async () => {
   for (const name of corpus) {
     const whole = readFileSync(new URL(name, folder));
     const short = condensed(whole);
@@ -61,7 +61,7 @@ test('every report of the corpus is read the same after condensing, in one piece
 });
 
 for (const [what, part] of Object.entries(LARGE_PARTS)) {
-  test(`the part for machines is read after 10 MB of ${what}`, async () => {
+  test(`the machine-readable part is read after 10 MB of ${what}`, async () => {
     const text = 'Content-Type: text/plain\r\n\r\nDelivery has failed.\r\n';
     const whole = reportWith(text, part, STATUS);
     assert.ok(whole.length > LARGE);
@@ -78,7 +78,7 @@ for (const [what, part] of Object.entries(LARGE_PARTS)) {
   });
 }
 
-test('a text bounce of 10 MB is read by its beginning, and a later text after a long one', async () => {
+test('a 10 MB text bounce is read by its start, and later text after a long part', async () => {
   const said = '<ann@example.com>: 550 5.1.1 no such user\r\n';
   const plain = await readReport(Buffer.from(`${HEAD}\r\n${said}\r\n${ORIGINAL}\r\n${large}`));
   assert.ok(plain.kind === 'bounce');

@@ -166,7 +166,7 @@ const NOTICES: Record<string, { failed: string[]; delayed?: string[]; delivered?
 
 for (const [language, { failed, delayed, delivered }] of Object.entries(NOTICES)) {
   const [subject, text] = failed as [string, string];
-  test(`a message that failed is a bounce in ${language}, by the subject and by the text alone`, async () => {
+  test(`a failure notice is a bounce in ${language}, by subject or text alone`, async () => {
     for (const [title, words] of [
       [subject, text],
       ['Your order', text],
@@ -192,7 +192,7 @@ for (const [language, { failed, delayed, delivered }] of Object.entries(NOTICES)
     );
   });
   if (delayed)
-    test(`a message that is delayed is a delay in ${language}, by the subject and by the text alone`, async () => {
+    test(`a delay notice is a delay in ${language}, by subject or text alone`, async () => {
       const [title, words] = delayed as [string, string];
       for (const mail of [
         { subject: title, text: words },
@@ -213,7 +213,7 @@ for (const [language, { failed, delayed, delivered }] of Object.entries(NOTICES)
       }
     });
   if (delivered)
-    test(`a message that arrived is no bounce in ${language}, by the subject and by the text alone`, async () => {
+    test(`a success notice is not a bounce in ${language}, by subject or text alone`, async () => {
       const [title, words] = delivered as [string, string];
       for (const mail of [
         { subject: title, text: words },
@@ -282,7 +282,7 @@ for (const [
   });
 }
 
-test('a number that no reply has is no reply', async () => {
+test('a number outside the SMTP reply codes is not a reply', async () => {
   const report = await readNotice({
     from: 'postmaster@orange.example',
     subject: 'Message non distribué',
@@ -295,7 +295,7 @@ test('a number that no reply has is no reply', async () => {
   );
 });
 
-test('words in front of a reply that has none are part of the diagnostic', async () => {
+test('text before a reply without a code is part of the diagnostic', async () => {
   const report = await readNotice({
     from: 'postmaster@peer.example',
     subject: 'Rapport de non-remise: Order',
