@@ -67,7 +67,7 @@ const claim = () =>
   app.temp.database.execute(claimOperation, { nowMs: clock.now(), leaseMs: 60_000, limit: 100, quarantined: false });
 const ids = (list: { messageId: string }[]): string[] => list.map((one) => one.messageId);
 
-test('one message shows its attempts and its timeline, oldest first, and its content', async () => {
+test('a message includes its attempts, its timeline, oldest first, and its content', async () => {
   const accountId = 'acc_one';
   const api = app.api(accountId);
   const content = 'Subject: Hi\r\n\r\nBody with \u00e4\r\n';
@@ -131,7 +131,7 @@ test('one message shows its attempts and its timeline, oldest first, and its con
   }
 });
 
-test('a message that was not sent can be canceled once; a held or finished one cannot', async () => {
+test('an unsent message can be canceled once, but not if it is in progress or finished', async () => {
   const accountId = 'acc_cancel';
   const api = app.api(accountId);
   await claim();
@@ -166,7 +166,7 @@ test('a message that was not sent can be canceled once; a held or finished one c
   assert.equal((await api.post('/messages/msg_nothing/cancel')).status, 404);
 });
 
-test('a scheduled message is moved with its expiry; others are not', async () => {
+test('only a scheduled message can be moved, together with its expiry', async () => {
   const accountId = 'acc_move';
   const api = app.api(accountId);
   const id = await seed({ accountId, sendAtMs: clock.now() + 3_600_000 });
@@ -201,7 +201,7 @@ test('a scheduled message is moved with its expiry; others are not', async () =>
   assert.equal((await api.patch(`/messages/${queued}`, { sendAt: later })).status, 409);
 });
 
-test('content is kept from the last of the copies on, however often they are moved', async () => {
+test('retention starts at the latest copy, however often copies are moved', async () => {
   const accountId = 'acc_keep';
   const api = app.api(accountId);
   const day = 86_400_000;
@@ -221,7 +221,7 @@ test('content is kept from the last of the copies on, however often they are mov
   }
 });
 
-test('a resend is refused if a send is', () => {
+test('a resend is rejected if a send would be', () => {
   const routes = messageRoutes({
     database: app.temp.database,
     blobs,
@@ -238,7 +238,7 @@ test('a resend is refused if a send is', () => {
   );
 });
 
-test('what is sent again to a suppressed address and not to be kept leaves nothing', async () => {
+test('a resend to a suppressed address without retention stores nothing', async () => {
   const accountId = 'acc_unkept';
   const api = app.api(accountId);
   const blobKey = await blobs.put(Buffer.alloc(100_000, 0x20));
@@ -304,7 +304,7 @@ function finish(messageId: string, status = 'delivered'): void {
   connection.close();
 }
 
-test('a message that was not sent yet is not resent: there would be two copies', async () => {
+test('a message that has not finished cannot be resent', async () => {
   const accountId = 'acc_twice';
   const api = app.api(accountId);
   for (const when of [{}, { sendAtMs: clock.now() + 60_000 }]) {
@@ -324,7 +324,7 @@ test('a message that was not sent yet is not resent: there would be two copies',
   }
 });
 
-test('a resend that is repeated with its Idempotency-Key makes one message', async () => {
+test('a repeated resend with the same Idempotency-Key creates one message', async () => {
   const accountId = 'acc_once';
   const api = app.api(accountId);
   const id = await seed({ accountId });
@@ -354,7 +354,7 @@ test('a resend that is repeated with its Idempotency-Key makes one message', asy
   app.setBackPressure();
 });
 
-test('a resend is a new message from the kept content, with a Message-ID of its own', async () => {
+test('a resend creates a new message from the kept content with a new Message-ID', async () => {
   const accountId = 'acc_resend';
   const api = app.api(accountId);
   const id = await seed({ accountId });

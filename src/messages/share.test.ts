@@ -34,7 +34,7 @@ const spoken = (of: { direction: string; text: string }[]): string[] =>
   of.map(({ direction, text }) => `${direction} ${text}`);
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: a link shows what became of one message, and nothing of others`, async (t) => {
+  test(`${dialect}: a share link shows one message and no other`, async (t) => {
     const clock = fakeClock(Date.now());
     const secretKey = randomBytes(32);
     const app = await featureApp(
@@ -289,7 +289,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('a token says what was sealed, and is opened with the key that sealed it alone', () => {
+test('a token returns the sealed value, only with the key that sealed it', () => {
   const [own, other] = [createShareTokens(randomBytes(32)), createShareTokens(randomBytes(32))];
   const grant = { accountId: 'acc_1', mode: 'live', messageId: 'msg_1', expiresAtMs: 1_000, shareId: 'shr_1' } as const;
   for (const hideSubject of [true, false])
@@ -301,7 +301,7 @@ test('a token says what was sealed, and is opened with the key that sealed it al
     }
 });
 
-test('of a session for several recipients the lines about others are left out', () => {
+test("other recipients' lines are omitted from a shared session", () => {
   assert.deepEqual(spoken(ownLines(lines(SESSION), ADA)), [
     ...['S 220 mx.example.com', 'C MAIL FROM:<shop@example.org>', `C RCPT TO:<${ADA}>`, 'C DATA'],
     ...['C <120 bytes>', 'S 250 2.0.0 taken'],

@@ -24,7 +24,7 @@ function open(t: TestContext, servers: (FakeDns | string)[], options: Partial<Dn
 const A = { A: ['192.0.2.1'] };
 
 for (const fail of ['SERVFAIL', 'REFUSED', 'lame'] as const) {
-  test(`a first server that says ${fail} is passed over, and asked once`, async (t) => {
+  test(`a first server that returns ${fail} is skipped and queried once`, async (t) => {
     const first = await serverOf(t, { 'a.example': { fail } });
     const second = await serverOf(t, { 'a.example': { TXT: ['x'] } });
     const answer = await open(t, [first, second]).resolveTxt('a.example');
@@ -39,7 +39,7 @@ for (const fail of ['SERVFAIL', 'REFUSED', 'lame'] as const) {
   });
 }
 
-test('a silent server gets two tries, the second with twice the time; then the others come first', async (t) => {
+test('a silent server is tried twice with a doubled timeout, and then goes last', async (t) => {
   const silent = await serverOf(t, { 'a.example': { fail: 'timeout' }, 'b.example': { TXT: ['late'] } });
   const began = performance.now();
   const alone = await open(t, [silent], { timeoutMs: 150 }).resolveTxt('a.example');
@@ -57,7 +57,7 @@ test('a silent server gets two tries, the second with twice the time; then the o
   assert.equal(silent.questions.length, 3, 'the one that was silent lately is not waited for');
 });
 
-test('an answer of a server ends the search: NXDOMAIN is not asked again elsewhere', async (t) => {
+test('a definitive answer such as NXDOMAIN ends the query', async (t) => {
   const [first, second] = [await serverOf(t, {}), await serverOf(t, { 'a.example': { TXT: ['x'] } })];
   assert.equal((await open(t, [first, second]).resolveTxt('a.example')).status, 'no-such-domain');
   assert.equal(second.questions.length, 0);
@@ -73,7 +73,7 @@ function chain(length: number, options: { cnameOnly?: boolean } = {}): FakeZone 
 
 for (const cnameOnly of [false, true]) {
   const how = cnameOnly ? 'that are handed out one by one' : 'in one answer';
-  test(`eight CNAMEs ${how} are followed, nine are not, and a loop ends`, async (t) => {
+  test(`eight CNAMEs ${how} are followed, nine are rejected, and a loop ends`, async (t) => {
     const server = await serverOf(t, chain(8, { cnameOnly }));
     server.soaMinimum = 60;
     const dns = open(t, [server]);
@@ -115,7 +115,7 @@ const ttls: [seconds: number, expectedMs: number][] = [
   [0xffff_ffff, 3_600_000],
 ];
 for (const [ttl, expectedMs] of ttls) {
-  test(`a TTL of ${ttl} s counts as ${expectedMs / 1000} s, for every type`, async (t) => {
+  test(`a TTL of ${ttl} s is applied as ${expectedMs / 1000} s for every type`, async (t) => {
     const server = await serverOf(t, {
       'a.example': {
         ...A,
@@ -147,7 +147,7 @@ const negatives: [minimum: number | undefined, nameErrorMs: number, noDataMs: nu
   [86_400, 60_000, 3_600_000],
 ];
 for (const [minimum, nameErrorMs, noDataMs] of negatives) {
-  test(`nothing, with ${minimum ?? 'no'} s in the SOA, is remembered ${nameErrorMs / 1000} s and ${noDataMs / 1000} s`, async (t) => {
+  test(`negative caching with ${minimum ?? 'no'} s in the SOA: ${nameErrorMs / 1000} s and ${noDataMs / 1000} s`, async (t) => {
     const server = await serverOf(t, { 'a.example': A });
     // The SOA's own TTL is an hour, which applies if it is less.
     if (minimum !== undefined) server.soaMinimum = minimum;
@@ -164,7 +164,7 @@ for (const [minimum, nameErrorMs, noDataMs] of negatives) {
   });
 }
 
-test('AD: of every answer on the way, and of denials', async (t) => {
+test('a result is secure only if AD is set in every answer, including denials', async (t) => {
   const server = await serverOf(t, {
     'good.example': { ...A, AAAA: ['2001:db8::1'], MX: [[1, 'mx.example']], secure: true },
     'plain.example': A,
@@ -210,7 +210,7 @@ test('AD: of every answer on the way, and of denials', async (t) => {
   assert.equal(await secureOf('good.example', open(t, [mapped], { dnssec: 'trust' })), true);
 });
 
-test('10,000 questions at once: all answered, with a bounded number of sockets', {
+test('10,000 concurrent queries are answered with a bounded number of sockets', {
   skip: existsSync('/proc/self/fd') ? false : 'open files cannot be counted here',
 }, async (t) => {
   const server = await serverOf(t, {});
@@ -245,7 +245,7 @@ test('1,000 unanswered names do not delay others', async (t) => {
   for (const answer of await Promise.all(dead)) assert.deepEqual(answer, { status: 'temporary', cause: 'ETIMEOUT' });
 });
 
-test('close ends what is asked and what waits, and leaves no socket', async (t) => {
+test('close ends running and waiting queries and leaves no socket', async (t) => {
   const server = await serverOf(t, {});
   server.tamper = () => [];
   const dns = open(t, [server], { timeoutMs: 60_000 });
@@ -256,7 +256,7 @@ test('close ends what is asked and what waits, and leaves no socket', async (t) 
   assert.deepEqual(await dns.resolveTxt('later.example'), { status: 'temporary', cause: 'ECANCELLED' });
 });
 
-test("a zone's own servers: asked without recursion and cache, and trusted if they are authoritative", async (t) => {
+test("a zone's own servers are queried without recursion or cache, and must be authoritative", async (t) => {
   const usual = await serverOf(t, { 'other.example': { TXT: ['elsewhere'] }, 'a.example': { TXT: ['old'] } });
   const own = await serverOf(t, {
     'a.example': { TXT: ['new'], secure: true },

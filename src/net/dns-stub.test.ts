@@ -63,7 +63,7 @@ const withBytes = (bytes: Buffer, change: (copy: Buffer) => void): Buffer => {
   return copy;
 };
 
-test('a query has EDNS 1232, DO, AD and RD, and nothing in it can be guessed', async (t) => {
+test('a query has EDNS 1232, DO, AD, and RD, and unpredictable values', async (t) => {
   const { server, asked } = await silentServer(t);
   // The same server under an address that does not say that it is on this host.
   const elsewhere = { ...server, address: `::ffff:${server.address}` };
@@ -86,7 +86,7 @@ test('a query has EDNS 1232, DO, AD and RD, and nothing in it can be guessed', a
   assert.equal(new Set([...names].map((one) => one.toLowerCase())).size, 1);
 });
 
-test('a server on this host gets the name as it is: many a test server knows no other case', async (t) => {
+test('a server on this host gets the name without case randomization', async (t) => {
   const { server, asked } = await silentServer(t);
   await Promise.all(Array.from({ length: 20 }, () => ask(server, { timeoutMs: 500 })));
   const [label] = NAME.split('.');
@@ -94,7 +94,7 @@ test('a server on this host gets the name as it is: many a test server knows no 
   assert.equal(asked.length, 20);
 });
 
-test('no answer: ETIMEOUT within the timeout; closed port: immediately', async (t) => {
+test('no response is ETIMEOUT, and a closed port fails immediately', async (t) => {
   const { server } = await silentServer(t);
   const began = performance.now();
   assert.deepEqual(await ask(server, { timeoutMs: 200 }), { cause: 'ETIMEOUT' });
@@ -118,7 +118,7 @@ const forgeries: [what: string, forge: (answer: Buffer, query: Buffer) => Buffer
 ];
 
 for (const [what, forge] of forgeries) {
-  test(`${what} is passed over, and the right answer waited for`, async (t) => {
+  test(`${what} is ignored until the right answer arrives`, async (t) => {
     const { server, dns } = await scripted(t, (answer, { query }) => {
       // A record of another address, if there is one.
       const forged = withBytes(forge(answer, query), (copy) => copy.length > 16 && copy.fill(66, copy.length - 2));
@@ -129,7 +129,7 @@ for (const [what, forge] of forgeries) {
   });
 }
 
-test('none of these alone is an answer', async (t) => {
+test('a forged answer alone is a failure', async (t) => {
   // That of another case is asked for over TCP.
   const alone = forgeries.filter(([what]) => what !== 'another case');
   const heard = alone.map(async ([what, forge]) => {
@@ -139,7 +139,7 @@ test('none of these alone is an answer', async (t) => {
   await Promise.all(heard);
 });
 
-test('a server that changes the case is asked over TCP, where answers cannot be forged', async (t) => {
+test('a server that changes the case is queried over TCP', async (t) => {
   const transports: string[] = [];
   const { server } = await scripted(t, (answer, { transport }) => {
     transports.push(transport);
@@ -149,7 +149,7 @@ test('a server that changes the case is asked over TCP, where answers cannot be 
   assert.deepEqual(transports, ['udp', 'tcp']);
 });
 
-test('an answer that was cut is asked for over TCP', async (t) => {
+test('a truncated answer is queried over TCP', async (t) => {
   const { dns, server } = await scripted(t);
   dns.zone[NAME] = { A: Array.from({ length: 1_000 }, () => ADDRESS) };
   const heard = await ask(server);
@@ -182,7 +182,7 @@ async function cutting(t: TestContext, serve: ((socket: net.Socket) => void) | u
   return { address: '127.0.0.1', port };
 }
 
-test('TCP that is refused, closed, silent or forged is a cause, and nothing waits for ever', async (t) => {
+test('rejected, closed, silent, or forged TCP is an error and never hangs', async (t) => {
   assert.deepEqual(await ask(await cutting(t, undefined)), { cause: 'ECONNREFUSED' });
   assert.deepEqual(await ask(await cutting(t, (socket) => socket.end())), { cause: 'EBADRESP' });
   assert.deepEqual(await ask(await cutting(t, (socket) => socket.resume()), { timeoutMs: 400 }), { cause: 'ETIMEOUT' });
@@ -193,7 +193,7 @@ test('TCP that is refused, closed, silent or forged is a cause, and nothing wait
   assert.deepEqual(await ask(await cutting(t, short)), { cause: 'EBADRESP' });
 });
 
-test('an answer over TCP may come byte by byte', async (t) => {
+test('a TCP answer can arrive byte by byte', async (t) => {
   const server = await cutting(t, (socket) => {
     socket.setNoDelay(true).once('data', (asked: Buffer) => {
       // NXDOMAIN: the query's header and question, and nothing else.
@@ -216,7 +216,7 @@ test('an answer over TCP may come byte by byte', async (t) => {
   assert.equal(rcodeOf(heard.packet), 3);
 });
 
-test('a server from before EDNS is asked without it', async (t) => {
+test('a server without EDNS support is queried without it', async (t) => {
   const extras: number[] = [];
   const { server } = await scripted(t, (answer, { query }) => {
     extras.push(query.readUInt16BE(10));
@@ -231,7 +231,7 @@ test('a server from before EDNS is asked without it', async (t) => {
   assert.deepEqual(extras, [1, 0]);
 });
 
-test('a signal ends the question', async (t) => {
+test('a signal aborts the query', async (t) => {
   const { server } = await silentServer(t);
   const stop = new AbortController();
   const asked = ask(server, { timeoutMs: 60_000, signal: stop.signal });
@@ -240,7 +240,7 @@ test('a signal ends the question', async (t) => {
   assert.deepEqual(await ask(server, { signal: stop.signal }), { cause: 'ECANCELLED' }, 'nor does one begin');
 });
 
-test('1,000 answers with random damage behind the question: an answer or a cause each, and no exception', async (t) => {
+test('1,000 randomly damaged answers cause errors or answers, but no exception', async (t) => {
   const { dns, server } = await scripted(t, (answer) => [
     withBytes(answer, (copy) => {
       for (let times = randomInt(1, 8); times > 0; times -= 1) {

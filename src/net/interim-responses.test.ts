@@ -95,7 +95,7 @@ const SHAPES: Record<string, string[]> = {
 };
 
 for (const [shape, pieces] of Object.entries(SHAPES)) {
-  test(`${shape}: one request, and the final response`, async () => {
+  test(`${shape}: one request and the final response`, async () => {
     const [http, server] = [client(), await peer(pieces)];
     for (let round = 1; round <= 2; round += 1) {
       const outcome = await post(http, server);
@@ -107,7 +107,7 @@ for (const [shape, pieces] of Object.entries(SHAPES)) {
   });
 }
 
-test('over TLS, and before the request has come completely', async () => {
+test('interim responses are handled over TLS and before the request is complete', async () => {
   const http = client();
   const secure = await peer([CONTINUE, HINTS + FINAL], { secure: true });
   const overTls = await post(http, secure, 'https');
@@ -124,7 +124,7 @@ test('a connection is kept after interim responses', async () => {
   assert.ok(server.connections <= 2, `${server.connections} connections`);
 });
 
-test('no final response, an upgrade and an endless head are failures', async () => {
+test('a missing final response, an upgrade, and an endless header are failures', async () => {
   const http = client();
   for (const [pieces, kind] of [
     [[CONTINUE, ''], 'reset'],

@@ -54,7 +54,7 @@ function stood(result: ConnectResult): string {
   return result.address;
 }
 
-test('the families alternate, IPv6 first, each in its order', () => {
+test('address families alternate, IPv6 first, each in its own order', () => {
   assert.deepEqual(interleaveFamilies(['192.0.2.1', '192.0.2.2', '192.0.2.3', '2001:db8::1', '2001:db8::2']), [
     ...['2001:db8::1', '192.0.2.1', '2001:db8::2', '192.0.2.2', '192.0.2.3'],
   ]);
@@ -62,7 +62,7 @@ test('the families alternate, IPv6 first, each in its order', () => {
   assert.deepEqual(interleaveFamilies([]), []);
 });
 
-test('an IPv6 address that drops packets costs a quarter of a second', { skip: noBlackHoles }, async () => {
+test('an IPv6 address that drops packets costs 250 ms', { skip: noBlackHoles }, async () => {
   const peer = await listen('127.0.0.1', await freePort());
   const hole = await blackHole('::1', peer.port);
   try {
@@ -77,7 +77,7 @@ test('an IPv6 address that drops packets costs a quarter of a second', { skip: n
   }
 });
 
-test('an address that refuses costs nothing: the next one follows immediately', async () => {
+test('an address that rejects is followed by the next one immediately', async () => {
   const peer = await listen('127.0.0.1');
   await againIfPaused(async () => {
     const begun = runningMs();
@@ -87,7 +87,7 @@ test('an address that refuses costs nothing: the next one follows immediately', 
   });
 });
 
-test('one address at a time while it answers: the others see nobody', async () => {
+test('only one address is contacted if it answers in time', async () => {
   const first = await listen('::1', await freePort());
   const second = await listen('127.0.0.1', first.port);
   assert.equal(stood(await connect({ port: first.port, addresses: ['::1', '127.0.0.1'] })), '::1');
@@ -95,7 +95,7 @@ test('one address at a time while it answers: the others see nobody', async () =
   assert.equal(second.connections, 0);
 });
 
-test('of two connections that stand at the same moment one is closed without a word', async () => {
+test('of two simultaneous connections one is closed without sending data', async () => {
   const first = await listen('::1', await freePort());
   const second = await listen('127.0.0.1', first.port);
   const pending = connect({ port: first.port, addresses: ['::1', '127.0.0.1'] });
@@ -109,7 +109,7 @@ test('of two connections that stand at the same moment one is closed without a w
   assert.deepEqual([winner.open, winner.connections, loser.connections, loser.bytes], [1, 1, 1, 0]);
 });
 
-test('deadlines: of each address, and of all together; a signal ends the whole', { skip: noBlackHoles }, async () => {
+test('each address and all together have a deadline, and a signal aborts', { skip: noBlackHoles }, async () => {
   const port = await freePort();
   const holes = await Promise.all(['::1', '127.0.0.1'].map((host) => blackHole(host, port)));
   const addresses = ['::1', '127.0.0.1'];
