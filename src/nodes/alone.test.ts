@@ -7,7 +7,7 @@ import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import { joinNodes, nodesOperation } from './nodes.ts';
 
-test('a process of its own writes what it publishes when that changes, and leaves with it', async (t) => {
+test('a standalone process publishes its changed state and removes it on exit', async (t) => {
   const { database, close } = await tempDatabase('sqlite');
   t.after(close);
   const nodes = await joinNodes({

@@ -52,7 +52,7 @@ const CHANGING: Record<string, string> = {
   'DELETE /operator/keys/:id': 'operator-key.revoke',
 };
 
-test('every route is for operators alone', async () => {
+test('every route requires an operator', async () => {
   const routes = rig.routes.filter(({ path }) => path.startsWith('/operator/'));
   assert.ok(routes.length >= 16, `${routes.length} routes`);
   const { email, password } = await rig.user('owner@example.com', 'owner');
@@ -66,7 +66,7 @@ test('every route is for operators alone', async () => {
   }
 });
 
-test('creates, finds, changes, and suspends an account, with an audit row for each change', async () => {
+test('creates, finds, updates, and suspends an account, each with an audit row', async () => {
   const made = await operator.post('/operator/accounts', { name: ' Läden & Co ' });
   assert.equal(made.status, 201);
   const { accountId, apiKey, sandboxApiKey } = made.body as Record<string, string>;
@@ -99,7 +99,7 @@ test('creates, finds, changes, and suspends an account, with an audit row for ea
   assert.equal((await operator.call(unknown)).status, 404);
 });
 
-test('previews the effect of a suspension, which then refuses keys', async () => {
+test('previews the effect of a suspension, which then rejects keys', async () => {
   const { accountId, live } = rig;
   const path = `/operator/accounts/${accountId}`;
   const { database } = rig.parts;
@@ -126,7 +126,7 @@ test('previews the effect of a suspension, which then refuses keys', async () =>
     assert.equal((await operator.get(`/operator/accounts/acc_none${unknown}`)).status, 404);
 });
 
-test('shows a request for a larger size with its account, and decides it once', async () => {
+test('shows a size request with its account, and decides it once', async () => {
   const ask = async (): Promise<string> =>
     (await rig.live.post('/approvals', { requestedEmailBytes: 30_000_000, reason: 'scans' })).body.approvalId;
   const [first, second] = [await ask(), await ask()];
@@ -156,7 +156,7 @@ test('shows a request for a larger size with its account, and decides it once', 
   assert.equal((await operator.post('/operator/approvals/apr_none/approve', {})).status, 404);
 });
 
-test('queue, nodes, destinations and doctor answer', async () => {
+test('queue, nodes, destinations, and doctor respond', async () => {
   const queue = (await operator.get('/operator/queue')).body as Row & { accounts: Row[] };
   assert.deepEqual([queue.depth, queue.due, queue.isComplete], [4, 3, true]);
   const { due, leased, held, waiting } = queue as Record<string, number>;
@@ -185,7 +185,7 @@ test('queue, nodes, destinations and doctor answer', async () => {
   assert.deepEqual((await operator.get('/operator/doctor')).body, doctor, 'as it was found before');
 });
 
-test('with support access an operator reads an account for an hour, changes nothing, and the account sees it in its audit log', async () => {
+test("support access is read-only, lasts an hour, and appears in the account's audit log", async () => {
   const { accountId } = (await operator.post('/operator/accounts', { name: 'Looked at' })).body as Record<
     string,
     string
@@ -237,7 +237,7 @@ test('with support access an operator reads an account for an hour, changes noth
   assert.equal((await latestOf(accountId!)).action, 'account.end-support-access');
 });
 
-test('an operator sets thresholds of sending protection, and releases held mail', async () => {
+test('an operator sets sending protection thresholds and releases held messages', async () => {
   const { accountId } = rig;
   const path = `/operator/accounts/${accountId}`;
   const sendingProtection = { bounceRate: { critical: 0 } };
@@ -260,7 +260,7 @@ test('an operator sets thresholds of sending protection, and releases held mail'
   assert.deepEqual((await rig.live.get('/incidents')).body, []);
 });
 
-test('a warning has to be below what stops mail, also where one of the two is standard', async () => {
+test('a warning threshold must be below the hold threshold, including defaults', async () => {
   const { accountId } = (await operator.post('/operator/accounts', { name: 'Strict' })).body as Record<string, string>;
   const path = `/operator/accounts/${accountId}`;
   const set = (sendingProtection: object) =>
@@ -286,7 +286,7 @@ test('a warning has to be below what stops mail, also where one of the two is st
   }
 });
 
-test('the log of all accounts is exported too', async () => {
+test('the audit log of all accounts can be exported', async () => {
   const key = await operator.post('/operator/keys', { name: 'monitoring', scopes: ['read'] });
   await operator.call({ method: 'DELETE', path: `/operator/keys/${key.body.operatorKeyId}` });
   const lines = (await operator.get('/operator/audit.jsonl')).text.trim().split('\n');

@@ -27,7 +27,7 @@ interface Row {
 }
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: a warning, a hold and its release are rows of the audit log, of its account alone`, async (t) => {
+  test(`${dialect}: a warning, a hold, and its release are audited for their account only`, async (t) => {
     const temp = await tempDatabase(dialect);
     t.after(temp.close);
     const clock = fakeClock();

@@ -77,7 +77,7 @@ async function guarded(database: Database, clock: ReturnType<typeof fakeClock>) 
 }
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: bounces of kind block and soft are no reason to warn, those of kind hard are`, async (t) => {
+  test(`${dialect}: only hard bounces cause a warning, not blocks and soft bounces`, async (t) => {
     const { database, close } = await tempDatabase(dialect);
     t.after(close);
     const { count, after, stop } = await guarded(database, fakeClock());
@@ -88,7 +88,7 @@ for (const dialect of DIALECTS) {
     assert.equal(await after(0), 'warned');
   });
 
-  test(`${dialect}: a warning first, then a hold that lasts until it is released, and counting from zero`, async (t) => {
+  test(`${dialect}: a hold follows a warning, lasts until released, and then counts from zero`, async (t) => {
     const { database, close } = await tempDatabase(dialect);
     t.after(close);
     const clock = fakeClock();
@@ -138,7 +138,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('held mail is accepted, reaches no peer, and is sent untried once it is released', async (t) => {
+test('held messages are accepted, not attempted, and sent after the release', async (t) => {
   const sink = await smtpSink();
   t.after(sink.close);
   const rig = await deliveryRig({ relayPort: sink.port, idle: true });
@@ -159,7 +159,7 @@ test('held mail is accepted, reaches no peer, and is sent untried once it is rel
   assert.equal(sink.accepted, 2, 'both in one transaction');
 });
 
-test('mail that was held longer than its lifetime is sent anyway; a shorter lifetime ends when its sender said', async (t) => {
+test('a hold extends the default lifetime, but not one set by the sender', async (t) => {
   const sink = await smtpSink();
   t.after(sink.close);
   const rig = await deliveryRig({ relayPort: sink.port, idle: true });

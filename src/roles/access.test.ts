@@ -88,7 +88,7 @@ function callAs(browser: Browser, name: string, headers: Record<string, string> 
 const isForRole = (answer: Answer): boolean =>
   !(answer.status === 403 && /requires the role/.test(String(answer.body.error?.message)));
 
-test('every route has its row, and no row is of a route that is gone', () => {
+test('the table lists exactly the existing routes', () => {
   assert.deepEqual(app.routes.map(nameOf).sort(), [...rows.keys()].sort());
   for (const route of app.routes) assert.equal(whoMay(route), rows.get(nameOf(route)), nameOf(route));
   assert.equal(
@@ -98,7 +98,7 @@ test('every route has its row, and no row is of a route that is gone', () => {
   );
 });
 
-test('each role may make the calls in its row, and no others', async () => {
+test('each role can call exactly the routes in its row', async () => {
   for (const [name, who] of rows) {
     const least = MEMBER_ROLES.indexOf(who as never);
     if (least === -1 || HANGS.has(name)) continue;
@@ -110,7 +110,7 @@ test('each role may make the calls in its row, and no others', async () => {
   }
 });
 
-test('the account does not exist for a user who is not a member', async () => {
+test('an account does not exist for a user who is not a member', async () => {
   for (const [name, who] of rows) {
     if (MEMBER_ROLES.indexOf(who as never) === -1) continue;
     const answer = await callAs(browsers.stranger, name);
@@ -118,7 +118,7 @@ test('the account does not exist for a user who is not a member', async () => {
   }
 });
 
-test('without a session or with a false one nothing that asks for one is answered', async () => {
+test('routes that require a session return 401 without a valid one', async () => {
   const nobody = app.browser();
   const forged = app.browser();
   forged.cookie = `postrider_session=${'a'.repeat(43)}`;
@@ -128,7 +128,7 @@ test('without a session or with a false one nothing that asks for one is answere
   }
 });
 
-test('a page of another site changes nothing with the session, on any route', async () => {
+test('a page of another site cannot change anything with the session, on any route', async () => {
   const foreign: Record<string, string>[] = [
     { origin: 'https://evil.example' },
     { origin: 'null' },
@@ -157,7 +157,7 @@ test('a page of another site changes nothing with the session, on any route', as
   assert.ok(called > 40);
 });
 
-test('a stream of events takes the account and the mode from its query', async () => {
+test('an event stream takes the account and mode from its query', async () => {
   const browser = browsers.viewer;
   for (const [query, expected] of [
     [`account=${app.account.id}&mode=sandbox`, 200],

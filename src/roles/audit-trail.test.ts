@@ -285,7 +285,7 @@ interface Entry {
 
 const log = async (query = ''): Promise<Entry[]> => (await live.get(`/audit?limit=100${query}`)).body as Entry[];
 
-test('every route that changes something is in the table, and writes its row', async (t) => {
+test('every state-changing route is in the table and writes its audit row', async (t) => {
   const changing = rig.routes
     // Those of sessions are of users: src/users/audit.test.ts; those of operators: src/operator/routes.test.ts.
     .filter(({ method, auth, tag }) => method !== 'GET' && tag !== 'session' && auth !== 'operator')
@@ -318,7 +318,7 @@ test('every route that changes something is in the table, and writes its row', a
   }
 });
 
-test('a row shows the state before and after, and no secret', async () => {
+test('a row contains the state before and after, without secrets', async () => {
   const webhook = await made(live.post('/webhooks', { ...hook, secret: `whsec_${'A'.repeat(32)}` }));
   const key = await made(live.post('/api-keys', { name: 'of the shop' }));
   const credential = await made(live.post('/smtp-credentials', {}));
@@ -338,7 +338,7 @@ test('a row shows the state before and after, and no secret', async () => {
   for (const { password_hash: hash } of sealed) assert.ok(!rows.includes(hash));
 });
 
-test('refused requests and requests without a change write no row', async () => {
+test('rejected requests and requests without a change write no row', async () => {
   const { webhookId } = await made(live.post('/webhooks', hook));
   const rows = (await log()).length;
   assert.equal((await live.post('/webhooks', { url: 'nonsense', events: [] })).status, 400);
@@ -351,7 +351,7 @@ test('refused requests and requests without a change write no row', async () => 
   assert.equal((await log()).length, rows);
 });
 
-test('the log is filtered, paged, of the own account, and of the sandbox alone for its keys; exported as CSV and JSON lines', async () => {
+test('the audit log is filtered, paginated, scoped to account and mode, and exported', async () => {
   const webhooks = await log('&resource=webhook&action=webhook.delete');
   assert.ok(webhooks.length > 0 && webhooks.every((one) => one.action === 'webhook.delete'));
   const first = await live.get('/audit?limit=2');

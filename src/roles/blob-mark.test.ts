@@ -33,7 +33,7 @@ function storeIn(database: TempDatabase, name: string): { folder: string; mark: 
 
 const idOf = ({ database }: TempDatabase) => database.execute(metaOperation, STORE_ID_KEY);
 
-test('a new database and a new store get one id, which is found again and is no blob', async (t) => {
+test('a new database and blob store share an ID, which is found again and is not a blob', async (t) => {
   const [one] = (await databases(t, 1)) as [TempDatabase];
   const { mark, folder, blobs } = storeIn(one, 'shared');
   assert.equal(await matchMark(one.database, mark), undefined);
@@ -51,7 +51,7 @@ test('a new database and a new store get one id, which is found again and is no 
   assert.ok(existsSync(path.join(folder, MARK_NAME)));
 });
 
-test('nodes that start together end with one id', async (t) => {
+test('nodes that start together end up with one ID', async (t) => {
   const [one] = (await databases(t, 1)) as [TempDatabase];
   const { mark } = storeIn(one, 'shared');
   const faults = await Promise.all(Array.from({ length: 8 }, () => matchMark(one.database, mark)));
@@ -59,7 +59,7 @@ test('nodes that start together end with one id', async (t) => {
   assert.equal(await mark.read(), await idOf(one));
 });
 
-test('a start that ended halfway is gone on from, wherever it ended', async (t) => {
+test('an interrupted start is resumed at any step', async (t) => {
   const [one] = (await databases(t, 1)) as [TempDatabase];
   const { mark } = storeIn(one, 'shared');
   const before: BlobMark = { ...mark, write: () => Promise.reject(new Unavailable('blob storage: away')) };
@@ -81,7 +81,7 @@ test('a start that ended halfway is gone on from, wherever it ended', async (t) 
   assert.equal(await mark.read(), await idOf(one));
 });
 
-test('refuses another store, an emptied one, and the store of another installation, with the fix', async (t) => {
+test('rejects another, emptied, or foreign store with the fix', async (t) => {
   const [one, other] = (await databases(t, 2)) as [TempDatabase, TempDatabase];
   const store = storeIn(one, 'shared');
   const check = (at: { folder: string; blobs: Blobs }, { database }: TempDatabase) =>
@@ -129,7 +129,7 @@ test('refuses another store, an emptied one, and the store of another installati
   assert.equal(await own.mark.read(), undefined);
 });
 
-test('in S3 it is an object under the prefix', async (t) => {
+test('the mark in S3 is an object under the prefix', async (t) => {
   const objects = new Map<string, Buffer>();
   let away = false;
   const scripted = await scriptedS3(({ method, target, body }, response) => {

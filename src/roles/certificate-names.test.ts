@@ -8,7 +8,7 @@ function namesBy(config: Config): string[] {
   return certificateNames(config);
 }
 
-test('certificates are ordered for the names of ports that speak TLS, and only for public ones', () => {
+test('certificates are ordered only for public names of ports with TLS', () => {
   const email = { POSTRIDER_ACME_EMAIL: 'a@b.example' };
   const namesOf = (env: Record<string, string>): string[] =>
     namesBy(readConfig({ POSTRIDER_SMTP_HOSTNAME: 'mail.shop.example', ...env }));

@@ -139,7 +139,7 @@ async function callAs(api: Api, name: string, id = 'none'): Promise<Answer> {
   return api.call({ method, path: pattern.replace(/:\w+/, id), body });
 }
 
-test('every route that changes something has its row, and no row is of a route that is gone', () => {
+test('the table lists exactly the state-changing routes', () => {
   const withKey = routes.filter(({ auth, tag }) => auth === 'key' || (auth === 'none' && tag !== 'session'));
   const changing = withKey.filter(({ method }) => method !== 'GET').map(nameOf);
   assert.deepEqual([...changing].sort(), Object.keys(POWERS).sort());
@@ -150,7 +150,7 @@ test('every route that changes something has its row, and no row is of a route t
   }
 });
 
-test('a sandbox key cannot change what both modes share; a live key can', async () => {
+test('a sandbox key cannot change settings shared by both modes, but a live key can', async () => {
   const { domainId } = (await live.post('/domains', { domain: 'example.com' })).body;
   const refused = Object.keys(POWERS).filter((name) => POWERS[name] === 'refused');
   const held = { id: rig.accountId, from: 'good', to: 'held', reason: null, nowMs: 1 } as const;
@@ -177,7 +177,7 @@ test('a sandbox key can change what belongs to the sandbox', async () => {
   for (const name of open) assert.notEqual((await callAs(sandbox, name)).status, 403, name);
 });
 
-test('a sandbox key makes and revokes keys and credentials of the sandbox, and none of live mail', async () => {
+test('a sandbox key creates and revokes only sandbox keys and credentials', async () => {
   for (const [at, idOf] of [
     ['/api-keys', (one: Answer['body']) => one.keyId],
     ['/smtp-credentials', (one: Answer['body']) => one.smtpCredentialId],
