@@ -67,7 +67,7 @@ async function open() {
   return { database, clock, startMs, deliveries, scheduled, advance, told, now };
 }
 
-test('a move that runs out of time keeps its progress and can be continued', async () => {
+test('an advance that runs out of time keeps its progress and can be continued', async () => {
   const { scheduled, advance, told, now, startMs } = await open();
   const ids = await scheduled(1, 2, 3, 200);
   // One step takes what can happen together, and here each mail may come back before the next one.
@@ -95,7 +95,7 @@ test('a move that runs out of time keeps its progress and can be continued', asy
   assert.deepEqual(await told(ids[3]!), [['Send', 0]]);
 });
 
-test('when a step fails its work is given back, and the next move runs it', async () => {
+test('the work of a failed step is released and runs in the next advance', async () => {
   const { deliveries, scheduled, advance, told, now } = await open();
   const [first, second] = (await scheduled(1, 5)) as [string, string];
   let runs = 0;
@@ -115,7 +115,7 @@ test('when a step fails its work is given back, and the next move runs it', asyn
   assert.equal(await now(), 11 * HOUR);
 });
 
-test('a move of a crashed process does not block others after the next start', async () => {
+test('an advance of a crashed process does not block others after a restart', async () => {
   const { database, clock, scheduled, advance, now } = await open();
   await scheduled(1);
   const dead = { accountId: 'acc_1', by: 'dead', nowMs: clock.now(), leaseMs: HOUR };
@@ -126,7 +126,7 @@ test('a move of a crashed process does not block others after the next start', a
   assert.equal(await now(), 2 * HOUR);
 });
 
-test('a clock is moved by twenty years in all and no further', async () => {
+test('a clock can be advanced by twenty years in total', async () => {
   const { advance, now } = await open();
   const year = 365 * 24 * HOUR;
   assert.equal((await advance(20 * year)).ok, true);
@@ -136,7 +136,7 @@ test('a clock is moved by twenty years in all and no further', async () => {
   assert.equal((await advance(0)).ok, true);
 });
 
-test('a client that goes away ends the move', async () => {
+test('a client that disconnects ends the advance', async () => {
   const { database, clock, deliveries, scheduled, now } = await open();
   await scheduled(1, 2, 3);
   const controller = new AbortController();

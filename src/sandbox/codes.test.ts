@@ -105,9 +105,9 @@ const left: string[] = [
 for (const [text, ...codes] of found) {
   test(`finds ${codes.join(', ')} in ${JSON.stringify(text)}`, () => assert.deepEqual(codesOf(text), codes));
 }
-for (const text of left) test(`leaves ${JSON.stringify(text)}`, () => assert.deepEqual(codesOf(text), []));
+for (const text of left) test(`finds no code in ${JSON.stringify(text)}`, () => assert.deepEqual(codesOf(text), []));
 
-test('a hostile text costs bounded time', () => {
+test('hostile text takes bounded time', () => {
   for (const piece of [
     '1',
     '12 ',

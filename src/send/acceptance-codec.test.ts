@@ -61,7 +61,7 @@ const rich: Acceptance = {
   ],
 };
 
-test('arguments of a group arrive as they were sent', () => {
+test('grouped arguments are decoded unchanged', () => {
   const mails = [plain, rich, { ...plain, emails: [{ ...plain.emails[0]!, content: Buffer.alloc(0) }] }];
   assert.deepEqual(across(mails).map(comparable), mails.map(comparable));
 });

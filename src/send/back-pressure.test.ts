@@ -25,7 +25,7 @@ function poster(accountId: string, path: string) {
   };
 }
 
-test('a send that was accepted is answered again, and no other is accepted', async () => {
+test('under back-pressure an accepted send is replayed and new ones are rejected', async () => {
   const send = poster('acc_send', '/send');
   const first = await send(LARGE, 'k1');
   assert.equal(first.said, '202 done');
@@ -43,7 +43,7 @@ test('a send that was accepted is answered again, and no other is accepted', asy
   assert.equal((await send(LARGE, 'k2')).said, '202 done', 'the key of a refused send is free');
 });
 
-test('a dry run keeps nothing, so it is not refused', async () => {
+test('a dry run stores nothing and is not rejected', async () => {
   const dryRun = poster('acc_dry', '/send?dryRun=true');
   app.setBackPressure('the disk is nearly full');
   for (const key of [undefined, 'k1']) {
@@ -53,7 +53,7 @@ test('a dry run keeps nothing, so it is not refused', async () => {
   assert.equal((await poster('acc_dry', '/send?dryRun=false')(LARGE)).said, REFUSED);
 });
 
-test('a batch answers for the messages that it was accepted with', async () => {
+test('a batch is replayed with the messages that it accepted', async () => {
   const accountId = 'acc_batch';
   const send = poster(accountId, '/send/batch');
   const body = { messages: [LARGE, { ...LARGE, to: 'bob@example.com' }] };
@@ -73,7 +73,7 @@ test('a batch answers for the messages that it was accepted with', async () => {
   assert.deepEqual([rest[0], rest[1].status], [half[0], 202]);
 });
 
-test('files that were registered are answered again, and no others are registered', async () => {
+test('registered files are replayed, and new ones are rejected', async () => {
   const register = poster('acc_files', '/attachments');
   const body = { attachments: [manifestEntry(someBytes(1_000))] };
   const first = await register(body, 'k1');

@@ -9,7 +9,7 @@ import { LARGE, uploadApp } from '../../test/kit/upload-app.ts';
 const LEASE_MS = 60_000;
 
 for (const mode of ['live', 'sandbox'] as const) {
-  test(`the lease of a large mail begins with its acceptance (${mode})`, async (t) => {
+  test(`the lease of a large message starts when it is accepted (${mode})`, async (t) => {
     let slow = false;
     const app = await uploadApp({
       around: (blobs) => ({

@@ -72,7 +72,7 @@ async function blobCount(): Promise<number> {
   return count;
 }
 
-test('the envelope decides who gets it, the header only the roles', async () => {
+test('the envelope determines the recipients, the header only their roles', async () => {
   const before = rig.offered.length;
   const header = {
     headerTo: { to: ['Ann <ANN@example.com>', 'nobody@example.com'], cc: ['"Carl, C." <carl@example.com>'] },
@@ -109,14 +109,14 @@ test('the envelope decides who gets it, the header only the roles', async () => 
   });
 });
 
-test('keeps content for as long as the account specifies', async () => {
+test('keeps content as long as the account specifies', async () => {
   const account = testAccount('acc_test', { retainContent: 'none' });
   await idOf(submission({ caller: { account, mode: 'live', allowedSenders: [] } }));
   const [email] = await rowsOf<{ retain: string }>(rig, 'SELECT retain FROM email ORDER BY seq DESC LIMIT 1');
   assert.equal(email!.retain, 'none');
 });
 
-test('a sender that is not verified is refused, except in the sandbox', async () => {
+test('an unverified sender is rejected, except in the sandbox', async () => {
   const foreign = { from: address('shop@foreign.example'), fromText: 'shop@foreign.example' };
   const refused = await submit.submit(submission({ header: foreign }));
   assert.ok(!refused.ok && refused.failure.code === 'SENDER_NOT_VERIFIED');
@@ -129,7 +129,7 @@ test('a sender that is not verified is refused, except in the sandbox', async ()
   assert.equal(await submit.senderFailure({ account, mode: 'sandbox', allowedSenders: [] }, foreign.from), undefined);
 });
 
-test('X-Sandbox-Outcome is an order in the sandbox, judged there, and nothing in live mail', async () => {
+test('X-Sandbox-Outcome is applied only in the sandbox and ignored in live mode', async () => {
   const caller = { account: rig.account, mode: 'sandbox' as const, allowedSenders: [] };
   const before = rig.offered.length;
   await idOf(submission({ caller, header: { sandboxOutcome: ' Bounced ' } }));
@@ -147,7 +147,7 @@ test('X-Sandbox-Outcome is an order in the sandbox, judged there, and nothing in
   assert.equal(rig.offered.length - before, 3);
 });
 
-test('a key makes the second submission the first; another mail or envelope under it is refused', async () => {
+test('a repeated submission with the same key returns the first, and a changed one is rejected', async () => {
   const header = { idempotencyKey: 'k-1' };
   const first = await idOf(submission({ header }));
   const before = rig.offered.length;
@@ -178,7 +178,7 @@ test('a key makes the second submission the first; another mail or envelope unde
   assert.notEqual(await idOf(submission({ header })), first);
 });
 
-test('a mail that is held is scheduled, and lives from its release on', async () => {
+test('a held message is scheduled, and its lifetime starts at its release', async () => {
   const nowMs = rig.clock.now();
   const held = async (change: Partial<Submission>) => {
     const before = rig.offered.length;
@@ -197,7 +197,7 @@ test('a mail that is held is scheduled, and lives from its release on', async ()
   assert.equal(await idOf(submission(key)), await idOf(submission({ ...key, nowMs: nowMs + 30_000 })));
 });
 
-test('a submission whose key is held for long is told to come again, and none of it is kept', async () => {
+test('a submission whose key stays in use gets a temporary error and stores nothing', async () => {
   const inFlight = { take: () => false, release: () => undefined };
   const held = createSubmit({ ...rig.dependencies, inFlight, waitForFirstMs: 120 });
   const before = await blobCount();
@@ -210,7 +210,7 @@ test('a submission whose key is held for long is told to come again, and none of
   await waitUntil('its blob to go', async () => (await blobCount()) === before);
 });
 
-test('content that is stored already is named and not copied; what nothing names is removed', async () => {
+test('stored content is referenced without a copy, and unused content is deleted', async () => {
   const { blobs } = rig.dependencies;
   const put = async (): Promise<{ blobKey: string; sizeBytes: number }> => ({
     blobKey: await blobs.put(Buffer.alloc(70_000, 0x61)),
@@ -249,7 +249,7 @@ function htmlMail(html: string): Buffer {
   return Buffer.from(`${header}${html}\r\n`);
 }
 
-test('tracking gives each recipient a copy with links and a picture of their own', async () => {
+test('tracking gives each recipient a copy with its own links and pixel', async () => {
   const before = rig.offered.length;
   const content = htmlMail('<a href="https://shop.test/?a=1&amp;b">x</a>');
   const to = ['ann@example.com', 'bob@example.com', 'carl@example.com'];
@@ -284,7 +284,7 @@ test('tracking gives each recipient a copy with links and a picture of their own
   assert.equal(emails[0]!.n, 3);
 });
 
-test('one email for all where nothing is to be tracked', async () => {
+test('recipients share one email if nothing is tracked', async () => {
   const before = rig.offered.length;
   const to = ['ann@example.com', 'bob@example.com'];
   await idOf(submission({ to, header: { track: TRACK } }));
@@ -297,7 +297,7 @@ test('one email for all where nothing is to be tracked', async () => {
   assert.equal(jobs[0]!.content!.buffer.byteLength, CONTENT.length, 'without the memory of others');
 });
 
-test('tracked mail that is stored already: a blob for each copy, and none for what was submitted', async () => {
+test('each tracked copy has a blob, and the submitted blob is deleted', async () => {
   const { blobs } = rig.dependencies;
   const put = async (html: string) => {
     const bytes = htmlMail(html);
@@ -332,7 +332,7 @@ test('tracked mail that is stored already: a blob for each copy, and none for wh
   await settled(28);
 });
 
-test('a blob whose mail was not taken is removed; one that a row may name stays', async () => {
+test('the blob of a rejected message is deleted, unless a row may reference it', async () => {
   const { blobs } = rig.dependencies;
   const content = async () => ({ blobKey: await blobs.put(Buffer.alloc(70_000, 0x61)), sizeBytes: 70_000 });
   const down = () => Promise.reject(new Unavailable('down'));

@@ -37,7 +37,7 @@ async function turnsOfOthers(work: () => Promise<unknown>): Promise<number> {
   return turns;
 }
 
-test('a batch is made in turns with others, with a key and without one, results in order', async () => {
+test('rendering a batch yields to others, with or without a key, and keeps the order', async () => {
   const rig = await slowRig(10);
   try {
     const messages = Array.from({ length: 30 }, (_, i) => ({ ...GOOD, to: `p${i}@example.com` }));
@@ -65,7 +65,7 @@ test('a batch is made in turns with others, with a key and without one, results 
   }
 });
 
-test('a refused request is not rendered, and does not delay others', async () => {
+test('a rejected request is not rendered and does not delay others', async () => {
   let rendered = 0;
   const rig = await sendRig({
     render: () => {
@@ -97,7 +97,7 @@ test('a refused request is not rendered, and does not delay others', async () =>
 
 const MANY = { ...GOOD, to: Array.from({ length: 50 }, (_, i) => `p${i}@example.com`), listUnsubscribe: true };
 
-test('the copies of one mail are made in turns with others', async () => {
+test('rendering the copies of one email yields to others', async () => {
   const rig = await slowRig(10);
   try {
     const turns = await turnsOfOthers(async () => {
@@ -110,7 +110,7 @@ test('the copies of one mail are made in turns with others', async () => {
   }
 });
 
-test('filling in the copies of one mail ends at a bound for all of them together', async () => {
+test('the copies of one email share a rendering time limit', async () => {
   const rig = await slowRig(150);
   try {
     const own = '{{ a }}{{ unsubscribe_email_html }}';
