@@ -20,7 +20,7 @@ async function secured(port: number, options: { localAddress?: string } = {}): P
   return talker;
 }
 
-test('every wrong log-in is refused in the same words and takes as long', async () => {
+test('every failed login gets the same reply in the same time', async () => {
   const { port } = await rig.listen({ limits: { maxClientErrors: 100 } });
   const bound = await rig.credential('live', rig.account.id, ['127.0.0.2']);
   (await openSession(port, bound, { localAddress: '127.0.0.2' })).destroy();
@@ -51,7 +51,7 @@ test('every wrong log-in is refused in the same words and takes as long', async 
   for (const one of [talker, elsewhere]) one.destroy();
 });
 
-test('slows down and disconnects guessing clients, and no others', async () => {
+test('only clients that guess are slowed down and disconnected', async () => {
   const guard = createLoginGuard();
   const { port } = await rig.listen({ guard });
   (await openSession(port, rig.credentials.live)).destroy();
@@ -81,7 +81,7 @@ test('slows down and disconnects guessing clients, and no others', async () => {
   }
 });
 
-test('right log-ins in between do not let guesses at another name go on', async () => {
+test('successful logins in between do not permit guesses at another name', async () => {
   const guard = createLoginGuard();
   const { port } = await rig.listen({ guard, limits: { maxClientErrors: 100 } });
   const own = rig.credentials.sandbox;
@@ -99,7 +99,7 @@ test('right log-ins in between do not let guesses at another name go on', async 
   talker.destroy();
 });
 
-test('whatever breaks the form of an exchange leaves one line in the log, without what was sent', async () => {
+test('a malformed AUTH exchange is logged in one line, without what was sent', async () => {
   const { port } = await rig.listen({ limits: { maxClientErrors: 100 } });
   const talker = await secured(port);
   const base64 = (text: string): string => Buffer.from(text, 'latin1').toString('base64');
@@ -131,7 +131,7 @@ test('whatever breaks the form of an exchange leaves one line in the log, withou
   talker.destroy();
 });
 
-test('log lines of failed log-ins are one line each and hold no secrets', async () => {
+test('failed logins are logged in one line each, without secrets', async () => {
   const { port } = await rig.listen({ limits: { maxClientErrors: 100 } });
   const talker = await connectTalker(port);
   await talker.reply();
@@ -156,7 +156,7 @@ test('log lines of failed log-ins are one line each and hold no secrets', async 
   talker.destroy();
 });
 
-test('guesses at one user from many addresses are held up over the wire, an unknown user alike; its own address is not', async () => {
+test('guesses from many addresses are slowed down, even for unknown users, but not known addresses', async () => {
   const waits: number[] = [];
   const guard = createLoginGuard({ pause: async (ms) => void waits.push(ms) });
   const { port } = await rig.listen({ guard });

@@ -25,7 +25,7 @@ async function keysOf(blobs: Blobs): Promise<string[]> {
 
 const chunk = Buffer.from(`${'x'.repeat(998)}\r\n`);
 
-test('64 KB stay in memory, a byte more is a blob', async (t) => {
+test('64 KB stay in memory, and more becomes a blob', async (t) => {
   const blobs = diskBlobs(t);
   const small = createContentSink(blobs);
   small.write(Buffer.alloc(65_536, 0x61));
@@ -41,7 +41,7 @@ test('64 KB stay in memory, a byte more is a blob', async (t) => {
   assert.ok((await blobs.get(content.blobKey))?.equals(Buffer.concat(Array(66).fill(chunk))));
 });
 
-test('the digest is the same whether content was a blob or not, and however it was cut', async (t) => {
+test('the digest is the same in memory or in a blob, and for any chunks', async (t) => {
   const blobs = diskBlobs(t);
   const head = Buffer.from('From: a@b.example\r\nDate: today\r\nContent-Type: x/y;\r\n boundary="q"\r\n\r\n');
   const digests = new Set<string>();
@@ -54,7 +54,7 @@ test('the digest is the same whether content was a blob or not, and however it w
   assert.equal(digests.size, 1);
 });
 
-test('a writer is paused, and continues when storage has caught up', async () => {
+test('a writer is paused until storage has caught up', async () => {
   let take: () => void = () => undefined;
   const taken: number[] = [];
   const slow = {
@@ -95,7 +95,7 @@ test('a writer is paused, and continues when storage has caught up', async () =>
   assert.equal(takenBytes(), written * chunk.length);
 });
 
-test('pieces of a byte reach storage in large buffers, whole and in order, and pause the writer like large ones', async () => {
+test('single bytes reach storage in large buffers, in order, and pause the writer', async () => {
   const taken: Buffer[] = [];
   let mayTake = Promise.withResolvers<void>();
   const counting = {
@@ -134,7 +134,7 @@ test('pieces of a byte reach storage in large buffers, whole and in order, and p
   assert.ok(taken.length < 60 + all.length / 65_536 + 3, `${taken.length} pieces`);
 });
 
-test('content that is discarded leaves nothing, whole or not, at whatever moment', async (t) => {
+test('discarded content leaves nothing, complete or not, at any time', async (t) => {
   const folder = folderOf(t);
   const blobs = openDiskBlobs(folder);
   const files = (): string[] =>

@@ -31,7 +31,7 @@ async function logIn(talker: Talker): Promise<Talker> {
   return talker;
 }
 
-test('the greeting comes within TLS, AUTH is offered at once and STARTTLS never', async () => {
+test('implicit TLS greets inside TLS, and offers AUTH but not STARTTLS', async () => {
   const { tlsPort } = await listen();
   const talker = await connectSecurely(tlsPort);
   assert.match(await talker.reply(), /^220 /);
@@ -47,7 +47,7 @@ test('the greeting comes within TLS, AUTH is offered at once and STARTTLS never'
   await talker.closed();
 });
 
-test('connections of both ports count together, and who is turned away is told within TLS', async () => {
+test('connections of both ports share a limit, and rejections are sent inside TLS', async () => {
   const { port, tlsPort } = await listen({ limits: { maxConnectionsPerAddress: 2 } });
   const plain = await connectTalker(port);
   assert.match(await plain.reply(), /^220 /);
@@ -67,7 +67,7 @@ test('connections of both ports count together, and who is turned away is told w
   for (const one of [plain, secure, ...silent]) one.destroy();
 });
 
-test('a client that speaks in the clear, or not at all, is let go', async () => {
+test('an unencrypted or silent client is disconnected', async () => {
   const { server, tlsPort } = await listen({ limits: { handshakeMs: 200 } });
   const clear = await connectTalker(tlsPort);
   clear.send('EHLO client.example\r\n');
@@ -78,7 +78,7 @@ test('a client that speaks in the clear, or not at all, is let go', async () => 
   await waitUntil('their sessions to end', () => server.count() === 0);
 });
 
-test('who speaks behind the handshake and before the greeting is refused', async () => {
+test('data sent after the handshake and before the greeting is rejected', async () => {
   const { tlsPort } = await listen({ limits: { greetingMs: 20_000, knownGreetingMs: 20_000 } });
   const early = await connectSecurely(tlsPort);
   early.send('EHLO client.example\r\n');
@@ -86,7 +86,7 @@ test('who speaks behind the handshake and before the greeting is refused', async
   await early.closed();
 });
 
-test('a stop lets a mail end, and tells open sessions and new ones', async () => {
+test('stopping completes a message and notifies open and new sessions', async () => {
   const { server, tlsPort } = await listen();
   const busy = await logIn(await connectSecurely(tlsPort));
   const idle = await logIn(await connectSecurely(tlsPort));

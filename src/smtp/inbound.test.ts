@@ -25,7 +25,7 @@ async function countBlobs(): Promise<number> {
   return count;
 }
 
-test('what is stored says what the recipient is for and who brought it, and the content is as it came', async () => {
+test("the recipient's purpose, the client, and the unchanged content are stored", async () => {
   const { port } = await rig.listen();
   const talker = await connectTalker(port);
   await talker.reply();
@@ -54,7 +54,7 @@ test('what is stored says what the recipient is for and who brought it, and the 
   talker.destroy();
 });
 
-test('mail for a route may have 25,000,000 bytes and no more, and the session goes on', async () => {
+test('mail for a route is limited to 25,000,000 bytes, and the session continues', async () => {
   const { port } = await rig.listen();
   const talker = await openInbound(port);
   const line = `${'x'.repeat(98)}\r\n`;
@@ -67,7 +67,7 @@ test('mail for a route may have 25,000,000 bytes and no more, and the session go
   talker.destroy();
 });
 
-test('sequences that some server takes for the end of a mail are refused with the mail that holds them', async () => {
+test('messages with ambiguous end-of-data sequences are rejected', async () => {
   const { port } = await rig.listen();
   const talker = await openInbound(port);
   for (const sequence of SMUGGLING) {
@@ -87,7 +87,7 @@ test('sequences that some server takes for the end of a mail are refused with th
   talker.destroy();
 });
 
-test('a header of 250 KB that comes byte by byte costs no more than its bytes', () => {
+test('a 250 KB header that arrives byte by byte uses memory only for its bytes', () => {
   const reader = createInboundReader({ sink: () => undefined, maxBytes: 1_000_000 });
   const header = Buffer.from(`${'Received: from a by b;\r\n now\r\n'.repeat(31)}X: ${'x'.repeat(250_000)}\r\n\r\n`);
   const began = process.threadCpuUsage();
@@ -97,7 +97,7 @@ test('a header of 250 KB that comes byte by byte costs no more than its bytes', 
   assert.ok(user + system < 2_000_000, `${user + system} microseconds`);
 });
 
-test('more than 30 Received fields are a loop, wherever the pieces of the header are cut; in a body they are words', () => {
+test('more than 30 Received fields are a loop in any chunks, but not in a body', () => {
   const fields = (count: number): string => 'Received: from a by b;\r\n now\r\n'.repeat(count);
   const refusalOf = (content: string, step: number): string | undefined => {
     const reader = createInboundReader({ sink: () => undefined, maxBytes: 1_000_000 });
@@ -113,7 +113,7 @@ test('more than 30 Received fields are a loop, wherever the pieces of the header
   }
 });
 
-test('every refusal costs the same work and has the same text; only a token of ours costs less', async () => {
+test("every rejection takes the same work and text, except for Postrider's own tokens", async () => {
   const counts = { returnPath: 0, route: 0, token: 0 };
   const { port } = await rig.listen({
     limits: { maxRefusedRecipients: 1_000 },
@@ -157,7 +157,7 @@ test('every refusal costs the same work and has the same text; only a token of o
   talker.destroy();
 });
 
-test('what is not stored is not said to be: a disk that is full, a database that is away, a service that is stopping', async () => {
+test('mail is not accepted with a full disk, an unavailable database, or during a stop', async () => {
   const closed: { mail?: string; content?: string } = {};
   let failing: Error | undefined;
   const { port } = await rig.listen({
@@ -196,7 +196,7 @@ test('what is not stored is not said to be: a disk that is full, a database that
   talker.destroy();
 });
 
-test('where disks have little left, bounces are taken and mail of routes is put off', async () => {
+test('with little disk space bounces are accepted and mail for routes is deferred', async () => {
   let isScarce = true;
   const { port } = await rig.listen({ isScarce: () => isScarce });
   const talker = await openInbound(port);
@@ -208,7 +208,7 @@ test('where disks have little left, bounces are taken and mail of routes is put 
   talker.destroy();
 });
 
-test('an account that had its mail for this hour has more put off, and bounces are taken', async () => {
+test('an account over its hourly limit has mail deferred, and bounces are accepted', async () => {
   const findRoute = async () => ({ use: rig.route, maxBytes: 1_000_000, mailPerHour: 2 });
   const { port } = await rig.listen({ recipients: { findRoute } });
   const talker = await openInbound(port);
@@ -230,7 +230,7 @@ test('an account that had its mail for this hour has more put off, and bounces a
   talker.destroy();
 });
 
-test('a stop lets the mail under way end, refuses what is new, and then closes', async () => {
+test('stopping completes messages in progress, rejects new ones, and then closes', async () => {
   const { port, server } = await rig.listen();
   const talker = await openInbound(port);
   const idle = await openInbound(port);
@@ -247,7 +247,7 @@ test('a stop lets the mail under way end, refuses what is new, and then closes',
   await idle.closed();
 });
 
-test('2,000 connections from one address: 10 are borne, and others are greeted', async () => {
+test('at most 10 of 2,000 connections from one address are served, and other addresses are greeted', async () => {
   const { port } = await rig.listen();
   const codes = new Map<string, number>();
   const sockets: net.Socket[] = [];
@@ -278,7 +278,7 @@ test('2,000 connections from one address: 10 are borne, and others are greeted',
   for (const socket of sockets) socket.destroy();
 });
 
-test('a header without end is not held in memory', async (t) => {
+test('a header without an end is not kept in memory', async (t) => {
   let largest = 0;
   const { concat } = Buffer;
   t.mock.method(Buffer, 'concat', (list: readonly Uint8Array[], length?: number) => {
@@ -294,7 +294,7 @@ test('a header without end is not held in memory', async (t) => {
   assert.ok(largest < 1_000_000, `${largest} bytes in one piece`);
 });
 
-test('commands of a bounce that come together are answered in one piece, and who closes behind them is closed', async () => {
+test('pipelined commands of a bounce are answered in one packet, and a closing client is closed', async () => {
   const { port } = await rig.listen();
   const socket = net.connect(port, '127.0.0.1');
   const pieces: string[] = [];
@@ -311,7 +311,7 @@ test('commands of a bounce that come together are answered in one piece, and who
   assert.match(lines(), /^250 2\.0\.0 queued as inb_\w+\r\n$/m);
 });
 
-test('content that comes slowly is taken, content that drips or ends is not', async () => {
+test('slow content is accepted, but dripping or stalled content is not', async () => {
   await againIfPaused(async () => {
     const { port } = await rig.listen({ limits: { dataMs: 400, dataBytesPerSecond: 10_000 } });
     const begin = async (): Promise<Talker> => {

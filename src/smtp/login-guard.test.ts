@@ -33,7 +33,7 @@ function rig({ held = false } = {}) {
 /** Lets everything that waits for nothing else go on. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('delays grow with the failures of one address, are taken in turn, and other addresses have none', async () => {
+test('delays grow with the failures of an address, are served in order, and affect no other one', async () => {
   const { guard, waits, fail, waitOf } = rig();
   const closes: (boolean | undefined)[] = [];
   for (let i = 0; i < 12; i += 1) closes.push(await fail('192.0.2.1', `name${i}`));
@@ -49,7 +49,7 @@ test('delays grow with the failures of one address, are taken in turn, and other
   assert.deepEqual(waits.slice(-2), [8000, 16_000]);
 });
 
-test('guesses at the same time are checked as if those before them had failed', async () => {
+test('concurrent guesses are delayed as if earlier ones had failed', async () => {
   const { guard, waits, releases } = rig({ held: true });
   const checked: LoginAttempt[] = [];
   let turnedAway = 0;
@@ -73,7 +73,7 @@ test('guesses at the same time are checked as if those before them had failed', 
   assert.equal(checked.length, 11);
 });
 
-test('a crowd that knows its password is let in a few at a time, and nobody is turned away', async () => {
+test('many clients with the right password are admitted a few at a time, and none is rejected', async () => {
   const { guard, waits } = rig();
   let under = 0;
   let most = 0;
@@ -90,7 +90,7 @@ test('a crowd that knows its password is let in a few at a time, and nobody is t
   assert.deepEqual([most, waits], [5, []]);
 });
 
-test('a success forgets the failures of its name alone, and time forgets all; who succeeded is known for a while', async () => {
+test('a success clears the failures of its name, time clears all, and the address is known', async () => {
   const { guard, state, fail, waitOf } = rig();
   for (let i = 0; i < 3; i += 1) await fail('192.0.2.1', 'mine');
   for (let i = 0; i < 5; i += 1) await fail('192.0.2.1', 'theirs');
@@ -107,21 +107,21 @@ test('a success forgets the failures of its name alone, and time forgets all; wh
   assert.equal(guard.knows('192.0.2.1'), false);
 });
 
-test('names without end are counted together, and no success forgets them', async () => {
+test('an unlimited number of names is counted together, unaffected by successes', async () => {
   const { guard, fail, waitOf } = rig();
   for (let i = 0; i < 16; i += 1) await fail('192.0.2.1', `name${i}`);
   for (let i = 0; i < 16; i += 1) guard.succeeded('192.0.2.1', `name${i}`);
   assert.equal(await waitOf('192.0.2.1'), 500, 'six of them stay');
 });
 
-test('many addresses cost no more than some', async () => {
+test('the memory for addresses is bounded', async () => {
   const { fail, waitOf } = rig();
   for (let i = 0; i < 12_000; i += 1) for (let n = 0; n < 6; n += 1) await fail(`a${i}`, `name${i}`);
   assert.equal(await waitOf('a0'), 0);
   assert.equal(await waitOf('a11999'), 500);
 });
 
-test('guesses at one name from many addresses are slowed together: a score in a minute, however many addresses there are', async () => {
+test('guesses at one name from many addresses are slowed down to about twenty per minute', async () => {
   const { guard, state, waits, fail } = rig();
   guard.succeeded('192.0.2.1', 'victim');
   let checked = 0;
@@ -145,7 +145,7 @@ test('guesses at one name from many addresses are slowed together: a score in a 
   assert.equal(waits.length, before + 1);
 });
 
-test('guesses at one name at one moment from many addresses count as if those before them had failed', async () => {
+test('concurrent guesses at one name from many addresses count as if earlier ones had failed', async () => {
   const { guard, waits, releases } = rig({ held: true });
   const checked: LoginAttempt[] = [];
   let turnedAway = 0;
@@ -165,7 +165,7 @@ test('guesses at one name at one moment from many addresses count as if those be
   assert.equal(checked.length, 16);
 });
 
-test('many who know the password come from as many new addresses at once: nobody waits and nobody is turned away', async () => {
+test('many new addresses with the right password are neither delayed nor rejected', async () => {
   const { guard, waits } = rig();
   const crowd = Array.from({ length: 200 }, async (_, i) => {
     const attempt = await guard.enter(`server${i}`, 'shared');
@@ -176,7 +176,7 @@ test('many who know the password come from as many new addresses at once: nobody
   assert.deepEqual(waits, []);
 });
 
-test('a flood of other names does not make a name forgotten that is being slowed', async () => {
+test('a flood of other names does not evict a name that is slowed down', async () => {
   const { waits, fail } = rig();
   for (let i = 0; i < 11; i += 1) await fail(`stranger${i}`, 'victim');
   for (let i = 0; i < 25_000; i += 1) await fail(`bot${i}`, `random${i}`);

@@ -22,7 +22,7 @@ async function countBlobs(): Promise<number> {
   return count;
 }
 
-test('refuses a client that sends before the greeting, even from an address with earlier logins', async () => {
+test('rejects a client that sends before the greeting, even from a known address', async () => {
   const first = await rig.listen();
   (await openSession(first.port, rig.credentials.live)).destroy();
   const { guard } = first;
@@ -39,7 +39,7 @@ test('refuses a client that sends before the greeting, even from an address with
   patient.destroy();
 });
 
-test('revocation, suspension and a plan without SMTP are felt at the next MAIL of an open session', async () => {
+test('revocation, suspension, and a plan without SMTP apply to the next MAIL of an open session', async () => {
   // Asks again and again until it is felt.
   const { port } = await rig.listen({ limits: { maxFruitless: 1_000_000 } });
   const credential = await rig.credential('live');
@@ -83,7 +83,7 @@ test('revocation, suspension and a plan without SMTP are felt at the next MAIL o
   talker.destroy();
 });
 
-test('back-pressure is 451 4.3.2 at MAIL and at the dot, storage that fails too, and nothing is accepted', async () => {
+test('back-pressure and storage failures are 451 4.3.2 at MAIL and the dot, without acceptance', async () => {
   let full: string | undefined;
   let fails = false;
   const submit: Submit = {
@@ -110,7 +110,7 @@ test('back-pressure is 451 4.3.2 at MAIL and at the dot, storage that fails too,
   talker.destroy();
 });
 
-test('the rate of a credential is limited, and that of others is their own', async () => {
+test('each credential has its own rate limit', async () => {
   const taken: string[] = [];
   const { port } = await rig.listen({
     takeRate: (keyId) => {
@@ -130,7 +130,7 @@ test('the rate of a credential is limited, and that of others is their own', asy
   sandbox.destroy();
 });
 
-test('a stop lets a mail that is coming in end, refuses others meanwhile, and tells every session', async () => {
+test('stopping completes a message in progress, rejects others, and notifies every session', async () => {
   const { port, server } = await rig.listen();
   const idle = await openSession(port, rig.credentials.live);
   const between = await openSession(port, rig.credentials.live);
@@ -159,7 +159,7 @@ test('a stop lets a mail that is coming in end, refuses others meanwhile, and te
   await assert.rejects(connectTalker(port), /ECONNREFUSED/);
 });
 
-test('drained sessions stay open, and a mail that does not come to its dot is told so at the deadline', async () => {
+test('a drain keeps sessions open and notifies unfinished messages at the deadline', async () => {
   const { port, server } = await rig.listen();
   const idle = await openSession(port, rig.credentials.live);
   const busy = await openSession(port, rig.credentials.live);
@@ -175,7 +175,7 @@ test('drained sessions stay open, and a mail that does not come to its dot is to
   assert.equal(rig.accepted.length, before);
 });
 
-test('a stop closes sessions that do not end within the grace period', async () => {
+test('stopping closes sessions that do not end within the grace period', async () => {
   const { port, server } = await rig.listen();
   const busy = await openSession(port, rig.credentials.live);
   busy.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n`);
@@ -186,7 +186,7 @@ test('a stop closes sessions that do not end within the grace period', async () 
   await busy.closed();
 });
 
-test('a client that breaks off before its dot leaves nothing, one that goes behind it may', async () => {
+test('a client that disconnects before its dot leaves nothing, and may disconnect after it', async () => {
   const { port, server } = await rig.listen();
   const [blobs, before] = [await countBlobs(), rig.accepted.length];
   for (const size of [100, 200_000]) {

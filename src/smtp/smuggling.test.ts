@@ -24,7 +24,7 @@ before(async () => {
 after(() => rig.close());
 
 for (const sequence of SMUGGLING) {
-  test(`${JSON.stringify(sequence)} ends no mail here, and does elsewhere`, async (t) => {
+  test(`${JSON.stringify(sequence)} does not end a message, unlike on a lax server`, async (t) => {
     const { port, server } = await rig.listen();
     const talker = await connectTalker(port);
     await talker.reply();
@@ -55,7 +55,7 @@ for (const sequence of SMUGGLING) {
   });
 }
 
-test('the control takes an honest mail for one', async (t) => {
+test('control: the lax server reads an ordinary message as one', async (t) => {
   const lax = await laxServer();
   t.after(lax.close);
   const client = await connectTalker(lax.port);

@@ -44,7 +44,7 @@ test('a self-signed certificate is valid: names, times, signature, key', () => {
   assert.ok(late.verify(late.publicKey) && late.validTo.includes('2054'));
 });
 
-test('our own certificate is kept for as long as it is good', (t) => {
+test('the self-signed certificate is kept while it is valid', (t) => {
   const folder = folderOf(t);
   const clock = fakeClock(Date.now());
   const file = path.join(folder, 'smtp-tls.pem');
@@ -76,7 +76,7 @@ async function secure(port: number, options: tls.ConnectionOptions = {}): Promis
 const peerOf = (talker: Talker): string =>
   (talker.socket as tls.TLSSocket).getPeerX509Certificate()?.fingerprint256 ?? '';
 
-test('files that change are taken when both fit, and open sessions stay', async (t) => {
+test('changed certificate files are used once they match, and open sessions continue', async (t) => {
   const folder = folderOf(t);
   const [certFile, keyFile] = [path.join(folder, 'cert.pem'), path.join(folder, 'key.pem')];
   const put = (): string => {
@@ -124,7 +124,7 @@ test('files that change are taken when both fit, and open sessions stay', async 
   );
 });
 
-test('TLS 1.2 and 1.3 are spoken with forward secrecy, and nothing older or weaker', async () => {
+test('only TLS 1.2 and 1.3 with forward secrecy are supported', async () => {
   const { port } = await rig.listen();
   for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
     const talker = await secure(port, { minVersion: version, maxVersion: version });
@@ -183,7 +183,7 @@ test('a returning client resumes its TLS session', async () => {
   }
 });
 
-test('a handshake that does not come, or is none, ends the connection', async () => {
+test('a missing or invalid handshake closes the connection', async () => {
   const { port, server } = await rig.listen({ limits: { handshakeMs: 150 } });
   for (const bytes of ['', 'NOOP\r\nNOOP\r\n', '\x16\x03\x01\x00\x05garbage']) {
     const talker = await connectTalker(port);

@@ -88,7 +88,7 @@ async function untilCounted(rig: Rig): Promise<void> {
 }
 
 for (const dialect of DIALECTS) {
-  test(`the log recounted, ${dialect}`, async (t) => {
+  test(`statistics match a recount of the log (${dialect})`, async (t) => {
     const rig = await makeRig(t, dialect);
     const { mix } = rig;
     for (let i = 0; i < 20; i += 1) for (const [accountId, mode] of OWNERS) await mix.addMessage(accountId, mode);
@@ -109,7 +109,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('two nodes on one PostgreSQL that write and count at once', async (t) => {
+test('two nodes on one PostgreSQL write and count concurrently', async (t) => {
   const rig = await makeRig(t, 'postgres');
   const { mix, app, clock } = rig;
   for (let i = 0; i < 20; i += 1) for (const [accountId, mode] of OWNERS) await mix.addMessage(accountId, mode);
@@ -129,7 +129,7 @@ test('two nodes on one PostgreSQL that write and count at once', async (t) => {
   for (const [accountId, mode] of OWNERS) await compareAll(rig, accountId, mode);
 });
 
-test('groups beyond those that are named are one, and a log that is far ahead is refused until it is counted', async (t) => {
+test('groups over the limit are merged, and a log far ahead is rejected until counted', async (t) => {
   const rig = await makeRig(t, 'sqlite');
   const { mix, app, span } = rig;
   for (let i = 0; i < 130; i += 1)
