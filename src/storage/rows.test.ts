@@ -48,7 +48,7 @@ for (const dialect of DIALECTS) {
       ? 'CREATE TABLE thing (seq INTEGER PRIMARY KEY AUTOINCREMENT, its_name TEXT, size INTEGER, content BLOB)'
       : 'CREATE TABLE thing (seq BIGINT PRIMARY KEY, its_name TEXT, size BIGINT, content BYTEA)';
 
-  test(`any number of rows keep their order and get numbers of their own (${dialect})`, async () => {
+  test(`any number of rows keep their order and get consecutive numbers (${dialect})`, async () => {
     const write = await open(dialect);
     await write((tx) => tx.run(make));
     let last = 0;
@@ -78,7 +78,7 @@ for (const dialect of DIALECTS) {
     }
   });
 
-  test(`a list of rows can be joined, changed by and left out by (${dialect})`, async () => {
+  test(`a list of rows can be used in joins, updates, and exclusions (${dialect})`, async () => {
     const write = await open(dialect);
     await write((tx) => tx.run(make));
     const rows = [1, 2, 3].map((seq) => ({ seq, ...at(seq) }));

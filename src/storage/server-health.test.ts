@@ -10,7 +10,7 @@ import { type ServerHealth, serverHealthOperation } from './server-health.ts';
 
 const WRITES = 60;
 
-test('a session with an old snapshot, dead rows, and a replication slot are found', async (t) => {
+test('finds a session with an old snapshot, dead rows, and a replication slot', async (t) => {
   const { database, url, close } = await tempDatabase('postgres');
   const other = new pg.Client({ connectionString: url!, application_name: 'nightly-report' });
   await other.connect();
@@ -47,7 +47,7 @@ test('the embedded database has none of these', async (t) => {
   assert.deepEqual(checkDatabaseServer(null), []);
 });
 
-test('doctor warns of what slows the queue, with the command that ends it', () => {
+test('doctor warns about causes of a slow queue with the command that fixes them', () => {
   const healthy: ServerHealth = {
     holder: { kind: 'session', name: 'pg_dump pid 7', transactions: 4_000 },
     tables: [{ table: 'work', live: 10, dead: 900_000 }],

@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => app.close());
 
-test('parts that do not parse are named beside issues of form, and each declaration is checked by itself', async () => {
+test('parse errors are reported with other issues, and each declaration is checked separately', async () => {
   const kept = await make({ name: 'kept as it is', text: 'x' });
   const rejected = async (body: JsonObject): Promise<string[]> => {
     const made = await refused(api.post('/templates', body), 400, 'INVALID_REQUEST');
@@ -55,7 +55,7 @@ test('parts that do not parse are named beside issues of form, and each declarat
   assert.equal((await api.get(`/templates/${kept.templateId}`)).body.version, 1);
 });
 
-test('what is too much is refused by its limit beside other issues too, and soon', async () => {
+test('exceeded limits are reported quickly, together with other issues', async () => {
   const html = `${'{% if a %}'.repeat(3_400)}${'x'.repeat(1_900_000)}`;
   const began = runningMs();
   const error = await refused(

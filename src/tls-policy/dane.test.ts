@@ -7,7 +7,7 @@ import { issuedCertificate, testCertificate } from '../../test/kit/test-certific
 import type { AddressAnswer, Dns, DnsAnswer, TlsaRecord } from '../net/dns.ts';
 import { daneFailure, lookUpDane, publicKeyInfo } from './dane.ts';
 
-test('the public key of a certificate is taken byte for byte, of every kind of key', () => {
+test('the public key of a certificate is extracted byte for byte, for every key type', () => {
   const all = [testCertificate(['a.example']).cert, issuedCertificate('b.example').cert, ...tls.rootCertificates];
   for (const pem of all) {
     const { raw, publicKey } = new X509Certificate(pem);
@@ -19,7 +19,7 @@ const words = 'the TLSA records of mx.example (DANE)';
 // Certificates begin at the second in which they are made.
 const nowMs = Date.now() + 60_000;
 
-test('an issuer that only a record holds stands in for one that was not sent; one that did not sign does not', () => {
+test('a full issuer certificate in a record replaces an unsent one, but must have signed', () => {
   const { cert, issuer } = issuedCertificate('mx.example');
   const leaf = new X509Certificate(cert);
   const whole = new X509Certificate(issuer);
@@ -70,7 +70,7 @@ function dnsOf({ addresses, cname, tlsa }: Zone): Dns {
 const record: TlsaRecord = { usage: 3, selector: 1, matching: 1, data: Buffer.alloc(32) };
 const RECORDS = { secure: true, records: [record] };
 
-test('records are looked for behind the alias, then at it, and nowhere that is not secure', async () => {
+test('records are looked up at the alias target, then at the name, and only if secure', async () => {
   const lookUp = async (zone: Zone): Promise<string> => {
     const answer = await lookUpDane(dnsOf(zone), 'mx.example', 25);
     return answer.kind === 'found' ? answer.base : answer.kind;
@@ -100,7 +100,7 @@ test('records are looked for behind the alias, then at it, and nowhere that is n
   assert.equal(await lookUp({ addresses: half, cname: 'temporary', tlsa: records }), 'failed', 'an alias held back');
 });
 
-test('usable are usages 2 and 3 with digests of the right length', async () => {
+test('usages 2 and 3 with digests of the right length are usable', async () => {
   const digest = (length: number): Buffer => Buffer.alloc(length, 1);
   const of = async (change: Partial<TlsaRecord>): Promise<number> => {
     const records = [{ ...record, ...change }];

@@ -87,7 +87,7 @@ async function end(): Promise<void> {
   await storage.close();
 }
 
-test('a policy is fetched once, obeyed, and kept over a restart and through the loss of DNS and policy host', async () => {
+test('a policy is fetched once, and kept across restarts and outages of DNS and policy host', async () => {
   hosts.answers.set('one.example', policyAnswer({ mode: 'enforce', mx: ['mx.one.example'], maxAge: 604_800 }));
   assert.equal(await asked('one.example'), 'nothing');
   publish('one.example', '1');
@@ -130,7 +130,7 @@ test('a policy is fetched once, obeyed, and kept over a restart and through the 
   await end();
 });
 
-test('the mode may be testing or none, and a change of it is obeyed', async () => {
+test('the modes testing and none, and changes of the mode, are respected', async () => {
   hosts.answers.set('mode.example', policyAnswer({ mode: 'testing', mx: ['mx.mode.example'] }));
   publish('mode.example', '1');
   assert.equal(await asked('mode.example'), 'mta-sts-testing');
@@ -145,7 +145,7 @@ test('the mode may be testing or none, and a change of it is obeyed', async () =
   await end();
 });
 
-test('a policy that is used is fetched again every day, whatever its record says, and holds its time from then', async () => {
+test('a policy in use is fetched again every day, which renews its lifetime', async () => {
   const domain = 'one.example';
   hosts.answers.set(domain, policyAnswer({ mode: 'enforce', mx: ['mx.one.example'], maxAge: 2 * 86_400 }));
   publish(domain, '1');
@@ -193,7 +193,7 @@ test('a response that violates the rules is not a policy', async () => {
   await end();
 });
 
-test('a policy host at a private address is not asked unless it is allowed', async () => {
+test('a policy host at a private address is not contacted unless allowed', async () => {
   hosts.answers.set('private.example', policyAnswer({ mode: 'enforce', mx: ['mx.private.example'] }));
   publish('private.example', '1');
   await policies.stop();

@@ -7,7 +7,7 @@ import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
 import { openTlsPolicies } from './policies.ts';
 
-test('unanswered MX records delay mail, since DANE may apply', async () => {
+test('a failed MX lookup defers messages because DANE may apply', async () => {
   const database = { execute: async () => null } as unknown as Database;
   let mx: object = { status: 'temporary', cause: 'ESERVFAIL' };
   const dns = {

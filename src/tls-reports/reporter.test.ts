@@ -130,7 +130,7 @@ const toHttps = (port: number): string => `https://reports.example:${port}/in`;
 const record = (...rua: string[]): FakeZone[string] => ({ TXT: [`v=TLSRPTv1; rua=${rua.join()}`], ttl: 1 });
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: a report says what was counted, on the day on which it was counted`, async (t) => {
+  test(`${dialect}: a report contains the counts of its day`, async (t) => {
     const zone = (port: number) => ({ '_smtp._tls.a.example': record(toHttps(port)) });
     const { clock, counters, catcher, round, reports } = await world(t, dialect, { zone });
     for (let count = 0; count < 3; count += 1) counters.count(good('a.example'));
@@ -182,7 +182,7 @@ for (const dialect of DIALECTS) {
     });
   });
 
-  test(`${dialect}: two nodes count together and make one report`, async (t) => {
+  test(`${dialect}: two nodes share their counts and send one report`, async (t) => {
     const domains = Array.from({ length: 40 }, (_, index) => `d${index}.example`);
     const zone = (port: number) =>
       Object.fromEntries(
@@ -204,7 +204,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('the time is within the four hours after the day', async (t) => {
+test('reports are sent within four hours after the day', async (t) => {
   const zone = (port: number) => ({
     '_smtp._tls.a.example': record(toHttps(port)),
     '_smtp._tls.b.example': record(toHttps(port)),
@@ -222,7 +222,7 @@ test('the time is within the four hours after the day', async (t) => {
   assert.deepEqual(sent, [0, 0, 1, 1, 2]);
 });
 
-test('an address that does not take its report is tried again for a day, the others not; then it is over', async (t) => {
+test('only addresses that reject a report are retried, for a day', async (t) => {
   const zone = (port: number) => ({ '_smtp._tls.a.example': record('mailto:t@a.example', toHttps(port)) });
   const { clock, counters, catcher, mails, round, database } = await world(t, 'sqlite', {
     zone,
@@ -243,7 +243,7 @@ test('an address that does not take its report is tried again for a day, the oth
   assert.deepEqual(await database.execute(lastReportsOperation, null), { day: YESTERDAY, counts: { sent: 1 } });
 });
 
-test('nobody who takes it: given up; a DNS that fails for a while costs nothing', async (t) => {
+test('an undeliverable report is dropped, and a temporary DNS failure loses nothing', async (t) => {
   const zone = (port: number) => ({
     '_smtp._tls.a.example': record(toHttps(port)),
     '_smtp._tls.b.example': { fail: 'SERVFAIL' as const },
@@ -266,7 +266,7 @@ test('nobody who takes it: given up; a DNS that fails for a while costs nothing'
   assert.deepEqual(await database.execute(lastReportsOperation, null), { day: YESTERDAY, counts });
 });
 
-test('no report to a private address; control: it arrives where that is permitted', async (t) => {
+test('a report is not sent to a private address unless allowed', async (t) => {
   for (const [allow, arrived] of [
     ['10.0.0.0/8', 0],
     ['127.0.0.0/8', 1],
@@ -280,7 +280,7 @@ test('no report to a private address; control: it arrives where that is permitte
   }
 });
 
-test('nothing is sent before the domain that reports come from is verified; what is two days old goes then, nothing older', async (t) => {
+test('reports wait for the sender domain to be verified, for up to two days', async (t) => {
   const zone = (port: number) => ({ '_smtp._tls.a.example': record(toHttps(port)) });
   let verified = false;
   const { clock, counters, catcher, dns, round, reports } = await world(t, 'sqlite', {
@@ -299,7 +299,7 @@ test('nothing is sent before the domain that reports come from is verified; what
   assert.deepEqual(days.sort(), [YESTERDAY + 2 * DAY, YESTERDAY + 3 * DAY]);
 });
 
-test('a policy of the exchanger’s own (DANE) is reported to its domain too', async (t) => {
+test('a DANE policy of an MX host is reported to its domain', async (t) => {
   const zone = (port: number) => ({
     '_smtp._tls.a.example': record(toHttps(port)),
     '_smtp._tls.mx.a.example': record(toHttps(port)),

@@ -28,7 +28,7 @@ function openFiles(): string[] {
   });
 }
 
-test('content that is given up before its first piece leaves no file open', async (t) => {
+test('content abandoned before its first piece leaves no file open', async (t) => {
   const folder = temporaryFolder(t);
   const blobs = openDiskBlobs(folder);
   const key = await blobs.put(Buffer.alloc(100_000));
@@ -41,7 +41,7 @@ test('content that is given up before its first piece leaves no file open', asyn
   await waitUntil('the files to be closed', () => open().length === 0);
 });
 
-test('removes files of crashed writes after an hour, and nothing else', async (t) => {
+test('only files of crashed writes are removed, after an hour', async (t) => {
   const folder = temporaryFolder(t);
   const blobs = openDiskBlobs(folder);
   const key = await blobs.put(Buffer.from('kept'));
@@ -76,7 +76,7 @@ test('several nodes share one folder', async (t) => {
   assert.equal((await Array.fromAsync(nodes[2]!.list())).length, 299);
 });
 
-test('a folder that is gone or is none is Unavailable, not empty content; put back, it works on', async (t) => {
+test('a missing or invalid folder is Unavailable, not empty content, until it is restored', async (t) => {
   const folder = path.join(temporaryFolder(t), 'mounted');
   mkdirSync(folder);
   const blobs = openDiskBlobs(folder);
@@ -94,7 +94,7 @@ test('a folder that is gone or is none is Unavailable, not empty content; put ba
   assert.equal(String(await blobs.get(again)), 'again');
 });
 
-test('uploads come through Postrider', (t) => {
+test('uploads go through Postrider', (t) => {
   assert.equal(openDiskBlobs(temporaryFolder(t)).presignPut, undefined);
 });
 
@@ -103,7 +103,7 @@ const failing = (code: string) => async (): Promise<never> => {
 };
 
 for (const method of ['sync', 'datasync'] as const)
-  test(`a ${method} that failed is said once, and nothing is written after it`, async (t) => {
+  test(`a failed ${method} is reported once, and nothing is written after it`, async (t) => {
     const folder = temporaryFolder(t);
     const broken: string[] = [];
     const blobs = openDiskBlobs(folder, { onBroken: (reason) => broken.push(reason) });

@@ -20,7 +20,7 @@ test('parses the location of blobs', () => {
   assert.equal(describeS3Location(location), 'bucket mail under a/ at http://minio:9000, region home, path style');
 });
 
-test('refuses an invalid location with the accepted form', () => {
+test('rejects an invalid location with the accepted form', () => {
   for (const [text, why] of [
     ['s3:mail', /s3:\/\/bucket\/prefix/],
     ['s3://', /./],

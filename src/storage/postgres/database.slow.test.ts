@@ -12,7 +12,7 @@ import { Unavailable } from '../../base/failure.ts';
 
 ownPostgresServer();
 
-test('a row that somebody else holds is waited for some seconds, then the operation is refused', async (t) => {
+test('an operation on a row locked by another session waits some seconds and is then rejected', async (t) => {
   const { database, url, close } = await tempDatabase('postgres');
   t.after(close);
   const other = new pg.Client({ connectionString: url });
@@ -31,7 +31,7 @@ test('a row that somebody else holds is waited for some seconds, then the operat
   await database.execute(writeOperation, 'held');
 });
 
-test('a server that stands still is noticed, and everything goes on when it moves again', {
+test('a stalled server is detected, and operations continue when it recovers', {
   skip: !serverIsOurs,
 }, async (t) => {
   const { database, close } = await tempDatabase('postgres');

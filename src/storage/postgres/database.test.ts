@@ -46,7 +46,7 @@ async function open(t: TestContext, url: string): Promise<Database> {
 const count = async (database: Database, prefix: string): Promise<number> =>
   (await database.execute(countOperation, prefix))!.n;
 
-test('an operation that throws leaves nothing behind, and others are not touched', async (t) => {
+test('an operation that throws is rolled back and does not affect others', async (t) => {
   const { database, close } = await tempDatabase('postgres');
   t.after(close);
   const results = await Promise.allSettled([
@@ -63,7 +63,7 @@ test('an operation that throws leaves nothing behind, and others are not touched
   await assert.rejects(database.execute(writeOperation, 'a1'), /test\.write: duplicate key/);
 });
 
-test('an error of a statement that nobody awaited rejects the operation, and nothing of it is kept', async (t) => {
+test('an error of an unawaited statement rejects and rolls back the operation', async (t) => {
   const { database, close } = await tempDatabase('postgres');
   t.after(close);
   const careless = write(async (tx, key: string) => {
@@ -81,7 +81,7 @@ test('an error of a statement that nobody awaited rejects the operation, and not
   await new Promise((resolve) => setTimeout(resolve, 30));
 });
 
-test('what others roll back is run again, a bounded number of times', async (t) => {
+test('operations rolled back by conflicts are retried a bounded number of times', async (t) => {
   const { database, close } = await tempDatabase('postgres');
   t.after(close);
   for (const code of ['40001', '40P01', '23505']) {
@@ -104,7 +104,7 @@ test('what others roll back is run again, a bounded number of times', async (t) 
   assert.ok(runs > 3 && runs < 10, `${runs} runs`);
 });
 
-test('together or alone: one that spoils a group is found, and the others are done', async (t) => {
+test('a failing call in a group is isolated, and the others succeed', async (t) => {
   const { database, close } = await tempDatabase('postgres');
   t.after(close);
   let groups = 0;
@@ -133,14 +133,14 @@ test('together or alone: one that spoils a group is found, and the others are do
   assert.equal(await count(database, 'h'), 2);
 });
 
-test('NUL, which PostgreSQL does not store, does not stop an operation', async (t) => {
+test('NUL, which PostgreSQL does not store, does not fail an operation', async (t) => {
   const { database, close } = await tempDatabase('postgres');
   t.after(close);
   await database.execute(writeOperation, 'n\0ul');
   assert.equal(await count(database, 'n\uFFFDul'), 1);
 });
 
-test('a connection that is ended refuses its own operation only', async (t) => {
+test('a closed connection rejects only its own operation', async (t) => {
   const { database, url, close } = await tempDatabase('postgres');
   t.after(close);
   const held = database.execute(
@@ -165,7 +165,7 @@ test('a connection that is ended refuses its own operation only', async (t) => {
   assert.equal(database.state().ready, true);
 });
 
-test('a commit with a lost reply is reported as unknown, alone and in a group, and never run again', async (t) => {
+test('a commit without a reply has an unknown outcome and is never rerun, alone or in a group', async (t) => {
   const { url, drop } = await tempPostgres();
   t.after(drop);
   await migratePostgres({ address: parsePostgresUrl(url), log: silentLog, nowMs: 1 });
@@ -196,7 +196,7 @@ test('a commit with a lost reply is reported as unknown, alone and in a group, a
   await waitUntil('the commits', async () => (await count(database, 'u')) === 7);
 });
 
-test('what failed before its COMMIT, or is a reading, is an outage and not unknown', async (t) => {
+test('a failure before COMMIT or of a read is an outage, not an unknown outcome', async (t) => {
   const { database, url, close } = await tempDatabase('postgres');
   t.after(close);
   const isPlain = (error: unknown): boolean => error instanceof Unavailable && !(error instanceof OutcomeUnknown);
@@ -242,7 +242,7 @@ test('classifies replies of a server or pooler to a COMMIT', () => {
   assert.equal(classifyCommitError(new Error('read ECONNRESET')).isOutcomeUnknown, true);
 });
 
-test('a server that restarts is waited for, and the process goes on', { skip: !serverIsOurs }, async (t) => {
+test('Postrider waits for a restarting server and continues', { skip: !serverIsOurs }, async (t) => {
   const { database, url, close } = await tempDatabase('postgres');
   const { server } = await tempPostgres();
   t.after(close);
@@ -263,7 +263,7 @@ test('a server that restarts is waited for, and the process goes on', { skip: !s
   assert.ok(url);
 });
 
-test('refuses a server that could lose acknowledged data, with an explanation', async (t) => {
+test('rejects a server that could lose acknowledged data, with an explanation', async (t) => {
   const { url, name, drop } = await tempPostgres();
   t.after(drop);
   const attempt = (): Promise<unknown> => openPostgresDatabase({ address: parsePostgresUrl(url), log: silentLog });
@@ -282,7 +282,7 @@ test('refuses a server that could lose acknowledged data, with an explanation', 
   await assert.rejects(openPostgresDatabase({ address: wrong, log: silentLog }), /"not_there" does not exist/);
 });
 
-test('standbys that no commit waits for are warned of', { skip: !serverIsOurs }, async (t) => {
+test('warns about standbys that no commit waits for', { skip: !serverIsOurs }, async (t) => {
   const { url, drop } = await tempPostgres();
   t.after(drop);
   const warnings: string[] = [];
@@ -299,7 +299,7 @@ test('standbys that no commit waits for are warned of', { skip: !serverIsOurs },
   assert.match(warnings.join(), /^commits do not wait for a standby/);
 });
 
-test('of several that migrate at once one does; a history that is not ours is refused', async (t) => {
+test('concurrent migrations run once, and a foreign history is rejected', async (t) => {
   const { url, drop } = await tempPostgres();
   t.after(drop);
   const address = parsePostgresUrl(url);
@@ -336,7 +336,7 @@ async function alterServer(t: TestContext, url: string, name: string, value: str
   return reset;
 }
 
-test('a commit that is not confirmed by the synchronous standby is an unknown outcome', {
+test('a commit without confirmation of the synchronous standby has an unknown outcome', {
   skip: !serverIsOurs,
 }, async (t) => {
   const { url, server, drop } = await tempPostgres();
@@ -370,7 +370,7 @@ test('a commit that is not confirmed by the synchronous standby is an unknown ou
   await database.execute(writeOperation, 'after');
 });
 
-test('sessions that are open keep synchronous_commit=on when the server turns it off', {
+test('open sessions keep synchronous_commit=on when the server turns it off', {
   skip: !serverIsOurs,
 }, async (t) => {
   const { url, server, drop } = await tempPostgres();
@@ -385,7 +385,7 @@ test('sessions that are open keep synchronous_commit=on when the server turns it
   assert.equal(await database.execute(level, null), 'on');
 });
 
-test('of several hosts the first that takes writes is used', async (t) => {
+test('the first writable of several hosts is used', async (t) => {
   const { url, drop } = await tempPostgres();
   t.after(drop);
   const [{ host, port } = { host: '', port: 0 }] = parsePostgresUrl(url).hosts;
@@ -399,7 +399,7 @@ test('of several hosts the first that takes writes is used', async (t) => {
   );
 });
 
-test('sslmode=prefer and allow reach a server without TLS, require does not', { skip: !serverIsOurs }, async (t) => {
+test('sslmode=prefer and allow connect without TLS, and require does not', { skip: !serverIsOurs }, async (t) => {
   const { url, drop } = await tempPostgres();
   t.after(drop);
   for (const mode of ['prefer', 'allow']) {

@@ -55,7 +55,7 @@ async function open() {
   return { database, broken, file: directory.databaseFile };
 }
 
-test('in a group only the operation that throws fails, and nothing of it is kept', async () => {
+test('only the operation that throws fails in a group, and it is rolled back', async () => {
   const { database, broken } = await open();
   const results = await Promise.allSettled([
     database.execute(writeOperation, 'a1'),
@@ -73,7 +73,7 @@ test('in a group only the operation that throws fails, and nothing of it is kept
   assert.deepEqual(broken, [], 'a close is no breakdown');
 });
 
-test('a read waits for no search, once searches have a thread of their own', async () => {
+test('a read does not wait for a search once searches have their own thread', async () => {
   const { database } = await open();
   const order: string[] = [];
   const round = async (): Promise<boolean> => {
@@ -89,7 +89,7 @@ test('a read waits for no search, once searches have a thread of their own', asy
   await database.close();
 });
 
-test('arguments that cannot cross are refused alone, whoever waits beside and behind them', async () => {
+test('arguments that cannot be cloned are rejected alone, without affecting other operations', async () => {
   const { database, broken } = await open();
   const guilty = (() => 'no data') as never;
   const calls = Array.from({ length: 100 }, (_, index) =>
@@ -104,7 +104,7 @@ test('arguments that cannot cross are refused alone, whoever waits beside and be
   await database.close();
 });
 
-test('many at once are all done, group behind group, and each is answered with its own', async () => {
+test('many concurrent operations finish in groups, each with its own result', async () => {
   const { database } = await open();
   const names = Array.from({ length: 500 }, (_, index) => `d${index}`);
   const written: Promise<unknown>[] = [];
@@ -119,7 +119,7 @@ test('many at once are all done, group behind group, and each is answered with i
   await database.close();
 });
 
-test('operations that wait for a lock are refused together with the first, without another wait', async () => {
+test('operations that wait for a lock are rejected together with the first', async () => {
   const { database, file } = await open();
   const other = openSqlite(file, { readOnly: false });
   other.begin();
@@ -152,7 +152,7 @@ test('reports a storage thread that ends unexpectedly, and accepts nothing more'
   await database.close();
 });
 
-test('a directory whose database is missing or empty is refused where anything of it is left', async () => {
+test('a missing or empty database is rejected if the directory contains other data', async () => {
   const left: Record<string, (directory: DataDirectory) => Promise<unknown> | unknown> = {
     'secret.key': ({ path: folder }) => writeFile(path.join(folder, 'secret.key'), 'x'),
     'first-run.json': ({ path: folder }) => writeFile(path.join(folder, 'first-run.json'), '{}'),
@@ -184,7 +184,7 @@ test('a directory whose database is missing or empty is refused where anything o
   }
 });
 
-test('a directory that no service had its database in is begun: empty, on a fresh disk, or after a first start that was killed', async () => {
+test('a directory without a previous database is initialized, even after a killed first start', async () => {
   const directory = await emptyDirectory();
   assertDatabaseNotLost(directory);
   await mkdir(path.join(directory.path, 'lost+found'));
@@ -194,11 +194,11 @@ test('a directory that no service had its database in is begun: empty, on a fres
   assertDatabaseNotLost(directory);
 });
 
-test('a folder that the system will not have is refused at once', () => {
+test('a folder that cannot be created is rejected immediately', () => {
   assert.throws(() => prepareDataDirectory('/proc/postrider/data'), /cannot be created/);
 });
 
-test('a hold whose file a power cut tore is made again', async () => {
+test('a lock file corrupted by a power failure is recreated', async () => {
   const directory = await emptyDirectory();
   await writeFile(path.join(directory.path, 'serving.lock'), Buffer.alloc(512, 7));
   const hold = holdDataDirectory(directory);
@@ -206,7 +206,7 @@ test('a hold whose file a power cut tore is made again', async () => {
   hold.release();
 });
 
-test('a directory is held by one at a time, and free after', async () => {
+test('a directory is held by one process at a time and then released', async () => {
   const directory = await emptyDirectory();
   const hold = holdDataDirectory(directory);
   assert.throws(() => holdDataDirectory(directory), /already serving/);

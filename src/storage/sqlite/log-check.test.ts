@@ -57,7 +57,7 @@ test('accepts the log that a kill or a power failure leaves', (t) => {
   }
 });
 
-test('a bit that changed anywhere before the last commit is seen', (t) => {
+test('a changed bit before the last commit is detected', (t) => {
   const { with: log, lastFrom } = logged(t);
   for (let at = 0; at < lastFrom; at += 61) {
     const flip = (copy: Buffer): void => {
