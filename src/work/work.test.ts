@@ -34,7 +34,7 @@ async function openQueue(t: TestContext): Promise<SqliteConnection> {
   return tx;
 }
 
-test('parked lanes come in pages that go on where the last one ended', async (t) => {
+test('parked lanes are paginated', async (t) => {
   const tx = await openQueue(t);
   const names = Array.from({ length: 7 }, (_, i) => `acc/${i}.example`);
   for (const lane of [...names, ...names]) {
@@ -74,7 +74,7 @@ const ROW = {
   dueMs: 0,
 } as const;
 
-test('rows that were given back are not given back twice by a caller that does not know', async (t) => {
+test('rows can be returned only once per lease', async (t) => {
   const tx = await openQueue(t);
   const [seq] = await enqueue(tx, [ROW]);
   const take = async (nowMs: number) =>
@@ -93,7 +93,7 @@ test('rows that were given back are not given back twice by a caller that does n
   assert.deepEqual({ ...(await row()) }, { due: 300, leased: 0, held: 0, attempts: 1, crashes: 1 });
 });
 
-test('the end of a lease counts as a crash of every row once, and then only of rows that were running', async (t) => {
+test('an expired lease counts one crash for each running row', async (t) => {
   const tx = await openQueue(t);
   const [waiting, tried] = await enqueue(tx, [ROW, ROW]);
   const crashes = async (): Promise<number[]> => {
@@ -127,7 +127,7 @@ test('the end of a lease counts as a crash of every row once, and then only of r
   assert.deepEqual(await crashes(), [0, 0], 'what is settled starts again');
 });
 
-test('with freeOnly, leased rows are skipped even if their lease has ended', async (t) => {
+test('freeOnly skips leased rows even if their lease has expired', async (t) => {
   const tx = await openQueue(t);
   const work = { kind: 'k', accountId: 'acc', mode: 'live', subject: 's', ref: 1, lane: 'l', dueMs: 0 } as const;
   const [held, free] = await enqueue(tx, [{ ...work, dueMs: 100, isLeased: true }, work]);
