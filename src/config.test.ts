@@ -1,4 +1,4 @@
-/** What the table of settings refuses, and what its one line shows of a value. */
+/** Settings that are rejected, and which part of a value the one-line error shows. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -102,7 +102,11 @@ test('the name of the default is a valid value', () => {
   assert.match(refusal('POSTRIDER_RATE_LIMIT', '0'), /allowed: off, or a whole number from 1/);
   assert.match(refusal('POSTRIDER_INBOUND_PORT', 'none'), /allowed: off, or a port/);
   assert.match(refusal('POSTRIDER_MX_ALLOW', 'off'), /allowed: none, or a comma-separated list/);
-  assert.deepEqual(readConfig({ POSTRIDER_SMTP_HOSTNAME: 'none' }).smtpHostname, 'none', 'where it is no such word');
+  assert.deepEqual(
+    readConfig({ POSTRIDER_SMTP_HOSTNAME: 'none' }).smtpHostname,
+    'none',
+    'not a keyword for this setting',
+  );
 });
 
 test('ranges can be single addresses', () => {
@@ -276,7 +280,7 @@ test('a secret can be read from a file', (t) => {
     /POSTRIDER_SECRET_KEY and POSTRIDER_SECRET_KEY_FILE are both set; allowed: one of them/,
   );
   const misspelt = readConfig({ POSTRIDER_HTTP_PORT_FILE: file });
-  assert.deepEqual(misspelt.unknownSettings, ['POSTRIDER_HTTP_PORT_FILE'], 'it holds no secret');
+  assert.deepEqual(misspelt.unknownSettings, ['POSTRIDER_HTTP_PORT_FILE'], 'it is not a secret');
 });
 
 test('quotes from an env file and surrounding spaces are removed', () => {
@@ -288,7 +292,7 @@ test('quotes from an env file and surrounding spaces are removed', () => {
   ] as const) {
     assert.match(refusal(name, value), /allowed: the value without quotes around it$/);
   }
-  assert.equal(readConfig({ PGPASSWORD: '"secret"' }).databasePassword, '"secret"', 'a password may have them');
+  assert.equal(readConfig({ PGPASSWORD: '"secret"' }).databasePassword, '"secret"', 'valid in a password');
   assert.equal(readConfig({ POSTRIDER_SMTP_PORT: ' 587 ' }).smtpPort, 587);
   assert.match(refusal('POSTRIDER_DATA_DIR', '  '), /allowed: a value that is not blank$/);
 });

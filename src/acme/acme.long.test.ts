@@ -1,5 +1,5 @@
 /**
- * Orders at a real ACME server (Pebble), counted in its log: on both databases, by one node and by two, with failures. Each start checks
+ * ACME orders at a real server (Pebble), counted in its log: on both databases, with one node and two, and with failures. Each start checks
  * due names immediately.
  */
 import assert from 'node:assert/strict';
@@ -42,7 +42,7 @@ before(async () => {
 after(() => pebble?.close());
 
 interface Node extends Acme {
-  /** Challenges it was given, newest last. */
+  /** Received challenges, newest last. */
   shown: { name: string; key: string; cert: string }[];
   log: string[];
 }
@@ -109,7 +109,7 @@ async function rigOf(t: TestContext, dialect: (typeof DIALECTS)[number] = 'sqlit
       const one = node(options);
       await one.load();
       one.start();
-      await waitUntil('the node to be done', () => isDone(one)).finally(() => one.stop());
+      await waitUntil('the node to finish', () => isDone(one)).finally(() => one.stop());
       return one;
     },
     row: async () => (await database.execute(certificatesOperation, pebble.directory)).find((row) => row.name === name),
@@ -160,7 +160,7 @@ for (const dialect of DIALECTS) {
     const rig = await rigOf(t, dialect);
     const nodes = [rig.node(), rig.node(), rig.node()];
     for (const one of nodes) one.start();
-    await waitUntil('one to show it', () => nodes.some(isShown)).finally(() =>
+    await waitUntil('a node to show it', () => nodes.some(isShown)).finally(() =>
       Promise.all(nodes.map((one) => one.stop())),
     );
     for (const one of nodes) await one.load();
@@ -184,8 +184,8 @@ for (const dialect of DIALECTS) {
     assert.ok(row.certificate !== null && row.expiresAt! > Date.now());
     assert.ok(row.nextAt > Date.now() + 12 * MINUTE && row.nextAt < Date.now() + 17 * MINUTE);
     assert.ok(failed.log.some((line) => line.includes('certificate order failed') && line.includes(rig.name)));
-    assert.equal(failed.shown.length, 1, 'what is kept');
-    // A restart does not order earlier.
+    assert.equal(failed.shown.length, 1, 'the certificate stays in use');
+    // A restart does not order sooner.
     for (let starts = 0; starts < 3; starts += 1) await rig.run((one) => one.failures()[0]?.failures === 1);
     assert.deepEqual([rig.count(ORDERED), rig.count(ISSUED)], [2, 1]);
 
@@ -193,7 +193,7 @@ for (const dialect of DIALECTS) {
     await makeDue(rig, 2);
     const renewed = await rig.run((one) => one.shown.length === 2);
     assert.notEqual(renewed.shown[1]!.cert, renewed.shown[0]!.cert);
-    assert.notEqual(renewed.shown[1]!.key, renewed.shown[0]!.key, 'with a key of its own');
+    assert.notEqual(renewed.shown[1]!.key, renewed.shown[0]!.key, 'with a new key');
     assert.deepEqual([(await rig.row())!.failures, (await rig.row())!.error], [0, null]);
     assert.equal(rig.count(ISSUED), 2);
   });
@@ -236,7 +236,7 @@ test('an unreachable CA is retried within a minute and used when it recovers', {
   assert.match(row.error!, /cannot be reached: .*ECONNREFUSED/);
   assert.ok(row.nextAt > Date.now() && row.nextAt < Date.now() + 70_000);
   assert.deepEqual([failed.shown.length, failed.failures()], [0, [{ name: rig.name, failures: 1 }]]);
-  // The authority has forgotten the account; the key stays.
+  // The CA has forgotten the account, but the key is kept.
   await pebble.start();
   await makeDue(rig, 1);
   await rig.run(isShown);
@@ -245,11 +245,11 @@ test('an unreachable CA is retried within a minute and used when it recovers', {
 
 test('stopping does not wait for an order, which becomes due again soon', { skip }, async (t) => {
   const rig = await rigOf(t);
-  // It never validates the challenge, because its DNS does not respond.
+  // The CA never validates the challenge, because its DNS does not respond.
   pebble.zone[rig.name] = { fail: 'timeout' };
   const one = rig.node();
   one.start();
-  await waitUntil('the check', () => rig.count(CHECKED) > 0);
+  await waitUntil('the validation attempt', () => rig.count(CHECKED) > 0);
   const began = performance.now();
   await one.stop();
   assert.ok(performance.now() - began < 3_000);
@@ -315,7 +315,7 @@ test('the Retry-After of the CA is respected', async (t) => {
   t.after(() => acme.stop());
   const row = async (): Promise<CertificateRow | undefined> =>
     (await temp.database.execute(certificatesOperation, directory))[0];
-  await waitUntil('its answer', async () => (await row())?.error != null);
+  await waitUntil('the error to be stored', async () => (await row())?.error != null);
   const { error, nextAt } = (await row())!;
   assert.match(error!, /^ca\.example returned 429: rateLimited: too many accounts$/);
   assert.ok(nextAt >= clock.now() + 90_000_000);
@@ -342,7 +342,7 @@ test('a certificate is renewed when a third of its lifetime is left, whatever th
   const issued = { expiresAtMs: 90 * day, lifetimeMs: 90 * day };
   assert.equal(renewalAt(0, issued, 0), 60 * day);
   assert.ok(Math.abs(renewalAt(0, issued, 1) - 55.5 * day) < day / 10);
-  // A clock a year ahead does not cause a second order soon; one a year behind does not wait for a year.
+  // A clock that is a year ahead does not cause a second order soon, and one that is a year behind does not wait for a year.
   assert.equal(renewalAt(400 * day, issued, 0), 430 * day);
   assert.equal(renewalAt(-400 * day, issued, 0), -340 * day);
 });

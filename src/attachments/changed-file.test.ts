@@ -1,5 +1,5 @@
 /**
- * Uploaded files that were changed on disk before the send: other bytes of the same length are refused, and files that only look different
+ * Uploaded files that were changed on disk before the send: other bytes of the same length are rejected, and files that only look different
  * are read once and accepted. Reads are counted at the storage.
  */
 import assert from 'node:assert/strict';
@@ -65,7 +65,7 @@ const dryRun = (id: string): Promise<Answer> =>
     attachmentSubmissionId: id,
   });
 
-/** As in rows of an earlier version. */
+/** Like rows of an earlier version. */
 function forgetStamps(): void {
   const database = new DatabaseSync(path.join(app.temp.folder, 'postrider.db'), { timeout: 10_000 });
   database.exec('UPDATE attachment_file SET blob_stamp = NULL');
@@ -103,7 +103,7 @@ test('different bytes of the same length are rejected, and the file is named', a
     );
   }
   writeFileSync(places[1]!, files[1]!);
-  assert.equal(code(await app.send(account, id)), '202', 'with its own bytes again it goes');
+  assert.equal(code(await app.send(account, id)), '202', 'the original bytes are accepted again');
 });
 
 test('resetting the modification time does not hide a change', async () => {
@@ -135,9 +135,9 @@ test('a file with the right bytes but another timestamp is read once and accepte
     read = [];
     touch(places[0]!);
     assert.equal(code(await dryRun(id)), '200');
-    assert.equal(read.length, 1, 'the other file was not touched');
+    assert.equal(read.length, 1, 'the other file is not read');
     assert.equal(code(await app.send(account, id)), '202');
-    assert.equal(read.length, 1, 'what was read is known then');
+    assert.equal(read.length, 1, 'the file is not read again');
   }
 });
 

@@ -1,6 +1,6 @@
 /**
- * The figure that a manifest is judged by, against the composer: it is the size of a real mail with these files, and no mail
- * with them is smaller.
+ * Compares the minimum size of a manifest with the composer: it is the size of a real message with these files, and no message with them is
+ * smaller.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -79,7 +79,7 @@ test('no email with these files is smaller than the minimum size', () => {
       fc.pre(parts.text !== undefined || parts.html !== undefined);
       const least = leastEmailBytes(bySize(list));
       const { sizeBytes } = compose(mailOf(opaque(list), { ...parts, ...more }));
-      assert.ok(sizeBytes >= least, `${sizeBytes} bytes where at least ${least} were computed`);
+      assert.ok(sizeBytes >= least, `${sizeBytes} bytes, expected at least ${least}`);
     }),
     { numRuns: 300 },
   );

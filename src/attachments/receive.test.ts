@@ -39,7 +39,7 @@ function start(writers: Semaphore, bytes: Buffer, rate = RATE): Running {
   return { body, received: () => Buffer.concat(pieces), done };
 }
 
-/** Sends a byte occasionally, and the remaining bytes once it is told to hurry. */
+/** Sends a byte occasionally, and the remaining bytes when it is told to hurry. */
 async function trickle({ body }: Running, bytes: Buffer, hurry: () => boolean): Promise<void> {
   let at = 0;
   for (; at < bytes.length && !hurry(); at += 1) {
@@ -57,7 +57,7 @@ test('many slow clients do not delay a fast one, and all complete', async () => 
   let hurry = false;
   const slow = Array.from({ length: 30 }, () => start(writers, small));
   const writing = slow.map((one) => trickle(one, small, () => hurry));
-  await waitUntil('all of them to have begun', () => slow.every((one) => one.received().length > 0));
+  await waitUntil('all of them to start', () => slow.every((one) => one.received().length > 0));
   const large = randomBytes(6_000_000);
   const fast = start(writers, large);
   fast.body.end(large);

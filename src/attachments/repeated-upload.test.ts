@@ -48,7 +48,7 @@ async function complete() {
     const before = app.stored();
     const { status } = await app.put({ url, headers, body: bytes });
     assert.equal(status, 200);
-    await waitUntil('the bytes of before to go', () => before.some((name) => !app.stored().includes(name)));
+    await waitUntil('the previous bytes to be removed', () => before.some((name) => !app.stored().includes(name)));
   };
   return { account, id, repeat };
 }

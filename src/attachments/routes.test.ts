@@ -245,6 +245,6 @@ test('a retry succeeds even if the size limit has changed', async () => {
   const huge = { ...entry, sizeBytes: Number.MAX_SAFE_INTEGER };
   assert.equal(code(await app.register(account, Array(10).fill(huge), 'huge')), '413 EMAIL_SIZE_EXCEEDED');
   app.clock.advance(15 * MINUTES);
-  assert.equal((await app.register(account, [large], 'lowered')).status, 201, 'also with fresh URLs');
+  assert.equal((await app.register(account, [large], 'lowered')).status, 201, 'even with new URLs');
   app.approve(40_000_000);
 });

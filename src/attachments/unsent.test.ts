@@ -1,4 +1,4 @@
-/** The limit on the registered but unsent files of an account. */
+/** The limit on registered, unsent files of an account. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Answer } from '../../test/kit/api.ts';
@@ -6,7 +6,7 @@ import { manifestEntry, someBytes } from '../../test/kit/upload.ts';
 import { type UploadApp, uploadApp } from '../../test/kit/upload-app.ts';
 
 const MINUTES = 60_000;
-/** Minimum bytes that a submission counts for. */
+/** Minimum size that a submission counts as, in bytes. */
 const LEAST = 2_000_000;
 let app: UploadApp;
 let accounts = 0;
@@ -38,7 +38,7 @@ test('above the limit nothing is registered for the account and mode until a sen
   assert.equal((await app.register(account, declared(LEAST))).status, 201, 'to the byte');
   assertFull(await app.register(account, declared(0)), 15 * 60);
   const again = await app.register(account, declared(3_000_000, 3_000_000), 'known');
-  assert.equal(again.status, 201, 'one that is there already');
+  assert.equal(again.status, 201, 'an existing one');
   assert.equal((await app.register(account, [small], undefined, 'sandbox')).status, 201);
   assert.equal((await app.register(someAccount(), [small])).status, 201);
   assert.equal((await app.send(account, first.attachmentSubmissionId)).status, 202);

@@ -46,7 +46,7 @@ async function stalled(list: File[]): Promise<{ go(): Promise<PutAnswer[]> }> {
   const answers = list.map(({ url, headers }) =>
     app.put({ url, headers: { ...headers, ...length }, body: body(), waitForContinue: true }),
   );
-  await waitUntil('all to be under way', () => begun === list.length);
+  await waitUntil('all uploads to be in progress', () => begun === list.length);
   assert.ok(app.stored().length >= before);
   return {
     go: () => {
@@ -67,7 +67,7 @@ test('an account at its upload limit is rejected, and other accounts continue', 
   assert.match(refused.body.error.message, /3 uploads of this account/);
   assert.equal(code(await app.put({ ...other!, body: bytes })), '200');
   assert.deepEqual((await held.go()).map(code), ['200', '200', '200']);
-  assert.equal(code(await app.put({ ...four!, body: bytes })), '200', 'once they have ended there is room again');
+  assert.equal(code(await app.put({ ...four!, body: bytes })), '200', 'finished uploads free capacity');
 });
 
 test('the limit across all accounts applies', async () => {

@@ -1,4 +1,4 @@
-/** The PUT to an upload URL over real HTTP: refusals before the body is read, and stored files. */
+/** PUT to an upload URL over real HTTP: rejections before the body is read, and stored files. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -88,7 +88,7 @@ test('an upload returns 200, stores the bytes, and can be repeated before the se
     assert.equal(answer.status, 200, answer.text);
     assert.equal(answer.text, '');
   }
-  await waitUntil('the replaced blob to go', () => app.stored().length === before + 1);
+  await waitUntil('the replaced blob to be removed', () => app.stored().length === before + 1);
   assert.equal(await statusOf(id), 'uploaded');
   assert.ok((await storedBytes(id))?.equals(bytes));
 });
@@ -243,7 +243,7 @@ test('an endless body is cut off after the announced size', async () => {
   }
   const answer = await app.put({ url, headers, body: endless() }).catch((error: Error) => error);
   if (!(answer instanceof Error)) assert.equal(code(answer), '422 UPLOAD_MISMATCH');
-  assert.ok(sent < 400_000_000, `${sent} bytes were taken`);
+  assert.ok(sent < 400_000_000, `${sent} bytes were accepted`);
   assert.deepEqual(app.stored(), before);
 });
 
@@ -268,7 +268,7 @@ async function stallAndCrawl(): Promise<void> {
   assert.equal(await statusOf(id), 'waiting');
 }
 
-/** Sends a byte at a time without ever stalling completely. */
+/** Sends one byte at a time without stalling. */
 async function* crawl(bytes: Buffer): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < 40; at += 1) {
     yield bytes.subarray(at, at + 1);
@@ -315,7 +315,7 @@ test('two simultaneous uploads leave one complete file, and an invalid one does 
     answers.map((answer) => answer.status),
     [200, 422, 200, 422, 200],
   );
-  await waitUntil('the blobs that lost to go', () => app.stored().length === before + 1);
+  await waitUntil('the losing blobs to be removed', () => app.stored().length === before + 1);
   assert.ok((await storedBytes(id))?.equals(bytes));
 });
 
@@ -353,15 +353,15 @@ test('an upload that starts or ends after the send is rejected', async () => {
   };
   const stored = app.stored();
   const slow = app.put({ url, headers, body: bytes });
-  await waitUntil('the upload to begin', () => began);
+  await waitUntil('the upload to start', () => began);
   const sent = await app.send(account, id);
   assert.equal(sent.status, 202, sent.text);
   release();
   assert.equal(code(await slow), '403 UPLOAD_URL_INVALID');
   assert.equal(code(await app.put({ url, headers, body: bytes })), '403 UPLOAD_URL_INVALID');
-  await waitUntil('what came too late to go', () => app.stored().length === stored.length);
+  await waitUntil('the late bytes to be removed', () => app.stored().length === stored.length);
   const blobKey = app.offered.at(-1)?.options.files?.[0]?.blobKey ?? '';
-  assert.ok((await app.blobs.get(blobKey))?.equals(bytes), 'the file that was sent is the one of before');
+  assert.ok((await app.blobs.get(blobKey))?.equals(bytes), 'the sent file is the earlier one');
 });
 
 test('a client that disconnects mid-upload stores nothing', async () => {
@@ -370,10 +370,10 @@ test('a client that disconnects mid-upload stores nothing', async () => {
   const before = app.stored();
   async function* dying() {
     yield bytes.subarray(0, 500_000);
-    await waitUntil('the upload to be on its way', () => app.stored().length > before.length);
+    await waitUntil('the upload to be in progress', () => app.stored().length > before.length);
     throw new Error('the client dies');
   }
   await assert.rejects(app.put({ url, headers: { ...headers, 'Content-Length': '1000000' }, body: dying() }));
-  await waitUntil('the rest to go', () => app.stored().length === before.length);
+  await waitUntil('the remaining files to be removed', () => app.stored().length === before.length);
   assert.equal(await statusOf(id), 'waiting');
 });

@@ -1,4 +1,4 @@
-/** The database refuses changes to the audit log, even through SQL with the service's own role, on both databases. */
+/** The database rejects changes to the audit log on both databases, even through SQL with the service's own role. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -64,7 +64,11 @@ for (const dialect of DIALECTS) {
       assert.deepEqual(await temp.database.execute(auditOperation, everything), kept);
       await run(`INSERT ${row}`);
       await run("DELETE FROM audit WHERE id = 'aud_1'");
-      assert.deepEqual(await temp.database.execute(auditOperation, everything), kept, 'control: an old row goes');
+      assert.deepEqual(
+        await temp.database.execute(auditOperation, everything),
+        kept,
+        'control: an old row can be deleted',
+      );
     } finally {
       await temp.close();
     }

@@ -1,4 +1,4 @@
-/** Equal JSON values have equal digests, and different ones different digests. */
+/** Equal JSON values have equal digests, and different values have different digests. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { jsonDigest } from './digest.ts';

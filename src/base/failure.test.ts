@@ -1,4 +1,4 @@
-/** Messages of failures: the first issue, the number of others, and nothing of unlimited length. */
+/** Failure messages: the first issue, the number of other issues, and bounded length. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { errorCatalog, failure, type Issue, invalid } from './failure.ts';

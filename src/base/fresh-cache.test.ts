@@ -21,7 +21,7 @@ function setup(limit = 10, absentLimit = 10) {
   return { clock, source, reads, get: (key: string) => cache.get(key, key), cache };
 }
 
-/** A cache whose reads end when the test says. */
+/** A cache whose reads complete when the test resolves them. */
 function heldReads() {
   const clock = fakeClock();
   const answers: ((value: string) => void)[] = [];

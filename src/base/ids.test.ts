@@ -1,4 +1,4 @@
-/** Ids: format, order, and uniform random characters. */
+/** IDs: format, order, and uniform random characters. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { newId, randomText, timeOfId } from './ids.ts';

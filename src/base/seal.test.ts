@@ -1,4 +1,4 @@
-/** Encrypted secrets can be decrypted with their key and context only, and never after a bit was changed. */
+/** Encrypted secrets are decrypted only with their key and context, and never after a bit has changed. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import test from 'node:test';

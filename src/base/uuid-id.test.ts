@@ -1,4 +1,4 @@
-/** Ids and their UUIDs: a bijection, in the order of time, in the one form that strict clients accept. */
+/** IDs and their UUIDs: a bijection in time order, in the canonical form that strict clients accept. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -14,7 +14,7 @@ test('IDs and version 8 UUIDs convert to each other without loss', () => {
       const uuid = uuidOf(id);
       assert.match(uuid, /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
       assert.equal(idOfUuid('msg', uuid), id);
-      assert.equal(idOfUuid('msg', uuid.toUpperCase()), id, 'case does not count in UUIDs');
+      assert.equal(idOfUuid('msg', uuid.toUpperCase()), id, 'UUIDs are case-insensitive');
       assert.equal(idOfUuid('dom', uuid), `dom_${id.slice(4)}`);
     }),
   );

@@ -84,7 +84,7 @@ test("files that root creates in another user's directory belong to that user", 
   chownSync(theirs, uid, uid);
   const settings = { POSTRIDER_DATA_DIR: theirs };
   assert.equal((await run(['restore', file], settings)).code, 0);
-  assert.equal((await run(['domain', 'add', accountId, 'example.net'], settings)).code, 0, 'makes secret.key');
+  assert.equal((await run(['domain', 'add', accountId, 'example.net'], settings)).code, 0, 'creates secret.key');
   const there = readdirSync(theirs, { recursive: true }).map(String);
   assert.ok(there.includes('secret.key') && there.includes('postrider.db'), there.join());
   assert.ok(there.some((name) => name.startsWith('blobs/') && statSync(path.join(theirs, name)).size === 100_000));

@@ -175,9 +175,9 @@ test('a port or an address that cannot be bound is reported in one line with its
   };
   const inUse = new RegExp(`POSTRIDER_HTTP_PORT="${port}" is in use .*; allowed: a free port`);
   await fail({ POSTRIDER_HTTP_PORT: String(port) }, inUse);
-  assert.deepEqual(printed.splice(0), [''], 'a first start asks for the port before it makes anything');
+  assert.deepEqual(printed.splice(0), [''], 'the first start checks the port before it creates anything');
   assert.ok(!existsSync(path.join(dataDir, 'first-run.json')));
-  // A second start does not: only the first one prints the file of the credentials.
+  // A second start prints nothing: only the first one prints the file of the credentials.
   mkdirSync(dataDir, { recursive: true });
   writeFileSync(path.join(dataDir, 'serving.lock'), '');
   await fail({ POSTRIDER_HTTP_PORT: String(port) }, inUse);
@@ -272,7 +272,7 @@ test('queue commands show status, retry now, and cancel', async (t) => {
   const { destinations, ...before } = await json('queue', 'status');
   assert.deepEqual(before, { depth: 2, due: 0, leased: 0, held: 0, deferred: 0, oldestDueAt: null });
   const [{ explanation, ...destination }] = destinations;
-  // Acceptance without a delivery names no domain in its lane.
+  // Accepting a message without delivery names no domain in its lane.
   assert.deepEqual(destination, { destinationId: '', waiting: 2, pausedUntil: null });
   assert.ok(explanation.includes(new Date(later).toISOString()), explanation);
   assert.equal((await json('queue', 'retry', first)).messageId, first);
@@ -312,7 +312,7 @@ test('a change made by a command takes effect in a running service within a seco
   assert.ok(caller.ok);
   await json('key', 'revoke', caller.value.keyId);
   const began = runningMs();
-  await waitUntil('the refusal', async () => !(await authenticate(apiKey, accountId)).ok);
+  await waitUntil('the rejection', async () => !(await authenticate(apiKey, accountId)).ok);
   assert.ok(runningMs() - began < 1_000, `after ${runningMs() - began} ms`);
 });
 

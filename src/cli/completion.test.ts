@@ -1,4 +1,4 @@
-/** Completion of commands in shells: bash runs its script here, of zsh and fish the text is read. */
+/** Shell completion: bash runs its script here, and the scripts of zsh and fish are read as text. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ test('bash completes commands, options, option values, and files', { skip: missi
   assert.deepEqual(offered('account', 'create', '--name', 'Acme', '--p'), ['--plan']);
   assert.deepEqual(offered('account', 'create', '--plan', ''), ['free', 'paid', 'enterprise']);
   assert.deepEqual(offered('--json', 'account', 'set', 'acc_1', '--status', 's'), ['suspended']);
-  assert.deepEqual(offered('account', 'create', '--name', ''), [], 'a name is free');
+  assert.deepEqual(offered('account', 'create', '--name', ''), [], 'a name has no candidates');
   assert.deepEqual(offered('send', '--attach', 'my'), ['my report.pdf']);
   assert.ok(offered('restore', 'my').includes('my report.pdf'));
   assert.deepEqual(offered('nothing', ''), []);

@@ -96,7 +96,7 @@ test('valid settings print one line and exit with 0, without a data directory or
   assert.deepEqual(JSON.parse(asJson.stdout), { valid: true, problems: [], ignored: [] });
   assert.equal(existsSync(dataDir), false);
   const other = await run(['account', 'list'], { POSTRIDER_HTTP_PORT: 'x' });
-  assert.deepEqual([other.code, other.stdout], [78, ''], 'control: other commands refuse');
+  assert.deepEqual([other.code, other.stdout], [78, ''], 'control: other commands reject it');
 });
 
 test('migrate --status lists the migrations of the embedded database and creates no file', async (t) => {
@@ -143,7 +143,7 @@ test('migrate --status lists the migrations of a PostgreSQL database and creates
   const known = listMigrations('postgres').map(({ name }) => name);
   const before = await json('migrate', '--status');
   assert.deepEqual([before.applied, before.pending], [[], known]);
-  assert.deepEqual((await json('migrate', '--status')).applied, [], 'the first look applied nothing');
+  assert.deepEqual((await json('migrate', '--status')).applied, [], 'the status check applied nothing');
   await json('migrate');
   const after = await json('migrate', '--status');
   assert.deepEqual(

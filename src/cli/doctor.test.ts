@@ -70,7 +70,7 @@ test('a copy of the secret key counts after comparison, unless it is stored next
     writeFileSync(copy, text);
     assert.equal(await refused(copy), 'ANOTHER_KEY', text);
   }
-  assert.equal((await check('secret key copy')).status, 'warn', 'until now none was right');
+  assert.equal((await check('secret key copy')).status, 'warn', 'no matching copy so far');
   copyFileSync(key, copy);
   assert.equal((await json('secret-key', 'compare', copy)).fits, true);
   const found = await check('secret key copy');
@@ -103,7 +103,7 @@ test('a missing secret key that serve needs is reported as a failure with the fi
   assert.equal(missing.status, 'fail');
   assert.match(missing.message, /secret\.key is missing and POSTRIDER_SECRET_KEY is not set/);
   assert.match(missing.remedy!, /^Restore \S+secret\.key from your copy .*POSTRIDER_SECRET_KEY/);
-  assert.equal(existsSync(file), false, 'the doctor makes none');
+  assert.equal(existsSync(file), false, 'doctor does not create one');
   assert.equal((await found({ POSTRIDER_SECRET_KEY: key })).status, 'ok');
   const other = await found({ POSTRIDER_SECRET_KEY: Buffer.alloc(32, 7).toString('base64') });
   assert.deepEqual(

@@ -1,4 +1,4 @@
-/** Imports from other services, against a running service: real shapes of exports, repetition, invalid files, and long files. */
+/** Imports from other services into a running service: real export formats, repetition, invalid files, and long files. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -235,7 +235,7 @@ const CASES: Case[] = [
 
 for (const [index, one] of CASES.entries()) {
   test(`${one.service}: ${one.kind} (${index + 1}) is recognized by content and imported once`, async () => {
-    // The name tells nothing.
+    // The file name does not identify the service.
     const name = file(`export-${index}`, one.content);
     const args = [one.service, name, ...(one.options ?? [])];
     const wanted = Object.keys(one.suppressed ?? {});

@@ -1,4 +1,4 @@
-/** `postrider mcp` between an agent and a service: one line per message, errors as replies, and nothing else on stdout. */
+/** `postrider mcp` between an agent and a service: one line per message, errors as replies, and no other output on stdout. */
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { after, before, test } from 'node:test';

@@ -11,7 +11,10 @@ test('the progress line shows the progress and speed of this run', () => {
 
 test('a terminal shows one line that is removed at the end, and other outputs show nothing', () => {
   const shown: string[] = [];
-  const streams = { out: () => assert.fail('stdout is for the answer'), err: (text: string) => void shown.push(text) };
+  const streams = {
+    out: () => assert.fail('stdout is for the response'),
+    err: (text: string) => void shown.push(text),
+  };
   const quiet = startProgress(streams, 'Uploading', { totalBytes: 10 });
   quiet.show(5);
   quiet.end();
@@ -19,7 +22,7 @@ test('a terminal shows one line that is removed at the end, and other outputs sh
   const drawn = startProgress({ ...streams, errIsTerminal: true }, 'Uploading', { totalBytes: 10 });
   for (let bytes = 0; bytes <= 10; bytes += 1) drawn.show(bytes);
   drawn.end();
-  assert.ok(shown.length >= 3 && shown.length < 11, 'it is not drawn for every byte, but at the end');
+  assert.ok(shown.length >= 3 && shown.length < 11, 'the line is not drawn for every byte, but at the end');
   assert.ok(shown.every((text) => text.startsWith('\r\u001b[K') && !text.includes('\n')));
   assert.match(shown.at(-2) ?? '', /100%/);
   assert.equal(shown.at(-1), '\r\u001b[K');

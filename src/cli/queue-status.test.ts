@@ -49,7 +49,7 @@ test('paused destinations are listed first with all deferred messages, and can b
   assert.equal(
     (await json('queue', 'status', 'busy0')).destinations[0].waiting,
     400,
-    'one that is not among the first',
+    'a destination outside the first page',
   );
   const text = (await run(['queue', 'status', 'google'])).stdout;
   assert.ok(text.includes(`\ngoogle\n  ${explanation}`) && !text.includes('busy'), text);

@@ -18,7 +18,7 @@ after(() => rmSync(home, { recursive: true, force: true }));
 
 const command = { to: 'ann@example.com', items: [{ sha256: 'a' }] };
 const open = (what: unknown = command, nowMs = NOW) => openSendState({ HOME: home }, what, nowMs);
-/** As left by another process. */
+/** State left by another process. */
 function handOver(pid: number): void {
   for (const name of readdirSync(folder)) {
     const file = path.join(folder, name);

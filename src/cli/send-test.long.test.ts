@@ -82,7 +82,7 @@ test('a deferred message is followed until the timeout, showing each attempt onc
   shown.length = 0;
   sink.setScript({});
   const followed = follow(60_000);
-  await waitUntil('the attempt to be seen', () => shown.length === 1);
+  await waitUntil('the attempt to be displayed', () => shown.length === 1);
   await service.cli('queue', 'retry', messageId);
   assert.equal((await followed).status, 'delivered');
   assert.deepEqual(shown, ['delayed', 'delivered']);

@@ -70,9 +70,9 @@ test('SIGUSR1 does not open a debugger, and user signals do not stop the service
   assert.ok(before >= 2, 'HTTP and SMTP');
   for (const signal of ['SIGUSR1', 'SIGUSR2', 'SIGPIPE', 'SIGHUP'] as const) {
     process.kill(service.pid, signal);
-    await waitUntil('an answer', async () => (await fetch(`${service.url}/ready`)).status === 200);
+    await waitUntil('a response', async () => (await fetch(`${service.url}/ready`)).status === 200);
   }
-  assert.equal(listening(service.pid), before, 'no port is opened');
+  assert.equal(listening(service.pid), before, 'no port is open');
   assert.doesNotMatch(service.log, /[Dd]ebugger/);
   assert.deepEqual(await service.kill('SIGTERM'), { code: 0, signal: null });
 });
@@ -85,12 +85,12 @@ test('the exit code distinguishes invalid settings from temporary errors', async
   assert.equal(await codeOf({ POSTRIDER_TRUSTED_PROXIES: '10.0.0.0/33' }), 78);
   assert.equal(await codeOf({ POSTRIDER_PROVIDERS: '/nonexistent' }), 78);
   assert.equal(await codeOf({ POSTRIDER_SMTP_TLS_CERT: '/nonexistent' }), 78);
-  assert.equal(await codeOf({ POSTRIDER_HTTP_HOST: '192.0.2.1' }), 78, 'no address of this machine');
+  assert.equal(await codeOf({ POSTRIDER_HTTP_HOST: '192.0.2.1' }), 78, 'not an address of this machine');
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
   t.after(() => other.close());
   const { port } = other.address() as { port: number };
-  assert.equal(await codeOf({ POSTRIDER_HTTP_PORT: String(port) }), 1, 'the other process may end');
+  assert.equal(await codeOf({ POSTRIDER_HTTP_PORT: String(port) }), 1, 'the other process can exit');
   assert.equal((await runCommand(['serve', '--wrong'], { dataDir })).code, 2);
 });
 

@@ -24,5 +24,5 @@ test('a command uses the clock of a shared database, not of its own machine', as
   const clockOffsetMs = Date.now() + HOUR;
   await migrate(config, Date.now());
   const nowMs = await withStore({ config, clock: fakeClock(clockOffsetMs) }, async ({ clock }) => clock.now());
-  assert.ok(nowMs < clockOffsetMs - HOUR / 2, `${nowMs}, and the machine says ${clockOffsetMs}`);
+  assert.ok(nowMs < clockOffsetMs - HOUR / 2, `${nowMs}, with a machine clock offset of ${clockOffsetMs}`);
 });

@@ -25,7 +25,7 @@ test('a terminal shows one box of 80 columns, with the portal link first', () =>
   assert.match(lines.at(-1)!, /^└─+┘$/);
   for (const line of lines) assert.ok(line.length <= 80, line);
   const outside = lines.slice(1, -1).filter((line) => !/^│ .* │$/.test(line));
-  assert.deepEqual(outside, [first.signInUrl], 'it can be selected as it is');
+  assert.deepEqual(outside, [first.signInUrl], 'the text can be selected as it is');
   const { operatorUserId: _, createdAt: __, ...printed } = first;
   const secrets = Object.values(printed);
   for (const secret of secrets) assert.ok(text.includes(secret), secret);

@@ -103,7 +103,7 @@ test('recipients of one email share a transaction and have separate outcomes', a
   assert.equal(deliveryDelay!.nextAttemptAt, '2026-11-20T09:45:00.000Z');
 });
 
-/** How servers refuse recipients over the limit of one transaction. */
+/** Replies of servers to recipients above their limit per transaction. */
 const TOO_MANY = [
   '452 4.5.3 too many recipients',
   '552 Too many recipients',
@@ -269,7 +269,7 @@ test('an address suppressed before delivery receives nothing, scheduled, delayed
     assert.equal(last.type, 'Reject');
     assert.deepEqual([last.detail.reject!.reason, last.detail.reject!.suppressed], ['suppressed', true]);
   }
-  assert.equal(rig.attempts(delayed!).length, 1, 'no attempt was made the second time');
+  assert.equal(rig.attempts(delayed!).length, 1, 'no second attempt');
   assert.equal(rig.attempts(scheduled!).length, 0);
   assert.equal(rig.rows<{ outcome: string }>('SELECT outcome FROM sandbox_item')[0]!.outcome, 'Suppressed');
   assert.deepEqual(

@@ -1,4 +1,4 @@
-/** Reverse DNS and HELO of the addresses that mail leaves from, and SPF for each of them, by a DNS of the test. */
+/** Reverse DNS and HELO of the source addresses, and SPF for each of them, with a fake DNS. */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import test, { type TestContext } from 'node:test';
@@ -82,7 +82,7 @@ for (const [name, zone, status, message] of broken) {
 test('behind NAT the addresses of the HELO name are checked instead of the private address', async (t) => {
   const { dns, fake } = await world(t, GOOD);
   const sources = await sourcesOf(['10.0.0.5'], HELO, dns);
-  assert.deepEqual(sources, { seen: [ONE], translated: ['10.0.0.5'] }, 'of its family alone');
+  assert.deepEqual(sources, { seen: [ONE], translated: ['10.0.0.5'] }, 'only its own address family');
   const [helo] = await checkHelo(HELO, sources, dns);
   assert.match(helo!.message, /10\.0\.0\.5, behind NAT/);
   assert.deepEqual(statuses(await checkReverse(HELO, sources, dns)), ['ok']);

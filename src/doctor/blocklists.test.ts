@@ -1,4 +1,4 @@
-/** Blocklists with a fake DNS: listed, clear, and meaningless responses. */
+/** Blocklists with a fake DNS: listed, clear, and inconclusive responses. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';

@@ -144,7 +144,7 @@ test('a message retention shorter than the bounce period causes a warning', asyn
     assert.deepEqual(await look({ eventDays: days }), [said]);
   }
   assert.match((await look({ eventDays: 13 }))[0]!, /^warn: .* bounces, complaints and unsubscribe emails/);
-  assert.deepEqual(await look({ eventDays: 7, bounceDomain: undefined }), [], 'nothing comes back');
+  assert.deepEqual(await look({ eventDays: 7, bounceDomain: undefined }), [], 'no inbound mail');
 });
 
 test('backups of a database server are not rated', () => {

@@ -39,7 +39,7 @@ test('a greeting server is reached from each source address and gets no message'
   assert.deepEqual([sink.connections.total, sink.violations], [2, []]);
   assert.ok(
     sink.commands.every((line) => /^QUIT$/i.test(JSON.stringify(line).match(/QUIT/i)?.[0] ?? '')),
-    'QUIT alone',
+    'only QUIT',
   );
 });
 

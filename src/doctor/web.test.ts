@@ -37,7 +37,7 @@ async function web(t: TestContext, answer: http.RequestListener, certificate?: T
   return `${certificate ? 'https' : 'http'}://${NAME}:${(server.address() as AddressInfo).port}`;
 }
 
-/** A server whose clock is off by this much. */
+/** A server whose clock is off by this amount. */
 const dated =
   (offsetMs: number, headers: Record<string, string> = {}): http.RequestListener =>
   (_, response) => {
@@ -57,7 +57,7 @@ test('the clock is compared with the date from a server', async (t) => {
   assert.match(behind.message, /^the clock is [567] s behind mail\.shop\.example/);
   assert.match((await found(-6_000)).message, /s ahead of/);
   assert.equal((await found(-3_600_000)).status, 'fail');
-  assert.equal((await found(-30_000, { Age: '30' })).status, 'ok', 'an answer out of a cache says how old it is');
+  assert.equal((await found(-30_000, { Age: '30' })).status, 'ok', 'a cached response includes its age');
 });
 
 test('a clock that cannot be compared is not reported as correct', async (t) => {
@@ -119,7 +119,7 @@ test('the SMTP certificate is checked for expiry, name, and readability', (t) =>
   assert.match(check(named, Date.now() - 3_600_000)!, /not valid before/);
   writeFileSync(cert, testCertificate(['other.example']).cert);
   assert.match(check(named)!, /is not valid for mail\.shop\.example/);
-  assert.equal(check(common), undefined, 'made at the first start');
+  assert.equal(check(common), undefined, 'created at the first start');
   writeFileSync(path.join(folder, 'smtp-tls.pem'), testCertificate([NAME]).key + testCertificate([NAME]).cert);
   assert.match(check(common)!, /^warn the certificate is self-signed/);
 });

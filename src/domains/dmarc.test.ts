@@ -58,7 +58,7 @@ test('a DMARC record is verified if receivers apply it', () => {
   assert.equal(findDmarc('shop.example', { status: 'no-such-domain', secure: false }).status, 'missing');
 });
 
-/** A DNS with these records; lookups of names in `fails` fail. Counts the lookups. */
+/** A DNS with these records, in which lookups of names in `fails` fail. Counts the lookups. */
 function scripted(zone: Record<string, string[]>, { fails = [] as string[], exists = [] as string[] } = {}) {
   const asked: string[] = [];
   const resolveTxt = async (name: string): Promise<DnsAnswer<string[]>> => {
@@ -163,7 +163,7 @@ test('the policy of the domain, its organization, or the public suffix applies (
   assert.deepEqual(
     await applied('a.mail.shop.example', own),
     ['shop.example', 'quarantine'],
-    'not of a name in between',
+    'not the policy of a domain in between',
   );
   const suffix = { '_dmarc.example': ['v=DMARC1; p=reject; sp=quarantine; psd=y'] };
   assert.deepEqual(await applied('shop.example', suffix), ['example', 'quarantine']);

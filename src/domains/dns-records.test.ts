@@ -60,12 +60,12 @@ after(async () => {
   for (const one of [resolver, ...authorities]) await one.close();
 });
 
-/** A Dns that remembers nothing. */
+/** A Dns without a cache. */
 function freshly(fake: FakeDns): Dns {
   return dnsOf(fake).atServers([fake.server]);
 }
 
-/** The record of the RSA key with these texts, or this name, in the resolver's zone. */
+/** The RSA key record with these texts, or at this name, in the resolver's zone. */
 async function keyWith(published: string[] | FakeName, at = NAME): Promise<DnsRecord> {
   resolver.zone = { [at]: Array.isArray(published) ? { TXT: published } : published };
   return (await checkRecords(domain, lookUp))[0]!.record;
@@ -97,7 +97,7 @@ test('the domain above the bounce domain lists the TLS records, with their publi
       ['mta-sts', `_mta-sts.${bounceDomain}`, 'v=STSv1; id=1;', 'pending'],
       ['tls-rpt', `_smtp._tls.${bounceDomain}`, `v=TLSRPTv1; rua=mailto:postmaster@${bounceDomain}`, 'pending'],
     ],
-    'no alias of itself',
+    'not an alias of itself',
   );
   const [sts, rpt] = shown.map(({ name }) => name) as [string, string];
   const cases: [zone: Record<string, FakeName>, ...expected: [status: string, note: RegExp | null][]][] = [
@@ -131,7 +131,7 @@ test('the domain above the bounce domain lists the TLS records, with their publi
     }
   }
   for (const other of ['in.postrider.example', 'xmail.shop.example'])
-    assert.equal(knownRecords(domain, { ...settings, bounceDomain: other }).length, 5, 'not of a domain of others');
+    assert.equal(knownRecords(domain, { ...settings, bounceDomain: other }).length, 5, 'not a domain of another owner');
 });
 
 const p = (): string => rsa.split('p=')[1]!;
@@ -221,7 +221,7 @@ test('DMARC requires one valid policy, at the domain or a parent', async () => {
   );
   resolver.zone = { '_dmarc.shop.example': { fail: 'SERVFAIL' } };
   const unknown = (await checkRecords(domain, lookUp)).find(({ record }) => record.purpose === 'dmarc')!.record;
-  assert.deepEqual([unknown.status, unknown.found], ['unknown', null], 'a domain above does not answer');
+  assert.deepEqual([unknown.status, unknown.found], ['unknown', null], 'a parent domain does not respond');
 });
 
 test('the return path can be a CNAME to the bounce domain', async () => {
@@ -331,7 +331,7 @@ test('the servers of the closest zone are queried at their addresses', async () 
     asked.length > 0 && asked.every((one) => one.length === 1 && /^198\.41\.0\.[12]$/.test(one[0]!)),
     String(asked),
   );
-  assert.deepEqual((await find([[rsa], [rsa]])).unanswered, ['ns3.shop.example'], 'not asked in our own network');
+  assert.deepEqual((await find([[rsa], [rsa]])).unanswered, ['ns3.shop.example'], 'not queried in the private network');
   const half = await find([[rsa], []]);
   assert.match(half.record.note!, /ns2\.shop\.example does not show it yet/);
   assert.equal((await find([[], []])).record.status, 'missing');

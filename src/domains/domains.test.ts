@@ -185,7 +185,7 @@ test('a verified domain covers its subdomains, for its own account only, until i
   assert.deepEqual(
     signing?.keys.map((key) => [key.algorithm, key.selector]),
     [['rsa', child.domain.keys[0]!.selector]],
-    'the DNS was never asked for the Ed25519 key',
+    'the DNS was never queried for the Ed25519 key',
   );
   const [rsa] = signing?.keys ?? [];
   assert.ok(rsa);
@@ -223,7 +223,7 @@ test('a message is signed with Ed25519 if the last check found the key', async (
   records.set(nameOf(ed!), foundAnswer([ed!.publicKey]));
   assert.deepEqual(await check(), ['rsa', 'ed25519']);
   records.set(nameOf(ed!), { status: 'temporary', cause: 'ETIMEOUT' });
-  assert.deepEqual(await check(), ['rsa', 'ed25519'], 'a silent DNS changes nothing');
+  assert.deepEqual(await check(), ['rsa', 'ed25519'], 'an unresponsive DNS changes nothing');
   records.set(nameOf(ed!), foundAnswer([rsa!.publicKey]));
   assert.deepEqual(await check(), ['rsa'], 'another key');
   records.set(nameOf(ed!), foundAnswer([ed!.publicKey, rsa!.publicKey]));

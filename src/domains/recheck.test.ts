@@ -138,14 +138,14 @@ test('a missing record notifies immediately, stops sending after a day, and reco
   }
   await after(HOUR);
   assert.equal(await maySend(), false);
-  assert.equal((await signs())?.length, 1, 'what was accepted before leaves, signed');
-  assert.equal(mails.length, 1, 'one mail');
+  assert.equal((await signs())?.length, 1, 'accepted messages are sent and signed');
+  assert.equal(mails.length, 1, 'one email');
   publish(servers, await records('active'));
   assert.equal(await after(HOUR), 'verified');
   assert.equal(await maySend(), true);
   publish(servers, {});
   await after(HOUR);
-  assert.equal(mails.length, 2, 'another time is another mail');
+  assert.equal(mails.length, 2, 'a new failure causes a new email');
   assert.notEqual(mails[0]!.key, mails[1]!.key);
 });
 
@@ -189,31 +189,31 @@ test('a notice that failed is sent again in the next round', async (t) => {
   await after(HOUR);
   notifying.fails = false;
   await after(MINUTE);
-  assert.equal(mails.length, 1, 'it is over before anybody heard of it');
+  assert.equal(mails.length, 1, 'it recovered before anyone was notified');
 });
 
 test('new keys sign after an hour on every server, and old ones stay for ten days', async (t) => {
   const { after, publish, first, second, servers, records, keys, signs, rotate, verify, domain } = await setup(t);
   const old = (await keys('active')).map(({ selector }) => selector);
   assert.equal(await rotate(), true);
-  assert.equal(await rotate(), false, 'they wait already');
+  assert.equal(await rotate(), false, 'next keys already exist');
   const next = (await keys('next')).map(({ selector }) => selector);
   const whole = await records('active', 'next');
   assert.deepEqual(await signs(), old);
   publish([first], whole);
   for (let hour = 0; hour < 3; hour += 1) await after(HOUR);
-  assert.deepEqual(await signs(), old, 'one server shows them');
+  assert.deepEqual(await signs(), old, 'only one server has them');
   publish([second], whole);
   await after(HOUR);
-  assert.deepEqual(await signs(), old, 'seen for the first time');
+  assert.deepEqual(await signs(), old, 'first seen now');
   await after(50 * MINUTE);
   await verify();
-  assert.deepEqual(await signs(), old, 'not for an hour');
+  assert.deepEqual(await signs(), old, 'less than an hour');
   publish([second], await records('active'));
   await after(HOUR);
   publish([second], whole);
   await after(HOUR);
-  assert.deepEqual(await signs(), old, 'the hour begins again where a server lost them');
+  assert.deepEqual(await signs(), old, 'the hour starts over after a server lost them');
   await after(HOUR);
   assert.deepEqual(await signs(), next);
   const { records: shown } = await verify();
@@ -223,7 +223,7 @@ test('new keys sign after an hour on every server, and old ones stay for ten day
   assert.ok(retired.note!.includes(`Keep the record until ${until}`), retired.note!);
   await after(10 * DAY - HOUR);
   assert.equal((await keys('retired')).length, 2);
-  // Once the old records are deleted, no check looks for them and nothing fails.
+  // After the old records are deleted, no check looks for them and nothing fails.
   publish(servers, await records('active'));
   assert.equal(await after(2 * HOUR), 'verified');
   assert.deepEqual(
@@ -242,14 +242,14 @@ test('an unresponsive server delays new keys by at most a day', async (t) => {
   publish([first], whole);
   publish([second], silent);
   for (let hour = 0; hour < 3; hour += 1) await after(HOUR);
-  assert.deepEqual(await signs(), old, 'the second one never showed them');
+  assert.deepEqual(await signs(), old, 'the second server never had them');
   const { records: shown } = await verify();
   assert.match(shown.find(({ name }) => name.startsWith(next[0]!))!.note!, /No response from ns2\.shop\.example/);
   publish([second], await records('active'));
   await after(HOUR);
   publish([second], silent);
   for (let hour = 0; hour <= 24; hour += 1) await after(HOUR);
-  assert.deepEqual(await signs(), old, 'a day from when the others show them alone');
+  assert.deepEqual(await signs(), old, 'one day after only the other servers have them');
   await after(HOUR);
   assert.deepEqual(await signs(), next);
 });
@@ -266,10 +266,10 @@ test('the hour starts when the last server responds with the new key', async (t)
   for (let hour = 0; hour < 3; hour += 1) await after(HOUR);
   publish(servers, whole);
   await after(HOUR);
-  assert.deepEqual(await signs(), old, 'seen there for the first time');
+  assert.deepEqual(await signs(), old, 'first seen there now');
   publish([second], silent);
   await after(HOUR);
-  assert.deepEqual(await signs(), next, 'it has shown them, whatever it says now');
+  assert.deepEqual(await signs(), next, 'it has had them, whatever it returns now');
 });
 
 test('messages are signed even while keys are rotated', async (t) => {
@@ -355,8 +355,8 @@ test('a node that is not responsible does nothing', async (t) => {
     sendingHost: 'a.example',
     roundMs: 1e9,
     isChosen: () => false,
-    freshDns: () => assert.fail('nobody is asked'),
-    notify: () => assert.fail('nobody is notified'),
+    freshDns: () => assert.fail('no query is expected'),
+    notify: () => assert.fail('no notice is expected'),
   });
   await idle.run();
   await idle.stop();

@@ -67,7 +67,7 @@ for (const [index, [record, status]] of rows.entries()) {
       return;
     }
     assert.match(finding.note!, /\.$/);
-    // The advice is the record that is there, extended, and it works.
+    // The advice is the existing record with an addition, and it passes.
     assert.equal(finding.value.replace(` a:${HOST}`, ''), record.replace(` a:${HOST}`, ''));
     if (!/[-~]a:mail|redirect/.test(record)) {
       server.zone[`fixed-${domain}`] = { TXT: [finding.value], A: ['198.51.100.9'] };

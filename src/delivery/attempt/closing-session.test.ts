@@ -1,4 +1,4 @@
-/** A session that is sending QUIT still counts at its server: the next one is dialed when it is closed. */
+/** A session that is sending QUIT still counts as open: the next one is dialed after it has closed. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { smtpSink } from '../../../test/kit/smtp-sink.ts';

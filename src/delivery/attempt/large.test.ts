@@ -1,4 +1,4 @@
-/** Messages with stored files, from the queue to a real SMTP server: bytes, sizes, signatures, one pass to hash and one to send. */
+/** Messages with stored files, from the queue to a real SMTP server: bytes, sizes, signatures, and one read each to hash and to send. */
 import assert from 'node:assert/strict';
 import { createPrivateKey, randomBytes } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
@@ -54,7 +54,7 @@ async function begin(
   return { sink, rig, opened };
 }
 
-/** Returns what was added before the accepted content. */
+/** Returns the fields added before the accepted content. */
 function added(received: Buffer, mail: LargeMail): string {
   return received.toString('latin1', 0, received.length - mail.sizeBytes);
 }
@@ -77,7 +77,7 @@ test('29 MB of files arrive unchanged, with the exact SIZE and two valid signatu
   assert.ok(received!.content.subarray(-mail.sizeBytes).equals(mail.whole()));
   assert.match(received!.mailParameters, new RegExp(`SIZE=${received!.content.length}\\b`));
   assert.deepEqual(await verify(received!.content), ['pass', 'pass']);
-  assert.equal(opened.length, 4, 'each file that is not empty is read once to be hashed and once to be sent');
+  assert.equal(opened.length, 4, 'each non-empty file is read once for the hash and once for sending');
 });
 
 test('concurrent messages over TLS to a server without 8BITMIME arrive complete', async (t) => {
@@ -148,7 +148,7 @@ test('a UTF-8 local part does not affect other recipients if the server lacks SM
   assert.match(received!.mailParameters, new RegExp(`SIZE=${received!.content.length}\\b`));
   assert.doesNotMatch(received!.mailParameters, /SMTPUTF8|8BITMIME/);
   const bodyOf = (bytes: Buffer): Buffer => bytes.subarray(bytes.indexOf('\r\n\r\n'));
-  assert.ok(bodyOf(received!.content).equals(bodyOf(mail.whole())), 'the files are what they were');
+  assert.ok(bodyOf(received!.content).equals(bodyOf(mail.whole())), 'the files are unchanged');
   const header = received!.content.subarray(0, received!.content.indexOf('\r\n\r\n')).toString();
   assert.match(header, /^To: =\?UTF-8\?[QB]\?\S+\?= :;,\s+bob@x\.example\r$/m);
   assert.deepEqual(await verify(received!.content), ['pass', 'pass']);

@@ -1,4 +1,4 @@
-/** Tests which of two results at the hosts of one attempt counts for a recipient. */
+/** Which of two results at the hosts of one attempt applies to a recipient. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { classify } from '../outcome/outcome.ts';

@@ -63,7 +63,7 @@ test('a sent message has a Received field, two valid signatures, and unchanged c
   assert.ok(mail!.toString().endsWith(content));
   assert.deepEqual(await verify(mail!), ['pass', 'pass']);
   const altered = Buffer.from(mail!.toString().replace('with a dot', 'with a dog'));
-  assert.ok(!(await verify(altered)).includes('pass'), 'an altered mail does not verify');
+  assert.ok(!(await verify(altered)).includes('pass'), 'a changed message does not verify');
 });
 
 test('a large message from a blob is hashed in slices to the same signature', async () => {

@@ -17,7 +17,7 @@ const RAW_HEADER = EIGHT_BIT.replace('plain', 'Größe');
 const ALL = ['PIPELINING', 'SIZE 50000000', 'ENHANCEDSTATUSCODES', '8BITMIME', 'SMTPUTF8'];
 
 let keys: DkimKey[] = [];
-/** How often all keys were read to sign. */
+/** Number of times that all keys were read for signing. */
 let signings = 0;
 const records: Record<string, string> = {};
 const open: { rig: Rig; sink: SmtpSink }[] = [];
@@ -127,7 +127,7 @@ test('a message that needs no extension is sent unchanged to any server', async 
   const content = EIGHT_BIT.replace('Grüße', 'Hello');
   for (const at of [sevenBit, noUtf8]) {
     const [mail] = await delivered(at, { content });
-    assert.ok(mail!.content.toString().endsWith(content), 'not even the label 8bit changes');
+    assert.ok(mail!.content.toString().endsWith(content), 'even the label 8bit is unchanged');
     assert.deepEqual(await verdicts(mail!.content), ['pass', 'pass']);
   }
   const [mail] = await delivered(noUtf8, { content: EIGHT_BIT });
@@ -153,7 +153,7 @@ test('an email is converted and signed once for all its recipients', async () =>
   sink.setScript({});
   assert.equal(mails.length, 3);
   for (const mail of mails) assert.ok(isAscii(mail.content));
-  assert.equal(signings, 2, 'as it was accepted, and re-encoded');
+  assert.equal(signings, 2, 'as accepted, and after conversion');
 });
 
 test('signed content that would need conversion bounces with 5.6.3 and the reason', async () => {
@@ -167,7 +167,7 @@ test('signed content that would need conversion bounces with 5.6.3 and the reaso
   assert.equal(remoteHost, '127.0.0.1');
   assert.equal(suppressed, false);
   const [mail] = await delivered(noUtf8, { content });
-  assert.ok(mail!.content.toString().endsWith(content.toString()), 'a peer with 8BITMIME gets it untouched');
+  assert.ok(mail!.content.toString().endsWith(content.toString()), 'a server with 8BITMIME gets it unchanged');
 });
 
 test('a sender that requires SMTPUTF8 bounces with 5.6.7, in the envelope or the header', async () => {
@@ -207,7 +207,7 @@ test('only a recipient with a UTF-8 local part bounces, and others see it as a g
     assert.match(header, /^Cc: =\?UTF-8\?[QB]\?\S+\?= :;\r$/m);
     assert.match(header, /^Reply-To: =\?UTF-8\?[QB]\?\S+\?= :;\r?$/m);
     const parsed = await PostalMime.parse(mail!.content);
-    assert.equal(parsed.to![0]!.name, 'Ünal ünal@x.example', 'a person reads who else got it');
+    assert.equal(parsed.to![0]!.name, 'Ünal ünal@x.example', 'the other recipient is still displayed');
     assert.deepEqual(await verdicts(mail!.content), ['pass', 'pass']);
     const { bounce: failure } = at.rig.events(ünal).find((one) => one.type === 'Bounce')!.detail;
     assert.deepEqual(
@@ -217,7 +217,7 @@ test('only a recipient with a UTF-8 local part bounces, and others see it as a g
     assert.match(String(failure!.advice), /ask the recipient for an ASCII address/);
   }
   const [mail] = await delivered(whole, { content: addressed, smtpUtf8: true });
-  assert.match(mail!.content.toString(), /To: Ünal <ünal@x\.example>, bob/, 'a server with SMTPUTF8 gets it as it is');
+  assert.match(mail!.content.toString(), /To: Ünal <ünal@x\.example>, bob/, 'a server with SMTPUTF8 gets it unchanged');
 });
 
 test('a session continues with the next message after a rejection', async () => {

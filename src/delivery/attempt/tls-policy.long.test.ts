@@ -124,7 +124,7 @@ for (const mode of ['enforce', 'testing'] as const) {
           assert.equal(attempt.tlsPeerName, name === 'wrong-name' ? 'mx.somewhere-else.example' : peer.exchanger);
         }
         if (wanted !== 'waits') return;
-        assert.equal(mailAt(peer), before.get(peer), `${name}: no envelope leaves`);
+        assert.equal(mailAt(peer), before.get(peer), `${name}: no envelope is sent`);
         assert.equal(detail.category, 'tls', name);
         if (mode === 'enforce' && name !== 'injected') {
           assert.match(String(attempt.reply), new RegExp(`the MTA-STS policy of ${peer.domain} requires TLS`), name);
@@ -191,7 +191,7 @@ test('a session opened for a domain without a policy is not reused for one with 
   const before = peer.sink.connections.total;
   assert.equal((await rig.outcomeOf('f@no-policy.example')).type, 'Delivery');
   assert.equal((await rig.outcomeOf('g@no-policy.example')).type, 'Delivery');
-  assert.equal(peer.sink.connections.total, before + 1, 'its session stays open');
+  assert.equal(peer.sink.connections.total, before + 1, 'the session stays open');
   const mails = mailAt(peer);
   const { type, attempt } = await rig.outcomeOf('h@self-signed.example');
   assert.equal(type, 'DeliveryDelay');
@@ -221,5 +221,9 @@ test("TLS-Required: No overrides the domain's policy, unless the message require
   const { type, attempt } = await rig.outcomeOf('f@without.example', false, further);
   assert.deepEqual([type, attempt.tls, attempt.tlsPolicy], ['Delivery', null, 'opportunistic']);
   assert.equal((await rig.outcomeOf('g@without.example', true, further)).type, 'DeliveryDelay');
-  assert.equal((await rig.outcomeOf('h@without.example')).type, 'DeliveryDelay', 'beside others of the same domain');
+  assert.equal(
+    (await rig.outcomeOf('h@without.example')).type,
+    'DeliveryDelay',
+    'next to other messages of the same domain',
+  );
 });

@@ -1,4 +1,4 @@
-/** The states of a destination, by the signals of its peer and by the clock. */
+/** The states of a destination, driven by server replies and the clock. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../../test/kit/fake-clock.ts';
@@ -17,10 +17,10 @@ function setUp() {
   const clock = fakeClock();
   const registry = new Registry({ clock, log: silentLog, limits: { of: () => MX_CONNECTIONS } });
   const one = registry.of('x.example');
-  /** Returns whether a pause started. */
+  /** Returns true if a pause started. */
   const hear = (signal: Signal, startedMs = clock.now()): boolean =>
     registry.report(one, signal, startedMs) === 'began';
-  /** Returns how many slots may run, each of which opens its session immediately. */
+  /** Returns how many slots can run, each of which opens its session immediately. */
   const allowed = (destination: Destination = one): number => {
     let count = 0;
     for (; registry.mayOpen(destination); count += 1) {
@@ -112,7 +112,7 @@ test('pauses grow from 1 to 20 minutes while the probe is rejected, and reset af
     assert.equal(allowed(), 1, 'the probe');
   }
   hear(answer);
-  assert.equal(allowed(), Math.floor(MX_CONNECTIONS.initial / 2), 'half of what it was');
+  assert.equal(allowed(), Math.floor(MX_CONNECTIONS.initial / 2), 'half of the previous limit');
   hear(wait());
   assert.equal(pausedMs(), MINUTE);
 });
@@ -135,9 +135,9 @@ test('sessions with the same rejection cause one pause, unaffected by earlier su
   hear(answer, startedMs);
   assert.equal(allowed(), 0);
   clock.advance(MINUTE);
-  assert.ok(!hear(wait(), startedMs), 'the refusal of an attempt that began before the pause');
+  assert.ok(!hear(wait(), startedMs), 'the rejection of an attempt that started before the pause');
   hear(answer, startedMs);
-  assert.equal(allowed(), 1, 'still to be probed');
+  assert.equal(allowed(), 1, 'not probed yet');
 });
 
 test('moving the clock back does not extend a pause', () => {
@@ -158,7 +158,7 @@ test('a connection limit holds for a minute, then one more is tried, and success
   assert.equal(allowed(), 4);
   hear({ kind: 'connection-limit', open: 3 });
   clock.advance(2 * MINUTE - 1);
-  assert.equal(allowed(), 3, 'refused again: two minutes');
+  assert.equal(allowed(), 3, 'rejected again: two minutes');
   clock.advance(1);
   for (let i = 0; i < 100; i += 1) hear(answer);
   assert.equal(allowed(), 4);
@@ -197,7 +197,7 @@ test('a server that stops replying is paused and gets a shorter deadline until i
   assert.ok(!registry.isStalled('x.example'));
   assert.ok(
     !hear({ kind: 'stalled', refusal }, clock.now() - 5),
-    'others were observed meanwhile: it was that message',
+    'replies from other sessions arrived, so the message caused the stall',
   );
 });
 

@@ -1,4 +1,4 @@
-/** The documented ramp, and that docs/guides/warm-up.md shows the same. */
+/** Compares the ramp with docs/guides/warm-up.md. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -6,7 +6,7 @@ import { shareOfDay, WARM_UP_DAYS } from './warm-up-ramp.ts';
 
 test('the ramp starts at 50, never decreases, at most doubles, and ends after six weeks', () => {
   assert.deepEqual([1, 2, 3, 4, 5].map(shareOfDay), [50, 100, 200, 400, 500]);
-  assert.equal(shareOfDay(0), 50, 'a day that is still to come');
+  assert.equal(shareOfDay(0), 50, 'a future day');
   for (let day = 2; day <= WARM_UP_DAYS; day += 1) {
     const [before, now] = [shareOfDay(day - 1)!, shareOfDay(day)!];
     assert.ok(now > before && now <= 2 * before, `day ${day}`);

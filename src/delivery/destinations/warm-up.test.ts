@@ -1,4 +1,4 @@
-/** Addresses that warm up, counted at the provider's server. */
+/** Warm-up of source addresses, counted at the provider's server. */
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { fakeClock } from '../../../test/kit/fake-clock.ts';
@@ -63,7 +63,7 @@ test('messages above the daily limit wait for the next day without an attempt', 
   await all(it, ids, { delivered: 50, delayed: 70 });
   await all(it, others, { delivered: 60 });
   assert.equal(sinks.google!.accepted, 50, 'all domains of a provider together');
-  assert.equal(sinks.google!.commands.filter((line) => line.startsWith('MAIL')).length, 50, 'and no further try');
+  assert.equal(sinks.google!.commands.filter((line) => line.startsWith('MAIL')).length, 50, 'no other attempt');
 
   const waiting = ids.filter((id) => rig.status(id) === 'delayed');
   const midnight = beginningOf(dayOf(rig.clock.now()) + 1);
@@ -84,16 +84,16 @@ test('messages above the daily limit wait for the next day without an attempt', 
   await rig.restart();
   const late = await send(it, 5);
   await all(it, late, { delayed: 5 });
-  assert.equal(sinks.google!.accepted, 50, 'a restart forgets nothing');
+  assert.equal(sinks.google!.accepted, 50, 'the limit survives a restart');
   rig.clock.set(midnight + 3 * HOUR);
   rig.delivery.nudge();
   await all(it, [...ids, ...late], { delivered: 125 });
   assert.equal(
     new Set(sinks.google!.messages.map(({ to }) => to[0])).size,
     120,
-    'late ones have addresses of earlier ones',
+    'later messages reuse earlier addresses',
   );
-  assert.equal(sinks.google!.accepted, 125, 'none twice');
+  assert.equal(sinks.google!.accepted, 125, 'no duplicates');
 });
 
 test('each address has its own daily limit, and a warmed-up one has none', async () => {
@@ -113,7 +113,7 @@ test('each address has its own daily limit, and a warmed-up one has none', async
   const more = await send(warm, 200);
   await all(warm, more, { delivered: 200 });
   const cold = countFrom(warm, '127.0.0.1');
-  assert.ok(cold > 0 && cold <= 50, `${cold} from the cold one: what is beyond leaves from the other`);
+  assert.ok(cold > 0 && cold <= 50, `${cold} from the cold address: the excess is sent from the other one`);
 });
 
 test('a temporary rejection is retried within the limit, and a permanent one counts toward it', async () => {
@@ -194,7 +194,7 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
     assert.equal(await takeAll(), 400);
     const yesterday = nodes[0]!.of('google')!;
     clock.advance(DAY);
-    assert.equal(await yesterday.take(undefined, 1), 0, 'what was begun yesterday takes nothing of today');
+    assert.equal(await yesterday.take(undefined, 1), 0, "yesterday's allocation uses none of today's limit");
     assert.equal(await takeAll(), 500);
     assert.equal(nodes[0]!.of('mx.other.example'), undefined);
 
@@ -203,12 +203,12 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
     await idle.of('google')!.prepare(300);
     let got = 0;
     for (let one = 1; one > 0; got += one) one = await busy.of('google')!.take(undefined, 50);
-    assert.equal(got, 330, 'of 630, less what the other has in hand');
+    assert.equal(got, 330, '630 without the allocation of the other node');
     clock.advance(10_000);
     await idle.releaseUnused();
     const later = node();
     let rest = 0;
     for (let one = 1; one > 0; rest += one) one = await later.of('google')!.take(undefined, 50);
-    assert.equal(rest, 300, 'and the rest when that is given back');
+    assert.equal(rest, 300, 'the released allocation is available again');
   });
 }

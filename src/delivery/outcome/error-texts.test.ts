@@ -1,4 +1,4 @@
-/** Errors of sockets, TLS and DNS are shown as sentences: a table of Node's errors, and real failing handshakes. */
+/** Readable messages for errors of sockets, TLS, and DNS: a table of Node's errors, and real failing handshakes. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';

@@ -1,4 +1,4 @@
-/** What replies mean: every line of replies.txt, and the policy at the top of outcome.ts. */
+/** Classification of SMTP replies: every line of replies.txt, and the policy at the top of outcome.ts. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -39,7 +39,7 @@ function readSamples(): Sample[] {
       continue;
     }
     const [, source = '', reply = ''] = /^(.*?): (?=[45])(.*)$/.exec(line) ?? [];
-    assert.ok(section && reply !== '', `a line that is no sample: ${line}`);
+    assert.ok(section && reply !== '', `not a valid sample: ${line}`);
     samples.push({ ...section, source, reply: reply.replaceAll('\\n', '\r\n') });
   }
   return samples;
@@ -78,7 +78,7 @@ for (const { stage, recipientCount, category, owner, suppress, isTemporary, sour
       { kind, category, owner, suppress },
     );
     assert.equal(outcome.smtpCode, reply.code);
-    assert.ok(outcome.advice.endsWith('.'), 'advice is a sentence');
+    assert.ok(outcome.advice.endsWith('.'), 'advice ends with a period');
   });
 }
 

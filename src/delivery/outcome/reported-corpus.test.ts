@@ -1,4 +1,4 @@
-/** Reports of real servers are read as a person reads them: every line of test/corpus/reports/expected.txt. */
+/** Reports of real servers are parsed as documented in every line of test/corpus/reports/expected.txt. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';

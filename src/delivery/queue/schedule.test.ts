@@ -1,4 +1,4 @@
-/** Turns and shares: how many slots one account may hold, and the memory that a lane uses. */
+/** Fair scheduling: how many slots an account can use, and the memory per lane. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../../test/kit/fake-clock.ts';
@@ -16,7 +16,7 @@ function open(): { schedule: Schedule; registry: Registry } {
   return { registry, schedule: new Schedule({ registry, slots: SLOTS }) };
 }
 
-/** Makes the destination answer. */
+/** Records a reply of the destination. */
 function prove(registry: Registry, key: string): void {
   registry.report(registry.of(key), { kind: 'answered', accepted: false }, 0);
 }
@@ -51,7 +51,7 @@ test('accounts with a hundred domains each leave slots to other accounts', () =>
   };
   list('acc_a');
   const first = allOf(schedule);
-  assert.equal(first.length, SLOTS * 0.8 * 0.9, 'a tenth of its share is kept for registry that answer');
+  assert.equal(first.length, SLOTS * 0.8 * 0.9, 'a tenth of the share is reserved for destinations that reply');
   for (let i = 0; i < 10; i += 1) {
     prove(registry, `quick${i}.example`);
     schedule.add(mailFor('acc_a', `quick${i}.example`));
@@ -66,11 +66,11 @@ test('accounts with a hundred domains each leave slots to other accounts', () =>
   schedule.add(mailFor('acc_c', 'good.example'));
   const slot = schedule.open();
   assert.equal(slot?.destination.key, 'good.example');
-  assert.ok(!schedule.shouldYield(slot!), 'whose account has its share');
+  assert.ok(!schedule.shouldYield(slot!), 'the account has its share');
   for (const one of [...first, ...quick, ...second]) schedule.close(one);
   assert.ok(
     allOf(schedule).some(({ owner }) => owner === 'acc_b'),
-    'what is free again is shared',
+    'freed slots are shared',
   );
 });
 
@@ -107,10 +107,10 @@ test('an unknown destination has one slot until it replies, and then opens as ma
   prove(registry, 'x.example');
   schedule.changed(first.destination);
   const second = schedule.open()!;
-  assert.equal(schedule.open(), undefined, 'one is open, one in the making');
+  assert.equal(schedule.open(), undefined, 'one open, one opening');
   schedule.opened(second);
   const [third, fourth, fifth] = [schedule.open(), schedule.open(), schedule.open()];
-  assert.ok(third && fourth && !fifth, 'two are open, two in the making');
+  assert.ok(third && fourth && !fifth, 'two open, two opening');
 });
 
 test('the busiest destinations are listed first', () => {

@@ -1,4 +1,4 @@
-/** The memory of attempts: many large messages at the same time, but limited, and with capacity for others. */
+/** The memory budget of attempts: many concurrent large messages within a limit, with capacity for others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DeliveryJob } from '../../messages/messages.ts';
@@ -20,7 +20,7 @@ test('64 messages with files fit next to ordinary ones, and finishing one frees 
   const ordinary = job({ blobKey: 'bb/x', sizeBytes: 2_000_000 });
   const beside = [];
   while (budget.fits(ordinary)) beside.push(budget.acquire(ordinary)!);
-  assert.ok(beside.length >= 25, `${beside.length} ordinary mails of 2 MB`);
+  assert.ok(beside.length >= 25, `${beside.length} ordinary messages of 2 MB`);
   given.pop()!();
   assert.ok(budget.fits(large));
   for (const end of [...given, ...beside]) end();

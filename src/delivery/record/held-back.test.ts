@@ -45,7 +45,7 @@ test('removing a domain applies to the remaining recipients of an email', async 
 test('an address suppressed while its message is in memory receives nothing', async () => {
   const shortestLease = (): number =>
     Math.min(...rig.rows<{ due: number }>('SELECT due FROM work').map(({ due }) => due));
-  /** Waits for the leases, which end within a minute. */
+  /** Waits for the leases, which expire within a minute. */
   const passMinute = async (): Promise<void> => {
     for (let part = 0; part < 3; part += 1) {
       rig.clock.advance(25_000);
@@ -96,7 +96,7 @@ test('a message in memory returns untried when its account is suspended, and bou
   const [id] = await rig.send({ to: ['a@x.example'], lifetimeMs: 60_000 });
   const [played] = await rig.send({ to: ['a@x.example'], mode: 'sandbox' });
   await settled(rig, played!, 'delivered');
-  await waitUntil('it to be looked at again', () => asked >= 2);
+  await waitUntil('the message to be checked again', () => asked >= 2);
   assert.deepEqual(
     rig.rows<{ attempts: number; crashes: number }>('SELECT attempts, crashes FROM work').map((row) => ({ ...row })),
     [{ attempts: 0, crashes: 0 }],

@@ -1,6 +1,6 @@
 /**
- * A worker whose lease has ended, because its process was paused or lost the database, while another one took over its work: it sends no
- * final dot, and does not overwrite newer results. The test changes the row as the other worker would.
+ * A worker whose lease has expired because its process was paused or lost the database, while another worker took over: it sends no final
+ * dot and does not overwrite newer results. The test changes the row as the other worker would.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -31,7 +31,7 @@ function takeOver(rig: Rig, messageId = ''): void {
   rig.tamper(sql, rig.clock.now() + 60_000, messageId);
 }
 
-/** The other worker gives it back, due now. */
+/** The other worker returns the row, which is due now. */
 function giveBack(rig: Rig): void {
   rig.tamper('UPDATE work SET leased = 0, due = ?', rig.clock.now());
 }
@@ -53,9 +53,9 @@ for (const [size, content] of [
     const made = await rigWithSink(t, { script });
     rig = made.rig;
     const [id] = await rig.send({ to: ['a@x.example'], content });
-    await waitUntil('the attempt to be given up', () => rig!.delivery.state().window === 0);
+    await waitUntil('the attempt to end', () => rig!.delivery.state().window === 0);
     assert.equal(made.sink.accepted, 0, 'nothing was sent without a lease');
-    assert.deepEqual([rig.status(id!), rig.attempts(id!).length], ['queued', 0], 'and that was no attempt');
+    assert.deepEqual([rig.status(id!), rig.attempts(id!).length], ['queued', 0], 'not counted as an attempt');
     giveBack(rig);
     await waitUntil('the message to be delivered', () => rig!.status(id!) === 'delivered');
     assert.equal(made.sink.accepted, 1);
@@ -84,14 +84,14 @@ test('the final dot is not sent after the lease is found lost, even before it ex
   };
   const { rig, sink } = await rigWithSink(t, { script });
   await rig.send({ to: ['a@x.example'] });
-  await waitUntil('the envelope to be given', () => sink.commands.includes('DATA'));
+  await waitUntil('the envelope to be sent', () => sink.commands.includes('DATA'));
   const extensions = countExtensions(rig);
   takeOver(rig);
   // Short enough that the lease holds, long enough that it needs an extension.
   rig.clock.advance(20_000);
-  await waitUntil('the loss to be noticed', () => extensions() > 0);
+  await waitUntil('the loss to be detected', () => extensions() > 0);
   goOn();
-  await waitUntil('the attempt to be given up', () => rig.delivery.state().window === 0);
+  await waitUntil('the attempt to end', () => rig.delivery.state().window === 0);
   assert.equal(sink.accepted, 0);
 });
 
@@ -105,7 +105,7 @@ test('an attempt outlives its lease while it is extended', async (t) => {
   };
   const { rig, sink } = await rigWithSink(t, { script });
   const [id] = await rig.send({ to: ['a@x.example'] });
-  await waitUntil('the envelope to be given', () => sink.commands.includes('DATA'));
+  await waitUntil('the envelope to be sent', () => sink.commands.includes('DATA'));
   const extensions = countExtensions(rig);
   for (let i = 1; i <= 4; i += 1) {
     rig.clock.advance(30_000);
@@ -113,7 +113,7 @@ test('an attempt outlives its lease while it is extended', async (t) => {
   }
   goOn();
   await waitUntil('the message to be delivered', () => rig.status(id!) === 'delivered');
-  assert.equal(sink.connections.total, 1, 'at the first try');
+  assert.equal(sink.connections.total, 1, 'at the first attempt');
 });
 
 test('a message dispatched after its lease has ended is not sent by this worker', async (t) => {
@@ -123,7 +123,7 @@ test('a message dispatched after its lease has ended is not sent by this worker'
     takeOver(rig);
   };
   const [id] = await rig.send({ to: ['a@x.example'], beforeDispatch: stands });
-  await waitUntil('the message to be left alone', () => rig.delivery.state().window === 0);
+  await waitUntil('the message to be dropped', () => rig.delivery.state().window === 0);
   assert.equal(sink.accepted, 0);
   giveBack(rig);
   await waitUntil('the message to be delivered', () => rig.status(id!) === 'delivered');
@@ -144,7 +144,7 @@ test('a message whose lease is lost while it waits is not sent, and its lane con
   const extensions = countExtensions(rig);
   takeOver(rig, lost!);
   rig.clock.advance(20_000);
-  await waitUntil('the loss to be noticed', () => extensions() > 0);
+  await waitUntil('the loss to be detected', () => extensions() > 0);
   const [last] = await rig.send({ to: ['3@x.example'] });
   goOn();
   await waitUntil('the last message to be delivered', () => rig.status(last!) === 'delivered');
@@ -165,11 +165,11 @@ test('if one of two recipients in a transaction loses its lease, only the other 
   };
   const { rig, sink } = await rigWithSink(t, { script });
   const [kept, lost] = await rig.send({ to: ['1@x.example', '2@x.example'] });
-  await waitUntil('the envelope to be given', () => sink.commands.includes('DATA'));
+  await waitUntil('the envelope to be sent', () => sink.commands.includes('DATA'));
   const extensions = countExtensions(rig);
   takeOver(rig, lost!);
   rig.clock.advance(20_000);
-  await waitUntil('the loss to be noticed', () => extensions() > 0);
+  await waitUntil('the loss to be detected', () => extensions() > 0);
   goOn();
   await waitUntil('the other message to be delivered', () => rig.status(kept!) === 'delivered');
   assert.deepEqual([rig.status(lost!), rig.attempts(kept!).length], ['queued', 1]);

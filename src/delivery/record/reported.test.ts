@@ -1,4 +1,4 @@
-/** Late bounces mean what the same reply would have meant in Postrider's own session, and are final. */
+/** Late bounces are classified like the same reply in Postrider's own session, and are final. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SentCopy } from '../../messages/messages.ts';
@@ -26,7 +26,7 @@ const said = (change: Partial<Said>): Said => ({
   ...change,
 });
 
-/** Kind, category, owner, whether it suppresses, code and enhanced code. */
+/** Kind, category, owner, suppression, SMTP code, and enhanced code. */
 const CASES: [name: string, Partial<Said>, string][] = [
   [
     'Postfix behind the first server, at RCPT',

@@ -1,4 +1,4 @@
-/** Content to be removed with its settled message, in a slow store: results do not wait for the removal. */
+/** Slow removal of content after a message is settled: results do not wait for it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deliveryRig } from '../../../test/kit/delivery-rig.ts';
@@ -23,7 +23,7 @@ test('results are recorded during slow content removal, and stopping loses none'
   for (let i = 0; i < 20; i += 1) {
     ids.push(...(await rig.send({ to: [`${i}@x.example`], retain: 'none', blob: true })));
   }
-  await waitUntil('the removal to begin', () => removing > 0);
+  await waitUntil('the removal to start', () => removing > 0);
   const [other] = await rig.send({ to: ['other@x.example'], accountId: 'acc_other' });
   for (const id of [...ids, other!]) await waitUntil('a delivery', () => rig.status(id) === 'delivered');
   assert.ok(removing <= 8, 'at the same time');

@@ -103,7 +103,11 @@ test('if one address of a host fails before the dot, the other gets the message 
         const [id] = (await rig.send({ to: [`ann@${cell}`] })) as [string];
         const { detail } = await event(id, 'Delivery');
         assert.equal(detail.delivery!.attempts, 1, cell);
-        assert.deepEqual(addressesOf(id), [good.host], `${cell}: the attempt names the address that took the message`);
+        assert.deepEqual(
+          addressesOf(id),
+          [good.host],
+          `${cell}: the attempt names the address that accepted the message`,
+        );
         assert.equal(good.messages.length, 1, cell);
         assert.equal(sinksOfHost[bad]!.messages.length, 0, cell);
         assert.ok(total(sinksOfHost[bad]!) <= 1, `${cell}: ${total(sinksOfHost[bad]!)} connections to the bad address`);
@@ -185,7 +189,7 @@ test('an address that failed is tried last, including for the next messages', as
   assert.equal(second.messages.length, 3);
 });
 
-/** A server that offers PIPELINING, reads the first line of each packet and discards the others. */
+/** A server that offers PIPELINING, reads the first line of each packet, and discards the others. */
 async function lossyServer(
   address: string,
 ): Promise<{ packets: string[]; taken: () => number; close(): Promise<void> }> {
@@ -236,7 +240,7 @@ test('a server that loses pipelined commands gets the message without PIPELINING
       const [id] = (await rig.send({ to: [`${name}@lossy.example`] })) as [string];
       assert.equal((await event(id, 'Delivery')).detail.delivery!.attempts, 1, name);
       assert.equal(server.taken(), index + 1);
-      assert.equal(together(), 1, 'commands are sent together once');
+      assert.equal(together(), 1, 'commands are pipelined once');
     }
   } finally {
     await server.close();
@@ -255,7 +259,7 @@ for (const reply of ['554 SMTP synchronization error', '503 5.5.0 Improper use o
   });
 }
 
-/** What a server without support for several commands in one packet does after its reply to the first of them. */
+/** What a server that does not support several commands per packet does after its reply to the first one. */
 const LOST: Record<string, { rcpt: SinkAction; attempts: number }> = {
   'says 500 to the others': { rcpt: '500 5.5.2 unknown command', attempts: 1 },
   'says 503 to the others': { rcpt: '503 5.5.1 need MAIL first', attempts: 1 },
@@ -307,7 +311,7 @@ test('a server that rejects a second message on a connection gets one message pe
       assert.equal(sink.messages.length, 3, reply);
       if (!reply.startsWith('421')) {
         const asked = [...mails.values()];
-        assert.deepEqual(asked, [2, 1, 1], `${reply}: the session is not tried for a second message again`);
+        assert.deepEqual(asked, [2, 1, 1], `${reply}: the session is not reused for a second message`);
       }
     }),
   );

@@ -1,4 +1,4 @@
-/** CFBL-Address of sent messages, as the peer sees it: which messages have it, that it is signed, and that it identifies the copy. */
+/** CFBL-Address of sent messages as received by the server: which messages have it, its signature, and the copy that it identifies. */
 import assert from 'node:assert/strict';
 import { createPrivateKey } from 'node:crypto';
 import { before, type TestContext, test } from 'node:test';
@@ -29,7 +29,7 @@ before(async () => {
 interface World {
   sink: SmtpSink;
   rig: Rig;
-  /** Sends to recipients of x.example, and returns what the peer accepted, with its recipient and MAIL FROM. */
+  /** Sends to recipients of x.example, and returns the accepted messages with their recipient and MAIL FROM. */
   sent(mail?: Partial<RigMail>): Promise<{ from: string; to: string[]; content: Buffer; ids: string[] }[]>;
 }
 
@@ -61,7 +61,7 @@ const FIELD = /^CFBL-Address: ([^;\r]+);\r\n report=arf\r\n/gim;
 
 const addressesIn = (mail: Buffer): string[] => [...mail.toString('latin1').matchAll(FIELD)].map(([, one]) => one!);
 
-/** Returns mailauth's verdict about each signature. */
+/** Returns mailauth's verdict on each signature. */
 async function verdicts(mail: Buffer): Promise<string[]> {
   const resolver = async (name: string): Promise<string[][]> => {
     if (!records[name]) throw Object.assign(new Error('none'), { code: 'ENOTFOUND' });

@@ -1,4 +1,4 @@
-/** What is remembered about hosts, and for how long. */
+/** How long host failures are remembered. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../../test/kit/fake-clock.ts';
@@ -25,7 +25,7 @@ test('a failed address goes last for 1, 2, 5, then 10 minutes, and concurrent fa
   hosts.worked(peer('192.0.2.1'));
   fail();
   clock.advance(MINUTE_MS);
-  assert.equal(hosts.isBackedOff(MX), false, 'once it worked, it begins again');
+  assert.equal(hosts.isBackedOff(MX), false, 'after a success the interval starts over');
   assert.equal(hosts.isBackedOff('other.example'), false);
 });
 

@@ -87,14 +87,18 @@ for (const stage of ['rcpt', 'data', 'dot'] as const) {
         const [id] = (await rig.send({ to: [recipient] })) as [string];
         if (stage === 'dot') {
           await event(id, 'DeliveryDelay');
-          assert.equal(second.connections.total, 0, `${cell}: nobody else is given it at once, the first may have it`);
+          assert.equal(
+            second.connections.total,
+            0,
+            `${cell}: no other server gets it immediately, since the first may have it`,
+          );
           rig.clock.advance(70_000);
         }
         const { detail } = await event(id, 'Delivery');
         assert.equal(detail.delivery!.remoteHost, `mx2.${cell}`);
         assert.equal(detail.delivery!.attempts, stage === 'dot' ? 2 : 1);
         assert.equal(copies(second, recipient), 1, cell);
-        assert.equal(asked(first, 'MAIL'), 1, `${cell}: the first was asked once`);
+        assert.equal(asked(first, 'MAIL'), 1, `${cell}: the first server was tried once`);
         // A dot without a readable reply: this sink counts it as accepted.
         const unknown = stage === 'dot' && (fault === 'stall' || fault === 'reset');
         assert.equal(copies(first, recipient), unknown ? 1 : 0, cell);
@@ -124,7 +128,10 @@ test('the next MX host gets only recipients that are neither accepted nor perman
     [['later@mix.example']],
   );
   const said = (rig.attempts(later)[0] as unknown as { dialogue: { text: string }[] }).dialogue.map((one) => one.text);
-  assert.ok(said.includes('450 4.2.0 later') && said.includes('250 2.0.0 queued'), 'the dialogue holds both sessions');
+  assert.ok(
+    said.includes('450 4.2.0 later') && said.includes('250 2.0.0 queued'),
+    'the transcript contains both sessions',
+  );
 });
 
 test('finished recipients are recorded immediately, while another one waits for the next MX host', async () => {
@@ -216,7 +223,7 @@ test('an MX host that stalled or hung up is tried last for a while, then first a
     const [id] = (await rig.send({ to: [`${user}@sick.example`] })) as [string];
     await event(id, 'Delivery');
     second.dropAll();
-    await waitUntil('no session to be left', () => rig.delivery.state().connections === 0);
+    await waitUntil('all sessions to end', () => rig.delivery.state().connections === 0);
   };
   for (const sink of sinks) sink.dropAll();
   await send('one');
@@ -226,7 +233,7 @@ test('an MX host that stalled or hung up is tried last for a while, then first a
   first.setScript({});
   rig.clock.advance(301_000);
   await send('four');
-  assert.equal(first.accepted, 1, 'it is the better one, and may be well again');
+  assert.equal(first.accepted, 1, 'the better host may have recovered');
 });
 
 test('a message deferred by an MX host does not continue at one that just rejected the connection', async () => {
@@ -242,7 +249,7 @@ test('a message deferred by an MX host does not continue at one that just reject
     assert.equal(detail.deliveryDelay!.smtpCode, 451);
   }
   assert.equal(asked(second, 'RCPT'), 5);
-  assert.equal(first.connections.total, 1, 'one dial in the minute');
+  assert.equal(first.connections.total, 1, 'one connection within the minute');
 });
 
 test('five MX hosts without a listener do not block later ones', async () => {

@@ -1,5 +1,5 @@
 /**
- * MAIL FROM of sent messages, as the peer sees it: the copy that it identifies, its domain, and which recipients have a separate
+ * MAIL FROM of sent messages as received by the server: the copy that it identifies, its domain, and which recipients have a separate
  * transaction.
  */
 import assert from 'node:assert/strict';
@@ -32,7 +32,7 @@ async function delivered(rig: Rig, ids: string[]): Promise<void> {
   for (const id of ids) await waitUntil('the delivery', () => rig.status(id) === 'delivered');
 }
 
-/** Returns the claims in the senders that the peer has received, each with its domain. */
+/** Returns the claims in the received sender addresses, each with its domain. */
 function claimsAt(sink: SmtpSink) {
   return sink.messages.map(({ from, to: recipients }) => {
     const [local = '', domain = ''] = from.split('@');

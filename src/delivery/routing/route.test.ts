@@ -79,8 +79,8 @@ test("an MX host with this service's name and all hosts of equal or lower priori
   };
   assert.deepEqual(hosts(await resolve('a.example', zone)), ['mx.other.example']);
   assert.equal(refusal(await resolve('b.example', zone)), '550 5.4.6');
-  assert.equal(refusal(await resolve('c.example', zone)), '550 5.4.6', 'nor behind a CNAME');
-  assert.equal(refusal(await resolve('out.shop.example', zone)), '550 5.4.6', 'nor without MX records');
+  assert.equal(refusal(await resolve('c.example', zone)), '550 5.4.6', 'even through a CNAME');
+  assert.equal(refusal(await resolve('out.shop.example', zone)), '550 5.4.6', 'even without MX records');
 });
 
 test("an MX host with one of this service's addresses is dropped, in any notation", async () => {
@@ -136,12 +136,12 @@ test('mail for an inbound route goes to the inbound port only if the DNS points 
   }
   assert.deepEqual(hosts(await resolve('elsewhere.example', zone, here)), ['worse.other.example']);
   assert.equal(refusal(await resolve('other.example', zone, here)), '550 5.4.6');
-  assert.deepEqual(asked, ['in.example', 'alias.example', 'other.example'], 'nobody else is asked for');
+  assert.deepEqual(asked, ['in.example', 'alias.example', 'other.example'], 'no other name is looked up');
 
   const onAnotherNode = await resolve('in.example', zone, { hasRoutes });
   assert.deepEqual(hosts(onAnotherNode), ['out.shop.example', 'worse.other.example'], 'as published');
   const unknown = { ...here, hasRoutes: () => Promise.reject(new Error('the database is away')) };
-  assert.deepEqual(hosts(await resolve('in.example', zone, unknown)), ['out.shop.example'], 'the port will say');
+  assert.deepEqual(hosts(await resolve('in.example', zone, unknown)), ['out.shop.example'], 'the port is tried');
 });
 
 test('of 150 MX hosts, each attempt looks up another five', async () => {
@@ -149,7 +149,7 @@ test('of 150 MX hosts, each attempt looks up another five', async () => {
   const zone: FakeZone = { 'many.example': { MX: names.map((name, index) => [index, name]) } };
   for (const name of names.slice(7)) zone[name] = { A: ['192.0.2.1'] };
   fake.questions.length = 0;
-  assert.equal(refusal(await resolve('many.example', zone)), 'ENOADDRESS', 'temporary: there are others');
+  assert.equal(refusal(await resolve('many.example', zone)), 'ENOADDRESS', 'temporary: other hosts exist');
   assert.deepEqual(hosts(await resolve('many.example', zone, { attempts: 1 })), names.slice(7, 10));
   const asked = new Set(fake.questions.filter((one) => one.includes(' h')).map((one) => one.split(' ')[1]));
   assert.deepEqual([...asked].sort(), names.slice(0, 10).sort());
@@ -213,5 +213,5 @@ test('an address family without a source address is not used', async () => {
   assert.ok(resolved.ok);
   assert.deepEqual(resolved.candidates[0]!.addresses, ['192.0.2.1']);
   const unreached = await resolve('six.example', zone, { sources });
-  assert.equal(refusal(unreached), 'ENETUNREACH', 'temporary: the operator may add one');
+  assert.equal(refusal(unreached), 'ENETUNREACH', 'temporary: the operator may add a source address');
 });
