@@ -34,7 +34,7 @@ test('links redirect and opens are recorded, and the rest of the HTML is unchang
   const pattern =
     /^<html><body><p>Hi 1<\/p><a href="(https:\/\/mail\.test\/t\/[\w.-]+)">a<\/a> <a href="mailto:a@b\.test">m<\/a> <a href="https:\/\/n\.test\/" data-notrack>n<\/a> <a href="https:\/\/mail\.test\/unsubscribe\/[\w.-]+">Unsubscribe<\/a><img src="(https:\/\/mail\.test\/t\/[\w.-]+)" width="1" height="1" alt="" style="[^"]+"><\/body><\/html>\s*$/;
   const [, click, pixel] = pattern.exec(mail.html!)!;
-  assert.ok(mail.text!.includes(link), 'the text has the address itself');
+  assert.ok(mail.text!.includes(link), 'the text contains the original URL');
   await delivered(messageId, 10_000);
   const redirect = await call('GET', click!, { 'user-agent': PERSON });
   assert.equal(redirect.status, 302);
@@ -52,7 +52,7 @@ test('links redirect and opens are recorded, and the rest of the HTML is unchang
   assert.deepEqual(click_.detail, { click: { url: link, machine: false, userAgent: PERSON } });
   assert.deepEqual(events.find((one) => one.type === 'Open')!.detail, { open: { machine: false, userAgent: PERSON } });
   const [row] = await rowsOf<{ status: string }>(rig, `SELECT status FROM message WHERE id = '${messageId}'`);
-  assert.equal(row!.status, 'delivered', 'no state changes');
+  assert.equal(row!.status, 'delivered', 'no status changes');
 });
 
 test('nothing is tracked without the options, and an email without HTML cannot be tracked', async () => {
@@ -136,7 +136,7 @@ test('repeated opens within a minute count once, bots do not hide people, and ev
   await delivered(messageId, 10_000);
   const [a, b] = [...mail.html!.matchAll(/href="([^"]+)"/g)].map((match) => match[1]!);
   const clicks = async () => (await eventsOf(messageId)).filter((one) => one.type === 'Click');
-  /** Clicks are written in order: when the last one is listed, all are. */
+  /** Clicks are written in order, so when the last one is listed, all of them are. */
   const settled = async (): Promise<void> => {
     const marker = await sent({ html: '<p>x</p>', enableOpenTracking: true });
     await call('GET', /src="([^"]+)"/.exec(marker.mail.html!)![1]!);

@@ -147,7 +147,7 @@ test('unsubscribing replaces temporary, bounce, and manual suppressions, but not
     ['unsubscribe'],
   );
   const types = (await eventsOf(hard.messageId)).map((one) => one.type);
-  assert.ok(types.includes('Unsubscribe'), 'the recipient did unsubscribe all the same');
+  assert.ok(types.includes('Unsubscribe'), 'the recipient is unsubscribed anyway');
 });
 
 test('a query that an email client appends to a link is ignored', async () => {
@@ -208,7 +208,7 @@ test('unknown links return a page for every method', async () => {
   }
   assert.deepEqual(await suppressed('forged@example.com'), []);
   for (const [index, link] of links.entries()) {
-    assert.equal((await call('GET', link)).status, index === 0 ? 200 : 302, 'control: the real links do work');
+    assert.equal((await call('GET', link)).status, index === 0 ? 200 : 302, 'control: the real links work');
   }
 });
 

@@ -1,4 +1,4 @@
-/** Appended events: the id follows the event's time, whatever clock created it, on both databases. */
+/** Appended events: the ID follows the event's time, whichever clock created it, on both databases. */
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { acceptance } from '../../test/kit/seed-mail.ts';
@@ -44,7 +44,7 @@ for (const dialect of DIALECTS) {
         { type: 'Reject', at: atMs + 1, id: newId('evt', atMs + 1).slice(0, 12) },
       ],
     );
-    assert.equal(events[0]!.id.slice(12), recipient!.sendEventId.slice(12), 'the random part stays');
+    assert.equal(events[0]!.id.slice(12), recipient!.sendEventId.slice(12), 'the random part is kept');
   });
 }
 

@@ -1,6 +1,6 @@
 /**
- * The cost of an event in an account with many endpoints, in statements and rows: it touches only the endpoints that are subscribed to its
- * type, in as many statements as for one.
+ * The cost of an event in an account with many endpoints, in statements and rows: it reads only the endpoints subscribed to its type, in a
+ * constant number of statements.
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';

@@ -1,4 +1,4 @@
-/** The place of an event while an earlier one is uncommitted: a follower that continues from it misses nothing. */
+/** The position of an event while an earlier one is uncommitted: a follower that continues from it misses nothing. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { seedMail } from '../../test/kit/seed-mail.ts';

@@ -244,7 +244,7 @@ test('a page of large events is shorter, and the next page continues after it', 
       ids.push(...ofMail.map(({ eventId }) => eventId));
       assert.ok(
         ofMail.every(({ inbound }) => inbound!.text.length >= large.length),
-        'nothing is cut',
+        'nothing is truncated',
       );
       if (ofMail.length > 1) sizes.push(page.text.length);
       if (!page.headers.link) break;

@@ -1,4 +1,4 @@
-/** The log as a stream: resumed at any place during many writes, on both databases; slow readers, a revoked key, and a stop. */
+/** The log as a stream: resumed at any position during many writes on both databases, with slow readers, a revoked key, and a stop. */
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { seedMail } from '../../test/kit/seed-mail.ts';
@@ -90,7 +90,7 @@ for (const dialect of DIALECTS) {
           if (data) seen.push(String(data.eventId));
           place = placeOf(id);
           left -= 1;
-          // The remaining page is lost, as if the connection broke.
+          // The rest of the page is lost, as if the connection broke.
           if (left === 0) break;
         }
         if (left <= 0 || seen.length === 480) break;
@@ -192,7 +192,7 @@ test('a client that does not read buffers at most two pages and is disconnected'
   for (let i = 0; i < 40; i += 1) await seedMail(database, { accountId, recipients });
   calls.length = 0;
   const { made } = stream({ accountId, stalledMs: 200, checkMs: 10 });
-  // The client reads the first piece and then nothing more.
+  // The client reads the first chunk and then stops.
   await new Promise<void>((resolve) => made.once('readable', () => resolve()));
   const closed = new Promise((resolve) => made.once('close', resolve));
   await closed;
@@ -207,19 +207,19 @@ test('a thousand idle followers share their queries', async () => {
       woken += 1;
     }),
   );
-  await waitUntil('all to have been looked at', () => woken === 1_000);
+  await waitUntil('all followers to be woken once', () => woken === 1_000);
   calls.length = 0;
-  await waitUntil('five looks', () => calls.length >= 5);
+  await waitUntil('five queries', () => calls.length >= 5);
   assert.ok(
     calls.every((name) => name === 'events.latest'),
-    'one operation looks for all',
+    'one operation queries for all followers',
   );
-  assert.equal(woken, 1_000, 'nobody is woken for nothing');
+  assert.equal(woken, 1_000, 'no follower is woken without an event');
   await seedMail(database, { accountId: 'acc_7' });
-  await waitUntil('ten to be woken', () => woken === 1_010);
+  await waitUntil('ten followers to be woken', () => woken === 1_010);
   for (const one of leave) one();
   const count = calls.length;
   followers.nudge();
   await new Promise((resolve) => setTimeout(resolve, 60));
-  assert.ok(calls.length <= count + 1, 'nobody follows any more');
+  assert.ok(calls.length <= count + 1, 'no followers are left');
 });

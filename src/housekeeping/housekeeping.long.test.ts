@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => rig.close());
 
-/** One separate round; with `orphanMs` 0 two rounds are sufficient. */
+/** One separate round. With `orphanMs` 0 two rounds are sufficient. */
 async function rounds(count = 1, deps: Partial<HousekeepingDeps> = {}): Promise<void> {
   const keeping = startHousekeeping({
     database: rig.storage.database,
@@ -60,7 +60,7 @@ test('expired content and messages are deleted, except content of unfinished mes
     [open],
   );
   assert.equal(rig.rows('SELECT 1 FROM email').length, 1);
-  assert.equal((await blobKeys()).length, 1, 'the content of the unfinished one is still there');
+  assert.equal((await blobKeys()).length, 1, 'the content of the unfinished message is kept');
 });
 
 test('the settings determine the retention of content and messages', async () => {
@@ -81,7 +81,7 @@ test('the settings determine the retention of content and messages', async () =>
   assert.deepEqual(withContent(), ['month@k.example', 'week@k.example']);
   rig.clock.advance(1 * DAY);
   await rounds(1, { contentDays: 10, eventDays: 10 });
-  assert.deepEqual(withContent(), ['month@k.example'], 'seven days are seven days where ten are allowed');
+  assert.deepEqual(withContent(), ['month@k.example'], 'seven days apply within a limit of ten');
   await rounds(1, { contentDays: 7, eventDays: 10 });
   assert.deepEqual(withContent(), []);
   assert.equal(found('1 = 1').length, 2);
@@ -89,8 +89,8 @@ test('the settings determine the retention of content and messages', async () =>
   finish(later!);
   rig.clock.advance(3 * DAY);
   await rounds(1, { contentDays: 3, eventDays: 10 });
-  assert.deepEqual(withContent(), [], 'also what was to be kept for seven');
-  assert.deepEqual(found('1 = 1'), ['later@k.example'], 'messages of more than ten days are gone');
+  assert.deepEqual(withContent(), [], 'even content with a retention of seven days');
+  assert.deepEqual(found('1 = 1'), ['later@k.example'], 'messages older than ten days are deleted');
 });
 
 test('one round deletes more than one batch, even after unfinished rows', async () => {
@@ -188,7 +188,7 @@ test('orphans are deleted after two checks and a day, but referenced blobs never
   age(upload, Date.now() - 2 * DAY);
   for (const key of named) age(key, Date.now() - 2 * DAY);
   await rounds(1, { alsoNamed: uploads });
-  assert.ok((await blobKeys()).includes(orphan), 'one look is not enough');
+  assert.ok((await blobKeys()).includes(orphan), 'one check is not enough');
   await rounds(2, { alsoNamed: uploads });
   assert.ok(!(await blobKeys()).includes(orphan));
   const fresh = await rig.blobs.put(Buffer.from('being accepted'));
@@ -253,7 +253,7 @@ test('a stop waits only for the current deletion', async () => {
   await rounds(2);
 });
 
-/** A blob without waiting for the disk: the file as put() would name it, in few folders. */
+/** Writes a blob without syncing: the same file that put() would create, in few folders. */
 function writeBlob(folder: string): string {
   const key = newBlobKey().replace(/^../, 'aa');
   mkdirSync(path.dirname(path.join(folder, key)), { recursive: true });
@@ -277,7 +277,7 @@ test('concurrent sweeps with clock jumps delete all orphans and none of 10,000 l
     rig.tamper(`INSERT INTO email (blob_key, ${columns}) SELECT ?, ${columns} FROM email WHERE seq = ?`, key, seq);
   }
   rig.tamper('COMMIT');
-  // Every second one is old, as is every orphan; the others were just written.
+  // Every second blob is old, as is every orphan. The others were just written.
   const orphans = Array.from({ length: 300 }, () => writeBlob(folder));
   for (const key of [...live.filter((_, i) => i % 2 === 0), ...orphans]) age(key, Date.now() - 2 * DAY);
   const fresh = Array.from({ length: 300 }, () => writeBlob(folder));
@@ -299,7 +299,7 @@ test('concurrent sweeps with clock jumps delete all orphans and none of 10,000 l
   }
   await Promise.all(nodes.map((node) => node.stop()));
   const left = new Set(await blobKeys());
-  assert.equal(live.filter((key) => !left.has(key)).length, 0, 'live blobs that are gone');
-  assert.equal(fresh.filter((key) => !left.has(key)).length, 0, 'fresh ones that nobody names yet');
-  assert.equal(orphans.filter((key) => left.has(key)).length, 0, 'control: what nobody names does go');
+  assert.equal(live.filter((key) => !left.has(key)).length, 0, 'live blobs that were deleted');
+  assert.equal(fresh.filter((key) => !left.has(key)).length, 0, 'new unreferenced blobs that were deleted');
+  assert.equal(orphans.filter((key) => left.has(key)).length, 0, 'control: unreferenced old blobs are deleted');
 });

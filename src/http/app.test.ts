@@ -50,7 +50,7 @@ function post(path: string, body: string | Buffer, headers: Record<string, strin
 
 const good = JSON.stringify({ name: 'n' });
 
-/** Each request with its expected refusal, which must not differ between the two kinds of route. */
+/** Requests with their expected error, which is the same for both kinds of route. */
 const faultyRequests: {
   what: string;
   headers?: Record<string, string>;
@@ -264,7 +264,7 @@ test('exceptions return 500 and outages 503 with Retry-After, without revealing 
   assert.doesNotMatch(JSON.stringify(await refusal(outage, 'UNAVAILABLE')), /secret/);
   assert.equal(outage.headers.get('retry-after'), '5');
   const logged = shell.log.find((line) => line.includes('SELECT secret'));
-  assert.ok(logged?.includes(body.requestId), 'the cause is logged under the request id');
+  assert.ok(logged?.includes(body.requestId), 'the cause is logged with the request ID');
 });
 
 test('hostile text is logged as one JSON line and returns a well-formed response', async () => {

@@ -8,7 +8,7 @@ import { MAX_HEADER_BYTES } from './protocol.ts';
 test('the token follows the scheme, in any case and after any number of spaces', () => {
   for (const header of ['Bearer abc', 'bearer abc', 'BEARER   abc', 'Bearer abc  '])
     assert.equal(bearerToken(header), 'abc');
-  assert.equal(bearerToken('Bearer a b'), 'a b', 'which is no key');
+  assert.equal(bearerToken('Bearer a b'), 'a b', 'not a valid key');
 });
 
 test('other headers have no token', () => {

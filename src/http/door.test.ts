@@ -1,4 +1,4 @@
-/** Which requests come through the interface of another service, and what their path is then. */
+/** Selection of a compatibility API by request, and the resulting path. */
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { test } from 'node:test';

@@ -1,6 +1,6 @@
 /**
- * Overload and graceful shutdown: requests in progress are completed, requests that are too late or too many get 503 with Retry-After on a
- * port that stays open until the end, and nothing outlives the deadline.
+ * Overload and graceful shutdown: requests in progress are completed, excess or late requests get 503 with Retry-After on a port that stays
+ * open, and nothing outlives the deadline.
  */
 
 import assert from 'node:assert/strict';
@@ -65,7 +65,7 @@ test('stopping completes requests in progress and rejects new ones', async (t) =
   await waitUntil('the held requests', () => shell.held.started === 3);
   const kept = keep(shell.port);
   kept.ask('GET /alive HTTP/1.1\r\nHost: a\r\n\r\n');
-  await waitUntil('an answer on a connection that is kept', () => kept.text() !== '');
+  await waitUntil('a response on a kept connection', () => kept.text() !== '');
   const stopping = shell.app.stop({ deadlineMs: 30_000 });
   assert.equal(shell.app.draining(), true);
   for (const path of ['/notes/1', '/docs']) {
@@ -81,7 +81,7 @@ test('stopping completes requests in progress and rejects new ones', async (t) =
     readAnswers(await kept.ended).map((answer) => answer.status),
     [200, 503],
   );
-  assert.equal(shell.held.started, 3, 'and nothing was begun');
+  assert.equal(shell.held.started, 3, 'nothing else was started');
   shell.held.release();
   await stopping;
   await assert.rejects(fetch(`${shell.url}/alive`), 'nobody listens any more');
@@ -97,7 +97,7 @@ test('a request during a stop gets 503 with Retry-After on a connection still in
   t.after(() => shell.close());
   let finish: () => unknown = () => undefined;
   const accepted = once(shell.app.server, 'connection') as Promise<[Socket]>;
-  // Started before the stop and complete after it: such a connection is not idle.
+  // A request started before the stop and completed after it: its connection is not idle.
   const answering = new Promise<string>((resolve) => {
     let text = '';
     const socket = connect(shell.port, '127.0.0.1', () => socket.write('POST /held HTTP/1.1\r\nHost: a\r\n'));
@@ -265,7 +265,7 @@ test('back-pressure rejects only routes that accept mail, with its reason', asyn
   assert.equal((await fetch(`${shell.url}/notes/1`, { headers: KEY_HEADERS })).status, 200);
 });
 
-// The third request in a second is refused, but not after a pause.
+// The third request in a second is rejected, but not after a pause.
 test('requests per second are limited per key', (t) => againIfPaused(() => threeAtOnce(t)));
 
 async function threeAtOnce(t: TestContext): Promise<void> {
@@ -285,5 +285,5 @@ async function threeAtOnce(t: TestContext): Promise<void> {
   assert.equal(limited.headers.get('retry-after'), '1');
   assert.equal(limited.headers.get('ratelimit-limit'), '2');
   assert.equal(((await limited.json()) as { reasonCode: string }).reasonCode, 'RATE_LIMITED');
-  assert.equal((await ask('small')).status, 200, 'another key is not held up');
+  assert.equal((await ask('small')).status, 200, 'another key is not delayed');
 }

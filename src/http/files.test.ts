@@ -84,7 +84,7 @@ test('a client that has the current version gets 304', async () => {
     assert.equal(again.body.length, 0);
   }
   const plain = await ask('/files/a.css', { 'If-None-Match': etag });
-  assert.equal(plain.status, 200, 'another encoding is another content');
+  assert.equal(plain.status, 200, 'another encoding is another representation');
   const head = await ask('/files/b.png', {}, 'HEAD');
   assert.deepEqual([head.status, head.headers['content-length'], head.body.length], [200, '3', 0]);
 });

@@ -57,7 +57,7 @@ test('a key takes precedence over a session even if invalid, and neither returns
   assert.equal(await outcome({ cookie, 'x-id': 'acc_1' }), 'usr_ann live');
   assert.equal(await outcome({ cookie: 'stolen', 'x-id': 'acc_1' }), 'UNAUTHORIZED');
   assert.equal(await outcome({}), 'UNAUTHORIZED');
-  assert.equal(await outcome({ 'x-api-key': 'good' }, { auth: 'user' }), 'UNAUTHORIZED', 'a key signs nobody in');
+  assert.equal(await outcome({ 'x-api-key': 'good' }, { auth: 'user' }), 'UNAUTHORIZED', 'a key is not a session');
 });
 
 test('X-Id selects the account and X-Mode the mode', async () => {
@@ -68,7 +68,7 @@ test('X-Id selects the account and X-Mode the mode', async () => {
   assert.equal(await outcome({ cookie, 'x-id': 'acc_1', 'x-mode': 'test' }), 'INVALID_REQUEST');
   const url = '/events/stream?account=acc_1&mode=sandbox';
   assert.equal(await outcome({ cookie }, { accountInQuery: true }, { url }), 'usr_ann sandbox');
-  assert.equal(await outcome({ cookie }, {}, { url }), 'INVALID_REQUEST', 'on other routes the query names nothing');
+  assert.equal(await outcome({ cookie }, {}, { url }), 'INVALID_REQUEST', 'on other routes the query selects nothing');
   const shared = { method: 'POST', changesShared: true } as const;
   const ours = { 'x-requested-with': 'postrider', origin: BASE };
   assert.equal(await outcome({ cookie, ...ours, 'x-id': 'acc_1', 'x-mode': 'sandbox' }, shared), 'FORBIDDEN');
@@ -103,7 +103,7 @@ test("state-changing calls require the header and this service's origin", async 
     { cookie: 'ann', 'x-id': 'acc_1', origin: BASE },
   ])
     assert.equal(await outcome(wrong, access), 'FORBIDDEN', JSON.stringify(wrong));
-  assert.equal(await outcome({ cookie: 'ann', 'x-id': 'acc_1' }), 'usr_ann live', 'control: reading needs neither');
+  assert.equal(await outcome({ cookie: 'ann', 'x-id': 'acc_1' }), 'usr_ann live', 'control: reading requires neither');
 });
 
 test('the origin is matched against the base URL or the host of the request', () => {
@@ -125,7 +125,7 @@ test('the origin is matched against the base URL or the host of the request', ()
   assert.ok(isOwnOrigin(overHttp, 'http://localhost:3000'));
   assert.ok(
     !isOwnOrigin({ ...overHttp, isSecure: true }, 'http://localhost:3000'),
-    'the page came over http, the call over https',
+    'the page was loaded over http, the call was made over https',
   );
   assert.ok(
     !isOwnOrigin({ headers: { origin: 'http://127.0.0.1:3001', host: '127.0.0.1:3000' } }, 'http://localhost:3000'),
@@ -133,7 +133,7 @@ test('the origin is matched against the base URL or the host of the request', ()
   );
   assert.ok(
     !isOwnOrigin({ headers: { origin: 'http://localhost:3000/' } }, 'http://localhost:3000'),
-    'no browser sends a path',
+    'an origin has no path',
   );
 });
 
@@ -150,9 +150,9 @@ test('an operator key opens only operator routes within its scopes', async () =>
     assert.equal(await outcome({ authorization, cookie: 'ann', 'x-id': 'acc_1' }, { auth }), 'UNAUTHORIZED', auth);
     assert.equal(await outcome({ 'x-api-key': 'pr_operator_good', 'x-id': 'acc_1' }, { auth }), 'UNAUTHORIZED', auth);
   }
-  assert.equal(await outcome({ authorization, 'x-api-key': 'good' }), 'key_1 live', 'the key of the account decides');
+  assert.equal(await outcome({ authorization, 'x-api-key': 'good' }), 'key_1 live', 'the account key takes precedence');
   const smuggled = { ...caller('opk_1'), operatorScopes: ['read', 'write'] } as const;
-  assert.equal(notPermitted(smuggled, READ)?.code, 'UNAUTHORIZED', 'whatever identified it');
+  assert.equal(notPermitted(smuggled, READ)?.code, 'UNAUTHORIZED', 'however the caller was identified');
 });
 
 test('an operator key takes precedence over the session on operator routes', async () => {
@@ -170,7 +170,7 @@ test('an operator key takes precedence over the session on operator routes', asy
     await as({ 'x-api-key': 'good', 'x-id': 'acc_1', authorization: 'Bearer pr_operator_good' }),
     'opk_1 live',
   );
-  // Proxies that authenticate users add headers of their own.
+  // Authenticating proxies add their own headers.
   for (const authorization of ['Basic YW5uOng=', 'Bearer eyJhbGciOi.x.y', 'Bearer', 'Bearer ', '']) {
     assert.equal(await as({ cookie, authorization }), 'usr_ann live', authorization);
     assert.equal(await as({ cookie, authorization }, false), 'FORBIDDEN', authorization);

@@ -1,4 +1,4 @@
-/** Calls of routes from within the process: each check of the route holds, and the outer request says who calls. */
+/** Route calls within the process: every check of the route applies, with the caller of the outer request. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Type } from 'typebox';

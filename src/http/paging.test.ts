@@ -5,7 +5,7 @@ import { cursorOf, type Page, pageAnswer, readPage } from './paging.ts';
 
 const ROWS = Array.from({ length: 60 }, (_, index) => ({ at: 1_000 - Math.floor(index / 7), id: `msg_${99 - index}` }));
 
-/** Simulates a store: newest first, strictly after the key, one row more than requested. */
+/** Simulates a store: newest first, strictly after the key, with one row more than requested. */
 function fetchRows({ limit, after }: Page): typeof ROWS {
   const start = after === undefined ? 0 : ROWS.findIndex((row) => row.id === after[1]) + 1;
   return ROWS.slice(start, start + limit + 1);

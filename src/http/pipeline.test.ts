@@ -1,4 +1,4 @@
-/** Routing: fixed segments before parameters, per method, decoded once, and contradicting definitions. */
+/** Routing: fixed segments before parameters, per method, decoded once, and conflicting definitions. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createRouter } from './pipeline.ts';

@@ -1,6 +1,6 @@
 /**
- * Bytes that no client library sends, over raw sockets: ambiguous framing is refused once and ends the connection, limits apply to headers,
- * bodies, and time, and every response has the same shape.
+ * Bytes that no client library sends, over raw sockets: ambiguous framing is rejected once and closes the connection, limits apply to
+ * headers, bodies, and time, and every response has the same shape.
  */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -21,7 +21,7 @@ const KEY = 'Host: a\r\nX-Api-Key: good\r\nX-Id: acc_1\r\nContent-Type: applicat
 const SMUGGLED = 'GET /notes/smuggled HTTP/1.1\r\nHost: a\r\nX-Api-Key: good\r\nX-Id: acc_1\r\n\r\n';
 
 function assertRefusal(answer: RawAnswer | undefined, status: number, code: string): void {
-  assert.ok(answer, 'there is an answer');
+  assert.ok(answer, 'a response exists');
   assert.equal(answer.status, status, answer.body);
   const body = JSON.parse(answer.body) as {
     success: boolean;
@@ -43,7 +43,7 @@ async function assertRefusedOnce(
   port = shell.port,
 ): Promise<void> {
   const answers = readAnswers(await speak(port, bytes));
-  assert.equal(answers.length, 1, `one answer: ${JSON.stringify(answers)}`);
+  assert.equal(answers.length, 1, `one response: ${JSON.stringify(answers)}`);
   assertRefusal(answers[0], status, code);
   assert.equal(answers[0]?.headers.connection, 'close');
 }
@@ -65,15 +65,15 @@ test('a client that does not read its response is disconnected, but one that wai
   const own = await httpShell({ limits: { stallTimeoutMs: 1_000, maxInWork: 2 }, more: [endless] });
   t.after(() => own.close());
   const waiting = speak(own.port, 'POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
-  await waitUntil('it to be in work', () => own.held.started === 1);
+  await waitUntil('the request to be in progress', () => own.held.started === 1);
   const stalled = connect(own.port, '127.0.0.1', () => stalled.write('GET /endless HTTP/1.1\r\nHost: a\r\n\r\n'));
   t.after(() => stalled.destroy());
   stalled.on('error', () => undefined).pause();
-  // The other slot is used until it is cut off.
-  await waitUntil('the response to begin', () => isStreaming);
-  await waitUntil('its place to be taken', async () => (await fetch(`${own.url}/stream`)).status === 503);
-  await waitUntil('its place to be free', async () => (await fetch(`${own.url}/stream`)).status === 200);
-  // This connection was idle for longer than the other.
+  // The other slot stays in use until it is cut off.
+  await waitUntil('the response to start', () => isStreaming);
+  await waitUntil('the slot to be in use', async () => (await fetch(`${own.url}/stream`)).status === 503);
+  await waitUntil('the slot to be free', async () => (await fetch(`${own.url}/stream`)).status === 200);
+  // This connection was idle longer than the other one.
   own.held.release();
   assert.equal(readAnswers(await waiting)[0]?.status, 200);
 });
@@ -257,7 +257,7 @@ test('all bodies together stay within the memory budget', async () => {
   assert.equal(refused.status, 503);
   assert.ok(refused.headers.get('retry-after'));
   for (let round = 0; round < 3; round += 1)
-    assert.equal((await send(90_000)).status, 200, 'what was held is given back');
+    assert.equal((await send(90_000)).status, 200, 'reserved memory is released');
   await more.close();
 });
 

@@ -56,7 +56,7 @@ test('health always returns ok, and readiness lists every reason', async (t) => 
   const shell = await service(() => reasons);
   t.after(() => shell.close());
   assert.deepEqual(await (await fetch(`${shell.url}/health`)).json(), { status: 'ok' });
-  assert.equal((await fetch(`${shell.url}/health?probe=balancer`)).status, 200, 'whatever a probe adds');
+  assert.equal((await fetch(`${shell.url}/health?probe=balancer`)).status, 200, 'with any query');
   const ready = await fetch(`${shell.url}/ready`);
   assert.equal(ready.status, 200);
   assert.deepEqual(await ready.json(), { status: 'ready', reasons: [] });
@@ -122,7 +122,7 @@ test('metrics are not public through a trusted proxy on the same machine', async
   for (const client of ['203.0.113.9', '127.0.0.1', '::1', '203.0.113.9, 127.0.0.1', 'unknown', '10.0.0.1']) {
     assert.equal(await statusOf({ 'X-Forwarded-For': client }), 401, client);
   }
-  assert.equal(await statusOf({}), 200, 'a scraper on this machine, not through the proxy');
+  assert.equal(await statusOf({}), 200, 'a local scraper, not through the proxy');
 });
 
 test('queue gauges are read on each scrape and survive an outage of their source', async () => {
@@ -147,7 +147,7 @@ test('the OpenAPI document is generated from the route definitions and their sch
   assert.equal(document.openapi, '3.1.0');
   const operation = document.paths['/notes/{id}']?.put;
   assert.equal(operation?.operationId, 'replaceNote');
-  assert.equal(operation?.security, undefined, 'that of the document');
+  assert.equal(operation?.security, undefined, 'inherited from the document');
   assert.deepEqual(document.security, [
     { apiKey: [], accountId: [] },
     { session: [], accountId: [] },

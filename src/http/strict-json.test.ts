@@ -1,4 +1,4 @@
-/** Strict JSON: refused texts and their messages, otherwise the same result as JSON.parse, and low cost for hostile bodies. */
+/** Strict JSON: rejected texts with their messages, otherwise the result of JSON.parse, and low cost for hostile bodies. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -62,7 +62,7 @@ test('any JSON value is parsed like JSON.parse, with all digits of integers', ()
   fc.assert(
     fc.property(fc.json({ maxDepth: 6, stringUnit: 'grapheme' }), (text) => {
       const result = parseStrictJson(Buffer.from(text));
-      // The generator may create keys that are refused on purpose.
+      // The generator can create keys that are rejected on purpose.
       if (!result.ok) assert.match(text, /__proto__|\\u0000|\\u[dD]|e\+?\d{3}/);
       else assert.deepEqual(result.value, parseExactJson(text));
     }),
@@ -138,10 +138,10 @@ test('syntax errors have the same position as in V8', () => {
   );
 });
 
-/** explain is only used for invalid texts; for a valid one it reaches the end. */
+/** explain is used only for invalid texts; it reads a valid text to its end. */
 function isWholeJson(text: string): boolean {
   if (text.trim() === '') return false;
-  // A valid text stays valid with a trailing blank and becomes invalid with a trailing bracket, at that bracket.
+  // A valid text stays valid with a trailing space, and becomes invalid at a trailing bracket.
   return explain(`${text} ]`).endsAt === text.length + 1 && explain(`[${text}\n]x`).endsAt === text.length + 3;
 }
 

@@ -102,7 +102,7 @@ test('stopping completes requests in progress and closes both ports', async (t) 
   idle.on('error', () => undefined).resume();
   await once(idle, 'secureConnect');
   const stopped = app.stop({ deadlineMs: 5_000 });
-  assert.equal((await ask(tlsPort, { headers: KEY_HEADERS })).status, 503, 'while it drains');
+  assert.equal((await ask(tlsPort, { headers: KEY_HEADERS })).status, 503, 'during the drain');
   held.release();
   assert.equal((await begun).status, 200);
   const began = performance.now();

@@ -1,4 +1,4 @@
-/** Idempotency keys: one message regardless of retries, and nothing stored for refused requests. */
+/** Idempotency keys: one message regardless of retries, and nothing stored for rejected requests. */
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -112,13 +112,13 @@ test('keys are valid for 24 hours and while one of their messages can be retried
   assert.equal(dataOf(await rig.send({ ...GOOD, sendAt }, { key: 'scheduled' })).messageId, scheduled.messageId);
   assert.equal(await codeOf(rig.send(GOOD, { key: 'scheduled' })), 'IDEMPOTENCY_KEY_REUSED');
   const again = dataOf(await rig.send(GOOD, { key: 'time' }));
-  assert.notEqual(again.messageId, first.messageId, 'after 24 h the key is free');
-  assert.equal(dataOf(await rig.send(GOOD, { key: 'time' })).messageId, again.messageId, 'and taken again');
+  assert.notEqual(again.messageId, first.messageId, 'after 24 h the key can be reused');
+  assert.equal(dataOf(await rig.send(GOOD, { key: 'time' })).messageId, again.messageId, 'and is in use again');
   await rig.database.execute(removeExpiredOperation, { beforeMs: rig.clock.now(), limit: 1000, after: null });
   const kept = await rowsOf<{ key: string }>(rig, 'SELECT key FROM idempotency');
   assert.ok(
     kept.some((row) => row.key === 'scheduled'),
-    'never pruned while its message is scheduled',
+    'kept while its message is scheduled',
   );
   assert.ok(
     kept.some((row) => row.key === 'time'),
@@ -141,7 +141,7 @@ test('keys are 1 to 255 printable ASCII characters, sent once', () => {
   assert.equal(
     inFlight.take({ ...scope, key: `${longest.slice(1)}b` }),
     true,
-    'long keys are told apart by their last character',
+    'long keys are distinguished by their last character',
   );
   assert.equal(inFlight.take({ ...scope, key: `${longest.slice(1)}a` }), false);
 });

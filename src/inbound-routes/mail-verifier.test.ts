@@ -1,4 +1,4 @@
-/** Authentication results with a scripted DNS; no message and no DNS response makes verification endless or blocks the service. */
+/** Authentication results with a fake DNS. No message and no DNS response makes verification endless or blocks the service. */
 import assert from 'node:assert/strict';
 import { createPrivateKey } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -150,7 +150,7 @@ test('SPF results are explained', async () => {
   zone.zone['six.named.example'] = { AAAA: [v6.address] };
   assert.equal(await of('v=spf1 ptr:named.example -all', v6), 'pass');
   const bounce = await verify(MAIL, { envelopeFrom: '', helo: 'shop.example' });
-  assert.deepEqual([bounce.spf.result, bounce.spf.domain], ['pass', 'shop.example'], 'of the HELO name');
+  assert.deepEqual([bounce.spf.result, bounce.spf.domain], ['pass', 'shop.example'], 'for the HELO name');
 });
 
 test('SPF with too many lookups is permerror after ten', async () => {
@@ -201,7 +201,7 @@ test('an unresponsive DNS does not block the verification of responsive domains'
   assert.deepEqual(
     done.toSorted((a, b) => a - b),
     [16, 17, 18, 19, 20],
-    'the first ones have their full time',
+    'the first messages have the full time',
   );
   assert.equal(done[0], 20);
 });

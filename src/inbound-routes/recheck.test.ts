@@ -18,7 +18,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const HERE = { MX: [[10, 'mail.sender.test'] as [number, string]] };
 const ELSEWHERE = { MX: [[10, 'mx.elsewhere.example'] as [number, string]] };
-/** It fails immediately; a `timeout` would take time. */
+/** Fails immediately; a `timeout` would take time. */
 const AWAY = { fail: 'SERVFAIL' } as const;
 
 async function setup(t: TestContext) {
@@ -56,7 +56,7 @@ async function setup(t: TestContext) {
     });
     await Promise.all(Array.from({ length: count }, (_, index) => make(`a@n${index}.shop.example`)));
   };
-  /** In how many of this many minutes the MX was looked up. */
+  /** Counts the minutes, of this many, in which the MX was looked up. */
   const looksIn = async (minutes: number): Promise<number> => {
     dns.questions.length = 0;
     for (let minute = 0; minute < minutes; minute += 1) await after(MINUTE);
@@ -76,7 +76,7 @@ test('a route is active within minutes of its record, and pending within an hour
   assert.deepEqual([(await shown(id)).status, (await shown(id)).dnsRecord.status], ['active', 'verified']);
   dns.zone['in.shop.example'] = ELSEWHERE;
   await after(HOUR - MINUTE);
-  assert.equal((await shown(id)).status, 'active', 'not looked at yet');
+  assert.equal((await shown(id)).status, 'active', 'not checked yet');
   await after(MINUTE);
   const withdrawn = await shown(id);
   assert.deepEqual([withdrawn.status, withdrawn.dnsRecord.found], ['pending', ['10 mx.elsewhere.example']]);
@@ -92,7 +92,7 @@ test('a failed DNS lookup changes nothing', async (t) => {
   dns.zone['other.shop.example'] = AWAY;
   dns.questions.length = 0;
   await after(HOUR);
-  assert.equal(new Set(dns.questions).size, 2, 'both were asked for');
+  assert.equal(new Set(dns.questions).size, 2, 'both were looked up');
   assert.equal((await shown(active)).status, 'active');
   assert.deepEqual((await shown(pending)).dnsRecord, before.dnsRecord);
   assert.notEqual((await shown(pending)).checkedAt, before.checkedAt);
@@ -131,5 +131,5 @@ test('a node that is not responsible checks nothing', async (t) => {
   await idle.stop();
   assert.deepEqual(dns.questions, []);
   await after(0);
-  assert.deepEqual(dns.questions, ['MX in.shop.example'], 'another one does');
+  assert.deepEqual(dns.questions, ['MX in.shop.example'], 'the responsible node does');
 });

@@ -159,7 +159,7 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
     ])
       assert.equal(await taker(nobody), undefined, nobody);
     await call('POST', '/inbound-routes', { ...one.sandbox, json: { match: '*@in.other.example' } });
-    assert.equal(await taker('a@in.other.example'), undefined, 'a route of a sandbox takes nothing from outside');
+    assert.equal(await taker('a@in.other.example'), undefined, 'a sandbox route accepts no inbound mail');
 
     const same = { json: { match: '*@IN.shop.example' } };
     assert.equal((await call('POST', '/inbound-routes', { ...one.live, ...same })).status, 409);
@@ -169,7 +169,7 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
 
     const domains = await database.execute(domainsOperation, { accountId: one.id, before: null, limit: 5 });
     await database.execute(deleteDomainOperation, { accountId: one.id, id: domains[0]!.id });
-    assert.equal(await taker('reply@in.shop.example'), undefined, 'what an account gave up it gets no mail of');
+    assert.equal(await taker('reply@in.shop.example'), undefined, 'a deleted domain receives no mail');
     const takenOver = await call('POST', '/inbound-routes', { ...two.live, ...same });
     assert.equal(takenOver.status, 201);
     assert.equal(await taker('reply@in.shop.example'), takenOver.body.inboundRouteId);
@@ -184,7 +184,7 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
       approvedEmailBytes: null,
       limits,
     });
-    assert.equal(await mailPerHour(), 7, 'what an operator has set for the account');
+    assert.equal(await mailPerHour(), 7, 'the limit that an operator set');
   });
 }
 

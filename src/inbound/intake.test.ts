@@ -1,4 +1,4 @@
-/** Small reports: recorded together during DATA without a row, or stored with their work if that fails. */
+/** Small reports: recorded in groups during DATA without a row, or stored as work items if that fails. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { OutcomeUnknown, Unavailable } from '../base/failure.ts';
@@ -63,13 +63,13 @@ test('reports that arrive together are recorded together within a short delay', 
   const waitsMs = [await take(6), await take(1)];
   assert.ok(
     waitsMs.every((ms) => ms > 50),
-    `${waitsMs} ms: those behind others wait for each other`,
+    `${waitsMs} ms: reports that follow others wait for each other`,
   );
   await take(20);
   assert.deepEqual(
     r.recorded.map((group) => group.length),
     [1, 5, 1, 1, 8, 8, 3],
-    'one alone, or enough of them, wait for nobody',
+    'a single report, or a full group, does not wait',
   );
   assert.deepEqual([r.stored, r.nudges(), new Set(contents)], [[], 7, new Set(['mail'])]);
 });

@@ -161,7 +161,7 @@ for (const [what, [content, forwarding, envelopeFrom]] of Object.entries(MAILS))
   test(`${what}: ${forwarding ?? 'not for operators'}`, async () => {
     const r = await rig();
     await r.receive(content, envelopeFrom === undefined ? {} : { envelopeFrom });
-    await waitUntil('it to be dealt with', async () => (await r.counted()) === 1);
+    await waitUntil('the message to be processed', async () => (await r.counted()) === 1);
     assert.deepEqual(
       (await r.list()).map((one) => one.forwarding),
       forwarding === null ? [] : [forwarding],

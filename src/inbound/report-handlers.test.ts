@@ -1,4 +1,4 @@
-/** Reports become events: each once, on any node and however often it arrives; forged mail changes nothing. */
+/** Reports become events exactly once, on any node and however often they arrive. Forged reports change nothing. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { afterEach, test } from 'node:test';
@@ -63,7 +63,7 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
   };
   const sum = async () => Object.values(await counted()).reduce((total, count) => total + count, 0);
 
-  /** Accepts one message; `settle` determines the result of its copies. */
+  /** Accepts one message. `settle` determines the result of its copies. */
   const mail = async (...recipients: string[]) => {
     const accepted = acceptance({ accountId, nowMs: clock.now(), recipients });
     await database.execute(acceptOperation, accepted);
@@ -96,7 +96,7 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
     await database.execute(settleOperation, settled);
   };
 
-  /** Stores one message for as many addresses as there are uses, and waits until all are counted. */
+  /** Stores one message for one address per use, and waits until all are counted. */
   const receive = async (content: Buffer, uses: Use[], results = uses.length): Promise<void> => {
     const before = await sum();
     const client = { address: '192.0.2.1', helo: 'mx.example', tls: null };
@@ -105,7 +105,7 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
     const mails = uses.map((use) => ({ ...facts, ...times, use, id: newId('inb') }));
     await database.execute(storeInboundOperation, mails);
     for (const worker of workers) worker.nudge();
-    await waitUntil('it to be dealt with', async () => (await sum()) >= before + results);
+    await waitUntil('the message to be processed', async () => (await sum()) >= before + results);
     assert.equal(await sum(), before + results);
   };
   const events = async (messageId: string) => {
@@ -185,7 +185,7 @@ test('unproven reports, reports about other mail, and other reports change nothi
   });
   assert.deepEqual([await r.types(ann), await r.suppressed()], [['Send', 'Delivery'], []]);
   await r.receive(bounce, [returnPath(ann)]);
-  assert.deepEqual(await r.types(ann), ['Send', 'Delivery', 'Bounce'], 'control: with its token it counts');
+  assert.deepEqual(await r.types(ann), ['Send', 'Delivery', 'Bounce'], 'control: it is accepted with its token');
 });
 
 test('a bounce waits for the delivery to be recorded, and one for a queued message is ignored', async () => {
@@ -195,7 +195,9 @@ test('a bounce waits for the delivery to be recorded, and one for a queued messa
   const jobs = await r.claim();
   const bounce = deliveryReport({ recipient: 'ann@example.com', headerMessageId });
   await r.receive(bounce, [returnPath(ann)], 0);
-  await waitUntil('it to be put off', () => r.lines.some((line) => line.includes('inbound message deferred')));
+  await waitUntil('the message to be deferred', () =>
+    r.lines.some((line) => line.includes('inbound message deferred')),
+  );
   await r.deliver(jobs);
   r.clock.advance(70_000);
   await waitUntil('the bounce', async () => (await r.types(ann)).includes('Bounce'));
@@ -223,7 +225,7 @@ test('a complaint without a recipient suppresses no address unless the token ide
   assert.deepEqual(await r.suppressed(), ['zoe@example.com complaint']);
   assert.deepEqual(await r.types(one.ids[0]!), ['Send', 'Delivery', 'Complaint']);
   const lasts = await Promise.all(two.ids.map(async (id) => ({ id, type: (await r.types(id)).at(-1)! })));
-  assert.deepEqual(lasts.map(({ type }) => type).sort(), ['Complaint', 'Delivery'], 'one of them stands for both');
+  assert.deepEqual(lasts.map(({ type }) => type).sort(), ['Complaint', 'Delivery'], 'one of them represents both');
   const complaint = await r.last(lasts.find(({ type }) => type === 'Complaint')!.id, 'complaint');
   assert.deepEqual(
     [complaint.feedbackType, complaint.suppressed, complaint.remoteHost],
@@ -249,13 +251,13 @@ test('a recipient cannot complain for another one without the token of that copy
     await report(quoted);
   assert.deepEqual(await r.suppressed(), []);
   const types = await Promise.all(ids.map((id) => r.types(id)));
-  assert.equal(types.flat().filter((type) => type === 'Complaint').length, 1, 'all of it is one event of the mail');
+  assert.equal(types.flat().filter((type) => type === 'Complaint').length, 1, 'all reports are one event of the email');
   const stand = ids[types.findIndex((of) => of.includes('Complaint'))]!;
   const other = stand === bob ? 'eve@example.com' : 'bob@example.com';
   await report(`List-Unsubscribe: <mailto:${addressOf('unsubscribe', stand === bob ? eve : bob)}?subject=unsubscribe>`);
-  assert.deepEqual(await r.suppressed(), [`${other} complaint`], 'his own copy is what he can complain about');
+  assert.deepEqual(await r.suppressed(), [`${other} complaint`], 'a recipient can complain only about its own copy');
   await report(`Return-Path: <${addressOf('bounce', stand)}>`, null);
-  assert.equal((await r.suppressed()).length, 2, 'and what was forged before does not silence the recipient');
+  assert.equal((await r.suppressed()).length, 2, "earlier forged reports do not block the recipient's complaint");
   await report(`Return-Path: <${addressOf('bounce', stand)}>`, null);
   assert.deepEqual(await r.types(stand), ['Send', 'Delivery', 'Complaint', 'Complaint']);
   assert.deepEqual(await r.counted(), { complaint: 3, repeated: 4 });

@@ -1,4 +1,4 @@
-/** How far reports are trusted: the copies they are about, and the parts that change nothing. */
+/** How far reports are trusted: the copies that they refer to, and the parts that change nothing. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { feedbackId } from '../mail/compose/header.ts';
@@ -44,7 +44,7 @@ const bounce = (messageId: string | null, ...recipients: Partial<ReportedRecipie
     mentioned: [] as string[],
   }) satisfies Report;
 
-/** The messages it changes, then the counts of the others. */
+/** The messages that it changes, then the counts of the others. */
 function shown({ results, ignored, isTooEarly }: ReportResults): string {
   const what = results.map((one) => `${one.type} ${one.messageId}${one.suppress ? ' suppressed' : ''}`);
   return [...what, ...ignored, ...(isTooEarly ? ['too early'] : [])].join(', ');

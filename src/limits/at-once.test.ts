@@ -1,4 +1,4 @@
-/** Concurrent creates never exceed a limit, on either database; an account above a limit keeps what it has and creates no more. */
+/** Concurrent creates never exceed a limit, on either database. An account above a limit keeps its items and creates no more. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DIALECTS, tempDatabase } from '../../test/kit/temp-database.ts';
@@ -102,7 +102,7 @@ for (const dialect of DIALECTS) {
       await set({ [name]: 7 });
       assert.equal(await atOnce(), 2, `${name}: two more`);
       await set({ [name]: 3 });
-      assert.equal(await atOnce(), 0, `${name}: those it has stay, none is added`);
+      assert.equal(await atOnce(), 0, `${name}: existing ones are kept, none is added`);
     }
   });
 }

@@ -1,4 +1,4 @@
-/** Refusals as this interface words them: every code has a name that its clients know. */
+/** Errors in the format of the Resend API: every code has a name that its clients know. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { errorCatalog, type FailureCode, failure, invalid } from '../../base/failure.ts';
@@ -33,7 +33,7 @@ function shaped(refusal: Parameters<typeof refusalAnswer>[0]['failure'], change:
 test('every error code has a Resend name', () => {
   for (const code of Object.keys(errorCatalog) as FailureCode[]) {
     const { statusCode } = shaped(failure(code));
-    // A server error stays one, and what may be repeated stays so.
+    // A server error stays a server error, so clients retry as usual.
     assert.equal(statusCode >= 500, errorCatalog[code].status >= 500, code);
   }
 });

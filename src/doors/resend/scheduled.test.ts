@@ -1,4 +1,4 @@
-/** Times and durations as clients of this interface write them. */
+/** Times and durations in the formats of the Resend API. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { durationSeconds, timeMs } from './scheduled.ts';
