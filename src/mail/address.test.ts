@@ -230,7 +230,7 @@ test('unnecessary quotes and backslashes do not change the address', () => {
   ] as const) {
     assert.equal(sameAddressKey(typed), key);
     assert.equal(sameAddressKey(accepted(typed)), key);
-    assert.equal(sameAddressKey(key), key, 'a key is its own key');
+    assert.equal(sameAddressKey(key), key, 'the key of a key is the key itself');
   }
 });
 
@@ -290,7 +290,7 @@ test('the fast path parses plain addresses like the full parser', () => {
     for (const local of locals) {
       for (const domain of domains) {
         for (const text of [`${local}@${domain}`, `${name} <${local}@${domain}>`, `${name}<${local}@${domain}>`]) {
-          // A space before it is passed over, but not in one step.
+          // A preceding space is skipped, but not in one step.
           assert.deepEqual(parseAddress(text), parseAddress(` ${text}`), text);
         }
       }

@@ -34,7 +34,7 @@ test('bytes can arrive in any chunks', () => {
     const codes: number[] = [];
     for (let i = 0; i < text.length; i += size)
       codes.push(...feed(text.slice(i, i + size), parser).replies.map((r) => r.code));
-    assert.deepEqual(codes, [220, 250], `pieces of ${size}`);
+    assert.deepEqual(codes, [220, 250], `chunks of ${size}`);
     assert.ok(!parser.hasPending());
   }
 });
@@ -78,7 +78,7 @@ test('rejects replies without an end, by lines and bytes', () => {
   assert.match(feed('250-x\r\n'.repeat(600)).error ?? '', /512 lines/);
   assert.match(feed(`250 ${'x'.repeat(70_000)}`).error ?? '', /bytes/);
   assert.match(feed(`250-${'x'.repeat(600)}\r\n`.repeat(120)).error ?? '', /bytes/);
-  // The bounds are for one reply, not for a connection.
+  // The limits apply to one reply, not to a connection.
   const parser = new SmtpReplyParser();
   for (let i = 0; i < 3000; i += 1) assert.equal(feed(`250 ${'x'.repeat(100)}\r\n`, parser).error, undefined);
 });

@@ -1,4 +1,4 @@
-/** The addresses that bounces and unsubscribe mails come back to: who made them, for what, and until when. */
+/** The addresses of bounces and unsubscribe messages: their claims, signature, and expiry. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { newId } from '../base/ids.ts';
@@ -55,5 +55,5 @@ test('a changed or extended token is rejected, and so is one for another use', (
   }
   const others = createTokenAddresses(Buffer.alloc(32, 8));
   assert.equal(others.open(local, NOW), undefined, 'another secret key');
-  assert.ok(addresses.open(local, NOW), 'control: unchanged it is ours');
+  assert.ok(addresses.open(local, NOW), 'control: accepted unchanged');
 });

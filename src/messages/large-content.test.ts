@@ -1,4 +1,4 @@
-/** Mail around stored files: the bytes that are streamed, and what happens when a file is not what it was. */
+/** Messages with stored files: the streamed bytes, and the handling of changed files. */
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -19,7 +19,7 @@ const folder = mkdtempSync(path.join(tmpdir(), 'postrider-large-'));
 const disk = openDiskBlobs(folder);
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A store that only has streams, cut at these lengths over and over. */
+/** A store that only has streams, cut repeatedly at these lengths. */
 function streaming(cuts: readonly number[]): Blobs {
   const { open: _, ...rest } = disk;
   return {
@@ -41,7 +41,7 @@ function streaming(cuts: readonly number[]): Blobs {
   };
 }
 
-/** Copies every chunk before the next is asked for, and checks what is promised of Base64 lines. */
+/** Copies every chunk before requesting the next one, and verifies the guarantees of Base64 lines. */
 async function collect(mail: LargeMail, blobs: Blobs): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of readLargeContent(mail, blobs)) {
@@ -93,7 +93,7 @@ test('the streamed content equals the composed message and its computed size', a
       assert.ok(streamed.equals(mail.whole()));
       const attachments = files.map(({ bytes, contentType, ...file }) => ({
         ...file,
-        // By its size alone a message/rfc822 file is not known to be 7-bit, and is relabelled.
+        // By size alone, a message/rfc822 file is not known to be 7-bit, so it is relabeled.
         contentType: contentType === 'message/rfc822' ? 'application/octet-stream' : contentType,
         content: bytes,
       }));

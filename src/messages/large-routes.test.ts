@@ -1,4 +1,4 @@
-/** Mail with stored files over the API: its content is streamed whole, and it can be sent again. */
+/** Messages with stored files over the API: content is streamed completely, and they can be resent. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
@@ -114,7 +114,7 @@ test('a resend has another Message-ID and shares the files while either content 
 test('a message whose content is being removed is not resent', async () => {
   const mail = await largeMail(blobs, [{ bytes: randomBytes(1000) }]);
   const id = await seed(mail);
-  // Between looking at the content and accepting it anew.
+  // Between reading the content and accepting it again.
   tamper('UPDATE email SET content_until = NULL WHERE seq = (SELECT email_seq FROM message WHERE id = ?)', id);
   tamper("UPDATE message SET status = 'delivered' WHERE id = ?", id);
   const messages = () => tamper('SELECT id FROM message').length;

@@ -1,4 +1,4 @@
-/** The list of messages: its filters, its pages, and searches that pass over much. */
+/** The list of messages: filters, pages, and searches that skip many rows. */
 
 import assert from 'node:assert/strict';
 import path from 'node:path';
@@ -138,7 +138,7 @@ test('a search over its time limit returns short pages that link to all matches'
       url = /<([^>]+)>; rel="next"/.exec(page.headers.link ?? '')?.[1];
     }
     assert.deepEqual(pages, [wanted.slice(0, 1), [], wanted.slice(1, 2), [], wanted.slice(2)]);
-    assert.equal((await hurried.api(accountId).get('/messages')).body.length, 9, 'a list without a filter is whole');
+    assert.equal((await hurried.api(accountId).get('/messages')).body.length, 9, 'a list without a filter is complete');
   } finally {
     await hurried.close();
   }
@@ -147,7 +147,7 @@ test('a search over its time limit returns short pages that link to all matches'
 test('pages are exact while messages are accepted', async () => {
   const accountId = 'acc_pages';
   const api = app.api(accountId);
-  // Ids of one millisecond have no order among themselves, so that later ones get a later time.
+  // IDs of the same millisecond have no order, so later ones get a later time.
   for (let i = 0; i < 40; i += 1) await seed({ accountId });
   const whole = ids((await api.get('/messages?limit=100')).body as never);
   const paged: string[] = [];

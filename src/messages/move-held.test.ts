@@ -36,7 +36,7 @@ test('a parked message moved to tomorrow is not sent when its lane has capacity'
   assert.deepEqual(
     next.map((job) => job.messageId),
     [recipients[1]!.messageId],
-    'the other one resumes',
+    'the other message resumes',
   );
   const { jobs: later } = await database.execute(claimOperation, { ...claim, nowMs: nowMs + DAY });
   assert.ok(later.some((job) => job.messageId === key.messageId));

@@ -1,4 +1,4 @@
-/** The weekly partitions on PostgreSQL: where rows go, and that a week is dropped only once it is not needed. */
+/** The weekly partitions on PostgreSQL: where rows are stored, and that a week is dropped only when it is no longer needed. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { seedMail } from '../../test/kit/seed-mail.ts';
@@ -21,7 +21,7 @@ async function open(t: TestContext): Promise<TempDatabase & { rows(sql: string):
   return { ...temp, rows };
 }
 
-/** A mail of an earlier time, as it would have been stored then. */
+/** A message of an earlier time, stored as it would have been then. */
 async function oldMail(
   { database, rows }: Awaited<ReturnType<typeof open>>,
   atMs: number,
@@ -69,10 +69,10 @@ test('new messages are stored in weekly partitions that exist weeks ahead', asyn
     .replaceAll('-', '');
   for (const table of ['email', 'message', 'event'])
     assert.deepEqual(await placeOf(temp.rows, table), [`${table}_${week}`]);
-  assert.equal(await makePartitions(temp.database, { nowMs: Date.now() }), 0, 'nothing is missing');
-  assert.equal(await makePartitions(temp.database, { nowMs: Date.now() + PARTITION_MS }), 4, 'one week more');
+  assert.equal(await makePartitions(temp.database, { nowMs: Date.now() }), 0, 'no partition is missing');
+  assert.equal(await makePartitions(temp.database, { nowMs: Date.now() + PARTITION_MS }), 4, 'one more week');
   const [ahead] = await temp.rows("SELECT count(*) AS n FROM pg_inherits WHERE inhparent = 'message'::regclass");
-  assert.equal(ahead!.n, 9, 'a week back, this one, six ahead, and the rest');
+  assert.equal(ahead!.n, 9, 'one past week, the current one, six ahead, and the default partition');
 });
 
 test('a finished week is dropped when its retention ends, without other partitions being read', async (t) => {
@@ -168,7 +168,7 @@ test('an import creates the weeks of its messages, and low numbers go to the ear
   await temp.rows("UPDATE message SET status = 'delivered'");
   await dropAll(temp, NOW - 30 * DAY);
   assert.deepEqual(await placeOf(temp.rows, 'message'), []);
-  assert.deepEqual(await placeOf(temp.rows, 'email'), ['email_early'], 'it goes row by row');
+  assert.deepEqual(await placeOf(temp.rows, 'email'), ['email_early'], 'deleted row by row');
 });
 
 test('reports whether the partitions of this week and the next one exist', async (t) => {

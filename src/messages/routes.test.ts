@@ -1,4 +1,4 @@
-/** The calls below /messages: one message, its content, and the changes a user may make. */
+/** The routes below /messages: a message, its content, and the changes that a user can make. */
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -51,7 +51,7 @@ const seed = async (mail: SeededMail): Promise<string> => {
   const { recipients } = await seedMail(app.temp.database, { nowMs: clock.now(), ...mail });
   return recipients[0]!.messageId;
 };
-/** When the content of this message's email is to be removed; read while the threads are running. */
+/** When the content of this message's email will be removed. Read while the threads are running. */
 function contentUntil(messageId: string): number | null {
   const connection = new DatabaseSync(prepareDataDirectory(app.temp.folder).databaseFile, { readOnly: true });
   try {
@@ -154,7 +154,7 @@ test('an unsent message can be canceled once, but not if it is in progress or fi
   assert.equal(
     (await app.temp.database.execute(backlogOperation, DELIVERY_WORK)).depth,
     before.depth,
-    'their work is gone',
+    'their work is deleted',
   );
   assert.equal((await api.get(`/messages/${queued}/content`)).status, 404, 'not retained');
   assert.equal((await api.get(`/messages/${scheduled}/content`)).status, 200);
@@ -192,11 +192,7 @@ test('only a scheduled message can be moved, together with its expiry', async ()
   const leaving = await api.patch(`/messages/${past}`, { sendAt: '2020-01-01T00:00:00Z' });
   assert.deepEqual([leaving.status, leaving.body.status], [200, 'queued'], leaving.text);
   assert.equal(leaving.body.expiresAt, new Date(clock.now() + 259_200_000).toISOString());
-  assert.equal(
-    (await claim()).jobs.filter((job) => job.messageId === past).length,
-    1,
-    'a time that has passed sends at once',
-  );
+  assert.equal((await claim()).jobs.filter((job) => job.messageId === past).length, 1, 'a past time sends immediately');
   const queued = await seed({ accountId });
   assert.equal((await api.patch(`/messages/${queued}`, { sendAt: later })).status, 409);
 });
@@ -289,13 +285,13 @@ test('a resend to a suppressed address without retention stores nothing', async 
     assert.equal(sent.body.data?.status, 'suppressed', sent.text);
     assert.equal((await api.get(`/messages/${sent.body.data.messageId}/content`)).status, 404);
     assert.equal(put.length, 1);
-    await waitUntil('the blob is gone', async () => (await blobs.get(put[0]!)) === undefined);
+    await waitUntil('the blob to be deleted', async () => (await blobs.get(put[0]!)) === undefined);
   } finally {
     blobs.put = original;
   }
 });
 
-/** Ends the work of a message as the delivery does. */
+/** Completes the work of a message like the delivery does. */
 function finish(messageId: string, status = 'delivered'): void {
   const connection = new DatabaseSync(prepareDataDirectory(app.temp.folder).databaseFile);
   connection.exec('PRAGMA busy_timeout = 5000');
@@ -341,15 +337,11 @@ test('a repeated resend with the same Idempotency-Key creates one message', asyn
   const waits = await seed({ accountId });
   assert.equal((await resend(waits, 'k3')).status, 409);
   finish(waits);
-  assert.equal((await resend(waits, 'k3')).status, 200, 'a refused request does not burn its key');
+  assert.equal((await resend(waits, 'k3')).status, 200, 'a rejected request does not use its key');
   const together = await Promise.all([resend(id, 'k4'), resend(id, 'k4')]);
   assert.deepEqual(together.map((one) => one.status).sort(), [200, 409]);
   app.setBackPressure('the disk is nearly full');
-  assert.equal(
-    (await resend(id, 'k1')).text,
-    first.text,
-    'what was sent again is answered while nothing may be accepted',
-  );
+  assert.equal((await resend(id, 'k1')).text, first.text, 'a resend is replayed under back-pressure');
   assert.equal((await resend(id, 'k5')).body.error.code, 'OVERLOADED');
   app.setBackPressure();
 });

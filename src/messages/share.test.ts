@@ -1,4 +1,4 @@
-/** Links to one message: what they show, what they never show, and when they are none any more; on either database. */
+/** Share links of a message: what they show, what they never show, and when they expire, on either database. */
 import assert from 'node:assert/strict';
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import path from 'node:path';
@@ -146,7 +146,7 @@ for (const dialect of DIALECTS) {
     for (const forged of [`${prolonged}.${signature}`, `${said}.${'A'.repeat(43)}`, said, `${token}A`, ` ${token} x`])
       assert.deepEqual(await statuses(forged), [404, 404], forged);
 
-    // A token of an earlier version has no id. Nothing else about it differs.
+    // A token of an earlier version has no ID, and is otherwise the same.
     const oldest = JSON.stringify(['acc_one', 'live', id, clock.now() + 60_000, 'c']);
     const payload = Buffer.from(oldest).toString('base64url');
     const key = Buffer.from(hkdfSync('sha256', secretKey, '', 'postrider share links', 32));
@@ -161,7 +161,7 @@ for (const dialect of DIALECTS) {
     clock.advance(60_000);
     assert.deepEqual(await statuses(brief), [404, 404]);
     assert.deepEqual(await statuses(old), [404, 404], 'an old token expires too');
-    assert.deepEqual(await statuses(token), [200, 200], 'control: a longer one goes on');
+    assert.deepEqual(await statuses(token), [200, 200], 'control: a longer one is still valid');
     clock.advance(WEEK_MS);
     assert.deepEqual(await statuses(token), [404, 404]);
   });
@@ -240,7 +240,7 @@ for (const dialect of DIALECTS) {
       assert.equal((await stranger.get(`/messages/${id}/shares`)).status, 404);
       assert.equal((await stranger.delete(`/shares/${first.shareId}`)).status, 404);
     }
-    assert.ok(await opens(first.token), 'a stranger cannot revoke it');
+    assert.ok(await opens(first.token), 'another account cannot revoke it');
 
     assert.equal((await api.delete(`/shares/${first.shareId}`)).status, 200);
     assert.ok(!(await opens(first.token)), 'revoked');
@@ -307,7 +307,7 @@ test("other recipients' lines are omitted from a shared session", () => {
     ...['C <120 bytes>', 'S 250 2.0.0 taken'],
   ]);
   const alone = ['S 220 x', `C RCPT TO:<${ADA}>`, 'S 250 ok', 'C DATA', 'S 354 go on'];
-  assert.deepEqual(spoken(ownLines(lines(alone), ADA)), alone, 'control: alone it stands whole');
+  assert.deepEqual(spoken(ownLines(lines(alone), ADA)), alone, 'control: a single recipient gets the complete session');
   const cut = ['S 220 x', 'C EHLO us', 'S …', 'S 550 bob is unknown', 'C <1 bytes>', 'S 250 taken'];
   assert.deepEqual(spoken(ownLines(lines(cut), ADA)), ['S 220 x', 'C EHLO us', 'C <1 bytes>', 'S 250 taken']);
 });

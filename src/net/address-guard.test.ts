@@ -1,4 +1,4 @@
-/** Tables of addresses that may and may not be connected to, in every spelling. */
+/** Tables of allowed and rejected addresses, in every spelling. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { addressRefusal, type Cidr, parseCidrs } from './address-guard.ts';
@@ -33,7 +33,7 @@ const REFUSED = [
   ...['198.51.100.1', '203.0.113.1', '224.0.0.1', '239.255.255.255', '240.0.0.1', '255.255.255.255', '168.63.129.16'],
   ...['::', '::1', 'fe80::1', 'febf::1', 'fec0::1', 'fc00::1', 'fd00:ec2::254', 'fd20:ce::254', 'ff02::1', '100::1'],
   ...['2001:db8::1', '3fff::1', '2001:2::1', '2001:10::1', '2001:20::1', '5f00::1', '4000::1', '1::1', '200::1'],
-  // Addresses with an IPv4 address inside.
+  // Addresses that embed an IPv4 address.
   ...[
     '::ffff:127.0.0.1',
     '::ffff:7f00:1',

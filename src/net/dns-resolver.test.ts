@@ -1,4 +1,4 @@
-/** Servers in turn, CNAMEs, TTLs and what DNSSEC says, with questions counted at the servers. */
+/** Server order, CNAMEs, TTLs, and DNSSEC, with queries counted at the servers. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
@@ -35,7 +35,7 @@ for (const fail of ['SERVFAIL', 'REFUSED', 'lame'] as const) {
       status: 'temporary',
       cause: { SERVFAIL: 'ESERVFAIL', REFUSED: 'EREFUSED', lame: 'ELAME' }[fail],
     });
-    assert.equal(first.questions.length, 2, 'its word is not doubted');
+    assert.equal(first.questions.length, 2, 'the server is not queried again for verification');
   });
 }
 
@@ -54,7 +54,7 @@ test('a silent server is tried twice with a doubled timeout, and then goes last'
   const answer = await dns.resolveTxt('b.example');
   assert.ok(answer.status === 'found');
   assert.deepEqual(answer.value, ['soon']);
-  assert.equal(silent.questions.length, 3, 'the one that was silent lately is not waited for');
+  assert.equal(silent.questions.length, 3, 'the server that was silent recently is not waited for');
 });
 
 test('a definitive answer such as NXDOMAIN ends the query', async (t) => {
@@ -81,7 +81,7 @@ for (const cnameOnly of [false, true]) {
     assert.ok(answer.status === 'found');
     assert.equal(answer.canonicalName, 'c8.example');
     assert.deepEqual(answer.value, ['192.0.2.1']);
-    assert.equal(answer.ttlMs, 300_000, 'the least on the way');
+    assert.equal(answer.ttlMs, 300_000, 'the lowest TTL of the chain');
     assert.equal(server.questions.length, cnameOnly ? 18 : 2);
 
     server.zone = chain(9, { cnameOnly });
@@ -91,7 +91,7 @@ for (const cnameOnly of [false, true]) {
     assert.deepEqual(await open(t, [server]).resolveMx('a.example'), loop);
     server.zone = { 'a.example': { CNAME: 'a.example', cnameOnly } };
     assert.deepEqual(await open(t, [server]).resolveMx('a.example'), loop);
-    assert.deepEqual((await open(t, [server]).resolveCname('a.example')).status, 'found', 'it is a CNAME all the same');
+    assert.deepEqual((await open(t, [server]).resolveCname('a.example')).status, 'found', 'it is still a CNAME');
   });
 }
 
@@ -149,7 +149,7 @@ const negatives: [minimum: number | undefined, nameErrorMs: number, noDataMs: nu
 for (const [minimum, nameErrorMs, noDataMs] of negatives) {
   test(`negative caching with ${minimum ?? 'no'} s in the SOA: ${nameErrorMs / 1000} s and ${noDataMs / 1000} s`, async (t) => {
     const server = await serverOf(t, { 'a.example': A });
-    // The SOA's own TTL is an hour, which applies if it is less.
+    // The SOA's own TTL is an hour, and applies if it is lower.
     if (minimum !== undefined) server.soaMinimum = minimum;
     const servers = [parseDnsServer(server.server)];
     const resolver = openResolver({ servers: () => servers, timeoutMs: 5_000, tries: 1, trustEveryServer: false });
@@ -196,7 +196,7 @@ test('a result is secure only if AD is set in every answer, including denials', 
   assert.equal(
     await secureOf('half.example', open(t, [server], { timeoutMs: 500, tries: 1 })),
     true,
-    'who holds back one answer does not make the other insecure',
+    'suppressing one answer does not make the other insecure',
   );
   assert.ok(performance.now() - heldBack > 490);
   const mx = await dns.resolveMx('good.example');
@@ -241,7 +241,7 @@ test('1,000 unanswered names do not delay others', async (t) => {
   const dead = names.map((name) => dns.resolveTxt(name));
   const startMs = performance.now();
   assert.equal((await dns.resolveTxt('good.example')).status, 'found');
-  assert.ok(performance.now() - startMs < 7_000, '256 at once, each for its 3 s, they take 9 s');
+  assert.ok(performance.now() - startMs < 7_000, '256 at a time, each for 3 s, take 9 s');
   for (const answer of await Promise.all(dead)) assert.deepEqual(answer, { status: 'temporary', cause: 'ETIMEOUT' });
 });
 

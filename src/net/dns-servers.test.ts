@@ -1,4 +1,4 @@
-/** Addresses of DNS servers, from a setting and from a resolv.conf that changes. */
+/** Addresses of DNS servers, from a setting and from a changing resolv.conf. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -58,5 +58,5 @@ test('a changed resolv.conf is reloaded, and an empty or missing one changes not
   rmSync(file);
   await new Promise((resolve) => setTimeout(resolve, 50));
   assert.equal(now(), '192.0.2.2,192.0.2.3');
-  assert.ok(systemServers(path.join(folder, 'none'))().length > 0, 'there is always somebody to ask');
+  assert.ok(systemServers(path.join(folder, 'none'))().length > 0, 'at least one server is always configured');
 });

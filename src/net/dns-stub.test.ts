@@ -1,4 +1,4 @@
-/** One question to one server: what it sends, counted at the server, and which answers it believes. */
+/** A query to a single server: its bytes, counted at the server, and which answers are accepted. */
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import dgram from 'node:dgram';
@@ -17,7 +17,7 @@ interface Asked {
   port: number;
 }
 
-/** A server that keeps the queries as they came over UDP and says nothing. */
+/** A server that records UDP queries and does not respond. */
 async function silentServer(t: TestContext): Promise<{ server: DnsServer; asked: Asked[] }> {
   const socket = dgram.createSocket('udp4');
   const asked: Asked[] = [];
@@ -65,7 +65,7 @@ const withBytes = (bytes: Buffer, change: (copy: Buffer) => void): Buffer => {
 
 test('a query has EDNS 1232, DO, AD, and RD, and unpredictable values', async (t) => {
   const { server, asked } = await silentServer(t);
-  // The same server under an address that does not say that it is on this host.
+  // The same server at an address that is not known to be on this host.
   const elsewhere = { ...server, address: `::ffff:${server.address}` };
   await Promise.all(Array.from({ length: 60 }, () => ask(elsewhere, { timeoutMs: 1_000 })));
   assert.equal(asked.length, 60);
@@ -120,7 +120,7 @@ const forgeries: [what: string, forge: (answer: Buffer, query: Buffer) => Buffer
 for (const [what, forge] of forgeries) {
   test(`${what} is ignored until the right answer arrives`, async (t) => {
     const { server, dns } = await scripted(t, (answer, { query }) => {
-      // A record of another address, if there is one.
+      // A record with another address, if there is one.
       const forged = withBytes(forge(answer, query), (copy) => copy.length > 16 && copy.fill(66, copy.length - 2));
       return [forged, answer];
     });
@@ -130,7 +130,7 @@ for (const [what, forge] of forgeries) {
 }
 
 test('a forged answer alone is a failure', async (t) => {
-  // That of another case is asked for over TCP.
+  // A different case is queried again over TCP.
   const alone = forgeries.filter(([what]) => what !== 'another case');
   const heard = alone.map(async ([what, forge]) => {
     const { server } = await scripted(t, (answer, { query }) => [forge(answer, query)]);
@@ -158,7 +158,7 @@ test('a truncated answer is queried over TCP', async (t) => {
   assert.equal(dns.questions.length, 2);
 });
 
-/** A server that cuts everything over UDP, and does this over TCP. */
+/** A server that truncates every answer over UDP, and responds like this over TCP. */
 async function cutting(t: TestContext, serve: ((socket: net.Socket) => void) | undefined): Promise<DnsServer> {
   const port = await freePort();
   const udp = dgram.createSocket('udp4');
@@ -220,7 +220,7 @@ test('a server without EDNS support is queried without it', async (t) => {
   const extras: number[] = [];
   const { server } = await scripted(t, (answer, { query }) => {
     extras.push(query.readUInt16BE(10));
-    // FORMERR, as some say it: a header alone.
+    // FORMERR with only a header, as some servers send it.
     const refusal = withBytes(answer.subarray(0, 12), (copy) => {
       copy[3] = 1;
       copy.fill(0, 4);
@@ -237,7 +237,7 @@ test('a signal aborts the query', async (t) => {
   const asked = ask(server, { timeoutMs: 60_000, signal: stop.signal });
   setImmediate(() => stop.abort());
   assert.deepEqual(await asked, { cause: 'ECANCELLED' });
-  assert.deepEqual(await ask(server, { signal: stop.signal }), { cause: 'ECANCELLED' }, 'nor does one begin');
+  assert.deepEqual(await ask(server, { signal: stop.signal }), { cause: 'ECANCELLED' }, 'no query is started');
 });
 
 test('1,000 randomly damaged answers cause errors or answers, but no exception', async (t) => {
@@ -245,7 +245,7 @@ test('1,000 randomly damaged answers cause errors or answers, but no exception',
     withBytes(answer, (copy) => {
       for (let times = randomInt(1, 8); times > 0; times -= 1) {
         const at = randomInt(6, copy.length);
-        // The question stays, so that the rest is read.
+        // The question stays, so the rest is parsed.
         if (at < 12 || at > 12 + NAME.length + 5) copy[at] = randomInt(256);
       }
     }),
@@ -256,5 +256,5 @@ test('1,000 randomly damaged answers cause errors or answers, but no exception',
   const read = all.filter((heard) => 'packet' in heard);
   assert.ok(read.every((heard) => rcodeOf(heard.packet) >= 0));
   assert.ok(all.every((heard) => 'packet' in heard || /^E[A-Z]+$/.test(heard.cause)));
-  assert.ok(read.length > 100 && read.length < 1_000, `${read.length} of 1,000 could be read`);
+  assert.ok(read.length > 100 && read.length < 1_000, `${read.length} of 1,000 were parsed`);
 });

@@ -1,4 +1,4 @@
-/** The DNS matrix against a real server on loopback. */
+/** DNS results from a real server on loopback. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';
@@ -49,7 +49,7 @@ function valueIn<T>(answer: DnsAnswer<T>): T {
   return answer.value;
 }
 
-/** For names that are never answered. */
+/** For names without a response. */
 const impatient = openDns({ servers: [server.server], timeoutMs: 120, tries: 1 });
 after(async () => {
   dns.close();
@@ -95,9 +95,9 @@ test('handles null MX, no MX, no domain, and an MX that is an address', async ()
   assert.deepEqual(await dns.resolveMx('nomx.example'), NO_DATA);
   assert.deepEqual(await dns.resolveMx('missing.example'), NO_SUCH_DOMAIN);
   const noHost = { nullMx: false, hosts: [] };
-  assert.deepEqual(valueIn(await dns.resolveMx('literal.example')), noHost, 'a mistake, and no missing domain');
+  assert.deepEqual(valueIn(await dns.resolveMx('literal.example')), noHost, 'an error, not a missing domain');
   const beside = { nullMx: false, hosts: [{ host: 'a.example.com', preference: 10 }] };
-  assert.deepEqual(valueIn(await dns.resolveMx('null-beside.example')), beside, 'a null MX beside others is ignored');
+  assert.deepEqual(valueIn(await dns.resolveMx('null-beside.example')), beside, 'a null MX next to others is ignored');
 });
 
 test('temporary failures differ from answers', async () => {
@@ -210,9 +210,9 @@ test('the cache evicts by age, count, and size', async () => {
   await get('a');
   await get('c');
   assert.equal(await get('a'), 2, 'used last, so kept');
-  assert.equal(await get('b'), 5, 'used longest ago, so dropped');
+  assert.equal(await get('b'), 5, 'least recently used, so evicted');
   assert.equal(await get('d', 0), 6);
-  assert.equal(await get('d', 0), 7, 'not remembered');
+  assert.equal(await get('d', 0), 7, 'not cached');
 
   const small = dnsCache({ maxEntries: 100, maxBytes: 100_000 });
   const times: string[] = [];
@@ -222,8 +222,8 @@ test('the cache evicts by age, count, and size', async () => {
       return { value: 'x'.repeat(20_000), ttlMs: 60_000 };
     });
   for (const key of ['a', 'b', 'a', 'c', 'a', 'b']) await large(key);
-  assert.deepEqual(times, ['a', 'b', 'c', 'b'], 'there is room for two');
+  assert.deepEqual(times, ['a', 'b', 'c', 'b'], 'capacity for two');
   small.clear();
   for (const key of ['a', 'b', 'a', 'b']) await large(key);
-  assert.deepEqual(times.slice(4), ['a', 'b'], 'after clear too');
+  assert.deepEqual(times.slice(4), ['a', 'b'], 'even after clear');
 });

@@ -1,4 +1,4 @@
-/** Webhook POSTs: allowed addresses, limits of a response, and the name of every failure. */
+/** Webhook POSTs: allowed addresses, limits of a response, and the kind of every failure. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, test } from 'node:test';
@@ -65,7 +65,7 @@ test('posts body and headers by name and by literal, over kept connections', asy
   assert.deepEqual([got?.method, got?.path, got?.body], ['POST', '/a?b=c', '{"a":"ü"}']);
   assert.deepEqual([got?.headers.host, got?.headers['webhook-id']], [`hooks.example:${hook.port}`, 'evt_1']);
   for (let i = 0; i < 6; i += 1) await http.post({ ...request, url: `http://hooks.example:${hook.port}/` });
-  // Undici releases a connection one turn of the event loop after a response: a request before that opens a second one.
+  // Undici releases a connection one turn of the event loop after a response. An earlier request opens a second connection.
   assert.ok(hook.connections.total <= 2, String(hook.connections.total));
   assert.ok((await http.post({ ...request, url: hook.url })).ok);
 });
@@ -139,14 +139,14 @@ test('an endless body is cut at 64 KB, a slow one at the deadline, and the statu
   const fast = await http.post({ ...request, url: hook.url });
   assert.ok(fast.ok);
   assert.equal(fast.bodyStart.length, 1000);
-  await waitUntil('the connection to be cut', () => hook.connections.now === 0);
+  await waitUntil('the connection to be closed', () => hook.connections.now === 0);
   hook.answer({ endless: { everyMs: 10 } });
   await againIfPaused(async () => {
     const slow = await http.post({ ...request, url: hook.url, timeoutMs: 150 });
     assert.ok(slow.ok);
     assert.ok(slow.latencyMs < 1000);
   });
-  await waitUntil('the connection to be cut', () => hook.connections.now === 0);
+  await waitUntil('the connection to be closed', () => hook.connections.now === 0);
 });
 
 test('a silent server causes a timeout that frees the connection', async () => {
@@ -156,7 +156,7 @@ test('a silent server causes a timeout that frees the connection', async () => {
     assert.ok(!outcome.ok);
     assert.equal(outcome.kind, 'timeout');
   });
-  await waitUntil('the connection to be cut', () => hook.connections.now === 0);
+  await waitUntil('the connection to be closed', () => hook.connections.now === 0);
 });
 
 test('requests waiting for a connection have a deadline too', async () => {

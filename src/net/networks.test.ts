@@ -1,4 +1,4 @@
-/** IP networks: compared with another implementation (ipaddr.js) for random networks and addresses near their ends. */
+/** IP networks: compared with ipaddr.js for random networks and addresses near their boundaries. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';

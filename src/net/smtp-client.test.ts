@@ -1,4 +1,4 @@
-/** Opening a session: addresses, greeting, STARTTLS and its attacks, AUTH, deadlines and bounds. */
+/** Opening a session: addresses, banner, STARTTLS and attacks on it, AUTH, deadlines, and limits. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, type TestContext, test } from 'node:test';
@@ -15,7 +15,7 @@ import {
   type SmtpSession,
 } from './smtp-client.ts';
 
-// Before the first verified connection: the authorities are read once.
+// Before the first verified connection, because the CAs are read only once.
 const trusted = testCertificate(['localhost']);
 tls.setDefaultCACertificates([...tls.getCACertificates(), trusted.cert]);
 
@@ -34,7 +34,7 @@ async function start(options: SinkOptions = {}): Promise<SmtpSink> {
 }
 
 function dial(sink: { port: number }, options: Partial<OpenSmtpOptions> = {}) {
-  // Met only by a test that fails: one that is about a deadline sets its own.
+  // Reached only by a failing test. Tests of deadlines set their own.
   const rest = { bannerMs: 30_000, greetingMs: 30_000, tlsMs: 30_000, envelopeMs: 30_000, dotMs: 30_000 };
   return openSmtpSession({
     host: 'localhost',
@@ -58,7 +58,7 @@ async function opened(sink: { port: number }, options: Partial<OpenSmtpOptions> 
 async function refused(sink: { port: number }, options: Partial<OpenSmtpOptions> = {}): Promise<SmtpError> {
   const result = await dial(sink, options);
   if (result.ok) sessions.push(result.session);
-  assert.ok(!result.ok, 'the session opened');
+  assert.ok(!result.ok, 'the session to open');
   return result.error;
 }
 
@@ -97,7 +97,7 @@ test('falls back to HELO if EHLO is unknown', async () => {
   assert.equal(session.extensions.size, 0);
   const result = await session.send(mail);
   assert.equal(result.recipients[0]?.accepted, true);
-  assert.ok(sink.commands.includes('MAIL FROM:<a@example.com>'), 'no parameter may be sent to a HELO server');
+  assert.ok(sink.commands.includes('MAIL FROM:<a@example.com>'), 'no parameters are sent to a HELO server');
 });
 
 test('a rejecting banner is reported with its reply', async () => {
@@ -108,7 +108,7 @@ test('a rejecting banner is reported with its reply', async () => {
   assert.equal(error.dialogue[0]?.text, '554 5.7.1 go away');
 });
 
-/** Says these bytes to each connection, and closes it. */
+/** Sends these bytes to each connection and closes it. */
 async function curt(t: TestContext, bytes: string): Promise<{ port: number }> {
   const server = net.createServer((socket) => {
     socket.on('error', () => {});
@@ -180,7 +180,7 @@ test('discards unencrypted bytes after the 220 of STARTTLS and never uses them a
   const error = await refused(sink);
   assert.equal(error.stage, 'tls');
   assert.equal(error.cause, 'EINJECTED');
-  await waitUntil('the connection to be gone', () => sink.connections.now === 0);
+  await waitUntil('the connection to be closed', () => sink.connections.now === 0);
   assert.deepEqual(sink.commands, ['EHLO mail.example.com', 'STARTTLS']);
   const half = await start({ tls: 'starttls', script: { starttls: { reply: '220 go', inject: '250-half' } } });
   assert.equal((await refused(half)).stage, 'tls');
@@ -191,7 +191,7 @@ test('a broken handshake ends the attempt without an unencrypted command', async
   const error = await refused(sink);
   assert.equal(error.stage, 'tls');
   assert.match(error.cause ?? '', /SSL|EPROTO|ECONNRESET/);
-  await waitUntil('the connection to be gone', () => sink.connections.now === 0);
+  await waitUntil('the connection to be closed', () => sink.connections.now === 0);
   assert.deepEqual(sink.commands, ['EHLO mail.example.com', 'STARTTLS']);
 });
 
@@ -310,7 +310,7 @@ test('a server that closes an idle session is noticed, with or without 421', asy
   });
   assert.equal(session.usable, true);
   sink.dropAll();
-  await waitUntil('the session to know', () => !session.usable);
+  await waitUntil('the session to notice', () => !session.usable);
   assert.equal(closed, 1);
   const result = await session.send(mail);
   assert.deepEqual([result.recipients[0]?.stage, result.recipients[0]?.accepted], ['mail', false]);

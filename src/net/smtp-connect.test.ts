@@ -1,4 +1,4 @@
-/** Which address is dialled when, counted at the peers. */
+/** Which address is dialed when, counted at the servers. */
 import assert from 'node:assert/strict';
 import net, { type AddressInfo, type Server, type Socket } from 'node:net';
 import { after, test } from 'node:test';
@@ -100,11 +100,11 @@ test('of two simultaneous connections one is closed without sending data', async
   const second = await listen('127.0.0.1', first.port);
   const pending = connect({ port: first.port, addresses: ['::1', '127.0.0.1'] });
   for (let ticks = 0; ticks < 20; ticks += 1) await new Promise((resolve) => process.nextTick(resolve));
-  // The first is dialed. While nothing runs here, its connection is not noticed and the time of the second comes.
+  // The first address is dialed. While the event loop is blocked, its connection goes unnoticed and the second one becomes due.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400);
   const won = stood(await pending);
   const [winner, loser] = won === '::1' ? [first, second] : [second, first];
-  await waitUntil('both to be seen', () => first.connections + second.connections === 2);
+  await waitUntil('both to be connected', () => first.connections + second.connections === 2);
   await waitUntil('the other to be closed', () => loser.open === 0);
   assert.deepEqual([winner.open, winner.connections, loser.connections, loser.bytes], [1, 1, 1, 0]);
 });
@@ -119,7 +119,7 @@ test('each address and all together have a deadline, and a signal aborts', { ski
     assert.deepEqual([each.cause, each.address], ['ETIMEDOUT', '127.0.0.1']);
     const all = await connect({ port, addresses: [...addresses, '127.0.0.2'], connectMs: 100 });
     assert.ok(!all.ok);
-    assert.deepEqual([all.cause, all.address], ['ETIMEDOUT', '::1'], 'nobody else was dialled');
+    assert.deepEqual([all.cause, all.address], ['ETIMEDOUT', '::1'], 'no other address was dialed');
     const controller = new AbortController();
     const pending = connect({ port, addresses, signal: controller.signal });
     controller.abort();

@@ -1,4 +1,4 @@
-/** Sending messages: content on the wire, local refusals, deadlines. */
+/** Sending messages: content on the wire, local rejections, and deadlines. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { test } from 'node:test';
@@ -29,7 +29,7 @@ test('content is sent with dot-stuffing, in any chunks, sizes, and streams', asy
 test('chunk memory can be reused, and the chunk after Base64 starts a new line', async () => {
   const { sink, session } = await begin({ extensions: ['PIPELINING'] });
   const memory = Buffer.alloc(200_000);
-  // More than the system accepts in one write.
+  // More than the operating system accepts in one write.
   const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'.repeat(3);
   async function* stream() {
     yield Buffer.from('.head\r\n\r\n');
@@ -75,7 +75,7 @@ test('a stream that fails or contains 8-bit data closes the connection before th
   assert.equal(refusal.recipients[0]?.local?.enhanced, '5.6.3');
   for (const { sink, session } of [first, second]) {
     assert.equal(session.usable, false);
-    await waitUntil('the peer to notice', () => sink.connections.now === 0);
+    await waitUntil('the server to notice', () => sink.connections.now === 0);
     assert.equal(sink.messages.length, 0);
   }
 });
@@ -95,7 +95,7 @@ test('a message that must not complete is cut before its dot at any size', async
     const { stage, cause } = kept.recipients[0]!;
     assert.deepEqual({ stage, cause, asked }, { stage: 'data', cause: 'ECANCELLED', asked: 1 });
     assert.equal(session.usable, false);
-    await waitUntil('the peer to see the end', () => sink.connections.now === 0);
+    await waitUntil('the server to see the end', () => sink.connections.now === 0);
     assert.equal(sink.accepted, 1);
   }
 });
@@ -188,7 +188,7 @@ test('a reply before the dot of a large message applies and ends the connection'
   const result = await session.send(mail({ content: endless() }));
   assert.equal(result.recipients[0]?.accepted, false);
   assert.equal(session.usable, false);
-  await waitUntil('the peer to notice', () => sink.connections.now === 0);
+  await waitUntil('the server to notice', () => sink.connections.now === 0);
 });
 
 test('a reply before the content is not used for the dot', async () => {
@@ -231,7 +231,7 @@ test('a server that stops reading a large message times out', async () => {
   }
   const [only] = (await result.session.send(mail({ content: endless() }))).recipients;
   assert.deepEqual([only?.stage, only?.cause], ['data', 'ETIMEDOUT']);
-  assert.ok(pulled < 1000, 'the stream waits for the peer');
+  assert.ok(pulled < 1000, 'the stream waits for the server');
 });
 
 test('a rejected RSET closes the session', async () => {

@@ -1,4 +1,4 @@
-/** Sending messages: every mix of replies, with and without pipelining. */
+/** Sending messages: every combination of replies, with and without pipelining. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { test } from 'node:test';

@@ -82,7 +82,7 @@ test('the scheme is taken from the outermost trusted proxy', () => {
     clientOf(peer, { 'x-forwarded-for': forwardedFor, 'x-forwarded-proto': proto }, trusted).scheme;
   assert.equal(scheme('10.0.0.1', 'https', '203.0.113.9'), 'https');
   assert.equal(scheme('10.0.0.1', 'HTTPS', '203.0.113.9'), 'https');
-  assert.equal(scheme('10.0.0.1', 'https, http', '203.0.113.9'), 'http', 'a client sent the first');
+  assert.equal(scheme('10.0.0.1', 'https, http', '203.0.113.9'), 'http', 'the client sent the first entry');
   assert.equal(scheme('10.0.0.1', 'https, http', '203.0.113.9, 10.0.0.2'), 'https');
   assert.equal(scheme('10.0.0.1', 'https', '203.0.113.9, 10.0.0.2'), 'https');
   assert.equal(scheme('10.0.0.1', 'https', ''), 'https');

@@ -1,4 +1,4 @@
-/** The only process of the embedded database: what it publishes is there for the command line, and is gone when it stops. */
+/** The only process of the embedded database: its published state is available to the command line and removed when it stops. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
@@ -32,8 +32,8 @@ test('a standalone process publishes its changed state and removes it on exit', 
   });
   assert.deepEqual([row!.host, row!.roles, JSON.parse(row!.state)], ['one', 'api,delivery', state]);
   const before = looks;
-  await waitUntil('the next look', () => looks > before);
-  assert.deepEqual(await written(), [row], 'what has not changed is not written again');
+  await waitUntil('the next check', () => looks > before);
+  assert.deepEqual(await written(), [row], 'unchanged state is not written again');
   assert.equal((await nodes.list())[0]!.id, row!.id);
   await nodes.stop();
   assert.deepEqual(await written(), []);

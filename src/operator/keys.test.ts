@@ -1,4 +1,4 @@
-/** Operator keys over HTTP: scopes, expiry, networks, revocation, the audit log, and everything that they must not open. */
+/** Operator keys over HTTP: scopes, expiry, networks, revocation, audit log, and everything that they must not access. */
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
 import { DatabaseSync } from 'node:sqlite';
@@ -28,7 +28,7 @@ async function newKey(fields: object = {}): Promise<{ id: string; key: string }>
   return { id: made.body.operatorKeyId, key: made.body.operatorKey };
 }
 
-/** A program: only the header that a key needs, on a connection of its own. */
+/** A program that sends only the header that a key needs, on its own connection. */
 async function call(key: string, line: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
   const [method = '', path = ''] = line.split(' ');
   const answer = await fetch(`http://127.0.0.1:${rig.port}${path}`, {
@@ -50,7 +50,7 @@ async function call(key: string, line: string, body?: unknown, headers: Record<s
   };
 }
 
-/** The status of a call with these Authorization headers. */
+/** Returns the status of a call with these Authorization headers. */
 function twice(...authorization: string[]): Promise<number | undefined> {
   const headers = ['host', 'localhost', ...authorization.flatMap((value) => ['authorization', value])];
   return new Promise((resolve, reject) => {
@@ -159,7 +159,7 @@ test('a key provisions an account without CSRF headers, and the audit log names 
   }
   assert.equal((await browser.call('GET', `/operator/audit?actorId=${id}`)).body.length, 2);
   const own = await call('', 'GET /account', undefined, { 'x-api-key': apiKey, 'x-id': accountId });
-  assert.equal(own.status, 200, 'the account works');
+  assert.equal(own.status, 200, 'the key works for the account');
 });
 
 test('each scope opens its calls, and a rejection names the missing one', async () => {
@@ -226,7 +226,7 @@ test('account IDs, account keys, and cookies do not affect an operator key', asy
     { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },
   ] as Record<string, string>[]) {
     assert.equal((await call(key, 'GET /operator/queue', undefined, headers)).status, 200, JSON.stringify(headers));
-    // With the session of an operator too, the scopes of the key decide.
+    // The scopes of the key apply even together with an operator's session.
     const ours = { origin: rig.url, 'x-requested-with': 'postrider' };
     const write = await call(key, 'POST /operator/accounts', { name: 'x' }, { ...ours, ...headers });
     assert.deepEqual(outcomeOf(write), [403, 'FORBIDDEN'], JSON.stringify(headers));

@@ -1,4 +1,4 @@
-/** The operator's API on the whole service, but for delivery: accounts, approvals, queue, nodes, doctor, the log of all accounts. */
+/** The operator's API on the complete service without delivery: accounts, approvals, queue, nodes, doctor, and the log of all accounts. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Answer } from '../../test/kit/api.ts';
@@ -38,7 +38,7 @@ const latestOf = async (resourceId: string): Promise<Row & { actor: Actor }> =>
     })[]
   )[0]!;
 
-/** Those below that change something; test/flows/operator-nodes.long.test.ts has the resume. */
+/** The routes below that change something. test/flows/operator-nodes.long.test.ts covers resume. */
 const CHANGING: Record<string, string> = {
   'POST /operator/accounts': 'account.create',
   'PATCH /operator/accounts/:id': 'account.set',
@@ -61,7 +61,7 @@ test('every route requires an operator', async () => {
     assert.equal(auth, 'operator', path);
     const call = { method, path: path.replace(':id', 'none'), body: method === 'GET' ? undefined : {} };
     assert.equal((await user.call(method, call.path, call.body)).status, 403, `${method} ${path}`);
-    // A key is none of a signed-in user: 401, whatever it may do in its account.
+    // A key does not belong to a signed-in user: 401, whatever its permissions in its account.
     assert.equal((await rig.live.call(call)).status, 401, `${method} ${path}`);
   }
 });
@@ -77,7 +77,11 @@ test('creates, finds, updates, and suspends an account, each with an audit row',
     (found.body as Row[]).map((one) => [one.accountId, one.name]),
     [[accountId, 'Läden & Co']],
   );
-  assert.deepEqual((await operator.get('/operator/accounts?name=den%25')).body, [], 'a percent sign is itself');
+  assert.deepEqual(
+    (await operator.get('/operator/accounts?name=den%25')).body,
+    [],
+    'a percent sign is matched literally',
+  );
   const first = await operator.get('/operator/accounts?limit=1');
   const next = await operator.get(`/operator/accounts?limit=1&cursor=${first.headers['x-next-cursor']}`);
   assert.deepEqual(
@@ -120,7 +124,7 @@ test('previews the effect of a suspension, which then rejects keys', async () =>
   assert.ok(Date.parse(detail.lastActivityAt as string) > Date.now() - 60_000);
   assert.equal((await live.get('/account')).status, 200);
   assert.equal((await operator.call({ method: 'PATCH', path, body: { status: 'suspended' } })).status, 200);
-  await waitUntil('the key to be refused', async () => (await live.get('/account')).status === 403);
+  await waitUntil('the key to be rejected', async () => (await live.get('/account')).status === 403);
   assert.equal((await operator.call({ method: 'PATCH', path, body: { status: 'active' } })).status, 200);
   for (const unknown of ['', '/suspension'])
     assert.equal((await operator.get(`/operator/accounts/acc_none${unknown}`)).status, 404);
@@ -171,7 +175,7 @@ test('queue, nodes, destinations, and doctor respond', async () => {
   assert.equal(
     destinations.reduce((sum, one) => sum + Number(one.depth), 0),
     3,
-    'all live mail is for some destination; one message is of the sandbox',
+    'every live message has a destination, and one message is in the sandbox',
   );
   assert.equal((await operator.post('/operator/destinations/x.example/resume', {})).status, 404);
   const doctor = (await operator.get('/operator/doctor')).body as { healthy: boolean; checks: Row[] };
@@ -182,7 +186,7 @@ test('queue, nodes, destinations, and doctor respond', async () => {
     doctor.healthy,
     doctor.checks.every(({ status }) => status !== 'fail'),
   );
-  assert.deepEqual((await operator.get('/operator/doctor')).body, doctor, 'as it was found before');
+  assert.deepEqual((await operator.get('/operator/doctor')).body, doctor, 'as found before');
 });
 
 test("support access is read-only, lasts an hour, and appears in the account's audit log", async () => {
@@ -226,11 +230,11 @@ test("support access is read-only, lasts an hour, and appears in the account's a
 
   const suspended = { method: 'PATCH', path: `/operator/accounts/${accountId}`, body: { status: 'suspended' } };
   assert.equal((await operator.call(suspended)).status, 200);
-  assert.equal((await read()).status, 200, 'a suspended account can be read, too');
+  assert.equal((await read()).status, 200, 'a suspended account can be read');
   const made = await createUser(rig.parts, { email: 'op2@example.com', isOperator: true });
   assert.ok(made.ok);
   const other = await rig.signedIn(made.value.email, made.value.password);
-  assert.equal((await read('GET', '/account', other)).status, 404, 'support access is of one session');
+  assert.equal((await read('GET', '/account', other)).status, 404, 'support access belongs to one session');
   assert.equal((await operator.call({ method: 'DELETE', path })).status, 200);
   assert.equal((await read()).status, 404);
   assert.equal((await operator.call({ method: 'DELETE', path })).status, 404);
@@ -276,7 +280,7 @@ test('a warning threshold must be below the hold threshold, including defaults',
     assert.deepEqual([status, body.error.code], [400, 'INVALID_REQUEST']);
     assert.deepEqual(body.error.details, [{ field: `sendingProtection.${rate}.warning`, message }]);
   }
-  assert.deepEqual((await operator.get(path)).body, before, 'neither the thresholds nor the plan');
+  assert.deepEqual((await operator.get(path)).body, before, 'neither the thresholds nor the plan have changed');
   for (const protection of [
     { bounceRate: { warning: 0.2, critical: 0 } },
     { bounceRate: { warning: 0, critical: 0.01 } },
@@ -297,6 +301,6 @@ test('the audit log of all accounts can be exported', async () => {
     if (action !== 'destination.resume') assert.ok(actions.has(action), action);
   }
   const accounts = new Set(lines.map((line) => (JSON.parse(line) as Row).accountId));
-  assert.ok(accounts.size >= 2, 'of several accounts');
+  assert.ok(accounts.size >= 2, 'from several accounts');
   assert.match((await operator.get('/operator/audit.csv')).text, /^auditId,time,/);
 });

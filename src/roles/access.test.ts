@@ -1,7 +1,6 @@
 /**
- * Who may call what, taken from the router: every route stands in the table below with the least role of a member, or with who else
- * may call it. A route without a row fails, as does a row without a route. Every row is really called, in each role, and by
- * pages that are not ours.
+ * Access control of every route in the router: the table below has the minimum role of a member, or who else can call it. A route without a
+ * row fails, and so does a row without a route. Every row is called in each role and from other origins.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -10,7 +9,7 @@ import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.
 import { roleFor } from '../http/identify.ts';
 import { MEMBER_ROLES, type RouteDefinition } from '../http/route.ts';
 
-/** `anybody`: the address itself gives the right, or what the body proves. */
+/** `anybody`: access is granted by the URL itself, or by the body. */
 type Who = 'viewer' | 'member' | 'owner' | 'user' | 'operator' | 'anybody';
 
 const TABLE: Record<Who, string> = {
@@ -75,9 +74,9 @@ before(async () => {
 });
 after(() => app.close());
 
-/** Bodies are left out: who may call is decided before they are read. Streams and waits would not end by themselves. */
+/** Bodies are omitted, because access is checked before they are read. Streams and long polls would not end on their own. */
 const HANGS = new Set(['GET /events/stream', 'GET /sandbox/inbox/wait']);
-/** They end the session that they are called with. */
+/** Routes that end the session that calls them. */
 const ENDS = new Set(['DELETE /session']);
 
 function callAs(browser: Browser, name: string, headers: Record<string, string> = {}): Promise<Answer> {
@@ -94,7 +93,7 @@ test('the table lists exactly the existing routes', () => {
   assert.equal(
     whoMay({ method: 'PUT', auth: 'key' } as RouteDefinition<never>),
     'member',
-    'control: without a decision',
+    'control: without an explicit role',
   );
 });
 
@@ -152,7 +151,7 @@ test('a page of another site cannot change anything with the session, on any rou
     }
     if (ENDS.has(name)) continue;
     const control = await callAs(browsers.owner, name);
-    assert.doesNotMatch(String(control.body.error?.message), /X-Requested-With/, `control: ${name} from our own page`);
+    assert.doesNotMatch(String(control.body.error?.message), /X-Requested-With/, `control: ${name} from this origin`);
   }
   assert.ok(called > 40);
 });

@@ -1,4 +1,4 @@
-/** Which database and which store belong together, from their first start on. */
+/** Matching of a database and a blob store, starting with their first start. */
 import assert from 'node:assert/strict';
 import { cpSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -112,7 +112,7 @@ test('rejects another, emptied, or foreign store with the fix', async (t) => {
   );
   rmSync(path.join(theirs.folder, MARK_NAME));
   await check(theirs, fresh);
-  // Content that moves takes its mark along.
+  // The mark moves with the content.
   const moved = storeIn(one, 'moved');
   cpSync(store.folder, moved.folder, { recursive: true });
   await check(moved, one);

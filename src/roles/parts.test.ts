@@ -20,12 +20,12 @@ test('watches the disks of the blobs and of the data directory', async (t) => {
   t.after(() => overload.stop());
   assert.deepEqual([overload.reasons(), overload.isScarce()], [[], false]);
   rmSync(elsewhere, { recursive: true });
-  await waitUntil('it to be noticed', () => overload.reasons().length > 0);
+  await waitUntil('the shortage to be noticed', () => overload.reasons().length > 0);
   const [reason] = overload.reasons();
   assert.equal(reason?.part, 'disk');
   assert.ok(overload.isScarce());
   assert.match(reason.message, /^folder of POSTRIDER_BLOB_URL: the free space of the disk /);
-  assert.ok(!reason.message.includes(elsewhere), 'no path');
+  assert.ok(!reason.message.includes(elsewhere), 'the message contains no path');
 });
 
 test('blobs in the data directory or in S3 have no separate disk check', () => {

@@ -69,7 +69,7 @@ test('PostgreSQL connections are idle, in use, or waited for, and failed operati
   });
   const fail = operation('test.fail', 'write', (tx) => tx.get('SELECT 1 FROM nothing_of_this_name'));
   const both = [measured.execute(hold, null), measured.execute(hold, null)];
-  await waitUntil('the second to wait', async () => (await pool())[3] === 1);
+  await waitUntil('the second operation to wait', async () => (await pool())[3] === 1);
   assert.deepEqual(await pool(), [1, 1, 0, 1]);
   gate.resolve();
   assert.deepEqual(await Promise.all(both), [1, 1]);

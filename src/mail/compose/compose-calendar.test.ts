@@ -39,7 +39,7 @@ const invitation = (contentType: string, more: Partial<FileToCompose> = {}): Fil
   content: ICS,
   ...more,
 });
-/** The parser of this test makes the line ends of calendars its own. */
+/** This parser normalizes the line breaks of calendars. */
 const sameText = (content: ArrayBuffer): boolean =>
   Buffer.from(content).toString().replaceAll('\r\n', '\n').trim() === ICS.toString().replaceAll('\r\n', '\n').trim();
 const types = (content: Buffer): string[] =>
@@ -122,7 +122,7 @@ test('the size is computed exactly without reading the file', () => {
     const mail = mailWith([invitation('text/calendar; method=REQUEST', { content })]);
     const { content: whole } = compose(mail);
     const attachments = mail.attachments.map((file) => ({ ...file, sizeBytes: file.content.length }));
-    // A boundary has one length.
+    // All boundaries have the same length.
     assert.equal(composedSizeBytes({ ...mail, attachments }), whole.length);
   }
 });

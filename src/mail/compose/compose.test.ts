@@ -31,7 +31,7 @@ function mail(parts: Partial<MailToCompose> = {}): MailToCompose {
 
 const written = (parts: Partial<MailToCompose>) => compose(mail(parts)).content.toString('latin1');
 const lf = (text: string) => text.replace(/\r\n|\r|\n/g, '\n');
-/** The parser of these tests may add one line end to a body. */
+/** The parser of these tests can add one line break to a body. */
 function assertBody(parsed: string | undefined, text: string): void {
   const got = lf(parsed ?? '');
   const want = lf(text);
@@ -39,7 +39,7 @@ function assertBody(parsed: string | undefined, text: string): void {
   assert.ok(got === want || got === `${want}\n`, `${got.length} characters, ${want.length} wanted`);
 }
 
-/** Content-Type of every part with its depth, as a parser sees them. */
+/** Content-Type of every part with its depth, according to a parser. */
 function structure(message: string): string[] {
   return [...message.matchAll(/^Content-Type: ([a-z]+\/[a-z0-9.+-]+)/gim)].map((match) => match[1]!.toLowerCase());
 }

@@ -1,4 +1,4 @@
-/** Delivery reports read back: by our own reader of bounces, by a parser of mail, and line by line. */
+/** Delivery reports, read back by Postrider's bounce parser, by an email parser, and line by line. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import PostalMime from 'postal-mime';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { RelaxedBodyHash } from './dkim-sign.ts';
 
-/** RFC 6376 §3.4.4 read literally, line by line: slow and plain. */
+/** Literal implementation of RFC 6376 §3.4.4, line by line. */
 function canonical(body: string): string {
   const lines = body.split('\r\n').map((line) => line.replace(/[ \t]+/g, ' ').replace(/ $/, ''));
   while (lines.length > 0 && lines[lines.length - 1] === '') lines.pop();
@@ -18,7 +18,7 @@ function hashOf(body: string, cuts: readonly number[] = []): string {
   const hash = new RelaxedBodyHash();
   let start = 0;
   for (const cut of [...cuts.map((n) => n % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]) {
-    // A copy that is overwritten afterwards: the hash must not keep what it was given.
+    // A copy that is overwritten afterwards, because the hash must not keep a reference to its input.
     const chunk = Buffer.from(bytes.subarray(start, cut));
     hash.update(chunk);
     chunk.fill(0x58);

@@ -106,7 +106,7 @@ test('a changed byte and an added or removed signed field fail both signatures',
     assert.notEqual(forged, text);
     for (const verdict of await verdicts(Buffer.from(forged, 'latin1'))) assert.doesNotMatch(verdict, /pass/, forged);
   }
-  // Harmless changes by relays must not break it.
+  // Harmless changes by relays must not break the signature.
   const kept = [`Received: from x\r\n${text}`, text.replace('Subject: Hello', 'SUBJECT:  Hello '), `${text}\r\n\r\n`];
   for (const other of kept) assert.deepEqual(await verdicts(Buffer.from(other, 'latin1')), PASS, other);
 });

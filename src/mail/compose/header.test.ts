@@ -24,7 +24,7 @@ function address(text: string) {
 const unfold = (field: string) => field.replace(/\r\n(?=[ \t])/g, '');
 const parse = (header: string) => PostalMime.parse(`${header}\r\n\r\n`);
 
-/** Any text that a header value may hold. */
+/** Any valid header text. */
 const text = fc
   .string({
     unit: fc.oneof(
@@ -39,7 +39,7 @@ function assertWellFormed(field: string): void {
   assert.match(field, /\r\n$/);
   assert.doesNotMatch(field, /[^\x00-\x7f]/);
   for (const line of field.slice(0, -2).split('\r\n')) {
-    assert.ok(line.length <= 998, `line of ${line.length}`);
+    assert.ok(line.length <= 998, `line of ${line.length} characters`);
     assert.doesNotMatch(line, /[\r\n\0]/);
     if (line.includes('=?UTF-8?')) assert.ok(line.length <= 78, line);
     for (const word of line.match(/=\?UTF-8\?[^ ]*\?=/g) ?? []) assert.ok(word.length <= 75, word);

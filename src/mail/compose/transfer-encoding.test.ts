@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { encodeText, isSevenBit, normalizeLineEnds, resetScratch } from './transfer-encoding.ts';
 
-/** Quoted-printable decoded by its definition. */
+/** Decodes quoted-printable by its definition. */
 function decoded(text: string): string {
   const bytes = text
     .replace(/=\r\n/g, '')

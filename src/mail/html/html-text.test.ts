@@ -84,7 +84,7 @@ for (const [what, html, text] of TEXTS) {
   test(`html to text: ${what}`, () => assert.equal(htmlToText(html), text));
 }
 
-/** Well-formed html with the words that a person sees of it. */
+/** Well-formed HTML with its visible words. */
 interface Written {
   html: string;
   words: string[];
@@ -234,6 +234,6 @@ test('hostile HTML takes bounded time', () => {
   ];
   const start = runningMs();
   for (const piece of hostile) htmlToText(piece.repeat(Math.ceil(2_000_000 / piece.length)));
-  // All take a second on a slow machine; without the bounds one alone takes minutes.
+  // All cases take a second on a slow machine. Without the limits a single case takes minutes.
   assert.ok(runningMs() - start < 5000, `${runningMs() - start} ms`);
 });

@@ -1,4 +1,4 @@
-/** Links and the picture of tracked html: what is changed, what stays byte for byte, and how long hostile html may take. */
+/** Links and tracking pixel of tracked HTML: changes, unchanged bytes, and the time for hostile HTML. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -8,7 +8,7 @@ import { trackHtml } from './track-html.ts';
 
 const TRACKED = 'https://t.test/t/x';
 
-/** The html with every link tracked, and the addresses that were met. */
+/** The HTML with every link tracked, and the URLs found. */
 function tracked(html: string): { html: string; urls: string[] } {
   const urls: string[] = [];
   const rewriteLink = (url: string): string => {
@@ -132,7 +132,7 @@ test('property: restoring the URLs gives the original HTML byte for byte', () =>
     fc.property(soup, (html) => {
       const written: string[] = [];
       let at = 0;
-      // Each link gets an address of its own, so that its old text can be found for it.
+      // Each link gets a unique URL, so its original text can be looked up.
       const changed = trackHtml(html, {
         rewriteLink: (url) => {
           written.push(url);
@@ -197,7 +197,7 @@ test('hostile HTML takes linear time', () => {
     const started = runningMs();
     trackHtml(html, { rewriteLink: () => TRACKED, pixelUrl: TRACKED });
     const tookMs = runningMs() - started;
-    // 100 ms on a quiet machine; the bound only has to tell linear from quadratic.
+    // 100 ms on an idle machine. The limit only distinguishes linear from quadratic time.
     assert.ok(tookMs < 1_500, `${html.slice(0, 20)} took ${tookMs} ms`);
   }
 });

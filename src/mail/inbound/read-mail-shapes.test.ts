@@ -1,4 +1,4 @@
-/** Mail as real clients send it: bytes without a charset, names that are not quoted, flowed text, winmail.dat, attached mail. */
+/** Messages of real email clients: bytes without a charset, unquoted names, flowed text, winmail.dat, and attached messages. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { attribute, int32, winmail } from '../../../test/kit/winmail.ts';
@@ -24,12 +24,12 @@ test('bytes without a charset are decoded as UTF-8 if valid, and as Windows-1252
     assert.equal(
       await read(header, 'gr\xc3\xbc\xc3\x9fe \xf0\x9f\x8e\x89 Caf\xe9'),
       'grüße 🎉 Café',
-      'both in one mail',
+      'both in one message',
     );
     assert.equal(await read(header, '\xef\xbb\xbfCaf\xc3\xa9 \xe9'), 'Café é', 'a byte order mark');
   }
   assert.equal(await read(`${plain}; charset=cp932`, '\x82\xa0'), 'あ');
-  assert.equal(await read(plain, '\x1b$B$"\x1b(B'), 'あ', 'Japanese that says nothing of its charset');
+  assert.equal(await read(plain, '\x1b$B$"\x1b(B'), 'あ', 'Japanese without a declared charset');
   const html = await readMail(
     mailOf('Content-Type: text/html', '', '<meta charset="koi8-r"><p>\xf0\xd2\xc9\xd7\xc5\xd4</p>'),
   );
@@ -37,7 +37,7 @@ test('bytes without a charset are decoded as UTF-8 if valid, and as Windows-1252
   const cut = await readMail(mailOf(plain, '', 'ü'.repeat(64 * 1024 * 3)));
   assert.equal(cut.textTruncated, true);
   const utf8 = Buffer.concat([mailOf(plain, '', 'x'), Buffer.from('🎉'.repeat(100_000))]);
-  assert.match((await readMail(utf8)).text ?? '', /^x(🎉)+.?$/u, 'the limit cuts no character to pieces');
+  assert.match((await readMail(utf8)).text ?? '', /^x(🎉)+.?$/u, 'the limit does not split a character');
 });
 
 test('malformed file names are decoded', async () => {
@@ -125,11 +125,7 @@ test('flowed text is joined into paragraphs (RFC 3676)', async () => {
   );
   assert.equal(await read(flowed, 'Yes. \r\n-- \r\nAnn'), 'Yes. \r\n-- \r\nAnn');
   assert.equal(await read(flowed, '>>text\r\n'), '>> text\r\n');
-  assert.equal(
-    await read('charset=utf-8', 'One \r\nline.'),
-    'One \r\nline.',
-    'without the parameter it is as it was sent',
-  );
+  assert.equal(await read('charset=utf-8', 'One \r\nline.'), 'One \r\nline.', 'unchanged without the parameter');
   const long = await read(flowed, 'a \r\n'.repeat(100_000));
   assert.equal(long?.length, 64 * 1024);
 });
@@ -175,7 +171,7 @@ test('the files of a winmail.dat are attachments, and its text is used if there 
   assert.deepEqual(
     partial.files.map(({ name }) => name),
     ['Straße.txt', 'winmail.dat'],
-    'a message in it is kept in the whole',
+    'an attached message is kept in winmail.dat',
   );
   const none = await readMail(withWinmail(Buffer.from('no such thing'), 'x'));
   assert.deepEqual(

@@ -1,4 +1,4 @@
-/** Reading real shapes of mail, and the cost of hostile ones. */
+/** Parsing of real-world messages, and the cost of hostile ones. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
@@ -59,7 +59,7 @@ test('charsets, encodings, and unusual structures are decoded', async () => {
   const plain = 'Content-Type: text/plain; charset=';
   assert.equal((await text([`${plain}iso-8859-1`], 'gr\xfcn')).text, 'grün');
   assert.equal((await text([`${plain}utf-8`], 'gr\xc3\xbcn')).text, 'grün');
-  assert.equal((await text([`${plain}utf-8`], 'gr\xfcn und \xe4')).text, 'grün und ä', 'what is not UTF-8');
+  assert.equal((await text([`${plain}utf-8`], 'gr\xfcn und \xe4')).text, 'grün und ä', 'not UTF-8');
   assert.equal((await text([`${plain}shift_jis`], '\x82\xa0')).text, 'あ');
   assert.equal(
     (await text([`${plain}utf-8`, 'Content-Transfer-Encoding: quoted-printable'], 'a=C3=BC=\r\nb =3D  \r\nc')).text,
@@ -71,12 +71,12 @@ test('charsets, encodings, and unusual structures are decoded', async () => {
   assert.match(unknown.unreadable.join(), /charset “x-nowhere” of a text is unknown/);
   const coded = await text(['Content-Transfer-Encoding: x-rot13'], 'abc');
   assert.match(coded.unreadable.join(), /transfer encoding “x-rot13”/);
-  assert.equal((await readMail(mailOf('Subject: alone'))).text, '', 'a header alone');
+  assert.equal((await readMail(mailOf('Subject: alone'))).text, '', 'only a header');
   assert.deepEqual((await readMail(Buffer.alloc(0))).headers, []);
   const html = await text(['Content-Type: text/html'], '<p>One</p><p>Two</p>');
   assert.match(html.text ?? '', /One\s+Two/);
   const base64 = [`${plain}utf-8`, 'Content-Transfer-Encoding: base64'];
-  assert.equal((await text(base64, 'SGVsbG8=\r\nIHdvcmxk')).text, 'Hello world', 'pieces put together');
+  assert.equal((await text(base64, 'SGVsbG8=\r\nIHdvcmxk')).text, 'Hello world', 'concatenated pieces');
   assert.deepEqual((await text(base64, '')).unreadable, []);
   const none = await text(base64, '!!!!####');
   assert.deepEqual(
@@ -110,7 +110,7 @@ test('file names never contain paths or control characters', async () => {
   assert.equal(await named('filename="C:\\\\a\\\\b.pdf"'), 'b.pdf');
   assert.equal(await named("filename*=UTF-8''Stra%C3%9Fe.pdf"), 'Straße.pdf');
   assert.equal(await named('filename="=?utf-8?q?Stra=C3=9Fe.pdf?="'), 'Straße.pdf');
-  assert.equal(await named("filename*=UTF-8''a%E2%80%AEfdp.exe"), 'afdp.exe', 'direction is not turned around');
+  assert.equal(await named("filename*=UTF-8''a%E2%80%AEfdp.exe"), 'afdp.exe', 'the text direction is not changed');
   assert.equal(await named('x=y'), 'attachment-1');
   const zip = await readMail(
     mailOf('Content-Type: message/rfc822; name=mail.eml', 'Content-Transfer-Encoding: base64', '', 'UEsDBAoAAAAA'),
@@ -118,7 +118,7 @@ test('file names never contain paths or control characters', async () => {
   assert.deepEqual(
     [zip.files[0]!.name, zip.files[0]!.sizeBytes],
     ['mail.eml', 9],
-    'a zip that calls itself a mail is a file',
+    'a zip labeled as a message is a file',
   );
 });
 
@@ -218,7 +218,7 @@ for (const [name, content, said] of BOMBS) {
     assert.ok(
       mail.files.length <= 501 && (mail.text?.length ?? 0) <= 64 * 1024 && JSON.stringify(mail).length < 700_000,
     );
-    if (user > 1_000_000) assert.ok(rounds > 5, `${rounds} rounds of the loop in ${user / 1_000} ms`);
+    if (user > 1_000_000) assert.ok(rounds > 5, `${rounds} turns of the loop in ${user / 1_000} ms`);
   });
 }
 

@@ -1,4 +1,4 @@
-/** What email clients put above a mail that they quote without `>`: blocks of header fields and separators, and their footers. */
+/** What email clients insert above a message that they quote without `>`: blocks of header fields, separators, and footers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { replyText } from './reply-text.ts';
@@ -288,7 +288,7 @@ Datum: 	Thu, 26 Nov 2026 10:00:00 +0100
 Von: 	Shop <orders@shop.example>
 An: 	ann@mail.example`;
 
-/** The blank line within the block that Apple introduces belongs to it. */
+/** The blank line inside Apple's block belongs to the block. */
 const blocks = BLOCKS.trim().split(/\n\n(?!From: Shop <orders@shop.example>\nSubject)/);
 
 for (const block of blocks) {

@@ -11,7 +11,7 @@ import { toSevenBit } from './seven-bit.ts';
 const BOTH = { eightBit: true, utf8Headers: true };
 const HEADERS_ONLY = { eightBit: false, utf8Headers: true };
 const mails = corpus();
-/** These cannot be converted, and say so. */
+/** These cannot be converted and are rejected. */
 const SIGNED = 'smime-signed-8bit.eml';
 const ADDRESSED = 'smtputf8-address.eml';
 
@@ -23,7 +23,7 @@ function converted(content: Buffer | string, needs = BOTH): Buffer {
 
 function refusal(content: string, needs = BOTH): string {
   const result = toSevenBit(Buffer.from(content), needs);
-  assert.ok(!result.ok, 'it was converted');
+  assert.ok(!result.ok, 'the content was converted');
   assert.match(result.text, /^[\x20-\x7e]+$/);
   return `${result.code} ${result.text}`;
 }
@@ -37,7 +37,7 @@ function addressText(address: Address | undefined): string {
 
 const lines = (text: string): string => text.replaceAll('\r\n', '\n').replace(/\n+$/, '');
 
-/** What a reader sees, according to another parser; mails inside are parsed too. */
+/** The message as displayed, according to another parser, including nested messages. */
 async function shown(content: Uint8Array): Promise<unknown> {
   const mail: Email = await PostalMime.parse(content, { forceRfc822Attachments: true });
   return {
@@ -67,9 +67,9 @@ async function shown(content: Uint8Array): Promise<unknown> {
 for (const { name, content } of mails.filter((one) => one.name !== SIGNED && one.name !== ADDRESSED)) {
   test(`${name}: clients display the same message in 7 bits`, async () => {
     const result = converted(content);
-    assert.ok(isSevenBit(result), 'no high byte, no long line, no bare CR or LF');
+    assert.ok(isSevenBit(result), 'no 8-bit byte, no long line, no bare CR or LF');
     assert.deepEqual(await shown(result), await shown(content));
-    assert.ok(converted(result).equals(result), 'what is converted needs no conversion');
+    assert.ok(converted(result).equals(result), 'converted content needs no conversion');
     if (isAscii(content) && !/: *(?:8bit|binary)/i.test(content.toString())) assert.ok(result.equals(content));
   });
 
@@ -97,7 +97,7 @@ test('a signed 7-bit message is unchanged, except its outer label', () => {
     'From: a@x.example\r\nContent-Type: multipart/signed; boundary=s\r\nContent-Transfer-Encoding: 8bit\r\n\r\n' +
     '--s\r\nContent-Type: text/plain\r\nContent-Transfer-Encoding: 8bit\r\n\r\nx\r\n--s\r\n\r\nsig\r\n--s--\r\n';
   const result = converted(signed).toString();
-  assert.equal(result, signed.replace('8bit', '7bit'), 'only the label outside of the signature');
+  assert.equal(result, signed.replace('8bit', '7bit'), 'only the label outside the signature');
 });
 
 test('addresses and IDs that require SMTPUTF8 are rejected with 5.6.7', () => {
@@ -136,7 +136,7 @@ const FIELDS: [field: string, expected: string][] = [
     'To: Plain <a@x.example>, "Q, R" <b@x.example>, =?UTF-8?B?w7w=?= <c@x.example>',
   ],
   ['Cc: Größe:;', 'Cc: =?UTF-8?B?R3LDtsOfZQ==?=:;'],
-  // RFC 6857 §3.1: an address that only SMTPUTF8 carries is shown as an empty group.
+  // RFC 6857 §3.1: an address that requires SMTPUTF8 is shown as an empty group.
   ['To: änn@a.example', 'To: =?UTF-8?B?w6RubkBhLmV4YW1wbGU=?= :;'],
   [
     'To: "Ünal, T" <ünal@x.example>, Bob <bob@b.example>, ü@bücher.example',

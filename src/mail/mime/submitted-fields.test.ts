@@ -58,7 +58,7 @@ for (const [from, name, address, text] of SENDERS) {
     assert.deepEqual([mail.from.name, mail.from.address], [name, address]);
     assert.equal(mail.fromText, text ?? (name === '' ? address : `${name} <${address}>`));
     const again = parseAddress(mail.fromText);
-    assert.ok(again.ok && again.value.address === address, 'the shown form is read back');
+    assert.ok(again.ok && again.value.address === address, 'the displayed form is parsed again');
   });
 }
 

@@ -26,7 +26,7 @@ test('the corpus is unchanged byte for byte, except for documented edits', () =>
     assert.equal(sizeBytes, content.length, name);
     if (content.equals(mail)) same += 1;
   }
-  assert.equal(same, mails.length - 3, 'only cron, header-only and orders are edited');
+  assert.equal(same, mails.length - 3, 'only cron, header-only, and control headers are edited');
 });
 
 test('the corpus is parsed identically in any chunks', () => {
@@ -35,7 +35,7 @@ test('the corpus is parsed identically in any chunks', () => {
   for (const { name, content } of mails) {
     const whole = withoutId(submit(content));
     for (const sizes of [[1], [2], [7], [64], [1000], [content.length - 1], [content.indexOf('\r\n\r\n') + 3]]) {
-      assert.equal(withoutId(submit(content, sizes)), whole, `${name} in pieces of ${sizes[0]}`);
+      assert.equal(withoutId(submit(content, sizes)), whole, `${name} in chunks of ${sizes[0]}`);
     }
   }
 });
@@ -128,7 +128,7 @@ for (const [what, mail, expected] of CR_LF_NUL) {
       const { result } = submit(mail, [size]);
       assert.ok(
         !result.ok && expected.test(`${result.refusal.code} ${result.refusal.enhanced} ${result.refusal.text}`),
-        `pieces of ${size}`,
+        `chunks of ${size}`,
       );
     }
   });
@@ -204,9 +204,9 @@ test('2,000,000 bytes are accepted and 2,000,001 rejected, whatever is added', (
     return `${head}${`${'x'.repeat(98)}\r\n`.repeat(lines)}${'y'.repeat(size - head.length - lines * 100)}`;
   };
   const most = accepted(fill(MAX_BYTES));
-  assert.ok(most.sizeBytes > MAX_BYTES, 'Date and Message-ID do not count');
+  assert.ok(most.sizeBytes > MAX_BYTES, 'Date and Message-ID are not counted');
   assert.match(refusal(fill(MAX_BYTES + 1)), /^552 5\.3\.4 the message is larger than 2000000 bytes/);
-  assert.match(refusal('x'.repeat(MAX_BYTES + 1)), /^552 5\.3\.4/, 'told even where the line is too long as well');
+  assert.match(refusal('x'.repeat(MAX_BYTES + 1)), /^552 5\.3\.4/, 'reported even if the line is also too long');
 });
 
 test('after an error the sink receives nothing more, and bytes are still counted', () => {
@@ -257,7 +257,7 @@ test('whatever the input, the output has one From and no control headers', () =>
         const header = content.toString().split('\r\n\r\n')[0]!;
         assert.equal(header.match(/^From:/gim)!.length, 1);
         assert.doesNotMatch(header, /^(?:Bcc|X-Postrider|Idempotency|Return-Path)/im);
-        assert.ok(submit(content).content.equals(content), 'what was taken once is taken again, unchanged');
+        assert.ok(submit(content).content.equals(content), 'an accepted message is accepted again unchanged');
       },
     ),
     { numRuns: 500 },

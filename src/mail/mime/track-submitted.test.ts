@@ -1,4 +1,4 @@
-/** Tracking in submitted mail: the html says what trackHtml makes of it, in every charset and encoding, and nothing else changes. */
+/** Tracking in submitted messages: the HTML equals trackHtml's output in every charset and encoding, and nothing else changes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -14,7 +14,7 @@ const BOTH: HtmlTracking = {
   pixelUrl: 'https://t.test/t/p',
 };
 
-/** The mail as one recipient gets it, or undefined when there is nothing to track in it. */
+/** The message as one recipient gets it, or undefined if it has nothing to track. */
 function tracked(mail: Buffer | string, tracking = BOTH): string | undefined {
   const content = Buffer.isBuffer(mail) ? mail : Buffer.from(mail, 'latin1');
   const copy = readTrackableMail(content, { links: tracking.rewriteLink !== undefined })?.copy(tracking);
@@ -36,7 +36,7 @@ test('a 7-bit HTML message is tracked before its final line break', () => {
   assert.equal(tracked(mail, links), mail.replace('https://a.test/', 'https://t.test/'));
   const without = mailOf('text/html', '<p>no link');
   const content = Buffer.from(without);
-  assert.equal(readTrackableMail(content, { links: true })!.copy(links), content, 'the same bytes, not copied');
+  assert.equal(readTrackableMail(content, { links: true })!.copy(links), content, 'the same buffer, not a copy');
 });
 
 test("other parts, the HTML part's header, and delimiters are unchanged", () => {
@@ -93,7 +93,11 @@ for (const [what, mail] of untouched) {
 test('inline HTML is tracked, and an attached message is not', () => {
   assert.match(tracked(mailOf('text/html\r\nContent-Disposition: inline', LINK))!, /t\.test/);
   const forwarding = `${HEADER}Content-Type: multipart/mixed; boundary=m\r\n\r\n--m\r\nContent-Type: text/html\r\n\r\n${LINK}\r\n--m\r\nContent-Type: message/rfc822\r\n\r\nContent-Type: multipart/signed; boundary=s\r\n\r\n--s\r\nContent-Type: text/html\r\n\r\n${LINK}\r\n--s--\r\n--m--\r\n`;
-  assert.equal(tracked(forwarding)!.split('https://a.test/').length, 2, 'that in the mail inside stays');
+  assert.equal(
+    tracked(forwarding)!.split('https://a.test/').length,
+    2,
+    'the link in the attached message is unchanged',
+  );
 });
 
 test('quoted-printable is rewritten only at changed places', () => {
@@ -148,7 +152,7 @@ test('lines that would become too long change the part to quoted-printable or Ba
   assert.ok(base64.includes('Content-Transfer-Encoding: base64\r\n'));
   for (const mail of [named, unnamed, base64]) assert.ok(mail.split('\r\n').every((line) => line.length <= 76));
   const plain = `From: a@b.example\r\nContent-Type: text/html\r\n\r\n${LINK}\r\n`;
-  assert.ok(tracked(plain, tracking)!.includes('MIME-Version: 1.0\r\n\r\n<a'), 'a mail that was no MIME');
+  assert.ok(tracked(plain, tracking)!.includes('MIME-Version: 1.0\r\n\r\n<a'), 'a message without MIME headers');
 });
 
 test('URLs are decoded in the charset of their part, or left unchanged', () => {
@@ -173,8 +177,8 @@ test('URLs are decoded in the charset of their part, or left unchanged', () => {
   assert.deepEqual(seen('text/html; charset=windows-1252', Buffer.from('<a href="https://a.test/\x80">', 'latin1')), [
     'https://a.test/\u20ac',
   ]);
-  assert.deepEqual(seen('text/html', Buffer.from(link)), [address], 'UTF-8 that does not say so');
-  assert.deepEqual(seen('text/html; charset=us-ascii', latin1), [], 'no telling what it is');
+  assert.deepEqual(seen('text/html', Buffer.from(link)), [address], 'undeclared UTF-8');
+  assert.deepEqual(seen('text/html; charset=us-ascii', latin1), [], 'the charset is unknown');
   assert.deepEqual(seen('text/html; charset=utf-8', latin1), [], 'not UTF-8');
   assert.deepEqual(seen('text/html; charset=utf-8', Buffer.concat([latin1, Buffer.from(LINK)])), ['https://a.test/']);
   // Katakana between escape sequences, whose bytes look like tags.
@@ -196,7 +200,7 @@ test('a tracked message of the corpus differs only in links and the tracking pix
     if (copy === undefined) continue;
     const bytes = Buffer.from(copy, 'latin1');
     if (!bytes.equals(mail)) changed.push(name);
-    assert.ok(accepted(bytes).content.equals(bytes), `${name} would be taken again`);
+    assert.ok(accepted(bytes).content.equals(bytes), `${name} is accepted again`);
     const [before, after] = await Promise.all([PostalMime.parse(mail), PostalMime.parse(bytes)]);
     const html = before.html === undefined ? undefined : trackHtml(before.html.replace(/\n$/, ''), BOTH);
     assert.equal(after.html?.replace(/\n$/, ''), html, name);
@@ -244,7 +248,7 @@ const CHARSETS: [name: string, encode: (text: string) => Buffer][] = [
   ['utf-16le', (text) => Buffer.from(text, 'utf16le')],
 ];
 
-/** Quoted-printable with the choices that it allows: what is escaped, in which case, and where lines break. */
+/** Quoted-printable with its variations: what is escaped, hexadecimal case, and line breaks. */
 function quotedPrintable(bytes: Buffer, whims: readonly number[]): string {
   let out = '';
   let column = 0;
@@ -357,7 +361,7 @@ test('hostile bodies take linear time', () => {
   ];
   for (const [encoding, unit] of bodies) {
     const started = runningMs();
-    // Spaces at the very end of a line are found immediately; those in its middle are not.
+    // Spaces at the end of a line are found immediately, but not those in the middle.
     tracked(mailOf('text/html; charset=utf-8', `${unit.repeat(n / unit.length)}x`, encoding));
     const tookMs = runningMs() - started;
     assert.ok(tookMs < 1_500, `${encoding} of ${JSON.stringify(unit)} took ${tookMs} ms`);

@@ -1,4 +1,4 @@
-/** A condensed report says what the whole one says, whatever its size, its order and the pieces that it comes in. */
+/** A condensed report is read the same as the complete one, in any size, order, and chunks. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -26,7 +26,7 @@ function reportWith(...parts: string[]): Buffer {
   return Buffer.from(`${HEAD}Content-Type: multipart/report; boundary=b\r\n\r\n${body}--b--\r\n`, 'latin1');
 }
 
-/** Parts with 10 MB before the part for machines. */
+/** 10 MB of parts before the machine-readable part. */
 const LARGE_PARTS: Record<string, string> = {
   'the returned message': `Content-Type: message/rfc822\r\n\r\n${ORIGINAL}\r\n${large}`,
   'the returned message with parts of its own': [

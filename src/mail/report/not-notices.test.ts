@@ -1,10 +1,10 @@
-/** Mail that only looks like a notice of a delivery is none, whoever sends it: automatic replies, challenges, tickets, and forwarded bounces. */
+/** Messages that only look like delivery notices: automatic replies, challenges, tickets, and forwarded bounces. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readNotice } from '../../../test/kit/notices.ts';
 import { readReport } from './report.ts';
 
-/** Mail that is automatic, or from people, and quotes what servers say: subject and text. */
+/** Automatic or personal messages that quote server replies: subject and text. */
 const NOT_BOUNCES: Record<string, [subject: string, text: string]> = {
   'the address is not monitored': [
     'Your message',

@@ -1,4 +1,4 @@
-/** What the corpus of reports does not cover: limits, bombs, and phrases without the fields that mean the same. */
+/** Cases that the report corpus does not cover: limits, hostile input, and phrases without the corresponding fields. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -110,7 +110,7 @@ test('a report nested inside another report is ignored', async () => {
   const outer = read('bounce-in-a-mail.eml');
   assert.deepEqual(await reportOf(outer), { kind: 'none', why: 'not-a-report' });
   const inner = outer.slice(outer.indexOf('From: MAILER-DAEMON'), outer.indexOf('--o--'));
-  assert.equal((await reportOf(inner)).kind, 'bounce', 'by itself it is one');
+  assert.equal((await reportOf(inner)).kind, 'bounce', 'on its own it is a bounce');
 });
 
 test('all kinds of line breaks are accepted, and empty lines before the header', async () => {
@@ -175,7 +175,7 @@ test('parsing stops at ten nesting levels or 200 parts', async () => {
   assert.equal((await reportOf(head + part.repeat(5000) + status)).kind, 'none');
 });
 
-/** Mail that is made to cost much, by what it is made of. */
+/** Messages that are expensive to parse, by their structure. */
 const BOMBS: [name: string, mail: () => string | Buffer][] = [
   ['100 MB of header', () => Buffer.alloc(100_000_000, 'X-A: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n')],
   ['100 MB of one field', () => Buffer.concat([Buffer.from('Subject: '), Buffer.alloc(100_000_000, 'a ')])],
