@@ -1,4 +1,4 @@
-/** Moves of the clock that do not go through: out of time, failing in the middle, taken over from the dead. */
+/** Clock advances that do not complete: out of time, failing halfway, or taken over from a dead process. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { afterEach, test } from 'node:test';
@@ -20,7 +20,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-const never = (): never => assert.fail('there are no webhooks');
+const never = (): never => assert.fail('webhooks are not used here');
 const noWebhooks: SandboxKind = {
   kind: 'webhook',
   shortestWaitsMs: [],
@@ -44,7 +44,7 @@ async function open() {
     log: silentLog,
     blobs: openDiskBlobs(path.join(temp.folder, 'blobs')),
   });
-  /** Mail to be sent this many hours from now. */
+  /** Messages to be sent this many hours from now. */
   const scheduled = async (...hours: number[]): Promise<string[]> => {
     const ids: string[] = [];
     for (const hour of hours) {
@@ -70,7 +70,7 @@ async function open() {
 test('an advance that runs out of time keeps its progress and can be continued', async () => {
   const { scheduled, advance, told, now, startMs } = await open();
   const ids = await scheduled(1, 2, 3, 200);
-  // One step takes what can happen together, and here each mail may come back before the next one.
+  // One step runs everything that can run together, and here each message can return before the next one.
   let leftMs = 100 * HOUR;
   let calls = 0;
   let ran = 0;
@@ -107,11 +107,11 @@ test('the work of a failed step is released and runs in the next advance', async
     },
   };
   await assert.rejects(advance(10 * HOUR, { kinds: [failing, noWebhooks] }), /a bug of this step/);
-  assert.equal(await now(), HOUR, 'what had happened stays');
+  assert.equal(await now(), HOUR, 'earlier steps are kept');
   assert.deepEqual((await told(first)).at(-1), ['Delivery', HOUR]);
   const moved = await advance(10 * HOUR);
   assert.equal(moved.ok && moved.value.ran, 1);
-  assert.deepEqual((await told(second)).at(-1), ['Delivery', 5 * HOUR], 'at its time');
+  assert.deepEqual((await told(second)).at(-1), ['Delivery', 5 * HOUR], 'at its scheduled time');
   assert.equal(await now(), 11 * HOUR);
 });
 

@@ -1,4 +1,4 @@
-/** Texts with and without one-time codes: the table that the rules of codes.ts are tested with. */
+/** Texts with and without one-time codes: the test table for the rules in codes.ts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';

@@ -1,11 +1,11 @@
-/** Looking at captured mail costs little, whatever it is made of. */
+/** Previews of captured messages are cheap for any content. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';
 import { previewOf } from './preview.ts';
 
 const HEAD = 'From: a@x.example\r\nTo: b@x.example\r\nSubject: Code\r\nMIME-Version: 1.0\r\n';
-/** It takes 0.4 s on an idle machine, and took 15.9 s while every mail inside was looked into. */
+/** Takes 0.4 s on an idle machine, and took 15.9 s when every nested message was parsed. */
 const BOUND_MS = 5_000;
 
 async function timed(mail: string) {

@@ -1,4 +1,4 @@
-/** Waiting for mail: what comes is compared with what each waits for. */
+/** Waiting for messages: each new message is matched against every waiting call. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { seedMail } from '../../test/kit/seed-mail.ts';

@@ -1,4 +1,4 @@
-/** What an accepted send stores, returns, and hands over. */
+/** What an accepted send stores, returns, and dispatches. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dataOf, GOOD, rowsOf, type SendRig, sendRig, testAccount } from '../../test/kit/send-rig.ts';
@@ -57,7 +57,7 @@ test('recipients are ordered to, cc, bcc, without duplicates, each with its own 
   assert.equal(data.totalRecipients, 4);
   assert.equal(data.from, GOOD.from);
   const emails = await emailsOf(data.recipients.map((one) => one.messageId));
-  assert.equal(emails.length, 1, 'all share one email');
+  assert.equal(emails.length, 1, 'all recipients share one email');
   const mail = textOf(emails[0]);
   assert.match(mail, /^To: A <a@example.com>, "B, b" <b@example.com>\r$/m);
   assert.match(mail, /^Cc: c@example.com\r$/m);
@@ -105,7 +105,7 @@ test('a dispatched job equals the one a claim would read', async () => {
 
 test('without capacity nothing is leased or dispatched', async () => {
   const full = await sendRig({
-    directDispatch: { hasCapacity: () => false, dispatch: () => assert.fail('was offered') },
+    directDispatch: { hasCapacity: () => false, dispatch: () => assert.fail('the message was offered') },
   });
   try {
     const data = dataOf(await full.send(GOOD));
@@ -178,7 +178,10 @@ test('content without retention is not stored if every copy is settled immediate
       assert.deepEqual([hasContent, email!.content_until !== null], [isKept, isKept]);
       assert.equal(put.length, 'attachments' in change ? 1 : 0);
       for (const key of put)
-        await waitUntil('blob kept or gone', async () => ((await blobs.get(key)) !== undefined) === isKept);
+        await waitUntil(
+          'the blob to be kept or deleted',
+          async () => ((await blobs.get(key)) !== undefined) === isKept,
+        );
     }
   } finally {
     await own.close();

@@ -1,4 +1,4 @@
-/** An acceptance is the same on both sides of the way to the storage thread. */
+/** An acceptance is the same on both sides of the storage thread. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { acceptance } from '../../test/kit/seed-mail.ts';

@@ -1,4 +1,4 @@
-/** While nothing may be accepted: a repeat gets the answer that it has, a dry run shows its mail, and everything else is refused. */
+/** Under back-pressure a repeated request gets its stored response, a dry run works, and everything else is rejected. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { manifestEntry, someBytes } from '../../test/kit/upload.ts';
@@ -13,7 +13,7 @@ after(() => app.close());
 
 const REFUSED = '503 Nothing was accepted: the disk is nearly full. Retry later.';
 
-/** Posts under a key, or without one; answers the status with the text of a refusal, or whether it is a replay. */
+/** Posts with or without a key. Returns the status with the error message, or whether the response is a replay. */
 function poster(accountId: string, path: string) {
   const api = app.api(accountId);
   return async (body: unknown, key?: string) => {
@@ -40,7 +40,7 @@ test('under back-pressure an accepted send is replayed and new ones are rejected
   for (const refused of [send(LARGE, 'k2'), send(LARGE), send('{', 'k3'), send(LARGE, 'k'.repeat(256))])
     assert.equal((await refused).said, REFUSED);
   app.setBackPressure();
-  assert.equal((await send(LARGE, 'k2')).said, '202 done', 'the key of a refused send is free');
+  assert.equal((await send(LARGE, 'k2')).said, '202 done', 'the key of a rejected send can be reused');
 });
 
 test('a dry run stores nothing and is not rejected', async () => {

@@ -1,4 +1,4 @@
-/** POST /send/batch, and both calls as the HTTP surface makes them. */
+/** POST /send/batch, and both routes as called over HTTP. */
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -42,7 +42,7 @@ interface Call {
   routes?: RouteDefinition<Caller>[];
 }
 
-/** Calls a route's handler as the shell would. */
+/** Calls a route's handler like the HTTP server does. */
 async function call({ path, body, keys = [], query = {}, routes }: Call): Promise<RouteAnswer> {
   const route = (routes ?? createSendRoutes(rig.dependencies)).find((one) => one.path === path)!;
   const rawBody = Buffer.from(JSON.stringify(body));
@@ -111,7 +111,7 @@ test('a key replays the entire response, and another body is rejected', async ()
   const messages = [GOOD, { ...GOOD, to: 'x' }];
   const first = await batch(messages, ['b1']);
   const { from, ...rest } = GOOD;
-  // Members in another order: the same value.
+  // Members in another order are the same value.
   const second = await batch(
     [
       { ...rest, from },
@@ -157,7 +157,7 @@ test('messages that share a submission run in order, others concurrently', async
   assert.deepEqual(began, ['0', '2', '3', '4', '5', '6']);
   await end('4', true);
   assert.equal(began.length, 6);
-  assert.deepEqual((await end('0', false)).slice(6), ['1'], 'a refusal lets the next one try');
+  assert.deepEqual((await end('0', false)).slice(6), ['1'], 'a rejection lets the next one try');
   assert.deepEqual((await end('2', true)).slice(6), ['1', '8']);
   assert.deepEqual((await end('1', true)).slice(6), ['1', '8', '7']);
   for (const name of ['3', '5', '6', '7', '8']) await end(name, true);

@@ -1,4 +1,4 @@
-/** Copies of one mail that differ per recipient: up to the maximum number, stored one by one if they are large. */
+/** Copies of an email that differ per recipient: up to the maximum number, stored one by one if they are large. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dataOf, GOOD, rowsOf, type SendRig, sendRig } from '../../test/kit/send-rig.ts';
@@ -12,7 +12,7 @@ before(async () => {
 after(() => rig.close());
 
 const to = Array.from({ length: 50 }, (_, i) => `r${i}@example.com`);
-/** 0.9 MB, which differ in a header. */
+/** 0.9 MB, differing in one header. */
 const BODY = { ...GOOD, html: '<p>x</p>\n'.repeat(100_000), to, listUnsubscribe: true };
 
 interface StoredEmail {
@@ -32,7 +32,7 @@ test('an email that differs for each of fifty recipients can have the maximum si
     assert.ok(size > 900_000 && mail?.length === size, String(size));
     own.add(/^List-Unsubscribe:\s<https:.*>\r$/m.exec(mail.toString('latin1'))?.[0] ?? '');
   }
-  assert.equal(own.size, 50, 'each has a link of its own');
+  assert.equal(own.size, 50, 'each has its own link');
   assert.ok(rig.offered.every((job) => job.content === null && job.blobKey !== null));
 });
 

@@ -1,4 +1,4 @@
-/** A dry run tells what a send would do, and leaves no trace. */
+/** A dry run reports what a send would do, and stores nothing. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import {
@@ -97,7 +97,11 @@ test('with inbound mail List-Unsubscribe includes an address, with or without ht
         assert.equal(/^List-Unsubscribe-Post:/m.test(header), baseUrl.startsWith('https'));
         const leavesMs = other.clock.now() + index * 20 * 86_400_000;
         const tokens = createTokenAddresses(secretKey);
-        assert.equal(tokens.open(local!, leavesMs + 89 * 86_400_000)?.messageId, messageId, 'good from when it leaves');
+        assert.equal(
+          tokens.open(local!, leavesMs + 89 * 86_400_000)?.messageId,
+          messageId,
+          'valid from the time of sending',
+        );
       }
     } finally {
       await other.close();
@@ -140,7 +144,7 @@ test('lists suppressed addresses, including simulated ones in the sandbox', asyn
   await settle(rig, bounced.messageId, { to: 'bounced', suppress: { email: 'gone@example.com', untilMs: null } });
   const body = { ...GOOD, to: 'a@example.com', bcc: 'GONE@example.com' };
   assert.deepEqual((await dry(body)).suppressed, ['GONE@example.com']);
-  assert.deepEqual((await dry(body, { mode: 'sandbox' })).suppressed, [], 'each mode has a list of its own');
+  assert.deepEqual((await dry(body, { mode: 'sandbox' })).suppressed, [], 'each mode has its own list');
   const sent = dataOf(await rig.send(body));
   assert.deepEqual(
     sent.recipients.map((one) => one.status),

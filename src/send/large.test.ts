@@ -1,4 +1,4 @@
-/** POST /send with an attachmentSubmissionId, through the real HTTP shell on a real database and real files. */
+/** POST /send with an attachmentSubmissionId, through the real HTTP server with a real database and real files. */
 import assert from 'node:assert/strict';
 import { unlinkSync } from 'node:fs';
 import path from 'node:path';
@@ -17,7 +17,7 @@ before(async () => {
 after(() => app.close());
 
 const code = (answer: Answer): string => `${answer.status} ${answer.body.error?.code ?? ''}`.trim();
-/** Every test has accounts of its own. */
+/** Every test has separate accounts. */
 const someAccount = (): string => {
   accounts += 1;
   return `acc_${accounts}`;
@@ -137,7 +137,7 @@ test('several nodes return the same response for the same key', async (t) => {
   const account = someAccount();
   const { attachmentSubmissionId: id } = await app.uploaded(account, [someBytes(100_000)], 'nodes');
   const before = app.offered.length;
-  // Only the node itself knows what it has in progress.
+  // Only the node itself knows its requests in progress.
   const { take } = app.inFlight;
   app.inFlight.take = () => true;
   t.after(() => {
@@ -158,7 +158,7 @@ test('a send during repeated uploads uses one complete file or fails', async () 
   const bytes = someBytes(50_000);
   const { attachmentSubmissionId: id, attachmentUploads } = await app.uploaded(account, [bytes]);
   const [{ uploadUrl: url, requiredHeaders: headers }] = attachmentUploads;
-  // Fewer than the times that a send looks again: the sends cannot all lose.
+  // Fewer than the number of times that a send checks again, so the sends cannot all fail.
   const uploads = Array.from({ length: 4 }, () => app.put({ url, headers, body: bytes }));
   const sends = Array.from({ length: 4 }, () => app.send(account, id));
   const codes = (await Promise.all(sends)).map(code);
@@ -166,7 +166,7 @@ test('a send during repeated uploads uses one complete file or fails', async () 
   const accepted = codes.filter((one) => one === '202').length;
   assert.ok(accepted === 1, codes.join());
   const key = app.offered.at(-1)?.options.files?.[0]?.blobKey ?? '';
-  await waitUntil('the others to go', async () => (await app.blobs.get(key))?.equals(bytes));
+  await waitUntil('the other blobs to be removed', async () => (await app.blobs.get(key))?.equals(bytes));
 });
 
 test('the recipients are validated before the submission: one to, no cc, bcc, or attachments', async () => {
@@ -188,10 +188,14 @@ test('the recipients are validated before the submission: one to, no cc, bcc, or
   assert.equal(code(await app.send(account, id, { from: 'x@other.example' })), '403 SENDER_NOT_VERIFIED');
   assert.equal((await app.state(account, id)).body.status, 'open');
   const whole = { to: ['Ann <ann@example.com>', 'ANN@example.com'], cc: [], bcc: [], attachments: [] };
-  assert.equal(code(await app.send(account, id, whole)), '202', 'empty lists are none, and a repeated address is one');
+  assert.equal(
+    code(await app.send(account, id, whole)),
+    '202',
+    'empty lists count as absent, and duplicate addresses count once',
+  );
 });
 
-/** Text that makes the mail grow by exactly one byte for each character of it; lines short enough to be sent as they are. */
+/** Text that makes the message grow by exactly one byte per character. Lines are short enough to be sent unchanged. */
 function textOf(length: number): string {
   const lines = Math.floor((length - 1) / 100);
   return `${'x'.repeat(98)}\r\n`.repeat(lines) + 'x'.repeat(length - 100 * lines);
@@ -236,7 +240,7 @@ test('the total size is limited to the approved size, and to 40,000,000 bytes', 
   const most = 1_000 + 40_000_000 - dry.body.sizeBytes;
   assert.equal(code(await app.send(account, bigOver!, { text: textOf(most + 1) })), '413 EMAIL_SIZE_EXCEEDED');
   assert.equal(sizeOf(await app.send(account, bigFits!, { text: textOf(most) })), 40_000_000);
-  assert.equal((await app.state(account, bigOver!)).body.status, 'open', 'a refused send leaves it open');
+  assert.equal((await app.state(account, bigOver!)).body.status, 'open', 'a rejected send leaves the submission open');
 });
 
 test('a dry run counts the files, uses nothing up, and rejects incomplete submissions', async () => {
@@ -281,7 +285,7 @@ test('a batch accepts submissions, each once', async () => {
   const account = someAccount();
   const { attachmentSubmissionId: id } = await app.uploaded(account, [someBytes(10)], 'batch');
   const message = { ...LARGE, attachmentSubmissionId: id };
-  // The first takes longest to make.
+  // The first message takes the longest to render.
   const messages = [{ ...message, to: 'x' }, { ...message, text: 'x'.repeat(500_000) }, message];
   const answer = await app.api(account).post('/send/batch', { messages }, { 'Idempotency-Key': 'batch' });
   const statuses = answer.body.results.map((one: JsonObject) => one.status);

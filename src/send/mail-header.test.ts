@@ -1,4 +1,4 @@
-/** Who a mail is from and to, and the headers that might say otherwise. */
+/** Sender and recipients of an email, and headers that could contradict them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Issue } from '../base/failure.ts';

@@ -1,4 +1,4 @@
-/** The texts of refused sends: each names the problem and the fix, and what SMTP accepts as an address POST /send accepts, too. */
+/** Messages of rejected sends: each names the problem and the fix, and POST /send accepts every address that SMTP accepts. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { GOOD, type SendRig, sendRig } from '../../test/kit/send-rig.ts';

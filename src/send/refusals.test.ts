@@ -1,4 +1,4 @@
-/** Refusals of POST /send: every field, every issue together, in the order in which a request is checked. */
+/** Rejections of POST /send: every field, all issues together, in the order of validation. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dataOf, GOOD, rowsOf, type SendOptions, type SendRig, sendRig, testAccount } from '../../test/kit/send-rig.ts';
@@ -27,7 +27,7 @@ const file = (changes: Record<string, unknown> = {}) => ({
   ...changes,
 });
 
-/** Field that must be named, and what is wrong with the request. */
+/** The field that must be named, and what is wrong with the request. */
 const REFUSED: [field: string, change: Record<string, unknown>][] = [
   ['from', { from: undefined }],
   ['from', { from: '' }],
@@ -214,7 +214,7 @@ test('all issues are listed, not only the first', async () => {
     [{ text: 7 }, ['text']],
     [{ templateId: 7, subject: undefined, text: undefined }, ['templateId']],
     [{ to: [7] }, ['to[0]']],
-    // The valid elements of a list are checked, and keep their index.
+    // The valid elements of a list are checked and keep their index.
     [{ to: ['ok@example.com', 5, 'bad'] }, ['to[1]', 'to[2]']],
     [
       { attachments: [file({ content: '***' }), { ...file(), name: undefined }] },
@@ -238,9 +238,9 @@ test('all issues are listed, not only the first', async () => {
       ],
     ],
     [{ attachments: [file({ name: 'x.exe', content: '***' })] }, ['attachments[0].content', 'attachments[0]']],
-    // A malformed list may have more issues than the field that seems to be missing.
+    // A malformed list can have more issues than the field that seems to be missing.
     [{ to: [Array.from({ length: 51 }, (_, i) => `a${i}@x.example`).join(','), 5] }, ['to[1]', 'to']],
-    // Too many are judged each all the same.
+    // If there are too many elements, each one is still validated.
     [
       { metadata: Object.fromEntries(Array.from({ length: 21 }, (_, i) => [`m${i}`, i === 3 ? 'a\nb' : 'x'])) },
       ['metadata', 'metadata.m3'],
@@ -259,7 +259,7 @@ test('a duplicate JSON key is reported once and not as missing', async () => {
     [`{${rest},"cc":["a@example.com"],"cc":[],"text":"Hi"}`, ['cc']],
     [`{${rest},"to":"a@example.com","text":"a","text":"b","text":"c"}`, ['text']],
     [`{${rest},"to":"nobody","text":"Hi","text":""}`, ['text', 'to']],
-    // More wrong elements than are reported, some of them with an issue for a key already.
+    // More invalid elements than are reported, some of which already have an issue for a duplicate key.
     [
       `{${rest},"to":"x","to":[${Array(30).fill('{}')}],"text":"t","cc":["a@x.example",${Array(120).fill('false')}]}`,
       ['to', ...Array.from({ length: 70 }, (_, i) => `cc[${i + 1}]`)],
@@ -357,7 +357,7 @@ test('the complete email is limited to 2,000,000 bytes', async () => {
   const rest = 2_000_000 - (await sizeOf(text));
   const lines = Math.floor(rest / 72);
   const fitting = line.repeat(20_000 + lines) + 'x'.repeat(rest - lines * 72);
-  // The last line may need its line end; find the exact text by the size that was computed.
+  // The last line may need a line break, so the exact text is found with the computed size.
   let exact = fitting;
   while ((await rig.send({ ...GOOD, text: exact })).ok === false) exact = exact.slice(0, -1);
   assert.equal(await sizeOf(exact), 2_000_000);

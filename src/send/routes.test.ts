@@ -1,4 +1,4 @@
-/** POST /send and /send/batch through the real HTTP stack: statuses, headers, and the error format that clients see. */
+/** POST /send and /send/batch through the real HTTP server: statuses, headers, and the error format. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { type IncomingMessage, request } from 'node:http';
@@ -145,7 +145,7 @@ test('a response stored by an earlier version under the hash of the bytes is rep
   });
   const again = await post('/send', good, { 'Idempotency-Key': 'upgrade' });
   assert.deepEqual([again.status, again.text, again.headers['idempotent-replayed']], [202, first.text, 'true']);
-  // Its value cannot be known from the digest.
+  // Its value cannot be derived from the digest.
   assert.equal((await post('/send', `${good} `, { 'Idempotency-Key': 'upgrade' })).status, 422);
 });
 

@@ -1,4 +1,4 @@
-/** Files that take longer to look at than a lease lasts: the mail is handed over with a lease that holds. */
+/** Files whose verification takes longer than a lease: the message is dispatched with a valid lease. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -38,7 +38,7 @@ for (const mode of ['live', 'sandbox'] as const) {
     assert.deepEqual(
       rows.map((row) => row.due),
       [untilMs],
-      'the database agrees',
+      'the database has the same lease',
     );
   });
 }

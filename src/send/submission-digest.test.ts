@@ -41,7 +41,7 @@ test('the digest ignores only values that a client generates for each attempt', 
   assert.notEqual(digestOf(mail({ body: 'Hello!' })), first);
   assert.notEqual(digestOf(mail({ subject: 'Ho' })), first);
   assert.notEqual(digestOf(mail().replace('From: a@', 'From: b@')), first);
-  // In the body a line that begins like such a field is content.
+  // In the body, a line that starts like such a field is content.
   assert.notEqual(digestOf(mail({ body: 'Date: 1' })), digestOf(mail({ body: 'Date: 2' })));
 });
 
@@ -60,6 +60,6 @@ test('lines that look like delimiters, and text around a boundary, are included 
 
 test('the digest is the same for any chunks', () => {
   const whole = digestOf(mail());
-  for (const size of [1, 2, 3, 7, 50, 101]) assert.equal(digestOf(mail(), size), whole, `cut into ${size}`);
+  for (const size of [1, 2, 3, 7, 50, 101]) assert.equal(digestOf(mail(), size), whole, `chunks of ${size}`);
   assert.notEqual(digestOf('no line end'), digestOf('no line ends'));
 });

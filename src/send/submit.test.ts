@@ -1,4 +1,4 @@
-/** Submitted mail on its way to messages, without the protocol that brought it. */
+/** Turning submissions into messages, independent of the protocol. */
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -141,7 +141,7 @@ test('X-Sandbox-Outcome is applied only in the sandbox and ignored in live mode'
   await idOf(submission({ header: { sandboxOutcome: 'explode' } }));
   assert.equal(rig.offered.at(-1)!.options.sandboxOutcome, undefined);
   assert.equal(rig.offered.length - before, 3);
-  // Suppressed ones have an id and no delivery.
+  // Suppressed recipients have an ID and no delivery.
   assert.match(await idOf(submission({ caller, to: ['suppressed+1@example.com'] })), /^msg_/);
   assert.match(await idOf(submission({ caller, header: { sandboxOutcome: 'suppressed' } })), /^msg_/);
   assert.equal(rig.offered.length - before, 3);
@@ -170,7 +170,7 @@ test('a repeated submission with the same key returns the first, and a changed o
   );
   assert.notEqual(sandboxed, first);
   const both = await Promise.all([1, 2, 3].map(() => idOf(submission({ header: { idempotencyKey: 'k-2' } }))));
-  assert.equal(new Set(both).size, 1, 'those that come while the first is being stored wait for it');
+  assert.equal(new Set(both).size, 1, 'submissions during the first one wait for it');
   const long = await submit.submit(submission({ header: { idempotencyKey: 'k'.repeat(256) } }));
   assert.ok(!long.ok && long.failure.details[0]?.field === 'Idempotency-Key');
   rig.clock.advance(86_400_000);
@@ -207,7 +207,7 @@ test('a submission whose key stays in use gets a temporary error and stores noth
   assert.ok(!refused.ok && errorCatalog[refused.failure.code].smtp === '451 4.3.2');
   const tookMs = performance.now() - began;
   assert.ok(tookMs > 100 && runningMs() - ranMs < 1_000, `${tookMs} ms`);
-  await waitUntil('its blob to go', async () => (await blobCount()) === before);
+  await waitUntil('the blob to be removed', async () => (await blobCount()) === before);
 });
 
 test('stored content is referenced without a copy, and unused content is deleted', async () => {
@@ -293,8 +293,8 @@ test('recipients share one email if nothing is tracked', async () => {
   const jobs = rig.offered.slice(before);
   assert.equal(new Set(jobs.map((job) => job.emailSeq)).size, 2);
   assert.deepEqual(jobs[0]!.content, CONTENT);
-  assert.equal(jobs[1]!.content, jobs[0]!.content, 'one copy for all');
-  assert.equal(jobs[0]!.content!.buffer.byteLength, CONTENT.length, 'without the memory of others');
+  assert.equal(jobs[1]!.content, jobs[0]!.content, 'one buffer for all');
+  assert.equal(jobs[0]!.content!.buffer.byteLength, CONTENT.length, 'without other data in its memory');
 });
 
 test('each tracked copy has a blob, and the submitted blob is deleted', async () => {
@@ -305,7 +305,7 @@ test('each tracked copy has a blob, and the submitted blob is deleted', async ()
   };
   const before = await blobCount();
   const settled = (count: number): Promise<unknown> =>
-    waitUntil(`${count} blobs more`, async () => (await blobCount()) === before + count);
+    waitUntil(`${count} more blobs`, async () => (await blobCount()) === before + count);
   const filler = 'x'.repeat(100);
   const html = `<a href="https://shop.test/">${`${filler}\r\n`.repeat(700)}</a>`;
   const to = ['ann@example.com', 'bob@example.com'];
@@ -318,7 +318,7 @@ test('each tracked copy has a blob, and the submitted blob is deleted', async ()
   }
   await idOf(submission({ to, content: await put(html), header: { track: TRACK, idempotencyKey: 'tracked' } }));
   await settled(2);
-  // All copies together may be any size.
+  // The total size of all copies is unlimited.
   const crowd = Array.from({ length: 25 }, (_, i) => `r${i}@example.com`);
   const huge = await put(`<p>${`${filler}\r\n`.repeat(18_000)}`);
   await idOf(submission({ to: crowd, content: huge, header: { track: TRACK } }));
@@ -339,13 +339,13 @@ test('the blob of a rejected message is deleted, unless a row may reference it',
   const before = await blobCount();
   const unverified = createSubmit({ ...rig.dependencies, isVerified: down });
   await assert.rejects(unverified.submit(submission({ content: await content() })), Unavailable);
-  await waitUntil('it to go', async () => (await blobCount()) === before);
-  // The answer to a commit may be lost and the commit not.
+  await waitUntil('the blob to be removed', async () => (await blobCount()) === before);
+  // The reply to a commit can be lost although it succeeded.
   const database = { ...rig.database, execute: down } as unknown as typeof rig.database;
   const lost = createSubmit({ ...rig.dependencies, database });
   const kept = await content();
   await assert.rejects(lost.submit(submission({ content: kept })), Unavailable);
   await assert.rejects(unverified.submit(submission({ content: await content() })), Unavailable);
-  await waitUntil('a later one to go', async () => (await blobCount()) === before + 1);
+  await waitUntil('a later blob to be removed', async () => (await blobCount()) === before + 1);
   assert.ok(await blobs.get(kept.blobKey));
 });

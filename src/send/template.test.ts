@@ -1,4 +1,4 @@
-/** Sends of stored templates: whose parts are used, what is judged, what is recorded, and that a mail is one version. */
+/** Sends with stored templates: whose parts are used, validation, what is recorded, and that an email uses one version. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import PostalMime from 'postal-mime';
@@ -17,14 +17,14 @@ const { subject: _subject, text: _text, ...TO } = GOOD;
 async function mailOf(body: object, options: SendOptions = {}) {
   const { messageId } = dataOf(await rig.send({ ...TO, ...body }, options));
   const job = rig.offered.find((one) => one.messageId === messageId);
-  assert.ok(job?.content, 'was handed over with its content');
+  assert.ok(job?.content, 'was dispatched with its content');
   const { subject, html, text } = await PostalMime.parse(job.content);
   return { subject, html: html?.trimEnd(), text: text?.trimEnd() };
 }
 
 async function refused(body: object, options: SendOptions = {}) {
   const result = await rig.send({ ...TO, ...body }, options);
-  assert.ok(!result.ok, 'was expected to be refused');
+  assert.ok(!result.ok, 'was expected to be rejected');
   return result.failure;
 }
 
@@ -141,7 +141,7 @@ test('an unprinted required variable is also missing, and each is listed once', 
     ['templateVariables.a', 'templateVariables.b'],
   );
   assert.match(missing.message, /^The variables a, b have no value\. Add them to/);
-  assert.doesNotMatch(missing.message, /missingVariables/, 'a setting does not help with what is required');
+  assert.doesNotMatch(missing.message, /missingVariables/, 'the setting does not apply to required variables');
   const alone = await refused({ templateId: 'required', templateVariables: { b: 1 } });
   assert.match(alone.message, /^The variable a has no value, and the template requires one\. Add it to/);
   for (const missingVariables of ['empty', 'keep']) {

@@ -1,4 +1,4 @@
-/** Wrong log-ins: one refusal for all of them, delays for those who guess, and what is logged of them. */
+/** Failed logins: the same reply for all of them, delays for clients that guess, and what is logged. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';
@@ -12,7 +12,7 @@ before(async () => {
 });
 after(() => rig.close());
 
-/** A session inside TLS that is not logged in. */
+/** A session inside TLS without a login. */
 async function secured(port: number, options: { localAddress?: string } = {}): Promise<Talker> {
   const talker = await connectTalker(port, options);
   await talker.reply();
@@ -25,7 +25,7 @@ test('every failed login gets the same reply in the same time', async () => {
   const bound = await rig.credential('live', rig.account.id, ['127.0.0.2']);
   (await openSession(port, bound, { localAddress: '127.0.0.2' })).destroy();
   const talker = await secured(port);
-  // Another address, whose log-ins the guard counts separately.
+  // Another address, whose logins are counted separately.
   const elsewhere = await secured(port, { localAddress: '127.0.0.3' });
   const { username } = rig.credentials.live;
   const kinds: Record<string, [Talker, string, string]> = {
@@ -35,7 +35,7 @@ test('every failed login gets the same reply in the same time', async () => {
   };
   const tookMs: Record<string, number[]> = {};
   const words = new Set<string>();
-  // Two each: from the sixth on the delays of the guard would be measured.
+  // Two attempts each: the sixth attempt would include the guard's delays.
   for (let round = 0; round < 2; round += 1) {
     for (const [kind, [by, user, pass]] of Object.entries(kinds)) {
       const since = runningMs();
@@ -44,7 +44,7 @@ test('every failed login gets the same reply in the same time', async () => {
     }
   }
   assert.deepEqual([...words], ['535 5.7.8 authentication failed; check username and password']);
-  // An argon2 takes some 30 ms: a refusal that skipped it would be ten times faster.
+  // An argon2 hash takes about 30 ms. A rejection without it would be ten times faster.
   const fastest = Object.values(tookMs).map((all) => Math.min(...all));
   assert.ok(Math.max(...fastest) < 4 * Math.min(...fastest), JSON.stringify(tookMs));
   assert.ok(Math.min(...fastest) > 5, JSON.stringify(tookMs));
@@ -66,7 +66,7 @@ test('only clients that guess are slowed down and disconnected', async () => {
     tookMs.push(performance.now() - since);
   }
   assert.ok(tookMs[5]! > 240 && tookMs[6]! > 490, JSON.stringify(tookMs));
-  // The rest of the way to 421, without waiting for it.
+  // Skips the remaining delays up to 421.
   for (let i = 0; i < 3; i += 1) void guard.enter('127.0.0.7', 'smtp_x');
   for (let i = 0; i < 3; i += 1) void guard.enter('127.0.0.7', 'smtp_x');
   assert.match(await guesser.say(wrong), /^421 4\.7\.0 /);
@@ -179,11 +179,11 @@ test('guesses from many addresses are slowed down, even for unknown users, but n
     for (let i = 1; i <= 20; i += 1) replies.push(await guess(username, `127.0.${network}.${i}`));
     assert.ok(waits.length >= 5 && waits.every((ms, i) => ms > (waits[i - 1] ?? 249)), `${username}: ${waits}`);
     assert.deepEqual(new Set(replies.map((reply) => reply.slice(0, 9))), new Set(['535 5.7.8', '421 4.7.0']));
-    // The pauses of this test take no time, so that the line only grows.
+    // The pauses of this test take no time, so the queue only grows.
     assert.match(replies.at(-1)!, /^421 4\.7\.0 /, username);
   }
   waits.length = 0;
-  assert.match(await guess(own.username, '127.0.0.1'), /^535 /, 'a slip at home');
+  assert.match(await guess(own.username, '127.0.0.1'), /^535 /, 'a typo from a known address');
   (await openSession(port, own)).destroy();
   assert.deepEqual(waits, []);
 });

@@ -148,8 +148,8 @@ test('discarded content leaves nothing, complete or not, at any time', async (t)
     sink.discard();
     sink.discard();
   }
-  await waitUntil('all files to go, also those half written', () => files().length === 0);
-  // A row may name content that was taken over, so its new owner decides.
+  await waitUntil('all files to be removed, including partial ones', () => files().length === 0);
+  // A row may reference adopted content, so its new owner decides.
   const sink = createContentSink(blobs);
   for (let i = 0; i < 500; i += 1) sink.write(chunk);
   const { content } = await sink.finish();

@@ -22,7 +22,7 @@ function take(pieces: string[]): Taken {
   return { content, rest: undefined };
 }
 
-/** The rule as RFC 5321 words it, on the whole text: lines end with CRLF and nothing else. */
+/** The rule of RFC 5321, applied to the entire text: only CRLF ends a line. */
 function reference(text: string): Taken {
   const end = text.startsWith('.\r\n') ? 0 : text.indexOf('\r\n.\r\n') + 2;
   if (end === 1) return { content: '', rest: undefined };

@@ -1,4 +1,4 @@
-/** TLS from the first byte (RFC 8314): the same session as after STARTTLS, with the same limits, counted together. */
+/** Implicit TLS (RFC 8314): the same session as after STARTTLS, with the same limits, counted together. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { SENDER, type ServerOptions, type SmtpRig, smtpRig, submitMail } from '../../test/kit/smtp-rig.ts';
@@ -17,7 +17,7 @@ async function listen(options: ServerOptions = {}) {
   return { server, port, tlsPort: implicit.port };
 }
 
-/** Connected, the handshake done, nothing read yet. */
+/** Connected after the handshake, with nothing read yet. */
 async function connectSecurely(port: number): Promise<Talker> {
   const talker = await connectTalker(port);
   await talker.startTls();
@@ -59,7 +59,7 @@ test('connections of both ports share a limit, and rejections are sent inside TL
   }
   const third = await connectTalker(port);
   assert.match(await third.reply(), /^421 4\.7\.0 /);
-  // Handshakes that end in a refusal are bounded too: these do not begin theirs.
+  // Handshakes that end in a rejection are limited too: these do not start theirs.
   const silent = [await connectTalker(tlsPort), await connectTalker(tlsPort)];
   const cut = await connectTalker(tlsPort);
   await cut.closed();
@@ -74,7 +74,7 @@ test('an unencrypted or silent client is disconnected', async () => {
   await clear.closed();
   const silent = await connectTalker(tlsPort);
   await silent.closed();
-  assert.equal(await silent.line(), undefined, 'nothing is said in the clear');
+  assert.equal(await silent.line(), undefined, 'nothing is sent unencrypted');
   await waitUntil('their sessions to end', () => server.count() === 0);
 });
 

@@ -1,4 +1,4 @@
-/** Reports on the inbound port: how large they may be, and what of them, and of mail to postmaster, is stored. */
+/** Reports on the inbound port: size limits, and what is stored of reports and of postmaster mail. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { bringMail, type InboundRig, inboundRig, openInbound } from '../../test/kit/inbound-rig.ts';

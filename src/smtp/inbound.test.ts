@@ -1,4 +1,4 @@
-/** Mail that comes in: what is taken and what is not, by its size, its bytes and the state of the service; and what is stored of it. */
+/** Inbound mail: what is accepted and rejected by size, content, and the state of the service, and what is stored. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, before, test } from 'node:test';
@@ -63,7 +63,7 @@ test('mail for a route is limited to 25,000,000 bytes, and the session continues
   assert.match(await bringMail(talker, 'support@in.example', body(25_000_000)), /^250 /);
   assert.match(await bringMail(talker, 'support@in.example', `${body(25_000_000)}\r\n`), /^552 5\.3\.4 /);
   assert.match(await bringMail(talker, bounce), /^250 /);
-  await waitUntil('what was refused to be removed', async () => (await countBlobs()) === blobs + 1);
+  await waitUntil('the blobs of rejected messages to be removed', async () => (await countBlobs()) === blobs + 1);
   talker.destroy();
 });
 
@@ -107,7 +107,7 @@ test('more than 30 Received fields are a loop in any chunks, but not in a body',
   for (const step of [1, 3, 29, 100_000]) {
     assert.equal(refusalOf(`${fields(30)}Subject: x\r\n\r\nx\r\n`, step), undefined);
     assert.match(refusalOf(`${fields(30)}RECEIVED : x\r\n\r\nx\r\n`, step)!, /^554 5\.4\.6 /);
-    assert.match(refusalOf(fields(31), step)!, /^554 5\.4\.6 /, 'a header alone');
+    assert.match(refusalOf(fields(31), step)!, /^554 5\.4\.6 /, 'only a header');
     assert.equal(refusalOf(`Subject: x\r\n\r\n${fields(40)}`, step), undefined);
     assert.equal(refusalOf(`\r\n${fields(40)}`, step), undefined);
   }
@@ -218,7 +218,11 @@ test('an account over its hourly limit has mail deferred, and bounces are accept
   };
   for (let named = 0; named < 3; named += 1) {
     assert.match(await talker.say('MAIL FROM:<>'), /^250 /);
-    assert.match(await talker.say('RCPT TO:<support@in.example>'), /^250 /, 'who only names it uses nothing up');
+    assert.match(
+      await talker.say('RCPT TO:<support@in.example>'),
+      /^250 /,
+      'a recipient without a message uses no quota',
+    );
     assert.match(await talker.say('RSET'), /^250 /);
   }
   for (let mails = 0; mails < 2; mails += 1) assert.match(await bringMail(talker, 'support@in.example'), /^250 /);
@@ -290,8 +294,8 @@ test('a header without an end is not kept in memory', async (t) => {
   const talker = await openInbound(port);
   const header = `X-Long: ${'x'.repeat(900)}\r\n`.repeat(5_000);
   assert.match(await bringMail(talker, 'support@in.example', header), /^250 /);
-  // What waits after a command, and a piece of content being written to disk.
-  assert.ok(largest < 1_000_000, `${largest} bytes in one piece`);
+  // Data waiting after a command, and a chunk of content being written to disk.
+  assert.ok(largest < 1_000_000, `${largest} bytes in one chunk`);
 });
 
 test('pipelined commands of a bounce are answered in one packet, and a closing client is closed', async () => {
@@ -329,7 +333,7 @@ test('slow content is accepted, but dripping or stalled content is not', async (
       await one.closed();
       heard += 1;
     });
-    // Twice the rate, for longer than a mail has without it.
+    // Twice the rate, for longer than a message may take otherwise.
     await new Promise<void>((resolve) => {
       const timer = setInterval(() => {
         steady.send(`${'x'.repeat(998)}\r\n`);

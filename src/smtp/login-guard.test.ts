@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLoginGuard, type LoginAttempt } from './login-guard.ts';
 
-/** A guard whose clock is moved by its pauses only; these are recorded and end immediately, or when they are released. */
+/** A guard whose clock advances only by its pauses, which are recorded and end immediately or when released. */
 function rig({ held = false } = {}) {
   const waits: number[] = [];
   const releases: (() => void)[] = [];
@@ -20,7 +20,7 @@ function rig({ held = false } = {}) {
   });
   const fail = async (address: string, name = 'a'): Promise<boolean | undefined> =>
     (await guard.enter(address, name))?.failed();
-  /** How long a log-in has to wait; undefined when it is turned away. */
+  /** Returns how long a login has to wait, or undefined if it is rejected. */
   const waitOf = async (address: string): Promise<number | undefined> => {
     const before = waits.length;
     const attempt = await guard.enter(address, 'a');
@@ -30,7 +30,7 @@ function rig({ held = false } = {}) {
   return { guard, state, waits, releases, fail, waitOf };
 }
 
-/** Lets everything that waits for nothing else go on. */
+/** Lets everything continue that is not waiting for anything else. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 test('delays grow with the failures of an address, are served in order, and affect no other one', async () => {
@@ -40,7 +40,7 @@ test('delays grow with the failures of an address, are served in order, and affe
   assert.deepEqual(waits, [250, 500, 1000, 2000, 4000, 8000, 8000]);
   assert.deepEqual(closes.indexOf(true), 9);
   assert.equal(await waitOf('192.0.2.2'), 0);
-  // At the same time: the first waits, the second waits after it, the third would wait too long.
+  // Concurrent: the first waits, the second waits after it, and the third would wait too long.
   const three = [1, 2, 3].map(() => guard.enter('192.0.2.1', 'a'));
   assert.deepEqual(
     (await Promise.all(three)).map((one) => one !== undefined),
@@ -63,7 +63,7 @@ test('concurrent guesses are delayed as if earlier ones had failed', async () =>
   assert.equal(checked.length, 5);
   checked[0]!.failed();
   await turn();
-  assert.equal(checked.length, 5, 'a failure makes no room');
+  assert.equal(checked.length, 5, 'a failure frees no capacity');
   for (const attempt of checked.slice(1)) attempt.failed();
   await turn();
   assert.deepEqual([checked.length, waits], [5, [250, 750, 1750, 3750, 7750, 15_750]]);
@@ -97,7 +97,7 @@ test('a success clears the failures of its name, time clears all, and the addres
   assert.equal(guard.knows('192.0.2.1'), false);
   guard.succeeded('192.0.2.1', 'mine');
   assert.equal(guard.knows('192.0.2.1'), true);
-  assert.equal(await waitOf('192.0.2.1'), 250, 'theirs stay');
+  assert.equal(await waitOf('192.0.2.1'), 250, 'the failures of other names are kept');
   (await guard.enter('192.0.2.1', 'theirs'))!.succeeded();
   assert.equal(await waitOf('192.0.2.1'), 0);
 
@@ -111,7 +111,7 @@ test('an unlimited number of names is counted together, unaffected by successes'
   const { guard, fail, waitOf } = rig();
   for (let i = 0; i < 16; i += 1) await fail('192.0.2.1', `name${i}`);
   for (let i = 0; i < 16; i += 1) guard.succeeded('192.0.2.1', `name${i}`);
-  assert.equal(await waitOf('192.0.2.1'), 500, 'six of them stay');
+  assert.equal(await waitOf('192.0.2.1'), 500, 'six failures are kept');
 });
 
 test('the memory for addresses is bounded', async () => {
@@ -132,16 +132,16 @@ test('guesses at one name from many addresses are slowed down to about twenty pe
   const before = waits.length;
   const own = await guard.enter('192.0.2.1', 'victim');
   own!.failed();
-  assert.equal(waits.length, before, 'an address that the name logged in from waits for nobody, right or wrong');
+  assert.equal(waits.length, before, 'a known address of the name is not delayed, right or wrong');
   (await guard.enter('stranger0', 'another'))!.undecided();
-  assert.equal(waits.length, before, 'another name is as it was');
-  // The owner's log-ins in between make no room.
+  assert.equal(waits.length, before, 'another name is unaffected');
+  // The owner's logins in between do not free capacity.
   guard.succeeded('192.0.2.1', 'victim');
   await fail('stranger-late', 'victim');
   assert.equal(waits.at(-1), 8000);
   state.nowMs += 600_000;
   await fail('stranger-later', 'victim');
-  assert.equal(waits.at(-1), 8000, 'ten minutes without a guess forget them: no further wait');
+  assert.equal(waits.at(-1), 8000, 'ten minutes without a guess clear them: no other delay');
   assert.equal(waits.length, before + 1);
 });
 

@@ -211,7 +211,7 @@ test('a trusted proxy without a valid header is disconnected without a greeting'
   const slow = await proxied(port, Buffer.from('PROXY TCP4 203.0'));
   await slow.closed();
   const said = rig.log.slice(before).filter((line) => line.includes('PROXY protocol'));
-  assert.equal(said.length, 1, 'one line, not one for each connection');
+  assert.equal(said.length, 1, 'one line in total, not per connection');
   assert.match(said[0]!, /"address":"127\.0\.0\.1","reason":"the connection starts without one"/);
 });
 

@@ -31,7 +31,7 @@ test('50 recipients are accepted and more deferred, and the message goes to the 
   for (let i = 0; i < 63; i += 1) codes.push((await talker.reply()).slice(0, 9));
   assert.deepEqual(codes.slice(1, 51), Array(50).fill('250 2.1.5'));
   assert.deepEqual(codes.slice(51, 61), Array(10).fill('452 4.5.3'));
-  assert.deepEqual(codes.slice(61), ['250 2.1.5', '354 end t'], 'one who was named already is still taken');
+  assert.deepEqual(codes.slice(61), ['250 2.1.5', '354 end t'], 'a repeated recipient is still accepted');
   talker.send(`From: ${SENDER}\r\n\r\nx\r\n.\r\n`);
   const reply = await talker.reply();
   const jobs = rig.accepted.slice(before);
@@ -64,7 +64,7 @@ test('messages are limited to 2,000,000 bytes, the session continues, and large 
   assert.equal(stored!.length, large!.sizeBytes);
   assert.ok(stored!.toString('latin1').endsWith(body(2_000_000).slice(head.length)));
   assert.ok(small!.content !== null && small!.blobKey === null);
-  await waitUntil('the blob of the refused one to go', async () => (await countBlobs()) === blobs + 1);
+  await waitUntil('the blob of the rejected message to be removed', async () => (await countBlobs()) === blobs + 1);
   talker.destroy();
 });
 
@@ -83,7 +83,7 @@ test('lines have the limits of RFC 5321 and 4954, and an endless line uses no me
   assert.match(await talker.say(padded(mail, 1_215)), /^500 5\.5\.2 /);
   assert.match(await talker.say(padded('AUTH PLAIN ', 12_288)), /^503 /);
   assert.match(await talker.say(padded('AUTH PLAIN ', 12_289)), /^501 5\.5\.6 /);
-  // Refused as soon as it is too long, once; its rest is no command.
+  // Rejected once as soon as it is too long. The rest of the line is not a command.
   const beforeBytes = process.memoryUsage().arrayBuffers;
   talker.send('NOOP ');
   for (let i = 0; i < 100; i += 1) talker.send('QUIT'.repeat(25_000));
@@ -155,13 +155,13 @@ async function pourWithoutReading(): Promise<void> {
   talker.socket.pause();
   let sentBytes = 0;
   const line = 'NOOP\r\n'.repeat(10_000);
-  // The kernel's buffers are passed on; then the server stops reading, and the client can no longer write.
+  // The kernel's buffers are passed on. Then the server stops reading, and the client can no longer write.
   while (talker.socket.writableLength < 2_000_000 && sentBytes < 60_000_000) {
     talker.send(line);
     sentBytes += line.length;
     await new Promise((resolve) => setImmediate(resolve));
   }
-  assert.ok(sentBytes < 60_000_000, 'the server reads on');
+  assert.ok(sentBytes < 60_000_000, 'the server keeps reading');
   await waitUntil('the end of the session', () => server.count() === 0);
   talker.destroy();
 }
@@ -308,7 +308,7 @@ test('data after a waiting command, or in a slow line, is not copied repeatedly'
   await talker.reply();
   await talker.secure();
   const auth = `AUTH PLAIN ${plainResponse(rig.credentials.live)}\r\n`;
-  // Turn by turn, so that each piece is read by itself.
+  // One turn at a time, so each piece is read separately.
   const drip = async (piece: string): Promise<void> => {
     talker.send(piece);
     await new Promise((resolve) => setImmediate(resolve));

@@ -1,4 +1,4 @@
-/** What a transcript cannot show: changes from outside during a session, back-pressure, and the end of a session. */
+/** Session behavior that a transcript cannot show: external changes during a session, back-pressure, and the end of a session. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';
@@ -28,11 +28,11 @@ test('rejects a client that sends before the greeting, even from a known address
   const { guard } = first;
   const waiting = await rig.listen({ guard, limits: { greetingMs: 20_000, knownGreetingMs: 20_000 } });
   const early = await connectTalker(waiting.port);
-  assert.equal(await early.line(50).catch(() => 'nothing'), 'nothing', 'it is listened to first');
+  assert.equal(await early.line(50).catch(() => 'nothing'), 'nothing', 'the server waits for early data first');
   early.send('EHLO client.example\r\n');
   assert.match(await early.reply(), /^554 5\.5\.0 /);
   await early.closed();
-  // Not held back for as long as a stranger: that would be longer than a reply is waited for.
+  // Shorter than the delay of an unknown client, which would exceed the reply timeout.
   const quick = await rig.listen({ guard, limits: { greetingMs: 300_000, knownGreetingMs: 100 } });
   const patient = await connectTalker(quick.port);
   assert.match(await patient.reply(), /^220 /);
@@ -40,7 +40,7 @@ test('rejects a client that sends before the greeting, even from a known address
 });
 
 test('revocation, suspension, and a plan without SMTP apply to the next MAIL of an open session', async () => {
-  // Asks again and again until it is felt.
+  // Repeats the command until the change takes effect.
   const { port } = await rig.listen({ limits: { maxFruitless: 1_000_000 } });
   const credential = await rig.credential('live');
   const talker = await openSession(port, credential);
@@ -53,7 +53,7 @@ test('revocation, suspension, and a plan without SMTP apply to the next MAIL of 
       approvedEmailBytes: null,
       ...change,
     });
-  /** As felt after the time for which a look at the account is kept, by a session that is logged in. */
+  /** Checks that a change takes effect for a logged-in session when the cached account expires. */
   const refusedSoon = async (why: string): Promise<void> => {
     const since = runningMs();
     await waitUntil(why, async () => {
@@ -62,11 +62,11 @@ test('revocation, suspension, and a plan without SMTP apply to the next MAIL of 
       else assert.match(reply, /^535 5\.7\.8 authentication failed; check username and password$/);
       return reply.startsWith('535');
     });
-    assert.ok(runningMs() - since < 2_000, `${why}: felt after ${runningMs() - since} ms`);
+    assert.ok(runningMs() - since < 2_000, `${why}: took effect after ${runningMs() - since} ms`);
     assert.match(await mail(), /^530 5\.7\.0 /);
   };
   const logInAgain = async (want: RegExp): Promise<void> => {
-    await waitUntil('the log-in', async () => want.test(await talker.say(`AUTH PLAIN ${plainResponse(credential)}`)));
+    await waitUntil('the login', async () => want.test(await talker.say(`AUTH PLAIN ${plainResponse(credential)}`)));
   };
   await set({ plan: 'free' });
   await refusedSoon('plan');
@@ -168,7 +168,11 @@ test('a drain keeps sessions open and notifies unfinished messages at the deadli
   const before = rig.accepted.length;
   await server.drain({ deadlineMs: 100 });
   assert.match(await busy.reply(), /^421 4\.3\.2 /);
-  assert.match(await idle.say(`MAIL FROM:<${SENDER}>`), /^451 4\.3\.2 /, 'the drain has ended, the session has not');
+  assert.match(
+    await idle.say(`MAIL FROM:<${SENDER}>`),
+    /^451 4\.3\.2 /,
+    'the drain has ended, but the session has not',
+  );
   busy.destroy();
   await server.stop({ deadlineMs: 500 });
   assert.match(await idle.reply(), /^421 4\.3\.2 /);
@@ -199,13 +203,13 @@ test('a client that disconnects before its dot leaves nothing, and may disconnec
   }
   await waitUntil('the sessions to end', () => server.count() === 0);
   assert.equal(rig.accepted.length, before);
-  await waitUntil('their blobs to go', async () => (await countBlobs()) === blobs);
+  await waitUntil('their blobs to be removed', async () => (await countBlobs()) === blobs);
   const talker = await openSession(port, rig.credentials.live);
   talker.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n`);
   for (let i = 0; i < 3; i += 1) await talker.reply();
   talker.send(`From: ${SENDER}\r\n\r\nwhole\r\n.\r\n`);
   talker.end();
-  await waitUntil('the mail', () => rig.accepted.length === before + 1);
+  await waitUntil('the message', () => rig.accepted.length === before + 1);
   assert.match(await talker.reply(), /^250 /);
   await talker.closed();
 });

@@ -39,7 +39,7 @@ test('a self-signed certificate is valid: names, times, signature, key', () => {
     Date.parse(certificate.validFrom) < nowMs && Date.parse(certificate.validTo) > nowMs + 9 * 365 * 86_400_000,
   );
   tls.createSecureContext({ cert, key });
-  // Beyond 2049 times have another form; long names have lengths of two bytes.
+  // Times after 2049 have another format, and long names have two-byte lengths.
   const late = new X509Certificate(selfSigned([`${'long-label.'.repeat(20)}example`], Date.UTC(2045, 0)).cert);
   assert.ok(late.verify(late.publicKey) && late.validTo.includes('2054'));
 });
@@ -100,7 +100,7 @@ test('changed certificate files are used once they match, and open sessions cont
   assert.equal(identity.reload(), false);
 
   writeFileSync(certFile, selfSigned(['mail.example.com'], Date.now()).cert);
-  assert.equal(identity.reload(), false, 'a certificate without its key is not taken');
+  assert.equal(identity.reload(), false, 'a certificate without its key is not used');
   const between = await secure(port);
   assert.equal(peerOf(between), first);
   const second = put();
@@ -109,7 +109,7 @@ test('changed certificate files are used once they match, and open sessions cont
   assert.equal(peerOf(fresh), second);
   rmSync(keyFile);
   assert.equal(identity.reload(), false);
-  // A folder that may not be entered, or a link that leads to itself, cannot even be looked at.
+  // A folder without access, or a link to itself, cannot be inspected.
   symlinkSync(keyFile, keyFile);
   assert.equal(identity.reload(), false);
   rmSync(keyFile);
@@ -141,7 +141,7 @@ test('only TLS 1.2 and 1.3 with forward secrecy are supported', async () => {
   ];
   for (const options of weak) {
     await assert.rejects(secure(port, options), JSON.stringify(options));
-    // The control: this client can do it, with a server that lets it.
+    // Control: this client resumes with a server that supports it.
     assert.ok(await laxServerTakes(options), JSON.stringify(options));
   }
 });

@@ -35,7 +35,7 @@ test('rejects a range over the limits with the name of the field', () => {
   assert.match(spanOf(NOW - 31 * DAY - HOUR, undefined, 'hour'), /^since must be at most 31 days before until/);
   assert.match(spanOf(NOW - 200 * DAY, NOW + 201 * DAY), /^since must be at most 400 days before until/);
   assert.equal(spanOf(NOW - 31 * DAY, NOW, 'hour'), 'hour 2026-10-20T09 2026-11-20T10');
-  // A client that takes the days from its own time asks a moment earlier than we answer.
+  // A client that computes days from its own clock may ask a moment before the server responds.
   assert.equal(spanOf(NOW - 31 * DAY - 50, undefined, 'hour'), 'hour 2026-10-20T09 2026-11-20T10');
   assert.equal(spanOf(NOW - 400 * DAY - 50), 'day 2025-10-16T00 2026-11-21T00');
 });

@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close();
 });
 
-/** Without the thread, which knows registered operations only. */
+/** Runs without the thread, which knows only registered operations. */
 async function open(
   dialect: Database['dialect'],
 ): Promise<<R>(run: (tx: Transaction) => Promise<R> | R) => Promise<R>> {
@@ -72,7 +72,7 @@ for (const dialect of DIALECTS) {
           })),
           rows,
         );
-        // A number is not given twice, though its row is gone.
+        // A number is not reused after its row is deleted.
         await tx.run('DELETE FROM thing');
       });
     }

@@ -1,4 +1,4 @@
-/** Searches of several accounts: one part at a time, in turns, answered in time, and a failure affects no other search. */
+/** Searches of several accounts: one part at a time, in round-robin order, answered in time, and isolated from each other's failures. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createSearches, type Search } from './searches.ts';
@@ -38,7 +38,7 @@ interface Numbers {
   limit: number;
   /** Numbers divisible by this are found. */
   divisor?: number;
-  /** Takes the parts that are read. */
+  /** Records the parts that are read. */
   reads: string[];
   onRead?: () => void;
   signal?: AbortSignal;

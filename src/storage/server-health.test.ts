@@ -1,4 +1,4 @@
-/** Tests, on a real server, that doctor finds what prevents VACUUM from removing rows and says how to end it. */
+/** Doctor finds what prevents VACUUM from removing rows on a real server, and reports how to fix it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pg from 'pg';
@@ -16,7 +16,7 @@ test('finds a session with an old snapshot, dead rows, and a replication slot', 
   await other.connect();
   const slot = `postrider_test_${process.pid}`;
   await other.query('SELECT pg_create_physical_replication_slot($1, true)', [slot]);
-  // The slot is of the server, which test files share.
+  // The slot belongs to the server, which test files share.
   t.after(async () => {
     await other.query('SELECT pg_drop_replication_slot($1)', [slot]);
     await other.end();
@@ -36,7 +36,7 @@ test('finds a session with an old snapshot, dead rows, and a replication slot', 
     JSON.stringify(slots),
   );
   await other.query('ROLLBACK');
-  // The statistics of a session follow its work within a second.
+  // The statistics of a session are updated within a second.
   await waitUntil('the dead rows', async () => (await health()).tables.some(({ dead }) => dead > 0));
 });
 

@@ -1,4 +1,4 @@
-/** The suppression list through the real shell: per mode and account, without case, CSV in and out. */
+/** The suppression list through the real HTTP server: per mode and account, case-insensitive, with CSV import and export. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { testAddressHash } from '../../test/kit/address-hash.ts';
@@ -121,9 +121,9 @@ test('an entry is never weakened by a later one and keeps the later expiry', asy
   await add({ reason: 'complaint', expiresAt: inMs(1_000) });
   clock.advance(1_001);
   assert.deepEqual((await call('GET', '/suppressions', live)).body, []);
-  assert.equal((await call('DELETE', `/suppressions/${email}`, live)).status, 404, 'as the list shows it');
+  assert.equal((await call('DELETE', `/suppressions/${email}`, live)).status, 404, 'as listed');
   const fresh = await add({ expiresAt: inMs(5_000) });
-  assert.deepEqual([fresh.reason, fresh.expiresAt], ['manual', inMs(5_000)], 'what has ended counts no more');
+  assert.deepEqual([fresh.reason, fresh.expiresAt], ['manual', inMs(5_000)], 'an expired entry no longer applies');
 });
 
 test('addresses that look like formulas are escaped in the export and imported unchanged', async (t) => {
@@ -241,5 +241,5 @@ test('reading a long list yields to other work', async () => {
   const read = await readSuppressions(list, 0);
   isRead = true;
   assert.equal(read.ok && read.value.suppressions.length, 95_000);
-  assert.ok(turns >= 1, `others had ${turns} turns`);
+  assert.ok(turns >= 1, `others ran ${turns} times`);
 });

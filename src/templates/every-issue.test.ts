@@ -1,4 +1,4 @@
-/** Refusals of templates list every issue: those of form together with parts that do not parse, and each declaration separately. */
+/** Template errors list every issue: form issues together with parse errors, and each declaration separately. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Api, JsonObject } from '../../test/kit/api.ts';
@@ -42,7 +42,7 @@ test('parse errors are reported with other issues, and each declaration is check
   const declared = ['variables[0].default', 'variables[2].name', 'variables[4].name'];
   const malformed = ['variables[1].type', 'variables[3]'];
   assert.deepEqual(await rejected({ name: 'x', html: '{% if', variables }), [...malformed, ...declared, 'html']);
-  // Beside a malformed one a declaration means what it means alone.
+  // A malformed neighbor does not change the issues of a declaration.
   const beside = [{ name: 'a', type: 'string', default: null }, { name: 'b', default: 7 }, { name: 5 }];
   assert.deepEqual(await rejected({ name: 'x', html: 'x', variables: beside }), [
     'variables[2].name',

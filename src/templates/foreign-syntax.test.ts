@@ -1,4 +1,4 @@
-/** Syntax of other template languages and of rich-text editors: each is refused with what to write instead, and its place. */
+/** Syntax of other template languages and of rich-text editors: each is rejected with its replacement and position. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseUncached } from './parse.ts';

@@ -1,4 +1,4 @@
-/** Limits of one rendering: text of all parts, time, and html converted to text. */
+/** Limits of one rendering: total text, time, and HTML converted to text. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -19,14 +19,14 @@ function fill(mail: Partial<ToRender>) {
 
 function refused(mail: Partial<ToRender>) {
   const result = fill(mail);
-  assert.ok(!result.ok, 'was expected to be refused');
+  assert.ok(!result.ok, 'was expected to be rejected');
   assert.equal(result.failure.code, 'TEMPLATE_INVALID');
   return result.failure.details;
 }
 
 const long = (character: string): string => character.repeat(50_000);
 
-// Where the process is paused, half of the time for a rendering passes without its work.
+// If the process is paused, half of the rendering time passes without work.
 test('repeated output stops at the limit, plain or in Liquid, before it is escaped', () =>
   againIfPaused(async () => endsAtTheBound()));
 
@@ -60,7 +60,7 @@ test('all parts share the output limit, and output at the limit is rendered', ()
     ['text'],
   );
   const derived = fill({ html: '<p>{{a}}{{a}}</p>', variables: { a: 'x'.repeat(200_000) } });
-  assert.ok(derived.ok && derived.value.text!.length <= 262_144, 'what is derived has the bound of the html');
+  assert.ok(derived.ok && derived.value.text!.length <= 262_144, 'derived text has the limit of the HTML');
 });
 
 test('the time limit is checked before each property access', (t) => {
@@ -81,7 +81,7 @@ test('the time limit is reported identically inside and outside of blocks', () =
   const tag = '{{ a | map: "x" | uniq | size }}{{ a | map: "x" | sort | join | size }}';
   const [issue] = refused({ text: tag.repeat(480), variables: { a: list } });
   assert.match(issue!.message, /takes longer than 50 ms|produces too much text/);
-  // Some ten times the limit on a quick machine.
+  // About ten times the limit on a fast machine.
   const long = Array.from({ length: 2_000 }, (_, x) => ({ x: (x * 7) % 1_999 }));
   const [slow] = refused({ text: '{{ a | sort: "x" | first | size }}'.repeat(1_000), variables: { a: long } });
   assert.match(slow!.message, /takes longer than 50 ms|produces too much text/);

@@ -1,4 +1,4 @@
-/** Previews over HTTP: what a template would say, and what is refused as a send refuses it. */
+/** Previews over HTTP: the rendered output, and the same rejections as for a send. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Api } from '../../test/kit/api.ts';

@@ -1,4 +1,4 @@
-/** Stored templates over HTTP: what is saved and shown, versions, layouts, previews, and whose they are. */
+/** Stored templates over HTTP: saving, returning, versions, layouts, previews, and ownership. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Api, JsonObject } from '../../test/kit/api.ts';
@@ -57,7 +57,7 @@ test('a template is created, returned, replaced, and deleted, and each replaceme
   assert.equal(restored.body.version, 3);
   assert.equal(restored.body.html, made.html);
   assert.deepEqual(restored.body.variables, variables);
-  assert.equal(restored.body.name, 'hello', 'the name stays');
+  assert.equal(restored.body.name, 'hello', 'the name is kept');
   const versions = (await api.get(`/templates/${templateId}/versions`)).body as unknown as JsonObject[];
   assert.deepEqual(
     versions.map((one) => [one.version, one.name, one.text, one.type]),
@@ -85,7 +85,7 @@ test('an unpublished version is not used by sends', async () => {
   };
   const previewed = async (): Promise<unknown> => (await api.post(`${path}/render`)).body.html;
   assert.equal(await used(), undefined);
-  assert.equal(await previewed(), 'one', 'a preview is of the present version');
+  assert.equal(await previewed(), 'one', 'a preview uses the current version');
   const published = await api.put(path, { name: 'draft', html: '2' });
   assert.deepEqual([published.body.version, published.body.publishedVersion], [2, 2]);
   assert.equal(await used(), 2);
@@ -100,7 +100,7 @@ test('an unpublished version is not used by sends', async () => {
   assert.ok(!('publishedVersion' in whole));
   const kept = await api.put(`/templates/${whole.templateId}?publish=false`, { name: 'whole', html: '2' });
   assert.deepEqual([kept.body.version, kept.body.publishedVersion], [2, 1]);
-  assert.equal((await api.put(path, next.body)).status, 200, 'what is shown can be put back');
+  assert.equal((await api.put(path, next.body)).status, 200, 'a returned template can be put back');
   await refused(api.put(`${path}?publish=maybe`, { name: 'draft', html: '4' }), 400, 'INVALID_REQUEST');
 });
 
@@ -318,7 +318,7 @@ test('a layout wraps other templates, has no layout itself, and is kept while in
   );
   await api.put(frame, { name: 'frame', html: '[{{ content }}]' });
   const now = await api.post(`${path}/render`, { templateVariables });
-  assert.equal(now.body.html, '[<p>{{ content }} &amp; $&amp;</p>]', 'the present version of the layout is used');
+  assert.equal(now.body.html, '[<p>{{ content }} &amp; $&amp;</p>]', 'the current version of the layout is used');
   await api.put(path, { name: 'inner', html: 'alone' });
   assert.equal((await api.delete(frame)).status, 200);
   const gone = await refused(api.post(`${path}/versions/1/restore`), 409, 'CONFLICT');
@@ -412,7 +412,7 @@ test('a sandbox key changes no live template, and its templates exist only in th
   const idsOf = async (api: Api) =>
     ((await api.get('/templates')).body as unknown as JsonObject[]).map((one) => one.templateId);
   assert.deepEqual(await idsOf(live), [shared.templateId]);
-  // Both may be of one millisecond.
+  // Both can be from the same millisecond.
   assert.deepEqual((await idsOf(sandbox)).sort(), [own.templateId, shared.templateId].sort());
   await refused(sandbox.post('/templates', { name: 'modes', text: 'x' }), 409, 'CONFLICT');
   const user = await make({ name: 'user', html: 'x', layoutTemplateId: shared.templateId }, sandbox);
@@ -420,7 +420,7 @@ test('a sandbox key changes no live template, and its templates exist only in th
   assert.equal((await rendered()).body.html, '[x]');
   assert.equal((await sandbox.put(hidden, { name: 'modes', text: 'changed' })).body.version, 2);
   assert.equal((await sandbox.post(`${hidden}/versions/1/restore`)).body.text, 'sandbox');
-  // A template of the sandbox does not keep a live layout from being deleted, and says so when it is used.
+  // A sandbox template does not prevent the deletion of a live layout, and reports it when it is used.
   assert.equal((await live.delete(path)).status, 200);
   assert.match(
     (await refused(rendered(), 400, 'TEMPLATE_INVALID')).message,

@@ -1,4 +1,4 @@
-/** Variables in subject, html and text: escaping, missing values, limits, and attempts to reach what is not given. */
+/** Variables in subject, HTML, and text: escaping, missing values, limits, and attempts to read anything that is not given. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -21,7 +21,7 @@ function filled(mail: Partial<ToRender>) {
 
 function refused(mail: Partial<ToRender>) {
   const result = fill(mail);
-  assert.ok(!result.ok, 'was expected to be refused');
+  assert.ok(!result.ok, 'was expected to be rejected');
   return result.failure;
 }
 
@@ -286,7 +286,7 @@ test('hostile templates stop quickly', () => {
     const result = fill({ text, variables: v });
     const tookMs = runningMs() - started;
     assert.equal(result.ok, isFine, text.slice(0, 40));
-    // 50 ms on a quiet machine; the bound here only has to tell linear from quadratic.
+    // 50 ms on an idle machine. The limit only distinguishes linear from quadratic time.
     assert.ok(tookMs < 1_000, `${text.slice(0, 40)} took ${tookMs} ms`);
   }
   const started = runningMs();

@@ -1,4 +1,4 @@
-/** The limit counts work, not waiting. */
+/** The limit counts CPU time, not waiting time. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createTimeLimit, RENDER_LIMIT_MS } from './context.ts';

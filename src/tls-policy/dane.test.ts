@@ -1,4 +1,4 @@
-/** Which records are believed, and what of a certificate they speak of. */
+/** Which TLSA records are trusted, and which part of a certificate they match. */
 import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';
 import test from 'node:test';
@@ -16,7 +16,7 @@ test('the public key of a certificate is extracted byte for byte, for every key 
 });
 
 const words = 'the TLSA records of mx.example (DANE)';
-// Certificates begin at the second in which they are made.
+// Certificates are valid from the second in which they are created.
 const nowMs = Date.now() + 60_000;
 
 test('a full issuer certificate in a record replaces an unsent one, but must have signed', () => {
@@ -30,13 +30,13 @@ test('a full issuer certificate in a record replaces an unsent one, but must hav
   assert.equal(of([record(whole.raw)]), undefined);
   const digest = { usage: 2, selector: 0, matching: 1, data: createHash('sha256').update(whole.raw).digest() };
   assert.equal(of([digest], [whole]), undefined);
-  assert.equal(of([digest])?.type, 'validation-failure', 'an issuer that nobody shows');
+  assert.equal(of([digest])?.type, 'validation-failure', 'an issuer that is not sent');
   const stranger = new X509Certificate(issuedCertificate('other.example').issuer);
   const strangers = { ...digest, data: createHash('sha256').update(stranger.raw).digest() };
-  assert.equal(of([strangers], [stranger])?.type, 'validation-failure', 'one that is shown, and did not sign');
+  assert.equal(of([strangers], [stranger])?.type, 'validation-failure', 'a sent issuer that did not sign');
   assert.equal(of([record(stranger.raw)])?.type, 'validation-failure');
   const itself = { usage: 2, selector: 0, matching: 0, data: leaf.raw };
-  assert.equal(of([itself])?.type, 'validation-failure', 'the certificate itself is no issuer');
+  assert.equal(of([itself])?.type, 'validation-failure', 'the certificate itself is not an issuer');
   assert.equal(of([record(Buffer.from('none'))])?.type, 'validation-failure');
 });
 
@@ -96,8 +96,12 @@ test('records are looked up at the alias target, then at the name, and only if s
   );
   assert.equal(await lookUp({ addresses: half, tlsa: { [here]: RECORDS, [behind]: RECORDS } }), 'none');
   const records = { [here]: RECORDS };
-  assert.equal(await lookUp({ addresses: 'temporary', tlsa: records }), 'failed', 'addresses that have run out');
-  assert.equal(await lookUp({ addresses: half, cname: 'temporary', tlsa: records }), 'failed', 'an alias held back');
+  assert.equal(await lookUp({ addresses: 'temporary', tlsa: records }), 'failed', 'the address lookup fails');
+  assert.equal(
+    await lookUp({ addresses: half, cname: 'temporary', tlsa: records }),
+    'failed',
+    'the alias lookup fails',
+  );
 });
 
 test('usages 2 and 3 with digests of the right length are usable', async () => {

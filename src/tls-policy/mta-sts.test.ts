@@ -1,4 +1,4 @@
-/** The record, the policy, and the names it covers, letter by letter. */
+/** Parsing of the record and the policy, and matching of names. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { parseStsPolicy, stsId, stsNames } from './mta-sts.ts';

@@ -1,4 +1,4 @@
-/** Connections while DNS answers are suppressed: mail is delayed and never sent without the policy. */
+/** Connections while DNS answers are suppressed: messages are deferred and never sent without the policy. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { systemClock } from '../base/clock.ts';

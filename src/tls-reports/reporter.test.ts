@@ -1,6 +1,6 @@
 /**
- * Reports to real https servers and a real DNS, over both databases: what is counted, when it is sent and how often, what is tried again, and
- * that two nodes make one report. By mail and with every failure of TLS: reports.long.test.ts.
+ * Reports to real https servers with a real DNS, on both databases: what is counted, when and how often it is sent, what is retried, and
+ * that two nodes send one report. For email reports and every TLS failure, see reports.long.test.ts.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -25,7 +25,7 @@ import { lastReportsOperation } from './store.ts';
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-/** In the past of the real clock, by which a database server goes. */
+/** In the past of the real clock, which a database server uses. */
 const TODAY = Date.now() - (Date.now() % DAY) - DAY;
 const YESTERDAY = TODAY - DAY;
 
@@ -55,14 +55,14 @@ const bad = (domain: string, message = 'it is old'): TlsSession => ({
 interface WorldOptions extends Partial<Pick<ReporterOptions, 'isVerified' | 'random'>> {
   zone: (port: number) => FakeZone;
   script?: CatcherScript;
-  /** Ranges that reports may go to. */
+  /** Ranges to which reports can be sent. */
   allow?: string;
   nodes?: number;
 }
 
 async function world(t: TestContext, dialect: Dialect, options: WorldOptions) {
   const { database: first, url, close } = await tempDatabase(dialect);
-  // A node has connections of its own to a server.
+  // Each node has its own connections to a server.
   const databases = [first];
   for (let node = 1; node < (options.nodes ?? 1); node += 1) {
     const address = url === undefined ? undefined : parsePostgresUrl(url);
@@ -78,7 +78,7 @@ async function world(t: TestContext, dialect: Dialect, options: WorldOptions) {
   const mails: ReportMail[] = [];
   const nodes = databases.map((database) => {
     const resolver = openDns({ servers: [dns.server], timeoutMs: 2_000, tries: 1 });
-    // By the real clock no time passes, so that nothing may be remembered.
+    // No time passes on the real clock, so nothing may be cached.
     const resolveTxt: Dns['resolveTxt'] = async (name) => {
       const fresh = openDns({ servers: [dns.server], timeoutMs: 2_000, tries: 1 });
       return fresh.resolveTxt(name).finally(() => fresh.close());
@@ -117,7 +117,7 @@ async function world(t: TestContext, dialect: Dialect, options: WorldOptions) {
     mails,
     nodes,
     counters,
-    /** All nodes at the same time. */
+    /** Runs all nodes at the same time. */
     round: async () => {
       await Promise.all(nodes.map((node) => node.counters.run()));
       await Promise.all(nodes.map(({ reporter }) => reporter.run()));
@@ -142,7 +142,7 @@ for (const dialect of DIALECTS) {
     clock.set(TODAY - 1);
     counters.count(good('a.example'));
     await round();
-    assert.equal(catcher.requests.length, 0, 'the day is not over');
+    assert.equal(catcher.requests.length, 0, 'the day has not ended');
     clock.set(TODAY + 20 * MINUTE);
     counters.count(bad('a.example'));
     await round();
@@ -239,7 +239,7 @@ test('only addresses that reject a report are retried, for a day', async (t) => 
   assert.equal(mails.length, 1);
   assert.equal(mails[0]!.lifetimeSeconds, 86_400);
   const ids = new Set(catcher.requests.map(({ bytes }) => JSON.parse(gunzipSync(bytes).toString())['report-id']));
-  assert.equal(ids.size, 1, 'one report, however often');
+  assert.equal(ids.size, 1, 'one report for any number of rounds');
   assert.deepEqual(await database.execute(lastReportsOperation, null), { day: YESTERDAY, counts: { sent: 1 } });
 });
 

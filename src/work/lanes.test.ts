@@ -1,4 +1,4 @@
-/** Lanes that take turns: order within a lane, turns among lanes, lanes on hold, and removal from any position. */
+/** Lanes in round-robin order: order within a lane, alternation among lanes, lanes on hold, and removal from any position. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Lanes } from './lanes.ts';

@@ -27,11 +27,11 @@ test('a process may run one row, plus one for each second of uptime, up to sixte
     assert.equal(entered, most, `${ageMs} ms`);
     limit.leave(1);
     await settled();
-    assert.equal(entered, most + 1, 'one leaves, and one comes');
+    assert.equal(entered, most + 1, 'one leaves and another enters');
     open = false;
     limit.leave(1);
     await Promise.all(entering);
-    assert.equal(entered, most + 1, 'who waits at a stop is sent away');
+    assert.equal(entered, most + 1, 'rows waiting at a stop are rejected');
   }
 });
 

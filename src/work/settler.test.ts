@@ -1,4 +1,4 @@
-/** The settler while the storage fails: what it keeps, how soon it continues, and that one bad result does not affect others. */
+/** The settler during a storage failure: what it keeps, how soon it continues, and that one invalid result does not affect others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';
@@ -47,7 +47,7 @@ test('a database that recovers is noticed immediately, even in a long pause', as
   ready = true;
   await settler.drained();
   assert.equal(triesMs.length, 6);
-  assert.ok(recordedMs - backMs < 500, `${Math.round(recordedMs - backMs)} ms after it was back`);
+  assert.ok(recordedMs - backMs < 500, `${Math.round(recordedMs - backMs)} ms after the recovery`);
 });
 
 test('storage that rejects while available is not retried more often', async () => {
@@ -95,7 +95,7 @@ test('a result that cannot be recorded does not affect other results or returned
     assert.equal(settler.pending, results.length);
     await settler.drained();
     assert.equal(settler.pending, 0);
-    assert.deepEqual(settler.recall(1), { seq: 1, fence: 1 }, 'the bad one is remembered');
+    assert.deepEqual(settler.recall(1), { seq: 1, fence: 1 }, 'the invalid one is remembered');
     written.crashed.sort((a, b) => a - b);
     assert.deepEqual(written, { results: results.slice(1), park: [10], release: [11], crashed: [1, 12] });
   }

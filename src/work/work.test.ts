@@ -1,4 +1,4 @@
-/** Parked lanes are listed page by page, each lane once; and for which rows the end of a lease counts as a crash. */
+/** Parked lanes are listed page by page, each lane once. Also which rows count a crash when a lease expires. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
@@ -55,7 +55,7 @@ test('parked lanes are paginated', async (t) => {
   assert.equal(await resume(tx, { kind: 'k', lane: names[0]!, limit: 1, nowMs: 2 }), 1);
   const [freed] = await claim(tx, { kind: 'k', nowMs: 9_999, leaseMs: 1, limit: 100, quarantined: false });
   assert.equal(freed?.lane, names[0]);
-  assert.equal(freed?.crashes, 0, 'having been parked is no crash');
+  assert.equal(freed?.crashes, 0, 'parking does not count as a crash');
   assert.equal(
     (await finish(tx, [{ seq: freed!.seq, fence: freed!.fence - 1 }])).size,
     0,
@@ -124,7 +124,7 @@ test('an expired lease counts one crash for each running row', async (t) => {
     ).size,
     2,
   );
-  assert.deepEqual(await crashes(), [0, 0], 'what is settled starts again');
+  assert.deepEqual(await crashes(), [0, 0], 'the crash count of a settled row starts over');
 });
 
 test('freeOnly skips leased rows even if their lease has expired', async (t) => {

@@ -44,7 +44,7 @@ test('only a limited number of streams hold a large part in memory, and others w
   async function* large(): AsyncGenerator<Uint8Array> {
     yield Buffer.alloc(MB);
     yield Buffer.alloc(MB);
-    // Asked for more, so that it holds more than one megabyte now.
+    // More data was requested, so it now holds more than one megabyte.
     growing += 1;
     most = Math.max(most, growing);
     await new Promise(setImmediate);

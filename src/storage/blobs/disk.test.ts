@@ -22,7 +22,7 @@ function openFiles(): string[] {
     try {
       return [readlinkSync(`/proc/self/fd/${fd}`)];
     } catch {
-      // It was closed since.
+      // It has been closed since.
       return [];
     }
   });
@@ -35,7 +35,7 @@ test('content abandoned before its first piece leaves no file open', async (t) =
   const open = () => openFiles().filter((file) => file.startsWith(folder));
   const reading = (await blobs.read(key))!;
   await once(reading, 'readable');
-  assert.equal(open().length, 1, 'control: an open file is seen');
+  assert.equal(open().length, 1, 'control: an open file is listed');
   reading.destroy();
   for (let i = 0; i < 50; i += 1) (await blobs.read(key))!.destroy();
   await waitUntil('the files to be closed', () => open().length === 0);
@@ -45,14 +45,14 @@ test('only files of crashed writes are removed, after an hour', async (t) => {
   const folder = temporaryFolder(t);
   const blobs = openDiskBlobs(folder);
   const key = await blobs.put(Buffer.from('kept'));
-  // It may be the key's own.
+  // It can be the file of the key itself.
   mkdirSync(path.join(folder, 'ab'), { recursive: true });
   const names = [`ab/${'1'.repeat(26)}.part`, `ab/${'2'.repeat(26)}.part`, 'clock-12345678.part'];
   for (const name of names) writeFileSync(path.join(folder, name), 'half');
   const others = ['README.part', 'ab/notes.part', 'notes/x.part'];
   mkdirSync(path.join(folder, 'notes'));
   for (const name of others) writeFileSync(path.join(folder, name), 'of somebody else');
-  assert.equal(await blobs.removeUnfinished(), 0, 'they may be under way');
+  assert.equal(await blobs.removeUnfinished(), 0, 'they may be in progress');
   const seconds = Date.now() / 1000;
   for (const name of [...names.slice(1), ...others, key]) utimesSync(path.join(folder, name), seconds, seconds - 3605);
   assert.equal(await blobs.removeUnfinished(), 2);

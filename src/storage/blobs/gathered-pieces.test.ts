@@ -5,7 +5,7 @@ import { gatheredPieces } from './disk.ts';
 async function* pieces(all: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
   const memory = new Uint8Array(100_000);
   for (const piece of all) {
-    // As sources may: what was yielded is overwritten.
+    // As a source may: yielded memory is overwritten.
     memory.fill(0xff);
     memory.set(piece);
     yield memory.subarray(0, piece.length);

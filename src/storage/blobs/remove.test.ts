@@ -47,7 +47,7 @@ test('the removal queue is bounded and dropped when abandoned', async () => {
   const remover = createBlobRemover({ blobs, log });
   remover.add(keys(20_000));
   remover.add(keys(100));
-  assert.deepEqual(left, [{ left: 92 }], 'eight of the first are under way');
+  assert.deepEqual(left, [{ left: 92 }], 'eight of the first batch are in progress');
   remover.abandon();
   release();
   await remover.idle();

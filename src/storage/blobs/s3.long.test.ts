@@ -1,4 +1,4 @@
-/** How the S3 client takes the answers of a store on its worst days. */
+/** How the S3 client handles failing and misbehaving stores. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
@@ -46,7 +46,7 @@ test('content abandoned before its first piece frees its connection', async (t) 
   const { blobs } = await store(t, (_request, response) =>
     response.setHeader('content-length', CONTENT.length).end(CONTENT),
   );
-  // More than there are connections.
+  // More requests than connections.
   for (let i = 0; i < 300; i += 1) (await blobs.read(KEY))!.destroy();
   assert.deepEqual(await blobs.get(KEY), CONTENT);
 });
@@ -161,7 +161,7 @@ test("requests are signed with the store's time if the clocks differ", async (t)
     { clock },
   );
   await blobs.put(CONTENT);
-  assert.equal(requests.length, 2, 'learnt from the first refusal');
+  assert.equal(requests.length, 2, 'learned from the first rejection');
   await blobs.put(CONTENT);
   assert.equal(requests.length, 3, 'and kept');
   const { url } = await blobs.presignPut({
@@ -175,7 +175,7 @@ test("requests are signed with the store's time if the clocks differ", async (t)
   assert.match(url, /X-Amz-Date=20261123T0944/);
 });
 
-/** Multipart uploads as far as the script goes; `complete` answers their completion. */
+/** Multipart uploads as far as the script requires. `complete` answers their completion. */
 function multipart(complete: Script, head: Script = (_request, response) => refuse(response, 404, 'x')): Script {
   return (request, response) => {
     const { method, target } = request;

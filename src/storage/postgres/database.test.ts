@@ -1,4 +1,4 @@
-/** PostgreSQL as a database: what is kept of a transaction, what a lost server means, and what is refused at the door. */
+/** PostgreSQL as a database: what is kept of a transaction, the effect of a lost server, and which servers are rejected. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import pg from 'pg';
@@ -192,7 +192,7 @@ test('a commit without a reply has an unknown outcome and is never rerun, alone 
   await waitUntil('the database to be ready', isReady);
   await database.execute(writeOperation, 'u7');
   assert.equal(proxy.lost, 3);
-  // The server did commit: had an operation been run again, it would have met its own row.
+  // The server did commit. An operation that ran again would conflict with its own row.
   await waitUntil('the commits', async () => (await count(database, 'u')) === 7);
 });
 
@@ -222,7 +222,7 @@ test('a failure before COMMIT or of a read is an outage, not an unknown outcome'
   const through = await open(t, proxy.url);
   proxy.loseAnswer('');
   await assert.rejects(through.execute(countOperation, 'x'), isPlain);
-  // Refused by the server itself: its transaction is rolled back, even if the answer to the COMMIT is lost.
+  // Rejected by the server itself: its transaction is rolled back, even if the reply to the COMMIT is lost.
   await waitUntil('the database to be ready', () => through.state().ready);
   proxy.loseAnswer('');
   const refused = write(async (tx) => {
@@ -249,15 +249,15 @@ test('Postrider waits for a restarting server and continues', { skip: !serverIsO
   await database.execute(writeOperation, 's1');
   await server.stopServer('immediate');
   await assert.rejects(database.execute(writeOperation, 's2'), Unavailable);
-  await waitUntil('it to be noticed', () => database.state().reason === 'the database cannot be reached');
+  await waitUntil('the outage to be noticed', () => database.state().reason === 'the database cannot be reached');
   assert.deepEqual(database.state(), { ready: false, reason: 'the database cannot be reached' });
   const began = runningMs();
   await assert.rejects(database.execute(countOperation, 's'), Unavailable);
-  assert.ok(runningMs() - began < 1_000, 'nobody waits while it is away');
+  assert.ok(runningMs() - began < 1_000, 'operations do not wait during the outage');
   const startedMs = performance.now();
   await server.startServer();
-  await waitUntil('it to be ready', () => database.state().ready);
-  assert.ok(database.state().readyForMs! < performance.now() - startedMs, 'since when it is back');
+  await waitUntil('the database to be ready', () => database.state().ready);
+  assert.ok(database.state().readyForMs! < performance.now() - startedMs, 'measured from its return');
   await database.execute(writeOperation, 's3');
   assert.equal(await count(database, 's'), 2);
   assert.ok(url);
@@ -291,7 +291,7 @@ test('warns about standbys that no commit waits for', { skip: !serverIsOurs }, a
     (await openPostgresDatabase({ address: parsePostgresUrl(url), log })).close();
   await attempt();
   assert.deepEqual(warnings, []);
-  // A client that follows the write-ahead log counts as a standby.
+  // A client that streams the write-ahead log counts as a standby.
   const standby = new pg.Client({ connectionString: url, replication: 'true' } as pg.ClientConfig);
   await standby.connect();
   t.after(() => standby.end());
@@ -320,7 +320,7 @@ test('concurrent migrations run once, and a foreign history is rejected', async 
   );
 });
 
-/** Changes a setting of the whole server, and resets it after the test; the function that it returns resets it before. */
+/** Changes a setting of the entire server, and resets it after the test. The returned function resets it earlier. */
 async function alterServer(t: TestContext, url: string, name: string, value: string): Promise<() => Promise<void>> {
   const reload = async (sql: string): Promise<void> => {
     await administer(url, sql);
@@ -346,10 +346,10 @@ test('a commit without confirmation of the synchronous standby has an unknown ou
   await database.execute(writeOperation, 'before');
   const reset = await alterServer(t, admin, 'synchronous_standby_names', 'absent');
   t.after(drop);
-  // A commit begins to wait only after the checkpointer has read the setting too, so the first commits may still be confirmed.
+  // A commit waits only after the checkpointer has read the setting too, so the first commits may still be confirmed.
   let writes = 0;
   let state: 'waiting' | 'confirmed' | { refused: unknown } = 'confirmed';
-  const refused = await waitUntil('a commit that waits for the standby, and is canceled', async () => {
+  const refused = await waitUntil('a canceled commit that waits for the standby', async () => {
     if (state === 'confirmed') {
       state = 'waiting';
       writes += 1;

@@ -1,4 +1,4 @@
-/** Tests of database URLs, and of the translation of statements for PostgreSQL. */
+/** Database URLs, and the translation of statements for PostgreSQL. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { statementNames, translate } from './transaction.ts';
@@ -72,7 +72,7 @@ test('TLS verifies the server according to the mode', () => {
     [false, true],
   );
   assert.deepEqual(attempts('verify-full'), [true]);
-  assert.deepEqual(attempts('verify-full', '%2Ftmp'), [false], 'a socket of the machine');
+  assert.deepEqual(attempts('verify-full', '%2Ftmp'), [false], 'a local socket');
   const judged = (mode: string) => tlsOptions(parsePostgresUrl(`postgres://a@h/d?sslmode=${mode}`));
   assert.deepEqual(judged('verify-full'), { rejectUnauthorized: true });
   const [encrypted, chained] = [judged('require'), judged('verify-ca')];

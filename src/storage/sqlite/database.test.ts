@@ -1,4 +1,4 @@
-/** SQLite: groups isolate the operation that fails, a thread that dies is reported, a lost file is refused. */
+/** SQLite: groups isolate a failing operation, a dead thread is reported, and a lost file is rejected. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
@@ -28,7 +28,7 @@ import { openSqliteDatabase } from './database.ts';
 const folders: string[] = [];
 const databases: Database[] = [];
 after(async () => {
-  // A second close is none: what a failed test left open would hold the process.
+  // Closing twice is harmless. What a failed test left open would keep the process alive.
   for (const database of databases) await database.close();
   for (const folder of folders) await rm(folder, { recursive: true, force: true });
 });
@@ -70,7 +70,7 @@ test('only the operation that throws fails in a group, and it is rolled back', a
   assert.equal((await database.execute(countOperation, 'a'))?.n, 2);
   assert.deepEqual(broken, []);
   await database.close();
-  assert.deepEqual(broken, [], 'a close is no breakdown');
+  assert.deepEqual(broken, [], 'closing is not a failure');
 });
 
 test('a read does not wait for a search once searches have their own thread', async () => {
@@ -79,12 +79,12 @@ test('a read does not wait for a search once searches have their own thread', as
   const round = async (): Promise<boolean> => {
     order.length = 0;
     const search = database.execute(longSearchOperation, 1_000_000).then(() => order.push('search'));
-    // They are on their way to their threads together.
+    // Both are sent to their threads at the same time.
     const read = database.execute(countOperation, 'a').then(() => order.push('read'));
     await Promise.all([search, read]);
     return order[0] === 'read';
   };
-  assert.equal(await round(), false, 'the first search starts the thread, and is done by the reader');
+  assert.equal(await round(), false, 'the first search starts the thread and runs on the reader');
   await waitUntil('a read to overtake a search', round);
   await database.close();
 });
@@ -125,14 +125,14 @@ test('operations that wait for a lock are rejected together with the first', asy
   other.begin();
   other.run("INSERT INTO meta (key, value) VALUES ('lock', '1')");
   const waiting: Promise<unknown>[] = [];
-  // More than two groups: one that meets the lock, one after it in the thread, the others queued before the thread.
+  // More than two groups: one that waits for the lock, one queued in the thread, and others queued before the thread.
   for (let index = 0; index < 80; index += 1) {
     waiting.push(database.execute(writeOperation, `e${index}`));
     if (index % 20 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
   const all = Promise.allSettled(waiting);
   await assert.rejects(waiting[0]!, Unavailable);
-  // From here on nothing is locked: whoever had another round would be done.
+  // From here on nothing is locked, so another round would succeed.
   other.rollback();
   for (const one of await all) {
     assert.equal(one.status, 'rejected');

@@ -1,4 +1,4 @@
-/** Logs that SQLite wrote, as a kill and a power cut leave them, and with bits changed. */
+/** Logs written by SQLite, as left by a kill or a power failure, and with changed bits. */
 import assert from 'node:assert/strict';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -10,7 +10,7 @@ import { assertLogWhole } from './log-check.ts';
 const COMMITS = 12;
 const FRAME_BYTES = 4096 + 24;
 
-/** A log of some commits, the last of several frames, and the end of each. */
+/** A log of several commits, the last with several frames, and the end offset of each. */
 function logged(t: TestContext) {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-log-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));

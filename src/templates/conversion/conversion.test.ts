@@ -1,4 +1,4 @@
-/** Converted templates, rendered by Postrider, against the output of Handlebars itself, or against the rules of Mustachio and Resend. */
+/** Converted templates, rendered by Postrider, compared with the output of Handlebars or the rules of Mustachio and Resend. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import Handlebars from 'handlebars';
@@ -11,7 +11,7 @@ type Case = [source: string, ...values: Values[]];
 
 const render = createRender(htmlToText);
 
-/** Returns the output of a send with these values, which fails for a variable without a value. */
+/** Returns the output of a send with these values, which fails if a variable has no value. */
 function rendered(source: string, variables: Values, kind: 'html' | 'text' = 'html'): string {
   const mail = { [kind]: source, variables, accountVariables: {}, keepMissing: false, deriveText: false };
   const result = render(mail);
@@ -20,7 +20,7 @@ function rendered(source: string, variables: Values, kind: 'html' | 'text' = 'ht
   return result.value[kind] ?? '';
 }
 
-/** Both escape the same characters in different ways, except ` and =, which Postrider does not need to escape. */
+/** Normalizes escapes that differ, except ` and =, which Postrider does not need to escape. */
 const sameEntities = (html: string): string =>
   html.replaceAll('&quot;', '&#34;').replaceAll('&#x27;', '&#39;').replaceAll('&#x60;', '`').replaceAll('&#x3D;', '=');
 
@@ -208,7 +208,7 @@ test('SES templates render like Handlebars, and a variable without a value is mi
   assert.deepEqual(result.ok && result.value.missing, ['name']);
 });
 
-/** Sections of Mustachio read from their value, never from outer values, and only each loops. */
+/** Mustachio sections read from their value, never from outer values, and only each loops. */
 const MUSTACHIO: [source: string, values: Values, expected: string][] = [
   ['Hi {{name}}', { name: '<A>' }, 'Hi &lt;A&gt;'],
   ['{{{html}}}{{&html}}', { html: '<b>' }, '<b><b>'],

@@ -1,4 +1,4 @@
-/** Sources of this interface in our language: variables are inserted as they are, and nothing else is expanded. */
+/** Resend sources in Postrider's template language: variables are inserted unescaped, and nothing else is expanded. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
