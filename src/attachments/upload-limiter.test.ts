@@ -32,13 +32,13 @@ async function files(account: string, count: number, mode: 'live' | 'sandbox' = 
 async function stalled(list: File[]): Promise<{ go(): Promise<PutAnswer[]> }> {
   let begun = 0;
   let go = (): void => undefined;
-  const told = new Promise<void>((resolve) => {
+  const resumed = new Promise<void>((resolve) => {
     go = resolve;
   });
   async function* body() {
     begun += 1;
     yield bytes.subarray(0, 1_000);
-    await told;
+    await resumed;
     yield bytes.subarray(1_000);
   }
   const before = app.stored().length;

@@ -113,8 +113,8 @@ test('100 Continue is sent only if the upload is accepted', async () => {
   assert.deepEqual([refused.status, refused.continued], [403, false]);
   const short = await app.put({ url, headers, body: bytes.subarray(1), waitForContinue: true });
   assert.deepEqual([short.status, short.continued], [422, false]);
-  const taken = await app.put({ url, headers, body: bytes, waitForContinue: true });
-  assert.deepEqual([taken.status, taken.continued], [200, true]);
+  const accepted = await app.put({ url, headers, body: bytes, waitForContinue: true });
+  assert.deepEqual([accepted.status, accepted.continued], [200, true]);
 });
 
 test('a changed URL returns 403, or 404 outside /uploads, and stores nothing', async () => {
@@ -173,7 +173,7 @@ test('a different Content-Length is rejected before the body is read', async () 
   for (const length of ['9', '11', '0', '99999999999']) {
     const head = `PUT ${pathname} HTTP/1.1\r\nHost: a\r\nContent-Type: application/pdf\r\nContent-Length: ${length}\r\n\r\n`;
     // The body is never sent, so the response depends on the headers only.
-    const text = await speak(app.port, head, (said) => said.includes('UPLOAD_MISMATCH'));
+    const text = await speak(app.port, head, (received) => received.includes('UPLOAD_MISMATCH'));
     assert.match(text, /^HTTP\/1\.1 422 /);
   }
   const without = await app.put({ url, headers: { 'Content-Type': 'application/pdf' } });

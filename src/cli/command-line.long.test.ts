@@ -160,10 +160,10 @@ test('--json is accepted in any position, and help prints an object with it', as
 
 test('a port or an address that cannot be bound is reported in one line with its setting', async (t) => {
   const { dataDir } = commandFolder(t);
-  const taken = createServer().listen(0, '127.0.0.1');
-  t.after(() => taken.close());
-  await once(taken, 'listening');
-  const { port } = taken.address() as AddressInfo;
+  const blocker = createServer().listen(0, '127.0.0.1');
+  t.after(() => blocker.close());
+  await once(blocker, 'listening');
+  const { port } = blocker.address() as AddressInfo;
   const printed: string[] = [];
   const fail = async (env: Record<string, string>, wanted: RegExp, code = 1) => {
     const quiet = { POSTRIDER_LOG_LEVEL: 'silent', POSTRIDER_ROLES: 'api' };

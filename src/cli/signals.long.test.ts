@@ -102,10 +102,10 @@ test('a closed output pipe stops neither a command nor the service', async (t) =
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   child.stdout.destroy();
-  let said = '';
+  let stderr = '';
   child.stderr.on('data', (chunk) => {
-    said += chunk;
+    stderr += chunk;
   });
   const code = await new Promise((resolve) => child.once('exit', resolve));
-  assert.deepEqual([code, said], [0, '']);
+  assert.deepEqual([code, stderr], [0, '']);
 });

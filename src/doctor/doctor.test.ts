@@ -140,8 +140,8 @@ test('a message retention shorter than the bounce period causes a warning', asyn
   };
   assert.deepEqual(await look({ eventDays: 90 }), []);
   for (const days of [89, 14]) {
-    const said = `warn: messages are stored for ${days} days: unsubscribe emails that arrive later have no effect`;
-    assert.deepEqual(await look({ eventDays: days }), [said]);
+    const warning = `warn: messages are stored for ${days} days: unsubscribe emails that arrive later have no effect`;
+    assert.deepEqual(await look({ eventDays: days }), [warning]);
   }
   assert.match((await look({ eventDays: 13 }))[0]!, /^warn: .* bounces, complaints and unsubscribe emails/);
   assert.deepEqual(await look({ eventDays: 7, bounceDomain: undefined }), [], 'no inbound mail');
@@ -169,21 +169,21 @@ test('scheduled backups can miss one interval', () => {
 test('TLS reports are checked, with the reason if they are not sent', () => {
   const config = readConfig({ POSTRIDER_REPORT_DOMAIN: 'shop.example' });
   const day = Date.UTC(2026, 10, 19);
-  const said = (facts: Parameters<typeof checkTlsReports>[1], of: Partial<Config> = {}): string => {
+  const resultOf = (facts: Parameters<typeof checkTlsReports>[1], of: Partial<Config> = {}): string => {
     const [check] = checkTlsReports({ ...config, ...of }, facts);
     return `${check!.status} ${check!.message}`;
   };
   const relay: Partial<Config> = { route: { kind: 'relay', relay: { host: 'x', port: 25, implicitTls: false } } };
-  assert.match(said(undefined, { reportDomain: undefined }), /^skip not sent: POSTRIDER_REPORT_DOMAIN is not set/);
-  assert.match(said({ isSigned: true, last: null }, relay), /^skip not sent: all mail goes to the relay/);
+  assert.match(resultOf(undefined, { reportDomain: undefined }), /^skip not sent: POSTRIDER_REPORT_DOMAIN is not set/);
+  assert.match(resultOf({ isSigned: true, last: null }, relay), /^skip not sent: all mail goes to the relay/);
   assert.match(
-    said({ isSigned: false, last: null }),
+    resultOf({ isSigned: false, last: null }),
     /^warn not sent: .* no account has shop\.example as a verified domain/,
   );
-  assert.equal(said({ isSigned: true, last: null }), 'ok sent from shop.example; none due yet');
+  assert.equal(resultOf({ isSigned: true, last: null }), 'ok sent from shop.example; none due yet');
   const counts = { sent: 3, 'not asked for': 40, waiting: 1, 'given up': 2 };
   assert.equal(
-    said({ isSigned: true, last: { day, counts } }),
+    resultOf({ isSigned: true, last: { day, counts } }),
     'ok sent from shop.example; of 2026-11-19: 3 sent, 1 pending, 2 abandoned, 40 domains request none',
   );
 });
@@ -204,11 +204,11 @@ test('missing MTA-STS and TLS-RPT records of the return path are listed with the
     resolver.close();
     return dns.close();
   });
-  const said = async (domain: string) => (await checkReturnPath(domain, resolver))[0]!;
-  assert.equal((await said('both.example')).status, 'ok');
-  assert.equal((await said('away.example')).status, 'skip');
+  const checkOf = async (domain: string) => (await checkReturnPath(domain, resolver))[0]!;
+  assert.equal((await checkOf('both.example')).status, 'ok');
+  assert.equal((await checkOf('away.example')).status, 'skip');
   assert.deepEqual(await checkReturnPath('takes-none.example', resolver), []);
-  const wrong = await said('wrong.example');
+  const wrong = await checkOf('wrong.example');
   assert.equal(wrong.message, 'wrong.example has no record for MTA-STS and TLS-RPT');
   assert.match(
     wrong.remedy!,

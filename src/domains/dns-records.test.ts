@@ -240,8 +240,12 @@ test('the return path can be a CNAME to the bounce domain', async () => {
 
 test('the return path can have the MX records of the bounce domain and its own SPF', async () => {
   const find = async (own: FakeName): Promise<DnsRecord> => {
-    const ours: FakeName = { MX: [[10, HOST]] };
-    resolver.zone = { 'bounces.mail.shop.example': own, 'in.postrider.example': ours, [HOST]: { A: ['192.0.2.1'] } };
+    const bounceZone: FakeName = { MX: [[10, HOST]] };
+    resolver.zone = {
+      'bounces.mail.shop.example': own,
+      'in.postrider.example': bounceZone,
+      [HOST]: { A: ['192.0.2.1'] },
+    };
     const found = await checkRecords(domain, { ...lookUp, bounceDomain: 'in.postrider.example' });
     return found.at(-1)!.record;
   };

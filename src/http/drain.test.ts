@@ -177,8 +177,8 @@ async function halfBodies(t: TestContext): Promise<void> {
   );
   await waitUntil('both', () => begun === 2);
   await shell.app.stop({ deadlineMs: 2_100 });
-  for (const said of speaking) {
-    const [answer] = readAnswers(await said);
+  for (const response of speaking) {
+    const [answer] = readAnswers(await response);
     assert.equal(answer?.status, 503);
     assert.ok(answer?.headers['retry-after']);
     assert.equal((JSON.parse(answer?.body ?? '') as { reasonCode: string }).reasonCode, 'OVERLOADED');

@@ -70,9 +70,9 @@ test('X-Id selects the account and X-Mode the mode', async () => {
   assert.equal(await outcome({ cookie }, { accountInQuery: true }, { url }), 'usr_ann sandbox');
   assert.equal(await outcome({ cookie }, {}, { url }), 'INVALID_REQUEST', 'on other routes the query selects nothing');
   const shared = { method: 'POST', changesShared: true } as const;
-  const ours = { 'x-requested-with': 'postrider', origin: BASE };
-  assert.equal(await outcome({ cookie, ...ours, 'x-id': 'acc_1', 'x-mode': 'sandbox' }, shared), 'FORBIDDEN');
-  assert.equal(await outcome({ cookie, ...ours, 'x-id': 'acc_1' }, shared), 'usr_ann live');
+  const trusted = { 'x-requested-with': 'postrider', origin: BASE };
+  assert.equal(await outcome({ cookie, ...trusted, 'x-id': 'acc_1', 'x-mode': 'sandbox' }, shared), 'FORBIDDEN');
+  assert.equal(await outcome({ cookie, ...trusted, 'x-id': 'acc_1' }, shared), 'usr_ann live');
 });
 
 test('each role includes the previous ones, and the default depends on the method', async () => {

@@ -165,7 +165,7 @@ for (const [what, line, framing, status, code] of [
       ? piece
       : Buffer.concat([Buffer.from('10000\r\n'), piece, Buffer.from('\r\n')]);
     const text = await new Promise<string>((resolve) => {
-      let said = '';
+      let received = '';
       const socket = connect(more.port, '127.0.0.1', () => {
         socket.write(`${line} HTTP/1.1\r\nHost: a\r\n${framing}\r\n\r\n`);
         const pour = (): void => {
@@ -175,10 +175,10 @@ for (const [what, line, framing, status, code] of [
         pour();
       });
       socket.setEncoding('latin1').on('data', (data: string) => {
-        said += data;
+        received += data;
       });
       socket.on('error', () => {});
-      socket.on('close', () => resolve(said));
+      socket.on('close', () => resolve(received));
     });
     await waitUntil('the end of the connection', () => bytesRead > 0);
     assertRefusal(readAnswers(text)[0], status, code);

@@ -145,19 +145,19 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
     const any = await make(one.live, '*@in.shop.example');
     const prefix = await make(one.live, 'reply+*@in.shop.example');
     const exact = await make(one.live, 'reply+17@in.shop.example');
-    const theirs = await make(two.live, 'boss@in.shop.example');
+    const otherRoute = await make(two.live, 'boss@in.shop.example');
     assert.equal(await taker('Reply+17@IN.shop.example'), exact);
     assert.equal(await taker('REPLY+18@in.shop.example'), prefix);
     assert.equal(await taker('reply@in.shop.example'), any);
-    assert.equal(await taker('boss@in.shop.example'), theirs);
-    for (const nobody of [
+    assert.equal(await taker('boss@in.shop.example'), otherRoute);
+    for (const unknown of [
       'reply@shop.example',
       'a@deeper.in.shop.example',
       'a@localhost',
       'a@',
       `${'x'.repeat(300)}@in.other.example`,
     ])
-      assert.equal(await taker(nobody), undefined, nobody);
+      assert.equal(await taker(unknown), undefined, unknown);
     await call('POST', '/inbound-routes', { ...one.sandbox, json: { match: '*@in.other.example' } });
     assert.equal(await taker('a@in.other.example'), undefined, 'a sandbox route accepts no inbound mail');
 
@@ -165,7 +165,7 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
     assert.equal((await call('POST', '/inbound-routes', { ...one.live, ...same })).status, 409);
     const stolen = await call('POST', '/inbound-routes', { ...two.live, ...same });
     assert.deepEqual([stolen.status, /another account/.test(stolen.body.error.message)], [409, true]);
-    assert.equal((await call('PUT', `/inbound-routes/${theirs}`, { ...two.live, ...same })).status, 409);
+    assert.equal((await call('PUT', `/inbound-routes/${otherRoute}`, { ...two.live, ...same })).status, 409);
 
     const domains = await database.execute(domainsOperation, { accountId: one.id, before: null, limit: 5 });
     await database.execute(deleteDomainOperation, { accountId: one.id, id: domains[0]!.id });

@@ -124,10 +124,10 @@ test('reports that cannot be recorded are stored, even if the commit outcome is 
 test('reports above the concurrency limit are stored, so a flood waits in its own lane', async () => {
   const held = Promise.withResolvers<void>();
   const r = rig({ read: () => held.promise });
-  const taken = Array.from({ length: 100 }, () => r.intake.take([mailOf()]));
-  await Promise.all(taken.slice(64));
+  const pending = Array.from({ length: 100 }, () => r.intake.take([mailOf()]));
+  await Promise.all(pending.slice(64));
   assert.equal(r.stored.length, 36);
   held.resolve();
-  await Promise.all(taken);
+  await Promise.all(pending);
   assert.equal(r.recorded.flat().length, 64);
 });

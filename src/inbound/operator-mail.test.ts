@@ -107,8 +107,8 @@ for (const dialect of DIALECTS)
     assert.deepEqual([to, replyTo, subject], ['ops@example.net', 'ann@provider.example', 'Fwd: Your mail ü']);
     assert.equal(original.toString(), LETTER);
     assert.ok(key.includes(id));
-    for (const said of ['postmaster@bounces.example', 'mx.provider.example [198.51.100.7]', 'Please call me.', id])
-      assert.ok(body.includes(said), said);
+    for (const part of ['postmaster@bounces.example', 'mx.provider.example [198.51.100.7]', 'Please call me.', id])
+      assert.ok(body.includes(part), part);
   });
 
 /** Content, envelope sender, and result: null if it is not for operators. */

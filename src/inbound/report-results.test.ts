@@ -133,12 +133,12 @@ for (const [name, report, copies, expected] of BOUNCES)
   test(`a bounce that names ${name}`, async () =>
     assert.equal(shown(await resultsOfBounce(report, copies, NOW)), expected));
 
-interface Said {
+interface ComplaintFields {
   recipients?: string[];
   feedbackId?: string;
 }
 
-const complaint = ({ recipients = [], feedbackId: id }: Said) =>
+const complaint = ({ recipients = [], feedbackId: id }: ComplaintFields) =>
   ({
     kind: 'complaint',
     feedbackType: 'abuse',
@@ -151,7 +151,7 @@ const ann = ['ann@example.com'];
 const bob = ['bob@example.com'];
 const all = { proof: 'transaction' } as const;
 const ofTwo = [copy('ann', { accountId: 'acc_2', messageId: 'msg_other' }), copy('ann')];
-const COMPLAINTS: [name: string, said: Said, context: Partial<ComplaintContext>, expected: string][] = [
+const COMPLAINTS: [name: string, fields: ComplaintFields, context: Partial<ComplaintContext>, expected: string][] = [
   ['with its recipient', { recipients: ann }, { copies: one }, 'Complaint msg_ann suppressed'],
   [
     'of one of several, by a token of all',
@@ -180,10 +180,10 @@ const COMPLAINTS: [name: string, said: Said, context: Partial<ComplaintContext>,
   ],
 ];
 
-for (const [name, said, context, expected] of COMPLAINTS)
+for (const [name, fields, context, expected] of COMPLAINTS)
   test(`a complaint ${name}`, () => {
     const whole = { copies: [], proof: 'message-id' as const, reporter: 'fbl.example', nowMs: NOW, ...context };
-    assert.equal(shown(resultsOfComplaint(complaint(said), whole)), expected);
+    assert.equal(shown(resultsOfComplaint(complaint(fields), whole)), expected);
   });
 
 test('a complaint that does not identify one of several recipients changes no state', () => {

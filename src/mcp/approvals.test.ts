@@ -146,13 +146,13 @@ test('only signed-in members with a writing role can decide', async () => {
   const sandbox = { ...headers, 'X-Mode': 'sandbox' };
   assert.equal((await decide(approvalId, 'approve', digest, owner, sandbox)).status, 403);
   const two = await createAccount(app.parts, { name: 'Two', plan: 'enterprise' });
-  const stranger = await app.user('eve@two.example', 'owner', two.account.id);
-  const foreign = await app.signedIn(stranger.email, stranger.password);
+  const otherUser = await app.user('eve@two.example', 'owner', two.account.id);
+  const foreign = await app.signedIn(otherUser.email, otherUser.password);
   assert.equal((await decide(approvalId, 'approve', digest, foreign)).status, 404);
   const own = { 'X-Id': two.account.id, 'X-Mode': 'live' };
   assert.equal((await decide(approvalId, 'approve', digest, foreign, own)).status, 404);
-  const theirs = mcpClient({ url, key: two.apiKey });
-  assert.equal((await theirs.tool('send_email', { approvalId })).structuredContent.error.code, 'NOT_FOUND');
+  const foreignAgent = mcpClient({ url, key: two.apiKey });
+  assert.equal((await foreignAgent.tool('send_email', { approvalId })).structuredContent.error.code, 'NOT_FOUND');
   const colleague = await newAgent();
   assert.equal((await colleague.tool('send_email', { approvalId })).structuredContent.error.code, 'NOT_FOUND');
 });

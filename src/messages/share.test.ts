@@ -28,9 +28,9 @@ const SESSION = [
   ...['S 220 mx.example.com', `C MAIL FROM:<shop@example.org>`, `C RCPT TO:<${ADA}>`, `C RCPT TO:<${BOB}>`, 'C DATA'],
   ...['S 250 ok', 'S 250 ada', 'S 550 5.1.1 bob is unknown', 'S 354 go on', 'C <120 bytes>', 'S 250 2.0.0 taken'],
 ];
-const lines = (spoken: readonly string[]) =>
-  spoken.map((line, atMs) => ({ atMs, direction: line[0] as 'C' | 'S', text: line.slice(2) }));
-const spoken = (of: { direction: string; text: string }[]): string[] =>
+const lines = (entries: readonly string[]) =>
+  entries.map((line, atMs) => ({ atMs, direction: line[0] as 'C' | 'S', text: line.slice(2) }));
+const formatted = (of: { direction: string; text: string }[]): string[] =>
   of.map(({ direction, text }) => `${direction} ${text}`);
 
 for (const dialect of DIALECTS) {
@@ -139,11 +139,17 @@ for (const dialect of DIALECTS) {
     );
 
     assert.deepEqual(await statuses(''), [404, 404]);
-    const [said = '', signature = ''] = token.split('.');
-    const longer = JSON.parse(Buffer.from(said, 'base64url').toString());
+    const [claims = '', signature = ''] = token.split('.');
+    const longer = JSON.parse(Buffer.from(claims, 'base64url').toString());
     longer[3] += 1;
     const prolonged = Buffer.from(JSON.stringify(longer)).toString('base64url');
-    for (const forged of [`${prolonged}.${signature}`, `${said}.${'A'.repeat(43)}`, said, `${token}A`, ` ${token} x`])
+    for (const forged of [
+      `${prolonged}.${signature}`,
+      `${claims}.${'A'.repeat(43)}`,
+      claims,
+      `${token}A`,
+      ` ${token} x`,
+    ])
       assert.deepEqual(await statuses(forged), [404, 404], forged);
 
     // A token of an earlier version has no ID, and is otherwise the same.
@@ -302,12 +308,16 @@ test('a token returns the sealed value, only with the key that sealed it', () =>
 });
 
 test("other recipients' lines are omitted from a shared session", () => {
-  assert.deepEqual(spoken(ownLines(lines(SESSION), ADA)), [
+  assert.deepEqual(formatted(ownLines(lines(SESSION), ADA)), [
     ...['S 220 mx.example.com', 'C MAIL FROM:<shop@example.org>', `C RCPT TO:<${ADA}>`, 'C DATA'],
     ...['C <120 bytes>', 'S 250 2.0.0 taken'],
   ]);
   const alone = ['S 220 x', `C RCPT TO:<${ADA}>`, 'S 250 ok', 'C DATA', 'S 354 go on'];
-  assert.deepEqual(spoken(ownLines(lines(alone), ADA)), alone, 'control: a single recipient gets the complete session');
+  assert.deepEqual(
+    formatted(ownLines(lines(alone), ADA)),
+    alone,
+    'control: a single recipient gets the complete session',
+  );
   const cut = ['S 220 x', 'C EHLO us', 'S …', 'S 550 bob is unknown', 'C <1 bytes>', 'S 250 taken'];
-  assert.deepEqual(spoken(ownLines(lines(cut), ADA)), ['S 220 x', 'C EHLO us', 'C <1 bytes>', 'S 250 taken']);
+  assert.deepEqual(formatted(ownLines(lines(cut), ADA)), ['S 220 x', 'C EHLO us', 'C <1 bytes>', 'S 250 taken']);
 });

@@ -42,9 +42,9 @@ function ask(
   return askServer({ name, type: 'A', recursion: true }, server, { timeoutMs, signal });
 }
 
-function addressIn(heard: ServerResponse): unknown {
-  assert.ok('packet' in heard, JSON.stringify(heard));
-  const [answer] = heard.packet.answers ?? [];
+function addressIn(response: ServerResponse): unknown {
+  assert.ok('packet' in response, JSON.stringify(response));
+  const [answer] = response.packet.answers ?? [];
   return answer && 'data' in answer ? answer.data : undefined;
 }
 
@@ -99,9 +99,9 @@ test('no response is ETIMEOUT, and a closed port fails immediately', async (t) =
   const began = performance.now();
   assert.deepEqual(await ask(server, { timeoutMs: 200 }), { cause: 'ETIMEOUT' });
   assert.ok(performance.now() - began >= 190);
-  const nobody = { address: '127.0.0.1', port: await freePort() };
+  const closedPort = { address: '127.0.0.1', port: await freePort() };
   const again = performance.now();
-  assert.deepEqual(await ask(nobody, { timeoutMs: 20_000 }), { cause: 'ECONNREFUSED' });
+  assert.deepEqual(await ask(closedPort, { timeoutMs: 20_000 }), { cause: 'ECONNREFUSED' });
   assert.ok(performance.now() - again < 10_000);
 });
 
@@ -132,11 +132,11 @@ for (const [what, forge] of forgeries) {
 test('a forged answer alone is a failure', async (t) => {
   // A different case is queried again over TCP.
   const alone = forgeries.filter(([what]) => what !== 'another case');
-  const heard = alone.map(async ([what, forge]) => {
+  const checks = alone.map(async ([what, forge]) => {
     const { server } = await scripted(t, (answer, { query }) => [forge(answer, query)]);
     assert.deepEqual(await ask(server, { timeoutMs: 2_000 }), { cause: 'EBADRESP' }, what);
   });
-  await Promise.all(heard);
+  await Promise.all(checks);
 });
 
 test('a server that changes the case is queried over TCP', async (t) => {
@@ -152,9 +152,9 @@ test('a server that changes the case is queried over TCP', async (t) => {
 test('a truncated answer is queried over TCP', async (t) => {
   const { dns, server } = await scripted(t);
   dns.zone[NAME] = { A: Array.from({ length: 1_000 }, () => ADDRESS) };
-  const heard = await ask(server);
-  assert.ok('packet' in heard);
-  assert.equal(heard.packet.answers?.length, 1_000);
+  const response = await ask(server);
+  assert.ok('packet' in response);
+  assert.equal(response.packet.answers?.length, 1_000);
   assert.equal(dns.questions.length, 2);
 });
 
@@ -211,9 +211,9 @@ test('a TCP answer can arrive byte by byte', async (t) => {
       next();
     });
   });
-  const heard = await ask(server);
-  assert.ok('packet' in heard, JSON.stringify(heard));
-  assert.equal(rcodeOf(heard.packet), 3);
+  const response = await ask(server);
+  assert.ok('packet' in response, JSON.stringify(response));
+  assert.equal(rcodeOf(response.packet), 3);
 });
 
 test('a server without EDNS support is queried without it', async (t) => {
@@ -253,8 +253,8 @@ test('1,000 randomly damaged answers cause errors or answers, but no exception',
   dns.zone[NAME] = { CNAME: 'other.example' };
   dns.zone['other.example'] = { A: [ADDRESS, ADDRESS], MX: [[10, 'mx.example']] };
   const all = await Promise.all(Array.from({ length: 1_000 }, () => ask(server, { timeoutMs: 4_000 })));
-  const read = all.filter((heard) => 'packet' in heard);
-  assert.ok(read.every((heard) => rcodeOf(heard.packet) >= 0));
-  assert.ok(all.every((heard) => 'packet' in heard || /^E[A-Z]+$/.test(heard.cause)));
+  const read = all.filter((response) => 'packet' in response);
+  assert.ok(read.every((response) => rcodeOf(response.packet) >= 0));
+  assert.ok(all.every((response) => 'packet' in response || /^E[A-Z]+$/.test(response.cause)));
   assert.ok(read.length > 100 && read.length < 1_000, `${read.length} of 1,000 were parsed`);
 });

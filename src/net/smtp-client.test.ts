@@ -226,10 +226,10 @@ for (const mechanism of ['PLAIN', 'LOGIN']) {
     const result = await session.send(mail);
     assert.equal(result.recipients[0]?.accepted, true);
     assert.equal(sink.messages[0]?.auth, 'relay');
-    const said = session.opening.map((line) => line.text).join('\n');
-    assert.ok(said.includes('***'));
+    const transcript = session.opening.map((line) => line.text).join('\n');
+    assert.ok(transcript.includes('***'));
     for (const secret of ['relay', 'sécret', '\0relay\0sécret']) {
-      assert.ok(!said.includes(Buffer.from(secret).toString('base64')), said);
+      assert.ok(!transcript.includes(Buffer.from(secret).toString('base64')), transcript);
     }
     const wrong = await refused(sink, { tls: 'required', auth: { user: 'relay', pass: 'wrong' } });
     assert.equal(wrong.stage, 'auth');

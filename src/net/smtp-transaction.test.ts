@@ -129,12 +129,12 @@ test('pipelined: accepted RCPT and DATA after a rejected MAIL close the connecti
   const server = net.createServer((socket) => {
     socket.on('error', () => {}).write('220 x\r\n');
     socket.on('data', (chunk) => {
-      said += chunk.toString();
-      if (said.endsWith('DATA\r\n')) socket.write('451 no\r\n250 ok\r\n354 go\r\n');
-      else if (said.endsWith('\r\n')) socket.write('250-x\r\n250 PIPELINING\r\n');
+      received += chunk.toString();
+      if (received.endsWith('DATA\r\n')) socket.write('451 no\r\n250 ok\r\n354 go\r\n');
+      else if (received.endsWith('\r\n')) socket.write('250-x\r\n250 PIPELINING\r\n');
     });
   });
-  let said = '';
+  let received = '';
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   open.push({ close: () => void server.close() });
   const result = await openSmtpSession({
@@ -149,7 +149,7 @@ test('pipelined: accepted RCPT and DATA after a rejected MAIL close the connecti
   const [only] = (await result.session.send(mail())).recipients;
   assert.deepEqual([only?.accepted, only?.stage, only?.reply?.code], [false, 'mail', 451]);
   assert.equal(result.session.usable, false);
-  assert.ok(said.endsWith('DATA\r\n'), 'nothing was written after DATA');
+  assert.ok(received.endsWith('DATA\r\n'), 'nothing was written after DATA');
 });
 
 test('a message takes two writes, the envelope and the content with dot', async () => {

@@ -227,8 +227,8 @@ test('account IDs, account keys, and cookies do not affect an operator key', asy
   ] as Record<string, string>[]) {
     assert.equal((await call(key, 'GET /operator/queue', undefined, headers)).status, 200, JSON.stringify(headers));
     // The scopes of the key apply even together with an operator's session.
-    const ours = { origin: rig.url, 'x-requested-with': 'postrider' };
-    const write = await call(key, 'POST /operator/accounts', { name: 'x' }, { ...ours, ...headers });
+    const browserHeaders = { origin: rig.url, 'x-requested-with': 'postrider' };
+    const write = await call(key, 'POST /operator/accounts', { name: 'x' }, { ...browserHeaders, ...headers });
     assert.deepEqual(outcomeOf(write), [403, 'FORBIDDEN'], JSON.stringify(headers));
     assert.match(write.body.error.message, /scope write/);
   }

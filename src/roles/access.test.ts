@@ -118,12 +118,12 @@ test('an account does not exist for a user who is not a member', async () => {
 });
 
 test('routes that require a session return 401 without a valid one', async () => {
-  const nobody = app.browser();
+  const anonymous = app.browser();
   const forged = app.browser();
   forged.cookie = `postrider_session=${'a'.repeat(43)}`;
   for (const [name, who] of rows) {
     if (who === 'anybody') continue;
-    for (const browser of [nobody, forged]) assert.equal((await callAs(browser, name)).status, 401, name);
+    for (const browser of [anonymous, forged]) assert.equal((await callAs(browser, name)).status, 401, name);
   }
 });
 

@@ -94,24 +94,24 @@ test('rejects another, emptied, or foreign store with the fix', async (t) => {
     check(storeIn(one, 'empty'), one),
     /postrider-store is missing there\); all nodes .* the same POSTRI/,
   );
-  const told: string[] = [];
-  const log = { ...silentLog, error: (_: object, line: string) => told.push(line) } as unknown as typeof silentLog;
+  const errors: string[] = [];
+  const log = { ...silentLog, error: (_: object, line: string) => errors.push(line) } as unknown as typeof silentLog;
   const unset = {
     blobs: { kind: 'disk', folder: undefined } as const,
     databaseUrl: parsePostgresUrl('postgres://u@h/d'),
   };
   await checkBlobStore(unset, { blobs: storeIn(one, 'own').blobs, database: one.database, log });
-  assert.match(told.join(), /postrider-store is missing there/);
-  const theirs = storeIn(other, 'theirs');
-  await check(theirs, other);
-  await assert.rejects(check(theirs, one), /postrider-store there names another store/);
+  assert.match(errors.join(), /postrider-store is missing there/);
+  const foreignStore = storeIn(other, 'theirs');
+  await check(foreignStore, other);
+  await assert.rejects(check(foreignStore, one), /postrider-store there names another store/);
   const [fresh] = (await databases(t, 1)) as [TempDatabase];
   await assert.rejects(
     check(store, fresh),
     /^Error: POSTRIDER_BLOB_URL: .* belongs to another installation .* remove postr/,
   );
-  rmSync(path.join(theirs.folder, MARK_NAME));
-  await check(theirs, fresh);
+  rmSync(path.join(foreignStore.folder, MARK_NAME));
+  await check(foreignStore, fresh);
   // The mark moves with the content.
   const moved = storeIn(one, 'moved');
   cpSync(store.folder, moved.folder, { recursive: true });

@@ -182,11 +182,11 @@ test('a sandbox key creates and revokes only sandbox keys and credentials', asyn
     ['/api-keys', (one: Answer['body']) => one.keyId],
     ['/smtp-credentials', (one: Answer['body']) => one.smtpCredentialId],
   ] as const) {
-    const theirs = await live.post(at, {});
-    assert.deepEqual([theirs.status, theirs.body.mode], [201, 'live'], 'in the mode of the calling key by default');
+    const liveKey = await live.post(at, {});
+    assert.deepEqual([liveKey.status, liveKey.body.mode], [201, 'live'], 'in the mode of the calling key by default');
     const before = liveRows();
     assert.equal(code(await sandbox.post(at, { mode: 'live' })), '403 FORBIDDEN');
-    assert.equal(code(await sandbox.delete(`${at}/${idOf(theirs.body)}`)), '403 FORBIDDEN');
+    assert.equal(code(await sandbox.delete(`${at}/${idOf(liveKey.body)}`)), '403 FORBIDDEN');
     for (const body of [{}, { mode: 'sandbox' }]) {
       const made = await sandbox.post(at, body);
       assert.deepEqual([made.status, made.body.mode], [201, 'sandbox']);
@@ -196,6 +196,6 @@ test('a sandbox key creates and revokes only sandbox keys and credentials', asyn
     assert.deepEqual(liveRows(), before);
     const made = await live.post(at, { mode: 'sandbox' });
     assert.equal((await live.delete(`${at}/${idOf(made.body)}`)).status, 200, 'a live key revokes both');
-    assert.equal((await live.delete(`${at}/${idOf(theirs.body)}`)).status, 200);
+    assert.equal((await live.delete(`${at}/${idOf(liveKey.body)}`)).status, 200);
   }
 });

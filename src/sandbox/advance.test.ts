@@ -59,16 +59,16 @@ async function open() {
       byMs,
       signal: new AbortController().signal,
     });
-  const told = async (messageId: string) => {
+  const timelineOf = async (messageId: string) => {
     const found = await database.execute(findMessageOperation, { accountId: 'acc_1', mode: 'sandbox', messageId });
     return found!.timeline.map((event) => [event.type, event.at - startMs]);
   };
   const now = async (): Promise<number> => (await createSandboxClock({ database, clock }).now('acc_1')) - startMs;
-  return { database, clock, startMs, deliveries, scheduled, advance, told, now };
+  return { database, clock, startMs, deliveries, scheduled, advance, timelineOf, now };
 }
 
 test('an advance that runs out of time keeps its progress and can be continued', async () => {
-  const { scheduled, advance, told, now, startMs } = await open();
+  const { scheduled, advance, timelineOf, now, startMs } = await open();
   const ids = await scheduled(1, 2, 3, 200);
   // One step runs everything that can run together, and here each message can return before the next one.
   let leftMs = 100 * HOUR;
@@ -87,16 +87,16 @@ test('an advance that runs out of time keeps its progress and can be continued',
   assert.equal(ran, 3);
   assert.equal(await now(), 100 * HOUR);
   for (const [index, id] of ids.slice(0, 3).entries()) {
-    assert.deepEqual(await told(id), [
+    assert.deepEqual(await timelineOf(id), [
       ['Send', 0],
       ['Delivery', (index + 1) * HOUR],
     ]);
   }
-  assert.deepEqual(await told(ids[3]!), [['Send', 0]]);
+  assert.deepEqual(await timelineOf(ids[3]!), [['Send', 0]]);
 });
 
 test('the work of a failed step is released and runs in the next advance', async () => {
-  const { deliveries, scheduled, advance, told, now } = await open();
+  const { deliveries, scheduled, advance, timelineOf, now } = await open();
   const [first, second] = (await scheduled(1, 5)) as [string, string];
   let runs = 0;
   const failing: typeof deliveries = {
@@ -108,10 +108,10 @@ test('the work of a failed step is released and runs in the next advance', async
   };
   await assert.rejects(advance(10 * HOUR, { kinds: [failing, noWebhooks] }), /a bug of this step/);
   assert.equal(await now(), HOUR, 'earlier steps are kept');
-  assert.deepEqual((await told(first)).at(-1), ['Delivery', HOUR]);
+  assert.deepEqual((await timelineOf(first)).at(-1), ['Delivery', HOUR]);
   const moved = await advance(10 * HOUR);
   assert.equal(moved.ok && moved.value.ran, 1);
-  assert.deepEqual((await told(second)).at(-1), ['Delivery', 5 * HOUR], 'at its scheduled time');
+  assert.deepEqual((await timelineOf(second)).at(-1), ['Delivery', 5 * HOUR], 'at its scheduled time');
   assert.equal(await now(), 11 * HOUR);
 });
 

@@ -20,37 +20,37 @@ function poster(accountId: string, path: string) {
     const answer = await api.post(path, body, key === undefined ? {} : { 'Idempotency-Key': key });
     const isReplayed = answer.headers['idempotent-replayed'] === 'true';
     const { error } = answer.body;
-    const said = error === undefined ? (isReplayed ? 'replayed' : 'done') : error.message;
-    return { text: answer.text, code: error?.code, said: `${answer.status} ${said}` };
+    const result = error === undefined ? (isReplayed ? 'replayed' : 'done') : error.message;
+    return { text: answer.text, code: error?.code, outcome: `${answer.status} ${result}` };
   };
 }
 
 test('under back-pressure an accepted send is replayed and new ones are rejected', async () => {
   const send = poster('acc_send', '/send');
   const first = await send(LARGE, 'k1');
-  assert.equal(first.said, '202 done');
+  assert.equal(first.outcome, '202 done');
   app.setBackPressure('the disk is nearly full');
   const again = await send({ ...LARGE }, 'k1');
-  assert.deepEqual([again.said, again.text], ['202 replayed', first.text]);
+  assert.deepEqual([again.outcome, again.text], ['202 replayed', first.text]);
   assert.equal((await send({ ...LARGE, subject: 'Other' }, 'k1')).code, 'IDEMPOTENCY_KEY_REUSED');
   const key = { accountId: 'acc_send', mode: 'live', endpoint: '/send', key: 'k2' } as const;
   app.inFlight.take(key);
   assert.equal((await send(LARGE, 'k2')).code, 'DUPLICATE_REQUEST_IN_PROGRESS');
   app.inFlight.release(key);
   for (const refused of [send(LARGE, 'k2'), send(LARGE), send('{', 'k3'), send(LARGE, 'k'.repeat(256))])
-    assert.equal((await refused).said, REFUSED);
+    assert.equal((await refused).outcome, REFUSED);
   app.setBackPressure();
-  assert.equal((await send(LARGE, 'k2')).said, '202 done', 'the key of a rejected send can be reused');
+  assert.equal((await send(LARGE, 'k2')).outcome, '202 done', 'the key of a rejected send can be reused');
 });
 
 test('a dry run stores nothing and is not rejected', async () => {
   const dryRun = poster('acc_dry', '/send?dryRun=true');
   app.setBackPressure('the disk is nearly full');
   for (const key of [undefined, 'k1']) {
-    const { said, text } = await dryRun(LARGE, key);
-    assert.deepEqual([said, JSON.parse(text).subject], ['200 done', 'Files']);
+    const { outcome, text } = await dryRun(LARGE, key);
+    assert.deepEqual([outcome, JSON.parse(text).subject], ['200 done', 'Files']);
   }
-  assert.equal((await poster('acc_dry', '/send?dryRun=false')(LARGE)).said, REFUSED);
+  assert.equal((await poster('acc_dry', '/send?dryRun=false')(LARGE)).outcome, REFUSED);
 });
 
 test('a batch is replayed with the messages that it accepted', async () => {
@@ -64,10 +64,10 @@ test('a batch is replayed with the messages that it accepted', async () => {
   app.inFlight.release(second);
   app.setBackPressure('the disk is nearly full');
   const again = await send(body, 'whole');
-  assert.deepEqual([again.said, again.text], ['200 replayed', first.text]);
+  assert.deepEqual([again.outcome, again.text], ['200 replayed', first.text]);
   const { results } = JSON.parse((await send(body, 'half')).text);
   assert.deepEqual([results[0], `503 ${results[1].error.message}`], [half[0], REFUSED]);
-  for (const refused of [send(body, 'new'), send(body)]) assert.equal((await refused).said, REFUSED);
+  for (const refused of [send(body, 'new'), send(body)]) assert.equal((await refused).outcome, REFUSED);
   app.setBackPressure();
   const rest = JSON.parse((await send(body, 'half')).text).results;
   assert.deepEqual([rest[0], rest[1].status], [half[0], 202]);
@@ -79,10 +79,10 @@ test('registered files are replayed, and new ones are rejected', async () => {
   const first = await register(body, 'k1');
   app.setBackPressure('the disk is nearly full');
   const again = await register(body, 'k1');
-  assert.deepEqual([again.said, again.text], ['201 replayed', first.text]);
+  assert.deepEqual([again.outcome, again.text], ['201 replayed', first.text]);
   const other = { attachments: [manifestEntry(someBytes(1_000))] };
   assert.equal((await register(other, 'k1')).code, 'IDEMPOTENCY_KEY_REUSED');
-  for (const refused of [register(other, 'k2'), register(other)]) assert.equal((await refused).said, REFUSED);
+  for (const refused of [register(other, 'k2'), register(other)]) assert.equal((await refused).outcome, REFUSED);
   const { uploadUrl, requiredHeaders } = JSON.parse(first.text).attachmentUploads[0];
   assert.equal((await app.put({ url: uploadUrl, headers: requiredHeaders, body: Buffer.alloc(1_000) })).status, 503);
 });

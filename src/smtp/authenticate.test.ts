@@ -123,9 +123,9 @@ test('a malformed AUTH exchange is logged in one line, without what was sent', a
     for (const line of lines) last = await talker.say(line);
     assert.match(last, expected, what);
     if (what === 'a bare line feed') assert.match(await talker.reply(), /^250 /);
-    const told = rig.log.slice(from).filter((line) => line.includes('SMTP login '));
-    assert.equal(told.length, 1, what);
-    assert.equal(JSON.parse(told[0]!).address, '127.0.0.1', what);
+    const logged = rig.log.slice(from).filter((line) => line.includes('SMTP login '));
+    assert.equal(logged.length, 1, what);
+    assert.equal(JSON.parse(logged[0]!).address, '127.0.0.1', what);
     assert.ok(!/S3c|forged/.test(rig.log.slice(from).join('')), what);
   }
   talker.destroy();

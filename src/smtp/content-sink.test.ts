@@ -56,11 +56,11 @@ test('the digest is the same in memory or in a blob, and for any chunks', async 
 
 test('a writer is paused until storage has caught up', async () => {
   let take: () => void = () => undefined;
-  const taken: number[] = [];
+  const pieceSizes: number[] = [];
   const slow = {
     putStream: async (source: AsyncIterable<Uint8Array>) => {
       for await (const piece of source) {
-        taken.push(piece.length);
+        pieceSizes.push(piece.length);
         await new Promise<void>((resolve) => {
           take = resolve;
         });
@@ -86,22 +86,22 @@ test('a writer is paused until storage has caught up', async () => {
     take();
     return isRoom;
   });
-  const takenBytes = (): number => taken.reduce((sum, bytes) => sum + bytes, 0);
-  assert.ok(takenBytes() > (written * chunk.length) / 3);
+  const storedBytes = (): number => pieceSizes.reduce((sum, bytes) => sum + bytes, 0);
+  assert.ok(storedBytes() > (written * chunk.length) / 3);
   const finished = sink.finish();
   const pulling = setInterval(() => take(), 1);
   await finished;
   clearInterval(pulling);
-  assert.equal(takenBytes(), written * chunk.length);
+  assert.equal(storedBytes(), written * chunk.length);
 });
 
 test('single bytes reach storage in large buffers, in order, and pause the writer', async () => {
-  const taken: Buffer[] = [];
+  const stored: Buffer[] = [];
   let mayTake = Promise.withResolvers<void>();
   const counting = {
     putStream: async (source: AsyncIterable<Uint8Array>) => {
       for await (const piece of source) {
-        taken.push(Buffer.from(piece));
+        stored.push(Buffer.from(piece));
         await mayTake.promise;
       }
       return 'key';
@@ -129,9 +129,9 @@ test('single bytes reach storage in large buffers, in order, and pause the write
   const { content } = await sink.finish();
   const all = Buffer.concat(sent);
   assert.ok(!Buffer.isBuffer(content) && content.sizeBytes === all.length);
-  assert.ok(Buffer.concat(taken).equals(all));
+  assert.ok(Buffer.concat(stored).equals(all));
   // Two for each large piece, and one for each 64 KB of small ones.
-  assert.ok(taken.length < 60 + all.length / 65_536 + 3, `${taken.length} pieces`);
+  assert.ok(stored.length < 60 + all.length / 65_536 + 3, `${stored.length} pieces`);
 });
 
 test('discarded content leaves nothing, complete or not, at any time', async (t) => {

@@ -139,13 +139,13 @@ test("every rejection takes the same work and text, except for Postrider's own t
   await talker.say('MAIL FROM:<>');
   const refusals = new Set<string>();
   const somebody = [bounce, 'abuse@bounces.example', 'postmaster@bounces.example', 'postmaster@postrider.test'];
-  const nobody = [
+  const unknown = [
     ...[`${rig.words.old}@bounces.example`, `${rig.words.bounce}a@bounces.example`, 'b+@bounces.example'],
     ...[`${bounce.slice(0, 20)}z${bounce.slice(21)}`, 'ann@bounces.example', 'ann@in.example', 'abuse@other.example'],
   ];
   let asked = 0;
   let opened = 0;
-  for (const address of [...somebody, ...nobody]) {
+  for (const address of [...somebody, ...unknown]) {
     const reply = await talker.say(`RCPT TO:<${address}>`);
     opened += 1;
     if (address !== bounce) asked += 1;
@@ -327,11 +327,11 @@ test('slow content is accepted, but dripping or stalled content is not', async (
     const [steady, dripping, ending] = [await begin(), await begin(), await begin()];
     ending.send('x'.repeat(1_000_000));
     const since = runningMs();
-    let heard = 0;
+    let cutOff = 0;
     const cut = [dripping, ending].map(async (one) => {
       assert.match((await one.line()) ?? '', /^421 4\.4\.2 /);
       await one.closed();
-      heard += 1;
+      cutOff += 1;
     });
     // Twice the rate, for longer than a message may take otherwise.
     await new Promise<void>((resolve) => {
@@ -344,7 +344,7 @@ test('slow content is accepted, but dripping or stalled content is not', async (
       }, 50);
     });
     await Promise.all(cut);
-    assert.equal(heard, 2);
+    assert.equal(cutOff, 2);
     assert.match(await steady.say('.'), /^250 /);
     for (const one of [steady, dripping, ending]) one.destroy();
   });

@@ -210,9 +210,9 @@ test('a trusted proxy without a valid header is disconnected without a greeting'
   assert.equal(await silent.line(), undefined);
   const slow = await proxied(port, Buffer.from('PROXY TCP4 203.0'));
   await slow.closed();
-  const said = rig.log.slice(before).filter((line) => line.includes('PROXY protocol'));
-  assert.equal(said.length, 1, 'one line in total, not per connection');
-  assert.match(said[0]!, /"address":"127\.0\.0\.1","reason":"the connection starts without one"/);
+  const logged = rig.log.slice(before).filter((line) => line.includes('PROXY protocol'));
+  assert.equal(logged.length, 1, 'one line in total, not per connection');
+  assert.match(logged[0]!, /"address":"127\.0\.0\.1","reason":"the connection starts without one"/);
 });
 
 test('a port check that connects and disconnects is not logged', async () => {

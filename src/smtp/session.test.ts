@@ -111,11 +111,11 @@ test('back-pressure and storage failures are 451 4.3.2 at MAIL and the dot, with
 });
 
 test('each credential has its own rate limit', async () => {
-  const taken: string[] = [];
+  const keyIds: string[] = [];
   const { port } = await rig.listen({
     takeRate: (keyId) => {
-      taken.push(keyId);
-      return keyId !== rig.credentials.live.id || taken.length < 3;
+      keyIds.push(keyId);
+      return keyId !== rig.credentials.live.id || keyIds.length < 3;
     },
   });
   const [live, sandbox] = [

@@ -120,8 +120,8 @@ for (const dialect of DIALECTS) {
     assert.equal(removed, 2);
     assert.equal((await read()).length, 1);
     const none = await write((tx) => {
-      const nobody = rowset(tx, 'one', { seq: 'int' }, []);
-      return tx.all(`SELECT thing.seq FROM thing JOIN ${nobody.sql} ON thing.seq = one.seq`, ...nobody.params);
+      const empty = rowset(tx, 'one', { seq: 'int' }, []);
+      return tx.all(`SELECT thing.seq FROM thing JOIN ${empty.sql} ON thing.seq = one.seq`, ...empty.params);
     });
     assert.deepEqual(none, []);
   });

@@ -53,28 +53,28 @@ test('doctor warns about causes of a slow queue with the command that fixes them
     tables: [{ table: 'work', live: 10, dead: 900_000 }],
     slots: [{ slot: 'standby', active: 1, retainedBytes: 1e9 }],
   };
-  const said = (changes: Partial<ServerHealth>): string[] =>
+  const findings = (changes: Partial<ServerHealth>): string[] =>
     checkDatabaseServer({ ...healthy, ...changes }).map(({ status, message, remedy }) =>
       [status, message, remedy].join('; '),
     );
-  assert.deepEqual(said({}), ['ok; the tables have 900000 dead rows, and nothing holds an old snapshot; ']);
-  const [session] = said({ holder: { kind: 'session', name: 'report pid 7', transactions: 9_000_000 } });
+  assert.deepEqual(findings({}), ['ok; the tables have 900000 dead rows, and nothing holds an old snapshot; ']);
+  const [session] = findings({ holder: { kind: 'session', name: 'report pid 7', transactions: 9_000_000 } });
   assert.match(
     session!,
     /^warn; the session report pid 7 has held a snapshot for 9\.0 million transactions.*pg_terminate_backend/,
   );
-  const [prepared] = said({ holder: { kind: 'prepared transaction', name: 'tx1', transactions: 9_000_000 } });
+  const [prepared] = findings({ holder: { kind: 'prepared transaction', name: 'tx1', transactions: 9_000_000 } });
   assert.match(prepared!, /ROLLBACK PREPARED 'tx1'/);
-  const [slot] = said({ holder: { kind: 'replication slot', name: 'cdc', transactions: 9_000_000 } });
+  const [slot] = findings({ holder: { kind: 'replication slot', name: 'cdc', transactions: 9_000_000 } });
   assert.match(slot!, /pg_drop_replication_slot\('cdc'\)/);
   const tables = [
     { table: 'event', live: 9_000_000, dead: 2_000_000 },
     { table: 'work', live: 5_000, dead: 3_200_000 },
   ];
   assert.match(
-    said({ tables })[0]!,
+    findings({ tables })[0]!,
     /^warn; the table work has 3\.2 million dead rows and 0\.0 million live rows.*VACUUM work/,
   );
-  const retained = said({ slots: [{ slot: 'cdc', active: 0, retainedBytes: 42e9 }] });
+  const retained = findings({ slots: [{ slot: 'cdc', active: 0, retainedBytes: 42e9 }] });
   assert.match(retained[0]!, /^warn; the inactive slot cdc retains 42 GB/);
 });

@@ -111,8 +111,8 @@ test('only the counters of a loop can be read', () => {
   const variables = { list: ['a', 'b'], none: [] };
   const counters = ['index', 'index0', 'rindex', 'rindex0', 'first', 'last', 'length'];
   const of = (loop: string) => counters.map((name) => `{{ ${loop}.${name} }}`).join(' ');
-  const told = '1 0 2 1 true false 2 2 1 1 0 false true 2 ';
-  assert.equal(filled({ text: `{% for i in list %}${of('forloop')} {% endfor %}`, variables }).text, told);
+  const expected = '1 0 2 1 true false 2 2 1 1 0 false true 2 ';
+  assert.equal(filled({ text: `{% for i in list %}${of('forloop')} {% endfor %}`, variables }).text, expected);
   const cells = `{% tablerow i in list cols: 1 %}${of('tablerowloop')} {{ tablerowloop.row }}{{ tablerowloop.col_last }} {% endtablerow %}`;
   assert.match(filled({ text: cells, variables }).text!, /1 0 2 1 true false 2 1true .*2 1 1 0 false true 2 2true /);
   for (const name of [

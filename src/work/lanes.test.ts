@@ -14,9 +14,9 @@ function lanesWith(counts: Record<string, number>): Lanes<string> {
 }
 
 function takeAll(lanes: Lanes<string>, accepts: (item: string, lane: string) => boolean = ANY): string[] {
-  const taken: string[] = [];
-  for (let item = lanes.next(accepts); item !== undefined; item = lanes.next(accepts)) taken.push(item);
-  return taken;
+  const items: string[] = [];
+  for (let item = lanes.next(accepts); item !== undefined; item = lanes.next(accepts)) items.push(item);
+  return items;
 }
 
 test('lanes alternate, and each is first in, first out', () => {
@@ -89,8 +89,8 @@ test('any order of calls has the same result as with a plain list', () => {
       if (first) list.unshift(i);
       else list.push(i);
     } else if (action < 6) {
-      const taken = lanes.next((_, name) => name === lane);
-      assert.equal(taken, list.shift());
+      const next = lanes.next((_, name) => name === lane);
+      assert.equal(next, list.shift());
     } else if (action === 6 && list.length > 0) {
       const item = list[random(list.length)]!;
       assert.ok(lanes.remove(lane, item));

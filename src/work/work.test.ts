@@ -44,14 +44,14 @@ test('parked lanes are paginated', async (t) => {
   assert.equal(rows.length, 14);
   await park(tx, rows, 1);
   assert.deepEqual(await claim(tx, { kind: 'k', nowMs: 9_999, leaseMs: 1, limit: 100, quarantined: true }), []);
-  const told: string[] = [];
+  const listed: string[] = [];
   for (let after = ''; ; ) {
     const page = await parkedLanes(tx, { kind: 'k', after, limit: 3 });
-    told.push(...page);
+    listed.push(...page);
     if (page.length < 3) break;
     after = page.at(-1)!;
   }
-  assert.deepEqual(told, names);
+  assert.deepEqual(listed, names);
   assert.equal(await resume(tx, { kind: 'k', lane: names[0]!, limit: 1, nowMs: 2 }), 1);
   const [freed] = await claim(tx, { kind: 'k', nowMs: 9_999, leaseMs: 1, limit: 100, quarantined: false });
   assert.equal(freed?.lane, names[0]);

@@ -182,14 +182,14 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
     const nodes = [node(), node(), node()];
     const takeAll = async (): Promise<number> => {
       const takers = nodes.flatMap((one) => Array.from({ length: 5 }, () => one.of('google')!));
-      const taken = await Promise.all(
+      const allocations = await Promise.all(
         takers.map(async (shares) => {
           let sum = 0;
           for (let got = await shares.take(undefined, 3); got > 0; got = await shares.take(undefined, 3)) sum += got;
           return sum;
         }),
       );
-      return taken.reduce((a, b) => a + b, 0);
+      return allocations.reduce((a, b) => a + b, 0);
     };
     assert.equal(await takeAll(), 400);
     const yesterday = nodes[0]!.of('google')!;

@@ -102,10 +102,10 @@ test('text about the sender, host, a blocklist, or a policy prevents suppression
     'that domain is not in my list of allowed rcpthosts',
   ];
   for (const code of ['550 5.1.1', '550 5.1.3', '550 5.1.6', '550 5.1.10', '550 5.2.1', '550']) {
-    for (const said of words) {
-      const reply = parseReply(`${code} User unknown: ${said}`);
+    for (const detail of words) {
+      const reply = parseReply(`${code} User unknown: ${detail}`);
       assert.ok(reply);
-      assert.equal(classify({ stage: 'rcpt', reply, relay: false }).suppress, false, `${code} ${said}`);
+      assert.equal(classify({ stage: 'rcpt', reply, relay: false }).suppress, false, `${code} ${detail}`);
     }
     const control = parseReply(`${code} User unknown`);
     assert.ok(control);
@@ -165,8 +165,8 @@ test('a 5xx that asks to retry later is temporary, with the category of its text
     '後でもう一度お試しください',
   ];
   for (const later of laters) {
-    for (const said of ['550 5.2.1 mailbox disabled', '550 User unknown', '554 5.7.1 policy', '550 not now']) {
-      const reply = parseReply(`${said}, ${later}`);
+    for (const start of ['550 5.2.1 mailbox disabled', '550 User unknown', '554 5.7.1 policy', '550 not now']) {
+      const reply = parseReply(`${start}, ${later}`);
       assert.ok(reply);
       const { kind, suppress } = classify({ stage: 'rcpt', reply, relay: false });
       assert.deepEqual([kind, suppress], ['temporary', false], reply.text);

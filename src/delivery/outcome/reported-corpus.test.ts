@@ -12,10 +12,10 @@ const lines = readFileSync(new URL('expected.txt', folder), 'utf8')
 
 function recipientLine(recipient: ReportedRecipient): string {
   const { finalRecipient, action, status, smtpCode } = recipient;
-  const said = `${finalRecipient ?? '-'} ${action} ${status ?? '-'} ${smtpCode ?? '-'}`;
-  if (action !== 'failed' && action !== 'delayed') return said;
+  const fields = `${finalRecipient ?? '-'} ${action} ${status ?? '-'} ${smtpCode ?? '-'}`;
+  if (action !== 'failed' && action !== 'delayed') return fields;
   const { category, suppress } = reportedOutcome(recipient);
-  return `${said} ${category}${suppress ? ' suppressed' : ''}`;
+  return `${fields} ${category}${suppress ? ' suppressed' : ''}`;
 }
 
 function lineOf(file: string, report: Report): string {

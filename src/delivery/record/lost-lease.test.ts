@@ -75,10 +75,10 @@ function countExtensions({ storage: { database } }: Rig): () => number {
 }
 
 test('the final dot is not sent after the lease is found lost, even before it expires', async (t) => {
-  const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
+  const { promise: resumed, resolve: resume } = Promise.withResolvers<void>();
   const script: SinkOptions['script'] = {
     data: async () => {
-      await mayGoOn;
+      await resumed;
       return undefined;
     },
   };
@@ -90,16 +90,16 @@ test('the final dot is not sent after the lease is found lost, even before it ex
   // Short enough that the lease holds, long enough that it needs an extension.
   rig.clock.advance(20_000);
   await waitUntil('the loss to be detected', () => extensions() > 0);
-  goOn();
+  resume();
   await waitUntil('the attempt to end', () => rig.delivery.state().window === 0);
   assert.equal(sink.accepted, 0);
 });
 
 test('an attempt outlives its lease while it is extended', async (t) => {
-  const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
+  const { promise: resumed, resolve: resume } = Promise.withResolvers<void>();
   const script: SinkOptions['script'] = {
     data: async () => {
-      await mayGoOn;
+      await resumed;
       return undefined;
     },
   };
@@ -111,7 +111,7 @@ test('an attempt outlives its lease while it is extended', async (t) => {
     rig.clock.advance(30_000);
     await waitUntil('the lease to be extended', () => extensions() >= i);
   }
-  goOn();
+  resume();
   await waitUntil('the message to be delivered', () => rig.status(id!) === 'delivered');
   assert.equal(sink.connections.total, 1, 'at the first attempt');
 });
@@ -130,10 +130,10 @@ test('a message dispatched after its lease has ended is not sent by this worker'
 });
 
 test('a message whose lease is lost while it waits is not sent, and its lane continues', async (t) => {
-  const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
+  const { promise: resumed, resolve: resume } = Promise.withResolvers<void>();
   const script: SinkOptions['script'] = {
     data: async () => {
-      await mayGoOn;
+      await resumed;
       return undefined;
     },
   };
@@ -146,7 +146,7 @@ test('a message whose lease is lost while it waits is not sent, and its lane con
   rig.clock.advance(20_000);
   await waitUntil('the loss to be detected', () => extensions() > 0);
   const [last] = await rig.send({ to: ['3@x.example'] });
-  goOn();
+  resume();
   await waitUntil('the last message to be delivered', () => rig.status(last!) === 'delivered');
   assert.deepEqual([rig.status(first!), rig.status(lost!)], ['delivered', 'queued']);
   assert.deepEqual(
@@ -156,10 +156,10 @@ test('a message whose lease is lost while it waits is not sent, and its lane con
 });
 
 test('if one of two recipients in a transaction loses its lease, only the other is delivered', async (t) => {
-  const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
+  const { promise: resumed, resolve: resume } = Promise.withResolvers<void>();
   const script: SinkOptions['script'] = {
     data: async ({ occurrence }) => {
-      if (occurrence === 1) await mayGoOn;
+      if (occurrence === 1) await resumed;
       return undefined;
     },
   };
@@ -170,7 +170,7 @@ test('if one of two recipients in a transaction loses its lease, only the other 
   takeOver(rig, lost!);
   rig.clock.advance(20_000);
   await waitUntil('the loss to be detected', () => extensions() > 0);
-  goOn();
+  resume();
   await waitUntil('the other message to be delivered', () => rig.status(kept!) === 'delivered');
   assert.deepEqual([rig.status(lost!), rig.attempts(kept!).length], ['queued', 1]);
   assert.deepEqual(

@@ -14,8 +14,8 @@ const copy: SentCopy = {
   headerMessageId: '<a@b.example>',
   createdAt: NOW,
 };
-type Said = Parameters<typeof lateFailure>[1];
-const said = (change: Partial<Said>): Said => ({
+type Reported = Parameters<typeof lateFailure>[1];
+const reported = (change: Partial<Reported>): Reported => ({
   finalRecipient: 'ann@example.com',
   originalRecipient: null,
   action: 'failed',
@@ -27,7 +27,7 @@ const said = (change: Partial<Said>): Said => ({
 });
 
 /** Kind, category, owner, suppression, SMTP code, and enhanced code. */
-const CASES: [name: string, Partial<Said>, string][] = [
+const CASES: [name: string, Partial<Reported>, string][] = [
   [
     'Postfix behind the first server, at RCPT',
     {
@@ -79,7 +79,7 @@ const CASES: [name: string, Partial<Said>, string][] = [
 
 for (const [name, change, expected] of CASES)
   test(`a late bounce: ${name}`, () => {
-    const result = lateFailure(copy, said(change), NOW);
+    const result = lateFailure(copy, reported(change), NOW);
     assert.equal(result.type, 'Bounce');
     const bounce = result.detail.bounce as Record<string, unknown>;
     const { kind, category, owner, suppressed, smtpCode, enhancedCode } = bounce;
@@ -93,13 +93,13 @@ for (const [name, change, expected] of CASES)
 
 test('a domain that does not exist is suppressed for a week', () => {
   const diagnostic = '550 5.1.2 domain of the recipient not found: no such domain, null MX';
-  const { suppress } = lateFailure(copy, said({ status: '5.1.10', smtpCode: 556, diagnostic }), NOW);
+  const { suppress } = lateFailure(copy, reported({ status: '5.1.10', smtpCode: 556, diagnostic }), NOW);
   assert.deepEqual(suppress, { email: 'ann@example.com', reason: 'bounce', untilMs: NOW + 7 * 86_400_000 });
 });
 
 test('a delay report is recorded as a delay, whatever its text', () => {
   for (const status of ['4.4.1', '5.1.1']) {
-    const result = lateFailure(copy, said({ action: 'delayed', status }), NOW);
+    const result = lateFailure(copy, reported({ action: 'delayed', status }), NOW);
     assert.equal(result.type, 'DeliveryDelay');
     const delay = result.detail.deliveryDelay as Record<string, unknown>;
     assert.deepEqual([delay.kind, delay.suppressed, delay.late, result.suppress], ['soft', false, true, null]);

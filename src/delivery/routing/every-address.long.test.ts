@@ -192,9 +192,9 @@ test('an address that failed is tried last, including for the next messages', as
 /** A server that offers PIPELINING, reads the first line of each packet, and discards the others. */
 async function lossyServer(
   address: string,
-): Promise<{ packets: string[]; taken: () => number; close(): Promise<void> }> {
+): Promise<{ packets: string[]; acceptedCount: () => number; close(): Promise<void> }> {
   const packets: string[] = [];
-  let taken = 0;
+  let accepted = 0;
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
@@ -207,7 +207,7 @@ async function lossyServer(
         content += text;
         if (!content.endsWith('\r\n.\r\n')) return;
         content = undefined;
-        taken += 1;
+        accepted += 1;
         socket.write('250 2.0.0 taken\r\n');
         return;
       }
@@ -226,7 +226,7 @@ async function lossyServer(
     for (const socket of sockets) socket.destroy();
     await new Promise((resolve) => server.close(resolve));
   };
-  return { packets, taken: () => taken, close };
+  return { packets, acceptedCount: () => accepted, close };
 }
 
 test('a server that loses pipelined commands gets the message without PIPELINING, now and later', async () => {
@@ -239,7 +239,7 @@ test('a server that loses pipelined commands gets the message without PIPELINING
     for (const [index, name] of ['ann', 'ben', 'cat'].entries()) {
       const [id] = (await rig.send({ to: [`${name}@lossy.example`] })) as [string];
       assert.equal((await event(id, 'Delivery')).detail.delivery!.attempts, 1, name);
-      assert.equal(server.taken(), index + 1);
+      assert.equal(server.acceptedCount(), index + 1);
       assert.equal(together(), 1, 'commands are pipelined once');
     }
   } finally {

@@ -127,9 +127,11 @@ test('the next MX host gets only recipients that are neither accepted nor perman
     second.messages.map((one) => one.to),
     [['later@mix.example']],
   );
-  const said = (rig.attempts(later)[0] as unknown as { dialogue: { text: string }[] }).dialogue.map((one) => one.text);
+  const transcript = (rig.attempts(later)[0] as unknown as { dialogue: { text: string }[] }).dialogue.map(
+    (one) => one.text,
+  );
   assert.ok(
-    said.includes('450 4.2.0 later') && said.includes('250 2.0.0 queued'),
+    transcript.includes('450 4.2.0 later') && transcript.includes('250 2.0.0 queued'),
     'the transcript contains both sessions',
   );
 });

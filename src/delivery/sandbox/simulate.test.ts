@@ -69,8 +69,8 @@ test('X-Sandbox-Outcome overrides the recipient, with a keyword or a reply', asy
   const gone = await play('someone@example.com', '550 5.1.1 no such user');
   await reaches(gone, 'bounced');
   assert.deepEqual(rig.rows('SELECT * FROM suppression'), []);
-  const taken = await play('bounced@example.com', '250 2.0.0 fine');
-  await reaches(taken, 'delivered');
+  const overridden = await play('bounced@example.com', '250 2.0.0 fine');
+  await reaches(overridden, 'delivered');
 });
 
 test('a message that is deferred indefinitely expires', async () => {

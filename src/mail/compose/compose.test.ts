@@ -131,7 +131,7 @@ test('every combination of parts has the same structure as with nodemailer', asy
     { text, html, attachments: [file, image] },
   ];
   for (const parts of combinations) {
-    const theirs = await new MailComposer({
+    const reference = await new MailComposer({
       from: 'shop@example.com',
       to: 'ann@example.org',
       subject: 'x',
@@ -148,7 +148,7 @@ test('every combination of parts has the same structure as with nodemailer', asy
       .build();
     assert.deepEqual(
       structure(written(parts)),
-      structure(theirs.toString('latin1')),
+      structure(reference.toString('latin1')),
       JSON.stringify(Object.keys(parts)),
     );
   }

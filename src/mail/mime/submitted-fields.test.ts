@@ -156,7 +156,7 @@ test('control headers are accepted in every valid form', () => {
 });
 
 test("Authentication-Results with this host's name are removed, others stay (RFC 8601 §5)", () => {
-  const ours = [
+  const removed = [
     'Authentication-Results: mx.host.example; dkim=pass header.d=bank.example',
     'authentication-results:  MX.host.EXAMPLE 1;\r\n spf=pass',
     'Authentication-Results: (a (note) of ours) "mx.host.example"; none',
@@ -167,7 +167,7 @@ test("Authentication-Results with this host's name are removed, others stay (RFC
     'Authentication-Results: other.example; dkim=pass (mx.host.example)',
     'X-Authentication-Results: mx.host.example; dkim=pass',
   ];
-  const mail = `From: ann@shop.example\r\nDate: x\r\nMessage-ID: <1@shop.example>\r\n${[...ours, ...others].join('\r\n')}\r\n\r\nx\r\n`;
+  const mail = `From: ann@shop.example\r\nDate: x\r\nMessage-ID: <1@shop.example>\r\n${[...removed, ...others].join('\r\n')}\r\n\r\nx\r\n`;
   const { content } = accepted(mail);
   const expected = `From: ann@shop.example\r\nDate: x\r\nMessage-ID: <1@shop.example>\r\n${others.join('\r\n')}\r\n\r\nx\r\n`;
   assert.equal(content.toString(), expected);

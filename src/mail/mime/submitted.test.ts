@@ -41,11 +41,11 @@ test('the corpus is parsed identically in any chunks', () => {
 });
 
 test('accepts TLS-Required if it occurs once with the value No (RFC 8689)', () => {
-  const heard = (...fields: string[]): boolean =>
+  const isTlsOptional = (...fields: string[]): boolean =>
     accepted(`From: a@b.example\r\n${fields.map((one) => `${one}\r\n`).join('')}\r\n`).tlsOptional;
-  assert.ok(heard('TLS-Required: No') && heard('tls-required:\r\n no'));
+  assert.ok(isTlsOptional('TLS-Required: No') && isTlsOptional('tls-required:\r\n no'));
   for (const fields of [[], ['TLS-Required: Yes'], ['TLS-Required: No', 'TLS-Required: No'], ['X-TLS-Required: No']])
-    assert.ok(!heard(...fields), fields.join());
+    assert.ok(!isTlsOptional(...fields), fields.join());
 });
 
 test('reads the header fields that the service needs', () => {

@@ -328,18 +328,18 @@ test("property: the HTML equals trackHtml's output, and every other byte is unch
           from = found.index + found[0].length;
           assert.ok(copy.startsWith(start.slice(0, start.indexOf(named === '' ? '\r\n\r\n' : named))));
         }
-        const said = copy.slice(from, copy.length - behind.length);
+        const encoded = copy.slice(from, copy.length - behind.length);
         const read =
           readAs === 'base64'
-            ? Buffer.from(said, 'base64')
+            ? Buffer.from(encoded, 'base64')
             : readAs === 'quoted-printable'
-              ? readQuotedPrintable(said)
-              : Buffer.from(said, 'latin1');
+              ? readQuotedPrintable(encoded)
+              : Buffer.from(encoded, 'latin1');
         assert.equal(new TextDecoder(charset, { ignoreBOM: true }).decode(read), trackHtml(html, BOTH));
         if (encoding === 'quoted-printable')
           assert.ok(
-            said.split('\r\n').every((line) => line.length <= 76),
-            said,
+            encoded.split('\r\n').every((line) => line.length <= 76),
+            encoded,
           );
       },
     ),

@@ -79,14 +79,14 @@ for (const [what, part] of Object.entries(LARGE_PARTS)) {
 }
 
 test('a 10 MB text bounce is read by its start, and later text after a long part', async () => {
-  const said = '<ann@example.com>: 550 5.1.1 no such user\r\n';
-  const plain = await readReport(Buffer.from(`${HEAD}\r\n${said}\r\n${ORIGINAL}\r\n${large}`));
+  const failure = '<ann@example.com>: 550 5.1.1 no such user\r\n';
+  const plain = await readReport(Buffer.from(`${HEAD}\r\n${failure}\r\n${ORIGINAL}\r\n${large}`));
   assert.ok(plain.kind === 'bounce');
   assert.deepEqual([plain.recipients[0]!.status, plain.mail.messageId], ['5.1.1', '<m@shop.example>']);
   const short = condensed(
-    reportWith(`Content-Type: text/plain\r\n\r\n${large}`, `Content-Type: text/plain\r\n\r\n${said}`),
+    reportWith(`Content-Type: text/plain\r\n\r\n${large}`, `Content-Type: text/plain\r\n\r\n${failure}`),
   );
-  assert.ok(short.includes(said));
+  assert.ok(short.includes(failure));
 });
 
 test('a report without returned content is unchanged, and returned content is removed', () => {

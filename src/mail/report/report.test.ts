@@ -94,8 +94,8 @@ test('a redacted address is ignored, but not one that merely contains such a wor
 });
 
 test('reads concatenated Base64 completely, such as with a footer', async () => {
-  const [said, footer] = ['<a@b.example>: 550 5.1.1 no such user\n', '-- \nfooter\n<b@b.example>: 550 5.1.1 no\n'];
-  const pieces = [said, footer].map((one) => Buffer.from(one).toString('base64'));
+  const [failure, footer] = ['<a@b.example>: 550 5.1.1 no such user\n', '-- \nfooter\n<b@b.example>: 550 5.1.1 no\n'];
+  const pieces = [failure, footer].map((one) => Buffer.from(one).toString('base64'));
   assert.match(pieces[0]!, /=$/);
   const header = 'From: MAILER-DAEMON@a.example\r\nContent-Transfer-Encoding: base64\r\n\r\n';
   const bounce = await reportOf(header + pieces.join('\r\n'));

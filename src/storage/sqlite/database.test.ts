@@ -91,14 +91,14 @@ test('a read does not wait for a search once searches have their own thread', as
 
 test('arguments that cannot be cloned are rejected alone, without affecting other operations', async () => {
   const { database, broken } = await open();
-  const guilty = (() => 'no data') as never;
+  const uncloneable = (() => 'no data') as never;
   const calls = Array.from({ length: 100 }, (_, index) =>
-    database.execute(writeOperation, index === 3 ? guilty : `c${index}`),
+    database.execute(writeOperation, index === 3 ? uncloneable : `c${index}`),
   );
   const settled = await Promise.allSettled(calls);
   const refused = settled.flatMap((one, index) => (one.status === 'rejected' ? [[index, one.reason.name]] : []));
   assert.deepEqual(refused, [[3, 'DataCloneError']]);
-  await assert.rejects(database.execute(writeOperation, guilty), { name: 'DataCloneError' });
+  await assert.rejects(database.execute(writeOperation, uncloneable), { name: 'DataCloneError' });
   assert.equal((await database.execute(countOperation, 'c'))?.n, 99);
   assert.deepEqual(broken, []);
   await database.close();

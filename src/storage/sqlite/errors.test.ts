@@ -58,8 +58,8 @@ test('a readable file with other content is reported as damaged, not as a disk e
     () => connection.all('SELECT * FROM a'),
     (error: Error) => {
       assert.ok(isStorageError(error));
-      const said = 'is damaged, or the disk failed for a moment (database disk image is malformed); check the disk';
-      assert.equal(describeStorageError(error, file).split(',').slice(0, -2).join(','), `${file} ${said}`);
+      const text = 'is damaged, or the disk failed for a moment (database disk image is malformed); check the disk';
+      assert.equal(describeStorageError(error, file).split(',').slice(0, -2).join(','), `${file} ${text}`);
       return true;
     },
   );

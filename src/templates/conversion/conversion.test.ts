@@ -168,10 +168,10 @@ test('SendGrid and Mailgun templates render like Handlebars with the helpers', (
           // Handlebars prints false, which is documented as different.
           const isFalsePrinted = source.startsWith('{{name}}') && given.name === 0;
           const own = rendered(liquid, given, kind);
-          const theirs = sameEntities(expected(given));
+          const reference = sameEntities(expected(given));
           assert.equal(
             own,
-            isFalsePrinted ? theirs.replace('false', '') : theirs,
+            isFalsePrinted ? reference.replace('false', '') : reference,
             `${source}\n${liquid}\n${JSON.stringify(given)}`,
           );
         }
