@@ -154,7 +154,7 @@ const nested = (depth: number): Buffer => {
   return Buffer.from(`${text}\r\ndeep\r\n`);
 };
 
-const BOMBS: [name: string, content: () => Buffer, said: RegExp][] = [
+const BOMBS: [name: string, content: () => Buffer, expected: RegExp][] = [
   ['5,000 nested parts', () => nested(5_000), /nested deeper than 30/],
   [
     '100,000 parts',
