@@ -1,4 +1,4 @@
-/** What the table of settings refuses, and what its one line shows of a value. */
+/** Settings that are rejected, and which part of a value the one-line error shows. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -17,7 +17,7 @@ function refusal(name: string, value: string): string {
   return assert.fail(`${name}=${value} was accepted`);
 }
 
-test('the database password can be a separate variable, and is then not encoded', () => {
+test('the database password can be a separate, unencoded variable', () => {
   const url = 'postgres://postrider@db/postrider';
   assert.equal(readConfig({ POSTRIDER_DATABASE_URL: url, PGPASSWORD: 'a/b@c %' }).databaseUrl?.password, 'a/b@c %');
   const both = { POSTRIDER_DATABASE_URL: 'postgres://postrider:a%2Fb@db/postrider', PGPASSWORD: 'other' };
@@ -25,7 +25,7 @@ test('the database password can be a separate variable, and is then not encoded'
   assert.equal(readConfig({ PGPASSWORD: 'x' }).databaseUrl, undefined);
 });
 
-test('DNS servers are addresses, with ports that exist', () => {
+test('DNS servers are addresses with valid ports', () => {
   const wrong = [
     '127.0.0.1:99999',
     '127.0.0.1:0',
@@ -42,7 +42,7 @@ test('DNS servers are addresses, with ports that exist', () => {
   assert.deepEqual(readConfig({ POSTRIDER_DNS_SERVERS: right.join(' , ') }).dnsServers, right);
 });
 
-test('the HTTP port is bound to an address or a name', () => {
+test('the HTTP port can be bound to an address or a name', () => {
   for (const value of ['not a host', '127.0.0.1:80', 'http://x', '[::1]']) {
     assert.match(refusal('POSTRIDER_HTTP_HOST', value), /127\.0\.0\.1, 0\.0\.0\.0 or ::/);
   }
@@ -51,7 +51,7 @@ test('the HTTP port is bound to an address or a name', () => {
   }
 });
 
-test('TLS reports are sent by a valid sender domain', () => {
+test('TLS reports require a valid sender domain', () => {
   for (const value of [
     'example',
     'a@example.com',
@@ -65,7 +65,7 @@ test('TLS reports are sent by a valid sender domain', () => {
   assert.equal(readConfig({ POSTRIDER_REPORT_DOMAIN: 'Reports.Example.com' }).reportDomain, 'reports.example.com');
 });
 
-test('mail to postmaster is forwarded to an address outside the bounce domain', () => {
+test('postmaster mail is forwarded to an address outside the bounce domain', () => {
   for (const value of [
     'ops',
     'ops@',
@@ -85,7 +85,7 @@ test('mail to postmaster is forwarded to an address outside the bounce domain', 
   assert.equal(readConfig({ ...round, POSTRIDER_POSTMASTER: 'ops@example.net' }).postmaster, 'ops@example.net');
 });
 
-test('the name of the default can be written as the value', () => {
+test('the name of the default is a valid value', () => {
   const words: [string, string][] = [
     ['POSTRIDER_INBOUND_PORT', 'off'],
     ['POSTRIDER_BOUNCE_DOMAIN', 'none'],
@@ -102,7 +102,11 @@ test('the name of the default can be written as the value', () => {
   assert.match(refusal('POSTRIDER_RATE_LIMIT', '0'), /allowed: off, or a whole number from 1/);
   assert.match(refusal('POSTRIDER_INBOUND_PORT', 'none'), /allowed: off, or a port/);
   assert.match(refusal('POSTRIDER_MX_ALLOW', 'off'), /allowed: none, or a comma-separated list/);
-  assert.deepEqual(readConfig({ POSTRIDER_SMTP_HOSTNAME: 'none' }).smtpHostname, 'none', 'where it is no such word');
+  assert.deepEqual(
+    readConfig({ POSTRIDER_SMTP_HOSTNAME: 'none' }).smtpHostname,
+    'none',
+    'not a keyword for this setting',
+  );
 });
 
 test('ranges can be single addresses', () => {
@@ -118,7 +122,7 @@ test('ranges can be single addresses', () => {
   }
 });
 
-test('a port to connect to is never 0, and a token has no minimum length', () => {
+test('a port to connect to cannot be 0, and a token has no minimum length', () => {
   for (const value of ['0', '65536', 'smtp', '-1']) {
     assert.match(refusal('POSTRIDER_MX_PORT', value), /a port from 1 to 65535$/);
   }
@@ -128,7 +132,7 @@ test('a port to connect to is never 0, and a token has no minimum length', () =>
   for (const value of ['a b', ' ', 'a\tb']) assert.match(refusal('POSTRIDER_METRICS_TOKEN', value), /white space/);
 });
 
-test('source addresses are addresses, each once', () => {
+test('source addresses are addresses without duplicates', () => {
   const name = 'POSTRIDER_SOURCE_ADDRESSES';
   for (const value of ['eth0', '192.0.2.1/24', '192.0.2.1;192.0.2.2', ',', '[::1]']) {
     assert.match(refusal(name, value), /allowed: a comma-separated list of addresses of this machine/);
@@ -137,7 +141,7 @@ test('source addresses are addresses, each once', () => {
   assert.deepEqual(read, ['192.0.2.1', '2001:db8::1']);
 });
 
-test('a warm-up names the day on which addresses started to send', () => {
+test('a warm-up names the day on which each address started to send', () => {
   const name = 'POSTRIDER_WARMUP';
   const firstDay = Date.UTC(2026, 10, 23) / 86_400_000;
   assert.deepEqual(readConfig({ [name]: '2026-11-23' }).warmUp, [{ address: null, firstDay }]);
@@ -156,7 +160,7 @@ test('a warm-up names the day on which addresses started to send', () => {
   assert.throws(() => readConfig(relay), { message: /has no effect with a relay/ });
 });
 
-test('a certificate requires its key, and the key its certificate', () => {
+test('a certificate requires its key and vice versa', () => {
   for (const name of ['POSTRIDER_SMTP_TLS_CERT', 'POSTRIDER_SMTP_TLS_KEY']) {
     assert.throws(() => readConfig({ [name]: '/etc/one.pem' }), {
       name: 'ConfigError',
@@ -165,7 +169,7 @@ test('a certificate requires its key, and the key its certificate', () => {
   }
 });
 
-test('a certificate authority has an https URL, and gets a contact address', () => {
+test('a certificate authority requires an https URL and accepts a contact address', () => {
   for (const value of ['http://ca.example/dir', 'ca.example', 'https://user:pass@ca.example/dir', 'https://']) {
     assert.match(refusal('POSTRIDER_ACME_DIRECTORY', value), /an https URL, such as/);
   }
@@ -176,7 +180,7 @@ test('a certificate authority has an https URL, and gets a contact address', () 
   }
 });
 
-test('a relay has a port that can be connected to, and credentials that can be decoded', () => {
+test('a relay requires a valid port and decodable credentials', () => {
   for (const value of ['smtp://h:0', 'smtps://h:0', 'smtp://h:65536', 'smtp://', 'http://h', 'smtp://u:%zz@h']) {
     assert.match(refusal('POSTRIDER_ROUTE', value), /smtp:\/\/user:pass@host:587/);
   }
@@ -186,7 +190,7 @@ test('a relay has a port that can be connected to, and credentials that can be d
   });
 });
 
-test('the line names the value, but no secret and no credentials', () => {
+test('errors name the value but never include secrets or credentials', () => {
   const shown: [string, string, string][] = [
     ['POSTRIDER_ROUTE', 'smtp://ann:hunter2@h:0', '"smtp://***:***@h:0"'],
     ['POSTRIDER_FALLBACK_ROUTE', 'smtp://ann:hunter2@h:0', '"smtp://***:***@h:0"'],
@@ -238,7 +242,7 @@ test('blobs are stored in a folder or in S3, and S3 requires its two variables',
   }
 });
 
-test('the inbound role is added if its port is set and no roles are configured, and never without a port', () => {
+test('the inbound role is added by default if its port is set, and never without a port', () => {
   const rolesOf = (environment: Record<string, string>): string => readConfig(environment).roles.join(',');
   assert.equal(rolesOf({}), 'api,smtp,delivery,webhooks');
   assert.equal(rolesOf({ POSTRIDER_INBOUND_PORT: '25' }), 'api,smtp,delivery,webhooks,inbound');
@@ -247,7 +251,7 @@ test('the inbound role is added if its port is set and no roles are configured, 
   assert.throws(() => readConfig({ POSTRIDER_ROLES: 'inbound' }), /POSTRIDER_INBOUND_PORT is not set/);
 });
 
-test('a secret can come from a file', (t) => {
+test('a secret can be read from a file', (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-config-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const file = path.join(folder, 'secret');
@@ -276,10 +280,10 @@ test('a secret can come from a file', (t) => {
     /POSTRIDER_SECRET_KEY and POSTRIDER_SECRET_KEY_FILE are both set; allowed: one of them/,
   );
   const misspelt = readConfig({ POSTRIDER_HTTP_PORT_FILE: file });
-  assert.deepEqual(misspelt.unknownSettings, ['POSTRIDER_HTTP_PORT_FILE'], 'it holds no secret');
+  assert.deepEqual(misspelt.unknownSettings, ['POSTRIDER_HTTP_PORT_FILE'], 'it is not a secret');
 });
 
-test('quotes that an env file keeps, and spaces around a value', () => {
+test('quotes from an env file and surrounding spaces are removed', () => {
   for (const [name, value] of [
     ['POSTRIDER_SMTP_PORT', '"587"'],
     ['POSTRIDER_DATA_DIR', "'/var/lib/postrider'"],
@@ -288,7 +292,7 @@ test('quotes that an env file keeps, and spaces around a value', () => {
   ] as const) {
     assert.match(refusal(name, value), /allowed: the value without quotes around it$/);
   }
-  assert.equal(readConfig({ PGPASSWORD: '"secret"' }).databasePassword, '"secret"', 'a password may have them');
+  assert.equal(readConfig({ PGPASSWORD: '"secret"' }).databasePassword, '"secret"', 'valid in a password');
   assert.equal(readConfig({ POSTRIDER_SMTP_PORT: ' 587 ' }).smtpPort, 587);
   assert.match(refusal('POSTRIDER_DATA_DIR', '  '), /allowed: a value that is not blank$/);
 });

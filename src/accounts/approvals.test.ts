@@ -122,7 +122,7 @@ test('an approved limit takes effect immediately, is never lowered, and is decid
   assert.equal(await decide('apr_000000000000000000000', 'approved'), null);
 });
 
-test('sizes outside 2,000,001 to 40,000,000 and blank reasons are refused', async () => {
+test('sizes outside 2,000,001 to 40,000,000 and blank reasons are rejected', async () => {
   const caller = await someAccount();
   for (const requestedEmailBytes of [2_000_000, 40_000_001, 0, -1, 2.5, '3000000', null, undefined]) {
     const answer = await ask(caller, { requestedEmailBytes, reason: 'x' });

@@ -60,7 +60,7 @@ test('a valid key with its account is authenticated, with mode, scope, and plan'
   assert.equal(reads(), before);
 });
 
-test('all failures get the same refusal', async (t) => {
+test('every failure gets the same response', async (t) => {
   const { authenticate, first, second, database, clock, reads } = await setup(t);
   const revoked = await createKey(
     { database, clock },
@@ -134,7 +134,7 @@ test('revocation, suspension, and a plan change take effect within a second', as
   assert.equal(await call(), 'UNAUTHORIZED');
 });
 
-test('a password matches its own hash only', async () => {
+test('a password matches only its own hash', async () => {
   const phc = await hashPassword('grüße');
   assert.match(phc, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/);
   assert.equal(await verifyPassword('grüße', phc), true);
@@ -145,7 +145,7 @@ test('a password matches its own hash only', async () => {
   await assert.rejects(verifyPassword('x', 'x'), /unknown form/);
 });
 
-test('logins, and what ends their validity', async (t) => {
+test('logins expire or are revoked as documented', async (t) => {
   const { database, close } = await tempDatabase();
   t.after(close);
   const clock = fakeClock();
@@ -217,7 +217,7 @@ test('logins, and what ends their validity', async (t) => {
   assert.equal(answers.size, 1);
 });
 
-test('networks apply to the address of each login and of each mail, with the refusal of a wrong password', async (t) => {
+test('network limits apply to each login and message, with the same reply as a wrong password', async (t) => {
   const { database, close } = await tempDatabase();
   t.after(close);
   const clock = fakeClock();
@@ -252,7 +252,7 @@ test('networks apply to the address of each login and of each mail, with the ref
   assert.ok((await smtp.logIn(from('203.0.113.9'))).ok);
 });
 
-test('changed networks of a key are known within a second, and its caller always has the current ones', async (t) => {
+test("a change of a key's networks takes effect within a second", async (t) => {
   const { database, clock, authenticate, making, first } = await setup(t);
   const wish = { accountId: first.account.id, mode: 'live', scope: 'send', name: null } as const;
   const made = await createKey(making, { ...wish, allowedNetworks: ['192.0.2.1'] });

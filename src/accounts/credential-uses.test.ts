@@ -46,7 +46,7 @@ const NEVER = [null, null];
 const callerOf = (keyId: string, kind: Actor['kind'] = 'key') => ({ keyId, actor: { kind, id: keyId, name: keyId } });
 
 for (const dialect of DIALECTS) {
-  test(`of many uses the last of each key is stored, in one write (${dialect})`, async (t) => {
+  test(`stores only the last use of each key, in one write (${dialect})`, async (t) => {
     const { clock, ids, writes, uses, stored } = await rig(t, dialect);
     const [one, other] = ids as [string, string];
     const own = uses();
@@ -65,7 +65,7 @@ for (const dialect of DIALECTS) {
     assert.deepEqual(writes, [1], 'nothing was left to write');
   });
 
-  test(`of two nodes the newer use is stored, whichever writes first (${dialect})`, async (t) => {
+  test(`the newer use from two nodes is stored, whichever writes first (${dialect})`, async (t) => {
     const { clock, ids, uses, stored } = await rig(t, dialect);
     const [first, second] = [uses(), uses()];
     first.note(callerOf(ids[0]!), '192.0.2.1');
@@ -87,7 +87,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('uses are written once a minute, without a write if there were none', async (t) => {
+test('uses are written once a minute, and nothing is written without a use', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const { clock, ids, writes, uses, stored } = await rig(t);
   const own = uses();
@@ -102,7 +102,7 @@ test('uses are written once a minute, without a write if there were none', async
   assert.deepEqual(writes, [1]);
 });
 
-test('uses are kept while the database is unavailable, and a newer one replaces them', async (t) => {
+test('uses are kept while the database is unavailable, and newer uses replace them', async (t) => {
   const { clock, ids, uses, stored, failWith } = await rig(t);
   const own = uses();
   for (const id of ids) own.note(callerOf(id), '192.0.2.1');

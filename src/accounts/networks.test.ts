@@ -10,7 +10,7 @@ const read = (...list: string[]): readonly string[] => {
   return networks.value;
 };
 
-test('networks and addresses are stored in canonical form, each once', () => {
+test('networks and addresses are stored in canonical form without duplicates', () => {
   assert.deepEqual(read('203.0.113.0/24', '203.0.113.7', '0.0.0.0/0', '203.0.113.7/32'), [
     '203.0.113.0/24',
     '203.0.113.7/32',
@@ -52,7 +52,7 @@ test('every invalid entry is reported by index with the fix', () => {
   assert.ok(!tooMany.ok && tooMany.failure.details[0]?.field === 'allowedNetworks');
 });
 
-test('an address is allowed by a network of its own family, or by an empty list', () => {
+test('an address is allowed by a network of its own family or by an empty list', () => {
   const networks = read('203.0.113.0/25', '2001:db8::/32', '198.51.100.7');
   for (const address of ['203.0.113.0', '203.0.113.127', '2001:db8:ffff::1', '2001:DB8::1', '198.51.100.7'])
     assert.ok(isAllowedAddress(address, networks), address);
@@ -64,7 +64,7 @@ test('an address is allowed by a network of its own family, or by an empty list'
   assert.ok(!isAllowedAddress('192.0.2.1', ['nonsense']), 'a stored text that is not a network opens nothing');
 });
 
-test('a restricted key can pass on its networks or parts of them', () => {
+test('a restricted key can grant only a subset of its networks', () => {
   const own = read('203.0.113.0/24', '2001:db8::/32');
   const given = (asked?: string[], by = own) => {
     const networks = grantedNetworks(by, asked);

@@ -92,7 +92,7 @@ test('GET /account returns plan, limits, usage, and settings', async (t) => {
   assert.equal(health.body.status, 'good');
 });
 
-test('PATCH /account merges, removes by null, and returns the account', async (t) => {
+test('PATCH /account merges settings, removes them with null, and returns the account', async (t) => {
   const { call } = await setup(t);
   await call('PATCH', '/account', {
     variables: { a: '1', company_address_html: '<b>x</b>' },
@@ -115,7 +115,7 @@ test('PATCH /account merges, removes by null, and returns the account', async (t
   assert.equal(cleared.body.settings.defaultFrom, null);
 });
 
-test('the next request after PATCH /account has the new settings, with any key of the account', async (t) => {
+test('PATCH /account applies to the next request with any key of the account', async (t) => {
   const { call, authenticator, account, apiKey, sandboxApiKey } = await setup(t);
   const settingOf = async (key: string) => {
     const caller = await authenticator(key, account.id);
@@ -126,7 +126,7 @@ test('the next request after PATCH /account has the new settings, with any key o
   for (const key of [apiKey, sandboxApiKey]) assert.equal(await settingOf(key), 'empty');
 });
 
-test('usage includes recently accepted messages; a large account is counted every few seconds', async (t) => {
+test('usage includes recent messages, and large accounts are recounted every few seconds', async (t) => {
   const { call, account, database, clock } = await setup(t);
   const accept = () =>
     database.execute(
@@ -147,7 +147,7 @@ test('usage includes recently accepted messages; a large account is counted ever
   assert.equal(await counted(), 4);
 });
 
-test('PATCH /account refuses fields it cannot change, and then changes nothing', async (t) => {
+test('PATCH /account rejects read-only fields and changes nothing', async (t) => {
   const { call } = await setup(t);
   const refusals: [unknown, string[]][] = [
     [{ plan: 'enterprise', approvedEmailBytes: 4e7, status: 'active' }, ['plan', 'approvedEmailBytes', 'status']],
@@ -176,7 +176,7 @@ test('PATCH /account refuses fields it cannot change, and then changes nothing',
   assert.deepEqual(Object.keys((await call('GET', '/account')).body.settings.variables), ['a', 'b', 'c', 'd', 'e']);
 });
 
-test('API keys are created, returned once, listed in pages, and revoked, but never those of others', async (t) => {
+test('API keys are created, returned once, listed, and revoked, within their own account only', async (t) => {
   const { call, clock, server, account, foreign } = await setup(t);
   const made = await call('POST', '/api-keys', { mode: 'sandbox', scope: 'send', name: 'ci' });
   assert.equal(made.status, 201);
@@ -219,7 +219,7 @@ test('API keys are created, returned once, listed in pages, and revoked, but nev
   assert.deepEqual(fields(refused).sort(), ['accountId', 'mode', 'name']);
 });
 
-test('SMTP credentials are created, returned once, listed, and revoked; none on a free plan', async (t) => {
+test('SMTP credentials are created, returned once, listed, and revoked, except on a free plan', async (t) => {
   const { call, server, foreign } = await setup(t);
   const made = await call('POST', '/smtp-credentials', {});
   assert.equal(made.status, 201);
@@ -246,7 +246,7 @@ test('SMTP credentials are created, returned once, listed, and revoked; none on 
   assert.deepEqual((await call('GET', '/smtp-credentials')).body, []);
 });
 
-test('invalid cursors are refused', async (t) => {
+test('invalid cursors are rejected', async (t) => {
   const { call } = await setup(t);
   for (const [path, foreign] of [
     ['/api-keys', 'smtp_000000000000000000000'],
@@ -266,7 +266,7 @@ test('a free plan has no SMTP', async (t) => {
   assert.equal(code(refused), 'PLAN_NOT_ELIGIBLE');
 });
 
-test('health uses the documented thresholds, and does not rate too few messages', () => {
+test('health uses the documented thresholds and does not rate small volumes', () => {
   const health = (delivered: number, bounced: number, complained: number) =>
     healthOf([
       { status: 'delivered', messages: delivered, sinceRecently: 0 },
@@ -294,7 +294,7 @@ test('health uses the documented thresholds, and does not rate too few messages'
   assert.equal(health(1, 0, 0).thresholds.complaintRate.critical, 0.003);
 });
 
-test('a revoked credential is refused over SMTP immediately, and a changed setting applies', async (t) => {
+test('a revoked credential is rejected over SMTP immediately, and changed settings apply', async (t) => {
   const { call, logins, foreign, server } = await setup(t);
   const made = (await call('POST', '/smtp-credentials', { mode: 'sandbox' })).body;
   const { smtpCredentialId: id, username, password } = made;
@@ -314,7 +314,7 @@ test('a revoked credential is refused over SMTP immediately, and a changed setti
   assert.ok(await logins.recall({ ...other, address }));
 });
 
-test('a key of kind sigv4 has an access key id and a secret that is returned once and stored sealed', async (t) => {
+test('a sigv4 key has an access key ID and a secret that is returned once and stored sealed', async (t) => {
   const { call, database, authenticator, signingSecretKey, clock, server, foreign } = await setup(t);
   const made = await call('POST', '/api-keys', {
     kind: 'sigv4',
@@ -361,7 +361,7 @@ test('a key of kind sigv4 has an access key id and a secret that is returned onc
   assert.equal(await other.ofAccessKey(accessKeyId), undefined);
 });
 
-test('the secret of a key of kind sigv4 is not accepted as an API key, and unknown kinds are refused', async (t) => {
+test('the secret of a sigv4 key is not accepted as an API key, and unknown kinds are rejected', async (t) => {
   const { call, server, account } = await setup(t);
   const made = await call('POST', '/api-keys', { kind: 'sigv4' });
   for (const key of [made.body.secretAccessKey, made.body.accessKeyId]) {
@@ -371,7 +371,7 @@ test('the secret of a key of kind sigv4 is not accepted as an API key, and unkno
   assert.deepEqual([unknown.status, fields(unknown)], [400, ['kind']]);
 });
 
-test('a key and a credential with expiresAt are refused from that time on, and create nothing that outlives them', async (t) => {
+test('expired keys and credentials are rejected, and cannot create credentials that outlive them', async (t) => {
   const { call, server, account, clock, logins } = await setup(t);
   const at = (ms: number) => new Date(clock.now() + ms).toISOString();
   const HOUR = 3_600_000;
@@ -472,7 +472,7 @@ test('networks of keys and credentials are validated, normalized, listed, and ch
   assert.equal(code(await server.call('PATCH', itself, { ...own, json: { allowedNetworks: [] } })), 'FORBIDDEN');
 });
 
-test('a key is refused from an address outside its networks, from the next request on', async (t) => {
+test('a key is rejected from an address outside its networks, starting with the next request', async (t) => {
   const { call, server, account } = await setup(t);
   const { apiKey, keyId } = (await call('POST', '/api-keys', {})).body;
   const own = { key: apiKey, id: account.id };

@@ -1,5 +1,5 @@
 /**
- * Orders at a real ACME server (Pebble), counted in its log: on both databases, by one node and by two, with failures. Each start checks
+ * ACME orders at a real server (Pebble), counted in its log: on both databases, with one node and two, and with failures. Each start checks
  * due names immediately.
  */
 import assert from 'node:assert/strict';
@@ -42,7 +42,7 @@ before(async () => {
 after(() => pebble?.close());
 
 interface Node extends Acme {
-  /** Challenges it was given, newest last. */
+  /** Received challenges, newest last. */
   shown: { name: string; key: string; cert: string }[];
   log: string[];
 }
@@ -109,7 +109,7 @@ async function rigOf(t: TestContext, dialect: (typeof DIALECTS)[number] = 'sqlit
       const one = node(options);
       await one.load();
       one.start();
-      await waitUntil('the node to be done', () => isDone(one)).finally(() => one.stop());
+      await waitUntil('the node to finish', () => isDone(one)).finally(() => one.stop());
       return one;
     },
     row: async () => (await database.execute(certificatesOperation, pebble.directory)).find((row) => row.name === name),
@@ -130,7 +130,7 @@ async function makeDue({ database, name }: Rig, fence: number): Promise<void> {
 }
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: a first certificate is valid, encrypted, and used by a node that starts later`, {
+  test(`${dialect}: the first certificate is valid, encrypted, and used by nodes that start later`, {
     skip,
   }, async (t) => {
     const rig = await rigOf(t, dialect);
@@ -156,11 +156,11 @@ for (const dialect of DIALECTS) {
     assert.equal(rig.count(ORDERED), 1);
   });
 
-  test(`${dialect}: one of two nodes orders, and both use the certificate`, { skip }, async (t) => {
+  test(`${dialect}: only one of two nodes orders, and both use the certificate`, { skip }, async (t) => {
     const rig = await rigOf(t, dialect);
     const nodes = [rig.node(), rig.node(), rig.node()];
     for (const one of nodes) one.start();
-    await waitUntil('one to show it', () => nodes.some(isShown)).finally(() =>
+    await waitUntil('a node to show it', () => nodes.some(isShown)).finally(() =>
       Promise.all(nodes.map((one) => one.stop())),
     );
     for (const one of nodes) await one.load();
@@ -168,7 +168,7 @@ for (const dialect of DIALECTS) {
     assert.equal(new Set(nodes.map((one) => one.shown[0]!.cert)).size, 1);
   });
 
-  test(`${dialect}: a name that cannot be validated is ordered once, then later; the current certificate stays`, {
+  test(`${dialect}: a failed validation is retried later, and the current certificate stays in use`, {
     skip,
   }, async (t) => {
     const rig = await rigOf(t, dialect);
@@ -184,8 +184,8 @@ for (const dialect of DIALECTS) {
     assert.ok(row.certificate !== null && row.expiresAt! > Date.now());
     assert.ok(row.nextAt > Date.now() + 12 * MINUTE && row.nextAt < Date.now() + 17 * MINUTE);
     assert.ok(failed.log.some((line) => line.includes('certificate order failed') && line.includes(rig.name)));
-    assert.equal(failed.shown.length, 1, 'what is kept');
-    // A restart does not order earlier.
+    assert.equal(failed.shown.length, 1, 'the certificate stays in use');
+    // A restart does not order sooner.
     for (let starts = 0; starts < 3; starts += 1) await rig.run((one) => one.failures()[0]?.failures === 1);
     assert.deepEqual([rig.count(ORDERED), rig.count(ISSUED)], [2, 1]);
 
@@ -193,12 +193,12 @@ for (const dialect of DIALECTS) {
     await makeDue(rig, 2);
     const renewed = await rig.run((one) => one.shown.length === 2);
     assert.notEqual(renewed.shown[1]!.cert, renewed.shown[0]!.cert);
-    assert.notEqual(renewed.shown[1]!.key, renewed.shown[0]!.key, 'with a key of its own');
+    assert.notEqual(renewed.shown[1]!.key, renewed.shown[0]!.key, 'with a new key');
     assert.deepEqual([(await rig.row())!.failures, (await rig.row())!.error], [0, null]);
     assert.equal(rig.count(ISSUED), 2);
   });
 
-  test(`${dialect}: an order that another node has taken over changes nothing`, { skip }, async (t) => {
+  test(`${dialect}: an order that another node took over changes nothing`, { skip }, async (t) => {
     const rig = await rigOf(t, dialect);
     await rig.run(isShown);
     const { directory } = pebble;
@@ -225,7 +225,7 @@ test('rejected nonces are replaced', { skip }, async (t) => {
   assert.equal((await rig.row())!.error, 'made due');
 });
 
-test('an unreachable authority is retried within a minute, and gets its order when it is back', {
+test('an unreachable CA is retried within a minute and used when it recovers', {
   skip,
 }, async (t) => {
   const rig = await rigOf(t);
@@ -236,20 +236,20 @@ test('an unreachable authority is retried within a minute, and gets its order wh
   assert.match(row.error!, /cannot be reached: .*ECONNREFUSED/);
   assert.ok(row.nextAt > Date.now() && row.nextAt < Date.now() + 70_000);
   assert.deepEqual([failed.shown.length, failed.failures()], [0, [{ name: rig.name, failures: 1 }]]);
-  // The authority has forgotten the account; the key stays.
+  // The CA has forgotten the account, but the key is kept.
   await pebble.start();
   await makeDue(rig, 1);
   await rig.run(isShown);
   await pebble.kill();
 });
 
-test('a stop during an order does not wait, and leaves the name due soon', { skip }, async (t) => {
+test('stopping does not wait for an order, which becomes due again soon', { skip }, async (t) => {
   const rig = await rigOf(t);
-  // It never validates the challenge, because its DNS does not respond.
+  // The CA never validates the challenge, because its DNS does not respond.
   pebble.zone[rig.name] = { fail: 'timeout' };
   const one = rig.node();
   one.start();
-  await waitUntil('the check', () => rig.count(CHECKED) > 0);
+  await waitUntil('the validation attempt', () => rig.count(CHECKED) > 0);
   const began = performance.now();
   await one.stop();
   assert.ok(performance.now() - began < 3_000);
@@ -258,7 +258,7 @@ test('a stop during an order does not wait, and leaves the name due soon', { ski
   assert.ok(row.nextAt < Date.now() + 70_000);
 });
 
-test('a challenge is answered for its token only, and only while the order is in progress', { skip }, async (t) => {
+test('a challenge is answered for its token only, while the order is in progress', { skip }, async (t) => {
   const rig = await rigOf(t);
   const ask = async (token: string): Promise<[number, string | null, string]> => {
     const response = await fetch(`http://127.0.0.1:${httpPort}/.well-known/acme-challenge/${token}`);
@@ -275,7 +275,7 @@ test('a challenge is answered for its token only, and only while the order is in
   assert.equal((await ask(token))[0], 404);
 });
 
-test('a key that cannot be decrypted ends nothing', { skip }, async (t) => {
+test('a key that cannot be decrypted does not stop the process', { skip }, async (t) => {
   const rig = await rigOf(t);
   await rig.run(isShown);
   const other = await rig.run((one) => one.failures()[0]?.failures === 0, { secretKey: Buffer.alloc(32, 8) });
@@ -284,7 +284,7 @@ test('a key that cannot be decrypted ends nothing', { skip }, async (t) => {
   assert.equal(rig.count(ORDERED), 1);
 });
 
-test('the Retry-After of the authority is respected', async (t) => {
+test('the Retry-After of the CA is respected', async (t) => {
   const temp = await tempDatabase();
   t.after(() => temp.close());
   const clock = fakeClock(Date.now());
@@ -315,7 +315,7 @@ test('the Retry-After of the authority is respected', async (t) => {
   t.after(() => acme.stop());
   const row = async (): Promise<CertificateRow | undefined> =>
     (await temp.database.execute(certificatesOperation, directory))[0];
-  await waitUntil('its answer', async () => (await row())?.error != null);
+  await waitUntil('the error to be stored', async () => (await row())?.error != null);
   const { error, nextAt } = (await row())!;
   assert.match(error!, /^ca\.example returned 429: rateLimited: too many accounts$/);
   assert.ok(nextAt >= clock.now() + 90_000_000);
@@ -337,12 +337,12 @@ test('delays grow from 15 minutes to a day, with fewer than five attempts in any
   assert.equal(after(1, new AcmeError('x', { retryAfterMs: 1e12 })), 7 * 24 * 60);
 });
 
-test('a certificate is renewed when a third of its lifetime is left, whatever the clock', () => {
+test('a certificate is renewed when a third of its lifetime is left, whatever the clock says', () => {
   const day = 86_400_000;
   const issued = { expiresAtMs: 90 * day, lifetimeMs: 90 * day };
   assert.equal(renewalAt(0, issued, 0), 60 * day);
   assert.ok(Math.abs(renewalAt(0, issued, 1) - 55.5 * day) < day / 10);
-  // A clock a year ahead does not cause a second order soon; one a year behind does not wait for a year.
+  // A clock that is a year ahead does not cause a second order soon, and one that is a year behind does not wait for a year.
   assert.equal(renewalAt(400 * day, issued, 0), 430 * day);
   assert.equal(renewalAt(-400 * day, issued, 0), -340 * day);
 });

@@ -1,5 +1,5 @@
 /**
- * Uploaded files that were changed on disk before the send: other bytes of the same length are refused, and files that only look different
+ * Uploaded files that were changed on disk before the send: other bytes of the same length are rejected, and files that only look different
  * are read once and accepted. Reads are counted at the storage.
  */
 import assert from 'node:assert/strict';
@@ -65,7 +65,7 @@ const dryRun = (id: string): Promise<Answer> =>
     attachmentSubmissionId: id,
   });
 
-/** As in rows of an earlier version. */
+/** Like rows of an earlier version. */
 function forgetStamps(): void {
   const database = new DatabaseSync(path.join(app.temp.folder, 'postrider.db'), { timeout: 10_000 });
   database.exec('UPDATE attachment_file SET blob_stamp = NULL');
@@ -86,7 +86,7 @@ test('an unchanged file is not read again', async () => {
   assert.deepEqual(read, []);
 });
 
-test('other bytes of the same length are refused, and the file is named', async () => {
+test('different bytes of the same length are rejected, and the file is named', async () => {
   const files = [someBytes(1_000), someBytes(200_000), someBytes(1_000)];
   const { id, places } = await uploaded(files);
   spoil(places[1]!);
@@ -103,10 +103,10 @@ test('other bytes of the same length are refused, and the file is named', async 
     );
   }
   writeFileSync(places[1]!, files[1]!);
-  assert.equal(code(await app.send(account, id)), '202', 'with its own bytes again it goes');
+  assert.equal(code(await app.send(account, id)), '202', 'the original bytes are accepted again');
 });
 
-test('resetting the modification time hides nothing', async () => {
+test('resetting the modification time does not hide a change', async () => {
   const { id, places } = await uploaded([someBytes(5_000)]);
   const { atime, mtime } = statSync(places[0]!);
   spoil(places[0]!);
@@ -114,7 +114,7 @@ test('resetting the modification time hides nothing', async () => {
   assert.equal(code(await app.send(account, id)), '409 ATTACHMENT_UPLOAD_INCOMPLETE');
 });
 
-test('a file that was replaced with one of the same length is refused', async () => {
+test('a file replaced with one of the same length is rejected', async () => {
   const { id, places } = await uploaded([someBytes(5_000)]);
   const { atime, mtime } = statSync(places[0]!);
   writeFileSync(`${places[0]}.part`, someBytes(5_000));
@@ -123,7 +123,7 @@ test('a file that was replaced with one of the same length is refused', async ()
   assert.equal(code(await app.send(account, id)), '409 ATTACHMENT_UPLOAD_INCOMPLETE');
 });
 
-test('a file with the right bytes but another time, or copied back, is read once and accepted', async () => {
+test('a file with the right bytes but another timestamp is read once and accepted', async () => {
   for (const touch of [
     (place: string) => utimesSync(place, new Date(), new Date()),
     (place: string) => {
@@ -135,13 +135,13 @@ test('a file with the right bytes but another time, or copied back, is read once
     read = [];
     touch(places[0]!);
     assert.equal(code(await dryRun(id)), '200');
-    assert.equal(read.length, 1, 'the other file was not touched');
+    assert.equal(read.length, 1, 'the other file is not read');
     assert.equal(code(await app.send(account, id)), '202');
-    assert.equal(read.length, 1, 'what was read is known then');
+    assert.equal(read.length, 1, 'the file is not read again');
   }
 });
 
-test('a file without a stamp, as after an upgrade, is read once and verified by its bytes', async () => {
+test('a file without a stamp, such as after an upgrade, is read once and verified', async () => {
   const { id, places } = await uploaded([someBytes(5_000)]);
   forgetStamps();
   assert.equal(code(await dryRun(id)), '200');
@@ -151,7 +151,7 @@ test('a file without a stamp, as after an upgrade, is read once and verified by 
   assert.equal(code(await app.send(account, id)), '409 ATTACHMENT_UPLOAD_INCOMPLETE');
 });
 
-test('a file uploaded again after it was corrupted is accepted', async () => {
+test('a corrupted file is accepted after it is uploaded again', async () => {
   const bytes = someBytes(5_000);
   const { id, places, uploads } = await uploaded([bytes]);
   spoil(places[0]!);

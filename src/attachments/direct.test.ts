@@ -1,6 +1,6 @@
 /**
- * Direct uploads to the storage: the URLs are the storage's, and nothing is trusted: size and digest are checked when the email is sent.
- * The storage here is a folder on disk with a presigned address in front of it.
+ * Direct uploads to the storage: the upload URLs are those of the storage, and size and digest are verified when the email is sent. The
+ * storage is a folder on disk behind a presigned address.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -1,6 +1,6 @@
 /**
- * The figure that a manifest is judged by, against the composer: it is the size of a real mail with these files, and no mail
- * with them is smaller.
+ * Compares the minimum size of a manifest with the composer: it is the size of a real message with these files, and no message with them is
+ * smaller.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -47,7 +47,7 @@ const bySize = (list: readonly { name: string; contentType: string; content: Uin
 const opaque = (list: readonly { name: string; contentType: string; content: Uint8Array }[]) =>
   list.map((one) => ({ ...one, contentType: one.contentType.replace('message/rfc822', 'application/octet-stream') }));
 
-test('the minimum size is that of a real email', () => {
+test('the minimum size is the size of a real email', () => {
   fc.assert(
     fc.property(files, (list) => {
       const sizes = [{ text: '' }, { html: '' }].map((body) => compose(mailOf(opaque(list), body)).sizeBytes);
@@ -57,7 +57,7 @@ test('the minimum size is that of a real email', () => {
   );
 });
 
-test('no email with these files is smaller', () => {
+test('no email with these files is smaller than the minimum size', () => {
   const body = fc.record(
     { text: fc.string({ maxLength: 3, unit: 'grapheme' }), html: fc.string({ maxLength: 3 }) },
     { requiredKeys: [] },
@@ -79,13 +79,13 @@ test('no email with these files is smaller', () => {
       fc.pre(parts.text !== undefined || parts.html !== undefined);
       const least = leastEmailBytes(bySize(list));
       const { sizeBytes } = compose(mailOf(opaque(list), { ...parts, ...more }));
-      assert.ok(sizeBytes >= least, `${sizeBytes} bytes where at least ${least} were computed`);
+      assert.ok(sizeBytes >= least, `${sizeBytes} bytes, expected at least ${least}`);
     }),
     { numRuns: 300 },
   );
 });
 
-test('no address is shorter than those of the smallest email', () => {
+test('no address is shorter than those in the smallest email', () => {
   const text = fc.string({ minLength: 1, maxLength: 5, unit: fc.constantFrom(...'ab.@-"1ü ⁠') });
   fc.assert(
     fc.property(text, (given) => {
@@ -96,7 +96,7 @@ test('no address is shorter than those of the smallest email', () => {
   );
 });
 
-test('sizes at the edges: Base64 and its line breaks are counted to the byte', () => {
+test('Base64 and its line breaks are counted to the byte', () => {
   const one = (sizeBytes: number): number => leastEmailBytes([{ name: 'a', contentType: 'a/b', sizeBytes }]);
   const empty = one(0);
   assert.equal(one(1) - empty, 6);
@@ -107,7 +107,7 @@ test('sizes at the edges: Base64 and its line breaks are counted to the byte', (
   assert.equal(one(28_500_000) - empty, 500_000 * 78);
 });
 
-test('the limit is the smaller of the approved one and the maximum; both sizes are reported', () => {
+test('the lower of the approved limit and the maximum applies, and both sizes are reported', () => {
   const limits = { approvedEmailBytes: 2_000_000, maximumEmailBytes: 40_000_000 };
   assert.equal(fitFailure(2_000_000, limits), undefined);
   const over = fitFailure(2_000_001, limits);

@@ -66,7 +66,7 @@ test('every issue is reported by path', () => {
   }
 });
 
-test('executable files are refused, by extension and by type; other issues come first', () => {
+test('executables are rejected by extension and by type, after other issues', () => {
   const program = entry({ name: 'setup.EXE' });
   const script = entry({ name: 'page', contentType: 'text/JavaScript; charset=utf-8' });
   assert.deepEqual(refusalOf({ attachments: [entry(), program, script] }), {

@@ -39,7 +39,7 @@ function start(writers: Semaphore, bytes: Buffer, rate = RATE): Running {
   return { body, received: () => Buffer.concat(pieces), done };
 }
 
-/** Sends a byte occasionally, and the remaining bytes once it is told to hurry. */
+/** Sends a byte occasionally, and the remaining bytes when it is told to hurry. */
 async function trickle({ body }: Running, bytes: Buffer, hurry: () => boolean): Promise<void> {
   let at = 0;
   for (; at < bytes.length && !hurry(); at += 1) {
@@ -51,13 +51,13 @@ async function trickle({ body }: Running, bytes: Buffer, hurry: () => boolean): 
 
 const failsAs = (reason: string) => (error: UploadError) => error instanceof UploadError && error.reason === reason;
 
-test('many slow clients do not delay a fast one, and complete', async () => {
+test('many slow clients do not delay a fast one, and all complete', async () => {
   const writers = createSemaphore(2);
   const small = randomBytes(4_000);
   let hurry = false;
   const slow = Array.from({ length: 30 }, () => start(writers, small));
   const writing = slow.map((one) => trickle(one, small, () => hurry));
-  await waitUntil('all of them to have begun', () => slow.every((one) => one.received().length > 0));
+  await waitUntil('all of them to start', () => slow.every((one) => one.received().length > 0));
   const large = randomBytes(6_000_000);
   const fast = start(writers, large);
   fast.body.end(large);
@@ -69,7 +69,7 @@ test('many slow clients do not delay a fast one, and complete', async () => {
   for (const one of slow) assert.ok(one.received().equals(small));
 });
 
-test('a slow client completes while fast ones follow each other continuously', async () => {
+test('a slow client completes during a continuous series of fast ones', async () => {
   const writers = createSemaphore(1);
   const large = randomBytes(3_000_000);
   let stop = false;
@@ -90,7 +90,7 @@ test('a slow client completes while fast ones follow each other continuously', a
   await Promise.all(fast);
 });
 
-test('a client that dies or stalls holds nothing that others wait for', async () => {
+test('a client that disconnects or stalls releases its permit', async () => {
   const writers = createSemaphore(1);
   const bytes = randomBytes(2_000_000);
   const short = { stallMs: 60, graceMs: 60, bytesPerSecond: 1_000_000 };
@@ -108,7 +108,7 @@ test('a client that dies or stalls holds nothing that others wait for', async ()
   await assert.rejects(dead.done, failsAs('broken-off'));
 });
 
-test('waiting for a permit does not count as time of the client', () => againIfPaused(waitForAPermit));
+test("waiting for a permit does not count toward the client's time", () => againIfPaused(waitForAPermit));
 
 async function waitForAPermit(): Promise<void> {
   const writers = createSemaphore(1);
@@ -122,7 +122,7 @@ async function waitForAPermit(): Promise<void> {
   assert.ok(waiting.received().equals(bytes));
 }
 
-test('a client that sends continuously but too little is aborted', () => againIfPaused(crawl));
+test('a client that sends too slowly is aborted even if it never pauses', () => againIfPaused(crawl));
 
 async function crawl(): Promise<void> {
   const bytes = randomBytes(1_000);
@@ -135,7 +135,7 @@ async function crawl(): Promise<void> {
   assert.ok(slow.received().length < bytes.length);
 }
 
-test('if the consumer stops, the body is left unread; wrong bytes end it', async () => {
+test('when the consumer stops, the body is left unread and the connection ends', async () => {
   const writers = createSemaphore(1);
   const bytes = randomBytes(1_000_000);
   const long = start(writers, bytes.subarray(1));

@@ -48,7 +48,7 @@ async function complete() {
     const before = app.stored();
     const { status } = await app.put({ url, headers, body: bytes });
     assert.equal(status, 200);
-    await waitUntil('the bytes of before to go', () => before.some((name) => !app.stored().includes(name)));
+    await waitUntil('the previous bytes to be removed', () => before.some((name) => !app.stored().includes(name)));
   };
   return { account, id, repeat };
 }
@@ -76,7 +76,7 @@ for (const [name, call] of Object.entries(calls)) {
   });
 }
 
-test('a file that is uploaded continuously does not block the send indefinitely', async () => {
+test('continuous uploads of a file do not block the send indefinitely', async () => {
   const { account, id, repeat } = await complete();
   onLook = repeat;
   assert.equal(code(await app.send(account, id)), '409 ATTACHMENT_UPLOAD_INCOMPLETE');
@@ -84,7 +84,7 @@ test('a file that is uploaded continuously does not block the send indefinitely'
   assert.equal(code(await app.send(account, id)), '202');
 });
 
-test('an unchanged missing file is looked up once', async () => {
+test('a missing file that does not change is looked up once', async () => {
   const { body } = await app.register('acc_missing', [manifestEntry(someBytes(10))]);
   const { account, id } = await complete();
   looks = 0;
@@ -95,7 +95,7 @@ test('an unchanged missing file is looked up once', async () => {
   assert.equal(looks, 1);
 });
 
-test('a send that loses the race for the submission gets the right error', async () => {
+test('a send that loses the race for the submission gets the correct error', async () => {
   const { account, id } = await complete();
   let sent: Answer | undefined;
   onLook = async () => {

@@ -23,7 +23,7 @@ const someAccount = (): string => {
   return `acc_${accounts}`;
 };
 
-test('a submission has exactly the fields of the contract, with one upload per file in order', async () => {
+test('a submission has exactly the documented fields, with one upload per file in order', async () => {
   const before = app.clock.now();
   const account = someAccount();
   const answer = await app.register(account, [entry, manifestEntry(bytes, { contentType: 'text/csv; charset=utf-8' })]);
@@ -54,7 +54,7 @@ test('a submission has exactly the fields of the contract, with one upload per f
   });
 });
 
-test('refused JSON is reported with every other issue', async () => {
+test('JSON errors are reported together with all other issues', async () => {
   const api = app.api(someAccount());
   const file = JSON.stringify(entry);
   const bodies: [body: string, fields: string[]][] = [
@@ -74,7 +74,7 @@ test('refused JSON is reported with every other issue', async () => {
   }
 });
 
-test('an invalid manifest is refused with every issue, and nothing is created', async () => {
+test('an invalid manifest is rejected with all issues, and nothing is created', async () => {
   const account = someAccount();
   const api = app.api(account);
   const bad = await api.post('/attachments', {
@@ -105,7 +105,7 @@ test('an invalid manifest is refused with every issue, and nothing is created', 
   assert.equal(code(text), '415 UNSUPPORTED_MEDIA_TYPE');
 });
 
-test('files must fit the approved limit with the smallest email, to the byte', async () => {
+test('files must fit the approved limit together with the smallest email, to the byte', async () => {
   const account = someAccount();
   const item = (sizeBytes: number) => ({ ...entry, sizeBytes });
   const sizeAt = (limit: number): number => {
@@ -128,7 +128,7 @@ test('files must fit the approved limit with the smallest email, to the byte', a
   app.approve(40_000_000);
 });
 
-test('the same key with the same manifest returns the same submission, with new URLs only after the old ones expired', async () => {
+test('the same key and manifest return the same submission, with new URLs only after expiry', async () => {
   const account = someAccount();
   const first = await app.register(account, [entry], 'key-1');
   assert.equal(first.headers['idempotent-replayed'], undefined);
@@ -159,7 +159,7 @@ test('the same key with the same manifest returns the same submission, with new 
   assert.equal(app.stored().length, 1);
 });
 
-test('without a key every call creates a submission; keys of other accounts and modes are independent', async () => {
+test('every call without a key creates a submission, and keys are scoped to account and mode', async () => {
   const [one, two] = [someAccount(), someAccount()];
   const answers = [
     await app.register(one, [entry]),
@@ -175,7 +175,7 @@ test('without a key every call creates a submission; keys of other accounts and 
   assert.equal(new Set(answers.map((answer) => answer.body.attachmentSubmissionId)).size, 5);
 });
 
-test('a request with a key in progress is refused', async () => {
+test('a request is rejected while another one with the same key is in progress', async () => {
   const account = someAccount();
   const key = { accountId: account, mode: 'live' as const, endpoint: '/attachments', key: 'busy' };
   app.inFlight.take(key);
@@ -189,7 +189,7 @@ test('a request with a key in progress is refused', async () => {
   assert.ok(many.every((answer) => answer.status === 201 || code(answer) === '409 DUPLICATE_REQUEST_IN_PROGRESS'));
 });
 
-test('a refused request does not use its key', async () => {
+test('a rejected request does not use its key', async () => {
   const account = someAccount();
   app.approve(2_000_000);
   const large = { ...entry, sizeBytes: 3_000_000 };
@@ -199,7 +199,7 @@ test('a refused request does not use its key', async () => {
   app.approve(40_000_000);
 });
 
-test('a submission of another account or mode, or an unknown one, is not found', async () => {
+test('an unknown submission, or one of another account or mode, is not found', async () => {
   const [one, two] = [someAccount(), someAccount()];
   const { attachmentSubmissionId: id } = (await app.register(one, [entry])).body;
   const unknown = await app.state(one, 'sub_000000000000000000000');
@@ -211,7 +211,7 @@ test('a submission of another account or mode, or an unknown one, is not found',
   }
 });
 
-test('a manifest accepted at the limit can be sent: the smallest email exists', async () => {
+test('a manifest accepted at the limit can be sent', async () => {
   const account = someAccount();
   const least = leastEmailBytes([entry]);
   app.approve(least - 1);
@@ -228,7 +228,7 @@ test('a manifest accepted at the limit can be sent: the smallest email exists', 
   app.approve(40_000_000);
 });
 
-test('the key is checked before the size: a repeat succeeds even if the limit has changed', async () => {
+test('a retry succeeds even if the size limit has changed', async () => {
   const account = someAccount();
   const large = { ...entry, sizeBytes: 3_000_000 };
   const first = await app.register(account, [large], 'lowered');
@@ -245,6 +245,6 @@ test('the key is checked before the size: a repeat succeeds even if the limit ha
   const huge = { ...entry, sizeBytes: Number.MAX_SAFE_INTEGER };
   assert.equal(code(await app.register(account, Array(10).fill(huge), 'huge')), '413 EMAIL_SIZE_EXCEEDED');
   app.clock.advance(15 * MINUTES);
-  assert.equal((await app.register(account, [large], 'lowered')).status, 201, 'also with fresh URLs');
+  assert.equal((await app.register(account, [large], 'lowered')).status, 201, 'even with new URLs');
   app.approve(40_000_000);
 });

@@ -1,4 +1,4 @@
-/** The limit on the registered but unsent files of an account. */
+/** The limit on registered, unsent files of an account. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Answer } from '../../test/kit/api.ts';
@@ -6,7 +6,7 @@ import { manifestEntry, someBytes } from '../../test/kit/upload.ts';
 import { type UploadApp, uploadApp } from '../../test/kit/upload-app.ts';
 
 const MINUTES = 60_000;
-/** Minimum bytes that a submission counts for. */
+/** Minimum size that a submission counts as, in bytes. */
 const LEAST = 2_000_000;
 let app: UploadApp;
 let accounts = 0;
@@ -30,7 +30,7 @@ function assertFull(answer: Answer, retryAfter: number): void {
   assert.match(answer.body.error.message, /10000000 bytes\. Send some of the earlier files first/);
 }
 
-test('above the limit nothing is registered, for this account and mode only; sending frees capacity', async () => {
+test('above the limit nothing is registered for the account and mode until a send frees capacity', async () => {
   const account = someAccount();
   const first = await app.uploaded(account, [bytes]);
   assert.equal((await app.register(account, declared(3_000_000, 3_000_000), 'known')).status, 201);
@@ -38,7 +38,7 @@ test('above the limit nothing is registered, for this account and mode only; sen
   assert.equal((await app.register(account, declared(LEAST))).status, 201, 'to the byte');
   assertFull(await app.register(account, declared(0)), 15 * 60);
   const again = await app.register(account, declared(3_000_000, 3_000_000), 'known');
-  assert.equal(again.status, 201, 'one that is there already');
+  assert.equal(again.status, 201, 'an existing one');
   assert.equal((await app.register(account, [small], undefined, 'sandbox')).status, 201);
   assert.equal((await app.register(someAccount(), [small])).status, 201);
   assert.equal((await app.send(account, first.attachmentSubmissionId)).status, 202);
@@ -46,13 +46,13 @@ test('above the limit nothing is registered, for this account and mode only; sen
   assertFull(await app.register(account, [small]), 15 * 60);
 });
 
-test('a submission counts for at least 2 MB, without another limit', async () => {
+test('a submission counts as at least 2 MB without a larger limit', async () => {
   const account = someAccount();
   for (let i = 0; i < 5; i += 1) assert.equal((await app.register(account, declared(0))).status, 201);
   assertFull(await app.register(account, declared(0)), 15 * 60);
 });
 
-test('files that were not uploaded count until their URLs expire, uploaded files until they are deleted', async () => {
+test('missing files count until their URLs expire, uploaded files until they are deleted', async () => {
   const account = someAccount();
   await app.uploaded(account, [bytes]);
   assert.equal((await app.register(account, declared(4 * LEAST), 'late')).status, 201);

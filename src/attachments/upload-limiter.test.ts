@@ -32,13 +32,13 @@ async function files(account: string, count: number, mode: 'live' | 'sandbox' = 
 async function stalled(list: File[]): Promise<{ go(): Promise<PutAnswer[]> }> {
   let begun = 0;
   let go = (): void => undefined;
-  const told = new Promise<void>((resolve) => {
+  const resumed = new Promise<void>((resolve) => {
     go = resolve;
   });
   async function* body() {
     begun += 1;
     yield bytes.subarray(0, 1_000);
-    await told;
+    await resumed;
     yield bytes.subarray(1_000);
   }
   const before = app.stored().length;
@@ -46,7 +46,7 @@ async function stalled(list: File[]): Promise<{ go(): Promise<PutAnswer[]> }> {
   const answers = list.map(({ url, headers }) =>
     app.put({ url, headers: { ...headers, ...length }, body: body(), waitForContinue: true }),
   );
-  await waitUntil('all to be under way', () => begun === list.length);
+  await waitUntil('all uploads to be in progress', () => begun === list.length);
   assert.ok(app.stored().length >= before);
   return {
     go: () => {
@@ -56,7 +56,7 @@ async function stalled(list: File[]): Promise<{ go(): Promise<PutAnswer[]> }> {
   };
 }
 
-test('an account at its limit of uploads is refused, and others continue', async () => {
+test('an account at its upload limit is rejected, and other accounts continue', async () => {
   const [one, two, three] = await files('acc_1', 3);
   const [four] = await files('acc_1', 1, 'sandbox');
   const [other] = await files('acc_2', 1);
@@ -67,7 +67,7 @@ test('an account at its limit of uploads is refused, and others continue', async
   assert.match(refused.body.error.message, /3 uploads of this account/);
   assert.equal(code(await app.put({ ...other!, body: bytes })), '200');
   assert.deepEqual((await held.go()).map(code), ['200', '200', '200']);
-  assert.equal(code(await app.put({ ...four!, body: bytes })), '200', 'once they have ended there is room again');
+  assert.equal(code(await app.put({ ...four!, body: bytes })), '200', 'finished uploads free capacity');
 });
 
 test('the limit across all accounts applies', async () => {
@@ -82,7 +82,7 @@ test('the limit across all accounts applies', async () => {
   assert.equal(code(await app.put({ ...last[0]!, body: bytes })), '200');
 });
 
-test('one account can use only a part of the uploads of a service', () => {
+test('one account can use only part of the upload capacity', () => {
   const limiter = createUploadLimiter();
   const uploads = (accountId: string): UploadKey[] =>
     Array.from({ length: UPLOAD_LIMITS.total }, (_, i) => ({ accountId, submissionId: `sub_${i}`, number: 0 }));

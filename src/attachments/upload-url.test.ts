@@ -22,14 +22,14 @@ const opens = (path: string, held: UploadGrant = grant, by = urls): boolean => {
   return claim !== undefined && by.verify(claim, held);
 };
 
-test('an upload URL is valid for its own grant, and is deterministic', () => {
+test('an upload URL is deterministic and valid only for its own grant', () => {
   const url = urls.url(grant);
   assert.match(url, /^https:\/\/mail\.test\/base\/uploads\/[0-9A-Za-z_-]+$/);
   assert.equal(urls.url({ ...grant }), url);
   assert.ok(opens(pathOf(url)));
 });
 
-test('no character can be altered, omitted, or added', () => {
+test('an upload URL with a changed, missing, or added character is rejected', () => {
   const path = pathOf(urls.url(grant));
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_./?%&=~ ';
   let tried = 0;
@@ -60,7 +60,7 @@ test('a URL is bound to file, size, digest, type, and expiry, and to the secret 
   assert.ok(!opens(path, grant, createUploadUrls({ ...place, secretKey: randomBytes(32) })));
 });
 
-test('other URLs are not upload URLs', () => {
+test('other URLs are not accepted as upload URLs', () => {
   for (const path of ['', '/', '/uploads/', '/uploads/x', `/uploads/${'a'.repeat(16_000)}`, '/uploads/__proto__']) {
     assert.equal(urls.read(path), undefined);
   }

@@ -1,4 +1,4 @@
-/** The PUT to an upload URL over real HTTP: refusals before the body is read, and stored files. */
+/** PUT to an upload URL over real HTTP: rejections before the body is read, and stored files. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -79,7 +79,7 @@ async function storedBytes(id: string): Promise<Buffer | undefined> {
   return app.blobs.get(job?.options.files?.[0]?.blobKey ?? '');
 }
 
-test('the bytes are stored, 200 is returned, and they can be uploaded again before the send', async () => {
+test('an upload returns 200, stores the bytes, and can be repeated before the send', async () => {
   const bytes = someBytes(3_000_001);
   const { id, url, headers } = await open(bytes);
   const before = app.stored().length;
@@ -88,12 +88,12 @@ test('the bytes are stored, 200 is returned, and they can be uploaded again befo
     assert.equal(answer.status, 200, answer.text);
     assert.equal(answer.text, '');
   }
-  await waitUntil('the replaced blob to go', () => app.stored().length === before + 1);
+  await waitUntil('the replaced blob to be removed', () => app.stored().length === before + 1);
   assert.equal(await statusOf(id), 'uploaded');
   assert.ok((await storedBytes(id))?.equals(bytes));
 });
 
-test('an empty file and a chunked body can be uploaded', async () => {
+test('empty files and chunked bodies can be uploaded', async () => {
   const empty = await open(Buffer.alloc(0));
   assert.equal((await app.put({ url: empty.url, headers: empty.headers })).status, 200);
   assert.equal(await statusOf(empty.id), 'uploaded');
@@ -106,18 +106,18 @@ test('an empty file and a chunked body can be uploaded', async () => {
   assert.ok((await storedBytes(chunked.id))?.equals(bytes));
 });
 
-test('a client that waits for 100 Continue gets it only if its upload is wanted', async () => {
+test('100 Continue is sent only if the upload is accepted', async () => {
   const bytes = someBytes(100_000);
   const { url, headers } = await open(bytes);
   const refused = await app.put({ url, headers: {}, body: bytes, waitForContinue: true });
   assert.deepEqual([refused.status, refused.continued], [403, false]);
   const short = await app.put({ url, headers, body: bytes.subarray(1), waitForContinue: true });
   assert.deepEqual([short.status, short.continued], [422, false]);
-  const taken = await app.put({ url, headers, body: bytes, waitForContinue: true });
-  assert.deepEqual([taken.status, taken.continued], [200, true]);
+  const accepted = await app.put({ url, headers, body: bytes, waitForContinue: true });
+  assert.deepEqual([accepted.status, accepted.continued], [200, true]);
 });
 
-test('any altered URL is 403, or 404 if it is no longer below /uploads, and nothing is stored', async () => {
+test('a changed URL returns 403, or 404 outside /uploads, and stores nothing', async () => {
   const bytes = someBytes(10);
   const { id, url, headers } = await open(bytes);
   const before = app.stored();
@@ -144,7 +144,7 @@ test('any altered URL is 403, or 404 if it is no longer below /uploads, and noth
   assert.deepEqual(app.stored(), before);
 });
 
-test('the required headers must be present once and unchanged', async () => {
+test('the required headers must be present exactly once and unchanged', async () => {
   const bytes = someBytes(10);
   const { id, url } = await open(bytes, 'text/csv; charset=utf-8');
   const wrong: Record<string, string | string[]>[] = [
@@ -166,21 +166,21 @@ test('the required headers must be present once and unchanged', async () => {
   );
 });
 
-test('another Content-Length is refused before the body is read', async () => {
+test('a different Content-Length is rejected before the body is read', async () => {
   const bytes = someBytes(10);
   const { url } = await open(bytes);
   const { pathname } = new URL(url);
   for (const length of ['9', '11', '0', '99999999999']) {
     const head = `PUT ${pathname} HTTP/1.1\r\nHost: a\r\nContent-Type: application/pdf\r\nContent-Length: ${length}\r\n\r\n`;
     // The body is never sent, so the response depends on the headers only.
-    const text = await speak(app.port, head, (said) => said.includes('UPLOAD_MISMATCH'));
+    const text = await speak(app.port, head, (received) => received.includes('UPLOAD_MISMATCH'));
     assert.match(text, /^HTTP\/1\.1 422 /);
   }
   const without = await app.put({ url, headers: { 'Content-Type': 'application/pdf' } });
   assert.equal(code(without), '422 UPLOAD_MISMATCH');
 });
 
-test('a body that is not valid HTTP is refused with 400, at its start and in the middle', async () => {
+test('an invalid HTTP body returns 400, at its start and in the middle', async () => {
   const bytes = someBytes(200_000);
   const { id, url, headers } = await open(bytes);
   const before = app.stored();
@@ -194,7 +194,7 @@ test('a body that is not valid HTTP is refused with 400, at its start and in the
   assert.equal(await statusOf(id), 'waiting');
 });
 
-test('an upload URL does not work while its account is suspended; an invalid URL does not reveal that', async () => {
+test('uploads are rejected while the account is suspended, without revealing it for invalid URLs', async () => {
   const bytes = someBytes(10);
   const { id, url, headers } = await open(bytes);
   const direct = new DatabaseSync(path.join(app.temp.folder, 'postrider.db'), { timeout: 5_000 });
@@ -210,7 +210,7 @@ test('an upload URL does not work while its account is suspended; an invalid URL
   assert.equal((await app.put({ url, headers, body: bytes })).status, 200);
 });
 
-test('wrong bytes are 422 and not stored, even if the right ones are already stored', async () => {
+test('wrong bytes return 422 and are not stored, even if the right ones already are', async () => {
   const bytes = someBytes(200_000);
   const { id, url, headers } = await open(bytes);
   const before = app.stored();
@@ -243,11 +243,11 @@ test('an endless body is cut off after the announced size', async () => {
   }
   const answer = await app.put({ url, headers, body: endless() }).catch((error: Error) => error);
   if (!(answer instanceof Error)) assert.equal(code(answer), '422 UPLOAD_MISMATCH');
-  assert.ok(sent < 400_000_000, `${sent} bytes were taken`);
+  assert.ok(sent < 400_000_000, `${sent} bytes were accepted`);
   assert.deepEqual(app.stored(), before);
 });
 
-test('an upload that stalls or is too slow ends with 408 and leaves nothing', () => inHaste(stallAndCrawl));
+test('an upload that stalls or is too slow returns 408 and stores nothing', () => inHaste(stallAndCrawl));
 
 async function stallAndCrawl(): Promise<void> {
   const bytes = someBytes(2_000_000);
@@ -268,7 +268,7 @@ async function stallAndCrawl(): Promise<void> {
   assert.equal(await statusOf(id), 'waiting');
 }
 
-/** Sends a byte at a time without ever stalling completely. */
+/** Sends one byte at a time without stalling. */
 async function* crawl(bytes: Buffer): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < 40; at += 1) {
     yield bytes.subarray(at, at + 1);
@@ -276,7 +276,7 @@ async function* crawl(bytes: Buffer): AsyncGenerator<Uint8Array> {
   }
 }
 
-test('time that the storage takes does not count as time of the client', () => inHaste(slowStorage));
+test("storage time does not count toward the client's time", () => inHaste(slowStorage));
 
 async function slowStorage(): Promise<void> {
   const bytes = someBytes(2_000_000);
@@ -290,7 +290,7 @@ async function slowStorage(): Promise<void> {
   assert.ok(held >= 3);
 }
 
-test('an upload that started before the expiry may end after it', async () => {
+test('an upload that started before the expiry can finish after it', async () => {
   const bytes = someBytes(500_000);
   const { id, url, headers } = await open(bytes);
   app.clock.advance(15 * MINUTES - 1);
@@ -304,7 +304,7 @@ test('an upload that started before the expiry may end after it', async () => {
   app.clock.advance(-MINUTES);
 });
 
-test('of two simultaneous uploads one complete file remains; a wrong one does not affect it', async () => {
+test('two simultaneous uploads leave one complete file, and an invalid one does not affect it', async () => {
   const bytes = someBytes(1_500_000);
   const { id, url, headers } = await open(bytes);
   const before = app.stored().length;
@@ -315,11 +315,11 @@ test('of two simultaneous uploads one complete file remains; a wrong one does no
     answers.map((answer) => answer.status),
     [200, 422, 200, 422, 200],
   );
-  await waitUntil('the blobs that lost to go', () => app.stored().length === before + 1);
+  await waitUntil('the losing blobs to be removed', () => app.stored().length === before + 1);
   assert.ok((await storedBytes(id))?.equals(bytes));
 });
 
-test('one URL cannot occupy the service: up to eight simultaneous uploads of a file', async () => {
+test('a file can have up to eight simultaneous uploads', async () => {
   const bytes = someBytes(1_000);
   const { url, headers } = await open(bytes);
   let release = (): void => undefined;
@@ -338,7 +338,7 @@ test('one URL cannot occupy the service: up to eight simultaneous uploads of a f
   assert.equal((await app.put({ url, headers, body: bytes })).status, 200);
 });
 
-test('an upload after the send is refused, and so is one that ends after it', async () => {
+test('an upload that starts or ends after the send is rejected', async () => {
   const bytes = someBytes(400_000);
   const { id, url, headers } = await open(bytes);
   await app.put({ url, headers, body: bytes });
@@ -353,27 +353,27 @@ test('an upload after the send is refused, and so is one that ends after it', as
   };
   const stored = app.stored();
   const slow = app.put({ url, headers, body: bytes });
-  await waitUntil('the upload to begin', () => began);
+  await waitUntil('the upload to start', () => began);
   const sent = await app.send(account, id);
   assert.equal(sent.status, 202, sent.text);
   release();
   assert.equal(code(await slow), '403 UPLOAD_URL_INVALID');
   assert.equal(code(await app.put({ url, headers, body: bytes })), '403 UPLOAD_URL_INVALID');
-  await waitUntil('what came too late to go', () => app.stored().length === stored.length);
+  await waitUntil('the late bytes to be removed', () => app.stored().length === stored.length);
   const blobKey = app.offered.at(-1)?.options.files?.[0]?.blobKey ?? '';
-  assert.ok((await app.blobs.get(blobKey))?.equals(bytes), 'the file that was sent is the one of before');
+  assert.ok((await app.blobs.get(blobKey))?.equals(bytes), 'the sent file is the earlier one');
 });
 
-test('a client that disconnects in the middle leaves nothing', async () => {
+test('a client that disconnects mid-upload stores nothing', async () => {
   const bytes = someBytes(1_000_000);
   const { id, url, headers } = await open(bytes);
   const before = app.stored();
   async function* dying() {
     yield bytes.subarray(0, 500_000);
-    await waitUntil('the upload to be on its way', () => app.stored().length > before.length);
+    await waitUntil('the upload to be in progress', () => app.stored().length > before.length);
     throw new Error('the client dies');
   }
   await assert.rejects(app.put({ url, headers: { ...headers, 'Content-Length': '1000000' }, body: dying() }));
-  await waitUntil('the rest to go', () => app.stored().length === before.length);
+  await waitUntil('the remaining files to be removed', () => app.stored().length === before.length);
   assert.equal(await statusOf(id), 'waiting');
 });

@@ -14,7 +14,7 @@ function countCopied(t: TestContext): () => number {
   return () => copied;
 }
 
-test('a single piece is returned without copying, many are copied a few times each', (t) => {
+test('a single piece is returned without copying, and many are copied a few times each', (t) => {
   const copied = countCopied(t);
   const queue = new ByteQueue();
   const piece = Buffer.from('abc');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseBytes } from './bytes.ts';
 
-test('sizes with and without units', () => {
+test('sizes are formatted with and without units', () => {
   const cases: [string, number | undefined][] = [
     ['0', 0],
     ['40000000', 40_000_000],

@@ -14,9 +14,9 @@ test('garbage is collected, and the flag that exposes the collector is reset', a
   collectGarbage();
   const before = process.memoryUsage().arrayBuffers;
   const made = makeGarbage(64);
-  assert.ok(process.memoryUsage().arrayBuffers >= before + made / 2, 'control: nobody else has collected it');
+  assert.ok(process.memoryUsage().arrayBuffers >= before + made / 2, 'control: it has not been collected yet');
   discardSoon(made);
   // The memory is freed by another thread.
-  await waitUntil('the garbage to go', () => process.memoryUsage().arrayBuffers < before + made / 4);
+  await waitUntil('the garbage to be collected', () => process.memoryUsage().arrayBuffers < before + made / 4);
   assert.equal((globalThis as { gc?: unknown }).gc, undefined);
 });

@@ -1,4 +1,4 @@
-/** Messages of failures: the first issue, the number of others, and nothing of unlimited length. */
+/** Failure messages: the first issue, the number of other issues, and bounded length. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { errorCatalog, failure, type Issue, invalid } from './failure.ts';
@@ -15,7 +15,7 @@ test('the message names the first issue', () => {
   assert.equal(invalid([{ field: '', message: 'is empty; send JSON' }]).message, 'The body is empty; send JSON.');
 });
 
-test('the text of the catalog follows if the issues do not say what to do', () => {
+test('the catalog text is appended if the issues do not include a fix', () => {
   const { text } = errorCatalog.ATTACHMENT_UPLOAD_INCOMPLETE;
   assert.equal(failure('ATTACHMENT_UPLOAD_INCOMPLETE').message, text);
   assert.equal(
@@ -25,13 +25,13 @@ test('the text of the catalog follows if the issues do not say what to do', () =
   assert.equal(failure('CONFLICT', { message: 'It is so.', details: [hex] }).message, 'It is so.');
 });
 
-test('long field names are cut between characters', () => {
+test('long field names are cut at character boundaries', () => {
   const { message, details } = invalid([{ field: '😀'.repeat(5_000), message: 'is not a known field' }]);
   assert.ok(message.length < 300 && message.isWellFormed(), message);
   assert.match(message, /… is not a known field\.$/);
   assert.equal(details.length, 1);
 });
 
-test('no sentence of the catalogue says mend', () => {
+test('the catalog does not use the verb mend', () => {
   for (const { text } of Object.values(errorCatalog)) assert.doesNotMatch(text, /\bmend/i);
 });

@@ -21,7 +21,7 @@ function setup(limit = 10, absentLimit = 10) {
   return { clock, source, reads, get: (key: string) => cache.get(key, key), cache };
 }
 
-/** A cache whose reads end when the test says. */
+/** A cache whose reads complete when the test resolves them. */
 function heldReads() {
   const clock = fakeClock();
   const answers: ((value: string) => void)[] = [];
@@ -68,7 +68,7 @@ test('concurrent reads of one key are one read', async () => {
   assert.equal(reads.length, 1);
 });
 
-test('a read that began too long ago is not joined, and does not replace what a later one found', async () => {
+test('a read that is too old is not joined and does not replace a newer value', async () => {
   const { clock, cache, answers } = heldReads();
   const first = cache.get('session', null);
   clock.advance(500);
@@ -83,7 +83,7 @@ test('a read that began too long ago is not joined, and does not replace what a 
   assert.equal(cache.get('session', null), 'revoked');
 });
 
-test('a flood of absent keys does not evict known values', async () => {
+test('a flood of missing keys does not evict known values', async () => {
   const { source, reads, get } = setup(2, 2);
   source.set('a', 1);
   await get('a');
@@ -96,7 +96,7 @@ test('a flood of absent keys does not evict known values', async () => {
   assert.deepEqual(reads, ['x0']);
 });
 
-test('the oldest value is evicted first, and evict makes the next get read', async () => {
+test('the oldest value is evicted first, and an explicit eviction causes a new read', async () => {
   const { source, reads, get, cache } = setup(2);
   for (const key of ['a', 'b', 'c']) {
     source.set(key, 1);

@@ -1,9 +1,9 @@
-/** Ids: format, order, and uniform random characters. */
+/** IDs: format, order, and uniform random characters. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { newId, randomText, timeOfId } from './ids.ts';
 
-test('an id is its prefix, its time, and thirteen random characters, and ids are unique', () => {
+test('an ID consists of its prefix, its time, and thirteen random characters, and is unique', () => {
   const nowMs = Date.UTC(2026, 10, 20);
   const ids = Array.from({ length: 20_000 }, (_, index) => newId('msg', nowMs + index));
   for (const [index, id] of ids.entries()) {
@@ -14,7 +14,7 @@ test('an id is its prefix, its time, and thirteen random characters, and ids are
   assert.deepEqual([...ids].sort(), ids);
 });
 
-test('random characters are uniform, in ids and in texts of any length', () => {
+test('random characters are uniformly distributed in IDs and texts of any length', () => {
   const shown = { ids: new Map<string, number>(), texts: new Map<string, number>() };
   const note = (counts: Map<string, number>, text: string): void => {
     for (const character of text) counts.set(character, (counts.get(character) ?? 0) + 1);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { loadedOnce } from './lifecycle.ts';
 
-test('a load happens once, and a failed one is retried', async () => {
+test('a load runs once, and a failed load is retried', async () => {
   let loads = 0;
   const load = loadedOnce(async () => {
     loads += 1;

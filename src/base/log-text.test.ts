@@ -34,7 +34,7 @@ test('no control character reaches the terminal', () => {
   assert.doesNotMatch(line.slice(0, -1), /[\u0000-\u001f\u007f-\u009f]/);
 });
 
-test('colors are for terminals, and lines that are not JSON are unchanged', () => {
+test('colors are used only on terminals, and non-JSON lines are unchanged', () => {
   assert.match(
     logText('{"level":"warn","time":"2026-01-01T00:00:00Z","msg":"x"}', true),
     /\u001b\[33mWARN \u001b\[39m x/,

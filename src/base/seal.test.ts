@@ -1,4 +1,4 @@
-/** Encrypted secrets can be decrypted with their key and context only, and never after a bit was changed. */
+/** Encrypted secrets are decrypted only with their key and context, and never after a bit has changed. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import test from 'node:test';
@@ -6,14 +6,14 @@ import { open, seal } from './seal.ts';
 
 const key = randomBytes(32);
 
-test('encrypted values can be decrypted, and two encryptions differ', () => {
+test('encrypted values can be decrypted, and each encryption differs', () => {
   const first = seal(key, 'grüße', 'dkim:dom_1');
   assert.equal(open(key, first, 'dkim:dom_1').toString(), 'grüße');
   assert.notDeepEqual(first, seal(key, 'grüße', 'dkim:dom_1'));
   assert.equal(open(key, seal(key, new Uint8Array(), 'x'), 'x').length, 0);
 });
 
-test('another key, another context, and every changed byte are rejected', () => {
+test('another key, another context, and any changed byte are rejected', () => {
   const sealed = seal(key, 'secret', 'a');
   assert.throws(() => open(randomBytes(32), sealed, 'a'), /does not open/);
   assert.throws(() => open(key, sealed, 'b'), /does not open/);

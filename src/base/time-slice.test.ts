@@ -1,4 +1,4 @@
-/** Long jobs in short pieces yield to others. */
+/** Long jobs run in short slices and yield to others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SLICE_MS, timeSlice } from './time-slice.ts';
@@ -29,7 +29,7 @@ test('short work continues immediately', async (t) => {
   await new Promise((resolve) => setImmediate(resolve));
 });
 
-test('many long jobs together block the loop no longer than one, and alternate', async () => {
+test('concurrent long jobs block the loop no longer than one job, and alternate', async () => {
   const done: string[] = [];
   let others = 0;
   let isOver = false;
@@ -42,7 +42,7 @@ test('many long jobs together block the loop no longer than one, and alternate',
   await Promise.all(names.map((name) => job(name, 8, done)));
   isOver = true;
   const turns = (names.length * 8 * PIECE_MS) / SLICE_MS;
-  assert.ok(others >= turns - 1, `others had ${others} turns of about ${turns}`);
+  assert.ok(others >= turns - 1, `other work ran ${others} times in about ${turns} turns`);
   const finished = names.map((name) => done.lastIndexOf(name));
-  assert.ok(Math.min(...finished) >= 12, `none was done long before the others: ${done.join('')}`);
+  assert.ok(Math.min(...finished) >= 12, `no job finished long before the others: ${done.join('')}`);
 });

@@ -34,7 +34,7 @@ test('a backup or an export without a name gets one that git ignores', { skip: m
   assert.equal((await runCommand(['backup', 'a', 'b'], { dataDir })).code, 2);
 });
 
-test('a backup contains database and blobs, and can be restored into an empty directory only', async (t) => {
+test('a backup contains the database and blobs, and is restored only into an empty directory', async (t) => {
   const { folder, dataDir, json, run, store } = commandFolder(t);
   await json('migrate');
   const { accountId } = await json('account', 'create', '--name', 'Acme');
@@ -70,7 +70,7 @@ test('a backup contains database and blobs, and can be restored into an empty di
   assert.equal(existsSync(empty), false);
 });
 
-test('files that root creates in the directory of another user belong to that user', {
+test("files that root creates in another user's directory belong to that user", {
   skip: process.getuid?.() !== 0 && 'this user is not root',
 }, async (t) => {
   const { folder, json, run, store } = commandFolder(t);
@@ -79,17 +79,19 @@ test('files that root creates in the directory of another user belong to that us
   await store(({ blobs }) => blobs.put(Buffer.alloc(100_000, 'blob')));
   const file = path.join(folder, 'backup.db');
   await json('backup', file);
-  const [theirs, uid] = [path.join(folder, 'theirs'), 65_534];
-  mkdirSync(theirs, { mode: 0o700 });
-  chownSync(theirs, uid, uid);
-  const settings = { POSTRIDER_DATA_DIR: theirs };
+  const [foreignFolder, uid] = [path.join(folder, 'theirs'), 65_534];
+  mkdirSync(foreignFolder, { mode: 0o700 });
+  chownSync(foreignFolder, uid, uid);
+  const settings = { POSTRIDER_DATA_DIR: foreignFolder };
   assert.equal((await run(['restore', file], settings)).code, 0);
-  assert.equal((await run(['domain', 'add', accountId, 'example.net'], settings)).code, 0, 'makes secret.key');
-  const there = readdirSync(theirs, { recursive: true }).map(String);
+  assert.equal((await run(['domain', 'add', accountId, 'example.net'], settings)).code, 0, 'creates secret.key');
+  const there = readdirSync(foreignFolder, { recursive: true }).map(String);
   assert.ok(there.includes('secret.key') && there.includes('postrider.db'), there.join());
-  assert.ok(there.some((name) => name.startsWith('blobs/') && statSync(path.join(theirs, name)).size === 100_000));
+  assert.ok(
+    there.some((name) => name.startsWith('blobs/') && statSync(path.join(foreignFolder, name)).size === 100_000),
+  );
   assert.deepEqual(
-    there.filter((name) => statSync(path.join(theirs, name)).uid !== uid),
+    there.filter((name) => statSync(path.join(foreignFolder, name)).uid !== uid),
     [],
   );
 });

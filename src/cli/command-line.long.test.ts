@@ -19,7 +19,7 @@ import { acceptOperation } from '../send/acceptance.ts';
 import { openSqlite } from '../storage/sqlite/connection.ts';
 import { runCommandLine } from './command-line.ts';
 
-test('as a process: one JSON object on stdout, and the exit code', async (t) => {
+test('each command prints one JSON object on stdout and sets the exit code', async (t) => {
   const { dataDir, json } = commandFolder(t);
   await json('migrate');
   const made = await runCommand(['account', 'create', '--name', 'Acme', '--json'], { dataDir });
@@ -35,7 +35,7 @@ test('as a process: one JSON object on stdout, and the exit code', async (t) => 
   assert.equal(wrong.stdout, '');
 });
 
-test('accounts, keys, credentials, users, and domains have the output of the contract', async (t) => {
+test('accounts, keys, credentials, users, and domains are printed in the documented format', async (t) => {
   const { json, run, dataDir } = commandFolder(t);
   await json('migrate');
   const { accountId } = await json('account', 'create', '--name', 'Acme');
@@ -92,7 +92,7 @@ test('accounts, keys, credentials, users, and domains have the output of the con
   assert.equal(statSync(path.join(dataDir, 'secret.key')).mode & 0o777, 0o600);
 });
 
-test('wrong usage is exit code 2 and names the mistake', async (t) => {
+test('invalid usage exits with 2 and names the mistake', async (t) => {
   const { run } = commandFolder(t);
   const cases: [string[], RegExp][] = [
     [[], /no command/],
@@ -129,7 +129,7 @@ test('wrong usage is exit code 2 and names the mistake', async (t) => {
   assert.match(wrongSetting.stderr, /POSTRIDER_HTTP_PORT="x" is not valid/);
 });
 
-test('--json can be anywhere, and help is an object with it', async (t) => {
+test('--json is accepted in any position, and help prints an object with it', async (t) => {
   const { run, json } = commandFolder(t);
   await json('migrate');
   const { accountId } = await json('account', 'create', '--name', 'Acme');
@@ -158,12 +158,12 @@ test('--json can be anywhere, and help is an object with it', async (t) => {
   assert.match(behind.stderr, /there is no account --json/);
 });
 
-test('a port or an address that cannot be bound is one line that names the setting', async (t) => {
+test('a port or an address that cannot be bound is reported in one line with its setting', async (t) => {
   const { dataDir } = commandFolder(t);
-  const taken = createServer().listen(0, '127.0.0.1');
-  t.after(() => taken.close());
-  await once(taken, 'listening');
-  const { port } = taken.address() as AddressInfo;
+  const blocker = createServer().listen(0, '127.0.0.1');
+  t.after(() => blocker.close());
+  await once(blocker, 'listening');
+  const { port } = blocker.address() as AddressInfo;
   const printed: string[] = [];
   const fail = async (env: Record<string, string>, wanted: RegExp, code = 1) => {
     const quiet = { POSTRIDER_LOG_LEVEL: 'silent', POSTRIDER_ROLES: 'api' };
@@ -175,9 +175,9 @@ test('a port or an address that cannot be bound is one line that names the setti
   };
   const inUse = new RegExp(`POSTRIDER_HTTP_PORT="${port}" is in use .*; allowed: a free port`);
   await fail({ POSTRIDER_HTTP_PORT: String(port) }, inUse);
-  assert.deepEqual(printed.splice(0), [''], 'a first start asks for the port before it makes anything');
+  assert.deepEqual(printed.splice(0), [''], 'the first start checks the port before it creates anything');
   assert.ok(!existsSync(path.join(dataDir, 'first-run.json')));
-  // A second start does not: only the first one prints the file of the credentials.
+  // A second start prints nothing: only the first one prints the file of the credentials.
   mkdirSync(dataDir, { recursive: true });
   writeFileSync(path.join(dataDir, 'serving.lock'), '');
   await fail({ POSTRIDER_HTTP_PORT: String(port) }, inUse);
@@ -237,7 +237,7 @@ test('help explains every command and changes nothing', async (t) => {
   assert.equal(existsSync(dataDir), false);
 });
 
-test('in a wrong folder no command creates a database except migrate, once', async (t) => {
+test('in a wrong folder only migrate creates a database', async (t) => {
   const { run, json, dataDir } = commandFolder(t);
   for (const args of [
     ['account', 'list'],
@@ -256,7 +256,7 @@ test('in a wrong folder no command creates a database except migrate, once', asy
   assert.deepEqual(await json('account', 'list'), { accounts: [] });
 });
 
-test('the queue: status, retry now, cancel', async (t) => {
+test('queue commands show status, retry now, and cancel', async (t) => {
   const { json, run, store, dataDir } = commandFolder(t);
   await json('migrate');
   const { accountId } = await json('account', 'create', '--name', 'Acme');
@@ -272,7 +272,7 @@ test('the queue: status, retry now, cancel', async (t) => {
   const { destinations, ...before } = await json('queue', 'status');
   assert.deepEqual(before, { depth: 2, due: 0, leased: 0, held: 0, deferred: 0, oldestDueAt: null });
   const [{ explanation, ...destination }] = destinations;
-  // Acceptance without a delivery names no domain in its lane.
+  // Accepting a message without delivery names no domain in its lane.
   assert.deepEqual(destination, { destinationId: '', waiting: 2, pausedUntil: null });
   assert.ok(explanation.includes(new Date(later).toISOString()), explanation);
   assert.equal((await json('queue', 'retry', first)).messageId, first);
@@ -296,7 +296,7 @@ test('the queue: status, retry now, cancel', async (t) => {
   assert.match(delivered.message, /is delivered/);
 });
 
-test('a change by a command takes effect in a running service within a second', async (t) => {
+test('a change made by a command takes effect in a running service within a second', async (t) => {
   const { database, folder, close } = await tempDatabase();
   t.after(close);
   const environment = { POSTRIDER_DATA_DIR: folder };
@@ -312,11 +312,11 @@ test('a change by a command takes effect in a running service within a second', 
   assert.ok(caller.ok);
   await json('key', 'revoke', caller.value.keyId);
   const began = runningMs();
-  await waitUntil('the refusal', async () => !(await authenticate(apiKey, accountId)).ok);
+  await waitUntil('the rejection', async () => !(await authenticate(apiKey, accountId)).ok);
   assert.ok(runningMs() - began < 1_000, `after ${runningMs() - began} ms`);
 });
 
-test('doctor names missing parts and how to fix them', async (t) => {
+test('doctor names missing parts and their fixes', async (t) => {
   const { run } = commandFolder(t);
   // A relay and a resolver on loopback without a listener: refused immediately, independent of the network.
   const offline = { POSTRIDER_ROUTE: 'smtp://127.0.0.1:1', POSTRIDER_DNS_SERVERS: '127.0.0.1:1', POSTRIDER_TYPO: 'x' };

@@ -51,7 +51,7 @@ const PROMISED: [command: string, ...parts: RegExp[]][] = [
   ['secret-key compare', /compare <file>\n/],
 ];
 
-test('every documented command exists, with its arguments', async (t) => {
+test('every documented command exists with its arguments', async (t) => {
   const { run } = commandFolder(t);
   for (const [command, ...parts] of PROMISED) {
     const help = await run([...command.split(' '), '--help']);
@@ -60,7 +60,7 @@ test('every documented command exists, with its arguments', async (t) => {
   }
 });
 
-test('lists are under their plural, and every error is one object', async (t) => {
+test('lists are returned under their plural name, and every error is one object', async (t) => {
   const { json, run } = commandFolder(t);
   await json('migrate');
   assert.deepEqual(await json('account', 'list'), { accounts: [] });

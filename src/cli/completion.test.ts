@@ -1,4 +1,4 @@
-/** Completion of commands in shells: bash runs its script here, of zsh and fish the text is read. */
+/** Shell completion: bash runs its script here, and the scripts of zsh and fish are read as text. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import test from 'node:test';
 import { commandFolder } from '../../test/kit/command-folder.ts';
 import { missing } from '../../test/kit/peers.ts';
 
-test('bash completes commands, options, their values, and files', { skip: missing('bash') }, async (t) => {
+test('bash completes commands, options, option values, and files', { skip: missing('bash') }, async (t) => {
   const { folder, run } = commandFolder(t);
   const script = path.join(folder, 'completion.bash');
   writeFileSync(script, (await run(['completion', 'bash'])).stdout);
@@ -28,13 +28,13 @@ test('bash completes commands, options, their values, and files', { skip: missin
   assert.deepEqual(offered('account', 'create', '--name', 'Acme', '--p'), ['--plan']);
   assert.deepEqual(offered('account', 'create', '--plan', ''), ['free', 'paid', 'enterprise']);
   assert.deepEqual(offered('--json', 'account', 'set', 'acc_1', '--status', 's'), ['suspended']);
-  assert.deepEqual(offered('account', 'create', '--name', ''), [], 'a name is free');
+  assert.deepEqual(offered('account', 'create', '--name', ''), [], 'a name has no candidates');
   assert.deepEqual(offered('send', '--attach', 'my'), ['my report.pdf']);
   assert.ok(offered('restore', 'my').includes('my report.pdf'));
   assert.deepEqual(offered('nothing', ''), []);
 });
 
-test('zsh and fish complete the same words', async (t) => {
+test('zsh and fish offer the same completions', async (t) => {
   const { run, json } = commandFolder(t);
   const zsh = (await run(['completion', 'zsh'])).stdout;
   assert.match(zsh, /^#compdef postrider\n/);

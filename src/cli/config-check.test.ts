@@ -10,7 +10,7 @@ import { tempPostgres } from '../../test/kit/temp-postgres.ts';
 import { listMigrations } from '../storage/migrate.ts';
 import { openSqlite } from '../storage/sqlite/connection.ts';
 
-test('config check reports every problem on a line that starts with the variable', async (t) => {
+test('config check reports each problem on a line that starts with its variable', async (t) => {
   const { folder, dataDir, run } = commandFolder(t);
   const pem = path.join(folder, 'one.pem');
   writeFileSync(pem, 'no certificate');
@@ -58,7 +58,7 @@ test('config check reports every problem on a line that starts with the variable
   assert.equal(existsSync(dataDir), false);
 });
 
-test('a setting whose own value is wrong causes no second problem', async (t) => {
+test('an invalid setting does not cause a second problem', async (t) => {
   const { run } = commandFolder(t);
   const settings = {
     POSTRIDER_SOURCE_ADDRESSES: 'eth0',
@@ -76,7 +76,7 @@ test('a setting whose own value is wrong causes no second problem', async (t) =>
   );
 });
 
-test('addresses and certificates are checked only for roles that use them', async (t) => {
+test('addresses and certificates are checked only for the roles that use them', async (t) => {
   const { run } = commandFolder(t);
   const address = { POSTRIDER_SOURCE_ADDRESSES: '192.0.2.1' };
   const delivery = await run(['config', 'check'], address);
@@ -88,7 +88,7 @@ test('addresses and certificates are checked only for roles that use them', asyn
   assert.deepEqual([named.code, named.stdout.split(' ')[0]], [78, 'POSTRIDER_SMTP_HOSTNAME']);
 });
 
-test('valid settings are one line and exit code 0, without a data directory or a reachable database', async (t) => {
+test('valid settings print one line and exit with 0, without a data directory or database', async (t) => {
   const { run, dataDir } = commandFolder(t);
   const ran = await run(['config', 'check'], { POSTRIDER_DATABASE_URL: 'postgres://u:p@127.0.0.1:1/x' });
   assert.deepEqual([ran.code, ran.stdout, ran.stderr], [0, 'the settings are valid\n', '']);
@@ -96,10 +96,10 @@ test('valid settings are one line and exit code 0, without a data directory or a
   assert.deepEqual(JSON.parse(asJson.stdout), { valid: true, problems: [], ignored: [] });
   assert.equal(existsSync(dataDir), false);
   const other = await run(['account', 'list'], { POSTRIDER_HTTP_PORT: 'x' });
-  assert.deepEqual([other.code, other.stdout], [78, ''], 'control: other commands refuse');
+  assert.deepEqual([other.code, other.stdout], [78, ''], 'control: other commands reject it');
 });
 
-test('migrate --status lists migrations of the embedded database and creates none', async (t) => {
+test('migrate --status lists the migrations of the embedded database and creates no file', async (t) => {
   const { run, json, dataDir } = commandFolder(t);
   const known = listMigrations('sqlite').map(({ name }) => name);
   const before = await json('migrate', '--status');
@@ -128,7 +128,7 @@ test('migrate --status lists migrations of the embedded database and creates non
   assert.match(newer.stderr, /migrated by a newer version of postrider \(migration 9999-later\)/);
 });
 
-test('migrate --status lists migrations of a PostgreSQL database and creates none', async (t) => {
+test('migrate --status lists the migrations of a PostgreSQL database and creates nothing', async (t) => {
   const postgres = await tempPostgres();
   t.after(() => postgres.drop());
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-status-'));
@@ -143,7 +143,7 @@ test('migrate --status lists migrations of a PostgreSQL database and creates non
   const known = listMigrations('postgres').map(({ name }) => name);
   const before = await json('migrate', '--status');
   assert.deepEqual([before.applied, before.pending], [[], known]);
-  assert.deepEqual((await json('migrate', '--status')).applied, [], 'the first look applied nothing');
+  assert.deepEqual((await json('migrate', '--status')).applied, [], 'the status check applied nothing');
   await json('migrate');
   const after = await json('migrate', '--status');
   assert.deepEqual(

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { runCommand, startService } from '../../test/kit/start-service.ts';
 
-test('in a directory that others can access, database files are for their owner only', async (t) => {
+test('database files are readable only by their owner, even in a shared directory', async (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-modes-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const dataDir = path.join(folder, 'data');

@@ -52,7 +52,7 @@ test('the age of the last backup is read from the backup itself', async (t) => {
   assert.equal((await check('backup')).message, 'the last backup is 9 days old');
 });
 
-test('a copy of the secret key counts once it was compared, and not if it is next to the key', async (t) => {
+test('a copy of the secret key counts after comparison, unless it is stored next to the key', async (t) => {
   const { folder, dataDir, run, json, check } = await folderWithKey(t);
   const warned = await check('secret key copy');
   assert.equal(warned.status, 'warn');
@@ -70,14 +70,14 @@ test('a copy of the secret key counts once it was compared, and not if it is nex
     writeFileSync(copy, text);
     assert.equal(await refused(copy), 'ANOTHER_KEY', text);
   }
-  assert.equal((await check('secret key copy')).status, 'warn', 'until now none was right');
+  assert.equal((await check('secret key copy')).status, 'warn', 'no matching copy so far');
   copyFileSync(key, copy);
   assert.equal((await json('secret-key', 'compare', copy)).fits, true);
   const found = await check('secret key copy');
   assert.deepEqual([found.status, found.message.slice(0, 45)], ['ok', 'a copy was compared with the key in use on 20']);
 });
 
-test('a key from the settings is not in the data directory', async (t) => {
+test('a key from the settings is not expected in the data directory', async (t) => {
   const { dataDir, run } = await folderWithKey(t);
   const POSTRIDER_SECRET_KEY = readFileSync(path.join(dataDir, 'secret.key'), 'utf8').trim();
   const { stdout } = await run(['doctor', '--offline', '--json'], { POSTRIDER_SECRET_KEY });
@@ -86,7 +86,7 @@ test('a key from the settings is not in the data directory', async (t) => {
   assert.doesNotMatch(stdout, new RegExp(POSTRIDER_SECRET_KEY.slice(0, 20).replaceAll('+', '\\+')));
 });
 
-test('a missing secret key that serve needs is a failure, with the fix', async (t) => {
+test('a missing secret key that serve needs is reported as a failure with the fix', async (t) => {
   const { dataDir, run, check } = await folderWithKey(t);
   const file = path.join(dataDir, 'secret.key');
   const key = readFileSync(file, 'utf8').trim();
@@ -103,7 +103,7 @@ test('a missing secret key that serve needs is a failure, with the fix', async (
   assert.equal(missing.status, 'fail');
   assert.match(missing.message, /secret\.key is missing and POSTRIDER_SECRET_KEY is not set/);
   assert.match(missing.remedy!, /^Restore \S+secret\.key from your copy .*POSTRIDER_SECRET_KEY/);
-  assert.equal(existsSync(file), false, 'the doctor makes none');
+  assert.equal(existsSync(file), false, 'doctor does not create one');
   assert.equal((await found({ POSTRIDER_SECRET_KEY: key })).status, 'ok');
   const other = await found({ POSTRIDER_SECRET_KEY: Buffer.alloc(32, 7).toString('base64') });
   assert.deepEqual(
@@ -118,14 +118,14 @@ test('a missing secret key that serve needs is a failure, with the fix', async (
   assert.equal((await check('secret key')).status, 'ok');
 });
 
-test('before the first start no key is needed', async (t) => {
+test('no key is required before the first start', async (t) => {
   const { run } = commandFolder(t);
   assert.equal((await run(['migrate'])).code, 0);
   const { stdout } = await run(['doctor', '--offline']);
   assert.match(stdout, /^ok {4}secret key: /m);
 });
 
-test('offline, by option or setting, no network check runs; otherwise the configured DNS is used', async (t) => {
+test('offline mode skips network checks, and otherwise the configured DNS is used', async (t) => {
   const { run } = await folderWithKey(t);
   const dns = await fakeDns({});
   t.after(() => dns.close());

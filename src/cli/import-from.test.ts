@@ -1,4 +1,4 @@
-/** Imports from other services, against a running service: real shapes of exports, repetition, invalid files, and long files. */
+/** Imports from other services into a running service: real export formats, repetition, invalid files, and long files. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -234,8 +234,8 @@ const CASES: Case[] = [
 ];
 
 for (const [index, one] of CASES.entries()) {
-  test(`${one.service}: ${one.kind} (${index + 1}): recognized by content, imported once`, async () => {
-    // The name tells nothing.
+  test(`${one.service}: ${one.kind} (${index + 1}) is recognized by content and imported once`, async () => {
+    // The file name does not identify the service.
     const name = file(`export-${index}`, one.content);
     const args = [one.service, name, ...(one.options ?? [])];
     const wanted = Object.keys(one.suppressed ?? {});
@@ -259,12 +259,12 @@ for (const [index, one] of CASES.entries()) {
   });
 }
 
-test('the time until which Postal keeps an entry is its expiry', async () => {
+test('the keep-until time of a Postal entry becomes its expiry', async () => {
   const found = await service.sandboxApi.get('/suppressions/o1@x.test');
   assert.equal(found.body.expiresAt, '2100-01-01T00:00:00.250Z');
 });
 
-test('the strongest reason of all files wins, also over an entry of Postrider', async () => {
+test('the strongest reason of all files wins, even over an existing entry', async () => {
   await service.sandboxApi.post('/suppressions', { email: 'w1@x.test', reason: 'manual' });
   await service.sandboxApi.post('/suppressions', { email: 'w2@x.test', reason: 'complaint' });
   const bounces = file('w-bounces', 'address,code,error\nw1@x.test,550,x\nw2@x.test,550,x\nw3@x.test,550,x\n');
@@ -299,7 +299,7 @@ const DOMAINS: [service: string, content: unknown, domains: string[]][] = [
   ['postal', 'id,name,verification_token\n1,postal.test,abc\n', ['postal.test']],
 ];
 
-test('domains are added once, with the live key', async () => {
+test('domains are added once, to live mode', async () => {
   for (const [name, content, domains] of DOMAINS) {
     const args = [name, file(`domains-${name}`, content), '--live'];
     assert.deepEqual((await json(...args)).domains.added, domains);
@@ -329,7 +329,7 @@ const MALFORMED: [service: string, content: string, code: number, message: RegEx
   ['hotmail', 'address,error\na@x.test,x\n', 2, /unknown service hotmail; use one of: resend/],
 ];
 
-test('an invalid file is named with its line and field, and changes nothing', async () => {
+test('an invalid file is reported with its line and field, and changes nothing', async () => {
   for (const [index, [name, content, code, message]] of MALFORMED.entries()) {
     const invalid = file(`invalid-${index}`, content);
     const valid = file('valid', 'address,error\nuntouched@x.test,x\n');
@@ -343,7 +343,7 @@ test('an invalid file is named with its line and field, and changes nothing', as
   assert.match((await run('ses', path.join(folder, 'missing'))).stderr, /missing does not exist/);
 });
 
-test('a file of 100,000 lines is read as a stream, a row at a time', async () => {
+test('a file of 100,000 lines is streamed row by row', async () => {
   const long = path.join(folder, 'long');
   const lines = Array.from({ length: 100_000 }, (_, i) => `long-${i}@x.test,550,"No such, mailbox"`);
   writeFileSync(long, `address,code,error\n${lines.join('\n')}\n`);

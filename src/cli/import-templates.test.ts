@@ -192,7 +192,7 @@ const CASES: Case[] = [
 ];
 
 for (const one of CASES) {
-  test(`${one.service}: the template ${one.name} renders the same after the import`, async () => {
+  test(`${one.service}: the template ${one.name} renders identically after the import`, async () => {
     const args = [one.service, file(one.content)];
     const planned = await json(...args);
     assert.deepEqual(planned.templates.added, [one.name]);
@@ -212,7 +212,7 @@ for (const one of CASES) {
   });
 }
 
-test('--replace makes a new version of a template with the same name; without it the template is kept', async () => {
+test('--replace creates a new version of an existing template, which is kept otherwise', async () => {
   await json('mailgun', file({ items: [mailgun('replaced', 'one')] }), '--yes');
   const next = file({ items: [mailgun('replaced', 'two {{x}}'), mailgun('beside', 'new')] });
   const kept = await json('mailgun', next);
@@ -225,7 +225,7 @@ test('--replace makes a new version of a template with the same name; without it
   assert.equal(shown.body.html, 'two {{ x | default: "" }}');
 });
 
-test('a construct that cannot be converted makes a draft, which keeps the construct and the published version', async () => {
+test('a construct that cannot be converted creates a draft and keeps the published version', async () => {
   await json('sendgrid', file(sendgrid('with partial', 'plain')), '--yes');
   const broken = file(sendgrid('with partial', '<p>\n{{> footer}}\n{{name}}</p>'));
   const ran = await run('sendgrid', broken, '--replace', '--yes');
@@ -244,7 +244,7 @@ test('a construct that cannot be converted makes a draft, which keeps the constr
   assert.equal((await named('legacy'))!.publishedVersion, 0);
 });
 
-test('a template that cannot be read is not imported and named with its part and line; the others are', async () => {
+test('an unreadable template is skipped and named with its part and line', async () => {
   const content = {
     items: [
       mailgun('unbalanced', '\n{{#if a}}x'),
@@ -266,7 +266,7 @@ test('a template that cannot be read is not imported and named with its part and
   for (const name of ['unbalanced', 'tpl_x', 'deep', 'long', 'much']) assert.equal(await named(name), undefined);
 });
 
-test('layouts of Postmark are imported first, and a template without its layout is not imported', async () => {
+test('Postmark layouts are imported first, and templates without their layout are skipped', async () => {
   const base = { AssociatedServerId: 1, Active: true, TextBody: null };
   const page = {
     ...base,
@@ -298,7 +298,7 @@ test('layouts of Postmark are imported first, and a template without its layout 
   assert.equal(shown.body.html, '<b>Dear &lt;A&gt;</b>S');
 });
 
-test('a list without contents imports nothing and says what to export', async () => {
+test('a list without contents imports nothing and names the export to use', async () => {
   const lists: [service: string, content: unknown][] = [
     ['sendgrid', { result: [{ ...sendgrid('x', 'x'), versions: [{ id: 'v', active: 1, name: 'n' }] }], _metadata: {} }],
     [

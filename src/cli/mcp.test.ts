@@ -1,4 +1,4 @@
-/** `postrider mcp` between an agent and a service: one line per message, errors as replies, and nothing else on stdout. */
+/** `postrider mcp` between an agent and a service: one line per message, errors as replies, and no other output on stdout. */
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { after, before, test } from 'node:test';
@@ -41,7 +41,7 @@ async function bridge(lines: string[], options: JsonObject = {}): Promise<Map<un
 const message = (id: unknown, method: string, params: JsonObject = {}) =>
   JSON.stringify({ jsonrpc: '2.0', id, method, params });
 
-test('a client of an earlier revision: initialize, notification, list, call', async () => {
+test('an earlier client revision can initialize, notify, list, and call', async () => {
   const clientInfo = { name: 'Desk', version: '1' };
   const replies = await bridge([
     message(1, 'initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo }),
@@ -57,7 +57,7 @@ test('a client of an earlier revision: initialize, notification, list, call', as
   assert.equal(entry!.after.client, 'Desk');
 });
 
-test('a client of the current revision, read-only', async () => {
+test('a current client revision works in read-only mode', async () => {
   const _meta = {
     'io.modelcontextprotocol/protocolVersion': CURRENT,
     'io.modelcontextprotocol/clientCapabilities': {},
@@ -69,7 +69,7 @@ test('a client of the current revision, read-only', async () => {
   assert.equal(replies.get(2)!.result.tools.length, 14);
 });
 
-test('errors are replies with the id of the request', async () => {
+test('errors are returned with the request ID', async () => {
   const parse = await bridge(['{"jsonrpc": nonsense']);
   assert.equal(parse.get(null)!.error.code, -32700);
   const refused = await bridge([message(7, 'tools/list')], { key: 'pr_test_wrong' });

@@ -26,7 +26,7 @@ async function messageFor(base: string): Promise<string> {
   );
 }
 
-test('no connection', async (t) => {
+test('connection errors are reported', async (t) => {
   const base = `http://127.0.0.1:${await freePort()}`;
   assert.match(
     await messageFor(base),
@@ -48,7 +48,7 @@ test('no connection', async (t) => {
   assert.match(await messageFor('http://127.0.0.1:25'), /this port is not allowed for HTTP/);
 });
 
-test('a response that is not from the API', async (t) => {
+test('a response from a different service is reported', async (t) => {
   const answers: [number, string, string, RegExp][] = [
     [200, 'text/html; charset=utf-8', '<html>', /\/send returned 200 with an HTML page instead of JSON/],
     [404, 'text/html', '<html>', /returned 404 with an HTML page.*check the host, port and path in --url/],
@@ -73,7 +73,7 @@ test('a response that is not from the API', async (t) => {
   }
 });
 
-test('errors by their code, also nested ones', () => {
+test('errors are described by their code, including nested ones', () => {
   const coded = (code: string): Error => Object.assign(new Error(code), { code });
   const cases: [Error, RegExp][] = [
     [new TypeError('fetch failed', { cause: coded('ENOTFOUND') }), /the host name does not exist/],

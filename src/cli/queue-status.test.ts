@@ -26,7 +26,7 @@ function published(key: string, more: Partial<PublishedDestination>): PublishedD
   };
 }
 
-test('a paused destination comes first with all deferred mail, and one can be selected', async (t) => {
+test('paused destinations are listed first with all deferred messages, and can be filtered', async (t) => {
   const { json, run, store } = commandFolder(t);
   await json('migrate');
   const busy = Array.from({ length: 12 }, (_, index) => published(`busy${index}`, { waiting: 400 + index }));
@@ -49,7 +49,7 @@ test('a paused destination comes first with all deferred mail, and one can be se
   assert.equal(
     (await json('queue', 'status', 'busy0')).destinations[0].waiting,
     400,
-    'one that is not among the first',
+    'a destination outside the first page',
   );
   const text = (await run(['queue', 'status', 'google'])).stdout;
   assert.ok(text.includes(`\ngoogle\n  ${explanation}`) && !text.includes('busy'), text);

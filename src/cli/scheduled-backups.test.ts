@@ -1,4 +1,4 @@
-/** Tests when scheduled backups are made, and what happens if one fails. */
+/** When scheduled backups run, and what happens if one fails. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
@@ -9,7 +9,7 @@ import { startScheduledBackups } from './scheduled-backups.ts';
 
 const HOUR_MS = 3_600_000;
 
-test('a backup is made when it is due, and a failed one is repeated after an hour', async (t) => {
+test('a backup runs when it is due, and a failed one is retried after an hour', async (t) => {
   const { database, close } = await tempDatabase('sqlite');
   t.after(close);
   const clock = fakeClock(Date.UTC(2026, 10, 28, 9));
@@ -41,13 +41,13 @@ test('a backup is made when it is due, and a failed one is repeated after an hou
     await backups.look();
     return runs;
   };
-  assert.equal(await after(0), 1, 'the first one is made at once');
+  assert.equal(await after(0), 1, 'the first backup runs immediately');
   assert.equal(age(), 0);
   assert.equal(await after(5.9), 1);
   assert.equal(await after(0.1), 2);
   isBroken = true;
   assert.equal(await after(6), 3);
-  assert.equal(await after(0.9), 3, 'the failure is not an hour old');
+  assert.equal(await after(0.9), 3, 'the failure is less than an hour old');
   assert.equal(age(), 6.9 * 3_600);
   isBroken = false;
   assert.equal(await after(0.1), 4);
@@ -57,5 +57,5 @@ test('a backup is made when it is due, and a failed one is repeated after an hou
   const again = start();
   t.after(() => again.stop());
   await again.look();
-  assert.equal(runs, 4, 'a restart does not make one that is not due');
+  assert.equal(runs, 4, 'a restart does not run a backup early');
 });

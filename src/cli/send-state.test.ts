@@ -18,7 +18,7 @@ after(() => rmSync(home, { recursive: true, force: true }));
 
 const command = { to: 'ann@example.com', items: [{ sha256: 'a' }] };
 const open = (what: unknown = command, nowMs = NOW) => openSendState({ HOME: home }, what, nowMs);
-/** As left by another process. */
+/** State left by another process. */
 function handOver(pid: number): void {
   for (const name of readdirSync(folder)) {
     const file = path.join(folder, name);
@@ -28,7 +28,7 @@ function handOver(pid: number): void {
 /** Higher than any process id on Linux and macOS. */
 const DEAD = 2 ** 30;
 
-test('an interrupted send is continued with its key, a finished one and a different one are not', () => {
+test('an interrupted send resumes with its key, unless it finished or differs', () => {
   const first = open();
   assert.match(first.idempotencyKey, /^send-[0-9A-Za-z]{26}$/);
   assert.equal(first.isContinued, false);
@@ -43,7 +43,7 @@ test('an interrupted send is continued with its key, a finished one and a differ
   assert.notEqual(open().idempotencyKey, first.idempotencyKey);
 });
 
-test('a send in progress in another process is refused', () => {
+test('a send in progress in another process is rejected', () => {
   open();
   handOver(process.ppid);
   assert.throws(() => open(), /is already being sent by process \d+: wait for it to finish, or delete/);
@@ -60,7 +60,7 @@ test('a key that may have expired is not reused, and old files are deleted', () 
   assert.equal(readdirSync(folder).length, 1);
 });
 
-test('the file is readable by its owner only, and contains nothing of the email', () => {
+test('the state file is readable only by its owner and contains no email content', () => {
   open();
   const [name] = readdirSync(folder);
   const file = path.join(folder, name!);
@@ -68,7 +68,7 @@ test('the file is readable by its owner only, and contains nothing of the email'
   assert.ok(!readFileSync(file, 'utf8').includes('ann@example.com'));
 });
 
-test('if the state cannot be stored or read, the send starts again', () => {
+test('a send starts over if its state cannot be stored or read', () => {
   writeFileSync(path.join(home, 'file'), '');
   const without = openSendState({ HOME: home, XDG_STATE_HOME: path.join(home, 'file') }, command, NOW);
   assert.equal(without.isContinued, false);

@@ -49,7 +49,7 @@ test('an accepted message is displayed with its transcript', async () => {
   assert.match(sink.messages[0]!.content.toString(), /^DKIM-Signature:[\s\S]*Subject: Test of the mail service/m);
 });
 
-test('a rejected message ends with the reply and the fix', async () => {
+test('a rejected message is reported with the reply and the fix', async () => {
   sink.setScript({ rcpt: '550 5.1.1 no such user here' });
   const { code, stdout } = await doctor(
     '--send-test',
@@ -64,7 +64,7 @@ test('a rejected message ends with the reply and the fix', async () => {
   assert.ok(JSON.stringify(outcome.attempts[0].dialogue).includes('550 5.1.1 no such user here'));
 });
 
-test('a deferred message is followed, each attempt once, until the timeout', async () => {
+test('a deferred message is followed until the timeout, showing each attempt once', async () => {
   sink.setScript({ rcpt: '451 4.7.1 greylisted, try again' });
   const target = { base: service.url, apiKey: service.live.apiKey, accountId: service.live.accountId };
   const mail = { from: 'hello@shop.example', to: 'bob@friend.example', subject: 'Later', text: 'x' };
@@ -82,13 +82,13 @@ test('a deferred message is followed, each attempt once, until the timeout', asy
   shown.length = 0;
   sink.setScript({});
   const followed = follow(60_000);
-  await waitUntil('the attempt to be seen', () => shown.length === 1);
+  await waitUntil('the attempt to be displayed', () => shown.length === 1);
   await service.cli('queue', 'retry', messageId);
   assert.equal((await followed).status, 'delivered');
   assert.deepEqual(shown, ['delayed', 'delivered']);
 });
 
-test('a sandbox key and a refused account are reported', async () => {
+test('sandbox keys and rejected accounts are reported', async () => {
   const key = ['--url', service.url, '--id', service.sandbox.accountId, '--key', service.sandbox.apiKey];
   const sandbox = await doctor('--send-test', 'ann@friend.example', ...key);
   assert.deepEqual([sandbox.code, /requires a live key/.test(sandbox.stderr)], [2, true]);

@@ -27,7 +27,7 @@ function listening(pid: number): number {
     .filter((fields) => fields[3] === '0A' && sockets.has(fields[9])).length;
 }
 
-test('SIGHUP reloads certificates and the provider file, and the service continues', async (t) => {
+test('SIGHUP reloads certificates and the provider file without interrupting the service', async (t) => {
   const folder = folderOf(t);
   const providers = path.join(folder, 'providers.json');
   const certFile = path.join(folder, 'cert.pem');
@@ -63,21 +63,21 @@ test('SIGHUP reloads certificates and the provider file, and the service continu
   assert.deepEqual(await service.kill('SIGTERM'), { code: 0, signal: null });
 });
 
-test('SIGUSR1 opens no debugger, and no signal of users ends the service', async (t) => {
+test('SIGUSR1 does not open a debugger, and user signals do not stop the service', async (t) => {
   const service = await startService();
   t.after(() => service.close());
   const before = listening(service.pid);
   assert.ok(before >= 2, 'HTTP and SMTP');
   for (const signal of ['SIGUSR1', 'SIGUSR2', 'SIGPIPE', 'SIGHUP'] as const) {
     process.kill(service.pid, signal);
-    await waitUntil('an answer', async () => (await fetch(`${service.url}/ready`)).status === 200);
+    await waitUntil('a response', async () => (await fetch(`${service.url}/ready`)).status === 200);
   }
-  assert.equal(listening(service.pid), before, 'no port is opened');
+  assert.equal(listening(service.pid), before, 'no port is open');
   assert.doesNotMatch(service.log, /[Dd]ebugger/);
   assert.deepEqual(await service.kill('SIGTERM'), { code: 0, signal: null });
 });
 
-test('the exit code separates invalid settings from temporary errors', async (t) => {
+test('the exit code distinguishes invalid settings from temporary errors', async (t) => {
   const dataDir = path.join(folderOf(t), 'data');
   const codeOf = async (env: Record<string, string>): Promise<number> =>
     (await runCommand(['serve'], { dataDir, env })).code;
@@ -85,16 +85,16 @@ test('the exit code separates invalid settings from temporary errors', async (t)
   assert.equal(await codeOf({ POSTRIDER_TRUSTED_PROXIES: '10.0.0.0/33' }), 78);
   assert.equal(await codeOf({ POSTRIDER_PROVIDERS: '/nonexistent' }), 78);
   assert.equal(await codeOf({ POSTRIDER_SMTP_TLS_CERT: '/nonexistent' }), 78);
-  assert.equal(await codeOf({ POSTRIDER_HTTP_HOST: '192.0.2.1' }), 78, 'no address of this machine');
+  assert.equal(await codeOf({ POSTRIDER_HTTP_HOST: '192.0.2.1' }), 78, 'not an address of this machine');
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
   t.after(() => other.close());
   const { port } = other.address() as { port: number };
-  assert.equal(await codeOf({ POSTRIDER_HTTP_PORT: String(port) }), 1, 'the other process may end');
+  assert.equal(await codeOf({ POSTRIDER_HTTP_PORT: String(port) }), 1, 'the other process can exit');
   assert.equal((await runCommand(['serve', '--wrong'], { dataDir })).code, 2);
 });
 
-test('a closed output pipe ends neither a command nor the service', async (t) => {
+test('a closed output pipe stops neither a command nor the service', async (t) => {
   const dataDir = path.join(folderOf(t), 'data');
   const main = path.resolve(import.meta.dirname, '../../bin/postrider.js');
   const child = spawn(process.execPath, [main, '--help'], {
@@ -102,10 +102,10 @@ test('a closed output pipe ends neither a command nor the service', async (t) =>
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   child.stdout.destroy();
-  let said = '';
+  let stderr = '';
   child.stderr.on('data', (chunk) => {
-    said += chunk;
+    stderr += chunk;
   });
   const code = await new Promise((resolve) => child.once('exit', resolve));
-  assert.deepEqual([code, said], [0, '']);
+  assert.deepEqual([code, stderr], [0, '']);
 });

@@ -11,7 +11,7 @@ import { migrate, withStore } from './store.ts';
 
 const HOUR = 3_600_000;
 
-test('a command uses the clock of a shared database, not that of its machine', async (t) => {
+test('a command uses the clock of a shared database, not of its own machine', async (t) => {
   const postgres = await tempPostgres();
   t.after(() => postgres.drop());
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-command-'));
@@ -24,5 +24,5 @@ test('a command uses the clock of a shared database, not that of its machine', a
   const clockOffsetMs = Date.now() + HOUR;
   await migrate(config, Date.now());
   const nowMs = await withStore({ config, clock: fakeClock(clockOffsetMs) }, async ({ clock }) => clock.now());
-  assert.ok(nowMs < clockOffsetMs - HOUR / 2, `${nowMs}, and the machine says ${clockOffsetMs}`);
+  assert.ok(nowMs < clockOffsetMs - HOUR / 2, `${nowMs}, with a machine clock offset of ${clockOffsetMs}`);
 });

@@ -18,14 +18,14 @@ const first = {
 };
 const ports = { httpPort: 3000, smtpPort: 2587 };
 
-test('on a terminal one box of 80 columns, with the portal link first', () => {
+test('a terminal shows one box of 80 columns, with the portal link first', () => {
   const text = welcome(first, ports, '/data/first-run.json', true);
   const lines = text.trim().split('\n');
   assert.match(lines[0]!, /^┌─ Postrider: first start ─+┐$/);
   assert.match(lines.at(-1)!, /^└─+┘$/);
   for (const line of lines) assert.ok(line.length <= 80, line);
   const outside = lines.slice(1, -1).filter((line) => !/^│ .* │$/.test(line));
-  assert.deepEqual(outside, [first.signInUrl], 'it can be selected as it is');
+  assert.deepEqual(outside, [first.signInUrl], 'the text can be selected as it is');
   const { operatorUserId: _, createdAt: __, ...printed } = first;
   const secrets = Object.values(printed);
   for (const secret of secrets) assert.ok(text.includes(secret), secret);
@@ -36,7 +36,7 @@ test('on a terminal one box of 80 columns, with the portal link first', () => {
   assert.ok(text.includes('/data/first-run.json'));
 });
 
-test('elsewhere only the path', () => {
+test('other outputs show only the path', () => {
   const text = welcome(first, ports, '/data/first-run.json', false);
   assert.equal(text, '\nFirst start: the credentials are in /data/first-run.json\n\n');
 });

@@ -67,7 +67,7 @@ test('a stored message without a dispatch is claimed', async () => {
   assert.equal(sink.accepted, 1);
 });
 
-test('recipients of one email share a transaction, and each has its own outcome', async () => {
+test('recipients of one email share a transaction and have separate outcomes', async () => {
   const { rig, sink } = await rigWithSink({
     script: {
       rcpt: ({ line }) =>
@@ -103,7 +103,7 @@ test('recipients of one email share a transaction, and each has its own outcome'
   assert.equal(deliveryDelay!.nextAttemptAt, '2026-11-20T09:45:00.000Z');
 });
 
-/** How servers refuse recipients over the limit of one transaction. */
+/** Replies of servers to recipients above their limit per transaction. */
 const TOO_MANY = [
   '452 4.5.3 too many recipients',
   '552 Too many recipients',
@@ -114,7 +114,7 @@ const TOO_MANY = [
 ];
 
 for (const refusal of TOO_MANY) {
-  test(`a peer that takes 10 recipients a transaction and answers others "${refusal}" gets all 25 in one attempt`, async () => {
+  test(`a server that accepts 10 recipients and answers others "${refusal}" gets all 25 in one attempt`, async () => {
     const { rig, sink } = await rigWithSink({
       script: { rcpt: ({ to }) => (to.length >= 10 ? refusal : undefined) },
     });
@@ -130,7 +130,7 @@ for (const refusal of TOO_MANY) {
   });
 }
 
-test('a peer that takes one recipient a transaction gets all of them, too', async () => {
+test('a server that accepts one recipient per transaction gets all of them', async () => {
   const { rig, sink } = await rigWithSink({
     script: { rcpt: ({ to }) => (to.length >= 1 ? '552 5.5.3 too many recipients' : undefined) },
   });
@@ -143,7 +143,7 @@ test('a peer that takes one recipient a transaction gets all of them, too', asyn
   for (const id of ids) assert.equal(rig.attempts(id).length, 1);
 });
 
-test('"no such user" in reply to the final dot suppresses the only recipient, and none of several', async () => {
+test('"no such user" after the final dot suppresses only a single recipient', async () => {
   const { rig } = await rigWithSink({ script: { dot: () => '550 Unknown user' } });
   const [alone] = await rig.send({ to: ['alone@x.example'] });
   const several = await rig.send({ to: ['one@x.example', 'two@x.example'] });
@@ -165,7 +165,7 @@ test('many messages use few connections', async () => {
   assert.ok(sink.connections.total <= 50, `${sink.connections.total} connections`);
 });
 
-test('a session that the peer closed while it was idle is no failure', async () => {
+test('a session that the server closed while idle is not a failure', async () => {
   const { rig, sink } = await rigWithSink({ script: { dot: { reply: '250 ok', drop: true } } });
   for (let i = 0; i < 5; i += 1) {
     const [id] = await rig.send({ to: ['a@x.example'] });
@@ -175,7 +175,7 @@ test('a session that the peer closed while it was idle is no failure', async () 
   assert.equal(sink.connections.total, 5);
 });
 
-test('421 on a session used before leads to a fresh one, without counting an attempt', async () => {
+test('421 on a reused session leads to a new one without counting an attempt', async () => {
   let mails = 0;
   const { rig } = await rigWithSink({
     script: {
@@ -193,7 +193,7 @@ test('421 on a session used before leads to a fresh one, without counting an att
   assert.equal(mails, 3);
 });
 
-test('SMTP submissions have the protocol and the client in Received', async () => {
+test('SMTP submissions have their protocol and client in Received', async () => {
   const { rig, sink } = await rigWithSink();
   const [id] = await rig.send({
     to: ['a@x.example'],
@@ -207,7 +207,7 @@ test('SMTP submissions have the protocol and the client in Received', async () =
   );
 });
 
-test('content that is not retained is gone once the message is settled', async () => {
+test('content that is not retained is deleted when the message is settled', async () => {
   const { rig } = await rigWithSink();
   const [id] = await rig.send({ to: ['a@x.example'], retain: 'none', blob: true });
   await settled(rig, id!, 'delivered');
@@ -223,7 +223,7 @@ test('content that is not retained is gone once the message is settled', async (
   );
 });
 
-test('a message that requires TLS waits if none is offered, and nothing of it is sent', async () => {
+test('a message that requires TLS is deferred if none is offered, and no content is sent', async () => {
   const { rig, sink } = await rigWithSink();
   const [id] = await rig.send({ to: ['a@x.example'], options: { requireTls: true } });
   await settled(rig, id!, 'delayed');
@@ -231,7 +231,7 @@ test('a message that requires TLS waits if none is offered, and nothing of it is
   assert.ok(!sink.commands.some((command) => command.startsWith('MAIL')));
 });
 
-test('more than 100 Received fields are a loop', async () => {
+test('more than 100 Received fields are rejected as a loop', async () => {
   const { rig, sink } = await rigWithSink();
   const content = `${'Received: from a by b; date\r\n'.repeat(101)}Subject: x\r\n\r\nx\r\n`;
   const [id] = await rig.send({ to: ['a@x.example'], source: 'smtp', content });
@@ -240,7 +240,7 @@ test('more than 100 Received fields are a loop', async () => {
   assert.equal(sink.accepted, 0);
 });
 
-test('an address that is suppressed while its message waits gets nothing: scheduled, delayed, and in the sandbox', async () => {
+test('an address suppressed before delivery receives nothing, scheduled, delayed, or in the sandbox', async () => {
   const { rig, sink } = await rigWithSink({ script: { rcpt: ['451 4.3.0 not now'] } });
   const suppress = (email: string, mode: string, expiresAt = 'NULL'): void =>
     rig.tamper(
@@ -269,7 +269,7 @@ test('an address that is suppressed while its message waits gets nothing: schedu
     assert.equal(last.type, 'Reject');
     assert.deepEqual([last.detail.reject!.reason, last.detail.reject!.suppressed], ['suppressed', true]);
   }
-  assert.equal(rig.attempts(delayed!).length, 1, 'no attempt was made the second time');
+  assert.equal(rig.attempts(delayed!).length, 1, 'no second attempt');
   assert.equal(rig.attempts(scheduled!).length, 0);
   assert.equal(rig.rows<{ outcome: string }>('SELECT outcome FROM sandbox_item')[0]!.outcome, 'Suppressed');
   assert.deepEqual(
@@ -279,7 +279,7 @@ test('an address that is suppressed while its message waits gets nothing: schedu
   assert.deepEqual(rig.rows('SELECT * FROM work'), []);
 });
 
-test('a failure that is no reply has an smtpCode of null', async () => {
+test('a failure without a reply has a null smtpCode', async () => {
   const { rig } = await rigWithSink({ script: { banner: { drop: true } } });
   const [id] = await rig.send({ to: ['a@x.example'] });
   await settled(rig, id!, 'delayed');

@@ -1,4 +1,4 @@
-/** Reverse DNS and HELO of the addresses that mail leaves from, and SPF for each of them, by a DNS of the test. */
+/** Reverse DNS and HELO of the source addresses, and SPF for each of them, with a fake DNS. */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import test, { type TestContext } from 'node:test';
@@ -33,7 +33,7 @@ async function world(t: TestContext, zone: FakeZone) {
 
 const statuses = (checks: Check[]): string[] => checks.map(({ status }) => status);
 
-test('an address whose reverse DNS is the HELO name and resolves back is ok, IPv6 too', async (t) => {
+test('an address whose reverse DNS matches the HELO name and resolves back is ok, including IPv6', async (t) => {
   const { dns } = await world(t, GOOD);
   const sources = await sourcesOf([ONE, SIX], HELO, dns);
   assert.deepEqual(sources, { seen: [ONE, SIX], translated: [] });
@@ -79,10 +79,10 @@ for (const [name, zone, status, message] of broken) {
   });
 }
 
-test('behind NAT the addresses of the HELO name are checked instead of the private one', async (t) => {
+test('behind NAT the addresses of the HELO name are checked instead of the private address', async (t) => {
   const { dns, fake } = await world(t, GOOD);
   const sources = await sourcesOf(['10.0.0.5'], HELO, dns);
-  assert.deepEqual(sources, { seen: [ONE], translated: ['10.0.0.5'] }, 'of its family alone');
+  assert.deepEqual(sources, { seen: [ONE], translated: ['10.0.0.5'] }, 'only its own address family');
   const [helo] = await checkHelo(HELO, sources, dns);
   assert.match(helo!.message, /10\.0\.0\.5, behind NAT/);
   assert.deepEqual(statuses(await checkReverse(HELO, sources, dns)), ['ok']);
@@ -92,7 +92,7 @@ test('behind NAT the addresses of the HELO name are checked instead of the priva
   assert.match(reverse!.message, /10\.0\.0\.5 is behind NAT/);
 });
 
-test('a HELO name without public DNS, or that resolves elsewhere, is reported', async (t) => {
+test('a HELO name without public DNS or with another address is reported', async (t) => {
   const { dns } = await world(t, { ...GOOD, 'slow.shop.example': { fail: 'SERVFAIL' } });
   const check = async (helo: string, seen = [ONE]): Promise<Check> =>
     (await checkHelo(helo, { seen, translated: [] }, dns))[0]!;

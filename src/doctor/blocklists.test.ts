@@ -1,4 +1,4 @@
-/** Blocklists with a fake DNS: listed, clear, and meaningless responses. */
+/** Blocklists with a fake DNS: listed, clear, and inconclusive responses. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';
@@ -51,7 +51,7 @@ const meaningless: [name: string, zone: FakeZone, message: RegExp][] = [
   ['it stops answering', { ...KNOWS_ITSELF, [entry]: { A: ['127.255.255.255'] } }, /did not respond for 185/],
 ];
 for (const [name, zone, message] of meaningless) {
-  test(`neither listed nor clear: ${name}`, async (t) => {
+  test(`an inconclusive blocklist lookup is reported: ${name}`, async (t) => {
     const { checks } = await look(t, zone);
     assert.deepEqual([checks.length, checks[0]!.status], [1, 'warn']);
     assert.match(checks[0]!.message, message);
@@ -59,7 +59,7 @@ for (const [name, zone, message] of meaningless) {
   });
 }
 
-test('without an address nothing is queried', async (t) => {
+test('nothing is queried without an address', async (t) => {
   const { checks, questions } = await look(t, {}, []);
   assert.deepEqual([checks, questions], [[], []]);
 });

@@ -53,7 +53,7 @@ async function world(t: TestContext, settings: Record<string, string> = {}) {
   return { sink, dns, clock, subject, asked };
 }
 
-test('successful checks of servers of others are repeated after ten minutes', async (t) => {
+test('successful checks of other servers are cached for ten minutes', async (t) => {
   const { sink, clock, subject } = await world(t);
   for (let looks = 0; looks < 20; looks += 1) {
     await examine(subject);
@@ -65,7 +65,7 @@ test('successful checks of servers of others are repeated after ten minutes', as
   assert.equal(sink.connections.total, 2);
 });
 
-test('failed checks are repeated immediately, and local ones always', async (t) => {
+test('failed checks and local checks are never cached', async (t) => {
   const { sink, subject, asked } = await world(t);
   sink.setScript({ banner: '554 5.7.1 not you' });
   await examine(subject);
@@ -74,7 +74,7 @@ test('failed checks are repeated immediately, and local ones always', async (t) 
   assert.equal(asked('A mail.shop.example'), 2);
 });
 
-test('configured source addresses are the ones that are checked', async (t) => {
+test('configured source addresses are checked', async (t) => {
   const { subject, asked } = await world(t);
   const { checks } = await examine({ ...subject, localAddresses: ['185.199.10.7'] });
   const status = (name: string) => checks.find((one) => one.name === name)?.status;
@@ -82,7 +82,7 @@ test('configured source addresses are the ones that are checked', async (t) => {
   assert.equal(asked('A 7.10.199.185.list.example'), 1);
 });
 
-test('with a relay the relay is checked, and not the addresses', async (t) => {
+test('the relay is checked instead of the addresses if one is configured', async (t) => {
   const { sink, dns, subject } = await world(t);
   const config: Config = {
     ...subject.config,
@@ -131,7 +131,7 @@ test('docs/guides/go-live.md names every check', async (t) => {
   for (const name of names) assert.ok(document.includes(`\`${name}\``), name);
 });
 
-test('messages that are kept shorter than bounces can arrive produce a warning', async (t) => {
+test('a message retention shorter than the bounce period causes a warning', async (t) => {
   const { subject } = await world(t);
   const look = async (change: Partial<Config>): Promise<string[]> => {
     const config = { ...subject.config, bounceDomain: 'b.example', ...change };
@@ -140,11 +140,11 @@ test('messages that are kept shorter than bounces can arrive produce a warning',
   };
   assert.deepEqual(await look({ eventDays: 90 }), []);
   for (const days of [89, 14]) {
-    const said = `warn: messages are stored for ${days} days: unsubscribe emails that arrive later have no effect`;
-    assert.deepEqual(await look({ eventDays: days }), [said]);
+    const warning = `warn: messages are stored for ${days} days: unsubscribe emails that arrive later have no effect`;
+    assert.deepEqual(await look({ eventDays: days }), [warning]);
   }
   assert.match((await look({ eventDays: 13 }))[0]!, /^warn: .* bounces, complaints and unsubscribe emails/);
-  assert.deepEqual(await look({ eventDays: 7, bounceDomain: undefined }), [], 'nothing comes back');
+  assert.deepEqual(await look({ eventDays: 7, bounceDomain: undefined }), [], 'no inbound mail');
 });
 
 test('backups of a database server are not rated', () => {
@@ -152,7 +152,7 @@ test('backups of a database server are not rated', () => {
   assert.equal(checkBackup(config, FACTS, 0)[0]!.status, 'skip');
 });
 
-test('scheduled backups may miss one interval', () => {
+test('scheduled backups can miss one interval', () => {
   const config = readConfig({ POSTRIDER_BACKUP_URL: 'file:///mnt/backups', POSTRIDER_BACKUP_HOURS: '12' });
   const statusAfter = (hours: number | undefined): string => {
     const scheduledBackupMs = hours === undefined ? undefined : 0;
@@ -166,29 +166,29 @@ test('scheduled backups may miss one interval', () => {
   assert.throws(() => readConfig({ POSTRIDER_BACKUP_URL: 's3://bucket' }), /POSTRIDER_BACKUP_URL=s3/);
 });
 
-test('TLS reports: whether they are sent, and why not', () => {
+test('TLS reports are checked, with the reason if they are not sent', () => {
   const config = readConfig({ POSTRIDER_REPORT_DOMAIN: 'shop.example' });
   const day = Date.UTC(2026, 10, 19);
-  const said = (facts: Parameters<typeof checkTlsReports>[1], of: Partial<Config> = {}): string => {
+  const resultOf = (facts: Parameters<typeof checkTlsReports>[1], of: Partial<Config> = {}): string => {
     const [check] = checkTlsReports({ ...config, ...of }, facts);
     return `${check!.status} ${check!.message}`;
   };
   const relay: Partial<Config> = { route: { kind: 'relay', relay: { host: 'x', port: 25, implicitTls: false } } };
-  assert.match(said(undefined, { reportDomain: undefined }), /^skip not sent: POSTRIDER_REPORT_DOMAIN is not set/);
-  assert.match(said({ isSigned: true, last: null }, relay), /^skip not sent: all mail goes to the relay/);
+  assert.match(resultOf(undefined, { reportDomain: undefined }), /^skip not sent: POSTRIDER_REPORT_DOMAIN is not set/);
+  assert.match(resultOf({ isSigned: true, last: null }, relay), /^skip not sent: all mail goes to the relay/);
   assert.match(
-    said({ isSigned: false, last: null }),
+    resultOf({ isSigned: false, last: null }),
     /^warn not sent: .* no account has shop\.example as a verified domain/,
   );
-  assert.equal(said({ isSigned: true, last: null }), 'ok sent from shop.example; none due yet');
+  assert.equal(resultOf({ isSigned: true, last: null }), 'ok sent from shop.example; none due yet');
   const counts = { sent: 3, 'not asked for': 40, waiting: 1, 'given up': 2 };
   assert.equal(
-    said({ isSigned: true, last: { day, counts } }),
+    resultOf({ isSigned: true, last: { day, counts } }),
     'ok sent from shop.example; of 2026-11-19: 3 sent, 1 pending, 2 abandoned, 40 domains request none',
   );
 });
 
-test('the return path publishes MTA-STS and TLS-RPT; missing records are displayed with their values', async (t) => {
+test('missing MTA-STS and TLS-RPT records of the return path are listed with their values', async (t) => {
   const MX: [number, string][] = [[10, 'mail.shop.example']];
   const dns = await fakeDns({
     'both.example': { MX },
@@ -204,11 +204,11 @@ test('the return path publishes MTA-STS and TLS-RPT; missing records are display
     resolver.close();
     return dns.close();
   });
-  const said = async (domain: string) => (await checkReturnPath(domain, resolver))[0]!;
-  assert.equal((await said('both.example')).status, 'ok');
-  assert.equal((await said('away.example')).status, 'skip');
+  const checkOf = async (domain: string) => (await checkReturnPath(domain, resolver))[0]!;
+  assert.equal((await checkOf('both.example')).status, 'ok');
+  assert.equal((await checkOf('away.example')).status, 'skip');
   assert.deepEqual(await checkReturnPath('takes-none.example', resolver), []);
-  const wrong = await said('wrong.example');
+  const wrong = await checkOf('wrong.example');
   assert.equal(wrong.message, 'wrong.example has no record for MTA-STS and TLS-RPT');
   assert.match(
     wrong.remedy!,

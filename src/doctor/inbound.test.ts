@@ -10,7 +10,7 @@ const HOST = 'localhost';
 const [ONE, TWO] = ['198.51.100.1', '198.51.100.2'];
 const GOOD: FakeZone = { 'b.example': { MX: [[10, 'localhost']], TXT: ['v=spf1 a:localhost -all'] } };
 
-test('the bounce domain points here, its SPF allows this host, and the port is ours; each problem has its line', async (t) => {
+test('bounce domain, SPF, and inbound port are checked, and each problem has its own line', async (t) => {
   const fake = await fakeDns();
   t.after(fake.close);
   let greeting = `220 ${HOST} ESMTP Postrider\r\n`;
@@ -51,7 +51,7 @@ test('the bounce domain points here, its SPF allows this host, and the port is o
   );
 });
 
-test('the SPF of the bounce domain allows every source address; not checked with a relay', async (t) => {
+test('the SPF of the bounce domain must allow every source address, except with a relay', async (t) => {
   const fake = await fakeDns();
   t.after(fake.close);
   const sendingHost = 'mail.sender.example';
@@ -68,7 +68,7 @@ test('the SPF of the bounce domain allows every source address; not checked with
   assert.match((await look(both, [ONE, TWO])).join(), /^ok: [^,]+, not to this host, which accepts no mail$/);
   const missing = `warn: the SPF record of b.example does not include ${TWO} Add ip4:${TWO} to the existing SPF record.`;
   assert.deepEqual(await look(one, [ONE, TWO]), [missing]);
-  assert.deepEqual(await look(`v=spf1 a:${sendingHost} -all`, [ONE, TWO]), [missing], 'the name has one of them');
+  assert.deepEqual(await look(`v=spf1 a:${sendingHost} -all`, [ONE, TWO]), [missing], 'the name has only one of them');
   assert.match(
     (await look('v=spf1 -all', [ONE, TWO])).join(),
     /^warn: .* does not include mail\.sender\.example Publish/,

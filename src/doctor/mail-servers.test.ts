@@ -26,7 +26,7 @@ async function world(t: TestContext, options: SinkOptions = {}) {
   return { sink, fake, probing };
 }
 
-test('a server that greets is reached from each source address, and gets no message', async (t) => {
+test('a greeting server is reached from each source address and gets no message', async (t) => {
   const { sink, probing } = await world(t);
   const checks = await checkPort({ ...probing, localAddresses: ['127.0.0.1', '127.0.0.9'] });
   assert.deepEqual(
@@ -39,7 +39,7 @@ test('a server that greets is reached from each source address, and gets no mess
   assert.deepEqual([sink.connections.total, sink.violations], [2, []]);
   assert.ok(
     sink.commands.every((line) => /^QUIT$/i.test(JSON.stringify(line).match(/QUIT/i)?.[0] ?? '')),
-    'QUIT alone',
+    'only QUIT',
   );
 });
 
@@ -50,7 +50,7 @@ test('a server that rejects this host is reported', async (t) => {
   assert.match(check!.message, /rejects this host: 554 5\.7\.1 blocked by policy/);
 });
 
-test('if no server is reached, port 25 is blocked; if another was, the problem is that server', async (t) => {
+test('an unreachable server is reported itself, or as a blocked port 25 if none is reachable', async (t) => {
   const { sink, probing } = await world(t);
   const [closed] = await checkPort({ ...probing, domains: ['two.example'] });
   assert.deepEqual([closed!.status, closed!.message], ['fail', 'mx.two.example cannot be reached: ECONNREFUSED']);
@@ -82,7 +82,7 @@ test('the DNS is queried for the MX hosts of the first domain', async (t) => {
   );
 });
 
-test('the relay is reached or not', async (t) => {
+test('the relay is checked for reachability', async (t) => {
   const { sink } = await world(t);
   const relay = { name: 'relay', host: '127.0.0.2', port: sink.port } as const;
   assert.equal((await checkRelay(relay))[0]!.status, 'ok');

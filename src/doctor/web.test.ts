@@ -37,7 +37,7 @@ async function web(t: TestContext, answer: http.RequestListener, certificate?: T
   return `${certificate ? 'https' : 'http'}://${NAME}:${(server.address() as AddressInfo).port}`;
 }
 
-/** A server whose clock is off by this much. */
+/** A server whose clock is off by this amount. */
 const dated =
   (offsetMs: number, headers: Record<string, string> = {}): http.RequestListener =>
   (_, response) => {
@@ -45,7 +45,7 @@ const dated =
     response.writeHead(204, { Date: new Date(Date.now() + offsetMs).toUTCString(), ...headers }).end();
   };
 
-test('the clock is compared with the date of a server', async (t) => {
+test('the clock is compared with the date from a server', async (t) => {
   const dns = await resolver(t);
   const found = async (offsetMs: number, headers?: Record<string, string>) => {
     const [check] = await checkClock(await web(t, dated(offsetMs, headers)), { dns, clock: systemClock });
@@ -57,7 +57,7 @@ test('the clock is compared with the date of a server', async (t) => {
   assert.match(behind.message, /^the clock is [567] s behind mail\.shop\.example/);
   assert.match((await found(-6_000)).message, /s ahead of/);
   assert.equal((await found(-3_600_000)).status, 'fail');
-  assert.equal((await found(-30_000, { Age: '30' })).status, 'ok', 'an answer out of a cache says how old it is');
+  assert.equal((await found(-30_000, { Age: '30' })).status, 'ok', 'a cached response includes its age');
 });
 
 test('a clock that cannot be compared is not reported as correct', async (t) => {
@@ -74,7 +74,7 @@ const health: http.RequestListener = (_, response) => {
   response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"status":"ok"}');
 };
 
-test('the public address reaches this service or not, and its certificate is checked', async (t) => {
+test('the public address must reach this service with a valid certificate', async (t) => {
   const dns = await resolver(t);
   const check = async (answer: http.RequestListener, certificate?: TestCertificate) => {
     const baseUrl = await web(t, answer, certificate);
@@ -101,7 +101,7 @@ test('a public address without a response is a warning', async (t) => {
   assert.deepEqual(await checkPublicAddress(readConfig({}), dns, Date.now()), []);
 });
 
-test('the SMTP certificate: its days, its name, and whether it can be read', (t) => {
+test('the SMTP certificate is checked for expiry, name, and readability', (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-doctor-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const cert = path.join(folder, 'cert.pem');
@@ -119,7 +119,7 @@ test('the SMTP certificate: its days, its name, and whether it can be read', (t)
   assert.match(check(named, Date.now() - 3_600_000)!, /not valid before/);
   writeFileSync(cert, testCertificate(['other.example']).cert);
   assert.match(check(named)!, /is not valid for mail\.shop\.example/);
-  assert.equal(check(common), undefined, 'made at the first start');
+  assert.equal(check(common), undefined, 'created at the first start');
   writeFileSync(path.join(folder, 'smtp-tls.pem'), testCertificate([NAME]).key + testCertificate([NAME]).cert);
   assert.match(check(common)!, /^warn the certificate is self-signed/);
 });

@@ -8,7 +8,7 @@ import { type AppliedDmarc, appliedDmarc, findDmarc, organizationOf } from './dm
 const found = (texts: string[]): DnsAnswer<string[]> => foundAnswer(texts);
 const RUA = 'rua=mailto:reports@shop.example';
 
-test('a record is verified if receivers act on it', () => {
+test('a DMARC record is verified if receivers apply it', () => {
   const rows: [text: string, status: 'verified' | 'different' | 'missing', note?: RegExp][] = [
     ['v=DMARC1; p=none', 'verified'],
     ['v=DMARC1;p=reject', 'verified'],
@@ -58,7 +58,7 @@ test('a record is verified if receivers act on it', () => {
   assert.equal(findDmarc('shop.example', { status: 'no-such-domain', secure: false }).status, 'missing');
 });
 
-/** A DNS with these records; lookups of names in `fails` fail. Counts the lookups. */
+/** A DNS with these records, in which lookups of names in `fails` fail. Counts the lookups. */
 function scripted(zone: Record<string, string[]>, { fails = [] as string[], exists = [] as string[] } = {}) {
   const asked: string[] = [];
   const resolveTxt = async (name: string): Promise<DnsAnswer<string[]>> => {
@@ -70,7 +70,7 @@ function scripted(zone: Record<string, string[]>, { fails = [] as string[], exis
   return { asked, resolveTxt };
 }
 
-test('the walk queries every name up to the top, but at most eight', async () => {
+test('the tree walk queries every parent domain, at most eight', async () => {
   const short = scripted({});
   assert.equal(await appliedDmarc('a.mail.shop.example', short), undefined);
   assert.deepEqual(short.asked, [
@@ -96,7 +96,7 @@ test('the walk queries every name up to the top, but at most eight', async () =>
   ]);
 });
 
-test('a record with psd=y or psd=n ends the walk', async () => {
+test('a record with psd=y or psd=n ends the tree walk', async () => {
   for (const psd of ['y', 'n']) {
     const dns = scripted({ '_dmarc.mail.shop.example': [`v=DMARC1; p=none; psd=${psd}`] });
     await appliedDmarc('a.mail.shop.example', dns);
@@ -107,7 +107,7 @@ test('a record with psd=y or psd=n ends the walk', async () => {
   }
 });
 
-test('the organizational domain is found through the records (§4.10.2)', async () => {
+test('the organizational domain is found by the tree walk (§4.10.2)', async () => {
   const policy = 'v=DMARC1; p=reject';
   const rows: [zone: Record<string, string[]>, domain: string, organization: string][] = [
     [{}, 'a.mail.shop.example', 'a.mail.shop.example'],
@@ -139,7 +139,7 @@ test('the organizational domain is found through the records (§4.10.2)', async 
   assert.equal(await organizationOf('mail.shop.example', scripted({}, { fails: ['_dmarc.shop.example'] })), undefined);
 });
 
-test('the applied policy: of the domain, its organization, or the public suffix above (§4.10.1)', async () => {
+test('the policy of the domain, its organization, or the public suffix applies (§4.10.1)', async () => {
   const applied = async (
     domain: string,
     zone: Record<string, string[]>,
@@ -163,7 +163,7 @@ test('the applied policy: of the domain, its organization, or the public suffix 
   assert.deepEqual(
     await applied('a.mail.shop.example', own),
     ['shop.example', 'quarantine'],
-    'not of a name in between',
+    'not the policy of a domain in between',
   );
   const suffix = { '_dmarc.example': ['v=DMARC1; p=reject; sp=quarantine; psd=y'] };
   assert.deepEqual(await applied('shop.example', suffix), ['example', 'quarantine']);

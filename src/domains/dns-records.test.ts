@@ -60,12 +60,12 @@ after(async () => {
   for (const one of [resolver, ...authorities]) await one.close();
 });
 
-/** A Dns that remembers nothing. */
+/** A Dns without a cache. */
 function freshly(fake: FakeDns): Dns {
   return dnsOf(fake).atServers([fake.server]);
 }
 
-/** The record of the RSA key with these texts, or this name, in the resolver's zone. */
+/** The RSA key record with these texts, or at this name, in the resolver's zone. */
 async function keyWith(published: string[] | FakeName, at = NAME): Promise<DnsRecord> {
   resolver.zone = { [at]: Array.isArray(published) ? { TXT: published } : published };
   return (await checkRecords(domain, lookUp))[0]!.record;
@@ -97,7 +97,7 @@ test('the domain above the bounce domain lists the TLS records, with their publi
       ['mta-sts', `_mta-sts.${bounceDomain}`, 'v=STSv1; id=1;', 'pending'],
       ['tls-rpt', `_smtp._tls.${bounceDomain}`, `v=TLSRPTv1; rua=mailto:postmaster@${bounceDomain}`, 'pending'],
     ],
-    'no alias of itself',
+    'not an alias of itself',
   );
   const [sts, rpt] = shown.map(({ name }) => name) as [string, string];
   const cases: [zone: Record<string, FakeName>, ...expected: [status: string, note: RegExp | null][]][] = [
@@ -131,7 +131,7 @@ test('the domain above the bounce domain lists the TLS records, with their publi
     }
   }
   for (const other of ['in.postrider.example', 'xmail.shop.example'])
-    assert.equal(knownRecords(domain, { ...settings, bounceDomain: other }).length, 5, 'not of a domain of others');
+    assert.equal(knownRecords(domain, { ...settings, bounceDomain: other }).length, 5, 'not a domain of another owner');
 });
 
 const p = (): string => rsa.split('p=')[1]!;
@@ -170,7 +170,7 @@ for (const [what, texts, status, note] of mistakes) {
   });
 }
 
-test('a key under the wrong name, because of how a form completes names', async () => {
+test('a record published under an auto-completed name is detected', async () => {
   for (const zone of ['shop.example', 'mail.shop.example']) {
     const doubled = await keyWith([rsa], `${NAME}.${zone}`);
     assert.equal(doubled.status, 'missing');
@@ -186,7 +186,7 @@ test('a key under the wrong name, because of how a form completes names', async 
   );
 });
 
-test('a failed DNS lookup is unknown', async () => {
+test('a failed DNS lookup has the status unknown', async () => {
   const record = await keyWith({ fail: 'SERVFAIL' });
   assert.deepEqual([record.status, record.found], ['unknown', null]);
   assert.match(record.note!, /DNS lookup of .* failed/);
@@ -197,7 +197,7 @@ async function dmarcWith(texts: string[], at = '_dmarc.mail.shop.example'): Prom
   return (await checkRecords(domain, lookUp)).find(({ record }) => record.purpose === 'dmarc')!.record;
 }
 
-test('DMARC: one record with a valid policy, of the domain or one above', async () => {
+test('DMARC requires one valid policy, at the domain or a parent', async () => {
   const rows: [string[], DnsRecord['status'], RegExp | null][] = [
     [['v=DMARC1; p=reject; rua=mailto:a@b.example'], 'verified', null],
     [['v=DMARC1;p=none'], 'verified', null],
@@ -221,10 +221,10 @@ test('DMARC: one record with a valid policy, of the domain or one above', async 
   );
   resolver.zone = { '_dmarc.shop.example': { fail: 'SERVFAIL' } };
   const unknown = (await checkRecords(domain, lookUp)).find(({ record }) => record.purpose === 'dmarc')!.record;
-  assert.deepEqual([unknown.status, unknown.found], ['unknown', null], 'a domain above does not answer');
+  assert.deepEqual([unknown.status, unknown.found], ['unknown', null], 'a parent domain does not respond');
 });
 
-test('the return path: a CNAME to the bounce domain', async () => {
+test('the return path can be a CNAME to the bounce domain', async () => {
   const find = async (name?: FakeName): Promise<DnsRecord> => {
     resolver.zone = name ? { 'bounces.mail.shop.example': name } : {};
     const found = await checkRecords(domain, { ...lookUp, bounceDomain: 'In.Postrider.example' });
@@ -238,10 +238,14 @@ test('the return path: a CNAME to the bounce domain', async () => {
   assert.equal((await find({ fail: 'SERVFAIL' })).status, 'unknown');
 });
 
-test('the return path without a CNAME: the MX records of the bounce domain, and its own SPF', async () => {
+test('the return path can have the MX records of the bounce domain and its own SPF', async () => {
   const find = async (own: FakeName): Promise<DnsRecord> => {
-    const ours: FakeName = { MX: [[10, HOST]] };
-    resolver.zone = { 'bounces.mail.shop.example': own, 'in.postrider.example': ours, [HOST]: { A: ['192.0.2.1'] } };
+    const bounceZone: FakeName = { MX: [[10, HOST]] };
+    resolver.zone = {
+      'bounces.mail.shop.example': own,
+      'in.postrider.example': bounceZone,
+      [HOST]: { A: ['192.0.2.1'] },
+    };
     const found = await checkRecords(domain, { ...lookUp, bounceDomain: 'in.postrider.example' });
     return found.at(-1)!.record;
   };
@@ -267,7 +271,7 @@ async function keyAt(own: (string[] | null)[], resolved: string[] | null) {
   return found!;
 }
 
-test('authoritative servers are queried: a new record counts before resolvers return it', async () => {
+test('authoritative servers are queried, so a new record counts before resolvers return it', async () => {
   const fresh = await keyAt([[rsa], [rsa]], []);
   assert.deepEqual([fresh.record.status, fresh.isEverywhere], ['verified', true]);
   assert.match(
@@ -279,19 +283,19 @@ test('authoritative servers are queried: a new record counts before resolvers re
   for (const { questions } of authorities) assert.ok(questions.includes(`TXT ${NAME}`));
 });
 
-test('a record deleted at the authoritative servers is missing, whatever resolvers have cached', async () => {
+test('a record deleted at the authoritative servers is missing, even if resolvers cached it', async () => {
   const gone = await keyAt([[], []], [rsa]);
   assert.deepEqual([gone.record.status, gone.isSomewhere], ['missing', false]);
   assert.match(gone.record.note!, /Resolvers still return the previous record\.$/);
 });
 
-test('servers that differ are listed', async () => {
+test('authoritative servers that differ are listed', async () => {
   const half = await keyAt([[rsa], []], [rsa]);
   assert.deepEqual([half.record.status, half.isEverywhere, half.isSomewhere], ['different', false, true]);
   assert.match(half.record.note!, /Not every server of the zone has .*: ns2\.shop\.example does not show it yet/);
 });
 
-test('unresponsive servers are listed; if none responds, the resolver is used', async () => {
+test('unresponsive servers are listed, and the resolver is used if none responds', async () => {
   const half = await keyAt([[rsa], null], [rsa]);
   assert.deepEqual([half.record.status, half.isEverywhere, half.unanswered], ['verified', true, ['ns2.shop.example']]);
   assert.deepEqual((await keyAt([null, null], [rsa])).unanswered?.length, 2);
@@ -312,7 +316,7 @@ function resolverWithServers(): { dns: Dns; asked: string[][] } {
   return { dns: { ...dns, atServers }, asked };
 }
 
-test('the servers of the closest zone are found, and queried at their addresses', async () => {
+test('the servers of the closest zone are queried at their addresses', async () => {
   const zone = {
     'shop.example': { NS: ['ns1.shop.example', 'ns2.shop.example', 'ns3.shop.example', 'gone.shop.example'] },
     'ns1.shop.example': { A: ['198.41.0.1'], AAAA: ['2001:503:ba3e::1'] },
@@ -331,13 +335,13 @@ test('the servers of the closest zone are found, and queried at their addresses'
     asked.length > 0 && asked.every((one) => one.length === 1 && /^198\.41\.0\.[12]$/.test(one[0]!)),
     String(asked),
   );
-  assert.deepEqual((await find([[rsa], [rsa]])).unanswered, ['ns3.shop.example'], 'not asked in our own network');
+  assert.deepEqual((await find([[rsa], [rsa]])).unanswered, ['ns3.shop.example'], 'not queried in the private network');
   const half = await find([[rsa], []]);
   assert.match(half.record.note!, /ns2\.shop\.example does not show it yet/);
   assert.equal((await find([[], []])).record.status, 'missing');
 });
 
-test('if the servers are unknown, or the lookup failed, the resolver is used', async () => {
+test('the resolver is used if the servers are unknown or the lookup failed', async () => {
   const { dns, asked } = resolverWithServers();
   const serversOf = zoneServers(dns);
   for (const above of [
@@ -351,7 +355,7 @@ test('if the servers are unknown, or the lookup failed, the resolver is used', a
   assert.deepEqual(asked, []);
 });
 
-test('servers after the eighth, unresolvable ones, and those of an unknown zone are not queried', async () => {
+test('servers after the eighth, unresolvable ones, and those of an unknown zone are skipped', async () => {
   const { dns, asked } = resolverWithServers();
   const unheard = async (zone: FakeZone) => {
     resolver.zone = { [NAME]: { TXT: [rsa] }, ...zone };

@@ -66,7 +66,7 @@ async function setup(t: TestContext) {
   return { ...temp, clock, secretKey, add };
 }
 
-test('valid names of sender domains', () => {
+test('sender domain names are validated', () => {
   const good: [string, string][] = [
     ['Example.COM', 'example.com'],
     ['example.com.', 'example.com'],
@@ -82,7 +82,7 @@ test('valid names of sender domains', () => {
   for (const typed of bad) assert.equal(senderDomainName(typed).ok, false, JSON.stringify(typed));
 });
 
-test('adding creates two keys, is idempotent, and private keys are encrypted on disk', async (t) => {
+test('adding a domain is idempotent and creates two keys, encrypted on disk', async (t) => {
   const { add, database, folder, secretKey, clock } = await setup(t);
   const first = await add('Example.com');
   assert.equal(first.created, true);
@@ -110,7 +110,7 @@ test('adding creates two keys, is idempotent, and private keys are encrypted on 
   }
 });
 
-test('the RSA record decides; a failed DNS lookup changes nothing', async (t) => {
+test('the RSA record determines the status, and a failed DNS lookup changes nothing', async (t) => {
   const { add, database, clock } = await setup(t);
   const { domain } = await add('example.com');
   const records = new Map<string, DnsAnswer<string[]>>();
@@ -158,7 +158,7 @@ test('the RSA record decides; a failed DNS lookup changes nothing', async (t) =>
   assert.equal(knownRecords(failing, { sendingHost: HOST })[0]?.status, 'missing');
 });
 
-test('a verified domain covers its subdomains, for its account only, until it is deleted', async (t) => {
+test('a verified domain covers its subdomains, for its own account only, until it is deleted', async (t) => {
   const { add, database, clock, secretKey } = await setup(t);
   const sender = createSenderCheck({ database, clock });
   const keyring = createDkimKeyring({ database, clock, secretKey });
@@ -185,7 +185,7 @@ test('a verified domain covers its subdomains, for its account only, until it is
   assert.deepEqual(
     signing?.keys.map((key) => [key.algorithm, key.selector]),
     [['rsa', child.domain.keys[0]!.selector]],
-    'the DNS was never asked for the Ed25519 key',
+    'the DNS was never queried for the Ed25519 key',
   );
   const [rsa] = signing?.keys ?? [];
   assert.ok(rsa);
@@ -203,7 +203,7 @@ test('a verified domain covers its subdomains, for its account only, until it is
   assert.equal(await keyring.keysFor('acc_a', 'mail.example.com'), undefined);
 });
 
-test('a message is signed with Ed25519 while the last check has found its key', async (t) => {
+test('a message is signed with Ed25519 if the last check found the key', async (t) => {
   const { add, database, clock, secretKey } = await setup(t);
   const keyring = createDkimKeyring({ database, clock, secretKey });
   const { domain } = await add('example.com');
@@ -223,7 +223,7 @@ test('a message is signed with Ed25519 while the last check has found its key', 
   records.set(nameOf(ed!), foundAnswer([ed!.publicKey]));
   assert.deepEqual(await check(), ['rsa', 'ed25519']);
   records.set(nameOf(ed!), { status: 'temporary', cause: 'ETIMEOUT' });
-  assert.deepEqual(await check(), ['rsa', 'ed25519'], 'a silent DNS changes nothing');
+  assert.deepEqual(await check(), ['rsa', 'ed25519'], 'an unresponsive DNS changes nothing');
   records.set(nameOf(ed!), foundAnswer([rsa!.publicKey]));
   assert.deepEqual(await check(), ['rsa'], 'another key');
   records.set(nameOf(ed!), foundAnswer([ed!.publicKey, rsa!.publicKey]));
@@ -243,7 +243,7 @@ test('a message is signed with Ed25519 while the last check has found its key', 
   assert.deepEqual(await algorithms(), ['rsa', 'ed25519']);
 });
 
-test('a domain marked as verified by an operator is listed as such until its DNS was checked', async (t) => {
+test('a domain that an operator verified is listed as such until its DNS is checked', async (t) => {
   const { add, database, clock } = await setup(t);
   const { domain } = await add('example.com', true);
   const [rsa, ed] = domain.keys;
@@ -267,7 +267,7 @@ test('a domain marked as verified by an operator is listed as such until its DNS
   assert.equal(ed!.publishedAt, null);
 });
 
-test('an international domain is one domain in either spelling', async (t) => {
+test('an internationalized domain is one domain in either spelling', async (t) => {
   const { add, database, clock } = await setup(t);
   await add('bücher.example', true);
   const sender = createSenderCheck({ database, clock });

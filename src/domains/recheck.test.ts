@@ -114,7 +114,7 @@ async function setup(t: TestContext) {
   };
 }
 
-test('records are checked every hour and not before', async (t) => {
+test('records are checked once an hour', async (t) => {
   const { after, first } = await setup(t);
   first.questions.length = 0;
   await after(59 * MINUTE);
@@ -123,7 +123,7 @@ test('records are checked every hour and not before', async (t) => {
   assert.ok(first.questions.some((one) => /^TXT pr-.*-rsa\._domainkey\.shop\.example$/.test(one)));
 });
 
-test('a missing record: an email immediately, no sending after a day, and recovery when it is back', async (t) => {
+test('a missing record notifies immediately, stops sending after a day, and recovers', async (t) => {
   const { after, publish, servers, records, mails, maySend, signs, domain } = await setup(t);
   publish(servers, {});
   assert.equal(await after(HOUR), 'failing');
@@ -138,18 +138,18 @@ test('a missing record: an email immediately, no sending after a day, and recove
   }
   await after(HOUR);
   assert.equal(await maySend(), false);
-  assert.equal((await signs())?.length, 1, 'what was accepted before leaves, signed');
-  assert.equal(mails.length, 1, 'one mail');
+  assert.equal((await signs())?.length, 1, 'accepted messages are sent and signed');
+  assert.equal(mails.length, 1, 'one email');
   publish(servers, await records('active'));
   assert.equal(await after(HOUR), 'verified');
   assert.equal(await maySend(), true);
   publish(servers, {});
   await after(HOUR);
-  assert.equal(mails.length, 2, 'another time is another mail');
+  assert.equal(mails.length, 2, 'a new failure causes a new email');
   assert.notEqual(mails[0]!.key, mails[1]!.key);
 });
 
-test('a failed DNS lookup stops nothing', async (t) => {
+test('a failed DNS lookup does not stop sending', async (t) => {
   const { after, publish, servers, resolver, maySend, mails, domain } = await setup(t);
   const silent: FakeZone = {};
   for (const { selector } of (await domain()).keys)
@@ -161,14 +161,14 @@ test('a failed DNS lookup stops nothing', async (t) => {
   assert.deepEqual(mails, []);
 });
 
-test('an outdated server of the zone stops nothing, and is listed', async (t) => {
+test('an outdated authoritative server is listed and does not stop sending', async (t) => {
   const { after, publish, second, verify } = await setup(t);
   publish([second], {});
   assert.equal(await after(HOUR), 'verified');
   assert.match((await verify()).message, /ns2\.shop\.example does not show it yet/);
 });
 
-test('a notice that failed is sent in the next round', async (t) => {
+test('a notice that failed is sent again in the next round', async (t) => {
   const { after, publish, servers, mails, notifying, records } = await setup(t);
   publish(servers, {});
   notifying.fails = true;
@@ -189,31 +189,31 @@ test('a notice that failed is sent in the next round', async (t) => {
   await after(HOUR);
   notifying.fails = false;
   await after(MINUTE);
-  assert.equal(mails.length, 1, 'it is over before anybody heard of it');
+  assert.equal(mails.length, 1, 'it recovered before anyone was notified');
 });
 
-test('new keys sign once every server has had them for an hour; the old ones stay for ten days', async (t) => {
+test('new keys sign after an hour on every server, and old ones stay for ten days', async (t) => {
   const { after, publish, first, second, servers, records, keys, signs, rotate, verify, domain } = await setup(t);
   const old = (await keys('active')).map(({ selector }) => selector);
   assert.equal(await rotate(), true);
-  assert.equal(await rotate(), false, 'they wait already');
+  assert.equal(await rotate(), false, 'next keys already exist');
   const next = (await keys('next')).map(({ selector }) => selector);
   const whole = await records('active', 'next');
   assert.deepEqual(await signs(), old);
   publish([first], whole);
   for (let hour = 0; hour < 3; hour += 1) await after(HOUR);
-  assert.deepEqual(await signs(), old, 'one server shows them');
+  assert.deepEqual(await signs(), old, 'only one server has them');
   publish([second], whole);
   await after(HOUR);
-  assert.deepEqual(await signs(), old, 'seen for the first time');
+  assert.deepEqual(await signs(), old, 'first seen now');
   await after(50 * MINUTE);
   await verify();
-  assert.deepEqual(await signs(), old, 'not for an hour');
+  assert.deepEqual(await signs(), old, 'less than an hour');
   publish([second], await records('active'));
   await after(HOUR);
   publish([second], whole);
   await after(HOUR);
-  assert.deepEqual(await signs(), old, 'the hour begins again where a server lost them');
+  assert.deepEqual(await signs(), old, 'the hour starts over after a server lost them');
   await after(HOUR);
   assert.deepEqual(await signs(), next);
   const { records: shown } = await verify();
@@ -223,7 +223,7 @@ test('new keys sign once every server has had them for an hour; the old ones sta
   assert.ok(retired.note!.includes(`Keep the record until ${until}`), retired.note!);
   await after(10 * DAY - HOUR);
   assert.equal((await keys('retired')).length, 2);
-  // Once the old records are deleted, no check looks for them and nothing fails.
+  // After the old records are deleted, no check looks for them and nothing fails.
   publish(servers, await records('active'));
   assert.equal(await after(2 * HOUR), 'verified');
   assert.deepEqual(
@@ -232,7 +232,7 @@ test('new keys sign once every server has had them for an hour; the old ones sta
   );
 });
 
-test('an unresponsive server delays new keys for a day at most; then the others decide', async (t) => {
+test('an unresponsive server delays new keys by at most a day', async (t) => {
   const { after, publish, first, second, records, keys, signs, rotate, verify } = await setup(t);
   await rotate();
   const old = await signs();
@@ -242,19 +242,19 @@ test('an unresponsive server delays new keys for a day at most; then the others 
   publish([first], whole);
   publish([second], silent);
   for (let hour = 0; hour < 3; hour += 1) await after(HOUR);
-  assert.deepEqual(await signs(), old, 'the second one never showed them');
+  assert.deepEqual(await signs(), old, 'the second server never had them');
   const { records: shown } = await verify();
   assert.match(shown.find(({ name }) => name.startsWith(next[0]!))!.note!, /No response from ns2\.shop\.example/);
   publish([second], await records('active'));
   await after(HOUR);
   publish([second], silent);
   for (let hour = 0; hour <= 24; hour += 1) await after(HOUR);
-  assert.deepEqual(await signs(), old, 'a day from when the others show them alone');
+  assert.deepEqual(await signs(), old, 'one day after only the other servers have them');
   await after(HOUR);
   assert.deepEqual(await signs(), next);
 });
 
-test('a server that responds again ends the wait: the hour starts with its response', async (t) => {
+test('the hour starts when the last server responds with the new key', async (t) => {
   const { after, publish, first, second, servers, records, keys, signs, rotate } = await setup(t);
   await rotate();
   const old = await signs();
@@ -266,13 +266,13 @@ test('a server that responds again ends the wait: the hour starts with its respo
   for (let hour = 0; hour < 3; hour += 1) await after(HOUR);
   publish(servers, whole);
   await after(HOUR);
-  assert.deepEqual(await signs(), old, 'seen there for the first time');
+  assert.deepEqual(await signs(), old, 'first seen there now');
   publish([second], silent);
   await after(HOUR);
-  assert.deepEqual(await signs(), next, 'it has shown them, whatever it says now');
+  assert.deepEqual(await signs(), next, 'it has had them, whatever it returns now');
 });
 
-test('messages are signed even at the moment at which keys change', async (t) => {
+test('messages are signed even while keys are rotated', async (t) => {
   const { database, clock, secretKey, servers, publish, records, rotate, verify, keys, domain } = await setup(t);
   await rotate();
   publish(servers, await records('active', 'next'));
@@ -300,7 +300,7 @@ test('messages are signed even at the moment at which keys change', async (t) =>
   );
 });
 
-test('a next Ed25519 key that is not published does not sign', async (t) => {
+test('an unpublished next Ed25519 key does not sign', async (t) => {
   const { after, publish, servers, records, keys, signs, rotate } = await setup(t);
   await rotate();
   const [rsa, ed25519] = await keys('next');
@@ -315,7 +315,7 @@ test('a next Ed25519 key that is not published does not sign', async (t) => {
   assert.deepEqual(await signs(), [rsa!.selector, ed25519!.selector]);
 });
 
-test('the old record replaced by the new one: the new key signs immediately, and nothing fails', async (t) => {
+test('replacing the old record with the new one activates the new key immediately', async (t) => {
   const { after, publish, servers, records, keys, signs, rotate } = await setup(t);
   await rotate();
   const next = (await keys('next')).map(({ selector }) => selector);
@@ -324,7 +324,7 @@ test('the old record replaced by the new one: the new key signs immediately, and
   assert.deepEqual(await signs(), next);
 });
 
-test('keys older than 180 days are rotated automatically, with one email that contains the records', async (t) => {
+test('keys older than 180 days are rotated automatically, with one email that lists the records', async (t) => {
   const { after, keys, mails, signs } = await setup(t);
   const old = (await keys('active')).map(({ selector }) => selector);
   await after(180 * DAY - HOUR);
@@ -343,7 +343,7 @@ test('keys older than 180 days are rotated automatically, with one email that co
   assert.equal(mails.length, 1);
 });
 
-test('a process that is not responsible does nothing', async (t) => {
+test('a node that is not responsible does nothing', async (t) => {
   const { database, clock, secretKey, publish, servers, domain } = await setup(t);
   publish(servers, {});
   clock.advance(HOUR);
@@ -355,8 +355,8 @@ test('a process that is not responsible does nothing', async (t) => {
     sendingHost: 'a.example',
     roundMs: 1e9,
     isChosen: () => false,
-    freshDns: () => assert.fail('nobody is asked'),
-    notify: () => assert.fail('nobody is notified'),
+    freshDns: () => assert.fail('no query is expected'),
+    notify: () => assert.fail('no notice is expected'),
   });
   await idle.run();
   await idle.stop();

@@ -28,7 +28,7 @@ test('a domain is added, published, verified, listed, and deleted', async (t) =>
   });
   const sender = createSenderCheck({ database, clock });
   const keyring = createDkimKeyring({ database, clock, secretKey: new Uint8Array(32) });
-  /** What sending sees right now, with a clock that does not advance. */
+  /** The state that sending uses now, with a clock that does not advance. */
   const sends = async (domain: string) => [
     await sender.isVerified(account.id, domain),
     (await keyring.keysFor(account.id, domain))?.domain,
@@ -93,7 +93,7 @@ test('a domain is added, published, verified, listed, and deleted', async (t) =>
   assert.deepEqual(states, ['active', 'active', 'next', 'next']);
   assert.equal(rotated.body.sendingStopsAt, null);
   const twice = await server.call('POST', `${path}/rotate-keys`, own);
-  assert.deepEqual(twice.body, rotated.body, 'they wait already');
+  assert.deepEqual(twice.body, rotated.body, 'next keys already exist');
   const { [rsa.name]: there } = dns.zone;
   delete dns.zone[rsa.name];
   assert.equal((await server.call('POST', `${path}/verify`, own)).body.success, false);

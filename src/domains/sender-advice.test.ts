@@ -17,7 +17,7 @@ const GOOD: FakeZone = {
   '_dmarc.shop.example': { TXT: ['v=DMARC1; p=reject; adkim=s'] },
 };
 
-test('missing or unpublished records, strict policies, and a return path that fails SPF', async (t) => {
+test('advice covers missing or unpublished records, strict policies, and SPF failures', async (t) => {
   const { database, close } = await tempDatabase();
   t.after(close);
   const fake = await fakeDns();
@@ -53,13 +53,13 @@ test('missing or unpublished records, strict policies, and a return path that fa
   assert.deepEqual(await codes('shop.example', GOOD), ['DKIM_NOT_VERIFIED']);
   await check('verified', true);
   assert.deepEqual(await codes('shop.example', GOOD), []);
-  assert.deepEqual(await codes('other.example', GOOD), [], 'that it is not verified is said elsewhere');
+  assert.deepEqual(await codes('other.example', GOOD), [], 'the missing verification is reported separately');
   const child = { ...GOOD, 'news.shop.example': GOOD['shop.example']! };
   assert.deepEqual(await codes('news.shop.example', child), ['DKIM_NOT_ALIGNED']);
   const relaxed = { ...child, '_dmarc.news.shop.example': { TXT: ['v=DMARC1; p=none; adkim=r'] } };
-  assert.deepEqual(await codes('news.shop.example', relaxed), [], 'its own policy counts');
+  assert.deepEqual(await codes('news.shop.example', relaxed), [], 'its own policy applies');
   const alone = { ...relaxed, '_dmarc.shop.example': {} };
-  assert.deepEqual(await codes('news.shop.example', alone), ['DKIM_NOT_ALIGNED'], 'an organization of its own');
+  assert.deepEqual(await codes('news.shop.example', alone), ['DKIM_NOT_ALIGNED'], 'a separate organization');
   const apart = { ...child, '_dmarc.news.shop.example': { TXT: ['v=DMARC1; p=none; psd=n'] } };
   assert.deepEqual(await codes('news.shop.example', apart), ['DKIM_NOT_ALIGNED'], 'psd=n');
   assert.deepEqual(await codes('shop.example', {}), ['RETURN_PATH_NOT_ALIGNED']);
@@ -71,7 +71,7 @@ test('missing or unpublished records, strict policies, and a return path that fa
   assert.deepEqual(await codes('shop.example', { 'shop.example': { fail: 'SERVFAIL' } }), []);
   const startedAt = performance.now();
   assert.deepEqual(await codes('shop.example', { 'shop.example': { fail: 'timeout' } }), []);
-  assert.ok(performance.now() - startedAt < 6_000, 'a DNS that is silent delays the answer by three seconds');
+  assert.ok(performance.now() - startedAt < 6_000, 'an unresponsive DNS delays the response by three seconds');
   await check('failing', false);
   assert.deepEqual(await codes('shop.example', GOOD), ['DKIM_RECORD_GONE']);
 });

@@ -67,7 +67,7 @@ for (const [index, [record, status]] of rows.entries()) {
       return;
     }
     assert.match(finding.note!, /\.$/);
-    // The advice is the record that is there, extended, and it works.
+    // The advice is the existing record with an addition, and it passes.
     assert.equal(finding.value.replace(` a:${HOST}`, ''), record.replace(` a:${HOST}`, ''));
     if (!/[-~]a:mail|redirect/.test(record)) {
       server.zone[`fixed-${domain}`] = { TXT: [finding.value], A: ['198.51.100.9'] };
@@ -77,20 +77,20 @@ for (const [index, [record, status]] of rows.entries()) {
   });
 }
 
-test('no record is missing, a failed DNS lookup is unknown', async () => {
+test('a missing record is missing, and a failed DNS lookup is unknown', async () => {
   const missing = await lookUpSpf('other.example', { dns, sendingHost: HOST });
   assert.deepEqual(missing, { status: 'missing', value: `v=spf1 a:${HOST} ~all`, found: [], note: null });
   assert.equal((await lookUpSpf('broken.example', { dns, sendingHost: HOST })).status, 'unknown');
 });
 
-test('two SPF records are an error, even if one of them matches, and the note says so', async () => {
+test('two SPF records are an error that the note explains, even if one matches', async () => {
   server.zone['two.example'] = { TXT: [`v=spf1 a:${HOST} ~all`, 'v=spf1 include:theirs.example -all'] };
   const finding = await lookUpSpf('two.example', { dns, sendingHost: HOST });
   assert.equal(finding.status, 'different');
   assert.match(finding.note!, /There are 2 SPF records .* at two\.example/);
 });
 
-test('more than ten lookups are an error', async () => {
+test('more than ten DNS lookups are an error', async () => {
   const many = Array.from({ length: 11 }, () => 'a:other.example').join(' ');
   server.zone['many.example'] = { TXT: [`v=spf1 ${many} -all`] };
   const finding = await lookUpSpf('many.example', { dns, sendingHost: HOST });
@@ -98,7 +98,7 @@ test('more than ten lookups are an error', async () => {
   assert.match(finding.note!, /more than 10 DNS lookups/);
 });
 
-test('an mx of more than ten hosts is an error, and none of them is looked up', async () => {
+test('an mx with more than ten hosts is an error, and none is looked up', async () => {
   const MX = Array.from({ length: 11 }, (_, index): [number, string] => [10, `m${index}.wide.example`]);
   server.zone['wide.example'] = { MX, TXT: ['v=spf1 mx -all'] };
   const finding = await lookUpSpf('wide.example', { dns, sendingHost: HOST });
@@ -106,7 +106,7 @@ test('an mx of more than ten hosts is an error, and none of them is looked up', 
   assert.ok(!server.questions.some((one) => one.endsWith('m0.wide.example')));
 });
 
-test('a record with unresponsive names is given up after 20 s', async (t) => {
+test('a record with unresponsive names times out after 20 s', async (t) => {
   t.mock.method(performance, 'now', () => nowMs);
   let nowMs = 0;
   const MX = Array.from({ length: 10 }, (_, index): [number, string] => [10, `m${index}.deaf.example`]);
@@ -139,7 +139,7 @@ test('advice never names a host without public DNS', async () => {
   }
 });
 
-test('a corrupted record and an unknown term are named', async () => {
+test('an invalid record and an unknown term are named', async () => {
   const rows: [string, RegExp][] = [
     ['"v=spf1 a:mail.sender.example ~all"', /quotation marks/],
     ['v=spf1 ipv4:203.0.113.7 -all', /the term ipv4:203\.0\.113\.7, which is an error for receivers/],

@@ -1,4 +1,4 @@
-/** Tokens of links: nothing of a person can be read in them, nothing altered opens, and links of mail already sent still work. */
+/** Link tokens: they reveal no personal data, reject any change, and keep working for messages already sent. */
 import assert from 'node:assert/strict';
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { test } from 'node:test';
@@ -8,7 +8,7 @@ const secretKey = randomBytes(32);
 const baseUrl = 'https://mail.test';
 const copy = { accountId: 'acc_00VW4yjdQm3sN8xKzR2tB', mode: 'live' as const, messageId: 'msg_00VW4yjdXk9pL1cVbN5mQ' };
 
-/** A token as mail of earlier builds carries it: the text in Base64, a dot, and a signature. */
+/** A token in the format of earlier versions: the text in Base64, a dot, and a signature. */
 function signedToken(text: string, purpose: string): string {
   const key = Buffer.from(hkdfSync('sha256', secretKey, '', `postrider ${purpose}`, 32));
   const payload = Buffer.from(text).toString('base64url');
@@ -20,7 +20,7 @@ function readable(token: string): string {
   return [0, 1, 2, 3].map((skip) => Buffer.from(token.slice(skip), 'base64url').toString('latin1')).join('\n');
 }
 
-test('a link reveals neither account, message, nor address, and is short', () => {
+test('a link is short and reveals no account, message, or address', () => {
   const links = createUnsubscribeLinks({ secretKey, baseUrl });
   const claim = { ...copy, recipient: 'ann.smith@example.com' };
   const token = links.url(claim).slice(`${baseUrl}/unsubscribe/`.length);
@@ -31,7 +31,7 @@ test('a link reveals neither account, message, nor address, and is short', () =>
   assert.deepEqual(links.open(token), claim);
   const text = `${claim.accountId} ${claim.mode} ${claim.messageId} ${claim.recipient}`;
   const old = signedToken(text, 'unsubscribe links');
-  assert.ok(readable(old).includes('ann.smith@example.com'), 'control: the old form could be read');
+  assert.ok(readable(old).includes('ann.smith@example.com'), 'control: the old format was readable');
   assert.ok(token.length < old.length, `${token.length} characters instead of ${old.length}`);
 
   const tracking = createTrackingLinks({ secretKey, baseUrl });
@@ -50,10 +50,10 @@ test('links in the previous format still work', () => {
   const token = signedToken(`c ${copy.accountId} live ${copy.messageId} https://shop.example/17`, 'tracking links');
   assert.deepEqual(tracking.open(token), { ...copy, kind: 'click', url: 'https://shop.example/17' });
   assert.equal(tracking.open(token.replace('.', '.A')), undefined);
-  assert.equal(links.open(token), undefined, 'one purpose is not another');
+  assert.equal(links.open(token), undefined, 'a token of another purpose is rejected');
 });
 
-test('no altered, shortened, lengthened, or rewritten token is accepted', () => {
+test('a changed, shortened, lengthened, or re-encoded token is rejected', () => {
   const sealed = createSealedText(secretKey, 'test');
   for (const text of ['', 'a', 'ü ☃', 'x'.repeat(4_000)]) {
     const token = sealed.seal(text);
@@ -72,10 +72,10 @@ test('no altered, shortened, lengthened, or rewritten token is accepted', () => 
   }
 });
 
-test('one text has one token, and similar texts have unrelated tokens', () => {
+test('a text always has the same token, and similar texts have unrelated tokens', () => {
   const sealed = createSealedText(secretKey, 'test');
   assert.equal(sealed.seal('ann@example.com'), sealed.seal('ann@example.com'));
   const [one, two] = [sealed.seal('ann@example.com'), sealed.seal('anm@example.com')];
   const same = [...one].filter((letter, at) => letter === two[at]).length;
-  assert.ok(same < one.length / 2, `${same} of ${one.length} characters are the same`);
+  assert.ok(same < one.length / 2, `${same} of ${one.length} characters are equal`);
 });

@@ -19,7 +19,7 @@ const sent: RecipientPages['sent'] = (...args) => pages.sent(...args);
 const eventsOf: RecipientPages['eventsOf'] = (...args) => pages.eventsOf(...args);
 const delivered: RecipientPages['delivered'] = (...args) => pages.delivered(...args);
 
-test('links redirect and opens are recorded, with the remaining html unchanged', async () => {
+test('links redirect and opens are recorded, and the rest of the HTML is unchanged', async () => {
   const html =
     '<html><body><p>Hi {{ n }}</p><a href="{{ link }}">a</a> <a href="mailto:a@b.test">m</a> <a href="https://n.test/" data-notrack>n</a> {{ unsubscribe_email_html }}</body></html>';
   const link = 'https://shop.test/?a=1&b="2"&c=\u00fc #x';
@@ -34,7 +34,7 @@ test('links redirect and opens are recorded, with the remaining html unchanged',
   const pattern =
     /^<html><body><p>Hi 1<\/p><a href="(https:\/\/mail\.test\/t\/[\w.-]+)">a<\/a> <a href="mailto:a@b\.test">m<\/a> <a href="https:\/\/n\.test\/" data-notrack>n<\/a> <a href="https:\/\/mail\.test\/unsubscribe\/[\w.-]+">Unsubscribe<\/a><img src="(https:\/\/mail\.test\/t\/[\w.-]+)" width="1" height="1" alt="" style="[^"]+"><\/body><\/html>\s*$/;
   const [, click, pixel] = pattern.exec(mail.html!)!;
-  assert.ok(mail.text!.includes(link), 'the text has the address itself');
+  assert.ok(mail.text!.includes(link), 'the text contains the original URL');
   await delivered(messageId, 10_000);
   const redirect = await call('GET', click!, { 'user-agent': PERSON });
   assert.equal(redirect.status, 302);
@@ -52,10 +52,10 @@ test('links redirect and opens are recorded, with the remaining html unchanged',
   assert.deepEqual(click_.detail, { click: { url: link, machine: false, userAgent: PERSON } });
   assert.deepEqual(events.find((one) => one.type === 'Open')!.detail, { open: { machine: false, userAgent: PERSON } });
   const [row] = await rowsOf<{ status: string }>(rig, `SELECT status FROM message WHERE id = '${messageId}'`);
-  assert.equal(row!.status, 'delivered', 'no state changes');
+  assert.equal(row!.status, 'delivered', 'no status changes');
 });
 
-test('without the options nothing is tracked, and email without html cannot be tracked', async () => {
+test('nothing is tracked without the options, and an email without HTML cannot be tracked', async () => {
   const html = '<a href="https://a.test/">x</a>';
   assert.equal((await sent({ html })).mail.html!.trim(), html);
   const one = await sent({
@@ -100,7 +100,7 @@ const LOOKS: Look[] = [
   { what: 'HEAD', method: 'HEAD', headers: { 'user-agent': PERSON }, machine: true },
 ];
 for (const look of LOOKS) {
-  test(`${look.what} is ${look.machine ? 'marked as a machine' : 'taken for a person'}`, async () => {
+  test(`${look.what} is ${look.machine ? 'marked as a machine' : 'counted as a person'}`, async () => {
     const { messageId, mail } = await sent({ html: '<p>x</p>', enableOpenTracking: true });
     await delivered(messageId, 10_000);
     const answer = await call(look.method ?? 'GET', /src="([^"]+)"/.exec(mail.html!)![1]!, look.headers);
@@ -112,7 +112,7 @@ for (const look of LOOKS) {
   });
 }
 
-test('an open before the delivery, or right after it, comes from a scanner; not so in the sandbox', async () => {
+test('an open before or right after the delivery is marked as a scanner, except in the sandbox', async () => {
   const open = async (mode: Mode, agoMs: number | undefined): Promise<boolean> => {
     const { messageId, mail } = await sent({ html: '<p>x</p>', enableOpenTracking: true }, mode);
     if (agoMs !== undefined) await delivered(messageId, agoMs);
@@ -128,7 +128,7 @@ test('an open before the delivery, or right after it, comes from a scanner; not 
   assert.equal(await open('sandbox', 0), false);
 });
 
-test('repetitions within a minute count once, bots do not hide people, and there is a maximum', async () => {
+test('repeated opens within a minute count once, bots do not hide people, and events are limited', async () => {
   const { messageId, mail } = await sent({
     html: '<a href="https://a.test/">a</a><a href="https://b.test/">b</a>',
     enableClickTracking: true,
@@ -136,7 +136,7 @@ test('repetitions within a minute count once, bots do not hide people, and there
   await delivered(messageId, 10_000);
   const [a, b] = [...mail.html!.matchAll(/href="([^"]+)"/g)].map((match) => match[1]!);
   const clicks = async () => (await eventsOf(messageId)).filter((one) => one.type === 'Click');
-  /** Clicks are written in order: when the last one is listed, all are. */
+  /** Clicks are written in order, so when the last one is listed, all of them are. */
   const settled = async (): Promise<void> => {
     const marker = await sent({ html: '<p>x</p>', enableOpenTracking: true });
     await call('GET', /src="([^"]+)"/.exec(marker.mail.html!)![1]!);

@@ -19,7 +19,7 @@ const sent: RecipientPages['sent'] = (...args) => pages.sent(...args);
 const eventsOf: RecipientPages['eventsOf'] = (...args) => pages.eventsOf(...args);
 const suppressed: RecipientPages['suppressed'] = (...args) => pages.suppressed(...args);
 
-test('the unsubscribe page changes nothing; its button unsubscribes, once', async () => {
+test('only the button of the unsubscribe page unsubscribes, once', async () => {
   const { messageId, mail } = await sent({ to: 'Page@Example.com', html: '{{ unsubscribe_email_html }}' });
   const link = /href="([^"]+)"/.exec(mail.html!)![1]!;
   for (let i = 0; i < 3; i += 1) {
@@ -61,7 +61,7 @@ test('the unsubscribe page changes nothing; its button unsubscribes, once', asyn
   assert.equal(dataOf(await rig.send({ ...GOOD, to: 'page@example.com' })).status, 'suppressed');
 });
 
-test('the style of the page is the one that its policy allows', async () => {
+test('the style of the page is the one allowed by its policy', async () => {
   const page = await call(
     'GET',
     rig.unsubscribeLinks.url({ accountId: 'a', mode: 'live', messageId: 'm', recipient: 'x@y.test' }),
@@ -72,7 +72,7 @@ test('the style of the page is the one that its policy allows', async () => {
   assert.ok(String(page.headers['content-security-policy']).includes(`'sha256-${hash}'`));
 });
 
-test('listUnsubscribe adds both headers for each recipient, and a one-click POST is sufficient', async () => {
+test('listUnsubscribe adds both headers per recipient, and a one-click POST unsubscribes', async () => {
   const to = ['one@example.com', 'two@example.com'];
   const { recipients } = dataOf(await rig.send({ ...GOOD, to, listUnsubscribe: true }));
   const links: string[] = [];
@@ -105,7 +105,7 @@ test('unsubscribing in the sandbox affects the sandbox only', async () => {
   );
 });
 
-test('a temporary suppression becomes permanent; it replaces bounces and manual entries, but not complaints', async () => {
+test('unsubscribing replaces temporary, bounce, and manual suppressions, but not complaints', async () => {
   const { messageId, mail } = await sent({ to: 'soft@example.com', html: '{{ unsubscribe_email_html }}' });
   const link = /href="([^"]+)"/.exec(mail.html!)![1]!;
   await settle(rig, messageId, {
@@ -147,10 +147,10 @@ test('a temporary suppression becomes permanent; it replaces bounces and manual 
     ['unsubscribe'],
   );
   const types = (await eventsOf(hard.messageId)).map((one) => one.type);
-  assert.ok(types.includes('Unsubscribe'), 'the recipient did unsubscribe all the same');
+  assert.ok(types.includes('Unsubscribe'), 'the recipient is unsubscribed anyway');
 });
 
-test('email clients that add a query to a link do not break it', async () => {
+test('a query that an email client appends to a link is ignored', async () => {
   const html = '{{ unsubscribe_email_html }} <a href="https://x.test/">x</a>';
   const { mail } = await sent({ to: 'query@example.com', html, enableClickTracking: true });
   const [page, click] = [...mail.html!.matchAll(/href="([^"]+)"/g)].map((match) => `${match[1]}?utm_source=mail&x`);
@@ -161,7 +161,7 @@ test('email clients that add a query to a link do not break it', async () => {
   assert.deepEqual([redirected.status, redirected.headers.location], [302, 'https://x.test/']);
 });
 
-test('unknown links return a page, for every method', async () => {
+test('unknown links return a page for every method', async () => {
   const { mail } = await sent({
     to: 'forged@example.com',
     html: '{{ unsubscribe_email_html }} <a href="https://x.test/">x</a>',
@@ -208,11 +208,11 @@ test('unknown links return a page, for every method', async () => {
   }
   assert.deepEqual(await suppressed('forged@example.com'), []);
   for (const [index, link] of links.entries()) {
-    assert.equal((await call('GET', link)).status, index === 0 ? 200 : 302, 'control: the real links do work');
+    assert.equal((await call('GET', link)).status, index === 0 ? 200 : 302, 'control: the real links work');
   }
 });
 
-test('if the storage is unavailable, redirects still work and the page reports the failure', async () => {
+test('redirects work while the storage is unavailable, and the page reports the failure', async () => {
   const { mail } = await sent({
     to: 'down@example.com',
     html: '<a href="https://a.test/">a</a> {{ unsubscribe_email_html }}',
@@ -236,7 +236,7 @@ test('if the storage is unavailable, redirects still work and the page reports t
   assert.equal((await call('POST', unsubscribe!)).status, 200);
 });
 
-test('links work after the message was deleted: the redirect works, and unsubscribing takes effect', async () => {
+test('links still redirect and unsubscribe after the message was deleted', async () => {
   const copy = { accountId: 'acc_test', mode: 'live' as const, messageId: 'msg_gone' };
   const click = rig.trackingLinks.trackingOf(copy, { opens: false, clicks: true }).rewriteLink!('https://a.test/')!;
   assert.equal((await call('GET', click, { 'user-agent': PERSON })).status, 302);

@@ -9,7 +9,7 @@ before(async () => {
 });
 after(() => app.close());
 
-test('an erasure is started once, shown as running, and belongs to one account and mode', async () => {
+test('an erasure is started once, shown as running, and scoped to one account and mode', async () => {
   const { live, sandbox } = app;
   const started = await live.post('/recipients/erase', { email: 'Ann@x.example' });
   assert.equal(started.status, 201, started.text);

@@ -1,4 +1,4 @@
-/** Appended events: the id follows the event's time, whatever clock created it, on both databases. */
+/** Appended events: the ID follows the event's time, whichever clock created it, on both databases. */
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { acceptance } from '../../test/kit/seed-mail.ts';
@@ -14,7 +14,7 @@ afterEach(async () => {
 });
 
 for (const dialect of DIALECTS) {
-  test(`the id of an event contains its time (${dialect})`, async () => {
+  test(`an event ID contains its time (${dialect})`, async () => {
     const { database, close } = await tempDatabase(dialect);
     closers.push(close);
     const atMs = Date.now() + 40 * 86_400_000;
@@ -44,11 +44,11 @@ for (const dialect of DIALECTS) {
         { type: 'Reject', at: atMs + 1, id: newId('evt', atMs + 1).slice(0, 12) },
       ],
     );
-    assert.equal(events[0]!.id.slice(12), recipient!.sendEventId.slice(12), 'the random part stays');
+    assert.equal(events[0]!.id.slice(12), recipient!.sendEventId.slice(12), 'the random part is kept');
   });
 }
 
-test('only an id gets another time', () => {
+test('only the ID changes when an event gets another time', () => {
   assert.equal(idAt('evt_1', 5), 'evt_1');
   assert.equal(idAt('x'.repeat(25), 5), 'x'.repeat(25));
   const id = newId('evt', 7);

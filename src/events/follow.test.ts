@@ -1,10 +1,10 @@
-/** Waking followers of the log if the last one leaves during a query. */
+/** Waking followers of the log when the last one leaves during a query. */
 import { test } from 'node:test';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import type { Database } from '../storage/database.ts';
 import { createFollowers } from './stream.ts';
 
-test('a follower that subscribes after the last one left during a query is woken', async (t) => {
+test('a follower that subscribes while a query without followers is running is woken', async (t) => {
   const owner = { accountId: 'acc_1', mode: 'live' } as const;
   let seq = 0;
   let looks = 0;
@@ -24,7 +24,7 @@ test('a follower that subscribes after the last one left during a query is woken
   const followers = createFollowers({ database, pollMs: 5 });
   t.after(() => followers.stop());
   const leave = followers.follow(owner, () => undefined);
-  await waitUntil('the second look', () => release);
+  await waitUntil('the second query', () => release);
   seq = 1;
   followers.nudge();
   leave();
@@ -34,8 +34,8 @@ test('a follower that subscribes after the last one left during a query is woken
   followers.follow(owner, () => {
     woken += 1;
   });
-  await waitUntil('the first waking', () => woken > 0);
+  await waitUntil('the first wakeup', () => woken > 0);
   seq = 2;
   followers.nudge();
-  await waitUntil('the next', () => woken > 1);
+  await waitUntil('the next wakeup', () => woken > 1);
 });

@@ -1,4 +1,4 @@
-/** A transaction in another database of the server blocks the log of events, and is measured and reported. */
+/** A transaction in another database of the server blocks the event log, and is measured and reported. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import pg from 'pg';
@@ -39,7 +39,7 @@ test('a transaction in another database is measured, and logged once', async (t)
   assert.ok(lag.seconds() >= LAG_WARN_SECONDS);
   await other.query('ROLLBACK');
   await other.end();
-  await waitUntil('the log to be free', async () => {
+  await waitUntil('the log to be unblocked', async () => {
     await lag.look();
     return lag.seconds() < LAG_WARN_SECONDS;
   });

@@ -1,4 +1,4 @@
-/** The place of an event while an earlier one is uncommitted: a follower that continues from it misses nothing. */
+/** The position of an event while an earlier one is uncommitted: a follower that continues from it misses nothing. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { seedMail } from '../../test/kit/seed-mail.ts';
@@ -10,7 +10,7 @@ import { parsePostgresUrl } from '../storage/postgres/url.ts';
 import { placeOfEventOperation } from './place-store.ts';
 import { type EventPage, readEventsOperation } from './read-store.ts';
 
-test('an event that is committed later than its place is not skipped', async (t) => {
+test('an event committed after later positions is not skipped', async (t) => {
   const temp = await tempDatabase('postgres');
   t.after(() => temp.close());
   const { database } = temp;

@@ -70,7 +70,7 @@ test('events are listed newest first, with the documented fields, of one account
   assert.deepEqual(foreign, []);
 });
 
-test('pages are exact while events are written', async () => {
+test('pages are exact while events are being written', async () => {
   await seed('acc_p', 60);
   const api = app.api('acc_p');
   const whole = (await api.get('/events?limit=100')).body.map((event: { eventId: string }) => event.eventId);
@@ -105,7 +105,7 @@ test('a followed log skips and repeats nothing, and returns a cursor at its end'
   assert.deepEqual(seen, (await pages(api, 'limit=50')).reverse());
 });
 
-test('cursors reveal nothing, and an invalid one or one after the end is refused', async () => {
+test('cursors are opaque, and an invalid one or one past the end is rejected', async () => {
   const api = app.api('acc_c');
   await seed('acc_c', 2);
   const [one, two] = await Promise.all([api.get('/events?limit=1'), api.get('/events?limit=1&order=asc')]);
@@ -131,7 +131,7 @@ test('cursors reveal nothing, and an invalid one or one after the end is refused
   assert.equal(resumed.body.error.details[0].field, 'Last-Event-ID');
 });
 
-test('the id of an event can be used as a cursor, in the log and in the stream', async () => {
+test('an event ID can be used as a cursor, in the log and in the stream', async () => {
   const accountId = 'acc_ids';
   const api = app.api(accountId);
   await seed('acc_others', 1);
@@ -168,7 +168,7 @@ test('the id of an event can be used as a cursor, in the log and in the stream',
   assert.deepEqual(streamed, ids.slice(1));
 });
 
-test('events are filtered by their recipient, in pages and as a log to follow', async () => {
+test('events are filtered by recipient, in pages and in a followed log', async () => {
   const accountId = 'acc_recipient';
   const api = app.api(accountId);
   const addresses = ['Ada@Bücher.example', 'bob@example.com', 'c@example.com', 'ada@bücher.example', 'd@example.com'];
@@ -216,7 +216,7 @@ test('events are filtered by tags and by several types', async () => {
   assert.deepEqual(await shown('eventType=Send&eventType=Click'), messageIds);
 });
 
-test('a page of large events is shorter, and the next one continues where it stopped', async () => {
+test('a page of large events is shorter, and the next page continues after it', async () => {
   const accountId = 'acc_large';
   const api = app.api(accountId);
   const { database } = app.temp;
@@ -244,7 +244,7 @@ test('a page of large events is shorter, and the next one continues where it sto
       ids.push(...ofMail.map(({ eventId }) => eventId));
       assert.ok(
         ofMail.every(({ inbound }) => inbound!.text.length >= large.length),
-        'nothing is cut',
+        'nothing is truncated',
       );
       if (ofMail.length > 1) sizes.push(page.text.length);
       if (!page.headers.link) break;
@@ -255,7 +255,7 @@ test('a page of large events is shorter, and the next one continues where it sto
   }
 });
 
-test('since and until are inclusive; invalid values are named', async () => {
+test('since and until are inclusive, and invalid values are named', async () => {
   const at = Date.UTC(2026, 0, 2);
   for (const shift of [-1, 0, 1]) await seed('acc_t', 1, at + shift);
   const api = app.api('acc_t');

@@ -1,4 +1,4 @@
-/** The log as a stream: resumed at any place during many writes, on both databases; slow readers, a revoked key, and a stop. */
+/** The log as a stream: resumed at any position during many writes on both databases, with slow readers, a revoked key, and a stop. */
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { seedMail } from '../../test/kit/seed-mail.ts';
@@ -69,7 +69,7 @@ async function open(dialect: TempDatabase['database']['dialect'] = 'sqlite') {
 }
 
 for (const dialect of DIALECTS) {
-  test(`a stream that is interrupted repeatedly skips and repeats nothing during many writes (${dialect})`, async () => {
+  test(`an interrupted stream skips and repeats nothing during many writes (${dialect})`, async () => {
     const { database, stream } = await open(dialect);
     const accountId = 'acc_1';
     let written = 0;
@@ -90,7 +90,7 @@ for (const dialect of DIALECTS) {
           if (data) seen.push(String(data.eventId));
           place = placeOf(id);
           left -= 1;
-          // The remaining page is lost, as if the connection broke.
+          // The rest of the page is lost, as if the connection broke.
           if (left === 0) break;
         }
         if (left <= 0 || seen.length === 480) break;
@@ -110,7 +110,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('filters are those of the list, and later events are sent', async () => {
+test('a stream has the filters of the list and sends later events', async () => {
   const { database, stream } = await open();
   const first = await seedMail(database, { accountId: 'acc_1' });
   await seedMail(database, { accountId: 'acc_2' });
@@ -137,7 +137,7 @@ test('filters are those of the list, and later events are sent', async () => {
   other.stop();
 });
 
-test('starts with its place, sends heartbeats, and ends with a retry delay when the service stops', async () => {
+test('a stream starts with its position, sends heartbeats, and ends with a retry delay on stop', async () => {
   const { stream } = await open();
   const { made, stop } = stream({ accountId: 'acc_1', heartbeatMs: 10 });
   let text = '';
@@ -171,7 +171,7 @@ test('a heartbeat is sent even if filtered events arrive continuously', async ()
   stop();
 });
 
-test('a revoked key ends the stream, whether it is idle or not being read', async () => {
+test('a revoked key ends the stream, even if it is idle or not being read', async () => {
   const { database, stream } = await open();
   let isAllowed = true;
   const options = { accountId: 'acc_1', checkMs: 10, isAllowed: async () => isAllowed };
@@ -185,14 +185,14 @@ test('a revoked key ends the stream, whether it is idle or not being read', asyn
   await Promise.all(closed);
 });
 
-test('a reader that reads nothing costs a page or two, and is disconnected', async () => {
+test('a client that does not read buffers at most two pages and is disconnected', async () => {
   const { database, calls, stream } = await open();
   const accountId = 'acc_1';
   const recipients = Array.from({ length: 50 }, (_, index) => `r${index}@x.example`);
   for (let i = 0; i < 40; i += 1) await seedMail(database, { accountId, recipients });
   calls.length = 0;
   const { made } = stream({ accountId, stalledMs: 200, checkMs: 10 });
-  // The client reads the first piece and then nothing more.
+  // The client reads the first chunk and then stops.
   await new Promise<void>((resolve) => made.once('readable', () => resolve()));
   const closed = new Promise((resolve) => made.once('close', resolve));
   await closed;
@@ -207,19 +207,19 @@ test('a thousand idle followers share their queries', async () => {
       woken += 1;
     }),
   );
-  await waitUntil('all to have been looked at', () => woken === 1_000);
+  await waitUntil('all followers to be woken once', () => woken === 1_000);
   calls.length = 0;
-  await waitUntil('five looks', () => calls.length >= 5);
+  await waitUntil('five queries', () => calls.length >= 5);
   assert.ok(
     calls.every((name) => name === 'events.latest'),
-    'one operation looks for all',
+    'one operation queries for all followers',
   );
-  assert.equal(woken, 1_000, 'nobody is woken for nothing');
+  assert.equal(woken, 1_000, 'no follower is woken without an event');
   await seedMail(database, { accountId: 'acc_7' });
-  await waitUntil('ten to be woken', () => woken === 1_010);
+  await waitUntil('ten followers to be woken', () => woken === 1_010);
   for (const one of leave) one();
   const count = calls.length;
   followers.nudge();
   await new Promise((resolve) => setTimeout(resolve, 60));
-  assert.ok(calls.length <= count + 1, 'nobody follows any more');
+  assert.ok(calls.length <= count + 1, 'no followers are left');
 });

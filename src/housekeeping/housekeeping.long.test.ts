@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => rig.close());
 
-/** One separate round; with `orphanMs` 0 two rounds are sufficient. */
+/** One separate round. With `orphanMs` 0 two rounds are sufficient. */
 async function rounds(count = 1, deps: Partial<HousekeepingDeps> = {}): Promise<void> {
   const keeping = startHousekeeping({
     database: rig.storage.database,
@@ -41,7 +41,7 @@ const finish = (id: string): void => rig.tamper("UPDATE message SET status = 'de
 const age = (key: string, atMs: number): void =>
   utimesSync(path.join(rig.storage.folder, 'rig-blobs', key), atMs / 1000, atMs / 1000);
 
-test('expired content is deleted, that of unfinished messages is kept; messages are deleted after 90 days with all their data', async () => {
+test('expired content and messages are deleted, except content of unfinished messages', async () => {
   const [done] = await rig.store({ to: ['a@x.example'], blob: true });
   const [open] = await rig.store({ to: ['b@x.example'], blob: true });
   finish(done!);
@@ -60,10 +60,10 @@ test('expired content is deleted, that of unfinished messages is kept; messages 
     [open],
   );
   assert.equal(rig.rows('SELECT 1 FROM email').length, 1);
-  assert.equal((await blobKeys()).length, 1, 'the content of the unfinished one is still there');
+  assert.equal((await blobKeys()).length, 1, 'the content of the unfinished message is kept');
 });
 
-test('the settings shorten the time for content, and set the time for messages', async () => {
+test('the settings determine the retention of content and messages', async () => {
   const [month] = await rig.store({ to: ['month@k.example'] });
   const [week] = await rig.store({ to: ['week@k.example'], retain: '7d' });
   finish(month!);
@@ -81,7 +81,7 @@ test('the settings shorten the time for content, and set the time for messages',
   assert.deepEqual(withContent(), ['month@k.example', 'week@k.example']);
   rig.clock.advance(1 * DAY);
   await rounds(1, { contentDays: 10, eventDays: 10 });
-  assert.deepEqual(withContent(), ['month@k.example'], 'seven days are seven days where ten are allowed');
+  assert.deepEqual(withContent(), ['month@k.example'], 'seven days apply within a limit of ten');
   await rounds(1, { contentDays: 7, eventDays: 10 });
   assert.deepEqual(withContent(), []);
   assert.equal(found('1 = 1').length, 2);
@@ -89,11 +89,11 @@ test('the settings shorten the time for content, and set the time for messages',
   finish(later!);
   rig.clock.advance(3 * DAY);
   await rounds(1, { contentDays: 3, eventDays: 10 });
-  assert.deepEqual(withContent(), [], 'also what was to be kept for seven');
-  assert.deepEqual(found('1 = 1'), ['later@k.example'], 'messages of more than ten days are gone');
+  assert.deepEqual(withContent(), [], 'even content with a retention of seven days');
+  assert.deepEqual(found('1 = 1'), ['later@k.example'], 'messages older than ten days are deleted');
 });
 
-test('one round deletes more than one batch, also after unfinished rows', async () => {
+test('one round deletes more than one batch, even after unfinished rows', async () => {
   const ids = await Promise.all(Array.from({ length: 450 }, (_, i) => rig.store({ to: [`${i}@y.example`] })));
   for (const [id] of ids) finish(id!);
   rig.clock.advance(91 * DAY);
@@ -101,7 +101,7 @@ test('one round deletes more than one batch, also after unfinished rows', async 
   assert.equal(rig.rows("SELECT 1 FROM message WHERE recipient LIKE '%@y.example'").length, 0);
 });
 
-test('the times of every full segment of the log are stored, and deleted with its events', async () => {
+test('the times of every full log segment are stored and deleted with its events', async () => {
   const fill = (messageId: string): void =>
     rig.tamper(
       `INSERT INTO event (account_id, mode, id, type, message_id, at, detail)
@@ -131,7 +131,7 @@ test('the times of every full segment of the log are stored, and deleted with it
   rig.tamper('DELETE FROM event');
 });
 
-test('idempotency records are deleted when they expire and their messages are settled, also after many that stay', async () => {
+test('expired idempotency records are deleted once their messages are settled', async () => {
   const insert = (key: string, messageId: string, expires: number): void =>
     rig.tamper(
       `INSERT INTO idempotency (account_id, mode, endpoint, key, body_hash, status, body, email_seq, created_at, expires_at)
@@ -178,7 +178,7 @@ test('the sandbox keeps the last 1,000 items of an account, for seven days', asy
   );
 });
 
-test('orphans are deleted after two checks and a day; named blobs never, even if the clock jumps', async () => {
+test('orphans are deleted after two checks and a day, but referenced blobs never are', async () => {
   await rig.store({ to: ['a@b.example'], blob: true });
   const named = await blobKeys();
   const orphan = await rig.blobs.put(Buffer.from('orphan'));
@@ -188,7 +188,7 @@ test('orphans are deleted after two checks and a day; named blobs never, even if
   age(upload, Date.now() - 2 * DAY);
   for (const key of named) age(key, Date.now() - 2 * DAY);
   await rounds(1, { alsoNamed: uploads });
-  assert.ok((await blobKeys()).includes(orphan), 'one look is not enough');
+  assert.ok((await blobKeys()).includes(orphan), 'one check is not enough');
   await rounds(2, { alsoNamed: uploads });
   assert.ok(!(await blobKeys()).includes(orphan));
   const fresh = await rig.blobs.put(Buffer.from('being accepted'));
@@ -201,7 +201,7 @@ test('orphans are deleted after two checks and a day; named blobs never, even if
   for (const key of [...named, upload, fresh]) assert.ok(left.includes(key), key);
 });
 
-test('a check that misses a name, such as one of an old snapshot, deletes nothing', async () => {
+test('a check that misses a reference, such as in an old snapshot, deletes nothing', async () => {
   await rig.store({ to: ['a@c.example'], blob: true });
   const keys = rig
     .rows<{ blob_key: string }>('SELECT blob_key FROM email WHERE blob_key IS NOT NULL')
@@ -228,7 +228,7 @@ test('a check that misses a name, such as one of an old snapshot, deletes nothin
   assert.ok(!left.has(orphan), 'control');
 });
 
-test('a stop waits for one deletion only', async () => {
+test('a stop waits only for the current deletion', async () => {
   for (let i = 0; i < 10; i += 1) age(await rig.blobs.put(Buffer.from(`orphan ${i}`)), Date.now() - 2 * DAY);
   let removed = 0;
   let stopped: Promise<void> | undefined;
@@ -253,7 +253,7 @@ test('a stop waits for one deletion only', async () => {
   await rounds(2);
 });
 
-/** A blob without waiting for the disk: the file as put() would name it, in few folders. */
+/** Writes a blob without syncing: the same file that put() would create, in few folders. */
 function writeBlob(folder: string): string {
   const key = newBlobKey().replace(/^../, 'aa');
   mkdirSync(path.dirname(path.join(folder, key)), { recursive: true });
@@ -261,7 +261,7 @@ function writeBlob(folder: string): string {
   return key;
 }
 
-test('of 10,000 live blobs none is deleted, with several nodes sweeping and their clocks jumping; all orphans are', async () => {
+test('concurrent sweeps with clock jumps delete all orphans and none of 10,000 live blobs', async () => {
   const LIVE = 10_000;
   const folder = path.join(rig.storage.folder, 'rig-blobs');
   const [id] = await rig.store({ to: ['a@many.example'], blob: true });
@@ -277,7 +277,7 @@ test('of 10,000 live blobs none is deleted, with several nodes sweeping and thei
     rig.tamper(`INSERT INTO email (blob_key, ${columns}) SELECT ?, ${columns} FROM email WHERE seq = ?`, key, seq);
   }
   rig.tamper('COMMIT');
-  // Every second one is old, as is every orphan; the others were just written.
+  // Every second blob is old, as is every orphan. The others were just written.
   const orphans = Array.from({ length: 300 }, () => writeBlob(folder));
   for (const key of [...live.filter((_, i) => i % 2 === 0), ...orphans]) age(key, Date.now() - 2 * DAY);
   const fresh = Array.from({ length: 300 }, () => writeBlob(folder));
@@ -299,7 +299,7 @@ test('of 10,000 live blobs none is deleted, with several nodes sweeping and thei
   }
   await Promise.all(nodes.map((node) => node.stop()));
   const left = new Set(await blobKeys());
-  assert.equal(live.filter((key) => !left.has(key)).length, 0, 'live blobs that are gone');
-  assert.equal(fresh.filter((key) => !left.has(key)).length, 0, 'fresh ones that nobody names yet');
-  assert.equal(orphans.filter((key) => left.has(key)).length, 0, 'control: what nobody names does go');
+  assert.equal(live.filter((key) => !left.has(key)).length, 0, 'live blobs that were deleted');
+  assert.equal(fresh.filter((key) => !left.has(key)).length, 0, 'new unreferenced blobs that were deleted');
+  assert.equal(orphans.filter((key) => left.has(key)).length, 0, 'control: unreferenced old blobs are deleted');
 });

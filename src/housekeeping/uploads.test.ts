@@ -1,4 +1,4 @@
-/** Which uploads housekeeping deletes, and which it must never delete. */
+/** Which uploads housekeeping deletes, and which it never deletes. */
 import assert from 'node:assert/strict';
 import { utimesSync } from 'node:fs';
 import path from 'node:path';
@@ -26,7 +26,7 @@ interface RoundsOptions {
   count?: number;
   /** With 0 the second round counts as an hour later. */
   passesApartMs?: number;
-  /** Does without the list of uploaded blobs. */
+  /** Runs without the list of uploaded blobs. */
   withoutNames?: boolean;
 }
 
@@ -44,7 +44,7 @@ async function rounds({ count = 2, passesApartMs = 0, withoutNames = false }: Ro
   await keeping.stop();
 }
 
-/** Changes the data without the service. */
+/** Changes the data behind the service's back. */
 function tamper(sql: string, ...params: string[]): void {
   const direct = new DatabaseSync(path.join(app.temp.folder, 'postrider.db'), { timeout: 5_000 });
   direct.prepare(sql).run(...params);
@@ -53,21 +53,21 @@ function tamper(sql: string, ...params: string[]): void {
 
 const stateOf = async (id: string): Promise<number> => (await app.state('acc_1', id)).status;
 
-test('unsent files are deleted a day after their URLs expired, and not earlier', async () => {
+test('unsent files are deleted a day after their URLs expired', async () => {
   const { attachmentSubmissionId: id } = await app.uploaded('acc_1', [someBytes(10), someBytes(20)], 'key');
   app.clock.advance(OVERDUE - 1);
   await rounds();
   assert.equal(await stateOf(id), 200);
   app.clock.advance(1);
   await rounds({ count: 1 });
-  assert.equal(await stateOf(id), 200, 'one look is not enough');
+  assert.equal(await stateOf(id), 200, 'one check is not enough');
   await rounds();
   assert.equal(await stateOf(id), 404);
   assert.deepEqual(app.stored(), []);
   const sent = await app.send('acc_1', id, {}, 'key');
   assert.equal(sent.body.error.code, 'SUBMISSION_NOT_FOUND');
   const anew = await app.register('acc_1', [manifestEntry(someBytes(7))], 'key');
-  assert.equal(anew.status, 201, 'the key is free again');
+  assert.equal(anew.status, 201, 'the key can be reused');
 });
 
 test('a submission with renewed URLs is not overdue', async () => {
@@ -81,7 +81,7 @@ test('a submission with renewed URLs is not overdue', async () => {
   assert.equal((await app.send('acc_1', id, {}, 'key')).status, 202);
 });
 
-test('no jump of the wall clock deletes a submission', async () => {
+test('a jump of the wall clock does not delete a submission', async () => {
   const { attachmentSubmissionId: id } = await app.uploaded('acc_1', [someBytes(10)]);
   app.clock.advance(30 * DAY);
   await rounds({ count: 4, passesApartMs: HOUR });
@@ -91,14 +91,14 @@ test('no jump of the wall clock deletes a submission', async () => {
   assert.equal(app.stored().length, 1);
 });
 
-test('an upload that ends after its submission was deleted is refused and leaves nothing', async () => {
+test('an upload that ends after its submission was deleted is rejected and stores nothing', async () => {
   const bytes = someBytes(1_000);
   const { body } = await app.register('acc_1', [manifestEntry(bytes)]);
   const [{ uploadUrl: url, requiredHeaders: headers }] = body.attachmentUploads;
   let removed = false;
   async function* slow() {
     yield bytes.subarray(0, 500);
-    await waitUntil('the upload to be on its way', () => app.stored().length > 0);
+    await waitUntil('the upload to be in progress', () => app.stored().length > 0);
     app.clock.advance(OVERDUE);
     await rounds();
     removed = true;
@@ -108,10 +108,10 @@ test('an upload that ends after its submission was deleted is refused and leaves
   assert.ok(removed);
   assert.equal(answer.body.error.code, 'UPLOAD_URL_INVALID');
   // The client does not wait for the deletion.
-  await waitUntil('the bytes to be gone', () => app.stored().length === 0);
+  await waitUntil('the bytes to be deleted', () => app.stored().length === 0);
 });
 
-test('sent files are kept with the content of the message, however long it is queued', async () => {
+test('sent files are kept with the content of the message while it is queued', async () => {
   const { attachmentSubmissionId: id } = await app.uploaded('acc_1', [someBytes(10), someBytes(20)], 'key');
   const sent = await app.send('acc_1', id, {}, 'key');
   app.clock.advance(60 * DAY);
@@ -127,7 +127,7 @@ test('sent files are kept with the content of the message, however long it is qu
   assert.equal(await stateOf(id), 404);
 });
 
-test('files without kept content are deleted immediately; the submission is kept for its key', async () => {
+test('files without kept content are deleted immediately, and the submission is kept for its key', async () => {
   const { attachmentSubmissionId: id } = await app.uploaded('acc_1', [someBytes(10)], 'key');
   const sent = await app.send('acc_1', id, { retainContent: 'none' }, 'key');
   await rounds();
@@ -143,7 +143,7 @@ test('files without kept content are deleted immediately; the submission is kept
   assert.equal(await stateOf(id), 404);
 });
 
-test('files in two emails are kept until neither has its content', async () => {
+test('files in two emails are kept until the content of both is deleted', async () => {
   const { attachmentSubmissionId: id } = await app.uploaded('acc_1', [someBytes(10)]);
   await app.send('acc_1', id);
   const other = await app.uploaded('acc_1', [someBytes(10)]);
@@ -157,7 +157,7 @@ test('files in two emails are kept until neither has its content', async () => {
   assert.deepEqual(app.stored(), []);
 });
 
-/** Gives every file this age. */
+/** Sets the age of every file. */
 async function age(days: number): Promise<void> {
   for await (const { key } of app.blobs.list()) {
     const at = Date.now() / 1000 - days * 86_400;
@@ -172,7 +172,7 @@ test('the orphan sweep keeps files of open and sent submissions', async () => {
   await age(10);
   await rounds({ count: 3 });
   assert.equal(app.stored().length, 2);
-  // The control: without the names of the uploads both would count as orphans.
+  // Control: without the list of uploads both would count as orphans.
   await rounds({ count: 3, withoutNames: true });
   assert.deepEqual(app.stored(), []);
 });

@@ -17,7 +17,7 @@ const validate = compileBody(
   }),
 );
 
-test('null counts as absent and [] as an empty object', () => {
+test('null is treated as absent and [] as an empty object', () => {
   const cases: [unknown, unknown][] = [
     [{ from: 'a', to: null, metadata: null, files: null }, { from: 'a' }],
     [
@@ -49,7 +49,7 @@ test('null counts as absent and [] as an empty object', () => {
   }
 });
 
-test('null is an issue in required fields, unknown fields, lists, and maps, and [] is not a body', () => {
+test('null is rejected in required and unknown fields, lists, and maps, and [] as a body', () => {
   const wrong = [
     { from: null },
     { from: 'a', other: null },
@@ -60,7 +60,7 @@ test('null is an issue in required fields, unknown fields, lists, and maps, and 
   for (const sent of wrong) assert.equal(validate(sent).ok, false, JSON.stringify(sent));
 });
 
-test('only fields that accept any value get a bigint', () => {
+test('large integers are accepted only in fields of any type', () => {
   const bounded = compileBody(
     closed({ seconds: Type.Integer({ maximum: 100 }), any: mapOf(Type.Unknown(), { maxProperties: 2 }) }),
   );

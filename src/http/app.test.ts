@@ -50,7 +50,7 @@ function post(path: string, body: string | Buffer, headers: Record<string, strin
 
 const good = JSON.stringify({ name: 'n' });
 
-/** Each request with its expected refusal, which must not differ between the two kinds of route. */
+/** Requests with their expected error, which is the same for both kinds of route. */
 const faultyRequests: {
   what: string;
   headers?: Record<string, string>;
@@ -129,7 +129,7 @@ const faultyRequests: {
 ];
 
 for (const fault of faultyRequests) {
-  test(`refused in the same way on both kinds of route: ${fault.what}`, async () => {
+  test(`both kinds of route return the same error: ${fault.what}`, async () => {
     const bodies: string[] = [];
     for (const path of ['/parsed', '/raw-first']) {
       const response = await post(path + (fault.query ?? ''), fault.body, fault.headers ?? JSON_HEADERS);
@@ -144,7 +144,7 @@ for (const fault of faultyRequests) {
   });
 }
 
-test('a valid request gets the status of its definition, on both kinds of route', async () => {
+test('both kinds of route return their defined status for a valid request', async () => {
   for (const path of ['/parsed', '/raw-first']) {
     for (const type of [
       'application/json',
@@ -162,7 +162,7 @@ test('a valid request gets the status of its definition, on both kinds of route'
   }
 });
 
-test('a repeated key or account header is refused as unknown', async () => {
+test('a repeated key or account header is rejected as unknown', async () => {
   for (const doubled of ['X-Api-Key: good', 'X-Api-Key: ', 'X-Id: acc_1', 'x-id: acc_2']) {
     const text = await speak(
       shell.port,
@@ -172,7 +172,7 @@ test('a repeated key or account header is refused as unknown', async () => {
   }
 });
 
-test('unknown paths are 404 and known ones with another method 405, with or without a key', async () => {
+test('unknown paths return 404 and unsupported methods 405, with or without a key', async () => {
   for (const path of [
     '/',
     '/nothing',
@@ -211,7 +211,7 @@ test('parameters are decoded, query values converted, and both validated', async
   }
 });
 
-test('HEAD answers as GET does, without the body', async () => {
+test('HEAD responds like GET without the body', async () => {
   const response = await fetch(`${shell.url}/notes/1`, { method: 'HEAD', headers: KEY_HEADERS });
   assert.equal(response.status, 200);
   assert.equal(response.headers.get('content-length'), String(JSON.stringify({ id: '1', limit: null }).length));
@@ -219,7 +219,7 @@ test('HEAD answers as GET does, without the body', async () => {
   assert.equal((await fetch(`${shell.url}/stream`, { method: 'HEAD' })).status, 200);
 });
 
-test('a call without a body accepts an empty one of any type, and an empty object', async () => {
+test('a call without a body accepts an empty body of any type and an empty object', async () => {
   const types = [{}, { 'Content-Type': 'text/plain' }, { 'Content-Type': 'application/json' }];
   for (const type of types) {
     const response = await post('/notes/1/cancel', '', { ...KEY_HEADERS, ...type });
@@ -235,7 +235,7 @@ test('a call without a body accepts an empty one of any type, and an empty objec
   );
 });
 
-test('CSV is read as text, any other type is 415 there', async () => {
+test('CSV routes read text and return 415 for other types', async () => {
   const response = await post('/import', 'a,ä\n', { ...KEY_HEADERS, 'Content-Type': 'text/csv; charset=utf-8' });
   assert.deepEqual(await response.json(), { text: 'a,ä\n' });
   await refusal(await post('/import', good), 'UNSUPPORTED_MEDIA_TYPE');
@@ -243,7 +243,7 @@ test('CSV is read as text, any other type is 415 there', async () => {
   await refusal(await post('/import', latin1, { ...KEY_HEADERS, 'Content-Type': 'text/csv' }), 'INVALID_REQUEST');
 });
 
-test('streams in and out', async () => {
+test('requests and responses can be streamed', async () => {
   const up = await fetch(`${shell.url}/uploads/1`, { method: 'PUT', body: Buffer.alloc(300_000) });
   assert.equal(await up.text(), '300000');
   await refusal(
@@ -256,7 +256,7 @@ test('streams in and out', async () => {
   assert.equal(await down.text(), 'one two');
 });
 
-test('a thrown error becomes 500, an outage 503 with Retry-After, and no cause is revealed', async () => {
+test('exceptions return 500 and outages 503 with Retry-After, without revealing the cause', async () => {
   const broken = await fetch(`${shell.url}/broken/bug`);
   const body = await refusal(broken, 'INTERNAL_ERROR');
   assert.doesNotMatch(JSON.stringify(body), /SELECT|stack|\.ts/);
@@ -264,10 +264,10 @@ test('a thrown error becomes 500, an outage 503 with Retry-After, and no cause i
   assert.doesNotMatch(JSON.stringify(await refusal(outage, 'UNAVAILABLE')), /secret/);
   assert.equal(outage.headers.get('retry-after'), '5');
   const logged = shell.log.find((line) => line.includes('SELECT secret'));
-  assert.ok(logged?.includes(body.requestId), 'the cause is logged under the request id');
+  assert.ok(logged?.includes(body.requestId), 'the cause is logged with the request ID');
 });
 
-test('hostile text in any place leaves one JSON line per log record and a well-formed response', async () => {
+test('hostile text is logged as one JSON line and returns a well-formed response', async () => {
   const name = 'a\r\n{"level":"fatal"}\u001b[31m\u2028';
   const body = await refusal(await post('/parsed', JSON.stringify({ [name]: name })), 'INVALID_REQUEST');
   assert.ok(body.error.details.some((detail) => detail.field === name));

@@ -14,7 +14,7 @@ test('the path of a base URL has no trailing slash', () => {
     assert.equal(basePathOf(baseUrl), basePath);
 });
 
-test('the path is removed from requests that have it, others are unchanged', () => {
+test('the base path is removed from requests that have it', () => {
   for (const [url, stripped] of [
     ['/mail', '/'],
     ['/mail/', '/'],
@@ -28,7 +28,7 @@ test('the path is removed from requests that have it, others are unchanged', () 
   assert.equal(withoutBasePath('/mail/send', ''), '/mail/send');
 });
 
-test('paths in Link and Location get it, other addresses do not', () => {
+test('the base path is added to paths in Link and Location, but not to other addresses', () => {
   const next = '</messages?cursor=a>; rel="next"';
   assert.deepEqual(withBasePath({ Link: next, 'X-Next-Cursor': 'a' }, '/mail'), {
     Link: '</mail/messages?cursor=a>; rel="next"',

@@ -5,10 +5,10 @@ import { fewestOf } from '../../test/kit/running-time.ts';
 import { bearerToken } from './bearer.ts';
 import { MAX_HEADER_BYTES } from './protocol.ts';
 
-test('the token follows the scheme, in any case, after one or more spaces', () => {
+test('the token follows the scheme, in any case and after any number of spaces', () => {
   for (const header of ['Bearer abc', 'bearer abc', 'BEARER   abc', 'Bearer abc  '])
     assert.equal(bearerToken(header), 'abc');
-  assert.equal(bearerToken('Bearer a b'), 'a b', 'which is no key');
+  assert.equal(bearerToken('Bearer a b'), 'a b', 'not a valid key');
 });
 
 test('other headers have no token', () => {
@@ -26,7 +26,7 @@ test('other headers have no token', () => {
     assert.equal(bearerToken(header), undefined, JSON.stringify(header));
 });
 
-test('a long header takes no longer than a few passes over it, whatever is in it', async () => {
+test('parsing a long header takes linear time', async () => {
   const durationOf = (work: () => unknown): number => {
     const startedMs = performance.now();
     for (let i = 0; i < 20; i += 1) work();

@@ -45,7 +45,7 @@ async function issuesOf(json: unknown): Promise<string[]> {
   return error.details.map((issue) => issue.field);
 }
 
-test('issues of valid fields are reported together with those of invalid fields', async () => {
+test('issues of valid and invalid fields are reported together', async () => {
   assert.deepEqual(await issuesOf({ email: 'nobody', colour: 'red' }), ['colour', 'email', 'reason']);
   assert.deepEqual(await issuesOf({ email: 'nobody', lines: ['too long'] }), ['lines[0]', 'email']);
 });
@@ -56,18 +56,18 @@ test('a malformed or missing field is reported once', async () => {
   assert.deepEqual(await issuesOf([]), ['']);
 });
 
-test('if not all issues are reported, no field counts as valid', async () => {
+test('if not all issues are reported, no field is treated as valid', async () => {
   const unknown = Object.fromEntries(Array.from({ length: 150 }, (_, i) => [`unknown${i}`, i]));
   assert.equal((await issuesOf({ ...unknown, email: 7, lines: 'x' })).length, 100);
 });
 
-test('the remaining elements of a list keep their indexes, and a wrong count leaves all of them', async () => {
+test('remaining list elements keep their indexes, and a wrong length excludes none', async () => {
   assert.deepEqual(await issuesOf({ email: 'a@x', lines: ['ab', 'too long', 'no'] }), ['lines[1]', 'lines[2]']);
   assert.deepEqual(await issuesOf({ email: 'a@x', lines: ['no', 'ab', 'ab', 'ab'] }), ['lines', 'lines[0]']);
   assert.deepEqual(await issuesOf({ email: 'a@x', lines: 'no' }), ['lines']);
 });
 
-test('JSON that is refused hides no schema issues', async () => {
+test('JSON errors do not hide schema issues', async () => {
   const headers = { ...KEY_HEADERS, 'Content-Type': 'application/json' };
   const body = '{"email":"a","email":7,"reason":"\\u0000","colour":1}';
   const answer = await fetch(`${shell.url}/checked`, { method: 'POST', headers, body });
@@ -78,7 +78,7 @@ test('JSON that is refused hides no schema issues', async () => {
   );
 });
 
-test('a valid body is validated completely if the JSON or the query has issues', async () => {
+test('a valid body is validated completely even if the JSON or query has issues', async () => {
   const headers = { ...KEY_HEADERS, 'Content-Type': 'application/json' };
   const named = async (query: string, body: string): Promise<string[]> => {
     const answer = await fetch(`${shell.url}/checked${query}`, { method: 'POST', headers, body });
@@ -89,6 +89,6 @@ test('a valid body is validated completely if the JSON or the query has issues',
   assert.deepEqual(await named('?email=1', '{"email":"nobody","lines":[]}'), ['email', 'email']);
 });
 
-test('a valid body is left to the handler', async () => {
+test('a valid body is passed to the handler', async () => {
   assert.deepEqual(await issuesOf({ email: 'nobody' }), []);
 });

@@ -1,4 +1,4 @@
-/** Which requests come through the interface of another service, and what their path is then. */
+/** Selection of a compatibility API by request, and the resulting path. */
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { test } from 'node:test';
@@ -12,7 +12,7 @@ const door: Door = {
   shape: (answer) => answer,
 };
 
-test('a request has the prefix, or gets it where the door takes it', () => {
+test('a compatibility API is selected by path prefix or by header, which adds the prefix', () => {
   const cases: [url: string, headers: IncomingMessage['headers'], path: string | undefined][] = [
     ['/other/emails', {}, '/other/emails'],
     ['/other/emails?a=b', { 'x-other': '1' }, '/other/emails?a=b'],

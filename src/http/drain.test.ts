@@ -1,6 +1,6 @@
 /**
- * Overload and graceful shutdown: requests in progress are completed, requests that are too late or too many get 503 with Retry-After on a
- * port that stays open until the end, and nothing outlives the deadline.
+ * Overload and graceful shutdown: requests in progress are completed, excess or late requests get 503 with Retry-After on a port that stays
+ * open, and nothing outlives the deadline.
  */
 
 import assert from 'node:assert/strict';
@@ -56,7 +56,7 @@ function keep(port: number): Kept {
   return { ask: (bytes) => socket.write(bytes), ended, text: () => text };
 }
 
-test('a stop completes requests in progress, and refuses others on old and new connections in the meantime', async (t) => {
+test('stopping completes requests in progress and rejects new ones', async (t) => {
   const page = { path: '/docs', contentType: 'text/html', read: () => Promise.reject(new Error('not asked for')) };
   const shell = await httpShell({ more: [always, ...staticRoutes<CallerKey>([page])] });
   t.after(() => shell.close());
@@ -65,7 +65,7 @@ test('a stop completes requests in progress, and refuses others on old and new c
   await waitUntil('the held requests', () => shell.held.started === 3);
   const kept = keep(shell.port);
   kept.ask('GET /alive HTTP/1.1\r\nHost: a\r\n\r\n');
-  await waitUntil('an answer on a connection that is kept', () => kept.text() !== '');
+  await waitUntil('a response on a kept connection', () => kept.text() !== '');
   const stopping = shell.app.stop({ deadlineMs: 30_000 });
   assert.equal(shell.app.draining(), true);
   for (const path of ['/notes/1', '/docs']) {
@@ -81,7 +81,7 @@ test('a stop completes requests in progress, and refuses others on old and new c
     readAnswers(await kept.ended).map((answer) => answer.status),
     [200, 503],
   );
-  assert.equal(shell.held.started, 3, 'and nothing was begun');
+  assert.equal(shell.held.started, 3, 'nothing else was started');
   shell.held.release();
   await stopping;
   await assert.rejects(fetch(`${shell.url}/alive`), 'nobody listens any more');
@@ -92,12 +92,12 @@ test('a stop completes requests in progress, and refuses others on old and new c
   await shell.app.stop();
 });
 
-test('while stopping, a request on a connection still in use gets 503 with Retry-After', async (t) => {
+test('a request during a stop gets 503 with Retry-After on a connection still in use', async (t) => {
   const shell = await httpShell();
   t.after(() => shell.close());
   let finish: () => unknown = () => undefined;
   const accepted = once(shell.app.server, 'connection') as Promise<[Socket]>;
-  // Started before the stop and complete after it: such a connection is not idle.
+  // A request started before the stop and completed after it: its connection is not idle.
   const answering = new Promise<string>((resolve) => {
     let text = '';
     const socket = connect(shell.port, '127.0.0.1', () => socket.write('POST /held HTTP/1.1\r\nHost: a\r\n'));
@@ -120,7 +120,7 @@ test('while stopping, a request on a connection still in use gets 503 with Retry
   assert.equal(shell.held.started, 0, 'nothing was accepted');
 });
 
-test('idle and silent connections do not delay a stop, and long polls end with it', async (t) => {
+test('idle connections do not delay a stop, and long polls end with it', async (t) => {
   const shell = await httpShell();
   t.after(() => shell.close());
   const silent = closed(shell.port, '');
@@ -134,7 +134,7 @@ test('idle and silent connections do not delay a stop, and long polls end with i
   assert.ok(runningMs() - before < 5_000, `${runningMs() - before} ms`);
 });
 
-test('the deadline cuts the remaining requests', async (t) => {
+test('remaining requests are aborted at the deadline', async (t) => {
   const shell = await httpShell();
   t.after(() => shell.close());
   const held = closed(shell.port, HELD);
@@ -159,7 +159,8 @@ const upload = defineRoute({
     }),
 });
 
-test('an incomplete body gets 503 before the deadline cuts its connection', (t) => againIfPaused(() => halfBodies(t)));
+test('an incomplete body gets 503 before its connection is closed at the deadline', (t) =>
+  againIfPaused(() => halfBodies(t)));
 
 async function halfBodies(t: TestContext): Promise<void> {
   const shell = await httpShell({ more: [upload] });
@@ -176,15 +177,15 @@ async function halfBodies(t: TestContext): Promise<void> {
   );
   await waitUntil('both', () => begun === 2);
   await shell.app.stop({ deadlineMs: 2_100 });
-  for (const said of speaking) {
-    const [answer] = readAnswers(await said);
+  for (const response of speaking) {
+    const [answer] = readAnswers(await response);
     assert.equal(answer?.status, 503);
     assert.ok(answer?.headers['retry-after']);
     assert.equal((JSON.parse(answer?.body ?? '') as { reasonCode: string }).reasonCode, 'OVERLOADED');
   }
 }
 
-test('a long poll that starts to wait while the service stops does not delay it', async (t) => {
+test('a long poll that starts during a stop does not delay it', async (t) => {
   let identify = () => {};
   const identified = new Promise<void>((resolve) => {
     identify = resolve;
@@ -236,7 +237,7 @@ test('a long poll is aborted if its client disconnects', async (t) => {
   await waitUntil('its signal', () => shell.held.aborted === 1);
 });
 
-test('requests above the limit are refused, and the count decreases again', async (t) => {
+test('requests above the limit are rejected until others finish', async (t) => {
   const shell = await httpShell({ limits: { maxInWork: 2 } });
   t.after(() => shell.close());
   const work = [fetch(`${shell.url}/held`, { method: 'POST' }), fetch(`${shell.url}/held`, { method: 'POST' })];
@@ -252,7 +253,7 @@ test('requests above the limit are refused, and the count decreases again', asyn
   }
 });
 
-test('back-pressure refuses routes that accept mail with its reason, and no others', async (t) => {
+test('back-pressure rejects only routes that accept mail, with its reason', async (t) => {
   const shell = await httpShell({ backPressure: () => ({ code: 'OVERLOADED', reason: 'the disk is nearly full' }) });
   t.after(() => shell.close());
   const refused = await fetch(`${shell.url}/intake`, { method: 'POST', headers: KEY_HEADERS });
@@ -264,8 +265,8 @@ test('back-pressure refuses routes that accept mail with its reason, and no othe
   assert.equal((await fetch(`${shell.url}/notes/1`, { headers: KEY_HEADERS })).status, 200);
 });
 
-// The third request in a second is refused, but not after a pause.
-test('requests per second and key', (t) => againIfPaused(() => threeAtOnce(t)));
+// The third request in a second is rejected, but not after a pause.
+test('requests per second are limited per key', (t) => againIfPaused(() => threeAtOnce(t)));
 
 async function threeAtOnce(t: TestContext): Promise<void> {
   const shell = await httpShell({ rateLimitPerSecond: 2 });
@@ -284,5 +285,5 @@ async function threeAtOnce(t: TestContext): Promise<void> {
   assert.equal(limited.headers.get('retry-after'), '1');
   assert.equal(limited.headers.get('ratelimit-limit'), '2');
   assert.equal(((await limited.json()) as { reasonCode: string }).reasonCode, 'RATE_LIMITED');
-  assert.equal((await ask('small')).status, 200, 'another key is not held up');
+  assert.equal((await ask('small')).status, 200, 'another key is not delayed');
 }

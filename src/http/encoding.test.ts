@@ -62,7 +62,7 @@ test('long JSON is compressed for clients that accept gzip', async () => {
   }
 });
 
-test('short JSON, responses to POST, and clients without gzip get it as it is', async () => {
+test('short JSON, POST responses, and responses without gzip support are not compressed', async () => {
   for (const [method, path, accepted] of [
     ['GET', '/short', 'gzip'],
     ['POST', '/long', 'gzip'],

@@ -6,7 +6,7 @@ function member(name: string): { name: string; activeIndex: number } {
   return { name, activeIndex: -1 };
 }
 
-test('members are added and removed in any order, each once', () => {
+test('members are unique and can be added and removed in any order', () => {
   const set = new ActiveSet<ReturnType<typeof member>>();
   const [a, b, c] = [member('a'), member('b'), member('c')];
   for (const one of [a, b, c, b]) set.add(one);

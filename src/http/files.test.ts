@@ -52,7 +52,7 @@ test('a file that could not be read is read again on the next request, and then 
   assert.equal(reads, 2);
 });
 
-test('text is compressed for clients that accept it, and only for them', async () => {
+test('text is compressed only for clients that accept it', async () => {
   const encodings = { br: brotliDecompressSync, gzip: gunzipSync };
   for (const [accepted, encoding] of [
     ['gzip, deflate, br', 'br'],
@@ -84,12 +84,12 @@ test('a client that has the current version gets 304', async () => {
     assert.equal(again.body.length, 0);
   }
   const plain = await ask('/files/a.css', { 'If-None-Match': etag });
-  assert.equal(plain.status, 200, 'another encoding is another content');
+  assert.equal(plain.status, 200, 'another encoding is another representation');
   const head = await ask('/files/b.png', {}, 'HEAD');
   assert.deepEqual([head.status, head.headers['content-length'], head.body.length], [200, '3', 0]);
 });
 
-test('paths that are not in the list are unknown, in any spelling', async () => {
+test('paths outside the list are unknown in any spelling', async () => {
   for (const path of [
     '/files/',
     '/files/c.css',

@@ -28,7 +28,7 @@ async function guide(t: TestContext, { built = true, basePath = '' } = {}): Prom
   return shell;
 }
 
-test('pages are served without an extension, under a policy that allows their own inline script only', async (t) => {
+test('pages are served without an extension, under a policy that allows only their inline script', async (t) => {
   const { url } = await guide(t);
   const hash = createHash('sha256').update(INLINE).digest('base64');
   for (const at of ['/guide/', '/guide/guides/send', '/guide/move/']) {
@@ -43,7 +43,7 @@ test('pages are served without an extension, under a policy that allows their ow
     assert.equal((await fetch(url + at)).status, 404, at);
 });
 
-test('a folder without a slash is redirected, as links are relative', async (t) => {
+test('a folder without a trailing slash is redirected because links are relative', async (t) => {
   const { url } = await guide(t, { basePath: '/mail' });
   for (const [from, to] of [
     ['/guide', '/mail/guide/'],
@@ -54,7 +54,7 @@ test('a folder without a slash is redirected, as links are relative', async (t) 
   }
 });
 
-test('addresses begin with the path of the base URL; assets are cached indefinitely', async (t) => {
+test('links start with the base path, and assets are cached indefinitely', async (t) => {
   const { url } = await guide(t, { basePath: '/mail' });
   assert.ok((await (await fetch(`${url}/guide/`)).text()).includes('href="/mail/guide/assets/style.1.css"'));
   const style = await fetch(`${url}/guide/assets/style.1.css`);

@@ -50,17 +50,17 @@ async function outcome(
   return found.ok && refusal === undefined ? `${found.value.keyId} ${found.value.mode}` : (refusal?.code ?? '');
 }
 
-test('a key takes precedence over a session, even an invalid one; without either it is 401', async () => {
+test('a key takes precedence over a session even if invalid, and neither returns 401', async () => {
   const cookie = 'ann';
   assert.equal(await outcome({ 'x-api-key': 'good', cookie }), 'key_1 live');
   assert.equal(await outcome({ 'x-api-key': 'bad', cookie, 'x-id': 'acc_1' }), 'UNAUTHORIZED');
   assert.equal(await outcome({ cookie, 'x-id': 'acc_1' }), 'usr_ann live');
   assert.equal(await outcome({ cookie: 'stolen', 'x-id': 'acc_1' }), 'UNAUTHORIZED');
   assert.equal(await outcome({}), 'UNAUTHORIZED');
-  assert.equal(await outcome({ 'x-api-key': 'good' }, { auth: 'user' }), 'UNAUTHORIZED', 'a key signs nobody in');
+  assert.equal(await outcome({ 'x-api-key': 'good' }, { auth: 'user' }), 'UNAUTHORIZED', 'a key is not a session');
 });
 
-test('X-Id names the account and X-Mode the mode', async () => {
+test('X-Id selects the account and X-Mode the mode', async () => {
   const cookie = 'ann';
   assert.equal(await outcome({ cookie, 'x-id': 'acc_2' }), 'NOT_FOUND');
   assert.equal(await outcome({ cookie }), 'INVALID_REQUEST');
@@ -68,14 +68,14 @@ test('X-Id names the account and X-Mode the mode', async () => {
   assert.equal(await outcome({ cookie, 'x-id': 'acc_1', 'x-mode': 'test' }), 'INVALID_REQUEST');
   const url = '/events/stream?account=acc_1&mode=sandbox';
   assert.equal(await outcome({ cookie }, { accountInQuery: true }, { url }), 'usr_ann sandbox');
-  assert.equal(await outcome({ cookie }, {}, { url }), 'INVALID_REQUEST', 'on other routes the query names nothing');
+  assert.equal(await outcome({ cookie }, {}, { url }), 'INVALID_REQUEST', 'on other routes the query selects nothing');
   const shared = { method: 'POST', changesShared: true } as const;
-  const ours = { 'x-requested-with': 'postrider', origin: BASE };
-  assert.equal(await outcome({ cookie, ...ours, 'x-id': 'acc_1', 'x-mode': 'sandbox' }, shared), 'FORBIDDEN');
-  assert.equal(await outcome({ cookie, ...ours, 'x-id': 'acc_1' }, shared), 'usr_ann live');
+  const trusted = { 'x-requested-with': 'postrider', origin: BASE };
+  assert.equal(await outcome({ cookie, ...trusted, 'x-id': 'acc_1', 'x-mode': 'sandbox' }, shared), 'FORBIDDEN');
+  assert.equal(await outcome({ cookie, ...trusted, 'x-id': 'acc_1' }, shared), 'usr_ann live');
 });
 
-test('each role includes the previous ones; the default depends on the method', async () => {
+test('each role includes the previous ones, and the default depends on the method', async () => {
   const headers = { cookie: 'ann', 'x-id': 'acc_1', 'x-requested-with': 'postrider', origin: BASE };
   const granted = async (access: Partial<Access>): Promise<string[]> => {
     const found = await Promise.all(MEMBER_ROLES.map((role) => outcome(headers, access, { role })));
@@ -88,7 +88,7 @@ test('each role includes the previous ones; the default depends on the method', 
   assert.equal(await outcome({ cookie: 'ann' }, { auth: 'operator' }, { isOperator: true }), 'usr_ann live');
 });
 
-test('calls that change something require the header and our own origin', async () => {
+test("state-changing calls require the header and this service's origin", async () => {
   const headers = { cookie: 'ann', 'x-id': 'acc_1', 'x-requested-with': 'postrider', origin: BASE };
   const access = { method: 'POST' } as const;
   assert.equal(await outcome(headers, access), 'usr_ann live');
@@ -103,10 +103,10 @@ test('calls that change something require the header and our own origin', async 
     { cookie: 'ann', 'x-id': 'acc_1', origin: BASE },
   ])
     assert.equal(await outcome(wrong, access), 'FORBIDDEN', JSON.stringify(wrong));
-  assert.equal(await outcome({ cookie: 'ann', 'x-id': 'acc_1' }), 'usr_ann live', 'control: reading needs neither');
+  assert.equal(await outcome({ cookie: 'ann', 'x-id': 'acc_1' }), 'usr_ann live', 'control: reading requires neither');
 });
 
-test('an origin is ours by the base URL, or by the host of the request', () => {
+test('the origin is matched against the base URL or the host of the request', () => {
   assert.ok(isOwnOrigin({ headers: { origin: 'http://localhost:3000' } }, 'http://localhost:3000'));
   assert.ok(
     isOwnOrigin({ headers: { origin: 'http://127.0.0.1:3000', host: '127.0.0.1:3000' } }, 'http://localhost:3000'),
@@ -125,7 +125,7 @@ test('an origin is ours by the base URL, or by the host of the request', () => {
   assert.ok(isOwnOrigin(overHttp, 'http://localhost:3000'));
   assert.ok(
     !isOwnOrigin({ ...overHttp, isSecure: true }, 'http://localhost:3000'),
-    'the page came over http, the call over https',
+    'the page was loaded over http, the call was made over https',
   );
   assert.ok(
     !isOwnOrigin({ headers: { origin: 'http://127.0.0.1:3001', host: '127.0.0.1:3000' } }, 'http://localhost:3000'),
@@ -133,11 +133,11 @@ test('an origin is ours by the base URL, or by the host of the request', () => {
   );
   assert.ok(
     !isOwnOrigin({ headers: { origin: 'http://localhost:3000/' } }, 'http://localhost:3000'),
-    'no browser sends a path',
+    'an origin has no path',
   );
 });
 
-test('an operator key opens the routes for operators alone, within its scopes', async () => {
+test('an operator key opens only operator routes within its scopes', async () => {
   const authorization = 'Bearer pr_operator_good';
   const read = { auth: 'operator' } as const;
   assert.equal(await outcome({ authorization }, read), 'opk_1 live');
@@ -150,12 +150,12 @@ test('an operator key opens the routes for operators alone, within its scopes', 
     assert.equal(await outcome({ authorization, cookie: 'ann', 'x-id': 'acc_1' }, { auth }), 'UNAUTHORIZED', auth);
     assert.equal(await outcome({ 'x-api-key': 'pr_operator_good', 'x-id': 'acc_1' }, { auth }), 'UNAUTHORIZED', auth);
   }
-  assert.equal(await outcome({ authorization, 'x-api-key': 'good' }), 'key_1 live', 'the key of the account decides');
+  assert.equal(await outcome({ authorization, 'x-api-key': 'good' }), 'key_1 live', 'the account key takes precedence');
   const smuggled = { ...caller('opk_1'), operatorScopes: ['read', 'write'] } as const;
-  assert.equal(notPermitted(smuggled, READ)?.code, 'UNAUTHORIZED', 'whatever identified it');
+  assert.equal(notPermitted(smuggled, READ)?.code, 'UNAUTHORIZED', 'however the caller was identified');
 });
 
-test('on a route for operators a key of this service takes precedence over the session', async () => {
+test('an operator key takes precedence over the session on operator routes', async () => {
   const read = { auth: 'operator' } as const;
   const as = (headers: IncomingHttpHeaders, isOperator = true, access: Partial<Access> = read) =>
     outcome(headers, access, { isOperator });
@@ -170,7 +170,7 @@ test('on a route for operators a key of this service takes precedence over the s
     await as({ 'x-api-key': 'good', 'x-id': 'acc_1', authorization: 'Bearer pr_operator_good' }),
     'opk_1 live',
   );
-  // Proxies that authenticate users add headers of their own.
+  // Authenticating proxies add their own headers.
   for (const authorization of ['Basic YW5uOng=', 'Bearer eyJhbGciOi.x.y', 'Bearer', 'Bearer ', '']) {
     assert.equal(await as({ cookie, authorization }), 'usr_ann live', authorization);
     assert.equal(await as({ cookie, authorization }, false), 'FORBIDDEN', authorization);

@@ -1,4 +1,4 @@
-/** Calls of routes from within the process: each check of the route holds, and the outer request says who calls. */
+/** Route calls within the process: every check of the route applies, with the caller of the outer request. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Type } from 'typebox';
@@ -77,7 +77,7 @@ const refusalOf = async (asked: ReturnType<typeof call>): Promise<string> => {
   return made.ok ? 'none' : made.failure.code;
 };
 
-test('parameters, query and headers reach the route, and its answer comes back as a value', async () => {
+test('parameters, query, and headers reach the route, and its response is returned as a value', async () => {
   const made = await call(outer(), { method: 'GET', path: '/things/a%2Fb', query: { limit: 5, cursor: undefined } });
   // Parameters have no prototype.
   assert.deepEqual(JSON.parse(JSON.stringify(made)), {
@@ -88,7 +88,7 @@ test('parameters, query and headers reach the route, and its answer comes back a
   });
 });
 
-test('what the route refuses is refused', async () => {
+test('an error of the route is returned', async () => {
   const body = { name: 'x' };
   assert.equal(await refusalOf(call(outer(), { method: 'GET', path: '/nothing' })), 'NOT_FOUND');
   assert.equal(
@@ -115,7 +115,7 @@ test('what the route refuses is refused', async () => {
   assert.equal(await refusalOf(call(outer(), { method: 'POST', path: '/things', body })), 'none');
 });
 
-test('a send knows what the client sent, its key, and why nothing may be accepted', async () => {
+test('a send receives the original body, its key, and the back-pressure reason', async () => {
   const submitted = { ok: true as const, value: { sent: 1 } };
   const headers = { 'idempotency-key': 'k' };
   const made = await call(outer(), { method: 'POST', path: '/send', body: { made: 2 }, headers, submitted });

@@ -5,7 +5,7 @@ import { cursorOf, type Page, pageAnswer, readPage } from './paging.ts';
 
 const ROWS = Array.from({ length: 60 }, (_, index) => ({ at: 1_000 - Math.floor(index / 7), id: `msg_${99 - index}` }));
 
-/** Simulates a store: newest first, strictly after the key, one row more than requested. */
+/** Simulates a store: newest first, strictly after the key, with one row more than requested. */
 function fetchRows({ limit, after }: Page): typeof ROWS {
   const start = after === undefined ? 0 : ROWS.findIndex((row) => row.id === after[1]) + 1;
   return ROWS.slice(start, start + limit + 1);
@@ -20,7 +20,7 @@ function ask(url: string, query: { limit?: number; cursor?: string }) {
   );
 }
 
-test('the pages contain every row once, and the last page has no next', () => {
+test('pages contain every row once, and the last page has no next link', () => {
   const seen: unknown[] = [];
   let cursor: string | undefined;
   let pages = 0;
@@ -38,11 +38,11 @@ test('the pages contain every row once, and the last page has no next', () => {
   );
 });
 
-test('25 by default', () => {
+test('a page has 25 rows by default', () => {
   assert.equal((ask('/messages', {}).body as unknown[]).length, 25);
 });
 
-test('a log to follow has a cursor at its end', () => {
+test('a followed log has a cursor at its end', () => {
   const read = readPage({ cursor: cursorOf([1, 'x']) }, ['number', 'string']);
   assert.ok(read.ok);
   const empty = pageAnswer(
@@ -52,7 +52,7 @@ test('a log to follow has a cursor at its end', () => {
   assert.deepEqual(empty, { ok: true, body: [], headers: { 'X-Next-Cursor': cursorOf([1, 'x']) } });
 });
 
-test('a cursor of another list is a 400 that names it', () => {
+test('a cursor of another list returns 400 and is named', () => {
   const foreign = [
     'x',
     '!!',
@@ -73,7 +73,7 @@ test('a cursor of another list is a 400 that names it', () => {
   }
 });
 
-test('an id in a sort key is recognized by its prefix', () => {
+test('an ID in a sort key is recognized by its prefix', () => {
   assert.ok(readPage({ cursor: cursorOf(['msg_0VbXpTTM0000000000002']) }, ['msg_']).ok);
   for (const foreign of ['zzz', 'evt_0VbXpTTM0000000000002', 'msg_ü', `msg_${'x'.repeat(100)}`]) {
     assert.equal(readPage({ cursor: cursorOf([foreign]) }, ['msg_']).ok, false, foreign);

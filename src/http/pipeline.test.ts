@@ -1,4 +1,4 @@
-/** Routing: fixed segments before parameters, per method, decoded once, and contradicting definitions. */
+/** Routing: fixed segments before parameters, per method, decoded once, and conflicting definitions. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createRouter } from './pipeline.ts';
@@ -27,7 +27,7 @@ function found(method: string, path: string): string {
   return `${match.route.path} ${JSON.stringify(match.params)}`;
 }
 
-test('the most specific route that has the method', () => {
+test('the most specific route with the method is selected', () => {
   assert.equal(found('POST', '/templates/render'), '/templates/render {}');
   assert.equal(found('GET', '/templates/render'), '/templates/:id {"id":"render"}');
   assert.equal(found('HEAD', '/templates/x'), '/templates/:id {"id":"x"}');
@@ -36,7 +36,7 @@ test('the most specific route that has the method', () => {
   assert.equal(found('GET', '/templates/a%2Fb%25'), '/templates/:id {"id":"a/b%"}');
 });
 
-test('the most specific route, in whatever order they are defined', () => {
+test('the most specific route is selected in any order of definition', () => {
   const paths = [
     '/inbox/:id',
     '/x',
@@ -62,7 +62,7 @@ test('the most specific route, in whatever order they are defined', () => {
   }
 });
 
-test('an unknown method gets the list of known ones', () => {
+test('an unknown method gets the list of supported ones', () => {
   assert.equal(found('DELETE', '/templates/render'), 'GET,HEAD,POST,PUT');
   assert.equal(found('HEAD', '/templates/x/render'), 'POST');
   for (const path of [
@@ -78,7 +78,7 @@ test('an unknown method gets the list of known ones', () => {
   }
 });
 
-test('contradicting definitions throw at the start', () => {
+test('conflicting definitions throw at startup', () => {
   assert.throws(() => createRouter([route('GET /a/:x'), route('GET /a/:y')]), /two routes match GET/);
   assert.throws(() => createRouter([route('GET a')]), /slash/);
 });

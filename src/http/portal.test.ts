@@ -70,7 +70,7 @@ test('files are cacheable indefinitely, and no path reaches other files', async 
     assert.equal((await fetch(shell.url + other)).status, 404, other);
 });
 
-test('a frame for mail runs no scripts and loads nothing; images only in the other one', async (t) => {
+test('email frames run no scripts and load nothing, except images in the image frame', async (t) => {
   const shell = await portal(t, { built: true });
   const policyOf = async (at: string) => (await fetch(shell.url + at)).headers.get('content-security-policy')!;
   const [closed, open] = [await policyOf('/app-frame'), await policyOf('/app-frame-with-images')];
@@ -95,7 +95,7 @@ test('a portal that was not built returns 503 with the build command', async (t)
   }
 });
 
-test('the page finds its files below the path of the base URL', async (t) => {
+test('the page loads its files from below the base path', async (t) => {
   const shell = await portal(t, { built: true, basePath: '/tools/a&b' });
   const html = await (await fetch(`${shell.url}/app/live`)).text();
   assert.match(html, /<script src="\/tools\/a&#38;b\/assets\/index-1\.js">/);

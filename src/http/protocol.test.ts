@@ -1,6 +1,6 @@
 /**
- * Bytes that no client library sends, over raw sockets: ambiguous framing is refused once and ends the connection, limits apply to headers,
- * bodies, and time, and every response has the same shape.
+ * Bytes that no client library sends, over raw sockets: ambiguous framing is rejected once and closes the connection, limits apply to
+ * headers, bodies, and time, and every response has the same shape.
  */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -21,7 +21,7 @@ const KEY = 'Host: a\r\nX-Api-Key: good\r\nX-Id: acc_1\r\nContent-Type: applicat
 const SMUGGLED = 'GET /notes/smuggled HTTP/1.1\r\nHost: a\r\nX-Api-Key: good\r\nX-Id: acc_1\r\n\r\n';
 
 function assertRefusal(answer: RawAnswer | undefined, status: number, code: string): void {
-  assert.ok(answer, 'there is an answer');
+  assert.ok(answer, 'a response exists');
   assert.equal(answer.status, status, answer.body);
   const body = JSON.parse(answer.body) as {
     success: boolean;
@@ -43,12 +43,12 @@ async function assertRefusedOnce(
   port = shell.port,
 ): Promise<void> {
   const answers = readAnswers(await speak(port, bytes));
-  assert.equal(answers.length, 1, `one answer: ${JSON.stringify(answers)}`);
+  assert.equal(answers.length, 1, `one response: ${JSON.stringify(answers)}`);
   assertRefusal(answers[0], status, code);
   assert.equal(answers[0]?.headers.connection, 'close');
 }
 
-test('a client that does not read its response is cut off, and one that waits for it is not', async (t) => {
+test('a client that does not read its response is disconnected, but one that waits is not', async (t) => {
   let isStreaming = false;
   const endless = defineRoute<CallerKey>({
     method: 'GET',
@@ -65,15 +65,15 @@ test('a client that does not read its response is cut off, and one that waits fo
   const own = await httpShell({ limits: { stallTimeoutMs: 1_000, maxInWork: 2 }, more: [endless] });
   t.after(() => own.close());
   const waiting = speak(own.port, 'POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
-  await waitUntil('it to be in work', () => own.held.started === 1);
+  await waitUntil('the request to be in progress', () => own.held.started === 1);
   const stalled = connect(own.port, '127.0.0.1', () => stalled.write('GET /endless HTTP/1.1\r\nHost: a\r\n\r\n'));
   t.after(() => stalled.destroy());
   stalled.on('error', () => undefined).pause();
-  // The other slot is used until it is cut off.
-  await waitUntil('the response to begin', () => isStreaming);
-  await waitUntil('its place to be taken', async () => (await fetch(`${own.url}/stream`)).status === 503);
-  await waitUntil('its place to be free', async () => (await fetch(`${own.url}/stream`)).status === 200);
-  // This connection was idle for longer than the other.
+  // The other slot stays in use until it is cut off.
+  await waitUntil('the response to start', () => isStreaming);
+  await waitUntil('the slot to be in use', async () => (await fetch(`${own.url}/stream`)).status === 503);
+  await waitUntil('the slot to be free', async () => (await fetch(`${own.url}/stream`)).status === 200);
+  // This connection was idle longer than the other one.
   own.held.release();
   assert.equal(readAnswers(await waiting)[0]?.status, 200);
 });
@@ -114,10 +114,10 @@ const ambiguous: Record<string, string> = {
 };
 
 for (const [what, bytes] of Object.entries(ambiguous)) {
-  test(`400, once, and the connection ends: ${what}`, () => assertRefusedOnce(bytes, 400));
+  test(`400 is returned once and the connection is closed: ${what}`, () => assertRefusedOnce(bytes, 400));
 }
 
-test('the same bytes without the fault get both responses (the control)', async () => {
+test('control: the same bytes without the error get both responses', async () => {
   const first = `POST /parsed HTTP/1.1\r\n${KEY}Transfer-Encoding: chunked\r\n\r\na\r\n{"name":"a\r\n2\r\n"}\r\n0\r\n\r\n`;
   const answers = readAnswers(await speak(shell.port, first + SMUGGLED, (text) => text.includes('smuggled')));
   assert.deepEqual(
@@ -126,7 +126,7 @@ test('the same bytes without the fault get both responses (the control)', async 
   );
 });
 
-test('absolute form is the request that its path and query name (RFC 9112 §3.2.2)', async () => {
+test('an absolute-form target is routed by its path and query (RFC 9112 §3.2.2)', async () => {
   const key = 'X-Api-Key: good\r\nX-Id: acc_1\r\n';
   const bytes = ['http://other.example/notes/1?limit=7', 'HTTPS://[::1]:8443/notes/1?limit=7']
     .map((target) => `GET ${target} HTTP/1.1\r\nHost: a\r\n${key}\r\n`)
@@ -151,7 +151,7 @@ for (const [what, line, framing, status, code] of [
   ['a body for nothing', 'PUT /nothing', 'Transfer-Encoding: chunked', 404, 'NOT_FOUND'],
   ['a body for a page', 'GET /docs', 'Transfer-Encoding: chunked', 413, 'PAYLOAD_TOO_LARGE'],
 ] as const) {
-  test(`only a little is read of ${what}, and its client gets the response`, async () => {
+  test(`little is read of ${what}, and its client gets the response`, async () => {
     let bytesRead = 0;
     const page = { path: '/docs', contentType: 'text/html', read: () => Promise.reject(new Error('not asked for')) };
     const more = await httpShell({ more: staticRoutes([page]) });
@@ -165,7 +165,7 @@ for (const [what, line, framing, status, code] of [
       ? piece
       : Buffer.concat([Buffer.from('10000\r\n'), piece, Buffer.from('\r\n')]);
     const text = await new Promise<string>((resolve) => {
-      let said = '';
+      let received = '';
       const socket = connect(more.port, '127.0.0.1', () => {
         socket.write(`${line} HTTP/1.1\r\nHost: a\r\n${framing}\r\n\r\n`);
         const pour = (): void => {
@@ -175,10 +175,10 @@ for (const [what, line, framing, status, code] of [
         pour();
       });
       socket.setEncoding('latin1').on('data', (data: string) => {
-        said += data;
+        received += data;
       });
       socket.on('error', () => {});
-      socket.on('close', () => resolve(said));
+      socket.on('close', () => resolve(received));
     });
     await waitUntil('the end of the connection', () => bytesRead > 0);
     assertRefusal(readAnswers(text)[0], status, code);
@@ -188,7 +188,7 @@ for (const [what, line, framing, status, code] of [
   });
 }
 
-test('garbage after a valid request waits for its response', async () => {
+test('garbage after a valid request does not affect its response', async () => {
   const good = `POST /held HTTP/1.1\r\n${KEY}Content-Length: 0\r\n\r\n`;
   const speaking = speak(shell.port, `${good}garbage\r\n\r\n`);
   await waitUntil('the held request', () => shell.held.started === 1);
@@ -201,21 +201,21 @@ test('garbage after a valid request waits for its response', async () => {
   assertRefusal(answers[1], 400, 'INVALID_REQUEST');
 });
 
-test('CONNECT is refused', () => assertRefusedOnce(`CONNECT a:80 HTTP/1.1\r\n${KEY}\r\n`, 405, 'METHOD_NOT_ALLOWED'));
+test('CONNECT is rejected', () => assertRefusedOnce(`CONNECT a:80 HTTP/1.1\r\n${KEY}\r\n`, 405, 'METHOD_NOT_ALLOWED'));
 
-test('an Upgrade is ignored and the request is handled', async () => {
+test('Upgrade is ignored and the request is handled', async () => {
   const bytes = `GET /notes/1 HTTP/1.1\r\n${KEY}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`;
   assert.equal(readAnswers(await speak(shell.port, bytes, (text) => text.includes('limit')))[0]?.status, 200);
 });
 
-test('431 for 64 KB of headers and for 3,000 of them', async () => {
+test('64 KB or 3,000 headers return 431', async () => {
   await assertRefusedOnce(`GET /notes/1 HTTP/1.1\r\n${KEY}X-Long: ${'x'.repeat(65_536)}\r\n\r\n`, 431);
   await assertRefusedOnce(`GET /notes/1 HTTP/1.1\r\n${KEY}${'a:b\r\n'.repeat(3_000)}\r\n`, 431);
   await assertRefusedOnce(`GET /notes/1 HTTP/1.1\r\n${KEY}${'a:b\r\n'.repeat(100)}\r\n`, 431);
   await assertRefusedOnce(`GET /${'x'.repeat(65_536)} HTTP/1.1\r\n${KEY}\r\n`, 431);
 });
 
-test('a body announced above the limit is refused before it is sent, a chunked one when it exceeds it', async () => {
+test('bodies over the limit are rejected before they are sent, or when a chunked one exceeds it', async () => {
   await assertRefusedOnce(
     `POST /parsed HTTP/1.1\r\n${KEY}Content-Length: 100000000\r\n\r\n{`,
     413,
@@ -229,7 +229,7 @@ test('a body announced above the limit is refused before it is sent, a chunked o
   );
 });
 
-test('a client that insists on sending a refused body still gets its response', async () => {
+test('a client that keeps sending a rejected body still gets its response', async () => {
   const response = await fetch(`${shell.url}/parsed`, {
     method: 'POST',
     headers: { 'X-Api-Key': 'good', 'X-Id': 'acc_1', 'Content-Type': 'application/json' },
@@ -239,7 +239,7 @@ test('a client that insists on sending a refused body still gets its response', 
   assert.equal(((await response.json()) as { reasonCode: string }).reasonCode, 'PAYLOAD_TOO_LARGE');
 });
 
-test('the connection survives a refusal of a complete request', async () => {
+test('the connection stays open after a complete request is rejected', async () => {
   const refused = `POST /parsed HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`;
   const answers = readAnswers(await speak(shell.port, refused + SMUGGLED, (text) => text.includes('smuggled')));
   assert.deepEqual(
@@ -248,7 +248,7 @@ test('the connection survives a refusal of a complete request', async () => {
   );
 });
 
-test('all bodies together stay within the budget', async () => {
+test('all bodies together stay within the memory budget', async () => {
   const more = await httpShell({ limits: { bodyBudgetBytes: 100_000 } });
   const headers = { 'X-Api-Key': 'good', 'X-Id': 'acc_1', 'Content-Type': 'text/csv' };
   const send = (sizeBytes: number) =>
@@ -257,11 +257,11 @@ test('all bodies together stay within the budget', async () => {
   assert.equal(refused.status, 503);
   assert.ok(refused.headers.get('retry-after'));
   for (let round = 0; round < 3; round += 1)
-    assert.equal((await send(90_000)).status, 200, 'what was held is given back');
+    assert.equal((await send(90_000)).status, 200, 'reserved memory is released');
   await more.close();
 });
 
-test('100 Continue is sent only if the body is wanted', async () => {
+test('100 Continue is sent only if the body is accepted', async () => {
   const body = '{"name":"a"}';
   const head = `POST /parsed HTTP/1.1\r\n${KEY}Expect: 100-continue\r\nContent-Length: ${body.length}\r\n\r\n`;
   const answers = readAnswers(await speak(shell.port, head + body, (text) => text.includes('"name"')));
@@ -277,7 +277,7 @@ test('100 Continue is sent only if the body is wanted', async () => {
   await assertRefusedOnce(`POST /parsed HTTP/1.1\r\n${KEY}Expect: 200-ok\r\nContent-Length: 5\r\n\r\n`, 417);
 });
 
-test('408 for headers or a body that do not arrive completely', async (t) => {
+test('incomplete headers or bodies return 408', async (t) => {
   const { port, close } = await httpShell({ limits: { headersTimeoutMs: 400, bodyTimeoutMs: 300 } });
   t.after(close);
   for (const half of [
@@ -287,7 +287,7 @@ test('408 for headers or a body that do not arrive completely', async (t) => {
     await assertRefusedOnce(half, 408, 'INVALID_REQUEST', port);
 });
 
-test('a client that disconnects in the middle does no harm', async () => {
+test('a client that disconnects mid-request does not affect others', async () => {
   for (const bytes of [
     `POST /parsed HTTP/1.1\r\n${KEY}Content-Length: 50\r\n\r\n{"na`,
     `POST /parsed HTTP/1.1\r\n${KEY}`,

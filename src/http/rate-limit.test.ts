@@ -1,4 +1,4 @@
-/** A process grants its share of a limit, follows a changing share, and always grants something. */
+/** A process grants its share of a limit, follows a changing share, and never grants nothing. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createRateLimiter } from './rate-limit.ts';
@@ -10,12 +10,12 @@ function grantedIn(limiter: ReturnType<typeof createRateLimiter>, fromMs: number
   return granted;
 }
 
-test('three processes together grant the limit, not three times the limit', () => {
+test('three processes together grant the limit once', () => {
   const limiters = [1, 2, 3].map(() => createRateLimiter(60, { share: () => 1 / 3 }));
   for (const limiter of limiters) grantedIn(limiter, 0, 1);
   const granted = limiters.map((limiter) => grantedIn(limiter, 1_000, 10));
   const total = granted.reduce((sum, one) => sum + one, 0);
-  assert.ok(total >= 570 && total <= 630, `${total} granted in 10 seconds at 60 a second`);
+  assert.ok(total >= 570 && total <= 630, `${total} granted in 10 seconds at 60 per second`);
 });
 
 test('a single process grants the entire limit', () => {
@@ -26,10 +26,10 @@ test('a single process grants the entire limit', () => {
   share = 1;
   const whole = grantedIn(limiter, 7_000, 5);
   assert.ok(Math.abs(halved - 100) <= 2, `${halved} granted with half of the limit`);
-  assert.ok(Math.abs(whole - 200) <= 2, `${whole} granted with all of it`);
+  assert.ok(Math.abs(whole - 200) <= 2, `${whole} granted with the full limit`);
 });
 
-test('a limit of one per second shared by many still lets requests through, rarely, and reports when', () => {
+test('a shared limit of one per second lets requests through rarely and reports when', () => {
   const limiter = createRateLimiter(1, { share: () => 1 / 4 });
   const granted = grantedIn(limiter, 0, 12);
   assert.ok(granted >= 3 && granted <= 4, `${granted} granted in 12 seconds`);

@@ -51,12 +51,12 @@ async function service(
   };
 }
 
-test('health is always ok, readiness names every reason', async (t) => {
+test('health always returns ok, and readiness lists every reason', async (t) => {
   const reasons: NotReady[] = [];
   const shell = await service(() => reasons);
   t.after(() => shell.close());
   assert.deepEqual(await (await fetch(`${shell.url}/health`)).json(), { status: 'ok' });
-  assert.equal((await fetch(`${shell.url}/health?probe=balancer`)).status, 200, 'whatever a probe adds');
+  assert.equal((await fetch(`${shell.url}/health?probe=balancer`)).status, 200, 'with any query');
   const ready = await fetch(`${shell.url}/ready`);
   assert.equal(ready.status, 200);
   assert.deepEqual(await ready.json(), { status: 'ready', reasons: [] });
@@ -71,7 +71,7 @@ test('health is always ok, readiness names every reason', async (t) => {
   assert.deepEqual(body.error.details, reasons);
 });
 
-test('metrics require loopback or the token, and a proxy is not loopback', async (t) => {
+test('metrics require loopback or the token, and a proxy does not count as loopback', async (t) => {
   const shell = await service(() => [], { metricsToken: 'secret-token' });
   t.after(() => shell.close());
   shell.metrics.accepted.live.inc(3);
@@ -113,7 +113,7 @@ test('metrics require loopback or the token, and a proxy is not loopback', async
   assert.equal((await ask({ Authorization: 'Bearer secret-token' })).status, 200);
 });
 
-test('metrics are not public through a trusted proxy on this machine', async (t) => {
+test('metrics are not public through a trusted proxy on the same machine', async (t) => {
   const list = parseCidrs('127.0.0.0/8, ::1');
   assert.ok(list.ok);
   const shell = await service(() => [], {}, { trustedProxies: list.cidrs });
@@ -122,7 +122,7 @@ test('metrics are not public through a trusted proxy on this machine', async (t)
   for (const client of ['203.0.113.9', '127.0.0.1', '::1', '203.0.113.9, 127.0.0.1', 'unknown', '10.0.0.1']) {
     assert.equal(await statusOf({ 'X-Forwarded-For': client }), 401, client);
   }
-  assert.equal(await statusOf({}), 200, 'a scraper on this machine, not through the proxy');
+  assert.equal(await statusOf({}), 200, 'a local scraper, not through the proxy');
 });
 
 test('queue gauges are read on each scrape and survive an outage of their source', async () => {
@@ -135,7 +135,7 @@ test('queue gauges are read on each scrape and survive an outage of their source
   assert.match(await metrics.text(), /^postrider_queue_depth_messages 7$/m);
 });
 
-test('the OpenAPI document is generated from the definitions, with their schemas', async (t) => {
+test('the OpenAPI document is generated from the route definitions and their schemas', async (t) => {
   const shell = await service(() => []);
   t.after(() => shell.close());
   const document = (await (await fetch(`${shell.url}/openapi.json`)).json()) as {
@@ -147,7 +147,7 @@ test('the OpenAPI document is generated from the definitions, with their schemas
   assert.equal(document.openapi, '3.1.0');
   const operation = document.paths['/notes/{id}']?.put;
   assert.equal(operation?.operationId, 'replaceNote');
-  assert.equal(operation?.security, undefined, 'that of the document');
+  assert.equal(operation?.security, undefined, 'inherited from the document');
   assert.deepEqual(document.security, [
     { apiKey: [], accountId: [] },
     { session: [], accountId: [] },
@@ -180,7 +180,7 @@ test('the OpenAPI document is generated from the definitions, with their schemas
   assert.deepEqual(document.components.schemas.Note, { ...note, title });
 });
 
-test('two schemas with one name are a bug, and nothing else is', () => {
+test('two different schemas with the same name are rejected', () => {
   const about = { title: 'Postrider', version: '1.0.0' };
   const other = { ...noteRoute, path: '/other/:id', body: named('Note', { words: Type.String() }) };
   assert.throws(() => createOpenapi([noteRoute, other], { about }), /two schemas are named Note/);

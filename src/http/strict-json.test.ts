@@ -1,4 +1,4 @@
-/** Strict JSON: refused texts and their messages, otherwise the same result as JSON.parse, and low cost for hostile bodies. */
+/** Strict JSON: rejected texts with their messages, otherwise the result of JSON.parse, and low cost for hostile bodies. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -58,11 +58,11 @@ test('unusual but valid texts are accepted', () => {
   }
 });
 
-test('any JSON value is parsed as by JSON.parse, with all digits of integers', () => {
+test('any JSON value is parsed like JSON.parse, with all digits of integers', () => {
   fc.assert(
     fc.property(fc.json({ maxDepth: 6, stringUnit: 'grapheme' }), (text) => {
       const result = parseStrictJson(Buffer.from(text));
-      // The generator may create keys that are refused on purpose.
+      // The generator can create keys that are rejected on purpose.
       if (!result.ok) assert.match(text, /__proto__|\\u0000|\\u[dD]|e\+?\d{3}/);
       else assert.deepEqual(result.value, parseExactJson(text));
     }),
@@ -70,7 +70,7 @@ test('any JSON value is parsed as by JSON.parse, with all digits of integers', (
   );
 });
 
-test('integers that a double cannot hold are bigints, all other numbers are numbers', () => {
+test('integers beyond double precision are bigints, and all other numbers are numbers', () => {
   const cases: [text: string, value: unknown][] = [
     ['[9007199254740991, -9007199254740991]', [9007199254740991, -9007199254740991]],
     ['[9007199254740993, -7615917337495251231]', [9007199254740993n, -7615917337495251231n]],
@@ -91,7 +91,7 @@ test('integers that a double cannot hold are bigints, all other numbers are numb
   assert.equal(parseStrictJson(Buffer.from(`[${'9'.repeat(400)}]`)).ok, false);
 });
 
-test('a text is validated in the same way with and without an escape', () => {
+test('escapes do not change how text is validated', () => {
   const member = fc.oneof(
     fc.constantFrom('a', 'b', 'constructor', 'prototype', '__proto__', '1'),
     fc.string({ maxLength: 3 }),
@@ -116,7 +116,7 @@ test('a text is validated in the same way with and without an escape', () => {
   );
 });
 
-test('the position of a syntax error is where V8 stops too', () => {
+test('syntax errors have the same position as in V8', () => {
   fc.assert(
     fc.property(
       fc.json({ maxDepth: 3 }),
@@ -138,14 +138,14 @@ test('the position of a syntax error is where V8 stops too', () => {
   );
 });
 
-/** explain is only used for invalid texts; for a valid one it reaches the end. */
+/** explain is used only for invalid texts; it reads a valid text to its end. */
 function isWholeJson(text: string): boolean {
   if (text.trim() === '') return false;
-  // A valid text stays valid with a trailing blank and becomes invalid with a trailing bracket, at that bracket.
+  // A valid text stays valid with a trailing space, and becomes invalid at a trailing bracket.
   return explain(`${text} ]`).endsAt === text.length + 1 && explain(`[${text}\n]x`).endsAt === text.length + 3;
 }
 
-test('sixteen hostile megabytes take less than a second and pollute nothing', () => {
+test('16 MB of hostile input are parsed within a second and pollute nothing', () => {
   const bodies = [
     '['.repeat(16e6),
     `{${Array.from({ length: 1e6 }, (_, index) => `"k${index}":1`).join(',')}}`,

@@ -46,7 +46,7 @@ function ask(port: number, options: https.RequestOptions = {}, body?: string): P
   });
 }
 
-test('the TLS port serves the same routes, to a client that verifies the certificate', async (t) => {
+test('the TLS port serves the same routes to a client that verifies the certificate', async (t) => {
   const { tlsPort, url } = await secureShell(t);
   const [plain, secure] = [
     await fetch(`${url}/notes/1`, { headers: KEY_HEADERS }),
@@ -64,7 +64,7 @@ test('the TLS port serves the same routes, to a client that verifies the certifi
   await assert.rejects(ask(tlsPort, { servername: 'other.example' }), /altnames/);
 });
 
-test('a connection gets the current certificate, and keeps it', async (t) => {
+test('a connection uses the certificate that was current when it opened', async (t) => {
   const shell = await secureShell(t);
   const agent = new https.Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
@@ -78,7 +78,7 @@ test('a connection gets the current certificate, and keeps it', async (t) => {
   fresh.destroy();
 });
 
-test('bytes that are not TLS, and clients that disconnect, do no harm', async (t) => {
+test('non-TLS bytes and disconnecting clients do not affect the port', async (t) => {
   const { tlsPort } = await secureShell(t);
   for (const bytes of ['GET / HTTP/1.1\r\nHost: a\r\n\r\n', '\x16\x03\x01\x00\x05garbage']) {
     const socket = connect(tlsPort, '127.0.0.1', () => socket.write(bytes, 'latin1'));
@@ -91,7 +91,7 @@ test('bytes that are not TLS, and clients that disconnect, do no harm', async (t
   assert.equal((await ask(tlsPort)).status, 401);
 });
 
-test('a stop completes requests in progress, and closes both ports', async (t) => {
+test('stopping completes requests in progress and closes both ports', async (t) => {
   const { app, held, tlsPort } = await secureShell(t);
   const begun = ask(tlsPort, { method: 'POST', path: '/held' });
   await waitUntil('the request', () => held.started === 1);
@@ -102,7 +102,7 @@ test('a stop completes requests in progress, and closes both ports', async (t) =
   idle.on('error', () => undefined).resume();
   await once(idle, 'secureConnect');
   const stopped = app.stop({ deadlineMs: 5_000 });
-  assert.equal((await ask(tlsPort, { headers: KEY_HEADERS })).status, 503, 'while it drains');
+  assert.equal((await ask(tlsPort, { headers: KEY_HEADERS })).status, 503, 'during the drain');
   held.release();
   assert.equal((await begun).status, 200);
   const began = performance.now();

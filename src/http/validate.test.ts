@@ -1,6 +1,4 @@
-/**
- * Schemas: every issue with its path and a sentence a person can act on, unions without noise, lengths in characters.
- */
+/** Schemas: every issue has its path and an actionable message, unions report one issue, and lengths are in characters. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-/** Idempotency keys: one message regardless of retries, and nothing stored for refused requests. */
+/** Idempotency keys: one message regardless of retries, and nothing stored for rejected requests. */
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -25,7 +25,7 @@ async function countMessages(rig: SendRig): Promise<number> {
   return (await rowsOf<{ n: number }>(rig, 'SELECT count(*) AS n FROM message'))[0]!.n;
 }
 
-test('a retry gets the stored response byte for byte; another body is refused', async () => {
+test('a retry gets the stored response byte for byte, and another body is rejected', async () => {
   const first = await rig.send(GOOD, { key: 'k1' });
   const second = await rig.send(GOOD, { key: 'k1' });
   assert.ok(first.ok && second.ok);
@@ -45,7 +45,7 @@ test('100 concurrent identical sends create one message', async () => {
   assert.equal(await codeOf(rig.send(GOOD, { key: 'hundred' })), 'accepted');
 });
 
-test('two nodes with their own keys in flight still create one message', async () => {
+test('two nodes that handle the same key at once create one message', async () => {
   const other = await sendRig({ database: rig.database });
   try {
     const before = await countMessages(rig);
@@ -65,7 +65,7 @@ test('two nodes with their own keys in flight still create one message', async (
   }
 });
 
-test('a key belongs to one account, one mode and one endpoint', async () => {
+test('a key belongs to one account, mode, and endpoint', async () => {
   const ids = new Set<string>();
   for (const options of [{}, { mode: 'sandbox' }, { account: testAccount('acc_other') }] as const) {
     ids.add(dataOf(await rig.send(GOOD, { key: 'scope', ...options })).messageId);
@@ -73,12 +73,12 @@ test('a key belongs to one account, one mode and one endpoint', async () => {
   assert.equal(ids.size, 3);
 });
 
-test('a refused request does not use its key', async () => {
+test('a rejected request does not use its key', async () => {
   assert.equal(await codeOf(rig.send({ ...GOOD, to: 'nobody' }, { key: 'burn' })), 'INVALID_REQUEST');
   assert.equal(await codeOf(rig.send(GOOD, { key: 'burn' })), 'accepted');
 });
 
-test('a failing storage neither accepts nor uses the key', async () => {
+test('a storage failure accepts nothing and does not use the key', async () => {
   let isBroken = true;
   const database: Database = {
     ...rig.database,
@@ -101,7 +101,7 @@ test('a failing storage neither accepts nor uses the key', async () => {
   }
 });
 
-test('keys are valid for 24 hours, and while one of their messages can still be retried', async () => {
+test('keys are valid for 24 hours and while one of their messages can be retried', async () => {
   const sendAt = new Date(rig.clock.now() + 3 * DAY).toISOString();
   const first = dataOf(await rig.send(GOOD, { key: 'time' }));
   const scheduled = dataOf(await rig.send({ ...GOOD, sendAt }, { key: 'scheduled' }));
@@ -112,13 +112,13 @@ test('keys are valid for 24 hours, and while one of their messages can still be 
   assert.equal(dataOf(await rig.send({ ...GOOD, sendAt }, { key: 'scheduled' })).messageId, scheduled.messageId);
   assert.equal(await codeOf(rig.send(GOOD, { key: 'scheduled' })), 'IDEMPOTENCY_KEY_REUSED');
   const again = dataOf(await rig.send(GOOD, { key: 'time' }));
-  assert.notEqual(again.messageId, first.messageId, 'after 24 h the key is free');
-  assert.equal(dataOf(await rig.send(GOOD, { key: 'time' })).messageId, again.messageId, 'and taken again');
+  assert.notEqual(again.messageId, first.messageId, 'after 24 h the key can be reused');
+  assert.equal(dataOf(await rig.send(GOOD, { key: 'time' })).messageId, again.messageId, 'and is in use again');
   await rig.database.execute(removeExpiredOperation, { beforeMs: rig.clock.now(), limit: 1000, after: null });
   const kept = await rowsOf<{ key: string }>(rig, 'SELECT key FROM idempotency');
   assert.ok(
     kept.some((row) => row.key === 'scheduled'),
-    'never pruned while its message is scheduled',
+    'kept while its message is scheduled',
   );
   assert.ok(
     kept.some((row) => row.key === 'time'),
@@ -141,7 +141,7 @@ test('keys are 1 to 255 printable ASCII characters, sent once', () => {
   assert.equal(
     inFlight.take({ ...scope, key: `${longest.slice(1)}b` }),
     true,
-    'long keys are told apart by their last character',
+    'long keys are distinguished by their last character',
   );
   assert.equal(inFlight.take({ ...scope, key: `${longest.slice(1)}a` }), false);
 });

@@ -1,4 +1,4 @@
-/** Authentication results with a scripted DNS; no message and no DNS response makes verification endless or blocks the service. */
+/** Authentication results with a fake DNS. No message and no DNS response makes verification endless or blocks the service. */
 import assert from 'node:assert/strict';
 import { createPrivateKey } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -121,7 +121,7 @@ test('missing authentication is explained', async () => {
   for (const [name, results, expected] of cases) assert.equal(short(results), expected, name);
 });
 
-test('SPF explanations', async () => {
+test('SPF results are explained', async () => {
   const of = async (record: string | string[], change: object = {}): Promise<string> => {
     const name = `d${Object.keys(zone.zone).length}.example`;
     zone.zone[name] = { TXT: [record].flat(), A: [HERE], MX: [[10, `mx.${name}`]] };
@@ -150,7 +150,7 @@ test('SPF explanations', async () => {
   zone.zone['six.named.example'] = { AAAA: [v6.address] };
   assert.equal(await of('v=spf1 ptr:named.example -all', v6), 'pass');
   const bounce = await verify(MAIL, { envelopeFrom: '', helo: 'shop.example' });
-  assert.deepEqual([bounce.spf.result, bounce.spf.domain], ['pass', 'shop.example'], 'of the HELO name');
+  assert.deepEqual([bounce.spf.result, bounce.spf.domain], ['pass', 'shop.example'], 'for the HELO name');
 });
 
 test('SPF with too many lookups is permerror after ten', async () => {
@@ -163,7 +163,7 @@ test('SPF with too many lookups is permerror after ten', async () => {
   assert.equal(asked.length, 11);
 });
 
-test('an unresponsive DNS is temporary, within its time', async (t) => {
+test('an unresponsive DNS returns a temporary error within its time limit', async (t) => {
   for (const name of ['_dmarc.silent.example', 's._domainkey.silent.example', 'silent.example'])
     zone.zone[name] = { fail: 'timeout' };
   const slow = openDns({ servers: [zone.server], timeoutMs: 60_000, tries: 1 });
@@ -180,7 +180,7 @@ test('an unresponsive DNS is temporary, within its time', async (t) => {
   assert.ok(performance.now() - began < 3_000);
 });
 
-test('while many messages wait for an unresponsive DNS, further ones wait a short time, and responsive domains are verified', async (t) => {
+test('an unresponsive DNS does not block the verification of responsive domains', async (t) => {
   zone.zone['mute.example'] = { fail: 'timeout' };
   const slow = openDns({ servers: [zone.server], timeoutMs: 60_000, tries: 1 });
   const quick = verifierWith({ dns: slow, dnsMs: 60_000, busyDnsMs: 1_000 });
@@ -201,12 +201,12 @@ test('while many messages wait for an unresponsive DNS, further ones wait a shor
   assert.deepEqual(
     done.toSorted((a, b) => a - b),
     [16, 17, 18, 19, 20],
-    'the first ones have their full time',
+    'the first messages have the full time',
   );
   assert.equal(done[0], 20);
 });
 
-test('a message above the limits is not verified, and the result says why', async () => {
+test('a message above the limits is not verified, with the reason', async () => {
   const whole = await signed();
   const signature = whole.slice(0, whole.indexOf('From:'));
   const cases: [string, RegExp][] = [
@@ -227,7 +227,7 @@ test('a message above the limits is not verified, and the result says why', asyn
   assert.equal(short(await verify(signature.repeat(9) + whole)), `pass, ${'pass, '.repeat(10)}pass reject`, 'control');
 });
 
-test('the signed part of a body is reported if it is not complete', async () => {
+test('a partially signed body is reported', async () => {
   const body = 'Hello Bob\r\n';
   const { dkimSign } = await import('mailauth/lib/dkim/sign.js');
   const content = `From: ann@shop.example\r\nSubject: x\r\n\r\n${body}`;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { matchText, parseMatch, wantedLocals } from './match.ts';
 
-test('an address, a prefix, and an entire domain are matches, in one spelling', () => {
+test('an address, a prefix, and a domain match in any spelling', () => {
   for (const [text, expected] of [
     ['Support@In.Shop.Example', 'support@in.shop.example'],
     ['*@in.shop.example', '*@in.shop.example'],
@@ -18,7 +18,7 @@ test('an address, a prefix, and an entire domain are matches, in one spelling', 
   }
 });
 
-test('anything else is refused', () => {
+test('other patterns are rejected', () => {
   for (const text of [
     ...[
       '',
@@ -49,13 +49,10 @@ test('anything else is refused', () => {
     assert.ok(!parseMatch(text).ok, text);
 });
 
-test('an address is looked up by itself, by its prefix, and by its domain: three lookups for every address', () => {
+test('every address takes three lookups, by address, prefix, and domain', () => {
   assert.deepEqual(wantedLocals('Reply+AbC'), ['reply+abc', 'reply+*', '*']);
   assert.deepEqual(wantedLocals('reply+a+b'), ['reply+a+b', 'reply+*', '*']);
   const [exact, prefix, any] = wantedLocals('reply');
   assert.deepEqual([exact, any], ['reply', '*']);
-  assert.ok(
-    !parseMatch(`${prefix}@in.shop.example`).ok,
-    'no route can have what stands for the prefix that is missing',
-  );
+  assert.ok(!parseMatch(`${prefix}@in.shop.example`).ok, 'no route matches the placeholder of a missing prefix');
 });

@@ -18,7 +18,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const HERE = { MX: [[10, 'mail.sender.test'] as [number, string]] };
 const ELSEWHERE = { MX: [[10, 'mx.elsewhere.example'] as [number, string]] };
-/** It fails immediately; a `timeout` would take time. */
+/** Fails immediately; a `timeout` would take time. */
 const AWAY = { fail: 'SERVFAIL' } as const;
 
 async function setup(t: TestContext) {
@@ -56,7 +56,7 @@ async function setup(t: TestContext) {
     });
     await Promise.all(Array.from({ length: count }, (_, index) => make(`a@n${index}.shop.example`)));
   };
-  /** In how many of this many minutes the MX was looked up. */
+  /** Counts the minutes, of this many, in which the MX was looked up. */
   const looksIn = async (minutes: number): Promise<number> => {
     dns.questions.length = 0;
     for (let minute = 0; minute < minutes; minute += 1) await after(MINUTE);
@@ -65,7 +65,7 @@ async function setup(t: TestContext) {
   return { ...shared, dns, make, createMany, shown, after, looksIn };
 }
 
-test('a route is active within minutes of its record, and pending again within an hour of its removal', async (t) => {
+test('a route is active within minutes of its record, and pending within an hour of its removal', async (t) => {
   const { dns, make, shown, after } = await setup(t);
   const id = await make('*@in.shop.example');
   assert.equal((await shown(id)).status, 'pending');
@@ -76,7 +76,7 @@ test('a route is active within minutes of its record, and pending again within a
   assert.deepEqual([(await shown(id)).status, (await shown(id)).dnsRecord.status], ['active', 'verified']);
   dns.zone['in.shop.example'] = ELSEWHERE;
   await after(HOUR - MINUTE);
-  assert.equal((await shown(id)).status, 'active', 'not looked at yet');
+  assert.equal((await shown(id)).status, 'active', 'not checked yet');
   await after(MINUTE);
   const withdrawn = await shown(id);
   assert.deepEqual([withdrawn.status, withdrawn.dnsRecord.found], ['pending', ['10 mx.elsewhere.example']]);
@@ -92,13 +92,13 @@ test('a failed DNS lookup changes nothing', async (t) => {
   dns.zone['other.shop.example'] = AWAY;
   dns.questions.length = 0;
   await after(HOUR);
-  assert.equal(new Set(dns.questions).size, 2, 'both were asked for');
+  assert.equal(new Set(dns.questions).size, 2, 'both were looked up');
   assert.equal((await shown(active)).status, 'active');
   assert.deepEqual((await shown(pending)).dnsRecord, before.dnsRecord);
   assert.notEqual((await shown(pending)).checkedAt, before.checkedAt);
 });
 
-test('a pending route is checked less and less often, and at least every hour', async (t) => {
+test('a pending route is checked with growing intervals, at least every hour', async (t) => {
   const { make, looksIn } = await setup(t);
   await make('*@in.shop.example');
   assert.equal(await looksIn(5), 5);
@@ -108,7 +108,7 @@ test('a pending route is checked less and less often, and at least every hour', 
   assert.equal(await looksIn(4 * 60), 4);
 });
 
-test('routes of one domain need one lookup, and domains after a batch are checked in the same round', async (t) => {
+test('routes of one domain share a lookup, and batches are checked in the same round', async (t) => {
   const { dns, createMany, make, shown, after } = await setup(t);
   const ids = await Promise.all(['a', 'b', 'c'].map((local) => make(`${local}@in.shop.example`)));
   await createMany(520);
@@ -120,7 +120,7 @@ test('routes of one domain need one lookup, and domains after a batch are checke
   for (const id of ids) assert.equal((await shown(id)).status, 'active');
 });
 
-test('a process that is not responsible checks nothing', async (t) => {
+test('a node that is not responsible checks nothing', async (t) => {
   const { database, clock, log, mx, dns, make, after } = await setup(t);
   await make('*@in.shop.example');
   dns.questions.length = 0;
@@ -131,5 +131,5 @@ test('a process that is not responsible checks nothing', async (t) => {
   await idle.stop();
   assert.deepEqual(dns.questions, []);
   await after(0);
-  assert.deepEqual(dns.questions, ['MX in.shop.example'], 'another one does');
+  assert.deepEqual(dns.questions, ['MX in.shop.example'], 'the responsible node does');
 });

@@ -52,7 +52,7 @@ async function world(t: { after(run: () => unknown): void }, dialect: Dialect = 
   return { database, clock, dns, one, two, verify, call: server.call, find, taker };
 }
 
-test('a route is created with its MX, listed, changed, and deleted, with its webhook', async (t) => {
+test('a route is created with its MX record, listed, updated, and deleted with its webhook', async (t) => {
   const { call, one, two, dns, verify } = await world(t);
   await verify(one.id, 'shop.example');
   const unverified = await call('POST', '/inbound-routes', { ...one.live, json: { match: 'a@other.example' } });
@@ -135,7 +135,7 @@ test('a route is created with its MX, listed, changed, and deleted, with its web
 });
 
 for (const dialect of ['sqlite', 'postgres'] as const) {
-  test(`the most specific route accepts an address, and only of an account that has the domain (${dialect})`, async (t) => {
+  test(`the most specific route of an account with the domain receives an address (${dialect})`, async (t) => {
     const { call, one, two, verify, find, taker, database } = await world(t, dialect);
     await verify(one.id, 'shop.example');
     await verify(two.id, 'shop.example');
@@ -145,31 +145,31 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
     const any = await make(one.live, '*@in.shop.example');
     const prefix = await make(one.live, 'reply+*@in.shop.example');
     const exact = await make(one.live, 'reply+17@in.shop.example');
-    const theirs = await make(two.live, 'boss@in.shop.example');
+    const otherRoute = await make(two.live, 'boss@in.shop.example');
     assert.equal(await taker('Reply+17@IN.shop.example'), exact);
     assert.equal(await taker('REPLY+18@in.shop.example'), prefix);
     assert.equal(await taker('reply@in.shop.example'), any);
-    assert.equal(await taker('boss@in.shop.example'), theirs);
-    for (const nobody of [
+    assert.equal(await taker('boss@in.shop.example'), otherRoute);
+    for (const unknown of [
       'reply@shop.example',
       'a@deeper.in.shop.example',
       'a@localhost',
       'a@',
       `${'x'.repeat(300)}@in.other.example`,
     ])
-      assert.equal(await taker(nobody), undefined, nobody);
+      assert.equal(await taker(unknown), undefined, unknown);
     await call('POST', '/inbound-routes', { ...one.sandbox, json: { match: '*@in.other.example' } });
-    assert.equal(await taker('a@in.other.example'), undefined, 'a route of a sandbox takes nothing from outside');
+    assert.equal(await taker('a@in.other.example'), undefined, 'a sandbox route accepts no inbound mail');
 
     const same = { json: { match: '*@IN.shop.example' } };
     assert.equal((await call('POST', '/inbound-routes', { ...one.live, ...same })).status, 409);
     const stolen = await call('POST', '/inbound-routes', { ...two.live, ...same });
     assert.deepEqual([stolen.status, /another account/.test(stolen.body.error.message)], [409, true]);
-    assert.equal((await call('PUT', `/inbound-routes/${theirs}`, { ...two.live, ...same })).status, 409);
+    assert.equal((await call('PUT', `/inbound-routes/${otherRoute}`, { ...two.live, ...same })).status, 409);
 
     const domains = await database.execute(domainsOperation, { accountId: one.id, before: null, limit: 5 });
     await database.execute(deleteDomainOperation, { accountId: one.id, id: domains[0]!.id });
-    assert.equal(await taker('reply@in.shop.example'), undefined, 'what an account gave up it gets no mail of');
+    assert.equal(await taker('reply@in.shop.example'), undefined, 'a deleted domain receives no mail');
     const takenOver = await call('POST', '/inbound-routes', { ...two.live, ...same });
     assert.equal(takenOver.status, 201);
     assert.equal(await taker('reply@in.shop.example'), takenOver.body.inboundRouteId);
@@ -184,12 +184,12 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
       approvedEmailBytes: null,
       limits,
     });
-    assert.equal(await mailPerHour(), 7, 'what an operator has set for the account');
+    assert.equal(await mailPerHour(), 7, 'the limit that an operator set');
   });
 }
 
 for (const dialect of ['sqlite', 'postgres'] as const) {
-  test(`PATCH changes only the given fields of a route, and PUT keeps its webhook's description: ${dialect}`, async (t) => {
+  test(`PATCH changes only the given fields, and PUT keeps the webhook description (${dialect})`, async (t) => {
     const { call, one, two, dns, verify } = await world(t, dialect);
     await verify(one.id, 'shop.example');
     dns.zone['in.shop.example'] = { MX: [[5, 'bounce.sender.test']] };

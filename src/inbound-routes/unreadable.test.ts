@@ -1,4 +1,4 @@
-/** Inbound messages whose stored content was changed or is lost: they end, and their event reports it. */
+/** Inbound messages whose stored content was changed or lost: their processing ends with an event that reports it. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -96,7 +96,7 @@ async function world(t: { after(run: () => unknown): void }, dialect: Dialect = 
     goesAway: () => {
       isAway = true;
     },
-    /** Returns how many were deleted once their content expired. */
+    /** Returns how many messages were deleted after their content expired. */
     removed: async () => {
       removed += (await database.execute(removeInboundOperation, { beforeMs: clock.now() + DAY_MS, limit: 10 })).count;
       return removed;
@@ -105,12 +105,12 @@ async function world(t: { after(run: () => unknown): void }, dialect: Dialect = 
 }
 
 for (const dialect of DIALECTS) {
-  test(`corrupt content is read once: route mail has its event, a report is quarantined (${dialect})`, async (t) => {
+  test(`corrupt content is read once, with an event for a route or quarantine for a report (${dialect})`, async (t) => {
     const w = await world(t, dialect);
     const [mail] = [await w.store(ROUTE), await w.store(REPORT)];
     w.damage();
     w.begin();
-    await waitUntil('both to be dealt with', async () => (await w.counted())?.length === 2);
+    await waitUntil('both to be processed', async () => (await w.counted())?.length === 2);
     assert.deepEqual(await w.counted(), [
       'postrider_inbound_reports_total{result="unreadable"} 1',
       'postrider_inbound_messages_total{outcome="event"} 1',
@@ -122,14 +122,14 @@ for (const dialect of DIALECTS) {
     assert.deepEqual([inbound.text, inbound.attachments, inbound.envelope.from], [null, [], 'ann@x.example']);
     assert.equal(recipient, 'support@in.shop.example');
     assert.ok(sizeBytes > 100 && inbound.sizeBytes === sizeBytes);
-    // Neither has a work row anymore.
-    await waitUntil('both to be past their time', async () => (await w.removed()) === 2);
+    // Neither message has a work row now.
+    await waitUntil('both to be expired', async () => (await w.removed()) === 2);
     assert.equal(w.reads(), 2);
     assert.equal(w.lines.filter((line) => line.includes('is not what was written')).length, 2);
   });
 }
 
-test('unavailable content is retried for a week, and then ends', async (t) => {
+test('unavailable content is retried for a week, then dropped', async (t) => {
   const w = await world(t);
   w.goesAway();
   const mail = await w.store(ROUTE);

@@ -1,4 +1,4 @@
-/** Small reports: recorded together during DATA without a row, or stored with their work if that fails. */
+/** Small reports: recorded in groups during DATA without a row, or stored as work items if that fails. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { OutcomeUnknown, Unavailable } from '../base/failure.ts';
@@ -52,7 +52,7 @@ interface RigOptions {
   record?(): Promise<void>;
 }
 
-test('reports that arrive at about the same time are recorded together, and none waits long', async () => {
+test('reports that arrive together are recorded together within a short delay', async () => {
   const contents: string[] = [];
   const r = rig({ read: async (mail) => contents.push((await mail.content()).toString()) });
   const take = async (count: number): Promise<number> => {
@@ -63,25 +63,25 @@ test('reports that arrive at about the same time are recorded together, and none
   const waitsMs = [await take(6), await take(1)];
   assert.ok(
     waitsMs.every((ms) => ms > 50),
-    `${waitsMs} ms: those behind others wait for each other`,
+    `${waitsMs} ms: reports that follow others wait for each other`,
   );
   await take(20);
   assert.deepEqual(
     r.recorded.map((group) => group.length),
     [1, 5, 1, 1, 8, 8, 3],
-    'one alone, or enough of them, wait for nobody',
+    'a single report, or a full group, does not wait',
   );
   assert.deepEqual([r.stored, r.nudges(), new Set(contents)], [[], 7, new Set(['mail'])]);
 });
 
-test('consecutive reports do not wait', async (t) => {
+test('consecutive reports are recorded without delay', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const r = rig();
   for (let i = 0; i < 10; i += 1) await r.intake.take([mailOf()]);
   assert.equal(r.recorded.length, 10);
 });
 
-test('other mail than a small report for one return path is stored with its work', async () => {
+test('all messages except small reports for one return path are stored with their work item', async () => {
   const r = rig();
   const others = [
     [mailOf({ use: { kind: 'abuse' } })],
@@ -94,7 +94,7 @@ test('other mail than a small report for one return path is stored with its work
   assert.deepEqual([r.stored.length, r.recorded], [others.length, []]);
 });
 
-test('a report that cannot be read is stored, and the others of its group are recorded', async () => {
+test('an unreadable report is stored, and the others of its group are recorded', async () => {
   const early = mailOf();
   const broken = mailOf();
   const errors = new Map<string, Error>([
@@ -112,7 +112,7 @@ test('a report that cannot be read is stored, and the others of its group are re
   assert.deepEqual([r.stored.flat().sort(), r.recorded], [[early.id, broken.id].sort(), [[fine.id]]]);
 });
 
-test('reports that cannot be recorded are stored, even if the commit is unknown', async () => {
+test('reports that cannot be recorded are stored, even if the commit outcome is unknown', async () => {
   const errors = [new Unavailable('full'), new OutcomeUnknown('lost', 'OVERLOADED'), new TypeError('a bug')];
   for (const error of errors) {
     const r = rig({ record: () => Promise.reject(error) });
@@ -121,13 +121,13 @@ test('reports that cannot be recorded are stored, even if the commit is unknown'
   }
 });
 
-test('reports above the limit in progress are stored: a flood waits in its own lane', async () => {
+test('reports above the concurrency limit are stored, so a flood waits in its own lane', async () => {
   const held = Promise.withResolvers<void>();
   const r = rig({ read: () => held.promise });
-  const taken = Array.from({ length: 100 }, () => r.intake.take([mailOf()]));
-  await Promise.all(taken.slice(64));
+  const pending = Array.from({ length: 100 }, () => r.intake.take([mailOf()]));
+  await Promise.all(pending.slice(64));
   assert.equal(r.stored.length, 36);
   held.resolve();
-  await Promise.all(taken);
+  await Promise.all(pending);
   assert.equal(r.recorded.flat().length, 64);
 });

@@ -107,8 +107,8 @@ for (const dialect of DIALECTS)
     assert.deepEqual([to, replyTo, subject], ['ops@example.net', 'ann@provider.example', 'Fwd: Your mail ü']);
     assert.equal(original.toString(), LETTER);
     assert.ok(key.includes(id));
-    for (const said of ['postmaster@bounces.example', 'mx.provider.example [198.51.100.7]', 'Please call me.', id])
-      assert.ok(body.includes(said), said);
+    for (const part of ['postmaster@bounces.example', 'mx.provider.example [198.51.100.7]', 'Please call me.', id])
+      assert.ok(body.includes(part), part);
   });
 
 /** Content, envelope sender, and result: null if it is not for operators. */
@@ -161,7 +161,7 @@ for (const [what, [content, forwarding, envelopeFrom]] of Object.entries(MAILS))
   test(`${what}: ${forwarding ?? 'not for operators'}`, async () => {
     const r = await rig();
     await r.receive(content, envelopeFrom === undefined ? {} : { envelopeFrom });
-    await waitUntil('it to be dealt with', async () => (await r.counted()) === 1);
+    await waitUntil('the message to be processed', async () => (await r.counted()) === 1);
     assert.deepEqual(
       (await r.list()).map((one) => one.forwarding),
       forwarding === null ? [] : [forwarding],
@@ -169,7 +169,7 @@ for (const [what, [content, forwarding, envelopeFrom]] of Object.entries(MAILS))
     assert.equal(r.sent.length, forwarding === 'forwarded' ? 1 : 0);
   });
 
-test('without an address, or above the hourly limit, mail is only listed', async () => {
+test('mail is only listed without an address or above the hourly limit', async () => {
   const none = await rig({ postmaster: undefined });
   await none.receive(LETTER);
   await waitUntil('the mail', async () => (await none.list())[0]?.forwarding === 'not-set');
@@ -183,7 +183,7 @@ test('without an address, or above the hourly limit, mail is only listed', async
   assert.equal(limited.sent.length, 1);
 });
 
-test('a message that cannot be forwarded now is forwarded later, under the same key', async () => {
+test('a message that cannot be forwarded now is forwarded later under the same key', async () => {
   const keys: string[] = [];
   const r = await rig({
     forward: async ({ key }) => {

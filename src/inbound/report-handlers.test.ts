@@ -1,4 +1,4 @@
-/** Reports become events: each once, on any node and however often it arrives; forged mail changes nothing. */
+/** Reports become events exactly once, on any node and however often they arrive. Forged reports change nothing. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { afterEach, test } from 'node:test';
@@ -63,7 +63,7 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
   };
   const sum = async () => Object.values(await counted()).reduce((total, count) => total + count, 0);
 
-  /** Accepts one message; `settle` determines the result of its copies. */
+  /** Accepts one message. `settle` determines the result of its copies. */
   const mail = async (...recipients: string[]) => {
     const accepted = acceptance({ accountId, nowMs: clock.now(), recipients });
     await database.execute(acceptOperation, accepted);
@@ -96,7 +96,7 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
     await database.execute(settleOperation, settled);
   };
 
-  /** Stores one message for as many addresses as there are uses, and waits until all are counted. */
+  /** Stores one message for one address per use, and waits until all are counted. */
   const receive = async (content: Buffer, uses: Use[], results = uses.length): Promise<void> => {
     const before = await sum();
     const client = { address: '192.0.2.1', helo: 'mx.example', tls: null };
@@ -105,7 +105,7 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
     const mails = uses.map((use) => ({ ...facts, ...times, use, id: newId('inb') }));
     await database.execute(storeInboundOperation, mails);
     for (const worker of workers) worker.nudge();
-    await waitUntil('it to be dealt with', async () => (await sum()) >= before + results);
+    await waitUntil('the message to be processed', async () => (await sum()) >= before + results);
     assert.equal(await sum(), before + results);
   };
   const events = async (messageId: string) => {
@@ -133,7 +133,7 @@ const addressOf = (use: TokenUse, messageId: string, daysAgo = 0): string =>
   `${tokens.make(use, { messageId }, Date.now() - daysAgo * DAY_MS)}@bounces.example`;
 
 for (const dialect of DIALECTS)
-  test(`a bounce that arrives at two nodes at the same time is one Bounce, and so are delays and complaints (${dialect})`, async () => {
+  test(`duplicate bounces, delays, and complaints at two nodes are recorded once (${dialect})`, async () => {
     const r = await rig(dialect, 2);
     const { headerMessageId, ids } = await r.mail('ann@example.com', 'bob@example.com', 'eve@example.com');
     await r.deliver(await r.claim());
@@ -162,7 +162,7 @@ for (const dialect of DIALECTS)
     assert.match(await r.metrics.text(), /^postrider_messages_bounced_total\{mode="live"\} 1$/m);
   });
 
-test('reports without proof, about other mail, or of another kind change nothing and are counted', async () => {
+test('unproven reports, reports about other mail, and other reports change nothing and are counted', async () => {
   const r = await rig();
   const { headerMessageId, ids } = await r.mail('ann@example.com');
   const [ann] = ids as [string];
@@ -185,17 +185,19 @@ test('reports without proof, about other mail, or of another kind change nothing
   });
   assert.deepEqual([await r.types(ann), await r.suppressed()], [['Send', 'Delivery'], []]);
   await r.receive(bounce, [returnPath(ann)]);
-  assert.deepEqual(await r.types(ann), ['Send', 'Delivery', 'Bounce'], 'control: with its token it counts');
+  assert.deepEqual(await r.types(ann), ['Send', 'Delivery', 'Bounce'], 'control: it is accepted with its token');
 });
 
-test('a bounce that arrives before the delivery is recorded waits for it; one about queued mail changes nothing', async () => {
+test('a bounce waits for the delivery to be recorded, and one for a queued message is ignored', async () => {
   const r = await rig();
   const { headerMessageId, ids } = await r.mail('ann@example.com');
   const [ann] = ids as [string];
   const jobs = await r.claim();
   const bounce = deliveryReport({ recipient: 'ann@example.com', headerMessageId });
   await r.receive(bounce, [returnPath(ann)], 0);
-  await waitUntil('it to be put off', () => r.lines.some((line) => line.includes('inbound message deferred')));
+  await waitUntil('the message to be deferred', () =>
+    r.lines.some((line) => line.includes('inbound message deferred')),
+  );
   await r.deliver(jobs);
   r.clock.advance(70_000);
   await waitUntil('the bounce', async () => (await r.types(ann)).includes('Bounce'));
@@ -207,7 +209,7 @@ test('a bounce that arrives before the delivery is recorded waits for it; one ab
   assert.deepEqual([await r.types(bob), (await r.counted()).unfit], [['Send'], 2]);
 });
 
-test('a complaint without its recipient is an event and suppresses no address, unless the token names the copy', async () => {
+test('a complaint without a recipient suppresses no address unless the token identifies the copy', async () => {
   const r = await rig();
   const [one, two, three] = [
     await r.mail('ann@example.com'),
@@ -223,7 +225,7 @@ test('a complaint without its recipient is an event and suppresses no address, u
   assert.deepEqual(await r.suppressed(), ['zoe@example.com complaint']);
   assert.deepEqual(await r.types(one.ids[0]!), ['Send', 'Delivery', 'Complaint']);
   const lasts = await Promise.all(two.ids.map(async (id) => ({ id, type: (await r.types(id)).at(-1)! })));
-  assert.deepEqual(lasts.map(({ type }) => type).sort(), ['Complaint', 'Delivery'], 'one of them stands for both');
+  assert.deepEqual(lasts.map(({ type }) => type).sort(), ['Complaint', 'Delivery'], 'one of them represents both');
   const complaint = await r.last(lasts.find(({ type }) => type === 'Complaint')!.id, 'complaint');
   assert.deepEqual(
     [complaint.feedbackType, complaint.suppressed, complaint.remoteHost],
@@ -231,7 +233,7 @@ test('a complaint without its recipient is an event and suppresses no address, u
   );
 });
 
-test('a recipient cannot complain for another: the recipient needs the token of the copy', async () => {
+test('a recipient cannot complain for another one without the token of that copy', async () => {
   const r = await rig();
   const { headerMessageId, ids } = await r.mail('ann@example.com', 'bob@example.com', 'eve@example.com');
   const [ann, bob, eve] = ids as [string, string, string];
@@ -249,19 +251,19 @@ test('a recipient cannot complain for another: the recipient needs the token of 
     await report(quoted);
   assert.deepEqual(await r.suppressed(), []);
   const types = await Promise.all(ids.map((id) => r.types(id)));
-  assert.equal(types.flat().filter((type) => type === 'Complaint').length, 1, 'all of it is one event of the mail');
+  assert.equal(types.flat().filter((type) => type === 'Complaint').length, 1, 'all reports are one event of the email');
   const stand = ids[types.findIndex((of) => of.includes('Complaint'))]!;
   const other = stand === bob ? 'eve@example.com' : 'bob@example.com';
   await report(`List-Unsubscribe: <mailto:${addressOf('unsubscribe', stand === bob ? eve : bob)}?subject=unsubscribe>`);
-  assert.deepEqual(await r.suppressed(), [`${other} complaint`], 'his own copy is what he can complain about');
+  assert.deepEqual(await r.suppressed(), [`${other} complaint`], 'a recipient can complain only about its own copy');
   await report(`Return-Path: <${addressOf('bounce', stand)}>`, null);
-  assert.equal((await r.suppressed()).length, 2, 'and what was forged before does not silence the recipient');
+  assert.equal((await r.suppressed()).length, 2, "earlier forged reports do not block the recipient's complaint");
   await report(`Return-Path: <${addressOf('bounce', stand)}>`, null);
   assert.deepEqual(await r.types(stand), ['Send', 'Delivery', 'Complaint', 'Complaint']);
   assert.deepEqual(await r.counted(), { complaint: 3, repeated: 4 });
 });
 
-test('a message to the address in List-Unsubscribe unsubscribes, once, whatever its content', async () => {
+test('a message to the List-Unsubscribe address unsubscribes once, whatever its content', async () => {
   const r = await rig();
   const { ids } = await r.mail('ann@example.com');
   await r.deliver(await r.claim());

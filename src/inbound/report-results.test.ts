@@ -1,4 +1,4 @@
-/** How far reports are trusted: the copies they are about, and the parts that change nothing. */
+/** How far reports are trusted: the copies that they refer to, and the parts that change nothing. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { feedbackId } from '../mail/compose/header.ts';
@@ -44,7 +44,7 @@ const bounce = (messageId: string | null, ...recipients: Partial<ReportedRecipie
     mentioned: [] as string[],
   }) satisfies Report;
 
-/** The messages it changes, then the counts of the others. */
+/** The messages that it changes, then the counts of the others. */
 function shown({ results, ignored, isTooEarly }: ReportResults): string {
   const what = results.map((one) => `${one.type} ${one.messageId}${one.suppress ? ' suppressed' : ''}`);
   return [...what, ...ignored, ...(isTooEarly ? ['too early'] : [])].join(', ');
@@ -120,7 +120,7 @@ const BOUNCES: [name: string, report: Report & { kind: 'bounce' }, copies: SentC
   ],
 ];
 
-test('a report of 500 recipients has one result for each copy, and duplicates are only counted', async () => {
+test('a report with 500 recipients has one result per copy, and duplicates are only counted', async () => {
   const copies = Array.from({ length: 200 }, (_, i) => copy(`m${i}`));
   const named = Array.from({ length: 500 }, (_, i) => ({ finalRecipient: `m${i % 250}@example.com` }));
   const { results, ignored } = await resultsOfBounce(bounce(OURS, ...named), copies, NOW);
@@ -133,12 +133,12 @@ for (const [name, report, copies, expected] of BOUNCES)
   test(`a bounce that names ${name}`, async () =>
     assert.equal(shown(await resultsOfBounce(report, copies, NOW)), expected));
 
-interface Said {
+interface ComplaintFields {
   recipients?: string[];
   feedbackId?: string;
 }
 
-const complaint = ({ recipients = [], feedbackId: id }: Said) =>
+const complaint = ({ recipients = [], feedbackId: id }: ComplaintFields) =>
   ({
     kind: 'complaint',
     feedbackType: 'abuse',
@@ -151,7 +151,7 @@ const ann = ['ann@example.com'];
 const bob = ['bob@example.com'];
 const all = { proof: 'transaction' } as const;
 const ofTwo = [copy('ann', { accountId: 'acc_2', messageId: 'msg_other' }), copy('ann')];
-const COMPLAINTS: [name: string, said: Said, context: Partial<ComplaintContext>, expected: string][] = [
+const COMPLAINTS: [name: string, fields: ComplaintFields, context: Partial<ComplaintContext>, expected: string][] = [
   ['with its recipient', { recipients: ann }, { copies: one }, 'Complaint msg_ann suppressed'],
   [
     'of one of several, by a token of all',
@@ -180,13 +180,13 @@ const COMPLAINTS: [name: string, said: Said, context: Partial<ComplaintContext>,
   ],
 ];
 
-for (const [name, said, context, expected] of COMPLAINTS)
+for (const [name, fields, context, expected] of COMPLAINTS)
   test(`a complaint ${name}`, () => {
     const whole = { copies: [], proof: 'message-id' as const, reporter: 'fbl.example', nowMs: NOW, ...context };
-    assert.equal(shown(resultsOfComplaint(complaint(said), whole)), expected);
+    assert.equal(shown(resultsOfComplaint(complaint(fields), whole)), expected);
   });
 
-test('a complaint about an unknown one of several recipients changes no state', () => {
+test('a complaint that does not identify one of several recipients changes no state', () => {
   const context = { copies: three, proof: 'transaction', reporter: null, nowMs: NOW } as const;
   assert.deepEqual(
     resultsOfComplaint(complaint({}), context).results.map((result) => result.eventOnly),

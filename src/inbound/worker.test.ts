@@ -73,7 +73,7 @@ async function rig(dialect: Dialect, nodes = 1) {
 }
 
 for (const dialect of DIALECTS) {
-  test(`each message is processed once, by any node, with its content byte for byte (${dialect})`, async () => {
+  test(`each message is processed once by any node, with unchanged content (${dialect})`, async () => {
     const r = await rig(dialect, 2);
     const large = Buffer.alloc(200_000, 'large ');
     const blobKey = await r.blobs.put(large);
@@ -88,7 +88,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('a message that cannot be read because of an outage is retried with growing delays, and no crash is counted', async () => {
+test('a message unreadable due to an outage is retried with growing delays and no crash count', async () => {
   const r = await rig('sqlite');
   let tries = 0;
   r.onRead(async () => {
@@ -98,7 +98,7 @@ test('a message that cannot be read because of an outage is retried with growing
   await r.store();
   for (const minutes of [1, 5, 15, 30]) {
     const before = tries;
-    await waitUntil('a try', () => tries > before || r.read.length > 0);
+    await waitUntil('an attempt', () => tries > before || r.read.length > 0);
     r.clock.advance(minutes * 60_000 - 1_000);
     r.workers[0]!.nudge();
     r.clock.advance(2_000);
@@ -107,7 +107,7 @@ test('a message that cannot be read because of an outage is retried with growing
   assert.equal(tries, 5);
 });
 
-test('a message on which our code fails three times is quarantined and kept; the others are processed', async () => {
+test('a message that crashes Postrider three times is quarantined, and others are processed', async () => {
   const r = await rig('sqlite');
   let poison = '';
   let thrown = 0;
@@ -123,7 +123,7 @@ test('a message on which our code fails three times is quarantined and kept; the
     await waitUntil('another to be read', () => r.read.some(({ id }) => id === other));
     r.clock.advance(61_000);
   }
-  await waitUntil('it to be quarantined', () => r.lines.some((line) => line.includes('quarantined')));
+  await waitUntil('the message to be quarantined', () => r.lines.some((line) => line.includes('quarantined')));
   assert.equal(thrown, 3);
   const kept = await r.database.execute(findInboundOperation, { id: poison, accountId: '', mode: 'live' });
   assert.equal(Buffer.from(kept!.content!).toString(), 'mail');
@@ -161,7 +161,7 @@ function queueRig() {
   return { queue, change, start, started, admit };
 }
 
-test('lanes alternate, and a full one does not block others', () => {
+test('lanes alternate, and a full lane does not block others', () => {
   const { queue, admit } = queueRig();
   assert.equal(admit('busy', 300), 256);
   assert.equal(admit('quiet', 1), 1);
@@ -200,30 +200,30 @@ for (const [name, flood, other] of floods)
     };
     for (let index = 0; index < 100; index += 1) await r.store(flood);
     const id = await r.store(other);
-    // No message ends before all are in progress.
+    // No message completes before all are in progress.
     r.onRead(async () => void (await waitUntil('all to be claimed', () => claimed >= 101)));
     r.start();
-    await waitUntil('the mail behind the flood', () => r.read.some((mail) => mail.id === id));
+    await waitUntil('the message after the flood', () => r.read.some((mail) => mail.id === id));
     const before = r.read.findIndex((mail) => mail.id === id);
     assert.ok(before <= 8, `${before} of 100 were read before it`);
   });
 
-test('few messages of a lane are read at once, and not all of them are of routes', () => {
+test('concurrent reads are limited per lane, with capacity reserved for reports', () => {
   const { admit, started, change } = queueRig();
   admit('route acc_1', 20);
   const first = started();
   assert.equal(first.length, 4);
   for (let account = 2; account <= 15; account += 1) admit(`route acc_${account}`, 20);
-  assert.equal(started().length, 44, 'forty-eight of all accounts');
+  assert.equal(started().length, 44, '48 across all accounts');
   for (let copy = 1; copy <= 10; copy += 1) admit(`return-path msg_${copy}`, 20);
-  assert.equal(started().length, 16, 'the others are left to reports');
+  assert.equal(started().length, 16, 'the remaining capacity is reserved for reports');
   change(first[0]!, 'settling');
   change(first[0]!, 'gone');
   change(first[1]!, 'gone');
   assert.equal(started().length, 2, 'as many as have ended');
 });
 
-test('large mail of an account that waits for the DNS delays neither reports nor small mail of others', () => {
+test('large messages waiting for DNS do not delay reports or small messages of other accounts', () => {
   const { admit, started, change } = queueRig();
   const lanesOf = (items: InboundItem[]): string[] => items.map(({ job }) => job.lane);
   admit('route acc_1', 10, 16_000_000);
@@ -237,7 +237,7 @@ test('large mail of an account that waits for the DNS delays neither reports nor
   admit('return-path msg_2', 1, 1_000_000);
   assert.deepEqual(lanesOf(started()), ['return-path msg_2']);
   change(large[0]!, 'settling');
-  assert.deepEqual(lanesOf(started()), ['route acc_1'], 'whose turn came first');
+  assert.deepEqual(lanesOf(started()), ['route acc_1'], 'the first in the queue');
 });
 
 test('consecutive messages are claimed together', async () => {
@@ -256,5 +256,5 @@ test('consecutive messages are claimed together', async () => {
   }
   await waitUntil('all to be read', () => r.read.length === 60);
   const most = 2 + (performance.now() - began) / 90;
-  assert.ok(claims <= most, `${claims} claims where ${most} would do`);
+  assert.ok(claims <= most, `${claims} claims, at most ${most} expected`);
 });

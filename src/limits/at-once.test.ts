@@ -1,4 +1,4 @@
-/** Concurrent creates never exceed a limit, on either database; an account above a limit keeps what it has and creates no more. */
+/** Concurrent creates never exceed a limit, on either database. An account above a limit keeps its items and creates no more. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DIALECTS, tempDatabase } from '../../test/kit/temp-database.ts';
@@ -86,7 +86,7 @@ const MAKE: Partial<Record<LimitName, Make>> = {
 const isRefused = (answer: unknown): boolean => JSON.stringify(answer).includes('"most":');
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: twelve simultaneous calls, in both modes, create as many as the limit allows`, async (t) => {
+  test(`${dialect}: twelve simultaneous calls in both modes create no more than the limit allows`, async (t) => {
     const temp = await tempDatabase(dialect);
     t.after(temp.close);
     const { database } = temp;
@@ -110,7 +110,7 @@ for (const dialect of DIALECTS) {
       await set({ [name]: 7 });
       assert.equal(await atOnce(), 2, `${name}: two more`);
       await set({ [name]: 3 });
-      assert.equal(await atOnce(), 0, `${name}: those it has stay, none is added`);
+      assert.equal(await atOnce(), 0, `${name}: existing ones are kept, none is added`);
     }
   });
 }

@@ -6,7 +6,7 @@ import { createHourlyCount } from './limits.ts';
 
 const HOUR_MS = 3_600_000;
 
-test('an account has its own count in each hour', () => {
+test('an account has a separate count for each hour', () => {
   const clock = fakeClock();
   clock.advance(HOUR_MS - (clock.now() % HOUR_MS));
   let share = 1;
@@ -18,11 +18,11 @@ test('an account has its own count in each hour', () => {
   assert.equal(hourly.isReached('acc_1', 4), true);
   assert.equal(hourly.isReached('acc_1', 5), false, 'an operator allows one more');
   assert.equal(hourly.isReached('acc_2', 4), false);
-  assert.equal(hourly.isReached('acc_2', 0), true, 'none at all');
+  assert.equal(hourly.isReached('acc_2', 0), true, 'none allowed');
   share = 0.25;
-  assert.equal(hourly.isReached('acc_1', 16), true, 'a quarter of it is for this process');
+  assert.equal(hourly.isReached('acc_1', 16), true, 'this process has a quarter of the limit');
   assert.equal(hourly.isReached('acc_1', 20), false);
-  assert.equal(hourly.isReached('acc_2', 1), false, 'at least one is');
+  assert.equal(hourly.isReached('acc_2', 1), false, 'at least one is allowed');
   clock.advance(HOUR_MS - 1);
   assert.equal(hourly.isReached('acc_1', 4), true);
   clock.advance(1);

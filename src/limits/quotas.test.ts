@@ -51,12 +51,12 @@ async function rig(dialect: (typeof DIALECTS)[number]) {
 }
 
 for (const dialect of DIALECTS) {
-  test(`a send beyond the quota stores nothing, and the next period starts from zero (${dialect})`, async () => {
+  test(`a send above the quota stores nothing, and the next period starts at zero (${dialect})`, async () => {
     const { temp, database, clock, send, set } = await rig(dialect);
     try {
       await send(3);
       await set({ messagesPerDay: 10, messagesPerMonth: 14 });
-      assert.equal((await send(6)).stored, true, '3 + 6: what was sent before the quota counts');
+      assert.equal((await send(6)).stored, true, '3 + 6: messages sent before the quota count');
       const refused = await send(2);
       assert.deepEqual([refused.stored, refused.recipients.length], [false, 0]);
       assert.deepEqual(refused.quota, {
@@ -68,8 +68,8 @@ for (const dialect of DIALECTS) {
       });
       const failure = quotaExceeded(refused.quota!);
       assert.deepEqual([failure.code, failure.retryAfterSeconds], ['QUOTA_EXCEEDED', DAY / 2 / 1000]);
-      assert.equal((await send(1)).stored, true, 'what fits is accepted');
-      assert.equal((await send(10, 'sandbox')).stored, true, 'the sandbox has a count of its own');
+      assert.equal((await send(1)).stored, true, 'a send within the quota is accepted');
+      assert.equal((await send(10, 'sandbox')).stored, true, 'the sandbox is counted separately');
       assert.equal((await send(1, 'sandbox')).quota?.quota, 'messagesPerDay');
       const other = await createAccount({ database, clock }, { name: 'Two', plan: 'paid' });
       assert.equal((await send(50, 'live', other.account.id)).stored, true, 'other accounts have no quota');
@@ -99,7 +99,7 @@ for (const dialect of DIALECTS) {
     }
   });
 
-  test(`the account is notified once at 80 and once at 100 percent (${dialect})`, async () => {
+  test(`the account is notified once at 80% and once at 100% (${dialect})`, async () => {
     const { temp, database, clock, accountId, send, set } = await rig(dialect);
     const mails: Notice[] = [];
     const notify = async (notice: Notice) => void mails.push(notice);
@@ -118,16 +118,16 @@ for (const dialect of DIALECTS) {
       await send(10, 'sandbox');
       assert.deepEqual(await subjects(), [[accountId, half]]);
       await send(1);
-      assert.deepEqual(await subjects(), [], 'not again');
+      assert.deepEqual(await subjects(), [], 'not notified again');
       assert.equal((await send(2)).stored, false);
-      assert.deepEqual(await subjects(), [[accountId, all]], 'a refused send uses up the quota');
+      assert.deepEqual(await subjects(), [[accountId, all]], 'a rejected send triggers the notice');
       await send(2);
       await send(1);
       assert.deepEqual(await subjects(), []);
       await set({ messagesPerDay: 100 });
       assert.deepEqual(await subjects(), []);
       await send(70);
-      assert.deepEqual(await subjects(), [[accountId, half]], 'again after the quota was raised');
+      assert.deepEqual(await subjects(), [[accountId, half]], 'notified again after the quota was raised');
       clock.advance(DAY);
       assert.deepEqual(await subjects(), []);
       await send(100);

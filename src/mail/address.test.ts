@@ -23,7 +23,7 @@ function reason(text: string): string {
   return result.reason;
 }
 
-test('accepts bare addresses and keeps the local part as typed, the domain in lower case', () => {
+test('accepts bare addresses, keeping the local part as typed and the domain in lower case', () => {
   assert.deepEqual(accepted('John.Doe+tag@Example.COM'), {
     name: '',
     local: 'John.Doe+tag',
@@ -58,7 +58,7 @@ test('accepts display names, quoted or not', () => {
   }
 });
 
-test('accepts quoted local parts, UTF-8 local parts and internationalised domains', () => {
+test('accepts quoted and UTF-8 local parts and internationalized domains', () => {
   assert.equal(accepted('"john doe"@example.com').local, '"john doe"');
   assert.equal(accepted('"a@b..c"@example.com').address, '"a@b..c"@example.com');
   assert.equal(accepted('Ann <"very \\" odd"@example.com>').local, '"very \\" odd"');
@@ -76,7 +76,7 @@ test('accepts quoted local parts, UTF-8 local parts and internationalised domain
   accepted('a@xn--mller-kva.example');
 });
 
-test('refuses what SMTP cannot carry', () => {
+test('rejects addresses that SMTP cannot carry', () => {
   const cases: [string, RegExp][] = [
     ['', /is empty/],
     ['   ', /is empty/],
@@ -133,7 +133,7 @@ test('refuses what SMTP cannot carry', () => {
   for (const [text, pattern] of cases) assert.match(reason(text), pattern, text);
 });
 
-test('refuses header injection and names that deceive', () => {
+test('rejects header injection and deceptive display names', () => {
   for (const control of ['\r\n', '\n', '\r', '\0', '\u0001', '\u007f', '\u0085', '\u2028', '\u2029', '\ud800']) {
     for (const text of [
       `a${control}@b.example`,
@@ -157,7 +157,7 @@ test('refuses header injection and names that deceive', () => {
   for (const [text, pattern] of cases) assert.match(reason(text), pattern, text);
 });
 
-test('lists: commas separate outside quotes, and every issue is named with its position', () => {
+test('lists are split at commas outside quotes, and every issue names its position', () => {
   const list = parseAddressList('a@b.example, "Lee, \\"Ann\\"" <c@d.example> ,Zoë <e@f.example>');
   assert.ok(list.ok);
   assert.deepEqual(
@@ -181,7 +181,7 @@ test('lists: commas separate outside quotes, and every issue is named with its p
   );
 });
 
-test('a list of any length is read as far as its bounds and no further', () => {
+test('a list of any length is parsed only up to its limits', () => {
   const commas = parseAddressList(','.repeat(60_000));
   assert.ok(!commas.ok);
   assert.deepEqual(
@@ -205,7 +205,7 @@ test('a list of any length is read as far as its bounds and no further', () => {
   assert.ok(!long.ok && long.issues[0]!.reason.length < 200 && long.issues[0]!.text.length === 200);
 });
 
-test('names that turn the direction of text around are refused', () => {
+test('names that change the text direction are rejected', () => {
   for (const c of '\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069') {
     assert.match(reason(`A${c}nn <a@b.example>`), /direction/);
     assert.match(reason(`"A${c}nn" <a@b.example>`), /direction/);
@@ -213,7 +213,7 @@ test('names that turn the direction of text around are refused', () => {
   assert.equal(accepted('\u05d0\u200f\u05d1 <a@b.example>').name, '\u05d0\u200f\u05d1');
 });
 
-test('quotes and backslashes that need not be there make no other address', () => {
+test('unnecessary quotes and backslashes do not change the address', () => {
   for (const [typed, key] of [
     ['"joe"@x.example', 'joe@x.example'],
     ['"j\\oe"@X.example', 'joe@x.example'],
@@ -230,11 +230,11 @@ test('quotes and backslashes that need not be there make no other address', () =
   ] as const) {
     assert.equal(sameAddressKey(typed), key);
     assert.equal(sameAddressKey(accepted(typed)), key);
-    assert.equal(sameAddressKey(key), key, 'a key is its own key');
+    assert.equal(sameAddressKey(key), key, 'the key of a key is the key itself');
   }
 });
 
-test('all spellings under which an address may have been kept are found from any of them', () => {
+test('all stored spellings of an address are found from any of them', () => {
   const kept = ['idn@b\u00fccher.example', 'Idn@xn--bcher-kva.example', '"idn"@b\u00fccher.example'];
   for (const asked of ['IDN@B\u00dcCHER.example', 'idn@xn--bcher-kva.example', '"i\\dn"@Bu\u0308cher.example']) {
     const found = addressSpellings(asked).map((one) => one.toLowerCase());
@@ -243,7 +243,7 @@ test('all spellings under which an address may have been kept are found from any
   assert.deepEqual(addressSpellings('nobody'), ['nobody']);
 });
 
-test('domainToAscii and sameAddressKey', () => {
+test('domainToAscii and sameAddressKey return canonical forms', () => {
   assert.equal(domainToAscii('Example.COM'), 'example.com');
   assert.equal(domainToAscii('bücher.example'), 'xn--bcher-kva.example');
   assert.equal(domainToAscii('exa mple.ü'), undefined);
@@ -290,7 +290,7 @@ test('the fast path parses plain addresses like the full parser', () => {
     for (const local of locals) {
       for (const domain of domains) {
         for (const text of [`${local}@${domain}`, `${name} <${local}@${domain}>`, `${name}<${local}@${domain}>`]) {
-          // A space before it is passed over, but not in one step.
+          // A preceding space is skipped, but not in one step.
           assert.deepEqual(parseAddress(text), parseAddress(` ${text}`), text);
         }
       }
@@ -298,7 +298,7 @@ test('the fast path parses plain addresses like the full parser', () => {
   }
 });
 
-test('a domain in ASCII is read in one step as it would be at a closer look', () => {
+test('the fast path for ASCII domains agrees with the full conversion', () => {
   for (const domain of [
     'b.example',
     'a-b.c',
@@ -314,7 +314,7 @@ test('a domain in ASCII is read in one step as it would be at a closer look', ()
   }
 });
 
-test('comments are white space; after a bare address they are its name', () => {
+test('comments are whitespace, and the display name of a bare address', () => {
   const cases: [text: string, name: string, address: string][] = [
     ['a@b.example (Shop)', 'Shop', 'a@b.example'],
     ['a@b.example(Shop)', 'Shop', 'a@b.example'],
@@ -344,7 +344,7 @@ test('comments are white space; after a bare address they are its name', () => {
   );
 });
 
-test('empty elements of a list are ignored, alone and in a list', () => {
+test('empty list elements are ignored', () => {
   for (const text of ['ada@x.example,', ',ada@x.example', ' , ada@x.example ,, ', 'ada@x.example, ']) {
     const list = parseAddressList(text);
     assert.ok(list.ok, text);
@@ -359,7 +359,7 @@ test('empty elements of a list are ignored, alone and in a list', () => {
   assert.ok(two.ok && two.value.length === 2);
 });
 
-test('local parts of Japanese carriers: as typed, quoted on the wire, one address in both forms', () => {
+test('local parts of Japanese carriers are kept, quoted on the wire, and equal in both forms', () => {
   for (const [local, wire] of [
     ['a..b', '"a..b"'],
     ['a.', '"a."'],
@@ -383,7 +383,7 @@ test('local parts of Japanese carriers: as typed, quoted on the wire, one addres
   assert.equal(wireAddress(accepted('ü..b@bücher.example')), '"ü..b"@bücher.example');
 });
 
-test('an address of an SMTP command has no name, comment or bracket', () => {
+test('an SMTP command address has no display name, comment, or brackets', () => {
   assert.ok(
     parseBareAddress('a@b.example').ok &&
       parseBareAddress('"a b"@c.example').ok &&

@@ -4,7 +4,7 @@ import { parseReply, replyClass, SmtpReplyParser } from './smtp-reply.ts';
 
 const feed = (text: string, parser = new SmtpReplyParser()) => parser.feed(Buffer.from(text, 'latin1'));
 
-test('single and multi-line replies, pipelined', () => {
+test('parses single-line, multi-line, and pipelined replies', () => {
   const { replies, error } = feed('250 2.1.0 Ok\r\n250-mx.example.com\r\n250-SIZE 1000\r\n250 HELP\r\n354\r\n');
   assert.equal(error, undefined);
   assert.deepEqual(replies, [
@@ -14,7 +14,7 @@ test('single and multi-line replies, pipelined', () => {
   ]);
 });
 
-test('enhanced codes: repeated ones are written once, ones of another class do not count', () => {
+test('repeated enhanced codes are written once, and codes of another class are ignored', () => {
   assert.deepEqual(parseReply('550-5.1.1 The account\r\n550-5.1.1 does not exist.\r\n550 5.1.1'), {
     code: 550,
     enhanced: '5.1.1',
@@ -27,14 +27,14 @@ test('enhanced codes: repeated ones are written once, ones of another class do n
   assert.equal(parseReply('550 5.1.1000 odd')?.enhanced, undefined);
 });
 
-test('bytes may come in any pieces', () => {
+test('bytes can arrive in any chunks', () => {
   const text = '220-mx.example.com\r\n220 ESMTP ready\r\n250 ok\r\n';
   for (let size = 1; size <= text.length; size += 1) {
     const parser = new SmtpReplyParser();
     const codes: number[] = [];
     for (let i = 0; i < text.length; i += size)
       codes.push(...feed(text.slice(i, i + size), parser).replies.map((r) => r.code));
-    assert.deepEqual(codes, [220, 250], `pieces of ${size}`);
+    assert.deepEqual(codes, [220, 250], `chunks of ${size}`);
     assert.ok(!parser.hasPending());
   }
 });
@@ -48,7 +48,7 @@ test('reports pending bytes, so that data injected before STARTTLS is not truste
   assert.ok(parser.hasPending());
 });
 
-test('text is safe to store and show', () => {
+test('reply text contains no control characters and is truncated', () => {
   const reply = feed('550 a\x00b\x1b[31m\tc\xff\x85\r\n').replies[0]!;
   assert.doesNotMatch(reply.text, /\p{Cc}/u);
   assert.ok(reply.text.isWellFormed());
@@ -56,7 +56,7 @@ test('text is safe to store and show', () => {
   assert.equal(long.text.length, 1000);
 });
 
-test('refuses a line that is not a reply, and everything after it', () => {
+test('rejects a line that is not a reply, and everything after it', () => {
   for (const text of [
     'HTTP/1.1 400 Bad\r\n',
     '25 x\r\n',
@@ -74,22 +74,22 @@ test('refuses a line that is not a reply, and everything after it', () => {
   }
 });
 
-test('refuses replies without end, in lines and in bytes', () => {
+test('rejects replies without an end, by lines and bytes', () => {
   assert.match(feed('250-x\r\n'.repeat(600)).error ?? '', /512 lines/);
   assert.match(feed(`250 ${'x'.repeat(70_000)}`).error ?? '', /bytes/);
   assert.match(feed(`250-${'x'.repeat(600)}\r\n`.repeat(120)).error ?? '', /bytes/);
-  // The bounds are for one reply, not for a connection.
+  // The limits apply to one reply, not to a connection.
   const parser = new SmtpReplyParser();
   for (let i = 0; i < 3000; i += 1) assert.equal(feed(`250 ${'x'.repeat(100)}\r\n`, parser).error, undefined);
 });
 
-test('classes, and stored replies', () => {
+test('classifies codes, and parses stored replies', () => {
   assert.deepEqual([250, 354, 421, 550].map(replyClass), ['positive', 'intermediate', 'transient', 'permanent']);
   assert.equal(parseReply('550 5.1.1 no such user')?.code, 550);
   for (const text of ['', 'bounced', '250 a\r\n250 b', '250-a']) assert.equal(parseReply(text), undefined);
 });
 
-test('lines with different codes: the last one counts, and all text is kept', () => {
+test('the last code of a multi-line reply applies, and all text is kept', () => {
   const { replies, error } = feed('250-mx.example.com\r\n550-5.1.1 no such user\r\n450 4.2.0 greylisted\r\n250 ok\r\n');
   assert.equal(error, undefined);
   assert.deepEqual(replies[0], {
@@ -102,7 +102,7 @@ test('lines with different codes: the last one counts, and all text is kept', ()
   assert.deepEqual(replies[1], { code: 250, text: 'ok', lines: ['ok'] });
 });
 
-test('a refusal that the end of the connection cuts off keeps its code and its words', () => {
+test('a rejection cut off by a closed connection keeps its code and text', () => {
   const unfinished = (text: string) => {
     const parser = new SmtpReplyParser();
     feed(text, parser);
@@ -124,7 +124,7 @@ test('a refusal that the end of the connection cuts off keeps its code and its w
   assert.equal(parseReply('421-cox.net ESMTP 192.0.2.5 has exceeded limits')?.code, 421);
 });
 
-test('lines that are not UTF-8 are read as Latin-1', () => {
+test('non-UTF-8 lines are decoded as Latin-1', () => {
   assert.equal(feed('550 Empf\xe4nger unbekannt\r\n').replies[0]!.text, 'Empfänger unbekannt');
   assert.equal(parseReply('550 Empfänger unbekannt')!.text, 'Empfänger unbekannt');
 });

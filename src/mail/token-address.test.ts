@@ -1,4 +1,4 @@
-/** The addresses that bounces and unsubscribe mails come back to: who made them, for what, and until when. */
+/** The addresses of bounces and unsubscribe messages: their claims, signature, and expiry. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { newId } from '../base/ids.ts';
@@ -8,7 +8,7 @@ const NOW = Date.UTC(2026, 10, 23, 11);
 const DAY = 86_400_000;
 const addresses = createTokenAddresses(Buffer.alloc(32, 7));
 
-test('a token contains the copy and the day, in a local part that every server accepts', () => {
+test('a token contains the copy and the day, in a portable local part', () => {
   for (let round = 0; round < 200; round += 1) {
     const messageId = newId('msg', NOW + round);
     const local = addresses.make('bounce', { messageId, isShared: round % 2 === 1 }, NOW);
@@ -22,13 +22,13 @@ test('a token contains the copy and the day, in a local part that every server a
   }
 });
 
-test('a server that writes local parts in upper case changes nothing', () => {
+test('a token is accepted in upper case', () => {
   const messageId = newId('msg', NOW);
   const local = addresses.make('bounce', { messageId }, NOW);
   assert.equal(addresses.open(local.toUpperCase(), NOW)?.messageId, messageId);
 });
 
-test('a bounce address lives 14 days, an unsubscribe address 90', () => {
+test('a bounce address expires after 14 days, an unsubscribe address after 90', () => {
   const copy = { messageId: newId('msg', NOW) };
   for (const [use, days] of [
     ['bounce', 14],
@@ -42,7 +42,7 @@ test('a bounce address lives 14 days, an unsubscribe address 90', () => {
   }
 });
 
-test('no character can be changed, none added, and a token for one use is none for the other', () => {
+test('a changed or extended token is rejected, and so is one for another use', () => {
   const local = addresses.make('bounce', { messageId: newId('msg', NOW) }, NOW);
   for (let at = 0; at < local.length; at += 1) {
     for (const other of 'aq2u') {
@@ -55,5 +55,5 @@ test('no character can be changed, none added, and a token for one use is none f
   }
   const others = createTokenAddresses(Buffer.alloc(32, 8));
   assert.equal(others.open(local, NOW), undefined, 'another secret key');
-  assert.ok(addresses.open(local, NOW), 'control: unchanged it is ours');
+  assert.ok(addresses.open(local, NOW), 'control: accepted unchanged');
 });

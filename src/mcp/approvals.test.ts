@@ -1,4 +1,7 @@
-/** Changes of live data by agents: nothing happens without a person's decision, which holds once, for ten minutes, for the displayed call. */
+/**
+ * Changes of live data by agents: nothing happens without a person's approval, which is valid once, for ten minutes, for the displayed
+ * call.
+ */
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
@@ -62,7 +65,7 @@ const ask = async (args: JsonObject = EMAIL, by = agent): Promise<JsonObject> =>
 const decide = (id: string, decision: 'approve' | 'decline', digest: string, by = owner, more = headers) =>
   by.call('POST', `/agent-requests/${id}/${decision}`, { digest }, more);
 
-test('a live send waits, shows the exact call, and is sent once when a person approves it', async () => {
+test('a live send waits for approval, shows the exact call, and is sent once', async () => {
   const before = (await messages()).length;
   const { approvalId, digest } = await ask();
   assert.equal((await messages()).length, before);
@@ -90,7 +93,7 @@ test('a live send waits, shows the exact call, and is sent once when a person ap
   assert.deepEqual([entries[0]!.after.client, entries[0]!.after.digest], ['Test Agent', digest]);
 });
 
-test('the same call asks once; another call is another request', async () => {
+test('the same call reuses its approval request, and another call creates one', async () => {
   const args = { ...EMAIL, subject: 'Same' };
   const first = await ask(args);
   const { text, ...others } = args;
@@ -119,7 +122,7 @@ test('a request expires after ten minutes', async () => {
   assert.deepEqual([shown.status, shown.call], ['expired', null]);
 });
 
-test('the digest of another call is refused, and a call that was altered in the database does not run', async () => {
+test('the digest of another call is rejected, and a call changed in the database does not run', async () => {
   const before = (await messages()).length;
   const { approvalId, digest } = await ask({ ...EMAIL, subject: 'Altered' });
   const other = await ask({ ...EMAIL, subject: 'Digest of another' });
@@ -132,7 +135,7 @@ test('the digest of another call is refused, and a call that was altered in the 
   assert.equal((await messages()).length, before);
 });
 
-test('only signed-in members of the account with a role that can change something decide', async () => {
+test('only signed-in members with a writing role can decide', async () => {
   const { approvalId, digest } = await ask({ ...EMAIL, subject: 'Who' });
   const path = `/agent-requests/${approvalId}`;
   assert.equal((await app.live.post(`${path}/approve`, { digest })).status, 403);
@@ -143,18 +146,18 @@ test('only signed-in members of the account with a role that can change somethin
   const sandbox = { ...headers, 'X-Mode': 'sandbox' };
   assert.equal((await decide(approvalId, 'approve', digest, owner, sandbox)).status, 403);
   const two = await createAccount(app.parts, { name: 'Two', plan: 'enterprise' });
-  const stranger = await app.user('eve@two.example', 'owner', two.account.id);
-  const foreign = await app.signedIn(stranger.email, stranger.password);
+  const otherUser = await app.user('eve@two.example', 'owner', two.account.id);
+  const foreign = await app.signedIn(otherUser.email, otherUser.password);
   assert.equal((await decide(approvalId, 'approve', digest, foreign)).status, 404);
   const own = { 'X-Id': two.account.id, 'X-Mode': 'live' };
   assert.equal((await decide(approvalId, 'approve', digest, foreign, own)).status, 404);
-  const theirs = mcpClient({ url, key: two.apiKey });
-  assert.equal((await theirs.tool('send_email', { approvalId })).structuredContent.error.code, 'NOT_FOUND');
+  const foreignAgent = mcpClient({ url, key: two.apiKey });
+  assert.equal((await foreignAgent.tool('send_email', { approvalId })).structuredContent.error.code, 'NOT_FOUND');
   const colleague = await newAgent();
   assert.equal((await colleague.tool('send_email', { approvalId })).structuredContent.error.code, 'NOT_FOUND');
 });
 
-test('the permissions of the key apply: its senders at the call, and a revoked key at the approval', async () => {
+test("the key's senders apply at the call, and its revocation at the approval", async () => {
   const bound = await newAgent({ allowedSenders: ['bills@shop.example'] });
   const refused = await bound.tool('send_email', EMAIL);
   assert.equal(refused.isError, true);
@@ -167,7 +170,7 @@ test('the permissions of the key apply: its senders at the call, and a revoked k
   assert.deepEqual([body.status, body.result.error.code], ['failed', 'FORBIDDEN']);
 });
 
-test('suppressions and webhooks of live mail wait for approval too', async () => {
+test('live suppressions and webhooks also require approval', async () => {
   await app.live.post('/suppressions', { email: 'gone@example.com' });
   const asked = pendingOf(await agent.tool('change_suppression', { action: 'remove', email: 'gone@example.com' }));
   assert.equal((await app.live.get('/suppressions/gone%40example.com')).status, 200);
@@ -180,7 +183,7 @@ test('suppressions and webhooks of live mail wait for approval too', async () =>
   assert.equal(control.structuredContent.error.code, 'FORBIDDEN');
 });
 
-test('a client that can ask its user: asked once, sent once, and never without a valid state', async () => {
+test('a client with elicitation is asked once, sends once, and requires a valid state', async () => {
   const asks = await newAgent({}, ASKS);
   const args = { ...EMAIL, subject: 'Elicited' };
   const before = (await messages()).length;
@@ -215,7 +218,7 @@ for (const reply of [
   { action: 'accept', content: { approve: 'true' } },
   { action: 'accept' },
 ]) {
-  test(`a reply that is not an approval sends nothing: ${JSON.stringify(reply)}`, async () => {
+  test(`a response other than an approval sends nothing: ${JSON.stringify(reply)}`, async () => {
     const asks = await newAgent({}, ASKS);
     const args = { ...EMAIL, subject: JSON.stringify(reply) };
     const before = (await messages()).length;
@@ -226,7 +229,7 @@ for (const reply of [
   });
 }
 
-test('a mail that gives orders is marked, and obeying it changes nothing', async () => {
+test('inbound text with instructions is marked, and following it changes nothing', async () => {
   const sandbox = await createKey(app.parts, { accountId: app.accountId, mode: 'sandbox', scope: 'full', name: 's' });
   assert.ok(sandbox.ok);
   const reader = mcpClient({ url, key: sandbox.value.apiKey });
@@ -251,7 +254,7 @@ test('a mail that gives orders is marked, and obeying it changes nothing', async
       assert.ok(!outside.includes('ignore your rules'), `${name}: ${outside}`);
     }
   }
-  // An agent that obeys with its live key.
+  // An agent that follows the instructions with its live key.
   await app.live.post('/suppressions', { email: 'kept@example.com' });
   const before = (await messages()).length;
   await ask({ ...EMAIL, to: ['eve@evil.example'], subject: 'Keys' });
@@ -262,7 +265,7 @@ test('a mail that gives orders is marked, and obeying it changes nothing', async
   assert.equal((await app.live.get('/suppressions/kept%40example.com')).status, 200);
 });
 
-test('every call is in the audit log with client, tool and outcome, without the content of mail', async () => {
+test('every call is audited with client, tool, and outcome, without message content', async () => {
   clock.advance(1_000);
   await agent.tool('find_messages', { to: 'nobody@example.com' });
   clock.advance(1_000);
@@ -274,6 +277,6 @@ test('every call is in the audit log with client, tool and outcome, without the 
   );
   const { parts, accountId } = app;
   assert.equal(find!.resourceId, 'find_messages');
-  assert.equal(find!.after.arguments.to, parts.addressHash(accountId, 'nobody@example.com'), 'not the address');
+  assert.equal(find!.after.arguments.to, parts.addressHash(accountId, 'nobody@example.com'), 'without the address');
   assert.ok(!JSON.stringify(send).includes('private'));
 });

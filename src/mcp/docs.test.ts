@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => app.close());
 
-test('a search finds the page about a subject', async () => {
+test('a search finds the page about a topic', async () => {
   const index = indexDocs(await readDocs());
   for (const [query, page] of [
     ['verify webhook signature', 'guides/webhooks.md'],

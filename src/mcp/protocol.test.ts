@@ -1,4 +1,4 @@
-/** The protocol of POST /mcp at the wire: revisions, headers, errors, authentication, origins, and the list of tools. */
+/** The protocol of POST /mcp on the wire: revisions, headers, errors, authentication, origins, and the list of tools. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { apiClient } from '../../test/kit/api.ts';
@@ -33,7 +33,7 @@ async function newKey(mode: 'live' | 'sandbox', scope: 'full' | 'send' = 'full')
 
 const client = (query = '') => mcpClient({ url: at, key, query });
 
-test('the current revision: discovery', async () => {
+test('the current revision supports discovery', async () => {
   const { status, body } = await client().request('server/discover');
   assert.equal(status, 200);
   const { result } = body;
@@ -44,7 +44,7 @@ test('the current revision: discovery', async () => {
   assert.equal(result.cacheScope, 'private');
 });
 
-test('the list of tools: 17 names, annotations, schemas, always the same, below 4,000 tokens', async () => {
+test('the tool list has 17 names, annotations, and schemas, is stable, and fits 4,000 tokens', async () => {
   const first = await client().request('tools/list');
   const second = await client().request('tools/list');
   const { tools, ttlMs, cacheScope } = first.body.result;
@@ -64,7 +64,7 @@ test('the list of tools: 17 names, annotations, schemas, always the same, below 
   assert.ok(characters / 3.3 < 4_000, `${characters} characters`);
 });
 
-test('?tools=read offers only what changes nothing', async () => {
+test('?tools=read offers only read-only tools', async () => {
   const { tools } = (await client('?tools=read').request('tools/list')).body.result;
   assert.deepEqual(
     tools.map((one: { name: string }) => one.name).sort(),
@@ -95,14 +95,14 @@ for (const [name, method, params, headers, status, code] of [
   ['no metadata', 'tools/list', { _meta: undefined }, {}, 400, -32602],
   ['no capabilities', 'tools/list', { _meta: { 'io.modelcontextprotocol/protocolVersion': CURRENT } }, {}, 400, -32602],
 ] as const) {
-  test(`the current revision refuses ${name}`, async () => {
+  test(`the current revision rejects ${name}`, async () => {
     const answer = await client().request(method, params, headers);
     assert.deepEqual([answer.status, answer.body.error?.code], [status, code], answer.text);
     assert.equal(answer.body.jsonrpc, '2.0');
   });
 }
 
-test('a version that is not supported is refused with the list of those that are', async () => {
+test('an unsupported version is rejected with the supported ones', async () => {
   const params = { _meta: { 'io.modelcontextprotocol/protocolVersion': '1900-01-01' } };
   const { status, body } = await client().request('tools/list', params, { 'mcp-protocol-version': '1900-01-01' });
   assert.equal(status, 400);
@@ -119,7 +119,7 @@ test('Mcp-Name can be encoded in Base64', async () => {
 });
 
 for (const version of ['2025-11-25', '2025-06-18']) {
-  test(`revision ${version}: initialize, notifications, ping, list, call`, async () => {
+  test(`revision ${version} supports initialize, notifications, ping, list, and call`, async () => {
     const mcp = client();
     const params = { protocolVersion: version, capabilities: {}, clientInfo: { name: 'Old Agent', version: '3' } };
     const first = await mcp.send({ jsonrpc: '2.0', id: 1, method: 'initialize', params });
@@ -163,13 +163,13 @@ for (const [name, body, code] of [
   ['an id that is null', { jsonrpc: '2.0', id: null, method: 'ping' }, -32600],
   ['params that are a list', { jsonrpc: '2.0', id: 1, method: 'ping', params: [] }, -32602],
 ] as const) {
-  test(`a message with ${name} is refused`, async () => {
+  test(`a message with ${name} is rejected`, async () => {
     const answer = await client().send(body);
     assert.deepEqual([answer.status, answer.body.error.code], [400, code]);
   });
 }
 
-test('a response of a client is accepted and ignored', async () => {
+test('a client response is accepted and ignored', async () => {
   assert.equal((await client().send({ jsonrpc: '2.0', id: 1, result: {} })).status, 202);
 });
 
@@ -182,7 +182,7 @@ test('GET and DELETE are not allowed', async () => {
   api.close();
 });
 
-test('a missing or unknown key gets 401 with a challenge; the key is also accepted as X-Api-Key', async () => {
+test('a missing or unknown key gets a 401 challenge, and X-Api-Key is accepted', async () => {
   const body = { jsonrpc: '2.0', id: 1, method: 'ping' };
   const api = apiClient(() => at);
   for (const headers of [{}, { authorization: 'Bearer pr_live_x' }, { authorization: `Basic ${key}` }]) {
@@ -197,7 +197,7 @@ test('a missing or unknown key gets 401 with a challenge; the key is also accept
   api.close();
 });
 
-test('a page of another origin is refused, also one whose name resolves to this service', async () => {
+test('a page of another origin is rejected, even if its name resolves to this service', async () => {
   const body = { jsonrpc: '2.0', id: 1, method: 'ping' };
   const own = `127.0.0.1:${app.port}`;
   for (const [origin, host, status] of [
@@ -212,14 +212,14 @@ test('a page of another origin is refused, also one whose name resolves to this 
   }
 });
 
-test('other content types and oversized bodies are refused in the form of the protocol', async () => {
+test('other content types and oversized bodies return JSON-RPC errors', async () => {
   const typed = await client().send('{}', { 'content-type': 'text/plain' });
   assert.deepEqual([typed.status, typed.body.error.data.code], [415, 'UNSUPPORTED_MEDIA_TYPE']);
   const large = await client().send(JSON.stringify({ jsonrpc: '2.0', x: 'y'.repeat(1_000_001) }));
   assert.deepEqual([large.status, large.body.error.data.code], [413, 'PAYLOAD_TOO_LARGE']);
 });
 
-test('a key with scope send sends and searches the documentation, and nothing else', async () => {
+test('a key with scope send can only send and search the documentation', async () => {
   const mcp = mcpClient({ url: at, key: await newKey('sandbox', 'send') });
   const email = { from: 'a@shop.example', to: ['ann@example.com'], subject: 'Hi', text: 'Hi' };
   assert.equal((await mcp.tool('preview_email', email)).isError, undefined);
@@ -248,7 +248,7 @@ test('a key with scope send sends and searches the documentation, and nothing el
   }
 });
 
-test('POSTRIDER_MCP=off has no endpoint; =read offers no changes', async () => {
+test('POSTRIDER_MCP=off disables the endpoint, and =read makes it read-only', async () => {
   for (const [setting, status, tools] of [
     ['off', 404, undefined],
     ['read', 200, 14],

@@ -1,4 +1,4 @@
-/** Mail around stored files: the bytes that are streamed, and what happens when a file is not what it was. */
+/** Messages with stored files: the streamed bytes, and the handling of changed files. */
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -19,7 +19,7 @@ const folder = mkdtempSync(path.join(tmpdir(), 'postrider-large-'));
 const disk = openDiskBlobs(folder);
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A store that only has streams, cut at these lengths over and over. */
+/** A store that only has streams, cut repeatedly at these lengths. */
 function streaming(cuts: readonly number[]): Blobs {
   const { open: _, ...rest } = disk;
   return {
@@ -41,7 +41,7 @@ function streaming(cuts: readonly number[]): Blobs {
   };
 }
 
-/** Copies every chunk before the next is asked for, and checks what is promised of Base64 lines. */
+/** Copies every chunk before requesting the next one, and verifies the guarantees of Base64 lines. */
 async function collect(mail: LargeMail, blobs: Blobs): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of readLargeContent(mail, blobs)) {
@@ -68,7 +68,7 @@ const lengths = fc.oneof(
   fc.constantFrom(0, 1, 56, 57, 58, 76, CHUNK - 57, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 2 * CHUNK + 58, 400_000),
 );
 
-test('streamed bytes are those of the composed mail, and their number is the one computed', async () => {
+test('the streamed content equals the composed message and its computed size', async () => {
   const mails = fc.record({
     lengths: fc.array(lengths, { minLength: 1, maxLength: 4 }),
     inline: fc.boolean(),
@@ -93,7 +93,7 @@ test('streamed bytes are those of the composed mail, and their number is the one
       assert.ok(streamed.equals(mail.whole()));
       const attachments = files.map(({ bytes, contentType, ...file }) => ({
         ...file,
-        // By its size alone a message/rfc822 file is not known to be 7-bit, and is relabelled.
+        // By size alone, a message/rfc822 file is not known to be 7-bit, so it is relabeled.
         contentType: contentType === 'message/rfc822' ? 'application/octet-stream' : contentType,
         content: bytes,
       }));
@@ -104,7 +104,7 @@ test('streamed bytes are those of the composed mail, and their number is the one
   );
 });
 
-test('the size formula is that of the lines', () => {
+test('the size formula matches the encoded lines', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 20_000 }), (size) => {
       const text = Buffer.alloc(size).toString('base64');
@@ -129,7 +129,7 @@ async function faultOf(mail: LargeMail, blobs: Blobs): Promise<{ fault: Error; b
   throw new Error('the content was read to its end');
 }
 
-test('a file that is missing, changed, longer or shorter never comes to its last lines', async () => {
+test('a missing, changed, longer, or shorter file fails before its last lines', async () => {
   const bytes = randomBytes(3 * CHUNK + 1000);
   const place = (key: string): string => path.join(folder, key);
   const changes: [string, RegExp, (file: string) => Promise<void>][] = [
@@ -159,7 +159,7 @@ function flipped(bytes: Buffer, at: number): Buffer {
   return copy;
 }
 
-test('a store that fails in the middle ends the sequence with its error; leaving early closes the file', async () => {
+test('a store error ends the sequence, and leaving early closes the file', async () => {
   const bytes = randomBytes(3 * CHUNK);
   const mail = await largeMail(disk, [{ bytes }]);
   let closed = 0;
@@ -184,7 +184,7 @@ test('a store that fails in the middle ends the sequence with its error; leaving
   assert.equal(closed, 2);
 });
 
-test('as a stream for slow readers: the same bytes, undefined when a file is missing', async () => {
+test('a slow reader gets the same bytes, or undefined if a file is missing', async () => {
   const mail = await largeMail(disk, [{ bytes: randomBytes(500_000) }]);
   const stream = await streamLargeContent(mail, disk);
   const digest = createHash('sha256');

@@ -1,4 +1,4 @@
-/** Mail with stored files over the API: its content is streamed whole, and it can be sent again. */
+/** Messages with stored files over the API: content is streamed completely, and they can be resent. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
@@ -72,7 +72,7 @@ async function content(messageId: string): Promise<Buffer> {
 }
 
 for (const text of ['short', 'long line \r\n'.repeat(20_000)]) {
-  test(`content of ${text.length} characters and two files is given out whole, as its size says`, async () => {
+  test(`content of ${text.length} characters and two files is returned in full with its exact size`, async () => {
     const mail = await largeMail(blobs, [{ bytes: randomBytes(900_001) }, { bytes: randomBytes(10) }], { text });
     const id = await seed(mail);
     const given = await content(id);
@@ -83,7 +83,7 @@ for (const text of ['short', 'long line \r\n'.repeat(20_000)]) {
   });
 }
 
-test('sent again: another Message-ID, the same files, which stay as long as either content', async () => {
+test('a resend has another Message-ID and shares the files while either content is kept', async () => {
   const mail = await largeMail(blobs, [{ bytes: randomBytes(300_000) }, { bytes: randomBytes(20_000) }]);
   const id = await seed(mail);
   tamper(
@@ -111,10 +111,10 @@ test('sent again: another Message-ID, the same files, which stay as long as eith
   );
 });
 
-test('not sent again once the content, and with it the files, are being removed', async () => {
+test('a message whose content is being removed is not resent', async () => {
   const mail = await largeMail(blobs, [{ bytes: randomBytes(1000) }]);
   const id = await seed(mail);
-  // Between looking at the content and accepting it anew.
+  // Between reading the content and accepting it again.
   tamper('UPDATE email SET content_until = NULL WHERE seq = (SELECT email_seq FROM message WHERE id = ?)', id);
   tamper("UPDATE message SET status = 'delivered' WHERE id = ?", id);
   const messages = () => tamper('SELECT id FROM message').length;

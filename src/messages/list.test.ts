@@ -1,4 +1,4 @@
-/** The list of messages: its filters, its pages, and searches that pass over much. */
+/** The list of messages: filters, pages, and searches that skip many rows. */
 
 import assert from 'node:assert/strict';
 import path from 'node:path';
@@ -39,7 +39,7 @@ const claim = () =>
   app.temp.database.execute(claimOperation, { nowMs: clock.now(), leaseMs: 60_000, limit: 100, quarantined: false });
 const ids = (list: { messageId: string }[]): string[] => list.map((one) => one.messageId);
 
-test('the list is filtered by every field, without case where that is promised', async () => {
+test('the list is filtered by every field, ignoring case as documented', async () => {
   const api = app.api('acc_list');
   const accountId = 'acc_list';
   const a = await seed({ accountId, recipients: ['Ada@Example.com'], subject: '100% off_now', tags: ['a_b'] });
@@ -109,7 +109,7 @@ test('a search finds matches far apart, page by page', async () => {
   assert.deepEqual([ids(second.body as never), second.headers.link], [wanted.slice(2), undefined]);
 });
 
-test('a search over its time limit returns short pages whose links lead to all matches', async () => {
+test('a search over its time limit returns short pages that link to all matches', async () => {
   const hurried = await featureApp(({ database, folder }) =>
     messageRoutes({
       database,
@@ -138,7 +138,7 @@ test('a search over its time limit returns short pages whose links lead to all m
       url = /<([^>]+)>; rel="next"/.exec(page.headers.link ?? '')?.[1];
     }
     assert.deepEqual(pages, [wanted.slice(0, 1), [], wanted.slice(1, 2), [], wanted.slice(2)]);
-    assert.equal((await hurried.api(accountId).get('/messages')).body.length, 9, 'a list without a filter is whole');
+    assert.equal((await hurried.api(accountId).get('/messages')).body.length, 9, 'a list without a filter is complete');
   } finally {
     await hurried.close();
   }
@@ -147,7 +147,7 @@ test('a search over its time limit returns short pages whose links lead to all m
 test('pages are exact while messages are accepted', async () => {
   const accountId = 'acc_pages';
   const api = app.api(accountId);
-  // Ids of one millisecond have no order among themselves, so that later ones get a later time.
+  // IDs of the same millisecond have no order, so later ones get a later time.
   for (let i = 0; i < 40; i += 1) await seed({ accountId });
   const whole = ids((await api.get('/messages?limit=100')).body as never);
   const paged: string[] = [];
@@ -161,7 +161,7 @@ test('pages are exact while messages are accepted', async () => {
   assert.deepEqual(paged, whole);
 });
 
-test('a recipient is found by any spelling of the address, as suppressions are', async () => {
+test('a recipient is found by any spelling of the address', async () => {
   const accountId = 'acc_spelled';
   const api = app.api(accountId);
   for (const email of ['Idn@bücher.example', 'idn@xn--bcher-kva.example', 'other@bücher.example']) {

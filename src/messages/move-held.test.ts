@@ -12,7 +12,7 @@ import { DELIVERY_WORK } from './messages.ts';
 
 const DAY = 86_400_000;
 
-test('mail that was parked and is moved to tomorrow does not leave when its lane has room', async (t) => {
+test('a parked message moved to tomorrow is not sent when its lane has capacity', async (t) => {
   const { database, close } = await tempDatabase();
   t.after(close);
   const nowMs = Date.now();
@@ -36,7 +36,7 @@ test('mail that was parked and is moved to tomorrow does not leave when its lane
   assert.deepEqual(
     next.map((job) => job.messageId),
     [recipients[1]!.messageId],
-    'the other one resumes',
+    'the other message resumes',
   );
   const { jobs: later } = await database.execute(claimOperation, { ...claim, nowMs: nowMs + DAY });
   assert.ok(later.some((job) => job.messageId === key.messageId));

@@ -1,4 +1,4 @@
-/** The weekly partitions on PostgreSQL: where rows go, and that a week is dropped only once it is not needed. */
+/** The weekly partitions on PostgreSQL: where rows are stored, and that a week is dropped only when it is no longer needed. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { seedMail } from '../../test/kit/seed-mail.ts';
@@ -21,7 +21,7 @@ async function open(t: TestContext): Promise<TempDatabase & { rows(sql: string):
   return { ...temp, rows };
 }
 
-/** A mail of an earlier time, as it would have been stored then. */
+/** A message of an earlier time, stored as it would have been then. */
 async function oldMail(
   { database, rows }: Awaited<ReturnType<typeof open>>,
   atMs: number,
@@ -60,7 +60,7 @@ async function dropAll({ database }: TempDatabase, beforeMs: number): Promise<nu
   return dropped;
 }
 
-test('new mail lies in the partitions of its week, which are there for weeks to come', async (t) => {
+test('new messages are stored in weekly partitions that exist weeks ahead', async (t) => {
   const temp = await open(t);
   await seedMail(temp.database, { accountId: 'acc_1' });
   const week = new Date(Math.floor(Date.now() / PARTITION_MS) * PARTITION_MS)
@@ -69,13 +69,13 @@ test('new mail lies in the partitions of its week, which are there for weeks to 
     .replaceAll('-', '');
   for (const table of ['email', 'message', 'event'])
     assert.deepEqual(await placeOf(temp.rows, table), [`${table}_${week}`]);
-  assert.equal(await makePartitions(temp.database, { nowMs: Date.now() }), 0, 'nothing is missing');
-  assert.equal(await makePartitions(temp.database, { nowMs: Date.now() + PARTITION_MS }), 4, 'one week more');
+  assert.equal(await makePartitions(temp.database, { nowMs: Date.now() }), 0, 'no partition is missing');
+  assert.equal(await makePartitions(temp.database, { nowMs: Date.now() + PARTITION_MS }), 4, 'one more week');
   const [ahead] = await temp.rows("SELECT count(*) AS n FROM pg_inherits WHERE inhparent = 'message'::regclass");
-  assert.equal(ahead!.n, 9, 'a week back, this one, six ahead, and the rest');
+  assert.equal(ahead!.n, 9, 'one past week, the current one, six ahead, and the default partition');
 });
 
-test('a week goes whole once it is past its time and finished; queries touch no other partition', async (t) => {
+test('a finished week is dropped when its retention ends, without other partitions being read', async (t) => {
   const temp = await open(t);
   const gone = await oldMail(temp, NOW - 120 * DAY);
   const kept = await oldMail(temp, NOW - 60 * DAY);
@@ -96,7 +96,7 @@ test('a week goes whole once it is past its time and finished; queries touch no 
   assert.equal(JSON.stringify(plan).match(/on message_/g)?.length, 1, JSON.stringify(plan));
 });
 
-test('a week with an unfinished or recently changed message stays, with all behind it, and what is old in it goes by row', async (t) => {
+test('a week with unfinished or recent messages is kept, and old ones are deleted by row', async (t) => {
   for (const change of [{ status: 'delayed' }, { updatedAtMs: NOW - 5 * DAY }, { blobKey: 'zz/1' }]) {
     const temp = await open(t);
     const old = await oldMail(temp, NOW - 150 * DAY);
@@ -112,7 +112,7 @@ test('a week with an unfinished or recently changed message stays, with all behi
   }
 });
 
-test('a week whose messages lie in the rest, as after an import, is kept and dropped like any other', async (t) => {
+test('messages of a week in the default partition are kept and dropped like any other', async (t) => {
   for (const status of ['scheduled', 'delivered']) {
     const temp = await open(t);
     const atMs = NOW - 150 * DAY;
@@ -131,7 +131,7 @@ test('a week whose messages lie in the rest, as after an import, is kept and dro
   }
 });
 
-test('mail of a week without partitions lies in the rest, and stays there when the week gets one', async (t) => {
+test('messages of a week without partitions stay in the default partition', async (t) => {
   const temp = await open(t);
   const atMs = NOW - 300 * DAY;
   const seq = timeSeqFloor(atMs);
@@ -143,7 +143,7 @@ test('mail of a week without partitions lies in the rest, and stays there when t
   assert.deepEqual(await placeOf(temp.rows, 'event'), ['event_rest']);
 });
 
-test('an import makes the weeks of its mail, and numbers from elsewhere stand in front of them', async (t) => {
+test('an import creates the weeks of its messages, and low numbers go to the early partition', async (t) => {
   const temp = await open(t);
   const oldMs = NOW - 120 * DAY;
   const id = newId('msg', oldMs);
@@ -168,10 +168,10 @@ test('an import makes the weeks of its mail, and numbers from elsewhere stand in
   await temp.rows("UPDATE message SET status = 'delivered'");
   await dropAll(temp, NOW - 30 * DAY);
   assert.deepEqual(await placeOf(temp.rows, 'message'), []);
-  assert.deepEqual(await placeOf(temp.rows, 'email'), ['email_early'], 'it goes row by row');
+  assert.deepEqual(await placeOf(temp.rows, 'email'), ['email_early'], 'deleted row by row');
 });
 
-test('whether this week and the next one are there', async (t) => {
+test('reports whether the partitions of this week and the next one exist', async (t) => {
   const { database } = await open(t);
   assert.equal(await database.execute(hasWeeksOperation, { nowMs: NOW }), true);
   assert.equal(await database.execute(hasWeeksOperation, { nowMs: NOW + 5 * PARTITION_MS }), false);

@@ -1,4 +1,4 @@
-/** The calls below /messages: one message, its content, and the changes a user may make. */
+/** The routes below /messages: a message, its content, and the changes that a user can make. */
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -51,7 +51,7 @@ const seed = async (mail: SeededMail): Promise<string> => {
   const { recipients } = await seedMail(app.temp.database, { nowMs: clock.now(), ...mail });
   return recipients[0]!.messageId;
 };
-/** When the content of this message's email is to be removed; read while the threads are running. */
+/** When the content of this message's email will be removed. Read while the threads are running. */
 function contentUntil(messageId: string): number | null {
   const connection = new DatabaseSync(prepareDataDirectory(app.temp.folder).databaseFile, { readOnly: true });
   try {
@@ -67,7 +67,7 @@ const claim = () =>
   app.temp.database.execute(claimOperation, { nowMs: clock.now(), leaseMs: 60_000, limit: 100, quarantined: false });
 const ids = (list: { messageId: string }[]): string[] => list.map((one) => one.messageId);
 
-test('one message shows its attempts and its timeline, oldest first, and its content', async () => {
+test('a message includes its attempts, its timeline, oldest first, and its content', async () => {
   const accountId = 'acc_one';
   const api = app.api(accountId);
   const content = 'Subject: Hi\r\n\r\nBody with \u00e4\r\n';
@@ -131,7 +131,7 @@ test('one message shows its attempts and its timeline, oldest first, and its con
   }
 });
 
-test('a message that was not sent can be canceled once; a held or finished one cannot', async () => {
+test('an unsent message can be canceled once, but not if it is in progress or finished', async () => {
   const accountId = 'acc_cancel';
   const api = app.api(accountId);
   await claim();
@@ -154,7 +154,7 @@ test('a message that was not sent can be canceled once; a held or finished one c
   assert.equal(
     (await app.temp.database.execute(backlogOperation, DELIVERY_WORK)).depth,
     before.depth,
-    'their work is gone',
+    'their work is deleted',
   );
   assert.equal((await api.get(`/messages/${queued}/content`)).status, 404, 'not retained');
   assert.equal((await api.get(`/messages/${scheduled}/content`)).status, 200);
@@ -166,7 +166,7 @@ test('a message that was not sent can be canceled once; a held or finished one c
   assert.equal((await api.post('/messages/msg_nothing/cancel')).status, 404);
 });
 
-test('a scheduled message is moved with its expiry; others are not', async () => {
+test('only a scheduled message can be moved, together with its expiry', async () => {
   const accountId = 'acc_move';
   const api = app.api(accountId);
   const id = await seed({ accountId, sendAtMs: clock.now() + 3_600_000 });
@@ -192,16 +192,12 @@ test('a scheduled message is moved with its expiry; others are not', async () =>
   const leaving = await api.patch(`/messages/${past}`, { sendAt: '2020-01-01T00:00:00Z' });
   assert.deepEqual([leaving.status, leaving.body.status], [200, 'queued'], leaving.text);
   assert.equal(leaving.body.expiresAt, new Date(clock.now() + 259_200_000).toISOString());
-  assert.equal(
-    (await claim()).jobs.filter((job) => job.messageId === past).length,
-    1,
-    'a time that has passed sends at once',
-  );
+  assert.equal((await claim()).jobs.filter((job) => job.messageId === past).length, 1, 'a past time sends immediately');
   const queued = await seed({ accountId });
   assert.equal((await api.patch(`/messages/${queued}`, { sendAt: later })).status, 409);
 });
 
-test('content is kept from the last of the copies on, however often they are moved', async () => {
+test('retention starts at the latest copy, however often copies are moved', async () => {
   const accountId = 'acc_keep';
   const api = app.api(accountId);
   const day = 86_400_000;
@@ -221,7 +217,7 @@ test('content is kept from the last of the copies on, however often they are mov
   }
 });
 
-test('a resend is refused if a send is', () => {
+test('a resend is rejected if a send would be', () => {
   const routes = messageRoutes({
     database: app.temp.database,
     blobs,
@@ -238,7 +234,7 @@ test('a resend is refused if a send is', () => {
   );
 });
 
-test('what is sent again to a suppressed address and not to be kept leaves nothing', async () => {
+test('a resend to a suppressed address without retention stores nothing', async () => {
   const accountId = 'acc_unkept';
   const api = app.api(accountId);
   const blobKey = await blobs.put(Buffer.alloc(100_000, 0x20));
@@ -289,13 +285,13 @@ test('what is sent again to a suppressed address and not to be kept leaves nothi
     assert.equal(sent.body.data?.status, 'suppressed', sent.text);
     assert.equal((await api.get(`/messages/${sent.body.data.messageId}/content`)).status, 404);
     assert.equal(put.length, 1);
-    await waitUntil('the blob is gone', async () => (await blobs.get(put[0]!)) === undefined);
+    await waitUntil('the blob to be deleted', async () => (await blobs.get(put[0]!)) === undefined);
   } finally {
     blobs.put = original;
   }
 });
 
-/** Ends the work of a message as the delivery does. */
+/** Completes the work of a message like the delivery does. */
 function finish(messageId: string, status = 'delivered'): void {
   const connection = new DatabaseSync(prepareDataDirectory(app.temp.folder).databaseFile);
   connection.exec('PRAGMA busy_timeout = 5000');
@@ -304,7 +300,7 @@ function finish(messageId: string, status = 'delivered'): void {
   connection.close();
 }
 
-test('a message that was not sent yet is not resent: there would be two copies', async () => {
+test('a message that has not finished cannot be resent', async () => {
   const accountId = 'acc_twice';
   const api = app.api(accountId);
   for (const when of [{}, { sendAtMs: clock.now() + 60_000 }]) {
@@ -324,7 +320,7 @@ test('a message that was not sent yet is not resent: there would be two copies',
   }
 });
 
-test('a resend that is repeated with its Idempotency-Key makes one message', async () => {
+test('a repeated resend with the same Idempotency-Key creates one message', async () => {
   const accountId = 'acc_once';
   const api = app.api(accountId);
   const id = await seed({ accountId });
@@ -341,20 +337,16 @@ test('a resend that is repeated with its Idempotency-Key makes one message', asy
   const waits = await seed({ accountId });
   assert.equal((await resend(waits, 'k3')).status, 409);
   finish(waits);
-  assert.equal((await resend(waits, 'k3')).status, 200, 'a refused request does not burn its key');
+  assert.equal((await resend(waits, 'k3')).status, 200, 'a rejected request does not use its key');
   const together = await Promise.all([resend(id, 'k4'), resend(id, 'k4')]);
   assert.deepEqual(together.map((one) => one.status).sort(), [200, 409]);
   app.setBackPressure('the disk is nearly full');
-  assert.equal(
-    (await resend(id, 'k1')).text,
-    first.text,
-    'what was sent again is answered while nothing may be accepted',
-  );
+  assert.equal((await resend(id, 'k1')).text, first.text, 'a resend is replayed under back-pressure');
   assert.equal((await resend(id, 'k5')).body.error.code, 'OVERLOADED');
   app.setBackPressure();
 });
 
-test('a resend is a new message from the kept content, with a Message-ID of its own', async () => {
+test('a resend creates a new message from the kept content with a new Message-ID', async () => {
   const accountId = 'acc_resend';
   const api = app.api(accountId);
   const id = await seed({ accountId });

@@ -1,4 +1,4 @@
-/** Links to one message: what they show, what they never show, and when they are none any more; on either database. */
+/** Share links of a message: what they show, what they never show, and when they expire, on either database. */
 import assert from 'node:assert/strict';
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import path from 'node:path';
@@ -28,13 +28,13 @@ const SESSION = [
   ...['S 220 mx.example.com', `C MAIL FROM:<shop@example.org>`, `C RCPT TO:<${ADA}>`, `C RCPT TO:<${BOB}>`, 'C DATA'],
   ...['S 250 ok', 'S 250 ada', 'S 550 5.1.1 bob is unknown', 'S 354 go on', 'C <120 bytes>', 'S 250 2.0.0 taken'],
 ];
-const lines = (spoken: readonly string[]) =>
-  spoken.map((line, atMs) => ({ atMs, direction: line[0] as 'C' | 'S', text: line.slice(2) }));
-const spoken = (of: { direction: string; text: string }[]): string[] =>
+const lines = (entries: readonly string[]) =>
+  entries.map((line, atMs) => ({ atMs, direction: line[0] as 'C' | 'S', text: line.slice(2) }));
+const formatted = (of: { direction: string; text: string }[]): string[] =>
   of.map(({ direction, text }) => `${direction} ${text}`);
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: a link shows what became of one message, and nothing of others`, async (t) => {
+  test(`${dialect}: a share link shows one message and no other`, async (t) => {
     const clock = fakeClock(Date.now());
     const secretKey = randomBytes(32);
     const app = await featureApp(
@@ -139,14 +139,20 @@ for (const dialect of DIALECTS) {
     );
 
     assert.deepEqual(await statuses(''), [404, 404]);
-    const [said = '', signature = ''] = token.split('.');
-    const longer = JSON.parse(Buffer.from(said, 'base64url').toString());
+    const [claims = '', signature = ''] = token.split('.');
+    const longer = JSON.parse(Buffer.from(claims, 'base64url').toString());
     longer[3] += 1;
     const prolonged = Buffer.from(JSON.stringify(longer)).toString('base64url');
-    for (const forged of [`${prolonged}.${signature}`, `${said}.${'A'.repeat(43)}`, said, `${token}A`, ` ${token} x`])
+    for (const forged of [
+      `${prolonged}.${signature}`,
+      `${claims}.${'A'.repeat(43)}`,
+      claims,
+      `${token}A`,
+      ` ${token} x`,
+    ])
       assert.deepEqual(await statuses(forged), [404, 404], forged);
 
-    // A token of an earlier version has no id. Nothing else about it differs.
+    // A token of an earlier version has no ID, and is otherwise the same.
     const oldest = JSON.stringify(['acc_one', 'live', id, clock.now() + 60_000, 'c']);
     const payload = Buffer.from(oldest).toString('base64url');
     const key = Buffer.from(hkdfSync('sha256', secretKey, '', 'postrider share links', 32));
@@ -161,7 +167,7 @@ for (const dialect of DIALECTS) {
     clock.advance(60_000);
     assert.deepEqual(await statuses(brief), [404, 404]);
     assert.deepEqual(await statuses(old), [404, 404], 'an old token expires too');
-    assert.deepEqual(await statuses(token), [200, 200], 'control: a longer one goes on');
+    assert.deepEqual(await statuses(token), [200, 200], 'control: a longer one is still valid');
     clock.advance(WEEK_MS);
     assert.deepEqual(await statuses(token), [404, 404]);
   });
@@ -240,7 +246,7 @@ for (const dialect of DIALECTS) {
       assert.equal((await stranger.get(`/messages/${id}/shares`)).status, 404);
       assert.equal((await stranger.delete(`/shares/${first.shareId}`)).status, 404);
     }
-    assert.ok(await opens(first.token), 'a stranger cannot revoke it');
+    assert.ok(await opens(first.token), 'another account cannot revoke it');
 
     assert.equal((await api.delete(`/shares/${first.shareId}`)).status, 200);
     assert.ok(!(await opens(first.token)), 'revoked');
@@ -289,7 +295,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('a token says what was sealed, and is opened with the key that sealed it alone', () => {
+test('a token returns the sealed value, only with the key that sealed it', () => {
   const [own, other] = [createShareTokens(randomBytes(32)), createShareTokens(randomBytes(32))];
   const grant = { accountId: 'acc_1', mode: 'live', messageId: 'msg_1', expiresAtMs: 1_000, shareId: 'shr_1' } as const;
   for (const hideSubject of [true, false])
@@ -301,13 +307,17 @@ test('a token says what was sealed, and is opened with the key that sealed it al
     }
 });
 
-test('of a session for several recipients the lines about others are left out', () => {
-  assert.deepEqual(spoken(ownLines(lines(SESSION), ADA)), [
+test("other recipients' lines are omitted from a shared session", () => {
+  assert.deepEqual(formatted(ownLines(lines(SESSION), ADA)), [
     ...['S 220 mx.example.com', 'C MAIL FROM:<shop@example.org>', `C RCPT TO:<${ADA}>`, 'C DATA'],
     ...['C <120 bytes>', 'S 250 2.0.0 taken'],
   ]);
   const alone = ['S 220 x', `C RCPT TO:<${ADA}>`, 'S 250 ok', 'C DATA', 'S 354 go on'];
-  assert.deepEqual(spoken(ownLines(lines(alone), ADA)), alone, 'control: alone it stands whole');
+  assert.deepEqual(
+    formatted(ownLines(lines(alone), ADA)),
+    alone,
+    'control: a single recipient gets the complete session',
+  );
   const cut = ['S 220 x', 'C EHLO us', 'S …', 'S 550 bob is unknown', 'C <1 bytes>', 'S 250 taken'];
-  assert.deepEqual(spoken(ownLines(lines(cut), ADA)), ['S 220 x', 'C EHLO us', 'C <1 bytes>', 'S 250 taken']);
+  assert.deepEqual(formatted(ownLines(lines(cut), ADA)), ['S 220 x', 'C EHLO us', 'C <1 bytes>', 'S 250 taken']);
 });

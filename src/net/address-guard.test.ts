@@ -1,4 +1,4 @@
-/** Tables of addresses that may and may not be connected to, in every spelling. */
+/** Tables of allowed and rejected addresses, in every spelling. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { addressRefusal, type Cidr, parseCidrs } from './address-guard.ts';
@@ -33,7 +33,7 @@ const REFUSED = [
   ...['198.51.100.1', '203.0.113.1', '224.0.0.1', '239.255.255.255', '240.0.0.1', '255.255.255.255', '168.63.129.16'],
   ...['::', '::1', 'fe80::1', 'febf::1', 'fec0::1', 'fc00::1', 'fd00:ec2::254', 'fd20:ce::254', 'ff02::1', '100::1'],
   ...['2001:db8::1', '3fff::1', '2001:2::1', '2001:10::1', '2001:20::1', '5f00::1', '4000::1', '1::1', '200::1'],
-  // Addresses with an IPv4 address inside.
+  // Addresses that embed an IPv4 address.
   ...[
     '::ffff:127.0.0.1',
     '::ffff:7f00:1',
@@ -74,17 +74,17 @@ test('public addresses pass', () => {
   for (const address of PUBLIC) assert.equal(addressRefusal(address, []), undefined, address);
 });
 
-test('everything else is refused, with a reason', () => {
+test('all other addresses are rejected with a reason', () => {
   for (const address of REFUSED) {
     assert.match(addressRefusal(address, []) ?? 'passed', /^(?!passed)(?!not an IP)./, address);
   }
 });
 
-test('refuses text that is not an address', () => {
+test('rejects text that is not an address', () => {
   for (const text of NOT_ADDRESSES) assert.equal(addressRefusal(text, []), 'not an IP address', text);
 });
 
-test('the spellings of a URL come down to one', () => {
+test('URL spellings of an address are normalized', () => {
   for (const host of ['0x7f.1', '2130706433', '0177.0.0.1', '127.1', '127.0.0.1.', '%31%32%37.0.0.1', '①②⑦.0.0.1']) {
     const { hostname } = new URL(`http://${host}/`);
     assert.equal(hostname, '127.0.0.1', host);
@@ -93,7 +93,7 @@ test('the spellings of a URL come down to one', () => {
   assert.equal(addressRefusal(new URL('http://[::ffff:127.0.0.1]/').hostname.slice(1, -1), []), 'loopback');
 });
 
-test('the operator lifts the refusal for ranges, and only for them', () => {
+test('only the ranges that an operator allows are accepted', () => {
   const allow = cidrs(' 127.0.0.0/8, 10.1.0.0/16 ,::1,fd00::/8');
   for (const address of ['127.0.0.1', '10.1.2.3', '::1', 'fd12::1', '::ffff:127.0.0.1']) {
     assert.equal(addressRefusal(address, allow), undefined, address);

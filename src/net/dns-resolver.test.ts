@@ -1,4 +1,4 @@
-/** Servers in turn, CNAMEs, TTLs and what DNSSEC says, with questions counted at the servers. */
+/** Server order, CNAMEs, TTLs, and DNSSEC, with queries counted at the servers. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
@@ -24,7 +24,7 @@ function open(t: TestContext, servers: (FakeDns | string)[], options: Partial<Dn
 const A = { A: ['192.0.2.1'] };
 
 for (const fail of ['SERVFAIL', 'REFUSED', 'lame'] as const) {
-  test(`a first server that says ${fail} is passed over, and asked once`, async (t) => {
+  test(`a first server that returns ${fail} is skipped and queried once`, async (t) => {
     const first = await serverOf(t, { 'a.example': { fail } });
     const second = await serverOf(t, { 'a.example': { TXT: ['x'] } });
     const answer = await open(t, [first, second]).resolveTxt('a.example');
@@ -35,11 +35,11 @@ for (const fail of ['SERVFAIL', 'REFUSED', 'lame'] as const) {
       status: 'temporary',
       cause: { SERVFAIL: 'ESERVFAIL', REFUSED: 'EREFUSED', lame: 'ELAME' }[fail],
     });
-    assert.equal(first.questions.length, 2, 'its word is not doubted');
+    assert.equal(first.questions.length, 2, 'the server is not queried again for verification');
   });
 }
 
-test('a silent server gets two tries, the second with twice the time; then the others come first', async (t) => {
+test('a silent server is tried twice with a doubled timeout, and then goes last', async (t) => {
   const silent = await serverOf(t, { 'a.example': { fail: 'timeout' }, 'b.example': { TXT: ['late'] } });
   const began = performance.now();
   const alone = await open(t, [silent], { timeoutMs: 150 }).resolveTxt('a.example');
@@ -54,10 +54,10 @@ test('a silent server gets two tries, the second with twice the time; then the o
   const answer = await dns.resolveTxt('b.example');
   assert.ok(answer.status === 'found');
   assert.deepEqual(answer.value, ['soon']);
-  assert.equal(silent.questions.length, 3, 'the one that was silent lately is not waited for');
+  assert.equal(silent.questions.length, 3, 'the server that was silent recently is not waited for');
 });
 
-test('an answer of a server ends the search: NXDOMAIN is not asked again elsewhere', async (t) => {
+test('a definitive answer such as NXDOMAIN ends the query', async (t) => {
   const [first, second] = [await serverOf(t, {}), await serverOf(t, { 'a.example': { TXT: ['x'] } })];
   assert.equal((await open(t, [first, second]).resolveTxt('a.example')).status, 'no-such-domain');
   assert.equal(second.questions.length, 0);
@@ -73,7 +73,7 @@ function chain(length: number, options: { cnameOnly?: boolean } = {}): FakeZone 
 
 for (const cnameOnly of [false, true]) {
   const how = cnameOnly ? 'that are handed out one by one' : 'in one answer';
-  test(`eight CNAMEs ${how} are followed, nine are not, and a loop ends`, async (t) => {
+  test(`eight CNAMEs ${how} are followed, nine are rejected, and a loop ends`, async (t) => {
     const server = await serverOf(t, chain(8, { cnameOnly }));
     server.soaMinimum = 60;
     const dns = open(t, [server]);
@@ -81,7 +81,7 @@ for (const cnameOnly of [false, true]) {
     assert.ok(answer.status === 'found');
     assert.equal(answer.canonicalName, 'c8.example');
     assert.deepEqual(answer.value, ['192.0.2.1']);
-    assert.equal(answer.ttlMs, 300_000, 'the least on the way');
+    assert.equal(answer.ttlMs, 300_000, 'the lowest TTL of the chain');
     assert.equal(server.questions.length, cnameOnly ? 18 : 2);
 
     server.zone = chain(9, { cnameOnly });
@@ -91,7 +91,7 @@ for (const cnameOnly of [false, true]) {
     assert.deepEqual(await open(t, [server]).resolveMx('a.example'), loop);
     server.zone = { 'a.example': { CNAME: 'a.example', cnameOnly } };
     assert.deepEqual(await open(t, [server]).resolveMx('a.example'), loop);
-    assert.deepEqual((await open(t, [server]).resolveCname('a.example')).status, 'found', 'it is a CNAME all the same');
+    assert.deepEqual((await open(t, [server]).resolveCname('a.example')).status, 'found', 'it is still a CNAME');
   });
 }
 
@@ -115,7 +115,7 @@ const ttls: [seconds: number, expectedMs: number][] = [
   [0xffff_ffff, 3_600_000],
 ];
 for (const [ttl, expectedMs] of ttls) {
-  test(`a TTL of ${ttl} s counts as ${expectedMs / 1000} s, for every type`, async (t) => {
+  test(`a TTL of ${ttl} s is applied as ${expectedMs / 1000} s for every type`, async (t) => {
     const server = await serverOf(t, {
       'a.example': {
         ...A,
@@ -147,9 +147,9 @@ const negatives: [minimum: number | undefined, nameErrorMs: number, noDataMs: nu
   [86_400, 60_000, 3_600_000],
 ];
 for (const [minimum, nameErrorMs, noDataMs] of negatives) {
-  test(`nothing, with ${minimum ?? 'no'} s in the SOA, is remembered ${nameErrorMs / 1000} s and ${noDataMs / 1000} s`, async (t) => {
+  test(`negative caching with ${minimum ?? 'no'} s in the SOA: ${nameErrorMs / 1000} s and ${noDataMs / 1000} s`, async (t) => {
     const server = await serverOf(t, { 'a.example': A });
-    // The SOA's own TTL is an hour, which applies if it is less.
+    // The SOA's own TTL is an hour, and applies if it is lower.
     if (minimum !== undefined) server.soaMinimum = minimum;
     const servers = [parseDnsServer(server.server)];
     const resolver = openResolver({ servers: () => servers, timeoutMs: 5_000, tries: 1, trustEveryServer: false });
@@ -164,7 +164,7 @@ for (const [minimum, nameErrorMs, noDataMs] of negatives) {
   });
 }
 
-test('AD: of every answer on the way, and of denials', async (t) => {
+test('a result is secure only if AD is set in every answer, including denials', async (t) => {
   const server = await serverOf(t, {
     'good.example': { ...A, AAAA: ['2001:db8::1'], MX: [[1, 'mx.example']], secure: true },
     'plain.example': A,
@@ -196,7 +196,7 @@ test('AD: of every answer on the way, and of denials', async (t) => {
   assert.equal(
     await secureOf('half.example', open(t, [server], { timeoutMs: 500, tries: 1 })),
     true,
-    'who holds back one answer does not make the other insecure',
+    'suppressing one answer does not make the other insecure',
   );
   assert.ok(performance.now() - heldBack > 490);
   const mx = await dns.resolveMx('good.example');
@@ -210,7 +210,7 @@ test('AD: of every answer on the way, and of denials', async (t) => {
   assert.equal(await secureOf('good.example', open(t, [mapped], { dnssec: 'trust' })), true);
 });
 
-test('10,000 questions at once: all answered, with a bounded number of sockets', {
+test('10,000 concurrent queries are answered with a bounded number of sockets', {
   skip: existsSync('/proc/self/fd') ? false : 'open files cannot be counted here',
 }, async (t) => {
   const server = await serverOf(t, {});
@@ -241,11 +241,11 @@ test('1,000 unanswered names do not delay others', async (t) => {
   const dead = names.map((name) => dns.resolveTxt(name));
   const startMs = performance.now();
   assert.equal((await dns.resolveTxt('good.example')).status, 'found');
-  assert.ok(performance.now() - startMs < 7_000, '256 at once, each for its 3 s, they take 9 s');
+  assert.ok(performance.now() - startMs < 7_000, '256 at a time, each for 3 s, take 9 s');
   for (const answer of await Promise.all(dead)) assert.deepEqual(answer, { status: 'temporary', cause: 'ETIMEOUT' });
 });
 
-test('close ends what is asked and what waits, and leaves no socket', async (t) => {
+test('close ends running and waiting queries and leaves no socket', async (t) => {
   const server = await serverOf(t, {});
   server.tamper = () => [];
   const dns = open(t, [server], { timeoutMs: 60_000 });
@@ -256,7 +256,7 @@ test('close ends what is asked and what waits, and leaves no socket', async (t) 
   assert.deepEqual(await dns.resolveTxt('later.example'), { status: 'temporary', cause: 'ECANCELLED' });
 });
 
-test("a zone's own servers: asked without recursion and cache, and trusted if they are authoritative", async (t) => {
+test("a zone's own servers are queried without recursion or cache, and must be authoritative", async (t) => {
   const usual = await serverOf(t, { 'other.example': { TXT: ['elsewhere'] }, 'a.example': { TXT: ['old'] } });
   const own = await serverOf(t, {
     'a.example': { TXT: ['new'], secure: true },

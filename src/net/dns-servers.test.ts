@@ -1,4 +1,4 @@
-/** Addresses of DNS servers, from a setting and from a resolv.conf that changes. */
+/** Addresses of DNS servers, from a setting and from a changing resolv.conf. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { isOnThisHost, parseDnsServer, readResolvConf, systemServers } from './dns-servers.ts';
 
-test('address, address:port, [v6]:port', () => {
+test('parses address, address:port, and [v6]:port', () => {
   assert.deepEqual(parseDnsServer('10.0.0.53'), { address: '10.0.0.53', port: 53 });
   assert.deepEqual(parseDnsServer('127.0.0.1:5353'), { address: '127.0.0.1', port: 5353 });
   assert.deepEqual(parseDnsServer('::1'), { address: '::1', port: 53 });
@@ -17,13 +17,13 @@ test('address, address:port, [v6]:port', () => {
   }
 });
 
-test('only what does not leave the host is on this host', () => {
+test('only loopback addresses are on this host', () => {
   const isHere = (address: string): boolean => isOnThisHost({ address, port: 53 });
   assert.deepEqual(['127.0.0.1', '127.0.0.53', '::1'].map(isHere), [true, true, true]);
   assert.deepEqual(['10.0.0.1', '::', '::ffff:127.0.0.1', '12.7.0.1'].map(isHere), [false, false, false, false]);
 });
 
-test('a resolv.conf is read by its nameserver lines', () => {
+test('resolv.conf is read for its nameserver lines', () => {
   const text = [
     '# nameserver 192.0.2.9',
     'search example.com',
@@ -37,7 +37,7 @@ test('a resolv.conf is read by its nameserver lines', () => {
   assert.deepEqual(readResolvConf(text), expected);
 });
 
-test('a resolv.conf that changes is read again; one that is empty or gone changes nothing', async (t) => {
+test('a changed resolv.conf is reloaded, and an empty or missing one changes nothing', async (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-resolv-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const file = path.join(folder, 'resolv.conf');
@@ -58,5 +58,5 @@ test('a resolv.conf that changes is read again; one that is empty or gone change
   rmSync(file);
   await new Promise((resolve) => setTimeout(resolve, 50));
   assert.equal(now(), '192.0.2.2,192.0.2.3');
-  assert.ok(systemServers(path.join(folder, 'none'))().length > 0, 'there is always somebody to ask');
+  assert.ok(systemServers(path.join(folder, 'none'))().length > 0, 'at least one server is always configured');
 });

@@ -1,4 +1,4 @@
-/** One question to one server: what it sends, counted at the server, and which answers it believes. */
+/** A query to a single server: its bytes, counted at the server, and which answers are accepted. */
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import dgram from 'node:dgram';
@@ -17,7 +17,7 @@ interface Asked {
   port: number;
 }
 
-/** A server that keeps the queries as they came over UDP and says nothing. */
+/** A server that records UDP queries and does not respond. */
 async function silentServer(t: TestContext): Promise<{ server: DnsServer; asked: Asked[] }> {
   const socket = dgram.createSocket('udp4');
   const asked: Asked[] = [];
@@ -42,9 +42,9 @@ function ask(
   return askServer({ name, type: 'A', recursion: true }, server, { timeoutMs, signal });
 }
 
-function addressIn(heard: ServerResponse): unknown {
-  assert.ok('packet' in heard, JSON.stringify(heard));
-  const [answer] = heard.packet.answers ?? [];
+function addressIn(response: ServerResponse): unknown {
+  assert.ok('packet' in response, JSON.stringify(response));
+  const [answer] = response.packet.answers ?? [];
   return answer && 'data' in answer ? answer.data : undefined;
 }
 
@@ -63,9 +63,9 @@ const withBytes = (bytes: Buffer, change: (copy: Buffer) => void): Buffer => {
   return copy;
 };
 
-test('a query has EDNS 1232, DO, AD and RD, and nothing in it can be guessed', async (t) => {
+test('a query has EDNS 1232, DO, AD, and RD, and unpredictable values', async (t) => {
   const { server, asked } = await silentServer(t);
-  // The same server under an address that does not say that it is on this host.
+  // The same server at an address that is not known to be on this host.
   const elsewhere = { ...server, address: `::ffff:${server.address}` };
   await Promise.all(Array.from({ length: 60 }, () => ask(elsewhere, { timeoutMs: 1_000 })));
   assert.equal(asked.length, 60);
@@ -86,7 +86,7 @@ test('a query has EDNS 1232, DO, AD and RD, and nothing in it can be guessed', a
   assert.equal(new Set([...names].map((one) => one.toLowerCase())).size, 1);
 });
 
-test('a server on this host gets the name as it is: many a test server knows no other case', async (t) => {
+test('a server on this host gets the name without case randomization', async (t) => {
   const { server, asked } = await silentServer(t);
   await Promise.all(Array.from({ length: 20 }, () => ask(server, { timeoutMs: 500 })));
   const [label] = NAME.split('.');
@@ -94,14 +94,14 @@ test('a server on this host gets the name as it is: many a test server knows no 
   assert.equal(asked.length, 20);
 });
 
-test('no answer: ETIMEOUT within the timeout; closed port: immediately', async (t) => {
+test('no response is ETIMEOUT, and a closed port fails immediately', async (t) => {
   const { server } = await silentServer(t);
   const began = performance.now();
   assert.deepEqual(await ask(server, { timeoutMs: 200 }), { cause: 'ETIMEOUT' });
   assert.ok(performance.now() - began >= 190);
-  const nobody = { address: '127.0.0.1', port: await freePort() };
+  const closedPort = { address: '127.0.0.1', port: await freePort() };
   const again = performance.now();
-  assert.deepEqual(await ask(nobody, { timeoutMs: 20_000 }), { cause: 'ECONNREFUSED' });
+  assert.deepEqual(await ask(closedPort, { timeoutMs: 20_000 }), { cause: 'ECONNREFUSED' });
   assert.ok(performance.now() - again < 10_000);
 });
 
@@ -118,9 +118,9 @@ const forgeries: [what: string, forge: (answer: Buffer, query: Buffer) => Buffer
 ];
 
 for (const [what, forge] of forgeries) {
-  test(`${what} is passed over, and the right answer waited for`, async (t) => {
+  test(`${what} is ignored until the right answer arrives`, async (t) => {
     const { server, dns } = await scripted(t, (answer, { query }) => {
-      // A record of another address, if there is one.
+      // A record with another address, if there is one.
       const forged = withBytes(forge(answer, query), (copy) => copy.length > 16 && copy.fill(66, copy.length - 2));
       return [forged, answer];
     });
@@ -129,17 +129,17 @@ for (const [what, forge] of forgeries) {
   });
 }
 
-test('none of these alone is an answer', async (t) => {
-  // That of another case is asked for over TCP.
+test('a forged answer alone is a failure', async (t) => {
+  // A different case is queried again over TCP.
   const alone = forgeries.filter(([what]) => what !== 'another case');
-  const heard = alone.map(async ([what, forge]) => {
+  const checks = alone.map(async ([what, forge]) => {
     const { server } = await scripted(t, (answer, { query }) => [forge(answer, query)]);
     assert.deepEqual(await ask(server, { timeoutMs: 2_000 }), { cause: 'EBADRESP' }, what);
   });
-  await Promise.all(heard);
+  await Promise.all(checks);
 });
 
-test('a server that changes the case is asked over TCP, where answers cannot be forged', async (t) => {
+test('a server that changes the case is queried over TCP', async (t) => {
   const transports: string[] = [];
   const { server } = await scripted(t, (answer, { transport }) => {
     transports.push(transport);
@@ -149,16 +149,16 @@ test('a server that changes the case is asked over TCP, where answers cannot be 
   assert.deepEqual(transports, ['udp', 'tcp']);
 });
 
-test('an answer that was cut is asked for over TCP', async (t) => {
+test('a truncated answer is queried over TCP', async (t) => {
   const { dns, server } = await scripted(t);
   dns.zone[NAME] = { A: Array.from({ length: 1_000 }, () => ADDRESS) };
-  const heard = await ask(server);
-  assert.ok('packet' in heard);
-  assert.equal(heard.packet.answers?.length, 1_000);
+  const response = await ask(server);
+  assert.ok('packet' in response);
+  assert.equal(response.packet.answers?.length, 1_000);
   assert.equal(dns.questions.length, 2);
 });
 
-/** A server that cuts everything over UDP, and does this over TCP. */
+/** A server that truncates every answer over UDP, and responds like this over TCP. */
 async function cutting(t: TestContext, serve: ((socket: net.Socket) => void) | undefined): Promise<DnsServer> {
   const port = await freePort();
   const udp = dgram.createSocket('udp4');
@@ -182,7 +182,7 @@ async function cutting(t: TestContext, serve: ((socket: net.Socket) => void) | u
   return { address: '127.0.0.1', port };
 }
 
-test('TCP that is refused, closed, silent or forged is a cause, and nothing waits for ever', async (t) => {
+test('rejected, closed, silent, or forged TCP is an error and never hangs', async (t) => {
   assert.deepEqual(await ask(await cutting(t, undefined)), { cause: 'ECONNREFUSED' });
   assert.deepEqual(await ask(await cutting(t, (socket) => socket.end())), { cause: 'EBADRESP' });
   assert.deepEqual(await ask(await cutting(t, (socket) => socket.resume()), { timeoutMs: 400 }), { cause: 'ETIMEOUT' });
@@ -193,7 +193,7 @@ test('TCP that is refused, closed, silent or forged is a cause, and nothing wait
   assert.deepEqual(await ask(await cutting(t, short)), { cause: 'EBADRESP' });
 });
 
-test('an answer over TCP may come byte by byte', async (t) => {
+test('a TCP answer can arrive byte by byte', async (t) => {
   const server = await cutting(t, (socket) => {
     socket.setNoDelay(true).once('data', (asked: Buffer) => {
       // NXDOMAIN: the query's header and question, and nothing else.
@@ -211,16 +211,16 @@ test('an answer over TCP may come byte by byte', async (t) => {
       next();
     });
   });
-  const heard = await ask(server);
-  assert.ok('packet' in heard, JSON.stringify(heard));
-  assert.equal(rcodeOf(heard.packet), 3);
+  const response = await ask(server);
+  assert.ok('packet' in response, JSON.stringify(response));
+  assert.equal(rcodeOf(response.packet), 3);
 });
 
-test('a server from before EDNS is asked without it', async (t) => {
+test('a server without EDNS support is queried without it', async (t) => {
   const extras: number[] = [];
   const { server } = await scripted(t, (answer, { query }) => {
     extras.push(query.readUInt16BE(10));
-    // FORMERR, as some say it: a header alone.
+    // FORMERR with only a header, as some servers send it.
     const refusal = withBytes(answer.subarray(0, 12), (copy) => {
       copy[3] = 1;
       copy.fill(0, 4);
@@ -231,21 +231,21 @@ test('a server from before EDNS is asked without it', async (t) => {
   assert.deepEqual(extras, [1, 0]);
 });
 
-test('a signal ends the question', async (t) => {
+test('a signal aborts the query', async (t) => {
   const { server } = await silentServer(t);
   const stop = new AbortController();
   const asked = ask(server, { timeoutMs: 60_000, signal: stop.signal });
   setImmediate(() => stop.abort());
   assert.deepEqual(await asked, { cause: 'ECANCELLED' });
-  assert.deepEqual(await ask(server, { signal: stop.signal }), { cause: 'ECANCELLED' }, 'nor does one begin');
+  assert.deepEqual(await ask(server, { signal: stop.signal }), { cause: 'ECANCELLED' }, 'no query is started');
 });
 
-test('1,000 answers with random damage behind the question: an answer or a cause each, and no exception', async (t) => {
+test('1,000 randomly damaged answers cause errors or answers, but no exception', async (t) => {
   const { dns, server } = await scripted(t, (answer) => [
     withBytes(answer, (copy) => {
       for (let times = randomInt(1, 8); times > 0; times -= 1) {
         const at = randomInt(6, copy.length);
-        // The question stays, so that the rest is read.
+        // The question stays, so the rest is parsed.
         if (at < 12 || at > 12 + NAME.length + 5) copy[at] = randomInt(256);
       }
     }),
@@ -253,8 +253,8 @@ test('1,000 answers with random damage behind the question: an answer or a cause
   dns.zone[NAME] = { CNAME: 'other.example' };
   dns.zone['other.example'] = { A: [ADDRESS, ADDRESS], MX: [[10, 'mx.example']] };
   const all = await Promise.all(Array.from({ length: 1_000 }, () => ask(server, { timeoutMs: 4_000 })));
-  const read = all.filter((heard) => 'packet' in heard);
-  assert.ok(read.every((heard) => rcodeOf(heard.packet) >= 0));
-  assert.ok(all.every((heard) => 'packet' in heard || /^E[A-Z]+$/.test(heard.cause)));
-  assert.ok(read.length > 100 && read.length < 1_000, `${read.length} of 1,000 could be read`);
+  const read = all.filter((response) => 'packet' in response);
+  assert.ok(read.every((response) => rcodeOf(response.packet) >= 0));
+  assert.ok(all.every((response) => 'packet' in response || /^E[A-Z]+$/.test(response.cause)));
+  assert.ok(read.length > 100 && read.length < 1_000, `${read.length} of 1,000 were parsed`);
 });

@@ -1,4 +1,4 @@
-/** The DNS matrix against a real server on loopback. */
+/** DNS results from a real server on loopback. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';
@@ -49,7 +49,7 @@ function valueIn<T>(answer: DnsAnswer<T>): T {
   return answer.value;
 }
 
-/** For names that are never answered. */
+/** For names without a response. */
 const impatient = openDns({ servers: [server.server], timeoutMs: 120, tries: 1 });
 after(async () => {
   dns.close();
@@ -57,7 +57,7 @@ after(async () => {
   await server.close();
 });
 
-test('MX: best first, in lower case', async () => {
+test('MX records are sorted by preference, in lower case', async () => {
   const answer = await dns.resolveMx('Example.COM.');
   assert.ok(answer.status === 'found');
   assert.deepEqual(answer.value, {
@@ -69,7 +69,7 @@ test('MX: best first, in lower case', async () => {
   });
 });
 
-test('MX of one preference come in random order', async () => {
+test('MX records of equal preference are in random order', async () => {
   const orders = new Set<string>();
   for (let i = 0; i < 12; i += 1) {
     const fresh = openDns({ servers: [server.server] });
@@ -81,7 +81,7 @@ test('MX of one preference come in random order', async () => {
   assert.ok(orders.size > 1);
 });
 
-test('500 MX are cut to the best 150, over TCP', async () => {
+test('500 MX records are reduced to the best 150, over TCP', async () => {
   const answer = await dns.resolveMx('many.example');
   assert.ok(answer.status === 'found');
   assert.deepEqual(
@@ -90,17 +90,17 @@ test('500 MX are cut to the best 150, over TCP', async () => {
   );
 });
 
-test('null MX, no MX, no domain, an MX that is an address', async () => {
+test('handles null MX, no MX, no domain, and an MX that is an address', async () => {
   assert.deepEqual(valueIn(await dns.resolveMx('null.example')), { nullMx: true, hosts: [] });
   assert.deepEqual(await dns.resolveMx('nomx.example'), NO_DATA);
   assert.deepEqual(await dns.resolveMx('missing.example'), NO_SUCH_DOMAIN);
   const noHost = { nullMx: false, hosts: [] };
-  assert.deepEqual(valueIn(await dns.resolveMx('literal.example')), noHost, 'a mistake, and no missing domain');
+  assert.deepEqual(valueIn(await dns.resolveMx('literal.example')), noHost, 'an error, not a missing domain');
   const beside = { nullMx: false, hosts: [{ host: 'a.example.com', preference: 10 }] };
-  assert.deepEqual(valueIn(await dns.resolveMx('null-beside.example')), beside, 'a null MX beside others is ignored');
+  assert.deepEqual(valueIn(await dns.resolveMx('null-beside.example')), beside, 'a null MX next to others is ignored');
 });
 
-test('distinguishes temporary failures from answers', async () => {
+test('temporary failures differ from answers', async () => {
   assert.deepEqual(await dns.resolveMx('servfail.example'), { status: 'temporary', cause: 'ESERVFAIL' });
   assert.deepEqual(await dns.resolveMx('refused.example'), { status: 'temporary', cause: 'EREFUSED' });
   assert.deepEqual(await impatient.resolveMx('silent.example'), { status: 'temporary', cause: 'ETIMEOUT' });
@@ -108,7 +108,7 @@ test('distinguishes temporary failures from answers', async () => {
   assert.equal((await impatient.resolveAddresses('silent.example')).status, 'temporary');
 });
 
-test('a CNAME is followed; a loop of them is temporary', async () => {
+test('a CNAME is followed, and a loop is a temporary failure', async () => {
   assert.equal((await dns.resolveMx('alias.example')).status, 'found');
   assert.equal((await dns.resolveAddresses('alias-a.example')).status, 'found');
   assert.equal(valueIn(await dns.resolveCname('alias.example')), 'example.com');
@@ -117,7 +117,7 @@ test('a CNAME is followed; a loop of them is temporary', async () => {
   assert.deepEqual(await dns.resolveAddresses('loop.example'), loop);
 });
 
-test('addresses: IPv6 before IPv4, one family alone, none', async () => {
+test('addresses are returned IPv6 first, from one family, or as none', async () => {
   assert.deepEqual(await dns.resolveAddresses('a.example.com'), {
     status: 'found',
     secure: false,
@@ -138,7 +138,7 @@ test('TXT strings are joined', async () => {
   assert.deepEqual(valueIn(answer), ['v=spf1 -all', 'x'.repeat(600)]);
 });
 
-test('TLSA, PTR and NS', async () => {
+test('resolves TLSA, PTR, and NS records', async () => {
   server.zone['_25._tcp.mx.example'] = { TLSA: [[3, 1, 1, 'ab'.repeat(32)]] };
   server.zone['1.2.0.192.in-addr.arpa'] = { PTR: ['Mail.example.com'] };
   server.zone[`2.${'0.'.repeat(23)}8.b.d.0.1.0.0.2.ip6.arpa`] = { PTR: ['six.example.com'] };
@@ -151,7 +151,7 @@ test('TLSA, PTR and NS', async () => {
   assert.deepEqual(valueIn(await dns.resolveNs('zone.example')), ['ns1.example', 'ns2.example']);
 });
 
-test('names are asked in A-labels, and impossible ones not at all', async () => {
+test('names are queried as A-labels, and invalid ones are not queried', async () => {
   assert.equal((await dns.resolveMx('müller.example')).status, 'found');
   const before = server.questions.length;
   for (const bad of [
@@ -170,7 +170,7 @@ test('names are asked in A-labels, and impossible ones not at all', async () => 
   assert.equal(toQueryName('_dmarc.example.com.'), '_dmarc.example.com');
 });
 
-test('an answer is remembered, and questions at the same time are one', async () => {
+test('answers are cached, and concurrent queries are combined', async () => {
   const fresh = openDns({ servers: [server.server] });
   const before = server.questions.length;
   await Promise.all([fresh.resolveMx('example.com'), fresh.resolveMx('example.com')]);
@@ -181,7 +181,7 @@ test('an answer is remembered, and questions at the same time are one', async ()
   fresh.close();
 });
 
-test('lookupHost also takes literals and localhost, without a question', async () => {
+test('lookupHost returns literals and localhost without a query', async () => {
   const before = server.questions.length;
   assert.deepEqual(valueIn(await dns.lookupHost('127.0.0.1')), ['127.0.0.1']);
   assert.deepEqual(valueIn(await dns.lookupHost('[::1]')), ['::1']);
@@ -191,7 +191,7 @@ test('lookupHost also takes literals and localhost, without a question', async (
   assert.deepEqual(await dns.lookupHost('missing.example'), NO_SUCH_DOMAIN);
 });
 
-test('the cache forgets by age, by number and by size', async () => {
+test('the cache evicts by age, count, and size', async () => {
   let nowMs = 0;
   let asked = 0;
   const cache = dnsCache({ maxEntries: 2, maxBytes: 1e6, now: () => nowMs });
@@ -210,9 +210,9 @@ test('the cache forgets by age, by number and by size', async () => {
   await get('a');
   await get('c');
   assert.equal(await get('a'), 2, 'used last, so kept');
-  assert.equal(await get('b'), 5, 'used longest ago, so dropped');
+  assert.equal(await get('b'), 5, 'least recently used, so evicted');
   assert.equal(await get('d', 0), 6);
-  assert.equal(await get('d', 0), 7, 'not remembered');
+  assert.equal(await get('d', 0), 7, 'not cached');
 
   const small = dnsCache({ maxEntries: 100, maxBytes: 100_000 });
   const times: string[] = [];
@@ -222,8 +222,8 @@ test('the cache forgets by age, by number and by size', async () => {
       return { value: 'x'.repeat(20_000), ttlMs: 60_000 };
     });
   for (const key of ['a', 'b', 'a', 'c', 'a', 'b']) await large(key);
-  assert.deepEqual(times, ['a', 'b', 'c', 'b'], 'there is room for two');
+  assert.deepEqual(times, ['a', 'b', 'c', 'b'], 'capacity for two');
   small.clear();
   for (const key of ['a', 'b', 'a', 'b']) await large(key);
-  assert.deepEqual(times.slice(4), ['a', 'b'], 'after clear too');
+  assert.deepEqual(times.slice(4), ['a', 'b'], 'even after clear');
 });

@@ -1,4 +1,4 @@
-/** Webhook POSTs: allowed addresses, limits of a response, and the name of every failure. */
+/** Webhook POSTs: allowed addresses, limits of a response, and the kind of every failure. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, test } from 'node:test';
@@ -53,7 +53,7 @@ async function catcher(options: Parameters<typeof webhookCatcher>[0] = {}): Prom
 
 const request = { headers: { 'content-type': 'application/json', 'webhook-id': 'evt_1' }, body: '{"a":"ü"}' };
 
-test('posts body and headers, by name and by literal, over kept connections', async () => {
+test('posts body and headers by name and by literal, over kept connections', async () => {
   const hook = await catcher({
     script: { status: 201, body: 'thanks\u0000\u001b[31m', headers: { 'retry-after': '7' } },
   });
@@ -65,12 +65,12 @@ test('posts body and headers, by name and by literal, over kept connections', as
   assert.deepEqual([got?.method, got?.path, got?.body], ['POST', '/a?b=c', '{"a":"ü"}']);
   assert.deepEqual([got?.headers.host, got?.headers['webhook-id']], [`hooks.example:${hook.port}`, 'evt_1']);
   for (let i = 0; i < 6; i += 1) await http.post({ ...request, url: `http://hooks.example:${hook.port}/` });
-  // Undici releases a connection one turn of the event loop after a response: a request before that opens a second one.
+  // Undici releases a connection one turn of the event loop after a response. An earlier request opens a second connection.
   assert.ok(hook.connections.total <= 2, String(hook.connections.total));
   assert.ok((await http.post({ ...request, url: hook.url })).ok);
 });
 
-test('addresses that are not public are refused at connect time: literal, spelling, name, one of many', async () => {
+test('non-public addresses are rejected at connect time in every form', async () => {
   const hook = await catcher();
   const http = client({ allow: [] });
   const hosts = [
@@ -91,7 +91,7 @@ test('addresses that are not public are refused at connect time: literal, spelli
   assert.equal(hook.connections.total, 0);
 });
 
-test('localhost is reached at those of its addresses that are allowed; a name with one refused address is not', async () => {
+test('only allowed addresses of localhost are used, and a name with a rejected one fails', async () => {
   const hook = await catcher();
   const ipv4 = parseCidrs('127.0.0.0/8');
   assert.ok(ipv4.ok);
@@ -107,7 +107,7 @@ test('localhost is reached at those of its addresses that are allowed; a name wi
   assert.ok(!halves.ok && halves.kind === 'refused-address');
 });
 
-test('the tested address is the one connected to: a second answer of the DNS is never asked for', async () => {
+test('the checked address is the one connected to, without a second DNS query', async () => {
   const hook = await catcher();
   let asked = 0;
   const rebinding = async (): Promise<DnsAnswer<string[]>> => {
@@ -119,12 +119,12 @@ test('the tested address is the one connected to: a second answer of the DNS is 
   assert.equal(asked, 1);
 });
 
-test('a dead address is not the end when the name has another', async () => {
+test('another address of the name is used if one is unreachable', async () => {
   const hook = await catcher();
   assert.ok((await client().post({ ...request, url: `http://dead-first.example:${hook.port}/` })).ok);
 });
 
-test('returns redirects without following them', async () => {
+test('redirects are returned, not followed', async () => {
   const target = await catcher();
   const hook = await catcher({ script: { status: 307, headers: { location: target.url } } });
   const outcome = await client().post({ ...request, url: hook.url });
@@ -133,33 +133,33 @@ test('returns redirects without following them', async () => {
   assert.equal(target.requests.length, 0);
 });
 
-test('an endless body is cut at 64 KB, a dripping one at the deadline; the status counts', async () => {
+test('an endless body is cut at 64 KB, a slow one at the deadline, and the status is kept', async () => {
   const hook = await catcher({ script: { endless: true } });
   const http = client();
   const fast = await http.post({ ...request, url: hook.url });
   assert.ok(fast.ok);
   assert.equal(fast.bodyStart.length, 1000);
-  await waitUntil('the connection to be cut', () => hook.connections.now === 0);
+  await waitUntil('the connection to be closed', () => hook.connections.now === 0);
   hook.answer({ endless: { everyMs: 10 } });
   await againIfPaused(async () => {
     const slow = await http.post({ ...request, url: hook.url, timeoutMs: 150 });
     assert.ok(slow.ok);
     assert.ok(slow.latencyMs < 1000);
   });
-  await waitUntil('the connection to be cut', () => hook.connections.now === 0);
+  await waitUntil('the connection to be closed', () => hook.connections.now === 0);
 });
 
-test('silence is a timeout, and frees the connection', async () => {
+test('a silent server causes a timeout that frees the connection', async () => {
   const hook = await catcher({ script: { silent: true } });
   await againIfPaused(async () => {
     const outcome = await client().post({ ...request, url: hook.url, timeoutMs: 80 });
     assert.ok(!outcome.ok);
     assert.equal(outcome.kind, 'timeout');
   });
-  await waitUntil('the connection to be cut', () => hook.connections.now === 0);
+  await waitUntil('the connection to be closed', () => hook.connections.now === 0);
 });
 
-test('requests that wait for a connection have their deadline too', async () => {
+test('requests waiting for a connection have a deadline too', async () => {
   const hook = await catcher({ script: { silent: true } });
   const http = client({ connectionsPerOrigin: 1 });
   const both = await Promise.all([1, 2].map(() => http.post({ ...request, url: hook.url, timeoutMs: 80 })));
@@ -169,7 +169,7 @@ test('requests that wait for a connection have their deadline too', async () => 
   );
 });
 
-test('every other failure has its name', async () => {
+test('every other failure has its own kind', async () => {
   const hook = await catcher({ script: { reset: true } });
   const http = client();
   const kind = async (url: string, extra = {}): Promise<string> => {
@@ -196,7 +196,7 @@ test('every other failure has its name', async () => {
   assert.equal(await kind(`https://127.0.0.1:${plain.port}/`), 'tls');
 });
 
-test('TLS is verified against the name of the URL, although the address is dialled', async () => {
+test('TLS is verified against the name of the URL', async () => {
   const certificate = testCertificate(['hooks.example']);
   const hook = await catcher({ certificate });
   const trusting = client({ ca: certificate.cert });
@@ -212,7 +212,7 @@ test('TLS is verified against the name of the URL, although the address is diall
   assert.equal(unknown.kind, 'tls');
 });
 
-test('checkUrl: shape first, then where it leads', async () => {
+test('checkUrl validates the form first and then the addresses', async () => {
   const check = (url: string, ranges = allow.slice(0, 0)) => checkUrl(url, { lookup, allow: ranges });
   for (const good of [
     'https://public.example/a?b=c',

@@ -1,4 +1,4 @@
-/** Servers that send 1xx before their response, unasked: one request reaches them, and its outcome is the final response. */
+/** Servers that send unsolicited 1xx responses first: one request is sent, and its outcome is the final response. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, test } from 'node:test';
@@ -35,12 +35,12 @@ const BODY = '{"a":"ü"}';
 
 interface Peer {
   port: number;
-  /** Complete requests that came. */
+  /** Complete requests received. */
   requests: string[];
   connections: number;
 }
 
-/** A server that answers each complete request with these pieces, each in a packet of its own. */
+/** A server that answers each complete request with these pieces, each in a separate packet. */
 async function peer(pieces: readonly string[], { secure = false, early = '' } = {}): Promise<Peer> {
   const seen: Peer = { port: 0, requests: [], connections: 0 };
   const serve = (socket: net.Socket): void => {
@@ -59,7 +59,7 @@ async function peer(pieces: readonly string[], { secure = false, early = '' } = 
       for (const piece of pieces) {
         if (piece === '') socket.end();
         await new Promise((resolve) => socket.write(piece, resolve));
-        // The next turn of the loop: the packets are read one by one.
+        // In the next turn of the loop, so the packets are read one by one.
         await new Promise((resolve) => setImmediate(resolve));
       }
     });
@@ -95,7 +95,7 @@ const SHAPES: Record<string, string[]> = {
 };
 
 for (const [shape, pieces] of Object.entries(SHAPES)) {
-  test(`${shape}: one request, and the final response`, async () => {
+  test(`${shape}: one request and the final response`, async () => {
     const [http, server] = [client(), await peer(pieces)];
     for (let round = 1; round <= 2; round += 1) {
       const outcome = await post(http, server);
@@ -107,7 +107,7 @@ for (const [shape, pieces] of Object.entries(SHAPES)) {
   });
 }
 
-test('over TLS, and before the request has come completely', async () => {
+test('interim responses are handled over TLS and before the request is complete', async () => {
   const http = client();
   const secure = await peer([CONTINUE, HINTS + FINAL], { secure: true });
   const overTls = await post(http, secure, 'https');
@@ -124,7 +124,7 @@ test('a connection is kept after interim responses', async () => {
   assert.ok(server.connections <= 2, `${server.connections} connections`);
 });
 
-test('no final response, an upgrade and an endless head are failures', async () => {
+test('a missing final response, an upgrade, and an endless header are failures', async () => {
   const http = client();
   for (const [pieces, kind] of [
     [[CONTINUE, ''], 'reset'],

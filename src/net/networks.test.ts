@@ -1,4 +1,4 @@
-/** IP networks: compared with another implementation (ipaddr.js) for random networks and addresses near their ends. */
+/** IP networks: compared with ipaddr.js for random networks and addresses near their boundaries. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
@@ -22,7 +22,7 @@ const near = (bytes: number[], bits: number, change: -1 | 0 | 1): number[] => {
   return [...Buffer.from(wanted.toString(16).padStart(bytes.length * 2, '0'), 'hex')];
 };
 
-test('parses, masks, writes, and matches as ipaddr.js does', () => {
+test('networks are parsed, masked, formatted, and matched like in ipaddr.js', () => {
   for (const [width, type] of [
     [4, ipaddr.IPv4],
     [16, ipaddr.IPv6],
@@ -45,7 +45,7 @@ test('parses, masks, writes, and matches as ipaddr.js does', () => {
   }
 });
 
-test('a network is part of itself and of larger ones, and of none of the other family', () => {
+test('a network is part of itself and of larger ones in its own family', () => {
   const isPart = (inner: string, outer: string) => isPartOf(parseNetwork(inner)!, parseNetwork(outer)!);
   for (const [inner, outer] of [
     ['10.0.0.0/8', '10.0.0.0/8'],

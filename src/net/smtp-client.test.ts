@@ -1,4 +1,4 @@
-/** Opening a session: addresses, greeting, STARTTLS and its attacks, AUTH, deadlines and bounds. */
+/** Opening a session: addresses, banner, STARTTLS and attacks on it, AUTH, deadlines, and limits. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, type TestContext, test } from 'node:test';
@@ -15,7 +15,7 @@ import {
   type SmtpSession,
 } from './smtp-client.ts';
 
-// Before the first verified connection: the authorities are read once.
+// Before the first verified connection, because the CAs are read only once.
 const trusted = testCertificate(['localhost']);
 tls.setDefaultCACertificates([...tls.getCACertificates(), trusted.cert]);
 
@@ -34,7 +34,7 @@ async function start(options: SinkOptions = {}): Promise<SmtpSink> {
 }
 
 function dial(sink: { port: number }, options: Partial<OpenSmtpOptions> = {}) {
-  // Met only by a test that fails: one that is about a deadline sets its own.
+  // Reached only by a failing test. Tests of deadlines set their own.
   const rest = { bannerMs: 30_000, greetingMs: 30_000, tlsMs: 30_000, envelopeMs: 30_000, dotMs: 30_000 };
   return openSmtpSession({
     host: 'localhost',
@@ -58,7 +58,7 @@ async function opened(sink: { port: number }, options: Partial<OpenSmtpOptions> 
 async function refused(sink: { port: number }, options: Partial<OpenSmtpOptions> = {}): Promise<SmtpError> {
   const result = await dial(sink, options);
   if (result.ok) sessions.push(result.session);
-  assert.ok(!result.ok, 'the session opened');
+  assert.ok(!result.ok, 'the session to open');
   return result.error;
 }
 
@@ -71,7 +71,7 @@ const mail: SmtpMessage = {
   eightBit: false,
 };
 
-test('opens in the clear when TLS is not offered, and tells what the peer can do', async () => {
+test('opens unencrypted if TLS is not offered, and reports the extensions', async () => {
   const sink = await start();
   const session = await opened(sink);
   assert.equal(session.tls, undefined);
@@ -90,17 +90,17 @@ test('opens in the clear when TLS is not offered, and tells what the peer can do
   assert.equal(sink.commands.at(-1), 'QUIT');
 });
 
-test('falls back to HELO when EHLO is unknown', async () => {
+test('falls back to HELO if EHLO is unknown', async () => {
   const sink = await start({ script: { ehlo: '502 5.5.1 what' } });
   const session = await opened(sink);
   assert.deepEqual(sink.commands, ['EHLO mail.example.com', 'HELO mail.example.com']);
   assert.equal(session.extensions.size, 0);
   const result = await session.send(mail);
   assert.equal(result.recipients[0]?.accepted, true);
-  assert.ok(sink.commands.includes('MAIL FROM:<a@example.com>'), 'no parameter may be sent to a HELO server');
+  assert.ok(sink.commands.includes('MAIL FROM:<a@example.com>'), 'no parameters are sent to a HELO server');
 });
 
-test('a refusing banner is the error, with its reply', async () => {
+test('a rejecting banner is reported with its reply', async () => {
   const error = await refused(await start({ script: { banner: '554 5.7.1 go away' } }));
   assert.equal(error.stage, 'banner');
   assert.equal(error.reply?.code, 554);
@@ -108,7 +108,7 @@ test('a refusing banner is the error, with its reply', async () => {
   assert.equal(error.dialogue[0]?.text, '554 5.7.1 go away');
 });
 
-/** Says these bytes to each connection, and closes it. */
+/** Sends these bytes to each connection and closes it. */
 async function curt(t: TestContext, bytes: string): Promise<{ port: number }> {
   const server = net.createServer((socket) => {
     socket.on('error', () => {});
@@ -119,7 +119,7 @@ async function curt(t: TestContext, bytes: string): Promise<{ port: number }> {
   return { port: (server.address() as net.AddressInfo).port };
 }
 
-test('a refusal that the peer cuts off by closing keeps its code and its words', async (t) => {
+test('a rejection cut off by a closed connection keeps its code and text', async (t) => {
   for (const bytes of ['421-cox.example too many\r\n', '421-cox.example too many', '421 cox.example too many']) {
     const { stage, reply, dialogue } = await refused(await curt(t, bytes));
     assert.deepEqual([stage, reply?.code, reply?.text], ['banner', 421, 'cox.example too many'], bytes);
@@ -131,7 +131,7 @@ test('a refusal that the peer cuts off by closing keeps its code and its words',
   }
 });
 
-test('lines of one reply with different codes: the last one counts, and each is shown with its own', async (t) => {
+test('the last code of a multi-line reply applies, and each line keeps its own', async (t) => {
   const peer = await curt(t, '220-mx.example\r\n550-5.7.1 listed\r\n421 4.7.0 come back later\r\n');
   const { stage, reply, dialogue } = await refused(peer);
   assert.deepEqual([stage, reply?.code, reply?.enhanced], ['banner', 421, '4.7.0']);
@@ -142,7 +142,7 @@ test('lines of one reply with different codes: the last one counts, and each is 
   );
 });
 
-test('STARTTLS: encrypted, EHLO said again, the earlier extensions forgotten', async () => {
+test('STARTTLS encrypts, repeats EHLO, and forgets earlier extensions', async () => {
   const sink = await start({
     tls: 'starttls',
     script: { ehlo: (context) => (context.tls ? '250-sink\r\n250 8BITMIME' : undefined) },
@@ -155,7 +155,7 @@ test('STARTTLS: encrypted, EHLO said again, the earlier extensions forgotten', a
   assert.equal(sink.messages[0]?.tls, 'TLSv1.3');
 });
 
-test('verification: name and issuer must be right, with STARTTLS and with implicit TLS', async () => {
+test('name and issuer are verified with STARTTLS and implicit TLS', async () => {
   for (const tls of ['starttls', 'implicit'] as const) {
     const mode = { tls: tls === 'implicit' ? ('implicit' as const) : ('required' as const), verifyCertificate: true };
     const sink = await start({ tls, certificate: trusted });
@@ -170,7 +170,7 @@ test('verification: name and issuer must be right, with STARTTLS and with implic
   }
 });
 
-test('TLS required and not offered ends the attempt: tried again, never in the clear', async () => {
+test('required TLS that is not offered is a temporary failure, never unencrypted', async () => {
   const error = await refused(await start(), { tls: 'required' });
   assert.deepEqual([error.stage, error.cause, error.local], ['starttls', 'ENOTLS', undefined]);
 });
@@ -180,22 +180,22 @@ test('discards unencrypted bytes after the 220 of STARTTLS and never uses them a
   const error = await refused(sink);
   assert.equal(error.stage, 'tls');
   assert.equal(error.cause, 'EINJECTED');
-  await waitUntil('the connection to be gone', () => sink.connections.now === 0);
+  await waitUntil('the connection to be closed', () => sink.connections.now === 0);
   assert.deepEqual(sink.commands, ['EHLO mail.example.com', 'STARTTLS']);
   const half = await start({ tls: 'starttls', script: { starttls: { reply: '220 go', inject: '250-half' } } });
   assert.equal((await refused(half)).stage, 'tls');
 });
 
-test('a broken handshake ends the attempt: no command in the clear follows', async () => {
+test('a broken handshake ends the attempt without an unencrypted command', async () => {
   const sink = await start({ tls: 'starttls', script: { starttls: { handshake: 'garbage' } } });
   const error = await refused(sink);
   assert.equal(error.stage, 'tls');
   assert.match(error.cause ?? '', /SSL|EPROTO|ECONNRESET/);
-  await waitUntil('the connection to be gone', () => sink.connections.now === 0);
+  await waitUntil('the connection to be closed', () => sink.connections.now === 0);
   assert.deepEqual(sink.commands, ['EHLO mail.example.com', 'STARTTLS']);
 });
 
-test('a refused STARTTLS: on in the clear where nothing asks for TLS, the end where something does, or where a password waits', async () => {
+test('a rejected STARTTLS continues unencrypted only without TLS requirement or password', async () => {
   for (const reply of ['454 4.7.0 not now', '502 5.5.1 what', '554 5.7.3 no']) {
     const sink = await start({ tls: 'starttls', script: { starttls: reply } });
     const session = await opened(sink);
@@ -216,7 +216,7 @@ test('a refused STARTTLS: on in the clear where nothing asks for TLS, the end wh
 });
 
 for (const mechanism of ['PLAIN', 'LOGIN']) {
-  test(`AUTH ${mechanism} inside TLS; the dialogue hides it`, async () => {
+  test(`AUTH ${mechanism} works inside TLS and is hidden in the transcript`, async () => {
     const sink = await start({
       tls: 'starttls',
       auth: { user: 'relay', pass: 'sécret' },
@@ -226,10 +226,10 @@ for (const mechanism of ['PLAIN', 'LOGIN']) {
     const result = await session.send(mail);
     assert.equal(result.recipients[0]?.accepted, true);
     assert.equal(sink.messages[0]?.auth, 'relay');
-    const said = session.opening.map((line) => line.text).join('\n');
-    assert.ok(said.includes('***'));
+    const transcript = session.opening.map((line) => line.text).join('\n');
+    assert.ok(transcript.includes('***'));
     for (const secret of ['relay', 'sécret', '\0relay\0sécret']) {
-      assert.ok(!said.includes(Buffer.from(secret).toString('base64')), said);
+      assert.ok(!transcript.includes(Buffer.from(secret).toString('base64')), transcript);
     }
     const wrong = await refused(sink, { tls: 'required', auth: { user: 'relay', pass: 'wrong' } });
     assert.equal(wrong.stage, 'auth');
@@ -237,7 +237,7 @@ for (const mechanism of ['PLAIN', 'LOGIN']) {
   });
 }
 
-test('a password goes to this machine in the clear, but to no other', async (t) => {
+test('a password is sent unencrypted only to this machine', async (t) => {
   const sink = await start({ auth: { user: 'relay', pass: 'secret' } });
   const session = await opened(sink, { auth: { user: 'relay', pass: 'secret' } });
   assert.equal((await session.send(mail)).recipients[0]?.accepted, true);
@@ -254,13 +254,13 @@ test('a password goes to this machine in the clear, but to no other', async (t) 
   assert.deepEqual(remote.commands, ['EHLO mail.example.com']);
 });
 
-test('addresses are tried in order, and a refused one is not the end', async () => {
+test('addresses are tried in order, and a rejected one is skipped', async () => {
   const sink = await start();
   const session = await opened(sink, { addresses: ['127.0.0.2', '::1', '127.0.0.1'] });
   assert.equal(session.remoteAddress, '127.0.0.1');
 });
 
-test('nobody listens, no address, an unknown name: stage and cause', async () => {
+test('no listener, no address, and an unknown name have their stage and cause', async () => {
   const server = net.createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
   const { port } = server.address() as net.AddressInfo;
@@ -271,7 +271,7 @@ test('nobody listens, no address, an unknown name: stage and cause', async () =>
   assert.deepEqual([none.stage, none.cause], ['dns', 'ENOADDRESS']);
 });
 
-test('deadlines hold for the whole reply, whether the peer is silent, drips or never ends', async () => {
+test('deadlines apply to the entire reply, whether the server is silent, slow, or endless', async () => {
   const silent = await refused(await start({ script: { banner: { silent: true } } }), { timeouts: { bannerMs: 60 } });
   assert.deepEqual([silent.stage, silent.cause], ['banner', 'ETIMEDOUT']);
   const begun = runningMs();
@@ -290,7 +290,7 @@ test('a line that is not an SMTP reply is a protocol error', async () => {
   assert.deepEqual([error.stage, error.cause], ['banner', 'EPROTOCOL']);
 });
 
-test('a signal cancels the opening', async () => {
+test('a signal cancels opening the session', async () => {
   const controller = new AbortController();
   const sink = await start({ script: { banner: { silent: true } } });
   const pending = dial(sink, { signal: controller.signal });
@@ -301,7 +301,7 @@ test('a signal cancels the opening', async () => {
   assert.equal(result.error.cause, 'ECANCELLED');
 });
 
-test('a peer that leaves while idle is noticed, with a 421 or without', async () => {
+test('a server that closes an idle session is noticed, with or without 421', async () => {
   const sink = await start();
   const session = await opened(sink);
   let closed = 0;
@@ -310,7 +310,7 @@ test('a peer that leaves while idle is noticed, with a 421 or without', async ()
   });
   assert.equal(session.usable, true);
   sink.dropAll();
-  await waitUntil('the session to know', () => !session.usable);
+  await waitUntil('the session to notice', () => !session.usable);
   assert.equal(closed, 1);
   const result = await session.send(mail);
   assert.deepEqual([result.recipients[0]?.stage, result.recipients[0]?.accepted], ['mail', false]);

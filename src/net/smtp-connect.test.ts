@@ -1,4 +1,4 @@
-/** Which address is dialled when, counted at the peers. */
+/** Which address is dialed when, counted at the servers. */
 import assert from 'node:assert/strict';
 import net, { type AddressInfo, type Server, type Socket } from 'node:net';
 import { after, test } from 'node:test';
@@ -54,7 +54,7 @@ function stood(result: ConnectResult): string {
   return result.address;
 }
 
-test('the families alternate, IPv6 first, each in its order', () => {
+test('address families alternate, IPv6 first, each in its own order', () => {
   assert.deepEqual(interleaveFamilies(['192.0.2.1', '192.0.2.2', '192.0.2.3', '2001:db8::1', '2001:db8::2']), [
     ...['2001:db8::1', '192.0.2.1', '2001:db8::2', '192.0.2.2', '192.0.2.3'],
   ]);
@@ -62,7 +62,7 @@ test('the families alternate, IPv6 first, each in its order', () => {
   assert.deepEqual(interleaveFamilies([]), []);
 });
 
-test('an IPv6 address that drops packets costs a quarter of a second', { skip: noBlackHoles }, async () => {
+test('an IPv6 address that drops packets costs 250 ms', { skip: noBlackHoles }, async () => {
   const peer = await listen('127.0.0.1', await freePort());
   const hole = await blackHole('::1', peer.port);
   try {
@@ -77,7 +77,7 @@ test('an IPv6 address that drops packets costs a quarter of a second', { skip: n
   }
 });
 
-test('an address that refuses costs nothing: the next one follows immediately', async () => {
+test('an address that rejects is followed by the next one immediately', async () => {
   const peer = await listen('127.0.0.1');
   await againIfPaused(async () => {
     const begun = runningMs();
@@ -87,7 +87,7 @@ test('an address that refuses costs nothing: the next one follows immediately', 
   });
 });
 
-test('one address at a time while it answers: the others see nobody', async () => {
+test('only one address is contacted if it answers in time', async () => {
   const first = await listen('::1', await freePort());
   const second = await listen('127.0.0.1', first.port);
   assert.equal(stood(await connect({ port: first.port, addresses: ['::1', '127.0.0.1'] })), '::1');
@@ -95,21 +95,21 @@ test('one address at a time while it answers: the others see nobody', async () =
   assert.equal(second.connections, 0);
 });
 
-test('of two connections that stand at the same moment one is closed without a word', async () => {
+test('of two simultaneous connections one is closed without sending data', async () => {
   const first = await listen('::1', await freePort());
   const second = await listen('127.0.0.1', first.port);
   const pending = connect({ port: first.port, addresses: ['::1', '127.0.0.1'] });
   for (let ticks = 0; ticks < 20; ticks += 1) await new Promise((resolve) => process.nextTick(resolve));
-  // The first is dialed. While nothing runs here, its connection is not noticed and the time of the second comes.
+  // The first address is dialed. While the event loop is blocked, its connection goes unnoticed and the second one becomes due.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400);
   const won = stood(await pending);
   const [winner, loser] = won === '::1' ? [first, second] : [second, first];
-  await waitUntil('both to be seen', () => first.connections + second.connections === 2);
+  await waitUntil('both to be connected', () => first.connections + second.connections === 2);
   await waitUntil('the other to be closed', () => loser.open === 0);
   assert.deepEqual([winner.open, winner.connections, loser.connections, loser.bytes], [1, 1, 1, 0]);
 });
 
-test('deadlines: of each address, and of all together; a signal ends the whole', { skip: noBlackHoles }, async () => {
+test('each address and all together have a deadline, and a signal aborts', { skip: noBlackHoles }, async () => {
   const port = await freePort();
   const holes = await Promise.all(['::1', '127.0.0.1'].map((host) => blackHole(host, port)));
   const addresses = ['::1', '127.0.0.1'];
@@ -119,7 +119,7 @@ test('deadlines: of each address, and of all together; a signal ends the whole',
     assert.deepEqual([each.cause, each.address], ['ETIMEDOUT', '127.0.0.1']);
     const all = await connect({ port, addresses: [...addresses, '127.0.0.2'], connectMs: 100 });
     assert.ok(!all.ok);
-    assert.deepEqual([all.cause, all.address], ['ETIMEDOUT', '::1'], 'nobody else was dialled');
+    assert.deepEqual([all.cause, all.address], ['ETIMEDOUT', '::1'], 'no other address was dialed');
     const controller = new AbortController();
     const pending = connect({ port, addresses, signal: controller.signal });
     controller.abort();

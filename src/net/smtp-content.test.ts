@@ -1,4 +1,4 @@
-/** Sending messages: content on the wire, local refusals, deadlines. */
+/** Sending messages: content on the wire, local rejections, and deadlines. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { test } from 'node:test';
@@ -7,7 +7,7 @@ import { begin, mail, open } from '../../test/kit/smtp-session.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { openSmtpSession } from './smtp-client.ts';
 
-test('content: dots, missing last line end, nothing, chunks cut anywhere, a stream, a large one', async () => {
+test('content is sent with dot-stuffing, in any chunks, sizes, and streams', async () => {
   const { sink, session } = await begin();
   const dotted = '.\r\n..\r\n.a\r\nb\r\n.\r\n.';
   const chunks = [...dotted].map((character) => Buffer.from(character));
@@ -26,10 +26,10 @@ test('content: dots, missing last line end, nothing, chunks cut anywhere, a stre
   assert.deepEqual(sink.violations, []);
 });
 
-test('Base64 lines between other chunks: their memory may be used again, and what follows begins a line', async () => {
+test('chunk memory can be reused, and the chunk after Base64 starts a new line', async () => {
   const { sink, session } = await begin({ extensions: ['PIPELINING'] });
   const memory = Buffer.alloc(200_000);
-  // More than the system accepts in one write.
+  // More than the operating system accepts in one write.
   const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'.repeat(3);
   async function* stream() {
     yield Buffer.from('.head\r\n\r\n');
@@ -59,7 +59,7 @@ test('never writes a dot after a bare LF or CR', async () => {
   assert.ok(!sink.commands.includes('DATA'));
 });
 
-test('a stream that breaks or turns out 8-bit cuts the connection before the dot', async () => {
+test('a stream that fails or contains 8-bit data closes the connection before the dot', async () => {
   async function* broken() {
     yield Buffer.from('a\r\n');
     throw new Error('disk');
@@ -75,12 +75,12 @@ test('a stream that breaks or turns out 8-bit cuts the connection before the dot
   assert.equal(refusal.recipients[0]?.local?.enhanced, '5.6.3');
   for (const { sink, session } of [first, second]) {
     assert.equal(session.usable, false);
-    await waitUntil('the peer to notice', () => sink.connections.now === 0);
+    await waitUntil('the server to notice', () => sink.connections.now === 0);
     assert.equal(sink.messages.length, 0);
   }
 });
 
-test('a message that may not end is cut before its dot, at whatever size, and nobody has it', async () => {
+test('a message that must not complete is cut before its dot at any size', async () => {
   for (const bytes of [10, 400_000]) {
     const { sink, session } = await begin();
     const content = Buffer.from(`${'x'.repeat(8)}\r\n`.repeat(bytes / 10));
@@ -95,12 +95,12 @@ test('a message that may not end is cut before its dot, at whatever size, and no
     const { stage, cause } = kept.recipients[0]!;
     assert.deepEqual({ stage, cause, asked }, { stage: 'data', cause: 'ECANCELLED', asked: 1 });
     assert.equal(session.usable, false);
-    await waitUntil('the peer to see the end', () => sink.connections.now === 0);
+    await waitUntil('the server to see the end', () => sink.connections.now === 0);
     assert.equal(sink.accepted, 1);
   }
 });
 
-test('8-bit content: declared where offered, refused where not, and no byte of it sent', async () => {
+test('8-bit content is declared if offered, and rejected unsent otherwise', async () => {
   const content = Buffer.from('Subject: x\r\n\r\nGrüße\r\n');
   const { sink, session } = await begin();
   await session.send(mail({ content, eightBit: true }));
@@ -113,7 +113,7 @@ test('8-bit content: declared where offered, refused where not, and no byte of i
   assert.deepEqual(plain.sink.commands, ['EHLO mail.example.com']);
 });
 
-test('SMTPUTF8: used when needed, refused where not offered, for one recipient or for all', async () => {
+test('SMTPUTF8 is used when required and rejected if not offered, for one or all recipients', async () => {
   const { sink, session } = await begin();
   await session.send(mail({ recipients: ['jürgen@müller.example'], smtpUtf8: false }));
   assert.deepEqual(sink.messages[0]?.to, ['jürgen@müller.example']);
@@ -133,21 +133,21 @@ test('SMTPUTF8: used when needed, refused where not offered, for one recipient o
   assert.equal(all.recipients[0]?.local?.enhanced, '5.6.7');
 });
 
-test('the size limit of the peer is respected before a byte is sent', async () => {
+test("the server's size limit is checked before a byte is sent", async () => {
   const { sink, session } = await begin({ extensions: ['SIZE 1000'] });
   const result = await session.send(mail({ sizeBytes: 1001 }));
   assert.equal(result.recipients[0]?.local?.enhanced, '5.3.4');
   assert.equal(sink.commands.length, 1);
 });
 
-test('TLS required for one message is refused on a line in the clear', async () => {
+test('a message that requires TLS is rejected on an unencrypted connection', async () => {
   const { sink, session } = await begin();
   const result = await session.send(mail({ requireTls: true }));
   assert.equal(result.recipients[0]?.local?.enhanced, '5.7.10');
   assert.equal(sink.commands.length, 1);
 });
 
-test('no command with control characters or brackets is ever written', async () => {
+test('no command contains control characters or brackets', async () => {
   const { sink, session } = await begin();
   for (const bad of [
     'x@example.net\r\nRCPT TO:<y@z>',
@@ -166,7 +166,7 @@ test('no command with control characters or brackets is ever written', async () 
   assert.equal(sink.messages[0]?.from, '');
 });
 
-test('deadlines: envelope and dot; a peer that does not read a large message', async () => {
+test('envelope, dot, and unread content have deadlines', async () => {
   await againIfPaused(async () => {
     const slow = await begin({ script: { rcpt: { silent: true } } }, { envelopeMs: 60 });
     const first = (await slow.session.send(mail())).recipients[0];
@@ -177,7 +177,7 @@ test('deadlines: envelope and dot; a peer that does not read a large message', a
   assert.deepEqual([second?.stage, second?.cause], ['dot', 'ETIMEDOUT']);
 });
 
-test('a reply before the dot of a large message is believed, and the connection ended', async () => {
+test('a reply before the dot of a large message applies and ends the connection', async () => {
   const { sink, session } = await begin({ script: { data: { reply: '354 go on', inject: '552 5.3.4 too much\r\n' } } });
   async function* endless() {
     for (;;) {
@@ -188,10 +188,10 @@ test('a reply before the dot of a large message is believed, and the connection 
   const result = await session.send(mail({ content: endless() }));
   assert.equal(result.recipients[0]?.accepted, false);
   assert.equal(session.usable, false);
-  await waitUntil('the peer to notice', () => sink.connections.now === 0);
+  await waitUntil('the server to notice', () => sink.connections.now === 0);
 });
 
-test('a reply before the content is not taken for the one to the dot', async () => {
+test('a reply before the content is not used for the dot', async () => {
   const { sink, session } = await begin({ script: { data: { reply: '354 go on', inject: '250 2.0.0 queued\r\n' } } });
   const [only] = (await session.send(mail())).recipients;
   assert.deepEqual([only?.accepted, only?.stage, only?.cause], [false, 'data', 'EPROTOCOL']);
@@ -199,7 +199,7 @@ test('a reply before the content is not taken for the one to the dot', async () 
   assert.equal(sink.messages.length, 0);
 });
 
-test('a peer that stops reading a large message is given up', async () => {
+test('a server that stops reading a large message times out', async () => {
   const server = net.createServer((socket) => {
     socket.on('error', () => {}).write('220 x\r\n');
     socket.on('data', (chunk) => {
@@ -231,10 +231,10 @@ test('a peer that stops reading a large message is given up', async () => {
   }
   const [only] = (await result.session.send(mail({ content: endless() }))).recipients;
   assert.deepEqual([only?.stage, only?.cause], ['data', 'ETIMEDOUT']);
-  assert.ok(pulled < 1000, 'the stream waits for the peer');
+  assert.ok(pulled < 1000, 'the stream waits for the server');
 });
 
-test('a refused RSET closes the session', async () => {
+test('a rejected RSET closes the session', async () => {
   const { session } = await begin({ script: { rcpt: ['550 no'], rset: '502 5.5.1 what' } });
   await session.send(mail());
   const result = await session.send(mail());
@@ -242,7 +242,7 @@ test('a refused RSET closes the session', async () => {
   assert.equal(session.usable, false);
 });
 
-test('one message at a time', async () => {
+test('a session sends one message at a time', async () => {
   const { session } = await begin();
   const first = session.send(mail());
   await assert.rejects(session.send(mail()), /under way/);

@@ -1,4 +1,4 @@
-/** Sending messages: every mix of replies, with and without pipelining. */
+/** Sending messages: every combination of replies, with and without pipelining. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { test } from 'node:test';
@@ -17,7 +17,7 @@ for (const extensions of [undefined, WITHOUT_PIPELINING]) {
     ...(extensions ? { extensions } : {}),
   });
 
-  test(`${how}: some recipients refused, the others have it; the next message needs no RSET`, async () => {
+  test(`${how}: recipients are rejected separately, and the next message needs no RSET`, async () => {
     const { sink, session } = await begin(withScript({ rcpt: refuseTwo }));
     const result = await session.send(mail({ recipients: THREE }));
     assert.deepEqual(
@@ -37,7 +37,7 @@ for (const extensions of [undefined, WITHOUT_PIPELINING]) {
     assert.deepEqual(sink.violations, []);
   });
 
-  test(`${how}: all recipients refused, RSET before the next message`, async () => {
+  test(`${how}: RSET precedes the next message after all recipients are rejected`, async () => {
     const { sink, session } = await begin(withScript({ rcpt: ['550 5.1.1 no', '452 4.2.2 full'] }));
     const result = await session.send(mail({ recipients: THREE.slice(0, 2) }));
     assert.deepEqual(
@@ -54,7 +54,7 @@ for (const extensions of [undefined, WITHOUT_PIPELINING]) {
     assert.deepEqual(sink.violations, []);
   });
 
-  test(`${how}: MAIL refused, then the next message goes`, async () => {
+  test(`${how}: the next message is sent after a rejected MAIL`, async () => {
     const { sink, session } = await begin(withScript({ mail: ['451 4.7.1 greylisted'] }));
     const result = await session.send(mail({ recipients: THREE }));
     assert.deepEqual(
@@ -65,7 +65,7 @@ for (const extensions of [undefined, WITHOUT_PIPELINING]) {
     assert.deepEqual(sink.violations, []);
   });
 
-  test(`${how}: DATA refused: the accepted recipients have its reply`, async () => {
+  test(`${how}: accepted recipients get the reply to a rejected DATA`, async () => {
     const { sink, session } = await begin(withScript({ rcpt: refuseTwo, data: ['451 4.3.0 later'] }));
     const result = await session.send(mail({ recipients: THREE }));
     assert.deepEqual(
@@ -80,7 +80,7 @@ for (const extensions of [undefined, WITHOUT_PIPELINING]) {
     assert.deepEqual(sink.violations, []);
   });
 
-  test(`${how}: the dot refused`, async () => {
+  test(`${how}: the dot is rejected`, async () => {
     const { session } = await begin(withScript({ dot: '554 5.7.1 spam' }));
     const result = await session.send(mail());
     assert.deepEqual([result.recipients[0]?.stage, result.recipients[0]?.reply?.enhanced], ['dot', '5.7.1']);
@@ -88,7 +88,7 @@ for (const extensions of [undefined, WITHOUT_PIPELINING]) {
     assert.equal(session.usable, true);
   });
 
-  test(`${how}: a 421 in the middle answers for all that follow, and ends the session`, async () => {
+  test(`${how}: a 421 applies to all remaining commands and ends the session`, async () => {
     const { sink, session } = await begin(withScript({ rcpt: ['250 ok', { reply: '421 4.3.2 closing', drop: true }] }));
     const result = await session.send(mail({ recipients: THREE }));
     assert.deepEqual(
@@ -103,7 +103,7 @@ for (const extensions of [undefined, WITHOUT_PIPELINING]) {
     assert.equal(sink.messages.length, 0);
   });
 
-  test(`${how}: the connection dies at each stage`, async () => {
+  test(`${how}: the connection is lost at each stage`, async () => {
     for (const stage of ['mail', 'rcpt', 'data', 'dot'] as const) {
       const { session } = await begin(withScript({ [stage]: { drop: true } }));
       const result = await session.send(mail());
@@ -116,7 +116,7 @@ for (const extensions of [undefined, WITHOUT_PIPELINING]) {
   });
 }
 
-test('pipelined: all refused and yet 354: a lone dot ends it, and nothing is delivered', async () => {
+test('pipelined: 354 without recipients is ended with a lone dot and delivers nothing', async () => {
   const { sink, session } = await begin({ script: { rcpt: ['550 5.1.1 no'], data: ['354 go on'] } });
   const result = await session.send(mail());
   assert.deepEqual([result.recipients[0]?.stage, result.recipients[0]?.reply?.code], ['rcpt', 550]);
@@ -125,16 +125,16 @@ test('pipelined: all refused and yet 354: a lone dot ends it, and nothing is del
   assert.deepEqual(sink.violations, []);
 });
 
-test('pipelined: MAIL refused, yet RCPT and DATA accepted: closes, because the effect of a dot is unknown', async () => {
+test('pipelined: accepted RCPT and DATA after a rejected MAIL close the connection', async () => {
   const server = net.createServer((socket) => {
     socket.on('error', () => {}).write('220 x\r\n');
     socket.on('data', (chunk) => {
-      said += chunk.toString();
-      if (said.endsWith('DATA\r\n')) socket.write('451 no\r\n250 ok\r\n354 go\r\n');
-      else if (said.endsWith('\r\n')) socket.write('250-x\r\n250 PIPELINING\r\n');
+      received += chunk.toString();
+      if (received.endsWith('DATA\r\n')) socket.write('451 no\r\n250 ok\r\n354 go\r\n');
+      else if (received.endsWith('\r\n')) socket.write('250-x\r\n250 PIPELINING\r\n');
     });
   });
-  let said = '';
+  let received = '';
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   open.push({ close: () => void server.close() });
   const result = await openSmtpSession({
@@ -149,10 +149,10 @@ test('pipelined: MAIL refused, yet RCPT and DATA accepted: closes, because the e
   const [only] = (await result.session.send(mail())).recipients;
   assert.deepEqual([only?.accepted, only?.stage, only?.reply?.code], [false, 'mail', 451]);
   assert.equal(result.session.usable, false);
-  assert.ok(said.endsWith('DATA\r\n'), 'nothing was written after DATA');
+  assert.ok(received.endsWith('DATA\r\n'), 'nothing was written after DATA');
 });
 
-test('one message is two writes: the envelope, then content and dot', async () => {
+test('a message takes two writes, the envelope and the content with dot', async () => {
   const { sink, session } = await begin();
   const result = await session.send(mail());
   assert.deepEqual(

@@ -10,7 +10,7 @@ const read = (text: string) => {
 };
 const trusted = read('10.0.0.0/8, 127.0.0.1, fd00::/8');
 
-test('elements of X-Forwarded-For', () => {
+test('elements of X-Forwarded-For are parsed', () => {
   const cases: [string, string | undefined][] = [
     ['192.0.2.1', '192.0.2.1'],
     [' 192.0.2.1 ', '192.0.2.1'],
@@ -77,12 +77,12 @@ test('the client is the rightmost untrusted address', () => {
   assert.equal(clientOf('10.0.0.1', { 'x-forwarded-for': lines }, trusted).address, '203.0.113.9');
 });
 
-test('the scheme is the one that the outermost trusted proxy reports', () => {
+test('the scheme is taken from the outermost trusted proxy', () => {
   const scheme = (peer: string, proto: string | undefined, forwardedFor: string) =>
     clientOf(peer, { 'x-forwarded-for': forwardedFor, 'x-forwarded-proto': proto }, trusted).scheme;
   assert.equal(scheme('10.0.0.1', 'https', '203.0.113.9'), 'https');
   assert.equal(scheme('10.0.0.1', 'HTTPS', '203.0.113.9'), 'https');
-  assert.equal(scheme('10.0.0.1', 'https, http', '203.0.113.9'), 'http', 'a client sent the first');
+  assert.equal(scheme('10.0.0.1', 'https, http', '203.0.113.9'), 'http', 'the client sent the first entry');
   assert.equal(scheme('10.0.0.1', 'https, http', '203.0.113.9, 10.0.0.2'), 'https');
   assert.equal(scheme('10.0.0.1', 'https', '203.0.113.9, 10.0.0.2'), 'https');
   assert.equal(scheme('10.0.0.1', 'https', ''), 'https');

@@ -1,4 +1,4 @@
-/** The only process of the embedded database: what it publishes is there for the command line, and is gone when it stops. */
+/** The only process of the embedded database: its published state is available to the command line and removed when it stops. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
@@ -7,7 +7,7 @@ import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import { joinNodes, nodesOperation } from './nodes.ts';
 
-test('a process of its own writes what it publishes when that changes, and leaves with it', async (t) => {
+test('a standalone process publishes its changed state and removes it on exit', async (t) => {
   const { database, close } = await tempDatabase('sqlite');
   t.after(close);
   const nodes = await joinNodes({
@@ -32,8 +32,8 @@ test('a process of its own writes what it publishes when that changes, and leave
   });
   assert.deepEqual([row!.host, row!.roles, JSON.parse(row!.state)], ['one', 'api,delivery', state]);
   const before = looks;
-  await waitUntil('the next look', () => looks > before);
-  assert.deepEqual(await written(), [row], 'what has not changed is not written again');
+  await waitUntil('the next check', () => looks > before);
+  assert.deepEqual(await written(), [row], 'unchanged state is not written again');
   assert.equal((await nodes.list())[0]!.id, row!.id);
   await nodes.stop();
   assert.deepEqual(await written(), []);

@@ -25,14 +25,14 @@ function explain(nodes: PublishedDestination[], depth: number) {
   return explainDestination(nodes, { depth, nextAttemptMs: null, replies });
 }
 
-test('connections by time is the ceiling, with who set it, what waits and the last reply', () => {
+test('connections over time list the ceiling, its cause, queued messages, and the last reply', () => {
   assert.deepEqual(explain([one], 312), {
     messagesPerSecond: 50,
     text: '5 connections at 100 ms per message allow 50 messages/s (the limit of the provider google). 312 messages queued. Last reply: 250 2.0.0 OK.',
   });
 });
 
-test('nodes add up; a rate below the ceiling counts', () => {
+test("the nodes' values are summed, and a rate below the ceiling is reported", () => {
   const slower = { ...one, messageMs: 300, messagesPerMinute: 60, replies: [] };
   const both = explain([{ ...one, messagesPerMinute: 60 }, slower], 7);
   assert.equal(both.messagesPerSecond, 2);
@@ -42,7 +42,7 @@ test('nodes add up; a rate below the ceiling counts', () => {
   );
 });
 
-test('a pause comes first, with the queued messages', () => {
+test('a pause is listed first, with the queued messages', () => {
   const until = {
     pausedUntil: Date.UTC(2026, 10, 14, 14, 5),
     requested: true,
@@ -65,13 +65,13 @@ test('explains since when a destination blocks the host, and when the next attem
   assert.ok(explain([blocked], 2).text.startsWith(`${since}2 messages queued. `));
 });
 
-test('has no rate before the first message was measured', () => {
+test('has no rate before the first measurement', () => {
   const { messagesPerSecond, text } = explain([{ ...one, limit: 1, messageMs: null, replies: [] }], 3);
   assert.equal(messagesPerSecond, null);
   assert.match(text, /^1 connection allowed; the time per message has not been measured yet \(/);
 });
 
-test('mail that no node has in memory shows its next attempt and the last reply', () => {
+test('messages that no node holds in memory show their next attempt and last reply', () => {
   const replies = [{ at: 5, host: 'mx.example', reply: '451 4.3.0 try later', accepted: false }];
   assert.deepEqual(explainDestination([], { depth: 3, nextAttemptMs: Date.UTC(2026, 10, 14, 14, 5), replies }), {
     messagesPerSecond: null,

@@ -1,4 +1,4 @@
-/** Operator keys over HTTP: scopes, expiry, networks, revocation, the audit log, and everything that they must not open. */
+/** Operator keys over HTTP: scopes, expiry, networks, revocation, audit log, and everything that they must not access. */
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
 import { DatabaseSync } from 'node:sqlite';
@@ -28,7 +28,7 @@ async function newKey(fields: object = {}): Promise<{ id: string; key: string }>
   return { id: made.body.operatorKeyId, key: made.body.operatorKey };
 }
 
-/** A program: only the header that a key needs, on a connection of its own. */
+/** A program that sends only the header that a key needs, on its own connection. */
 async function call(key: string, line: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
   const [method = '', path = ''] = line.split(' ');
   const answer = await fetch(`http://127.0.0.1:${rig.port}${path}`, {
@@ -50,7 +50,7 @@ async function call(key: string, line: string, body?: unknown, headers: Record<s
   };
 }
 
-/** The status of a call with these Authorization headers. */
+/** Returns the status of a call with these Authorization headers. */
 function twice(...authorization: string[]): Promise<number | undefined> {
   const headers = ['host', 'localhost', ...authorization.flatMap((value) => ['authorization', value])];
   return new Promise((resolve, reject) => {
@@ -121,7 +121,7 @@ test('an operator creates, lists, and revokes keys; the secret is returned once 
   assert.equal(rows[0]!.before?.revokedAt, null);
 });
 
-test('an invalid key is refused with the field and the accepted values', async () => {
+test('an invalid key is rejected with the field and the accepted values', async () => {
   const refusals: [fields: object, field: string, message: RegExp][] = [
     [{ name: ' ' }, 'name', /./],
     [{ name: undefined }, 'name', /required|missing/],
@@ -159,10 +159,10 @@ test('a key provisions an account without CSRF headers, and the audit log names 
   }
   assert.equal((await browser.call('GET', `/operator/audit?actorId=${id}`)).body.length, 2);
   const own = await call('', 'GET /account', undefined, { 'x-api-key': apiKey, 'x-id': accountId });
-  assert.equal(own.status, 200, 'the account works');
+  assert.equal(own.status, 200, 'the key works for the account');
 });
 
-test('each scope opens its calls, and a refusal names the missing one', async () => {
+test('each scope opens its calls, and a rejection names the missing one', async () => {
   const reader = await newKey({ scopes: ['read'] });
   const writer = await newKey({ scopes: ['write'] });
   const calls = rig.routes.filter(({ path, peopleOnly }) => path.startsWith('/operator/') && !peopleOnly);
@@ -192,7 +192,7 @@ test('a key cannot manage keys or take support access', async () => {
   assert.equal((await call(key, 'GET /operator/queue')).status, 200, 'the key was not revoked');
 });
 
-test('a key opens nothing outside /operator, and the refusal says so', async () => {
+test('a key works only under /operator, and the error says so', async () => {
   const { key } = await newKey();
   const ownPlace: Record<string, string>[] = [
     {},
@@ -215,7 +215,7 @@ test('a key opens nothing outside /operator, and the refusal says so', async () 
   assert.ok(called > 90, `${called} routes`);
 });
 
-test('account ids, keys of accounts, and cookies change nothing for a key', async () => {
+test('account IDs, account keys, and cookies do not affect an operator key', async () => {
   const { id, key } = await newKey({ scopes: ['read'] });
   for (const headers of [
     { 'x-id': rig.accountId },
@@ -226,9 +226,9 @@ test('account ids, keys of accounts, and cookies change nothing for a key', asyn
     { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },
   ] as Record<string, string>[]) {
     assert.equal((await call(key, 'GET /operator/queue', undefined, headers)).status, 200, JSON.stringify(headers));
-    // With the session of an operator too, the scopes of the key decide.
-    const ours = { origin: rig.url, 'x-requested-with': 'postrider' };
-    const write = await call(key, 'POST /operator/accounts', { name: 'x' }, { ...ours, ...headers });
+    // The scopes of the key apply even together with an operator's session.
+    const browserHeaders = { origin: rig.url, 'x-requested-with': 'postrider' };
+    const write = await call(key, 'POST /operator/accounts', { name: 'x' }, { ...browserHeaders, ...headers });
     assert.deepEqual(outcomeOf(write), [403, 'FORBIDDEN'], JSON.stringify(headers));
     assert.match(write.body.error.message, /scope write/);
   }
@@ -237,7 +237,7 @@ test('account ids, keys of accounts, and cookies change nothing for a key', asyn
   assert.deepEqual(outcomeOf(after), [401, 'UNAUTHORIZED'], 'a revoked key does not fall back to the session');
 });
 
-test('a session stays protected, whatever is in Authorization', async () => {
+test('a session stays protected, whatever the Authorization header contains', async () => {
   const forged = (authorization: string) =>
     call('', 'POST /operator/accounts', { name: 'x' }, { authorization, cookie: browser.cookie! });
   for (const authorization of ['Bearer', 'Bearer ', 'Bearer x', 'Basic eDp5']) {
@@ -247,7 +247,7 @@ test('a session stays protected, whatever is in Authorization', async () => {
   }
 });
 
-test('every wrong key gets the same response, and keys of accounts stay refused', async () => {
+test('every invalid key gets the same response, and account keys are rejected', async () => {
   const { id, key } = await newKey();
   const revoked = await newKey();
   await browser.call('DELETE', `/operator/keys/${revoked.id}`);
@@ -282,7 +282,7 @@ test('every wrong key gets the same response, and keys of accounts stay refused'
   assert.equal(await twice(`Bearer ${key}`), 200, 'control');
 });
 
-test('a key works from its networks alone', async () => {
+test('a key works only from its networks', async () => {
   const { key } = await newKey({ allowedNetworks: ['203.0.113.0/24'] });
   const from = (client: string) => call(key, 'GET /operator/queue', undefined, { 'x-forwarded-for': client });
   for (let round = 0; round < 2; round += 1) {
@@ -293,7 +293,7 @@ test('a key works from its networks alone', async () => {
   }
 });
 
-test('a key ends at its expiry, also if it was just used, and stays in the list', async () => {
+test('a key stops working at its expiry, even if just used, and stays listed', async () => {
   const { id, key } = await newKey({ expiresAt: new Date(Date.now() + 60_000).toISOString() });
   assert.equal((await call(key, 'GET /operator/queue')).status, 200);
   skewMs = 59_500;

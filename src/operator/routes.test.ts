@@ -1,4 +1,4 @@
-/** The operator's API on the whole service, but for delivery: accounts, approvals, queue, nodes, doctor, the log of all accounts. */
+/** The operator's API on the complete service without delivery: accounts, approvals, queue, nodes, doctor, and the log of all accounts. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Answer } from '../../test/kit/api.ts';
@@ -38,7 +38,7 @@ const latestOf = async (resourceId: string): Promise<Row & { actor: Actor }> =>
     })[]
   )[0]!;
 
-/** Those below that change something; test/flows/operator-nodes.long.test.ts has the resume. */
+/** The routes below that change something. test/flows/operator-nodes.long.test.ts covers resume. */
 const CHANGING: Record<string, string> = {
   'POST /operator/accounts': 'account.create',
   'PATCH /operator/accounts/:id': 'account.set',
@@ -52,7 +52,7 @@ const CHANGING: Record<string, string> = {
   'DELETE /operator/keys/:id': 'operator-key.revoke',
 };
 
-test('every route is for operators alone', async () => {
+test('every route requires an operator', async () => {
   const routes = rig.routes.filter(({ path }) => path.startsWith('/operator/'));
   assert.ok(routes.length >= 16, `${routes.length} routes`);
   const { email, password } = await rig.user('owner@example.com', 'owner');
@@ -61,12 +61,12 @@ test('every route is for operators alone', async () => {
     assert.equal(auth, 'operator', path);
     const call = { method, path: path.replace(':id', 'none'), body: method === 'GET' ? undefined : {} };
     assert.equal((await user.call(method, call.path, call.body)).status, 403, `${method} ${path}`);
-    // A key is none of a signed-in user: 401, whatever it may do in its account.
+    // A key does not belong to a signed-in user: 401, whatever its permissions in its account.
     assert.equal((await rig.live.call(call)).status, 401, `${method} ${path}`);
   }
 });
 
-test('creates, finds, changes, and suspends an account, with an audit row for each change', async () => {
+test('creates, finds, updates, and suspends an account, each with an audit row', async () => {
   const made = await operator.post('/operator/accounts', { name: ' Läden & Co ' });
   assert.equal(made.status, 201);
   const { accountId, apiKey, sandboxApiKey } = made.body as Record<string, string>;
@@ -77,7 +77,11 @@ test('creates, finds, changes, and suspends an account, with an audit row for ea
     (found.body as Row[]).map((one) => [one.accountId, one.name]),
     [[accountId, 'Läden & Co']],
   );
-  assert.deepEqual((await operator.get('/operator/accounts?name=den%25')).body, [], 'a percent sign is itself');
+  assert.deepEqual(
+    (await operator.get('/operator/accounts?name=den%25')).body,
+    [],
+    'a percent sign is matched literally',
+  );
   const first = await operator.get('/operator/accounts?limit=1');
   const next = await operator.get(`/operator/accounts?limit=1&cursor=${first.headers['x-next-cursor']}`);
   assert.deepEqual(
@@ -99,7 +103,7 @@ test('creates, finds, changes, and suspends an account, with an audit row for ea
   assert.equal((await operator.call(unknown)).status, 404);
 });
 
-test('previews the effect of a suspension, which then refuses keys', async () => {
+test('previews the effect of a suspension, which then rejects keys', async () => {
   const { accountId, live } = rig;
   const path = `/operator/accounts/${accountId}`;
   const { database } = rig.parts;
@@ -120,13 +124,13 @@ test('previews the effect of a suspension, which then refuses keys', async () =>
   assert.ok(Date.parse(detail.lastActivityAt as string) > Date.now() - 60_000);
   assert.equal((await live.get('/account')).status, 200);
   assert.equal((await operator.call({ method: 'PATCH', path, body: { status: 'suspended' } })).status, 200);
-  await waitUntil('the key to be refused', async () => (await live.get('/account')).status === 403);
+  await waitUntil('the key to be rejected', async () => (await live.get('/account')).status === 403);
   assert.equal((await operator.call({ method: 'PATCH', path, body: { status: 'active' } })).status, 200);
   for (const unknown of ['', '/suspension'])
     assert.equal((await operator.get(`/operator/accounts/acc_none${unknown}`)).status, 404);
 });
 
-test('shows a request for a larger size with its account, and decides it once', async () => {
+test('shows a size request with its account, and decides it once', async () => {
   const ask = async (): Promise<string> =>
     (await rig.live.post('/approvals', { requestedEmailBytes: 30_000_000, reason: 'scans' })).body.approvalId;
   const [first, second] = [await ask(), await ask()];
@@ -156,7 +160,7 @@ test('shows a request for a larger size with its account, and decides it once', 
   assert.equal((await operator.post('/operator/approvals/apr_none/approve', {})).status, 404);
 });
 
-test('queue, nodes, destinations and doctor answer', async () => {
+test('queue, nodes, destinations, and doctor respond', async () => {
   const queue = (await operator.get('/operator/queue')).body as Row & { accounts: Row[] };
   assert.deepEqual([queue.depth, queue.due, queue.isComplete], [4, 3, true]);
   const { due, leased, held, waiting } = queue as Record<string, number>;
@@ -171,7 +175,7 @@ test('queue, nodes, destinations and doctor answer', async () => {
   assert.equal(
     destinations.reduce((sum, one) => sum + Number(one.depth), 0),
     3,
-    'all live mail is for some destination; one message is of the sandbox',
+    'every live message has a destination, and one message is in the sandbox',
   );
   assert.equal((await operator.post('/operator/destinations/x.example/resume', {})).status, 404);
   const doctor = (await operator.get('/operator/doctor')).body as { healthy: boolean; checks: Row[] };
@@ -182,10 +186,10 @@ test('queue, nodes, destinations and doctor answer', async () => {
     doctor.healthy,
     doctor.checks.every(({ status }) => status !== 'fail'),
   );
-  assert.deepEqual((await operator.get('/operator/doctor')).body, doctor, 'as it was found before');
+  assert.deepEqual((await operator.get('/operator/doctor')).body, doctor, 'as found before');
 });
 
-test('with support access an operator reads an account for an hour, changes nothing, and the account sees it in its audit log', async () => {
+test("support access is read-only, lasts an hour, and appears in the account's audit log", async () => {
   const { accountId } = (await operator.post('/operator/accounts', { name: 'Looked at' })).body as Record<
     string,
     string
@@ -226,18 +230,18 @@ test('with support access an operator reads an account for an hour, changes noth
 
   const suspended = { method: 'PATCH', path: `/operator/accounts/${accountId}`, body: { status: 'suspended' } };
   assert.equal((await operator.call(suspended)).status, 200);
-  assert.equal((await read()).status, 200, 'a suspended account can be read, too');
+  assert.equal((await read()).status, 200, 'a suspended account can be read');
   const made = await createUser(rig.parts, { email: 'op2@example.com', isOperator: true });
   assert.ok(made.ok);
   const other = await rig.signedIn(made.value.email, made.value.password);
-  assert.equal((await read('GET', '/account', other)).status, 404, 'support access is of one session');
+  assert.equal((await read('GET', '/account', other)).status, 404, 'support access belongs to one session');
   assert.equal((await operator.call({ method: 'DELETE', path })).status, 200);
   assert.equal((await read()).status, 404);
   assert.equal((await operator.call({ method: 'DELETE', path })).status, 404);
   assert.equal((await latestOf(accountId!)).action, 'account.end-support-access');
 });
 
-test('an operator sets thresholds of sending protection, and releases held mail', async () => {
+test('an operator sets sending protection thresholds and releases held messages', async () => {
   const { accountId } = rig;
   const path = `/operator/accounts/${accountId}`;
   const sendingProtection = { bounceRate: { critical: 0 } };
@@ -260,7 +264,7 @@ test('an operator sets thresholds of sending protection, and releases held mail'
   assert.deepEqual((await rig.live.get('/incidents')).body, []);
 });
 
-test('a warning has to be below what stops mail, also where one of the two is standard', async () => {
+test('a warning threshold must be below the hold threshold, including defaults', async () => {
   const { accountId } = (await operator.post('/operator/accounts', { name: 'Strict' })).body as Record<string, string>;
   const path = `/operator/accounts/${accountId}`;
   const set = (sendingProtection: object) =>
@@ -276,7 +280,7 @@ test('a warning has to be below what stops mail, also where one of the two is st
     assert.deepEqual([status, body.error.code], [400, 'INVALID_REQUEST']);
     assert.deepEqual(body.error.details, [{ field: `sendingProtection.${rate}.warning`, message }]);
   }
-  assert.deepEqual((await operator.get(path)).body, before, 'neither the thresholds nor the plan');
+  assert.deepEqual((await operator.get(path)).body, before, 'neither the thresholds nor the plan have changed');
   for (const protection of [
     { bounceRate: { warning: 0.2, critical: 0 } },
     { bounceRate: { warning: 0, critical: 0.01 } },
@@ -286,7 +290,7 @@ test('a warning has to be below what stops mail, also where one of the two is st
   }
 });
 
-test('the log of all accounts is exported too', async () => {
+test('the audit log of all accounts can be exported', async () => {
   const key = await operator.post('/operator/keys', { name: 'monitoring', scopes: ['read'] });
   await operator.call({ method: 'DELETE', path: `/operator/keys/${key.body.operatorKeyId}` });
   const lines = (await operator.get('/operator/audit.jsonl')).text.trim().split('\n');
@@ -297,6 +301,6 @@ test('the log of all accounts is exported too', async () => {
     if (action !== 'destination.resume') assert.ok(actions.has(action), action);
   }
   const accounts = new Set(lines.map((line) => (JSON.parse(line) as Row).accountId));
-  assert.ok(accounts.size >= 2, 'of several accounts');
+  assert.ok(accounts.size >= 2, 'from several accounts');
   assert.match((await operator.get('/operator/audit.csv')).text, /^auditId,time,/);
 });

@@ -61,7 +61,7 @@ const everything = { mode: 'live', source: null, code: null, sinceMs: 0, untilMs
 const rowsOf = ({ temp }: Rig, accountId: string, limit = 10_000) =>
   temp.database.execute(listRefusedOperation, { ...everything, accountId, limit });
 
-test('a flood of one account leaves space for every other one, and dropped rows are counted', async () => {
+test('a flood from one account leaves capacity for others, and dropped rows are counted', async () => {
   const own = await rig(100_000);
   for (let i = 0; i < 5_000; i += 1) own.recorder.record(refusal({ accountId: 'acc_flood' }));
   const afterOne = own.dropped();
@@ -78,7 +78,7 @@ test('a flood of one account leaves space for every other one, and dropped rows 
   assert.equal(own.dropped(), afterOne, 'what was stored makes room again');
 });
 
-test('what the database does not take now is kept and stored once, and lost at a stop without it', async () => {
+test('rows are kept during a database outage and stored once, or lost on stop', async () => {
   let isAway = true;
   const own = await rig(undefined, (real) => ({
     execute: async (op, args) => {
@@ -98,7 +98,7 @@ test('what the database does not take now is kept and stored once, and lost at a
   assert.equal(own.dropped(), 1);
 });
 
-test('rows that the database refuses are dropped and do not block others', async () => {
+test('rows that the database rejects are dropped and do not block others', async () => {
   let isBroken = true;
   const own = await rig(undefined, (real) => ({
     execute: async (op, args) => {

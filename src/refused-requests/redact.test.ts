@@ -7,7 +7,7 @@ import { redactDetails, redactMessage } from './redact.ts';
 
 const detailsOf = (...details: Issue[]): Issue[] => JSON.parse(redactDetails(details)) as Issue[];
 
-test('secrets are cut out in whatever sentence they stand, our ids and ordinary words are not', () => {
+test('secrets are redacted anywhere, but IDs and ordinary words are kept', () => {
   const id = newId('msg');
   for (const secret of [
     `pr_live_${randomText(21)}_${randomText(32)}`,
@@ -35,7 +35,7 @@ test('removes quoted request values and template sources', () => {
   );
 });
 
-test('texts are short, whole characters, and such as every database takes', () => {
+test('texts are short, well-formed, and storable in every database', () => {
   const long = redactMessage(`\0${'ö'.repeat(5_000)}\ud800`);
   assert.ok(Buffer.byteLength(long) < 1_010 && long.isWellFormed() && long.endsWith('ö…'), long.slice(-5));
   assert.equal(redactMessage('a\0b\r\nc\ud800'), 'a b c\ufffd');

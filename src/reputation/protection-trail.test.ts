@@ -1,4 +1,4 @@
-/** Decisions of sending protection in the audit log, as the account and the operator read it by the API: one row each, by the service itself. */
+/** Decisions of sending protection in the audit log, as returned to the account and the operator: one row each, by the service. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
@@ -27,7 +27,7 @@ interface Row {
 }
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: a warning, a hold and its release are rows of the audit log, of its account alone`, async (t) => {
+  test(`${dialect}: a warning, a hold, and its release are audited for their account only`, async (t) => {
     const temp = await tempDatabase(dialect);
     t.after(temp.close);
     const clock = fakeClock();
@@ -57,7 +57,7 @@ for (const dialect of DIALECTS) {
     };
 
     await after(0);
-    assert.deepEqual(await read(), { own: [], all: [] }, 'control: rounds alone leave nothing');
+    assert.deepEqual(await read(), { own: [], all: [] }, 'control: rounds alone write nothing');
     const opened = { opened: 0, clicked: 0, unsubscribed: 0 };
     const counts = { accepted: 0, delayed: 0, suppressed: 0, bouncedSoft: 0, bouncedBlock: 0, ...opened };
     const start = Math.floor(clock.now() / HOUR) * HOUR;
@@ -105,13 +105,13 @@ for (const dialect of DIALECTS) {
       assert.deepEqual([row.time, row.accountId, row.mode], [times[index], accountId, null]);
       assert.deepEqual([row.actor, row.address, rate, answered], [byService, null, 'bounceRate', 1_000]);
     }
-    assert.equal((own[2]!.actor as { kind: string }).kind, 'key', 'who let it leave is named');
+    assert.equal((own[2]!.actor as { kind: string }).kind, 'key', 'the person who released it is named');
     const strange = await operator.call(
       'GET',
       `/operator/audit?action=account.sending-protection&resourceId=${other.account.id}`,
     );
     assert.deepEqual(strange.body, []);
     const system = await operator.call('GET', '/operator/audit?action=account.sending-protection');
-    assert.equal((system.body as unknown as Row[]).length, 2, 'two nodes looked, and each decision is one row');
+    assert.equal((system.body as unknown as Row[]).length, 2, 'each decision is one row, even with two nodes');
   });
 }

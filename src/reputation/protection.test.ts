@@ -1,6 +1,6 @@
 /**
- * Sending protection over real databases, and its effect at the peer: which accounts are warned, whose mail is held, and how it is
- * released.
+ * Sending protection on real databases, and its effect at the receiving server: which accounts are warned, whose messages are held, and how
+ * they are released.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -22,7 +22,7 @@ const HOUR = 3_600_000;
 const MINUTE = 60_000;
 const DAY = 24 * HOUR;
 
-/** Counters of live mail in the present hour, as statistics write them. */
+/** Counters of live messages in the current hour, in the format that statistics write. */
 function counter(database: Database, clock: Clock, accountId: string, mode: 'live' | 'sandbox' = 'live') {
   let seq = 0;
   return async (
@@ -77,7 +77,7 @@ async function guarded(database: Database, clock: ReturnType<typeof fakeClock>) 
 }
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: bounces of kind block and soft are no reason to warn, those of kind hard are`, async (t) => {
+  test(`${dialect}: only hard bounces cause a warning, not blocks and soft bounces`, async (t) => {
     const { database, close } = await tempDatabase(dialect);
     t.after(close);
     const { count, after, stop } = await guarded(database, fakeClock());
@@ -88,7 +88,7 @@ for (const dialect of DIALECTS) {
     assert.equal(await after(0), 'warned');
   });
 
-  test(`${dialect}: a warning first, then a hold that lasts until it is released, and counting from zero`, async (t) => {
+  test(`${dialect}: a hold follows a warning, lasts until released, and then counts from zero`, async (t) => {
     const { database, close } = await tempDatabase(dialect);
     t.after(close);
     const clock = fakeClock();
@@ -96,31 +96,27 @@ for (const dialect of DIALECTS) {
     t.after(stop);
     await counter(database, clock, accountId, 'sandbox')({ delivered: 10, bouncedHard: 990 });
     await count({ bouncedHard: 99 });
-    assert.equal(await after(0), 'good', 'one short of the least number; the sandbox does not count');
+    assert.equal(await after(0), 'good', 'one below the minimum volume, and the sandbox is excluded');
     await count({ delivered: 901 });
     assert.equal(await after(0), 'warned', '99 of 1,000');
     assert.equal(mails.length, 1);
     await count({ bouncedHard: 20 });
-    assert.equal(await after(14 * MINUTE), 'warned', 'a quarter of an hour has not passed');
+    assert.equal(await after(14 * MINUTE), 'warned', 'less than 15 minutes');
     assert.equal(await after(MINUTE), 'held');
-    assert.equal(mails.length, 2, 'one mail for each decision, whatever the nodes');
+    assert.equal(mails.length, 2, 'one email per decision, even with two nodes');
     assert.match(mails[1]!.text, /11\.666 % of 1020 live messages hard-bounced \(warning at 5 %, hold at 10 %\)/);
     assert.equal(await after(30 * DAY), 'held');
     const changes = database;
     const resumed = await resumeSending({ changes, accountId, nowMs: clock.now() });
     assert.ok(resumed.ok);
-    assert.equal(
-      (await resumeSending({ changes, accountId, nowMs: clock.now() })).ok,
-      false,
-      'it is not held any more',
-    );
+    assert.equal((await resumeSending({ changes, accountId, nowMs: clock.now() })).ok, false, 'it is no longer held');
     assert.equal(await after(0), 'good');
     await count({ delivered: 100, bouncedHard: 5 });
     await resumeSending({ changes, accountId, nowMs: clock.now() });
     assert.equal(await after(0), 'good');
     await count({ bouncedHard: 1 });
     assert.equal(await after(MINUTE), 'warned');
-    assert.equal(await after(DAY), 'warned', 'the last seven days still say so');
+    assert.equal(await after(DAY), 'warned', 'the last seven days are still above the threshold');
     assert.equal(await after(8 * DAY), 'good');
     const thresholds = { bounceRate: { warning: 0, critical: 0 } };
     await database.execute(setAccountOperation, {
@@ -138,7 +134,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('held mail is accepted, reaches no peer, and is sent untried once it is released', async (t) => {
+test('held messages are accepted, not attempted, and sent after the release', async (t) => {
   const sink = await smtpSink();
   t.after(sink.close);
   const rig = await deliveryRig({ relayPort: sink.port, idle: true });
@@ -159,7 +155,7 @@ test('held mail is accepted, reaches no peer, and is sent untried once it is rel
   assert.equal(sink.accepted, 2, 'both in one transaction');
 });
 
-test('mail that was held longer than its lifetime is sent anyway; a shorter lifetime ends when its sender said', async (t) => {
+test('a hold extends the default lifetime, but not one set by the sender', async (t) => {
   const sink = await smtpSink();
   t.after(sink.close);
   const rig = await deliveryRig({ relayPort: sink.port, idle: true });
@@ -179,7 +175,7 @@ test('mail that was held longer than its lifetime is sent anyway; a shorter life
   await rig.restart({ isSuspended });
   clock.advance(4 * DAY);
   await waitUntil('the code to expire', () => rig.status(code!) === 'bounced');
-  await waitUntil('the other one to stay held', () =>
+  await waitUntil('the other message to stay held', () =>
     rig.rows<{ due: number }>('SELECT due FROM work').every(({ due }) => due > clock.now() + MINUTE),
   );
   assert.deepEqual([rig.status(mail!), rig.events(mail!).map(({ type }) => type)], ['queued', ['Send']]);

@@ -1,7 +1,6 @@
 /**
- * Who may call what, taken from the router: every route stands in the table below with the least role of a member, or with who else
- * may call it. A route without a row fails, as does a row without a route. Every row is really called, in each role, and by
- * pages that are not ours.
+ * Access control of every route in the router: the table below has the minimum role of a member, or who else can call it. A route without a
+ * row fails, and so does a row without a route. Every row is called in each role and from other origins.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -10,7 +9,7 @@ import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.
 import { roleFor } from '../http/identify.ts';
 import { MEMBER_ROLES, type RouteDefinition } from '../http/route.ts';
 
-/** `anybody`: the address itself gives the right, or what the body proves. */
+/** `anybody`: access is granted by the URL itself, or by the body. */
 type Who = 'viewer' | 'member' | 'owner' | 'user' | 'operator' | 'anybody';
 
 const TABLE: Record<Who, string> = {
@@ -75,9 +74,9 @@ before(async () => {
 });
 after(() => app.close());
 
-/** Bodies are left out: who may call is decided before they are read. Streams and waits would not end by themselves. */
+/** Bodies are omitted, because access is checked before they are read. Streams and long polls would not end on their own. */
 const HANGS = new Set(['GET /events/stream', 'GET /sandbox/inbox/wait']);
-/** They end the session that they are called with. */
+/** Routes that end the session that calls them. */
 const ENDS = new Set(['DELETE /session']);
 
 function callAs(browser: Browser, name: string, headers: Record<string, string> = {}): Promise<Answer> {
@@ -88,17 +87,17 @@ function callAs(browser: Browser, name: string, headers: Record<string, string> 
 const isForRole = (answer: Answer): boolean =>
   !(answer.status === 403 && /requires the role/.test(String(answer.body.error?.message)));
 
-test('every route has its row, and no row is of a route that is gone', () => {
+test('the table lists exactly the existing routes', () => {
   assert.deepEqual(app.routes.map(nameOf).sort(), [...rows.keys()].sort());
   for (const route of app.routes) assert.equal(whoMay(route), rows.get(nameOf(route)), nameOf(route));
   assert.equal(
     whoMay({ method: 'PUT', auth: 'key' } as RouteDefinition<never>),
     'member',
-    'control: without a decision',
+    'control: without an explicit role',
   );
 });
 
-test('each role may make the calls in its row, and no others', async () => {
+test('each role can call exactly the routes in its row', async () => {
   for (const [name, who] of rows) {
     const least = MEMBER_ROLES.indexOf(who as never);
     if (least === -1 || HANGS.has(name)) continue;
@@ -110,7 +109,7 @@ test('each role may make the calls in its row, and no others', async () => {
   }
 });
 
-test('the account does not exist for a user who is not a member', async () => {
+test('an account does not exist for a user who is not a member', async () => {
   for (const [name, who] of rows) {
     if (MEMBER_ROLES.indexOf(who as never) === -1) continue;
     const answer = await callAs(browsers.stranger, name);
@@ -118,17 +117,17 @@ test('the account does not exist for a user who is not a member', async () => {
   }
 });
 
-test('without a session or with a false one nothing that asks for one is answered', async () => {
-  const nobody = app.browser();
+test('routes that require a session return 401 without a valid one', async () => {
+  const anonymous = app.browser();
   const forged = app.browser();
   forged.cookie = `postrider_session=${'a'.repeat(43)}`;
   for (const [name, who] of rows) {
     if (who === 'anybody') continue;
-    for (const browser of [nobody, forged]) assert.equal((await callAs(browser, name)).status, 401, name);
+    for (const browser of [anonymous, forged]) assert.equal((await callAs(browser, name)).status, 401, name);
   }
 });
 
-test('a page of another site changes nothing with the session, on any route', async () => {
+test('a page of another site cannot change anything with the session, on any route', async () => {
   const foreign: Record<string, string>[] = [
     { origin: 'https://evil.example' },
     { origin: 'null' },
@@ -152,12 +151,12 @@ test('a page of another site changes nothing with the session, on any route', as
     }
     if (ENDS.has(name)) continue;
     const control = await callAs(browsers.owner, name);
-    assert.doesNotMatch(String(control.body.error?.message), /X-Requested-With/, `control: ${name} from our own page`);
+    assert.doesNotMatch(String(control.body.error?.message), /X-Requested-With/, `control: ${name} from this origin`);
   }
   assert.ok(called > 40);
 });
 
-test('a stream of events takes the account and the mode from its query', async () => {
+test('an event stream takes the account and mode from its query', async () => {
   const browser = browsers.viewer;
   for (const [query, expected] of [
     [`account=${app.account.id}&mode=sandbox`, 200],

@@ -1,6 +1,6 @@
 /**
- * Every route that changes something leaves a row in the audit log: the table below, compared with the router, has a call of each
- * that succeeds, and the action that it leaves. A route without a row here fails.
+ * Every route that changes something writes a row in the audit log: the table below, compared with the router, has a successful call of
+ * each route and the expected action. A route without a row fails.
  */
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -20,7 +20,7 @@ before(async () => {
 });
 after(() => rig.close());
 
-/** Accepted mail is its own record: a message with its events. Uploads, reports and tracking belong to a message too. */
+/** Accepted messages are recorded with their own events. Uploads, reports, and tracking also belong to a message. */
 const OWN_RECORD = new Set([
   ...['POST /send', 'POST /send/batch', 'POST /attachments', 'PUT /uploads/:token', 'POST /unsubscribe/:token'],
 ]);
@@ -41,7 +41,7 @@ const scheduled = async (): Promise<string> =>
   (await made(sandbox.post('/send', mail({ sendAt: later(2) })))).data.messageId;
 const captured = async (): Promise<string> => (await made(sandbox.post('/send', mail()))).data.messageId;
 
-/** By route: the action, and a call that makes what it needs and calls the route last. */
+/** By route: the action, and a function that creates the prerequisites and then calls the route. */
 const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
   'PATCH /messages/:id': [
     'message.move',
@@ -202,7 +202,7 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
     'domain.check',
     async () => {
       const { accountId, parts } = rig;
-      // Its record is gone: it fails from now on.
+      // Its record is deleted, so it fails from now on.
       const wish = { accountId, domain: 'gone.example.com', verified: true };
       const added = await addDomain(parts, wish);
       assert.ok(added.ok);
@@ -285,18 +285,18 @@ interface Entry {
 
 const log = async (query = ''): Promise<Entry[]> => (await live.get(`/audit?limit=100${query}`)).body as Entry[];
 
-test('every route that changes something is in the table, and writes its row', async (t) => {
+test('every state-changing route is in the table and writes its audit row', async (t) => {
   const changing = rig.routes
-    // Those of sessions are of users: src/users/audit.test.ts; those of operators: src/operator/routes.test.ts.
+    // Session routes belong to users (src/users/audit.test.ts), and operator routes to operators (src/operator/routes.test.ts).
     .filter(({ method, auth, tag }) => method !== 'GET' && tag !== 'session' && auth !== 'operator')
     .map(({ method, path }) => `${method} ${path}`)
     .filter((name) => !OWN_RECORD.has(name) && !NO_CHANGE.has(name));
-  // A retry needs a delivery, or a message, that was tried: test/contract and test/flows have it.
+  // A retry requires an attempted delivery or message: covered by test/contract and test/flows.
   const tabled = [
     ...Object.keys(ROUTES),
     'POST /webhooks/:id/deliveries/:deliveryId/retry',
     'POST /incidents/:id/retry',
-    // People decide, with a session: src/mcp/approvals.test.ts.
+    // People decide in a session: src/mcp/approvals.test.ts.
     'POST /agent-requests/:id/approve',
     'POST /agent-requests/:id/decline',
   ];
@@ -318,7 +318,7 @@ test('every route that changes something is in the table, and writes its row', a
   }
 });
 
-test('a row shows the state before and after, and no secret', async () => {
+test('a row contains the state before and after, without secrets', async () => {
   const webhook = await made(live.post('/webhooks', { ...hook, secret: `whsec_${'A'.repeat(32)}` }));
   const key = await made(live.post('/api-keys', { name: 'of the shop' }));
   const credential = await made(live.post('/smtp-credentials', {}));
@@ -338,7 +338,7 @@ test('a row shows the state before and after, and no secret', async () => {
   for (const { password_hash: hash } of sealed) assert.ok(!rows.includes(hash));
 });
 
-test('refused requests and requests without a change write no row', async () => {
+test('rejected requests and requests without a change write no row', async () => {
   const { webhookId } = await made(live.post('/webhooks', hook));
   const rows = (await log()).length;
   assert.equal((await live.post('/webhooks', { url: 'nonsense', events: [] })).status, 400);
@@ -351,7 +351,7 @@ test('refused requests and requests without a change write no row', async () => 
   assert.equal((await log()).length, rows);
 });
 
-test('the log is filtered, paged, of the own account, and of the sandbox alone for its keys; exported as CSV and JSON lines', async () => {
+test('the audit log is filtered, paginated, scoped to account and mode, and exported', async () => {
   const webhooks = await log('&resource=webhook&action=webhook.delete');
   assert.ok(webhooks.length > 0 && webhooks.every((one) => one.action === 'webhook.delete'));
   const first = await live.get('/audit?limit=2');

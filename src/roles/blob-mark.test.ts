@@ -1,4 +1,4 @@
-/** Which database and which store belong together, from their first start on. */
+/** Matching of a database and a blob store, starting with their first start. */
 import assert from 'node:assert/strict';
 import { cpSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -33,7 +33,7 @@ function storeIn(database: TempDatabase, name: string): { folder: string; mark: 
 
 const idOf = ({ database }: TempDatabase) => database.execute(metaOperation, STORE_ID_KEY);
 
-test('a new database and a new store get one id, which is found again and is no blob', async (t) => {
+test('a new database and blob store share an ID, which is found again and is not a blob', async (t) => {
   const [one] = (await databases(t, 1)) as [TempDatabase];
   const { mark, folder, blobs } = storeIn(one, 'shared');
   assert.equal(await matchMark(one.database, mark), undefined);
@@ -51,7 +51,7 @@ test('a new database and a new store get one id, which is found again and is no 
   assert.ok(existsSync(path.join(folder, MARK_NAME)));
 });
 
-test('nodes that start together end with one id', async (t) => {
+test('nodes that start together end up with one ID', async (t) => {
   const [one] = (await databases(t, 1)) as [TempDatabase];
   const { mark } = storeIn(one, 'shared');
   const faults = await Promise.all(Array.from({ length: 8 }, () => matchMark(one.database, mark)));
@@ -59,7 +59,7 @@ test('nodes that start together end with one id', async (t) => {
   assert.equal(await mark.read(), await idOf(one));
 });
 
-test('a start that ended halfway is gone on from, wherever it ended', async (t) => {
+test('an interrupted start is resumed at any step', async (t) => {
   const [one] = (await databases(t, 1)) as [TempDatabase];
   const { mark } = storeIn(one, 'shared');
   const before: BlobMark = { ...mark, write: () => Promise.reject(new Unavailable('blob storage: away')) };
@@ -81,7 +81,7 @@ test('a start that ended halfway is gone on from, wherever it ended', async (t) 
   assert.equal(await mark.read(), await idOf(one));
 });
 
-test('refuses another store, an emptied one, and the store of another installation, with the fix', async (t) => {
+test('rejects another, emptied, or foreign store with the fix', async (t) => {
   const [one, other] = (await databases(t, 2)) as [TempDatabase, TempDatabase];
   const store = storeIn(one, 'shared');
   const check = (at: { folder: string; blobs: Blobs }, { database }: TempDatabase) =>
@@ -94,25 +94,25 @@ test('refuses another store, an emptied one, and the store of another installati
     check(storeIn(one, 'empty'), one),
     /postrider-store is missing there\); all nodes .* the same POSTRI/,
   );
-  const told: string[] = [];
-  const log = { ...silentLog, error: (_: object, line: string) => told.push(line) } as unknown as typeof silentLog;
+  const errors: string[] = [];
+  const log = { ...silentLog, error: (_: object, line: string) => errors.push(line) } as unknown as typeof silentLog;
   const unset = {
     blobs: { kind: 'disk', folder: undefined } as const,
     databaseUrl: parsePostgresUrl('postgres://u@h/d'),
   };
   await checkBlobStore(unset, { blobs: storeIn(one, 'own').blobs, database: one.database, log });
-  assert.match(told.join(), /postrider-store is missing there/);
-  const theirs = storeIn(other, 'theirs');
-  await check(theirs, other);
-  await assert.rejects(check(theirs, one), /postrider-store there names another store/);
+  assert.match(errors.join(), /postrider-store is missing there/);
+  const foreignStore = storeIn(other, 'theirs');
+  await check(foreignStore, other);
+  await assert.rejects(check(foreignStore, one), /postrider-store there names another store/);
   const [fresh] = (await databases(t, 1)) as [TempDatabase];
   await assert.rejects(
     check(store, fresh),
     /^Error: POSTRIDER_BLOB_URL: .* belongs to another installation .* remove postr/,
   );
-  rmSync(path.join(theirs.folder, MARK_NAME));
-  await check(theirs, fresh);
-  // Content that moves takes its mark along.
+  rmSync(path.join(foreignStore.folder, MARK_NAME));
+  await check(foreignStore, fresh);
+  // The mark moves with the content.
   const moved = storeIn(one, 'moved');
   cpSync(store.folder, moved.folder, { recursive: true });
   await check(moved, one);
@@ -129,7 +129,7 @@ test('refuses another store, an emptied one, and the store of another installati
   assert.equal(await own.mark.read(), undefined);
 });
 
-test('in S3 it is an object under the prefix', async (t) => {
+test('the mark in S3 is an object under the prefix', async (t) => {
   const objects = new Map<string, Buffer>();
   let away = false;
   const scripted = await scriptedS3(({ method, target, body }, response) => {

@@ -8,7 +8,7 @@ function namesBy(config: Config): string[] {
   return certificateNames(config);
 }
 
-test('certificates are ordered for the names of ports that speak TLS, and only for public ones', () => {
+test('certificates are ordered only for public names of ports with TLS', () => {
   const email = { POSTRIDER_ACME_EMAIL: 'a@b.example' };
   const namesOf = (env: Record<string, string>): string[] =>
     namesBy(readConfig({ POSTRIDER_SMTP_HOSTNAME: 'mail.shop.example', ...env }));
@@ -20,7 +20,7 @@ test('certificates are ordered for the names of ports that speak TLS, and only f
   assert.deepEqual(namesOf({ ...email, ...https, POSTRIDER_ROLES: 'delivery' }), []);
   assert.deepEqual(namesOf({ ...email, ...https, POSTRIDER_SMTP_HOSTNAME: 'api.shop.example' }), ['api.shop.example']);
   const files = { POSTRIDER_SMTP_TLS_CERT: '/c.pem', POSTRIDER_SMTP_TLS_KEY: '/k.pem' };
-  assert.deepEqual(namesOf({ ...email, ...https, ...files }), [], 'files stand before it');
+  assert.deepEqual(namesOf({ ...email, ...https, ...files }), [], 'certificate files take precedence');
   for (const POSTRIDER_SMTP_HOSTNAME of ['vm', 'localhost', '192.0.2.1']) {
     const message = `POSTRIDER_SMTP_HOSTNAME names "${POSTRIDER_SMTP_HOSTNAME}", and POSTRIDER_ACME_EMAIL needs`;
     assert.throws(

@@ -10,7 +10,7 @@ import { dataDirectory } from '../storage/data-directory.ts';
 import { parsePostgresUrl } from '../storage/postgres/url.ts';
 import { openDatabase } from './open-database.ts';
 
-test('a dump that holds the tables does not keep a service from starting, as long as next week is there', async (t) => {
+test("a dump that locks the tables does not block a start if next week's partition exists", async (t) => {
   const { url, drop } = await tempPostgres();
   t.after(drop);
   const warnings: string[] = [];

@@ -6,7 +6,7 @@ import { fakeDns } from '../../test/kit/fake-dns.ts';
 import { startService } from '../../test/kit/start-service.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 
-test('it needs no PROXY header and arrives', async (t) => {
+test("Postrider's own mail arrives without a PROXY header", async (t) => {
   const dns = await fakeDns({
     'in.shop.example': { MX: [[10, 'postrider.test']] },
     'postrider.test': { A: ['127.0.0.1'] },

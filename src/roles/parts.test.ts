@@ -9,7 +9,7 @@ import { readConfig } from '../config.ts';
 import { prepareDataDirectory } from '../storage/data-directory.ts';
 import { watchedFolders, watchOverload } from './parts.ts';
 
-test('watches the disk of the blobs in addition to that of the data directory', async (t) => {
+test('watches the disks of the blobs and of the data directory', async (t) => {
   const temp = await tempDatabase();
   t.after(temp.close);
   const elsewhere = mkdtempSync(path.join(os.tmpdir(), 'postrider-blobs-'));
@@ -20,15 +20,15 @@ test('watches the disk of the blobs in addition to that of the data directory', 
   t.after(() => overload.stop());
   assert.deepEqual([overload.reasons(), overload.isScarce()], [[], false]);
   rmSync(elsewhere, { recursive: true });
-  await waitUntil('it to be noticed', () => overload.reasons().length > 0);
+  await waitUntil('the shortage to be noticed', () => overload.reasons().length > 0);
   const [reason] = overload.reasons();
   assert.equal(reason?.part, 'disk');
   assert.ok(overload.isScarce());
   assert.match(reason.message, /^folder of POSTRIDER_BLOB_URL: the free space of the disk /);
-  assert.ok(!reason.message.includes(elsewhere), 'no path');
+  assert.ok(!reason.message.includes(elsewhere), 'the message contains no path');
 });
 
-test('blobs within the data directory, or in S3, need no disk of their own', () => {
+test('blobs in the data directory or in S3 have no separate disk check', () => {
   const directory = prepareDataDirectory(os.tmpdir());
   const env = { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' };
   for (const url of [{}, { ...env, POSTRIDER_BLOB_URL: 's3://bucket/x?endpoint=http://127.0.0.1:1&region=x' }]) {

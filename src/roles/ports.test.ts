@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ownMxAddresses } from './ports.ts';
 
-test('the addresses of this machine are those of an exchanger where we listen on its port, and nowhere else', () => {
+test("this machine's addresses count as an MX host only if Postrider listens on the MX port", () => {
   const inboundPort = undefined;
   assert.ok(ownMxAddresses({ mxPort: 2525, smtpPort: 2525, inboundPort }).includes('127.0.0.1'));
   assert.ok(ownMxAddresses({ mxPort: 25, smtpPort: 587, inboundPort: 25 }).includes('127.0.0.1'));

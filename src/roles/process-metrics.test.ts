@@ -31,7 +31,7 @@ test('the versions are labels of a gauge that is always 1', async () => {
   );
 });
 
-test('each operation on the embedded database is counted once, by its mode, and there is no pool', async (t) => {
+test('each operation on the embedded database is counted once by mode, without pool metrics', async (t) => {
   const { database, close } = await tempDatabase();
   t.after(close);
   const metrics = createMetrics();
@@ -43,7 +43,7 @@ test('each operation on the embedded database is counted once, by its mode, and 
   assert.doesNotMatch(await metrics.text(), /postrider_database_pool/);
 });
 
-test('connections of PostgreSQL are idle, in use, or waited for, and a failed operation is counted', async (t) => {
+test('PostgreSQL connections are idle, in use, or waited for, and failed operations are counted', async (t) => {
   const postgres = await preparedPostgres(async (url) => {
     await migratePostgres({ address: parsePostgresUrl(url), log: silentLog, nowMs: Date.now() });
   });
@@ -69,7 +69,7 @@ test('connections of PostgreSQL are idle, in use, or waited for, and a failed op
   });
   const fail = operation('test.fail', 'write', (tx) => tx.get('SELECT 1 FROM nothing_of_this_name'));
   const both = [measured.execute(hold, null), measured.execute(hold, null)];
-  await waitUntil('the second to wait', async () => (await pool())[3] === 1);
+  await waitUntil('the second operation to wait', async () => (await pool())[3] === 1);
   assert.deepEqual(await pool(), [1, 1, 0, 1]);
   gate.resolve();
   assert.deepEqual(await Promise.all(both), [1, 1]);

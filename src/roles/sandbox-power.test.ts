@@ -1,7 +1,7 @@
 /**
- * A sandbox key has no live power: every route that changes something, taken from the router, stands in the table below with what
- * a sandbox key of full scope may do there. A route without a row fails; what is refused is really refused, and the database,
- * read beside the service, is as it was.
+ * A sandbox key cannot change live data: the table below lists, for every state-changing route of the router, what a sandbox key with full
+ * scope can do. A route without a row fails. Rejected calls are made, and the database, read independently of the service, must be
+ * unchanged.
  */
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -12,8 +12,8 @@ import { decideProtectionOperation } from '../accounts/accounts.ts';
 import type { RouteDefinition } from '../http/route.ts';
 
 /**
- * `refused`: changes what both modes share. `own`: changes what is of the key's mode alone. `by mode`: keys and credentials, of
- * which it may make and revoke those of the sandbox. `none`: changes nothing. `no key`: the address itself gives the right.
+ * `refused`: changes state shared by both modes. `own`: changes only the mode of the key. `by mode`: keys and credentials, of which it can
+ * create and revoke those of the sandbox. `none`: changes nothing. `no key`: access is granted by the URL itself.
  */
 type Power = 'refused' | 'own' | 'by mode' | 'none' | 'no key';
 
@@ -105,8 +105,8 @@ after(() => rig.close());
 const code = (answer: Answer): string => `${answer.status} ${answer.body.error?.code ?? ''}`.trim();
 
 /**
- * Every row of the database that is not marked as one of the sandbox, by table, except refused calls and last uses of keys, which are
- * recorded in the background.
+ * Every database row that is not marked as sandbox, by table, except rejected calls and last uses of keys, which are recorded in the
+ * background.
  */
 function liveRows(): Record<string, unknown[]> {
   const database = new DatabaseSync(rig.databaseFile, { readOnly: true });
@@ -130,7 +130,7 @@ function liveRows(): Record<string, unknown[]> {
 
 const nameOf = ({ method, path: at }: Pick<RouteDefinition, 'method' | 'path'>): string => `${method} ${at}`;
 
-/** People with a session decide on the requests of agents; no key can. */
+/** People decide on agent requests in a session; no key can. */
 const isForPeople = (name: string): boolean => name.includes('/agent-requests/');
 
 async function callAs(api: Api, name: string, id = 'none'): Promise<Answer> {
@@ -139,7 +139,7 @@ async function callAs(api: Api, name: string, id = 'none'): Promise<Answer> {
   return api.call({ method, path: pattern.replace(/:\w+/, id), body });
 }
 
-test('every route that changes something has its row, and no row is of a route that is gone', () => {
+test('the table lists exactly the state-changing routes', () => {
   const withKey = routes.filter(({ auth, tag }) => auth === 'key' || (auth === 'none' && tag !== 'session'));
   const changing = withKey.filter(({ method }) => method !== 'GET').map(nameOf);
   assert.deepEqual([...changing].sort(), Object.keys(POWERS).sort());
@@ -150,7 +150,7 @@ test('every route that changes something has its row, and no row is of a route t
   }
 });
 
-test('a sandbox key cannot change what both modes share; a live key can', async () => {
+test('a sandbox key cannot change settings shared by both modes, but a live key can', async () => {
   const { domainId } = (await live.post('/domains', { domain: 'example.com' })).body;
   const refused = Object.keys(POWERS).filter((name) => POWERS[name] === 'refused');
   const held = { id: rig.accountId, from: 'good', to: 'held', reason: null, nowMs: 1 } as const;
@@ -163,7 +163,7 @@ test('a sandbox key cannot change what both modes share; a live key can', async 
     assert.deepEqual(liveRows(), before, name);
   }
   for (const name of ['/account', '/domains', '/approvals', '/api-keys', '/smtp-credentials', '/templates'])
-    assert.equal((await sandbox.get(name)).status, 200, `${name} may be read`);
+    assert.equal((await sandbox.get(name)).status, 200, `${name} can be read`);
   for (const name of refused.filter((one) => !isForPeople(one))) {
     const control = await callAs(live, name, domainId);
     assert.ok(control.status < 300 || control.status === 404, `${name}: ${code(control)}`);
@@ -177,16 +177,16 @@ test('a sandbox key can change what belongs to the sandbox', async () => {
   for (const name of open) assert.notEqual((await callAs(sandbox, name)).status, 403, name);
 });
 
-test('a sandbox key makes and revokes keys and credentials of the sandbox, and none of live mail', async () => {
+test('a sandbox key creates and revokes only sandbox keys and credentials', async () => {
   for (const [at, idOf] of [
     ['/api-keys', (one: Answer['body']) => one.keyId],
     ['/smtp-credentials', (one: Answer['body']) => one.smtpCredentialId],
   ] as const) {
-    const theirs = await live.post(at, {});
-    assert.deepEqual([theirs.status, theirs.body.mode], [201, 'live'], 'of the mode of its maker unless told');
+    const liveKey = await live.post(at, {});
+    assert.deepEqual([liveKey.status, liveKey.body.mode], [201, 'live'], 'in the mode of the calling key by default');
     const before = liveRows();
     assert.equal(code(await sandbox.post(at, { mode: 'live' })), '403 FORBIDDEN');
-    assert.equal(code(await sandbox.delete(`${at}/${idOf(theirs.body)}`)), '403 FORBIDDEN');
+    assert.equal(code(await sandbox.delete(`${at}/${idOf(liveKey.body)}`)), '403 FORBIDDEN');
     for (const body of [{}, { mode: 'sandbox' }]) {
       const made = await sandbox.post(at, body);
       assert.deepEqual([made.status, made.body.mode], [201, 'sandbox']);
@@ -195,7 +195,7 @@ test('a sandbox key makes and revokes keys and credentials of the sandbox, and n
     }
     assert.deepEqual(liveRows(), before);
     const made = await live.post(at, { mode: 'sandbox' });
-    assert.equal((await live.delete(`${at}/${idOf(made.body)}`)).status, 200, 'a live key revokes either');
-    assert.equal((await live.delete(`${at}/${idOf(theirs.body)}`)).status, 200);
+    assert.equal((await live.delete(`${at}/${idOf(made.body)}`)).status, 200, 'a live key revokes both');
+    assert.equal((await live.delete(`${at}/${idOf(liveKey.body)}`)).status, 200);
   }
 });

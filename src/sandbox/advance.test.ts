@@ -1,4 +1,4 @@
-/** Moves of the clock that do not go through: out of time, failing in the middle, taken over from the dead. */
+/** Clock advances that do not complete: out of time, failing halfway, or taken over from a dead process. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { afterEach, test } from 'node:test';
@@ -20,7 +20,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-const never = (): never => assert.fail('there are no webhooks');
+const never = (): never => assert.fail('webhooks are not used here');
 const noWebhooks: SandboxKind = {
   kind: 'webhook',
   shortestWaitsMs: [],
@@ -44,7 +44,7 @@ async function open() {
     log: silentLog,
     blobs: openDiskBlobs(path.join(temp.folder, 'blobs')),
   });
-  /** Mail to be sent this many hours from now. */
+  /** Messages to be sent this many hours from now. */
   const scheduled = async (...hours: number[]): Promise<string[]> => {
     const ids: string[] = [];
     for (const hour of hours) {
@@ -59,18 +59,18 @@ async function open() {
       byMs,
       signal: new AbortController().signal,
     });
-  const told = async (messageId: string) => {
+  const timelineOf = async (messageId: string) => {
     const found = await database.execute(findMessageOperation, { accountId: 'acc_1', mode: 'sandbox', messageId });
     return found!.timeline.map((event) => [event.type, event.at - startMs]);
   };
   const now = async (): Promise<number> => (await createSandboxClock({ database, clock }).now('acc_1')) - startMs;
-  return { database, clock, startMs, deliveries, scheduled, advance, told, now };
+  return { database, clock, startMs, deliveries, scheduled, advance, timelineOf, now };
 }
 
-test('a move that runs out of time keeps its progress and can be continued', async () => {
-  const { scheduled, advance, told, now, startMs } = await open();
+test('an advance that runs out of time keeps its progress and can be continued', async () => {
+  const { scheduled, advance, timelineOf, now, startMs } = await open();
   const ids = await scheduled(1, 2, 3, 200);
-  // One step takes what can happen together, and here each mail may come back before the next one.
+  // One step runs everything that can run together, and here each message can return before the next one.
   let leftMs = 100 * HOUR;
   let calls = 0;
   let ran = 0;
@@ -87,16 +87,16 @@ test('a move that runs out of time keeps its progress and can be continued', asy
   assert.equal(ran, 3);
   assert.equal(await now(), 100 * HOUR);
   for (const [index, id] of ids.slice(0, 3).entries()) {
-    assert.deepEqual(await told(id), [
+    assert.deepEqual(await timelineOf(id), [
       ['Send', 0],
       ['Delivery', (index + 1) * HOUR],
     ]);
   }
-  assert.deepEqual(await told(ids[3]!), [['Send', 0]]);
+  assert.deepEqual(await timelineOf(ids[3]!), [['Send', 0]]);
 });
 
-test('when a step fails its work is given back, and the next move runs it', async () => {
-  const { deliveries, scheduled, advance, told, now } = await open();
+test('the work of a failed step is released and runs in the next advance', async () => {
+  const { deliveries, scheduled, advance, timelineOf, now } = await open();
   const [first, second] = (await scheduled(1, 5)) as [string, string];
   let runs = 0;
   const failing: typeof deliveries = {
@@ -107,15 +107,15 @@ test('when a step fails its work is given back, and the next move runs it', asyn
     },
   };
   await assert.rejects(advance(10 * HOUR, { kinds: [failing, noWebhooks] }), /a bug of this step/);
-  assert.equal(await now(), HOUR, 'what had happened stays');
-  assert.deepEqual((await told(first)).at(-1), ['Delivery', HOUR]);
+  assert.equal(await now(), HOUR, 'earlier steps are kept');
+  assert.deepEqual((await timelineOf(first)).at(-1), ['Delivery', HOUR]);
   const moved = await advance(10 * HOUR);
   assert.equal(moved.ok && moved.value.ran, 1);
-  assert.deepEqual((await told(second)).at(-1), ['Delivery', 5 * HOUR], 'at its time');
+  assert.deepEqual((await timelineOf(second)).at(-1), ['Delivery', 5 * HOUR], 'at its scheduled time');
   assert.equal(await now(), 11 * HOUR);
 });
 
-test('a move of a crashed process does not block others after the next start', async () => {
+test('an advance of a crashed process does not block others after a restart', async () => {
   const { database, clock, scheduled, advance, now } = await open();
   await scheduled(1);
   const dead = { accountId: 'acc_1', by: 'dead', nowMs: clock.now(), leaseMs: HOUR };
@@ -126,7 +126,7 @@ test('a move of a crashed process does not block others after the next start', a
   assert.equal(await now(), 2 * HOUR);
 });
 
-test('a clock is moved by twenty years in all and no further', async () => {
+test('a clock can be advanced by twenty years in total', async () => {
   const { advance, now } = await open();
   const year = 365 * 24 * HOUR;
   assert.equal((await advance(20 * year)).ok, true);
@@ -136,7 +136,7 @@ test('a clock is moved by twenty years in all and no further', async () => {
   assert.equal((await advance(0)).ok, true);
 });
 
-test('a client that goes away ends the move', async () => {
+test('a client that disconnects ends the advance', async () => {
   const { database, clock, deliveries, scheduled, now } = await open();
   await scheduled(1, 2, 3);
   const controller = new AbortController();

@@ -1,4 +1,4 @@
-/** Texts with and without one-time codes: the table that the rules of codes.ts are tested with. */
+/** Texts with and without one-time codes: the test table for the rules in codes.ts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';
@@ -105,9 +105,9 @@ const left: string[] = [
 for (const [text, ...codes] of found) {
   test(`finds ${codes.join(', ')} in ${JSON.stringify(text)}`, () => assert.deepEqual(codesOf(text), codes));
 }
-for (const text of left) test(`leaves ${JSON.stringify(text)}`, () => assert.deepEqual(codesOf(text), []));
+for (const text of left) test(`finds no code in ${JSON.stringify(text)}`, () => assert.deepEqual(codesOf(text), []));
 
-test('a hostile text costs bounded time', () => {
+test('hostile text takes bounded time', () => {
   for (const piece of [
     '1',
     '12 ',

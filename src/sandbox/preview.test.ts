@@ -1,11 +1,11 @@
-/** Looking at captured mail costs little, whatever it is made of. */
+/** Previews of captured messages are cheap for any content. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';
 import { previewOf } from './preview.ts';
 
 const HEAD = 'From: a@x.example\r\nTo: b@x.example\r\nSubject: Code\r\nMIME-Version: 1.0\r\n';
-/** It takes 0.4 s on an idle machine, and took 15.9 s while every mail inside was looked into. */
+/** Takes 0.4 s on an idle machine, and took 15.9 s when every nested message was parsed. */
 const BOUND_MS = 5_000;
 
 async function timed(mail: string) {
@@ -16,7 +16,7 @@ async function timed(mail: string) {
   return preview;
 }
 
-test('mail in mail in mail is not looked into, and the text before it is', async () => {
+test('deeply nested messages are not parsed, but the text before them is', async () => {
   const nested = `${'Content-Type: message/rfc822\r\n\r\n'.repeat(98)}${'\r\n'.repeat(500_000)}`;
   assert.equal((await timed(`${HEAD}${nested}`)).headers.Subject, 'Code');
   const mixed = `${HEAD}Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nYour code is 123456.\r\n--b\r\n${nested}\r\n--b--\r\n`;
@@ -25,7 +25,7 @@ test('mail in mail in mail is not looked into, and the text before it is', async
   assert.deepEqual(preview.codes, ['123456']);
 });
 
-test('of a million short lines the first are shown', async () => {
+test('only the first of a million short lines are included', async () => {
   const { text } = await timed(`${HEAD}\r\nYour code is 123456.\r\n${'a\r\n'.repeat(700_000)}`);
   assert.match(text!, /^Your code is 123456\.\r?\na\r?\n/);
   assert.ok(text!.length < 400_000);

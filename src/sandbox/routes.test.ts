@@ -58,7 +58,7 @@ test('captured messages are listed with outcome and age, and filtered', async ()
   assert.equal((await api.get('/sandbox/inbox?age=1')).status, 400);
 });
 
-test('an address is found in any of its spellings', async () => {
+test('an address is found in any spelling', async () => {
   const api = app.api('acc_spelt', 'sandbox');
   const query = (to: string) => `to=${encodeURIComponent(to)}`;
   for (const [recipient, asked] of [
@@ -77,7 +77,7 @@ test('an address is found in any of its spellings', async () => {
   }
 });
 
-test('one message shows its content, links and codes', async () => {
+test('a message includes its content, links, and codes', async () => {
   const api = app.api('acc_c', 'sandbox');
   const content = [
     'From: a@example.org',
@@ -109,7 +109,7 @@ test('one message shows its content, links and codes', async () => {
   assert.equal((await app.api('acc_a', 'sandbox').get(`/sandbox/inbox/${id}`)).status, 404);
 });
 
-test('text and html are shown as they were given, without the line end that the message adds', async () => {
+test('text and HTML are returned as given, without the final line break of the message', async () => {
   const api = app.api('acc_c', 'sandbox');
   const part = (type: string, text: string) => `--x\r\nContent-Type: text/${type}\r\n\r\n${text}\r\n`;
   const both = 'Content-Type: multipart/alternative; boundary=x\r\n\r\n';
@@ -123,7 +123,7 @@ test('text and html are shown as they were given, without the line end that the 
   }
 });
 
-test('the inbox holds seven days and a thousand messages, and is emptied', async () => {
+test('the inbox keeps seven days and a thousand messages, and can be emptied', async () => {
   const api = app.api('acc_d', 'sandbox');
   const old = await seed('acc_d');
   clock.advance(7 * 86_400_000);
@@ -144,7 +144,7 @@ test('the inbox holds seven days and a thousand messages, and is emptied', async
   assert.deepEqual((await api.get('/sandbox/inbox')).body, []);
 });
 
-test('a waiting call is asked to retry while the service stops', async (t) => {
+test('a waiting call is asked to retry when the service stops', async (t) => {
   let waiting = 0;
   let isStopping = false;
   const stopped = await featureApp(({ database, folder }) => {
@@ -172,7 +172,7 @@ test('a waiting call is asked to retry while the service stops', async (t) => {
   assert.match(body.error.message, /Retry the call/);
 });
 
-test('refuses a live key with an explanation', async () => {
+test('rejects a live key with an explanation', async () => {
   const live = app.api('acc_a');
   for (const answer of [
     await live.get('/sandbox/inbox'),

@@ -1,4 +1,4 @@
-/** Waiting for mail: what comes is compared with what each waits for. */
+/** Waiting for messages: each new message is matched against every waiting call. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { seedMail } from '../../test/kit/seed-mail.ts';
@@ -11,7 +11,7 @@ const SPELT: [recipient: string, asked: string[]][] = [
   ['Ann@xn--mnchen-3ya.example', ['ann@münchen.example', 'ANN@XN--MNCHEN-3YA.EXAMPLE', ' "ann"@münchen.example']],
 ];
 
-test('finds a new mail by any spelling of its address', async (t) => {
+test('finds a new message by any spelling of its address', async (t) => {
   const { database, close } = await tempDatabase();
   t.after(close);
   const waitForMail = createWaitForMail({ database, followers: createFollowers({ database, pollMs: 10 }) });

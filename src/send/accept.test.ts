@@ -1,4 +1,4 @@
-/** What an accepted send stores, returns, and hands over. */
+/** What an accepted send stores, returns, and dispatches. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dataOf, GOOD, rowsOf, type SendRig, sendRig, testAccount } from '../../test/kit/send-rig.ts';
@@ -33,7 +33,7 @@ async function emailsOf(messageIds: string[]): Promise<EmailRow[]> {
 
 const textOf = (row: EmailRow | undefined): string => Buffer.from(row!.content!).toString();
 
-test('recipients: to before cc before bcc, without duplicates, each with its own id', async () => {
+test('recipients are ordered to, cc, bcc, without duplicates, each with its own ID', async () => {
   rig.offered.length = 0;
   const data = dataOf(
     await rig.send({
@@ -57,7 +57,7 @@ test('recipients: to before cc before bcc, without duplicates, each with its own
   assert.equal(data.totalRecipients, 4);
   assert.equal(data.from, GOOD.from);
   const emails = await emailsOf(data.recipients.map((one) => one.messageId));
-  assert.equal(emails.length, 1, 'all share one email');
+  assert.equal(emails.length, 1, 'all recipients share one email');
   const mail = textOf(emails[0]);
   assert.match(mail, /^To: A <a@example.com>, "B, b" <b@example.com>\r$/m);
   assert.match(mail, /^Cc: c@example.com\r$/m);
@@ -71,12 +71,12 @@ test('recipients: to before cc before bcc, without duplicates, each with its own
   );
 });
 
-test('up to 50 recipients, counted without duplicates', async () => {
+test('accepts up to 50 recipients, excluding duplicates', async () => {
   const to = Array.from({ length: 50 }, (_, i) => `r${i}@example.com`);
   assert.equal(dataOf(await rig.send({ ...GOOD, to, cc: to })).totalRecipients, 50);
 });
 
-test('the delivery is handed what the claims would read', async () => {
+test('a dispatched job equals the one a claim would read', async () => {
   rig.offered.length = 0;
   const data = dataOf(await rig.send({ ...GOOD, to: 'x@EXAMPLE.com', requireTls: true, expiresAfterSeconds: 60 }));
   const [job] = rig.offered;
@@ -103,9 +103,9 @@ test('the delivery is handed what the claims would read', async () => {
   assert.equal(email!.size_bytes, email!.content!.length);
 });
 
-test('without room, nothing is leased or handed over', async () => {
+test('without capacity nothing is leased or dispatched', async () => {
   const full = await sendRig({
-    directDispatch: { hasCapacity: () => false, dispatch: () => assert.fail('was offered') },
+    directDispatch: { hasCapacity: () => false, dispatch: () => assert.fail('the message was offered') },
   });
   try {
     const data = dataOf(await full.send(GOOD));
@@ -117,7 +117,7 @@ test('without room, nothing is leased or handed over', async () => {
   }
 });
 
-test('sendAt schedules; a time that has passed sends at once', async () => {
+test('sendAt schedules a message, and a time in the past sends it immediately', async () => {
   rig.offered.length = 0;
   const sendAt = new Date(rig.clock.now() + 3_600_000).toISOString();
   const later = dataOf(await rig.send({ ...GOOD, sendAt, expiresAfterSeconds: 60 }));
@@ -134,7 +134,7 @@ test('sendAt schedules; a time that has passed sends at once', async () => {
   assert.equal(dataOf(await rig.send({ ...GOOD, sendAt: '2026-11-30T23:59:60Z' })).status, 'scheduled');
 });
 
-test('content is kept as long as asked for, by the request before the account', async () => {
+test("the request's content retention overrides the account's", async () => {
   const day = 86_400_000;
   const account = testAccount('acc_test', { retainContent: '7d' });
   for (const [body, retain, days] of [
@@ -148,7 +148,7 @@ test('content is kept as long as asked for, by the request before the account', 
   }
 });
 
-test('content that is not to be kept is not stored when every copy is settled at once', async () => {
+test('content without retention is not stored if every copy is settled immediately', async () => {
   const content = Buffer.alloc(100_000, 7).toString('base64');
   const attachments = [{ name: 'a.dat', contentType: 'application/octet-stream', content }];
   const put: string[] = [];
@@ -178,14 +178,17 @@ test('content that is not to be kept is not stored when every copy is settled at
       assert.deepEqual([hasContent, email!.content_until !== null], [isKept, isKept]);
       assert.equal(put.length, 'attachments' in change ? 1 : 0);
       for (const key of put)
-        await waitUntil('blob kept or gone', async () => ((await blobs.get(key)) !== undefined) === isKept);
+        await waitUntil(
+          'the blob to be kept or deleted',
+          async () => ((await blobs.get(key)) !== undefined) === isKept,
+        );
     }
   } finally {
     await own.close();
   }
 });
 
-test('attachments in Base64 with the line breaks of MIME', async () => {
+test('Base64 attachments can contain MIME line breaks', async () => {
   const bytes = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
   for (const end of ['\r\n', '\n']) {
     const content = bytes.toString('base64').replace(/.{76}/g, `$&${end}`) + end;
@@ -195,13 +198,13 @@ test('attachments in Base64 with the line breaks of MIME', async () => {
   }
 });
 
-test('a Reply-To among the headers is the field replyTo', async () => {
+test('a Reply-To in headers is treated as replyTo', async () => {
   const headers = { 'reply-to': 'Desk <desk@example.com>, b@example.com' };
   const [email] = await emailsOf([dataOf(await rig.send({ ...GOOD, headers })).messageId]);
   assert.deepEqual(textOf(email).match(/^reply-to:.*$/gim), ['Reply-To: Desk <desk@example.com>, b@example.com']);
 });
 
-test('characters are counted, not the units that hold them', async () => {
+test('limits count characters, not UTF-16 units', async () => {
   const subject = '\u{1f4e6}'.repeat(998);
   const metadata = { ['\u{1f4e6}'.repeat(255)]: 'v'.repeat(10_000) };
   const data = dataOf(await rig.send({ ...GOOD, subject, metadata }));
@@ -211,7 +214,7 @@ test('characters are counted, not the units that hold them', async () => {
   assert.deepEqual(JSON.parse(row!.metadata), metadata);
 });
 
-test('large content is in a blob, synced before the row', async () => {
+test('large content is stored in a blob and synced before the row', async () => {
   const content = Buffer.alloc(100_000, 7).toString('base64');
   const data = dataOf(
     await rig.send({ ...GOOD, attachments: [{ name: 'a.bin', contentType: 'application/octet-stream', content }] }),
@@ -223,7 +226,7 @@ test('large content is in a blob, synced before the row', async () => {
   assert.match(blob!.toString('latin1'), /filename="a.bin"/);
 });
 
-test('internationalised addresses', async () => {
+test('internationalized addresses are accepted', async () => {
   const data = dataOf(
     await rig.send({
       ...GOOD,
@@ -245,7 +248,7 @@ test('internationalised addresses', async () => {
   assert.deepEqual(new Set(lanes.map((row) => row.lane)), new Set(['acc_test/xn--bcher-kva.example']));
 });
 
-test('each recipient gets an unsubscribe link of its own, and then an email of its own', async () => {
+test('each recipient gets its own unsubscribe link in a separate email', async () => {
   const to = ['a@example.com', 'b@example.com'];
   const html = '<p>{{ unsubscribe_email_html }}</p>';
   const data = dataOf(await rig.send({ ...GOOD, text: undefined, html, to }));
@@ -265,7 +268,7 @@ test('each recipient gets an unsubscribe link of its own, and then an email of i
   assert.equal((await emailsOf(dataOf(await rig.send(own)).recipients.map((one) => one.messageId))).length, 1);
 });
 
-test('account variables exist before they are set, and are used once they are', async () => {
+test('account variables are empty until they are set', async () => {
   const html = '<p>[{{ company_address_html }}{{ report_abuse_email_html }}]</p>';
   const [empty] = await emailsOf([dataOf(await rig.send({ ...GOOD, html })).messageId]);
   assert.match(textOf(empty), /<p>\[\]<\/p>/);
@@ -274,7 +277,7 @@ test('account variables exist before they are set, and are used once they are', 
   assert.match(textOf(set), /<p>\[<b>1 Main St<\/b>\]<\/p>/);
 });
 
-test('sandbox: outcome by header or local part; the header never leaves', async () => {
+test('the sandbox outcome is set by header or local part, and the header is never sent', async () => {
   rig.offered.length = 0;
   const to = ['suppressed+x@example.com', 'a@example.com'];
   const byName = dataOf(await rig.send({ ...GOOD, to }, { mode: 'sandbox' }));

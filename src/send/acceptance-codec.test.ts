@@ -1,4 +1,4 @@
-/** An acceptance is the same on both sides of the way to the storage thread. */
+/** An acceptance is the same on both sides of the storage thread. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { acceptance } from '../../test/kit/seed-mail.ts';
@@ -61,7 +61,7 @@ const rich: Acceptance = {
   ],
 };
 
-test('arguments of a group arrive as they were sent', () => {
+test('grouped arguments are decoded unchanged', () => {
   const mails = [plain, rich, { ...plain, emails: [{ ...plain.emails[0]!, content: Buffer.alloc(0) }] }];
   assert.deepEqual(across(mails).map(comparable), mails.map(comparable));
 });

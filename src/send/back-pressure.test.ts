@@ -1,4 +1,4 @@
-/** While nothing may be accepted: a repeat gets the answer that it has, a dry run shows its mail, and everything else is refused. */
+/** Under back-pressure a repeated request gets its stored response, a dry run works, and everything else is rejected. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { manifestEntry, someBytes } from '../../test/kit/upload.ts';
@@ -13,47 +13,47 @@ after(() => app.close());
 
 const REFUSED = '503 Nothing was accepted: the disk is nearly full. Retry later.';
 
-/** Posts under a key, or without one; answers the status with the text of a refusal, or whether it is a replay. */
+/** Posts with or without a key. Returns the status with the error message, or whether the response is a replay. */
 function poster(accountId: string, path: string) {
   const api = app.api(accountId);
   return async (body: unknown, key?: string) => {
     const answer = await api.post(path, body, key === undefined ? {} : { 'Idempotency-Key': key });
     const isReplayed = answer.headers['idempotent-replayed'] === 'true';
     const { error } = answer.body;
-    const said = error === undefined ? (isReplayed ? 'replayed' : 'done') : error.message;
-    return { text: answer.text, code: error?.code, said: `${answer.status} ${said}` };
+    const result = error === undefined ? (isReplayed ? 'replayed' : 'done') : error.message;
+    return { text: answer.text, code: error?.code, outcome: `${answer.status} ${result}` };
   };
 }
 
-test('a send that was accepted is answered again, and no other is accepted', async () => {
+test('under back-pressure an accepted send is replayed and new ones are rejected', async () => {
   const send = poster('acc_send', '/send');
   const first = await send(LARGE, 'k1');
-  assert.equal(first.said, '202 done');
+  assert.equal(first.outcome, '202 done');
   app.setBackPressure('the disk is nearly full');
   const again = await send({ ...LARGE }, 'k1');
-  assert.deepEqual([again.said, again.text], ['202 replayed', first.text]);
+  assert.deepEqual([again.outcome, again.text], ['202 replayed', first.text]);
   assert.equal((await send({ ...LARGE, subject: 'Other' }, 'k1')).code, 'IDEMPOTENCY_KEY_REUSED');
   const key = { accountId: 'acc_send', mode: 'live', endpoint: '/send', key: 'k2' } as const;
   app.inFlight.take(key);
   assert.equal((await send(LARGE, 'k2')).code, 'DUPLICATE_REQUEST_IN_PROGRESS');
   app.inFlight.release(key);
   for (const refused of [send(LARGE, 'k2'), send(LARGE), send('{', 'k3'), send(LARGE, 'k'.repeat(256))])
-    assert.equal((await refused).said, REFUSED);
+    assert.equal((await refused).outcome, REFUSED);
   app.setBackPressure();
-  assert.equal((await send(LARGE, 'k2')).said, '202 done', 'the key of a refused send is free');
+  assert.equal((await send(LARGE, 'k2')).outcome, '202 done', 'the key of a rejected send can be reused');
 });
 
-test('a dry run keeps nothing, so it is not refused', async () => {
+test('a dry run stores nothing and is not rejected', async () => {
   const dryRun = poster('acc_dry', '/send?dryRun=true');
   app.setBackPressure('the disk is nearly full');
   for (const key of [undefined, 'k1']) {
-    const { said, text } = await dryRun(LARGE, key);
-    assert.deepEqual([said, JSON.parse(text).subject], ['200 done', 'Files']);
+    const { outcome, text } = await dryRun(LARGE, key);
+    assert.deepEqual([outcome, JSON.parse(text).subject], ['200 done', 'Files']);
   }
-  assert.equal((await poster('acc_dry', '/send?dryRun=false')(LARGE)).said, REFUSED);
+  assert.equal((await poster('acc_dry', '/send?dryRun=false')(LARGE)).outcome, REFUSED);
 });
 
-test('a batch answers for the messages that it was accepted with', async () => {
+test('a batch is replayed with the messages that it accepted', async () => {
   const accountId = 'acc_batch';
   const send = poster(accountId, '/send/batch');
   const body = { messages: [LARGE, { ...LARGE, to: 'bob@example.com' }] };
@@ -64,25 +64,25 @@ test('a batch answers for the messages that it was accepted with', async () => {
   app.inFlight.release(second);
   app.setBackPressure('the disk is nearly full');
   const again = await send(body, 'whole');
-  assert.deepEqual([again.said, again.text], ['200 replayed', first.text]);
+  assert.deepEqual([again.outcome, again.text], ['200 replayed', first.text]);
   const { results } = JSON.parse((await send(body, 'half')).text);
   assert.deepEqual([results[0], `503 ${results[1].error.message}`], [half[0], REFUSED]);
-  for (const refused of [send(body, 'new'), send(body)]) assert.equal((await refused).said, REFUSED);
+  for (const refused of [send(body, 'new'), send(body)]) assert.equal((await refused).outcome, REFUSED);
   app.setBackPressure();
   const rest = JSON.parse((await send(body, 'half')).text).results;
   assert.deepEqual([rest[0], rest[1].status], [half[0], 202]);
 });
 
-test('files that were registered are answered again, and no others are registered', async () => {
+test('registered files are replayed, and new ones are rejected', async () => {
   const register = poster('acc_files', '/attachments');
   const body = { attachments: [manifestEntry(someBytes(1_000))] };
   const first = await register(body, 'k1');
   app.setBackPressure('the disk is nearly full');
   const again = await register(body, 'k1');
-  assert.deepEqual([again.said, again.text], ['201 replayed', first.text]);
+  assert.deepEqual([again.outcome, again.text], ['201 replayed', first.text]);
   const other = { attachments: [manifestEntry(someBytes(1_000))] };
   assert.equal((await register(other, 'k1')).code, 'IDEMPOTENCY_KEY_REUSED');
-  for (const refused of [register(other, 'k2'), register(other)]) assert.equal((await refused).said, REFUSED);
+  for (const refused of [register(other, 'k2'), register(other)]) assert.equal((await refused).outcome, REFUSED);
   const { uploadUrl, requiredHeaders } = JSON.parse(first.text).attachmentUploads[0];
   assert.equal((await app.put({ url: uploadUrl, headers: requiredHeaders, body: Buffer.alloc(1_000) })).status, 503);
 });

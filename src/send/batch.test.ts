@@ -1,4 +1,4 @@
-/** POST /send/batch, and both calls as the HTTP surface makes them. */
+/** POST /send/batch, and both routes as called over HTTP. */
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -42,7 +42,7 @@ interface Call {
   routes?: RouteDefinition<Caller>[];
 }
 
-/** Calls a route's handler as the shell would. */
+/** Calls a route's handler like the HTTP server does. */
 async function call({ path, body, keys = [], query = {}, routes }: Call): Promise<RouteAnswer> {
   const route = (routes ?? createSendRoutes(rig.dependencies)).find((one) => one.path === path)!;
   const rawBody = Buffer.from(JSON.stringify(body));
@@ -74,7 +74,7 @@ async function codeOf(answer: Promise<RouteAnswer>): Promise<string> {
   return result.ok ? 'accepted' : result.failure.code;
 }
 
-test('each message is checked and stored separately, with results in order', async () => {
+test('each message is validated and stored separately, with results in order', async () => {
   const { answer, results } = await batch([GOOD, { ...GOOD, to: 'x' }, 7, { ...GOOD, from: 'a@other.example' }, GOOD]);
   assert.equal(answer.ok && answer.status, 200);
   assert.deepEqual(
@@ -97,7 +97,7 @@ test('each message is checked and stored separately, with results in order', asy
   );
 });
 
-test('1 to 100 messages', async () => {
+test('a batch has 1 to 100 messages', async () => {
   assert.equal(
     (await batch(Array.from({ length: 100 }, () => GOOD))).results.every((one) => one.status === 202),
     true,
@@ -107,11 +107,11 @@ test('1 to 100 messages', async () => {
   }
 });
 
-test('a key replays the whole answer; another body is refused', async () => {
+test('a key replays the entire response, and another body is rejected', async () => {
   const messages = [GOOD, { ...GOOD, to: 'x' }];
   const first = await batch(messages, ['b1']);
   const { from, ...rest } = GOOD;
-  // Members in another order: the same value.
+  // Members in another order are the same value.
   const second = await batch(
     [
       { ...rest, from },
@@ -128,7 +128,7 @@ test('a key replays the whole answer; another body is refused', async () => {
   );
 });
 
-test('messages that name one submission run in order, all others concurrently', async () => {
+test('messages that share a submission run in order, others concurrently', async () => {
   const began: unknown[] = [];
   const ended = new Map<unknown, (result: Awaited<ReturnType<Send['send']>>) => void>();
   const send: Send = {
@@ -157,7 +157,7 @@ test('messages that name one submission run in order, all others concurrently', 
   assert.deepEqual(began, ['0', '2', '3', '4', '5', '6']);
   await end('4', true);
   assert.equal(began.length, 6);
-  assert.deepEqual((await end('0', false)).slice(6), ['1'], 'a refusal lets the next one try');
+  assert.deepEqual((await end('0', false)).slice(6), ['1'], 'a rejection lets the next one try');
   assert.deepEqual((await end('2', true)).slice(6), ['1', '8']);
   assert.deepEqual((await end('1', true)).slice(6), ['1', '8', '7']);
   for (const name of ['3', '5', '6', '7', '8']) await end(name, true);
@@ -169,14 +169,14 @@ test('messages that name one submission run in order, all others concurrently', 
   );
 });
 
-test('a batch of which nothing was accepted leaves its key free', async () => {
+test('a batch without accepted messages leaves its key unused', async () => {
   await batch([{ ...GOOD, to: 'x' }], ['corrected']);
   assert.deepEqual(await rowsOf(rig, "SELECT endpoint FROM idempotency WHERE key = 'corrected'"), []);
   const { results } = await batch([GOOD], ['corrected']);
   assert.equal(results[0]?.status, 202);
 });
 
-test('the answer of a batch is kept until the last of its messages is settled, also one that was moved', async () => {
+test('the response of a batch is kept until its last message is settled, even if moved', async () => {
   const own = await sendRig();
   try {
     const routes = createSendRoutes(own.dependencies);
@@ -213,7 +213,7 @@ test('the answer of a batch is kept until the last of its messages is settled, a
   }
 });
 
-test('a batch that failed halfway sends on the retry only what was not accepted', async () => {
+test('retrying a batch sends only the messages that were not accepted', async () => {
   let failures = 2;
   const database: Database = {
     dialect: 'sqlite',
@@ -245,7 +245,7 @@ test('a batch that failed halfway sends on the retry only what was not accepted'
   assert.deepEqual(third.results, second.results);
 });
 
-test('what is not known of a message is 500, and an answer that cannot be kept is no refusal of its messages', async () => {
+test('an unknown outcome is 500, and an unstorable response does not reject its messages', async () => {
   let broken: string | undefined = acceptOperation.name;
   const database: Database = {
     dialect: 'sqlite',
@@ -275,7 +275,7 @@ test('what is not known of a message is 500, and an answer that cannot be kept i
   assert.equal(stored[0]?.n, 1);
 });
 
-test('/send over its route: keys, replay, and the query', async () => {
+test('/send over HTTP supports keys, replay, and query parameters', async () => {
   const first = await call({ path: '/send', body: GOOD, keys: ['r1'] });
   const second = await call({ path: '/send', body: GOOD, keys: ['r1'] });
   assert.ok('json' in first && 'json' in second);

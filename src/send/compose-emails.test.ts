@@ -1,4 +1,4 @@
-/** Copies of one mail that differ per recipient: up to the maximum number, stored one by one if they are large. */
+/** Copies of an email that differ per recipient: up to the maximum number, stored one by one if they are large. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dataOf, GOOD, rowsOf, type SendRig, sendRig } from '../../test/kit/send-rig.ts';
@@ -12,7 +12,7 @@ before(async () => {
 after(() => rig.close());
 
 const to = Array.from({ length: 50 }, (_, i) => `r${i}@example.com`);
-/** 0.9 MB, which differ in a header. */
+/** 0.9 MB, differing in one header. */
 const BODY = { ...GOOD, html: '<p>x</p>\n'.repeat(100_000), to, listUnsubscribe: true };
 
 interface StoredEmail {
@@ -21,7 +21,7 @@ interface StoredEmail {
   key: string;
 }
 
-test('a mail that differs for each of fifty recipients may be as large as any', async () => {
+test('an email that differs for each of fifty recipients can have the maximum size', async () => {
   assert.equal(dataOf(await rig.send(BODY)).totalRecipients, 50);
   const emails = await rowsOf<StoredEmail>(rig, 'SELECT size_bytes AS size, content, blob_key AS key FROM email');
   assert.equal(emails.length, 50);
@@ -32,11 +32,11 @@ test('a mail that differs for each of fifty recipients may be as large as any', 
     assert.ok(size > 900_000 && mail?.length === size, String(size));
     own.add(/^List-Unsubscribe:\s<https:.*>\r$/m.exec(mail.toString('latin1'))?.[0] ?? '');
   }
-  assert.equal(own.size, 50, 'each has a link of its own');
+  assert.equal(own.size, 50, 'each has its own link');
   assert.ok(rig.offered.every((job) => job.content === null && job.blobKey !== null));
 });
 
-test('memory holds one of large copies, and what was stored of a mail that is not accepted is removed', async () => {
+test('one large copy is in memory at a time, and the blobs of a failed send are deleted', async () => {
   const { blobs } = rig.dependencies;
   const stored = new Set<string>();
   let writing = 0;
@@ -64,7 +64,7 @@ test('memory holds one of large copies, and what was stored of a mail that is no
   assert.deepEqual(await rowsOf(rig, 'SELECT seq FROM email'), before);
 });
 
-test('Feedback-ID names tag, account and sender, once, and no id; what the caller wrote stays', async () => {
+test('Feedback-ID names tag, account, and sender once without an ID, unless the caller set it', async () => {
   const fieldsOf = async (body: object): Promise<string[]> => {
     const { messageId } = dataOf(await rig.send({ ...GOOD, ...body }));
     const [mail] = await rowsOf<{ content: Uint8Array }>(

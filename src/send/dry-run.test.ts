@@ -1,4 +1,4 @@
-/** A dry run tells what a send would do, and leaves no trace. */
+/** A dry run reports what a send would do, and stores nothing. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import {
@@ -30,7 +30,7 @@ async function dry(body: unknown, options: SendOptions = {}): Promise<DryRun> {
 
 const codes = (run: DryRun): string[] => run.warnings.map((warning) => warning.code);
 
-test('returns what would be sent, with the exact size, and stores nothing', async () => {
+test('returns the email with its exact size and stores nothing', async () => {
   const html = '<p>Hi {{ name }}</p> {{ unsubscribe_email_html }}';
   const body = {
     ...GOOD,
@@ -52,7 +52,7 @@ test('returns what would be sent, with the exact size, and stores nothing', asyn
   assert.ok(sent.messageId);
 });
 
-test('reports missing variables, an unverified sender, and size without refusing', async () => {
+test('reports missing variables, an unverified sender, and the size without an error', async () => {
   const run = await dry({ ...GOOD, from: 'a@other.example', text: '{{ a }}{{ b.c }} unsubscribe' });
   assert.deepEqual(run.missingVariables, ['a', 'b.c']);
   assert.deepEqual(codes(run), ['SENDER_NOT_VERIFIED', 'TEMPLATE_VARIABLE_MISSING']);
@@ -77,7 +77,7 @@ test('warns about problems that hurt delivery', async () => {
   assert.deepEqual(codes(await dry({ ...GOOD, html: '{{ company_address_html }}', headers }, { account })), []);
 });
 
-test('where mail comes in, List-Unsubscribe has an address to write to as well, with https or without', async () => {
+test('with inbound mail List-Unsubscribe includes an address, with or without https', async () => {
   const secretKey = Buffer.alloc(32, 1);
   for (const baseUrl of ['https://mail.test', 'http://mail.test']) {
     const links = createUnsubscribeLinks({ secretKey, baseUrl }, 'bounces.test');
@@ -97,7 +97,11 @@ test('where mail comes in, List-Unsubscribe has an address to write to as well, 
         assert.equal(/^List-Unsubscribe-Post:/m.test(header), baseUrl.startsWith('https'));
         const leavesMs = other.clock.now() + index * 20 * 86_400_000;
         const tokens = createTokenAddresses(secretKey);
-        assert.equal(tokens.open(local!, leavesMs + 89 * 86_400_000)?.messageId, messageId, 'good from when it leaves');
+        assert.equal(
+          tokens.open(local!, leavesMs + 89 * 86_400_000)?.messageId,
+          messageId,
+          'valid from the time of sending',
+        );
       }
     } finally {
       await other.close();
@@ -105,7 +109,7 @@ test('where mail comes in, List-Unsubscribe has an address to write to as well, 
   }
 });
 
-test('one click needs an https address: without one the link alone is there, and the dry run says so', async () => {
+test('one-click unsubscribe requires https, and the dry run reports if it is missing', async () => {
   const secretKey = Buffer.alloc(32, 1);
   for (const [baseUrl, has] of [
     ['https://mail.test', true],
@@ -135,12 +139,12 @@ test('one click needs an https address: without one the link alone is there, and
   }
 });
 
-test('names suppressed addresses, in the sandbox simulated ones too', async () => {
+test('lists suppressed addresses, including simulated ones in the sandbox', async () => {
   const bounced = dataOf(await rig.send({ ...GOOD, to: 'Gone@example.com' }));
   await settle(rig, bounced.messageId, { to: 'bounced', suppress: { email: 'gone@example.com', untilMs: null } });
   const body = { ...GOOD, to: 'a@example.com', bcc: 'GONE@example.com' };
   assert.deepEqual((await dry(body)).suppressed, ['GONE@example.com']);
-  assert.deepEqual((await dry(body, { mode: 'sandbox' })).suppressed, [], 'each mode has a list of its own');
+  assert.deepEqual((await dry(body, { mode: 'sandbox' })).suppressed, [], 'each mode has its own list');
   const sent = dataOf(await rig.send(body));
   assert.deepEqual(
     sent.recipients.map((one) => one.status),
@@ -151,12 +155,12 @@ test('names suppressed addresses, in the sandbox simulated ones too', async () =
   assert.deepEqual(run.suppressed, ['suppressed@example.com']);
 });
 
-test('refuses malformed requests', async () => {
+test('rejects malformed requests', async () => {
   const result = await rig.send({ ...GOOD, to: 'x' }, { dryRun: true });
   assert.equal(!result.ok && result.failure.code, 'INVALID_REQUEST');
 });
 
-test('warns about the domain of a live sender, and of no other', async (t) => {
+test('warns only about the domain of a live sender', async (t) => {
   const asked: string[] = [];
   const senderAdvice = async (accountId: string, domain: string) => {
     asked.push(`${accountId} ${domain}`);

@@ -1,4 +1,4 @@
-/** POST /send with an attachmentSubmissionId, through the real HTTP shell on a real database and real files. */
+/** POST /send with an attachmentSubmissionId, through the real HTTP server with a real database and real files. */
 import assert from 'node:assert/strict';
 import { unlinkSync } from 'node:fs';
 import path from 'node:path';
@@ -17,7 +17,7 @@ before(async () => {
 after(() => app.close());
 
 const code = (answer: Answer): string => `${answer.status} ${answer.body.error?.code ?? ''}`.trim();
-/** Every test has accounts of its own. */
+/** Every test has separate accounts. */
 const someAccount = (): string => {
   accounts += 1;
   return `acc_${accounts}`;
@@ -28,7 +28,7 @@ const sizeOf = (answer: Answer): number => {
   return job.sizeBytes;
 };
 
-test('a complete submission is sent once; its files go to the delivery with the mail', async () => {
+test('a complete submission is sent once with its files', async () => {
   const account = someAccount();
   const files = [someBytes(1_000), someBytes(200_000)];
   const { attachmentSubmissionId: id } = await app.uploaded(account, files);
@@ -42,7 +42,7 @@ test('a complete submission is sent once; its files go to the delivery with the 
   assert.equal(code(await app.send(account, id)), '409 SUBMISSION_ALREADY_USED');
 });
 
-test('a submission of another account or mode, or none, is not found', async () => {
+test('an unknown submission, or one of another account or mode, is not found', async () => {
   const [owner, other] = [someAccount(), someAccount()];
   const { attachmentSubmissionId: id } = await app.uploaded(owner, [someBytes(10)]);
   assert.equal(code(await app.send(other, id)), '404 SUBMISSION_NOT_FOUND');
@@ -52,7 +52,7 @@ test('a submission of another account or mode, or none, is not found', async () 
   assert.equal(code(await app.send(owner, id)), '202');
 });
 
-test('what is not uploaded is named, file by file, and so is what was lost', async () => {
+test('missing and lost files are listed one by one', async () => {
   const account = someAccount();
   const files = [someBytes(10), someBytes(20), someBytes(30)];
   const before = app.stored();
@@ -84,7 +84,7 @@ async function keyOf(name: string): Promise<string | undefined> {
   return undefined;
 }
 
-test('the key of the send is that of the manifest, or neither has one', async () => {
+test('the send must have the key of the manifest, or neither has one', async () => {
   const account = someAccount();
   const keyed = await app.uploaded(account, [someBytes(10)], 'order-1');
   const id = keyed.attachmentSubmissionId;
@@ -106,7 +106,7 @@ test('the key of the send is that of the manifest, or neither has one', async ()
   assert.equal(code(await app.send(account, id, {}, 'order-2')), '422 IDEMPOTENCY_KEY_MISMATCH');
 });
 
-test('a key counts for a day after its send, and as long as the message is on its way', async () => {
+test('a key is valid for a day after its send, and while the message is in the queue', async () => {
   const account = someAccount();
   const { attachmentSubmissionId: id } = await app.uploaded(account, [someBytes(10)], 'daily');
   const sent = await app.send(account, id, {}, 'daily');
@@ -123,7 +123,7 @@ test('a key counts for a day after its send, and as long as the message is on it
   assert.equal((await app.state(account, id)).body.status, 'used');
 });
 
-test('accepts one of many concurrent sends', async () => {
+test('accepts exactly one of many concurrent sends', async () => {
   const account = someAccount();
   const { attachmentSubmissionId: id } = await app.uploaded(account, [someBytes(100_000)]);
   const before = app.offered.length;
@@ -133,11 +133,11 @@ test('accepts one of many concurrent sends', async () => {
   assert.equal(app.offered.length, before + 1);
 });
 
-test('returns the one acceptance to several nodes with the same key', async (t) => {
+test('several nodes return the same response for the same key', async (t) => {
   const account = someAccount();
   const { attachmentSubmissionId: id } = await app.uploaded(account, [someBytes(100_000)], 'nodes');
   const before = app.offered.length;
-  // Only the node itself knows what it has in progress.
+  // Only the node itself knows its requests in progress.
   const { take } = app.inFlight;
   app.inFlight.take = () => true;
   t.after(() => {
@@ -153,12 +153,12 @@ test('returns the one acceptance to several nodes with the same key', async (t) 
   assert.equal(code(other), '422 IDEMPOTENCY_KEY_REUSED');
 });
 
-test('a send beside repeated uploads takes one whole file, or nothing', async () => {
+test('a send during repeated uploads uses one complete file or fails', async () => {
   const account = someAccount();
   const bytes = someBytes(50_000);
   const { attachmentSubmissionId: id, attachmentUploads } = await app.uploaded(account, [bytes]);
   const [{ uploadUrl: url, requiredHeaders: headers }] = attachmentUploads;
-  // Fewer than the times that a send looks again: the sends cannot all lose.
+  // Fewer than the number of times that a send checks again, so the sends cannot all fail.
   const uploads = Array.from({ length: 4 }, () => app.put({ url, headers, body: bytes }));
   const sends = Array.from({ length: 4 }, () => app.send(account, id));
   const codes = (await Promise.all(sends)).map(code);
@@ -166,10 +166,10 @@ test('a send beside repeated uploads takes one whole file, or nothing', async ()
   const accepted = codes.filter((one) => one === '202').length;
   assert.ok(accepted === 1, codes.join());
   const key = app.offered.at(-1)?.options.files?.[0]?.blobKey ?? '';
-  await waitUntil('the others to go', async () => (await app.blobs.get(key))?.equals(bytes));
+  await waitUntil('the other blobs to be removed', async () => (await app.blobs.get(key))?.equals(bytes));
 });
 
-test('exactly one recipient in to, no cc, no bcc, no attachments: judged before the submission is', async () => {
+test('the recipients are validated before the submission: one to, no cc, bcc, or attachments', async () => {
   const account = someAccount();
   const { attachmentSubmissionId: id } = await app.uploaded(account, [someBytes(10)]);
   const inline = [{ name: 'a.txt', contentType: 'text/plain', content: 'QQ==' }];
@@ -188,16 +188,20 @@ test('exactly one recipient in to, no cc, no bcc, no attachments: judged before 
   assert.equal(code(await app.send(account, id, { from: 'x@other.example' })), '403 SENDER_NOT_VERIFIED');
   assert.equal((await app.state(account, id)).body.status, 'open');
   const whole = { to: ['Ann <ann@example.com>', 'ANN@example.com'], cc: [], bcc: [], attachments: [] };
-  assert.equal(code(await app.send(account, id, whole)), '202', 'empty lists are none, and a repeated address is one');
+  assert.equal(
+    code(await app.send(account, id, whole)),
+    '202',
+    'empty lists count as absent, and duplicate addresses count once',
+  );
 });
 
-/** Text that makes the mail grow by exactly one byte for each character of it; lines short enough to be sent as they are. */
+/** Text that makes the message grow by exactly one byte per character. Lines are short enough to be sent unchanged. */
 function textOf(length: number): string {
   const lines = Math.floor((length - 1) / 100);
   return `${'x'.repeat(98)}\r\n`.repeat(lines) + 'x'.repeat(length - 100 * lines);
 }
 
-test('everything but the files may have 2,000,000 bytes and not one more', async () => {
+test('everything except the files is limited to 2,000,000 bytes', async () => {
   const account = someAccount();
   const submissions = await Promise.all(Array.from({ length: 3 }, () => app.uploaded(account, [someBytes(3_000)])));
   const [probe, fits, over] = submissions.map((one) => one.attachmentSubmissionId as string);
@@ -211,7 +215,7 @@ test('everything but the files may have 2,000,000 bytes and not one more', async
   assert.equal(sizeOf(sent), 2_000_000 + filesBytes);
 });
 
-test('the whole may have as many bytes as are approved and not one more, and never more than 40,000,000', async () => {
+test('the total size is limited to the approved size, and to 40,000,000 bytes', async () => {
   const account = someAccount();
   const upload = async (bytes: Buffer, count: number): Promise<string[]> => {
     const all = await Promise.all(Array.from({ length: count }, () => app.uploaded(account, [bytes])));
@@ -236,10 +240,10 @@ test('the whole may have as many bytes as are approved and not one more, and nev
   const most = 1_000 + 40_000_000 - dry.body.sizeBytes;
   assert.equal(code(await app.send(account, bigOver!, { text: textOf(most + 1) })), '413 EMAIL_SIZE_EXCEEDED');
   assert.equal(sizeOf(await app.send(account, bigFits!, { text: textOf(most) })), 40_000_000);
-  assert.equal((await app.state(account, bigOver!)).body.status, 'open', 'a refused send leaves it open');
+  assert.equal((await app.state(account, bigOver!)).body.status, 'open', 'a rejected send leaves the submission open');
 });
 
-test('a dry run counts the files, uses nothing up, and refuses what is not complete', async () => {
+test('a dry run counts the files, uses nothing up, and rejects incomplete submissions', async () => {
   const account = someAccount();
   const { attachmentSubmissionId: id } = await app.uploaded(account, [someBytes(3_000_000)]);
   const dry = await app.api(account).post('/send?dryRun=true', { ...LARGE, attachmentSubmissionId: id });
@@ -250,7 +254,7 @@ test('a dry run counts the files, uses nothing up, and refuses what is not compl
   assert.equal(code(again), '409 SUBMISSION_ALREADY_USED');
 });
 
-test('a dry run warns of both limits of a large mail by which its send is refused', async () => {
+test('a dry run warns about both size limits that reject a send', async () => {
   const account = someAccount();
   const dryRun = (id: string, text: string) =>
     app.api(account).post('/send?dryRun=true', { ...LARGE, text, attachmentSubmissionId: id });
@@ -277,11 +281,11 @@ test('a dry run warns of both limits of a large mail by which its send is refuse
   app.approve(40_000_000);
 });
 
-test('a batch takes submissions too, each once', async () => {
+test('a batch accepts submissions, each once', async () => {
   const account = someAccount();
   const { attachmentSubmissionId: id } = await app.uploaded(account, [someBytes(10)], 'batch');
   const message = { ...LARGE, attachmentSubmissionId: id };
-  // The first takes longest to make.
+  // The first message takes the longest to render.
   const messages = [{ ...message, to: 'x' }, { ...message, text: 'x'.repeat(500_000) }, message];
   const answer = await app.api(account).post('/send/batch', { messages }, { 'Idempotency-Key': 'batch' });
   const statuses = answer.body.results.map((one: JsonObject) => one.status);

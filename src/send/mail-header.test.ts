@@ -1,4 +1,4 @@
-/** Who a mail is from and to, and the headers that might say otherwise. */
+/** Sender and recipients of an email, and headers that could contradict them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Issue } from '../base/failure.ts';
@@ -10,7 +10,7 @@ function read(body: SendBody): unknown {
   return { recipients: readRecipients(body, issues), issues };
 }
 
-test('one recipient is read in the same way with empty lists beside it', () => {
+test('empty lists do not change how one recipient is read', () => {
   const lists: SendBody['to'][] = [
     'a@b.example',
     ['a@b.example'],
@@ -33,7 +33,7 @@ test('one recipient is read in the same way with empty lists beside it', () => {
   }
 });
 
-test('issues of a list name the place in it, also in a list of one', () => {
+test('issues of a list include the index, even in a list of one', () => {
   const issues: Issue[] = [];
   readRecipients({ to: ['x'], cc: 'y', bcc: ['a@b.example', 'z'] }, issues);
   assert.deepEqual(
@@ -42,7 +42,7 @@ test('issues of a list name the place in it, also in a list of one', () => {
   );
 });
 
-test('a display name that is an address of another domain is refused, however it is disguised', () => {
+test('a display name that is an address of another domain is rejected in any disguise', () => {
   const issuesOf = (from: string): string[] => {
     const issues: Issue[] = [];
     readFrom(from, issues);
@@ -55,7 +55,7 @@ test('a display name that is an address of another domain is refused, however it
     assert.deepEqual(issuesOf(`${name} <a@mine.example>`), [], name);
 });
 
-test('fields that the service writes, or that speak for others, are not taken from headers', () => {
+test('reserved header fields are rejected in headers', () => {
   for (const name of ['Sender', 'Resent-From', 'Resent-Sender', 'Authentication-Results', 'ARC-Seal']) {
     const issues: Issue[] = [];
     readHeaders({ [name]: 'ceo@bank.example' }, { mode: 'live', hasReplyTo: false }, issues);

@@ -1,4 +1,4 @@
-/** The texts of refused sends: each names the problem and the fix, and what SMTP accepts as an address POST /send accepts, too. */
+/** Messages of rejected sends: each names the problem and the fix, and POST /send accepts every address that SMTP accepts. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { GOOD, type SendRig, sendRig } from '../../test/kit/send-rig.ts';
@@ -57,7 +57,7 @@ const TEXTS: [change: Record<string, unknown>, field: string, text: string][] = 
   ],
 ];
 
-test('the text of a refusal names the problem and the fix', async () => {
+test('error messages name the problem and the fix', async () => {
   for (const [change, field, text] of TEXTS) {
     const result = await rig.send({ ...GOOD, ...change });
     assert.ok(!result.ok, `was accepted: ${JSON.stringify(change)}`);
@@ -68,7 +68,7 @@ test('the text of a refusal names the problem and the fix', async () => {
   }
 });
 
-test('commas at the end and comments after an address are accepted, as over SMTP', async () => {
+test('trailing commas and comments after an address are accepted, as over SMTP', async () => {
   const changes = [
     { from: 'Shop <noreply@verified.example>,' },
     { from: 'noreply@verified.example (Shop)' },

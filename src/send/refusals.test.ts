@@ -1,4 +1,4 @@
-/** Refusals of POST /send: every field, every issue together, in the order in which a request is checked. */
+/** Rejections of POST /send: every field, all issues together, in the order of validation. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dataOf, GOOD, rowsOf, type SendOptions, type SendRig, sendRig, testAccount } from '../../test/kit/send-rig.ts';
@@ -27,7 +27,7 @@ const file = (changes: Record<string, unknown> = {}) => ({
   ...changes,
 });
 
-/** Field that must be named, and what is wrong with the request. */
+/** The field that must be named, and what is wrong with the request. */
 const REFUSED: [field: string, change: Record<string, unknown>][] = [
   ['from', { from: undefined }],
   ['from', { from: '' }],
@@ -118,7 +118,7 @@ const REFUSED: [field: string, change: Record<string, unknown>][] = [
   ['colour', { colour: 'red' }],
 ];
 
-test('checks every field and names it in the issue', async (t) => {
+test('every field is validated and named in its issue', async (t) => {
   for (const [field, change] of REFUSED) {
     const { code, details } = await refused({ ...GOOD, ...change });
     assert.equal(code, 'INVALID_REQUEST', `${field}: ${JSON.stringify(change).slice(0, 80)}`);
@@ -132,7 +132,7 @@ test('checks every field and names it in the issue', async (t) => {
   assert.deepEqual(await rowsOf(rig, 'SELECT seq FROM email'), [], 'nothing was stored');
 });
 
-test('structural, trace and authentication headers are refused in any case', async () => {
+test('structural, trace, and authentication headers are rejected in any case', async () => {
   for (const name of [
     'From',
     'to',
@@ -161,7 +161,7 @@ test('structural, trace and authentication headers are refused in any case', asy
   }
 });
 
-test('line breaks, NUL and their kin are refused in every value bound for a header', async () => {
+test('line breaks, NUL, and similar characters are rejected in every header value', async () => {
   for (const evil of ['\r\n', '\n', '\r', '\0', '\u0085', '\u2028', '\u2029', '\u000b']) {
     const value = `a${evil}b`;
     const changes: Record<string, unknown>[] = [
@@ -193,7 +193,7 @@ test('line breaks, NUL and their kin are refused in every value bound for a head
   assert.deepEqual(await rowsOf(rig, 'SELECT seq FROM email'), []);
 });
 
-test('every issue is listed, not only the first', async () => {
+test('all issues are listed, not only the first', async () => {
   const { details } = await refused({
     from: 'x',
     to: ['a', 'b'],
@@ -214,7 +214,7 @@ test('every issue is listed, not only the first', async () => {
     [{ text: 7 }, ['text']],
     [{ templateId: 7, subject: undefined, text: undefined }, ['templateId']],
     [{ to: [7] }, ['to[0]']],
-    // The valid elements of a list are checked, and keep their index.
+    // The valid elements of a list are checked and keep their index.
     [{ to: ['ok@example.com', 5, 'bad'] }, ['to[1]', 'to[2]']],
     [
       { attachments: [file({ content: '***' }), { ...file(), name: undefined }] },
@@ -238,9 +238,9 @@ test('every issue is listed, not only the first', async () => {
       ],
     ],
     [{ attachments: [file({ name: 'x.exe', content: '***' })] }, ['attachments[0].content', 'attachments[0]']],
-    // A malformed list may have more issues than the field that seems to be missing.
+    // A malformed list can have more issues than the field that seems to be missing.
     [{ to: [Array.from({ length: 51 }, (_, i) => `a${i}@x.example`).join(','), 5] }, ['to[1]', 'to']],
-    // Too many are judged each all the same.
+    // If there are too many elements, each one is still validated.
     [
       { metadata: Object.fromEntries(Array.from({ length: 21 }, (_, i) => [`m${i}`, i === 3 ? 'a\nb' : 'x'])) },
       ['metadata', 'metadata.m3'],
@@ -252,14 +252,14 @@ test('every issue is listed, not only the first', async () => {
   }
 });
 
-test('a key that is given twice is told once, and seems to be missing nowhere', async () => {
+test('a duplicate JSON key is reported once and not as missing', async () => {
   const rest = '"from":"shop@verified.example","subject":"s"';
   const bodies: [body: string, fields: string[]][] = [
     [`{${rest},"to":"a@example.com","text":"Hi","text":""}`, ['text']],
     [`{${rest},"cc":["a@example.com"],"cc":[],"text":"Hi"}`, ['cc']],
     [`{${rest},"to":"a@example.com","text":"a","text":"b","text":"c"}`, ['text']],
     [`{${rest},"to":"nobody","text":"Hi","text":""}`, ['text', 'to']],
-    // More wrong elements than are reported, some of them with an issue for a key already.
+    // More invalid elements than are reported, some of which already have an issue for a duplicate key.
     [
       `{${rest},"to":"x","to":[${Array(30).fill('{}')}],"text":"t","cc":["a@x.example",${Array(120).fill('false')}]}`,
       ['to', ...Array.from({ length: 70 }, (_, i) => `cc[${i + 1}]`)],
@@ -275,7 +275,7 @@ test('a key that is given twice is told once, and seems to be missing nowhere', 
   }
 });
 
-test('reports templates that do not parse together with all other issues', async () => {
+test('templates that do not parse are reported together with all other issues', async () => {
   const broken = { ...GOOD, to: 'nobody', tags: ['?'], text: '{{b', html: '{% if %}' };
   const { code, details } = await refused(broken);
   assert.equal(code, 'INVALID_REQUEST');
@@ -299,7 +299,7 @@ test('reports templates that do not parse together with all other issues', async
   ]);
 });
 
-test('executables are refused by extension and by type', async () => {
+test('executables are rejected by extension and by type', async () => {
   for (const one of [file({ name: 'run.EXE' }), file({ contentType: 'application/x-msdownload' })]) {
     const { code, details } = await refused({ ...GOOD, attachments: [file(), one] });
     assert.equal(code, 'UNSUPPORTED_FILE_TYPE');
@@ -307,7 +307,7 @@ test('executables are refused by extension and by type', async () => {
   }
 });
 
-test('missing variables: refused with every name, left empty, or kept', async () => {
+test('missing variables are rejected by name, left empty, or kept', async () => {
   const body = { ...GOOD, subject: 'Hi {{ name }}', html: '<p>{{ order.id }}</p>', text: '{{ name }}' };
   const failure = await refused(body);
   assert.equal(failure.code, 'TEMPLATE_VARIABLE_MISSING');
@@ -326,7 +326,7 @@ test('missing variables: refused with every name, left empty, or kept', async ()
   assert.deepEqual(subjects, ['Hi ', 'Hi {{ name }}', 'Hi {{ name }}', 'Hi ']);
 });
 
-test('a request is judged in order: form, sender, submission, size', async () => {
+test('a request is validated in order: form, sender, submission, size', async () => {
   const big = 'x'.repeat(2_000_001);
   const all = { ...GOOD, from: 'a@other.example', text: big, attachmentSubmissionId: 'sub_unknown' };
   assert.equal((await refused({ ...all, tags: ['?'] })).code, 'INVALID_REQUEST');
@@ -338,12 +338,12 @@ test('a request is judged in order: form, sender, submission, size', async () =>
   await accepted({ ...GOOD, from: 'a@other.example' }, { mode: 'sandbox' });
 });
 
-test('the account may have a default sender', async () => {
+test('an account can have a default sender', async () => {
   const account = testAccount('acc_test', { defaultFrom: 'Default <d@verified.example>' });
   assert.equal((await accepted({ ...GOOD, from: undefined }, { account })).from, 'Default <d@verified.example>');
 });
 
-test('the complete email may be 2,000,000 bytes and not one more', async () => {
+test('the complete email is limited to 2,000,000 bytes', async () => {
   const sizeOf = async (text: string) => {
     const data = await accepted({ ...GOOD, text });
     const [row] = await rowsOf<{ size_bytes: number }>(
@@ -357,7 +357,7 @@ test('the complete email may be 2,000,000 bytes and not one more', async () => {
   const rest = 2_000_000 - (await sizeOf(text));
   const lines = Math.floor(rest / 72);
   const fitting = line.repeat(20_000 + lines) + 'x'.repeat(rest - lines * 72);
-  // The last line may need its line end; find the exact text by the size that was computed.
+  // The last line may need a line break, so the exact text is found with the computed size.
   let exact = fitting;
   while ((await rig.send({ ...GOOD, text: exact })).ok === false) exact = exact.slice(0, -1);
   assert.equal(await sizeOf(exact), 2_000_000);
@@ -366,7 +366,7 @@ test('the complete email may be 2,000,000 bytes and not one more', async () => {
   assert.match(failure.message, /2000001 bytes.*2000000 bytes/);
 });
 
-test('nothing hostile in a value changes an object', async () => {
+test('hostile keys and values do not pollute prototypes', async () => {
   await refused(
     '{"from":"a@verified.example","to":"a@example.com","subject":"x","text":"x","__proto__":{"polluted":1}}',
   );
@@ -374,7 +374,7 @@ test('nothing hostile in a value changes an object', async () => {
   assert.equal(({} as { polluted?: number }).polluted, undefined);
 });
 
-test('a refusal is small whatever is refused, and reads no further than it must', async () => {
+test('an error is small for any input and parses no more than necessary', async () => {
   const commas = Array.from({ length: 200 }, () => ','.repeat(60_000));
   const sameAddress = Array.from({ length: 200 }, () => 'a@example.com,'.repeat(500).slice(0, -1));
   const names = Array.from({ length: 450 }, (_, i) => `{{ ${'v'.repeat(60)}${i} }}`).join('');

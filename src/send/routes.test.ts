@@ -1,4 +1,4 @@
-/** POST /send and /send/batch through the real HTTP stack: statuses, headers, and the error format that clients see. */
+/** POST /send and /send/batch through the real HTTP server: statuses, headers, and the error format. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { type IncomingMessage, request } from 'node:http';
@@ -78,7 +78,7 @@ async function post(
 
 const good = JSON.stringify(GOOD);
 
-test('202 with the answer of the contract, and its replay', async () => {
+test('returns 202 with the documented response, and replays it', async () => {
   const first = await post('/send', good, { 'Idempotency-Key': 'http' });
   assert.equal(first.status, 202);
   assert.match(first.headers['x-request-id'] as string, /^req_/);
@@ -100,7 +100,7 @@ test('202 with the answer of the contract, and its replay', async () => {
   assert.deepEqual([second.status, second.text, second.headers['idempotent-replayed']], [202, first.text, 'true']);
 });
 
-test('a retry is the same by its JSON value, however it is written', async () => {
+test('a retry is matched by its JSON value, whatever its formatting', async () => {
   const body = { ...GOOD, expiresAfterSeconds: 600, metadata: { a: 'é/', b: '2' }, tags: ['x', 'y'] };
   const texts = [
     JSON.stringify(body),
@@ -126,7 +126,7 @@ test('a retry is the same by its JSON value, however it is written', async () =>
   }
 });
 
-test('an empty text that is given is a mail without a body', async () => {
+test('an empty text creates a message with an empty body', async () => {
   const { text: _, ...rest } = GOOD;
   assert.equal((await post('/send', JSON.stringify({ ...rest, text: '' }))).status, 202);
   assert.equal((await post('/send', JSON.stringify(rest))).status, 400);
@@ -134,7 +134,7 @@ test('an empty text that is given is a mail without a body', async () => {
   assert.match(content, /Content-Type: text\/plain; charset=utf-8\r\n[\s\S]*\r\n\r\n(?:\r\n)?$/);
 });
 
-test('an answer that an earlier version stored under the digest of the bytes is replayed', async () => {
+test('a response stored by an earlier version under the hash of the bytes is replayed', async () => {
   const first = await post('/send', good, { 'Idempotency-Key': 'upgrade' });
   await rig.database.execute(keepAnswerOperation, {
     key: { accountId: rig.account.id, mode: 'live', endpoint: '/send', key: 'upgrade' },
@@ -145,11 +145,11 @@ test('an answer that an earlier version stored under the digest of the bytes is 
   });
   const again = await post('/send', good, { 'Idempotency-Key': 'upgrade' });
   assert.deepEqual([again.status, again.text, again.headers['idempotent-replayed']], [202, first.text, 'true']);
-  // Its value cannot be known from the digest.
+  // Its value cannot be derived from the digest.
   assert.equal((await post('/send', `${good} `, { 'Idempotency-Key': 'upgrade' })).status, 422);
 });
 
-test('refusals in the one error shape, with nothing stored', async () => {
+test('errors have the common shape and store nothing', async () => {
   const before = await rowsOf(rig, 'SELECT seq FROM email');
   const cases: [status: number, code: string, answer: Promise<Answer>][] = [
     [400, 'INVALID_REQUEST', post('/send', '{"from":')],
@@ -179,7 +179,7 @@ test('refusals in the one error shape, with nothing stored', async () => {
   assert.deepEqual(await rowsOf(rig, 'SELECT seq FROM email'), before);
 });
 
-test('a dry run over HTTP answers what is described', async () => {
+test('a dry run over HTTP returns the documented response', async () => {
   const { status, json } = await post('/send?dryRun=true', good);
   assert.equal(status, 200);
   const described = compile(dryRunResponse)(json);

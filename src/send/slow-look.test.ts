@@ -1,4 +1,4 @@
-/** Files that take longer to look at than a lease lasts: the mail is handed over with a lease that holds. */
+/** Files whose verification takes longer than a lease: the message is dispatched with a valid lease. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -9,7 +9,7 @@ import { LARGE, uploadApp } from '../../test/kit/upload-app.ts';
 const LEASE_MS = 60_000;
 
 for (const mode of ['live', 'sandbox'] as const) {
-  test(`the lease of a large mail begins with its acceptance (${mode})`, async (t) => {
+  test(`the lease of a large message starts when it is accepted (${mode})`, async (t) => {
     let slow = false;
     const app = await uploadApp({
       around: (blobs) => ({
@@ -38,7 +38,7 @@ for (const mode of ['live', 'sandbox'] as const) {
     assert.deepEqual(
       rows.map((row) => row.due),
       [untilMs],
-      'the database agrees',
+      'the database has the same lease',
     );
   });
 }

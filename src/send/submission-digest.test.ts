@@ -35,17 +35,17 @@ const mail = (
   ].join('\r\n');
 };
 
-test('ignores what a client generates anew, and nothing else', () => {
+test('the digest ignores only values that a client generates for each attempt', () => {
   const first = digestOf(mail());
   assert.equal(digestOf(mail({ date: 'Fri, 20 Nov 2026 09:45:00 +0000', id: '2', boundary: 'x-9' })), first);
   assert.notEqual(digestOf(mail({ body: 'Hello!' })), first);
   assert.notEqual(digestOf(mail({ subject: 'Ho' })), first);
   assert.notEqual(digestOf(mail().replace('From: a@', 'From: b@')), first);
-  // In the body a line that begins like such a field is content.
+  // In the body, a line that starts like such a field is content.
   assert.notEqual(digestOf(mail({ body: 'Date: 1' })), digestOf(mail({ body: 'Date: 2' })));
 });
 
-test('lines that only look like delimiters, and what stands beside a boundary, are compared', () => {
+test('lines that look like delimiters, and text around a boundary, are included in the digest', () => {
   assert.notEqual(digestOf(mail({ body: '--pay 100' })), digestOf(mail({ body: '--pay 999' })));
   assert.notEqual(digestOf(mail({ body: '-- ' })), digestOf(mail({ body: '--' })));
   assert.notEqual(digestOf(mail().replace('boundary="b1"', 'boundary="b1"; type=x')), digestOf(mail()));
@@ -58,8 +58,8 @@ test('lines that only look like delimiters, and what stands beside a boundary, a
   assert.ok(runningMs() - started < 2_000);
 });
 
-test('however the bytes are cut, the digest is the same', () => {
+test('the digest is the same for any chunks', () => {
   const whole = digestOf(mail());
-  for (const size of [1, 2, 3, 7, 50, 101]) assert.equal(digestOf(mail(), size), whole, `cut into ${size}`);
+  for (const size of [1, 2, 3, 7, 50, 101]) assert.equal(digestOf(mail(), size), whole, `chunks of ${size}`);
   assert.notEqual(digestOf('no line end'), digestOf('no line ends'));
 });

@@ -1,4 +1,4 @@
-/** Submitted mail on its way to messages, without the protocol that brought it. */
+/** Turning submissions into messages, independent of the protocol. */
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -72,7 +72,7 @@ async function blobCount(): Promise<number> {
   return count;
 }
 
-test('the envelope decides who gets it, the header only the roles', async () => {
+test('the envelope determines the recipients, the header only their roles', async () => {
   const before = rig.offered.length;
   const header = {
     headerTo: { to: ['Ann <ANN@example.com>', 'nobody@example.com'], cc: ['"Carl, C." <carl@example.com>'] },
@@ -109,14 +109,14 @@ test('the envelope decides who gets it, the header only the roles', async () => 
   });
 });
 
-test('keeps content for as long as the account specifies', async () => {
+test('keeps content as long as the account specifies', async () => {
   const account = testAccount('acc_test', { retainContent: 'none' });
   await idOf(submission({ caller: { account, mode: 'live', allowedSenders: [] } }));
   const [email] = await rowsOf<{ retain: string }>(rig, 'SELECT retain FROM email ORDER BY seq DESC LIMIT 1');
   assert.equal(email!.retain, 'none');
 });
 
-test('a sender that is not verified is refused, except in the sandbox', async () => {
+test('an unverified sender is rejected, except in the sandbox', async () => {
   const foreign = { from: address('shop@foreign.example'), fromText: 'shop@foreign.example' };
   const refused = await submit.submit(submission({ header: foreign }));
   assert.ok(!refused.ok && refused.failure.code === 'SENDER_NOT_VERIFIED');
@@ -129,7 +129,7 @@ test('a sender that is not verified is refused, except in the sandbox', async ()
   assert.equal(await submit.senderFailure({ account, mode: 'sandbox', allowedSenders: [] }, foreign.from), undefined);
 });
 
-test('X-Sandbox-Outcome is an order in the sandbox, judged there, and nothing in live mail', async () => {
+test('X-Sandbox-Outcome is applied only in the sandbox and ignored in live mode', async () => {
   const caller = { account: rig.account, mode: 'sandbox' as const, allowedSenders: [] };
   const before = rig.offered.length;
   await idOf(submission({ caller, header: { sandboxOutcome: ' Bounced ' } }));
@@ -141,13 +141,13 @@ test('X-Sandbox-Outcome is an order in the sandbox, judged there, and nothing in
   await idOf(submission({ header: { sandboxOutcome: 'explode' } }));
   assert.equal(rig.offered.at(-1)!.options.sandboxOutcome, undefined);
   assert.equal(rig.offered.length - before, 3);
-  // Suppressed ones have an id and no delivery.
+  // Suppressed recipients have an ID and no delivery.
   assert.match(await idOf(submission({ caller, to: ['suppressed+1@example.com'] })), /^msg_/);
   assert.match(await idOf(submission({ caller, header: { sandboxOutcome: 'suppressed' } })), /^msg_/);
   assert.equal(rig.offered.length - before, 3);
 });
 
-test('a key makes the second submission the first; another mail or envelope under it is refused', async () => {
+test('a repeated submission with the same key returns the first, and a changed one is rejected', async () => {
   const header = { idempotencyKey: 'k-1' };
   const first = await idOf(submission({ header }));
   const before = rig.offered.length;
@@ -170,7 +170,7 @@ test('a key makes the second submission the first; another mail or envelope unde
   );
   assert.notEqual(sandboxed, first);
   const both = await Promise.all([1, 2, 3].map(() => idOf(submission({ header: { idempotencyKey: 'k-2' } }))));
-  assert.equal(new Set(both).size, 1, 'those that come while the first is being stored wait for it');
+  assert.equal(new Set(both).size, 1, 'submissions during the first one wait for it');
   const long = await submit.submit(submission({ header: { idempotencyKey: 'k'.repeat(256) } }));
   assert.ok(!long.ok && long.failure.details[0]?.field === 'Idempotency-Key');
   rig.clock.advance(86_400_000);
@@ -178,7 +178,7 @@ test('a key makes the second submission the first; another mail or envelope unde
   assert.notEqual(await idOf(submission({ header })), first);
 });
 
-test('a mail that is held is scheduled, and lives from its release on', async () => {
+test('a held message is scheduled, and its lifetime starts at its release', async () => {
   const nowMs = rig.clock.now();
   const held = async (change: Partial<Submission>) => {
     const before = rig.offered.length;
@@ -197,7 +197,7 @@ test('a mail that is held is scheduled, and lives from its release on', async ()
   assert.equal(await idOf(submission(key)), await idOf(submission({ ...key, nowMs: nowMs + 30_000 })));
 });
 
-test('a submission whose key is held for long is told to come again, and none of it is kept', async () => {
+test('a submission whose key stays in use gets a temporary error and stores nothing', async () => {
   const inFlight = { take: () => false, release: () => undefined };
   const held = createSubmit({ ...rig.dependencies, inFlight, waitForFirstMs: 120 });
   const before = await blobCount();
@@ -207,10 +207,10 @@ test('a submission whose key is held for long is told to come again, and none of
   assert.ok(!refused.ok && errorCatalog[refused.failure.code].smtp === '451 4.3.2');
   const tookMs = performance.now() - began;
   assert.ok(tookMs > 100 && runningMs() - ranMs < 1_000, `${tookMs} ms`);
-  await waitUntil('its blob to go', async () => (await blobCount()) === before);
+  await waitUntil('the blob to be removed', async () => (await blobCount()) === before);
 });
 
-test('content that is stored already is named and not copied; what nothing names is removed', async () => {
+test('stored content is referenced without a copy, and unused content is deleted', async () => {
   const { blobs } = rig.dependencies;
   const put = async (): Promise<{ blobKey: string; sizeBytes: number }> => ({
     blobKey: await blobs.put(Buffer.alloc(70_000, 0x61)),
@@ -249,7 +249,7 @@ function htmlMail(html: string): Buffer {
   return Buffer.from(`${header}${html}\r\n`);
 }
 
-test('tracking gives each recipient a copy with links and a picture of their own', async () => {
+test('tracking gives each recipient a copy with its own links and pixel', async () => {
   const before = rig.offered.length;
   const content = htmlMail('<a href="https://shop.test/?a=1&amp;b">x</a>');
   const to = ['ann@example.com', 'bob@example.com', 'carl@example.com'];
@@ -284,7 +284,7 @@ test('tracking gives each recipient a copy with links and a picture of their own
   assert.equal(emails[0]!.n, 3);
 });
 
-test('one email for all where nothing is to be tracked', async () => {
+test('recipients share one email if nothing is tracked', async () => {
   const before = rig.offered.length;
   const to = ['ann@example.com', 'bob@example.com'];
   await idOf(submission({ to, header: { track: TRACK } }));
@@ -293,11 +293,11 @@ test('one email for all where nothing is to be tracked', async () => {
   const jobs = rig.offered.slice(before);
   assert.equal(new Set(jobs.map((job) => job.emailSeq)).size, 2);
   assert.deepEqual(jobs[0]!.content, CONTENT);
-  assert.equal(jobs[1]!.content, jobs[0]!.content, 'one copy for all');
-  assert.equal(jobs[0]!.content!.buffer.byteLength, CONTENT.length, 'without the memory of others');
+  assert.equal(jobs[1]!.content, jobs[0]!.content, 'one buffer for all');
+  assert.equal(jobs[0]!.content!.buffer.byteLength, CONTENT.length, 'without other data in its memory');
 });
 
-test('tracked mail that is stored already: a blob for each copy, and none for what was submitted', async () => {
+test('each tracked copy has a blob, and the submitted blob is deleted', async () => {
   const { blobs } = rig.dependencies;
   const put = async (html: string) => {
     const bytes = htmlMail(html);
@@ -305,7 +305,7 @@ test('tracked mail that is stored already: a blob for each copy, and none for wh
   };
   const before = await blobCount();
   const settled = (count: number): Promise<unknown> =>
-    waitUntil(`${count} blobs more`, async () => (await blobCount()) === before + count);
+    waitUntil(`${count} more blobs`, async () => (await blobCount()) === before + count);
   const filler = 'x'.repeat(100);
   const html = `<a href="https://shop.test/">${`${filler}\r\n`.repeat(700)}</a>`;
   const to = ['ann@example.com', 'bob@example.com'];
@@ -318,7 +318,7 @@ test('tracked mail that is stored already: a blob for each copy, and none for wh
   }
   await idOf(submission({ to, content: await put(html), header: { track: TRACK, idempotencyKey: 'tracked' } }));
   await settled(2);
-  // All copies together may be any size.
+  // The total size of all copies is unlimited.
   const crowd = Array.from({ length: 25 }, (_, i) => `r${i}@example.com`);
   const huge = await put(`<p>${`${filler}\r\n`.repeat(18_000)}`);
   await idOf(submission({ to: crowd, content: huge, header: { track: TRACK } }));
@@ -332,20 +332,20 @@ test('tracked mail that is stored already: a blob for each copy, and none for wh
   await settled(28);
 });
 
-test('a blob whose mail was not taken is removed; one that a row may name stays', async () => {
+test('the blob of a rejected message is deleted, unless a row may reference it', async () => {
   const { blobs } = rig.dependencies;
   const content = async () => ({ blobKey: await blobs.put(Buffer.alloc(70_000, 0x61)), sizeBytes: 70_000 });
   const down = () => Promise.reject(new Unavailable('down'));
   const before = await blobCount();
   const unverified = createSubmit({ ...rig.dependencies, isVerified: down });
   await assert.rejects(unverified.submit(submission({ content: await content() })), Unavailable);
-  await waitUntil('it to go', async () => (await blobCount()) === before);
-  // The answer to a commit may be lost and the commit not.
+  await waitUntil('the blob to be removed', async () => (await blobCount()) === before);
+  // The reply to a commit can be lost although it succeeded.
   const database = { ...rig.database, execute: down } as unknown as typeof rig.database;
   const lost = createSubmit({ ...rig.dependencies, database });
   const kept = await content();
   await assert.rejects(lost.submit(submission({ content: kept })), Unavailable);
   await assert.rejects(unverified.submit(submission({ content: await content() })), Unavailable);
-  await waitUntil('a later one to go', async () => (await blobCount()) === before + 1);
+  await waitUntil('a later blob to be removed', async () => (await blobCount()) === before + 1);
   assert.ok(await blobs.get(kept.blobKey));
 });

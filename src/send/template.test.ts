@@ -1,4 +1,4 @@
-/** Sends of stored templates: whose parts are used, what is judged, what is recorded, and that a mail is one version. */
+/** Sends with stored templates: whose parts are used, validation, what is recorded, and that an email uses one version. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import PostalMime from 'postal-mime';
@@ -17,18 +17,18 @@ const { subject: _subject, text: _text, ...TO } = GOOD;
 async function mailOf(body: object, options: SendOptions = {}) {
   const { messageId } = dataOf(await rig.send({ ...TO, ...body }, options));
   const job = rig.offered.find((one) => one.messageId === messageId);
-  assert.ok(job?.content, 'was handed over with its content');
+  assert.ok(job?.content, 'was dispatched with its content');
   const { subject, html, text } = await PostalMime.parse(job.content);
   return { subject, html: html?.trimEnd(), text: text?.trimEnd() };
 }
 
 async function refused(body: object, options: SendOptions = {}) {
   const result = await rig.send({ ...TO, ...body }, options);
-  assert.ok(!result.ok, 'was expected to be refused');
+  assert.ok(!result.ok, 'was expected to be rejected');
   return result.failure;
 }
 
-test('a template is sent by its id and by its name, and the message says so', async () => {
+test('a template is sent by ID or name, which the message records', async () => {
   const html = '<p>Hello {{ name }}</p>';
   const made = await makeTemplate(rig.database, { name: 'greeting', subject: 'Hi {{ name }}', html });
   const templateVariables = { name: '<Ann>' };
@@ -46,7 +46,7 @@ test('a template is sent by its id and by its name, and the message says so', as
   );
 });
 
-test('parts in the request replace those of the template and its layout', async () => {
+test('parts in the request override those of the template and its layout', async () => {
   const layout = await makeTemplate(rig.database, {
     name: 'frame',
     html: '<b>{{ content }}</b>',
@@ -77,7 +77,7 @@ test('the subject comes from the request or the template', async () => {
   assert.equal((await mailOf({ templateId: 'no subject', subject: 'own' })).subject, 'own');
 });
 
-test('an unknown template is not found, after form and sender are judged', async () => {
+test('an unknown template is not found, after form and sender are validated', async () => {
   const unknown = await refused({ templateId: 'nobody' });
   assert.equal(unknown.code, 'NOT_FOUND');
   assert.deepEqual(
@@ -101,7 +101,7 @@ const DECLARED = [
   { name: 'company_address_html', type: 'string' as const, required: true },
 ];
 
-test('declared variables: type, required, default, and those that may be without a value', async () => {
+test('declared variables have a type, required flag, and default, and can be nullable', async () => {
   const text =
     '{{ name }}|{{ nick }}|{{ nick | upcase }}|{% if nick %}n{% endif %}|{% for i in list %}{{ i }}{% endfor %}|{{ count }}|{{ flag }}|{{ company_address_html }}';
   await makeTemplate(rig.database, { name: 'declared', subject: 's', text, variables: DECLARED });
@@ -132,7 +132,7 @@ test('declared variables: type, required, default, and those that may be without
   }
 });
 
-test('a required variable that is not printed is missing too, each named once', async () => {
+test('an unprinted required variable is also missing, and each is listed once', async () => {
   const variables = [{ name: 'a', type: 'string' as const, required: true }];
   await makeTemplate(rig.database, { name: 'required', subject: 's', text: '{{ b }}', variables });
   const missing = await refused({ templateId: 'required' });
@@ -141,7 +141,7 @@ test('a required variable that is not printed is missing too, each named once', 
     ['templateVariables.a', 'templateVariables.b'],
   );
   assert.match(missing.message, /^The variables a, b have no value\. Add them to/);
-  assert.doesNotMatch(missing.message, /missingVariables/, 'a setting does not help with what is required');
+  assert.doesNotMatch(missing.message, /missingVariables/, 'the setting does not apply to required variables');
   const alone = await refused({ templateId: 'required', templateVariables: { b: 1 } });
   assert.match(alone.message, /^The variable a has no value, and the template requires one\. Add it to/);
   for (const missingVariables of ['empty', 'keep']) {
@@ -154,7 +154,7 @@ test('a required variable that is not printed is missing too, each named once', 
   }
 });
 
-test('a template that has outgrown the limits within its layout is refused, literally too', async () => {
+test('a template that exceeds the limits inside its layout is rejected, even without variables', async () => {
   const html = '{{ content }}';
   const layout = await makeTemplate(rig.database, { name: 'grown', html });
   await makeTemplate(rig.database, { name: 'inside', subject: 's', html: 'x'.repeat(50_000), layoutId: layout.id });
@@ -170,7 +170,7 @@ test('a template that has outgrown the limits within its layout is refused, lite
   }
 });
 
-test('a dry run tells of a template what it tells of any mail', async () => {
+test('a dry run returns the same for a template as for any email', async () => {
   const variables = [{ name: 'a', type: 'string' as const, required: true }];
   const html = '<p>{{ a }}{{ b }}{{ company_address_html }}</p>';
   await makeTemplate(rig.database, { name: 'dry', subject: 's', html, variables });
@@ -184,7 +184,7 @@ test('a dry run tells of a template what it tells of any mail', async () => {
   );
 });
 
-test('the next send after a change uses it; scheduled mail is what it was when it was accepted', async () => {
+test('the next send uses a changed template, and scheduled messages keep the old one', async () => {
   const made = await makeTemplate(rig.database, { name: 'changing', subject: 's', text: 'one' });
   const sendAt = new Date(rig.clock.now() + 3_600_000).toISOString();
   const scheduled = dataOf(await rig.send({ ...TO, templateId: 'changing', sendAt }));
@@ -210,7 +210,7 @@ test('a change on another node applies within a second', async () => {
   assert.equal((await mailOf({ templateId: made.id })).text, 'two');
 });
 
-test('all copies of a mail with links of their own are one version', async () => {
+test('all individual copies of an email use one template version', async () => {
   const text = '{{ unsubscribe_email_html }} v1';
   await makeTemplate(rig.database, { name: 'copies', subject: 'v1', text });
   const to = Array.from({ length: 10 }, (_, i) => `c${i}@example.com`);
@@ -220,7 +220,7 @@ test('all copies of a mail with links of their own are one version', async () =>
   for (const job of jobs) assert.match(Buffer.from(job.content!).toString(), /v1/);
 });
 
-test('values are not expanded, and reach nothing that was not given', async () => {
+test('values are not expanded, and only given variables can be read', async () => {
   const html = '{{ a }}{{ constructor }}{{ a.__proto__ }}{{ b.toString }}';
   await makeTemplate(rig.database, { name: 'hostile', subject: '{{ a }}', html });
   const templateVariables = { a: '{{ b }}{% if true %}', b: { constructor: 'own' } };
@@ -240,7 +240,7 @@ test('values are not expanded, and reach nothing that was not given', async () =
   );
 });
 
-test('in the sandbox a template of its own stands before the live one of its name; live sends never see it', async () => {
+test('the sandbox prefers its own template to the live one, which live sends always use', async () => {
   const live = await makeTemplate(rig.database, { name: 'both', subject: 'live', text: 'live' });
   const frame = await makeTemplate(rig.database, { name: 'both frame', html: '[{{ content }}]' });
   const sandbox = { mode: 'sandbox' } as const;

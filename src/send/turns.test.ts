@@ -1,4 +1,4 @@
-/** Sends that take long to make leave room for others meanwhile, and end at a bound. */
+/** Sends that take long to render yield to others and have a time limit. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { dataOf, GOOD, sendRig } from '../../test/kit/send-rig.ts';
@@ -7,13 +7,13 @@ import { silentLog } from '../base/log.ts';
 import { threadTimeMs } from '../templates/templates.ts';
 import { sendBatch } from './batch.ts';
 
-/** Works so long, however many others the machine has to serve. */
+/** Uses this much CPU time, however busy the machine is. */
 function hold(ms: number): void {
   const until = threadTimeMs() + ms;
   while (threadTimeMs() < until);
 }
 
-/** A rig whose renderings take so long. */
+/** A rig whose renderings take this long. */
 function slowRig(renderMs: number) {
   return sendRig({
     render: ({ subject = '', text = '' }) => {
@@ -23,7 +23,7 @@ function slowRig(renderMs: number) {
   });
 }
 
-/** How often others had the loop while this ran. */
+/** Counts how often other work had the event loop during this call. */
 async function turnsOfOthers(work: () => Promise<unknown>): Promise<number> {
   let turns = 0;
   let isOver = false;
@@ -37,7 +37,7 @@ async function turnsOfOthers(work: () => Promise<unknown>): Promise<number> {
   return turns;
 }
 
-test('a batch is made in turns with others, with a key and without one, results in order', async () => {
+test('rendering a batch yields to others, with or without a key, and keeps the order', async () => {
   const rig = await slowRig(10);
   try {
     const messages = Array.from({ length: 30 }, (_, i) => ({ ...GOOD, to: `p${i}@example.com` }));
@@ -58,14 +58,14 @@ test('a batch is made in turns with others, with a key and without one, results 
           messages.map((one) => one.to),
         );
       });
-      assert.ok(turns >= 10, `others had ${turns} turns in 300 ms`);
+      assert.ok(turns >= 10, `others ran ${turns} times in 300 ms`);
     }
   } finally {
     await rig.close();
   }
 });
 
-test('a refused request is not rendered, and does not delay others', async () => {
+test('a rejected request is not rendered and does not delay others', async () => {
   let rendered = 0;
   const rig = await sendRig({
     render: () => {
@@ -89,7 +89,7 @@ test('a refused request is not rendered, and does not delay others', async () =>
         );
     });
     assert.equal(rendered, 0);
-    assert.ok(turns >= 3, `others had ${turns} turns`);
+    assert.ok(turns >= 3, `others ran ${turns} times`);
   } finally {
     await rig.close();
   }
@@ -97,20 +97,20 @@ test('a refused request is not rendered, and does not delay others', async () =>
 
 const MANY = { ...GOOD, to: Array.from({ length: 50 }, (_, i) => `p${i}@example.com`), listUnsubscribe: true };
 
-test('the copies of one mail are made in turns with others', async () => {
+test('rendering the copies of one email yields to others', async () => {
   const rig = await slowRig(10);
   try {
     const turns = await turnsOfOthers(async () => {
       const result = await rig.send({ ...MANY, text: '{{ a }}' });
       assert.ok(result.ok, JSON.stringify(result));
     });
-    assert.ok(turns >= 20, `others had ${turns} turns in 500 ms`);
+    assert.ok(turns >= 20, `others ran ${turns} times in 500 ms`);
   } finally {
     await rig.close();
   }
 });
 
-test('filling in the copies of one mail ends at a bound for all of them together', async () => {
+test('the copies of one email share a rendering time limit', async () => {
   const rig = await slowRig(150);
   try {
     const own = '{{ a }}{{ unsubscribe_email_html }}';
@@ -119,7 +119,7 @@ test('filling in the copies of one mail ends at a bound for all of them together
     assert.equal(result.failure.code, 'TEMPLATE_INVALID');
     assert.match(result.failure.message, /for each of 50 recipients takes longer than 2000 ms/);
     assert.equal(rig.offered.length, 0);
-    // Copies that differ in their headers alone are filled in once.
+    // Copies that differ only in their headers are rendered once.
     dataOf(await rig.send({ ...MANY, text: '{{ a }}' }));
     assert.equal(rig.offered.length, 50);
   } finally {

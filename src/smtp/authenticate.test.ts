@@ -1,4 +1,4 @@
-/** Wrong log-ins: one refusal for all of them, delays for those who guess, and what is logged of them. */
+/** Failed logins: the same reply for all of them, delays for clients that guess, and what is logged. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';
@@ -12,7 +12,7 @@ before(async () => {
 });
 after(() => rig.close());
 
-/** A session inside TLS that is not logged in. */
+/** A session inside TLS without a login. */
 async function secured(port: number, options: { localAddress?: string } = {}): Promise<Talker> {
   const talker = await connectTalker(port, options);
   await talker.reply();
@@ -20,12 +20,12 @@ async function secured(port: number, options: { localAddress?: string } = {}): P
   return talker;
 }
 
-test('every wrong log-in is refused in the same words and takes as long', async () => {
+test('every failed login gets the same reply in the same time', async () => {
   const { port } = await rig.listen({ limits: { maxClientErrors: 100 } });
   const bound = await rig.credential('live', rig.account.id, ['127.0.0.2']);
   (await openSession(port, bound, { localAddress: '127.0.0.2' })).destroy();
   const talker = await secured(port);
-  // Another address, whose log-ins the guard counts separately.
+  // Another address, whose logins are counted separately.
   const elsewhere = await secured(port, { localAddress: '127.0.0.3' });
   const { username } = rig.credentials.live;
   const kinds: Record<string, [Talker, string, string]> = {
@@ -35,7 +35,7 @@ test('every wrong log-in is refused in the same words and takes as long', async 
   };
   const tookMs: Record<string, number[]> = {};
   const words = new Set<string>();
-  // Two each: from the sixth on the delays of the guard would be measured.
+  // Two attempts each: the sixth attempt would include the guard's delays.
   for (let round = 0; round < 2; round += 1) {
     for (const [kind, [by, user, pass]] of Object.entries(kinds)) {
       const since = runningMs();
@@ -44,14 +44,14 @@ test('every wrong log-in is refused in the same words and takes as long', async 
     }
   }
   assert.deepEqual([...words], ['535 5.7.8 authentication failed; check username and password']);
-  // An argon2 takes some 30 ms: a refusal that skipped it would be ten times faster.
+  // An argon2 hash takes about 30 ms. A rejection without it would be ten times faster.
   const fastest = Object.values(tookMs).map((all) => Math.min(...all));
   assert.ok(Math.max(...fastest) < 4 * Math.min(...fastest), JSON.stringify(tookMs));
   assert.ok(Math.min(...fastest) > 5, JSON.stringify(tookMs));
   for (const one of [talker, elsewhere]) one.destroy();
 });
 
-test('slows down and disconnects guessing clients, and no others', async () => {
+test('only clients that guess are slowed down and disconnected', async () => {
   const guard = createLoginGuard();
   const { port } = await rig.listen({ guard });
   (await openSession(port, rig.credentials.live)).destroy();
@@ -66,7 +66,7 @@ test('slows down and disconnects guessing clients, and no others', async () => {
     tookMs.push(performance.now() - since);
   }
   assert.ok(tookMs[5]! > 240 && tookMs[6]! > 490, JSON.stringify(tookMs));
-  // The rest of the way to 421, without waiting for it.
+  // Skips the remaining delays up to 421.
   for (let i = 0; i < 3; i += 1) void guard.enter('127.0.0.7', 'smtp_x');
   for (let i = 0; i < 3; i += 1) void guard.enter('127.0.0.7', 'smtp_x');
   assert.match(await guesser.say(wrong), /^421 4\.7\.0 /);
@@ -81,7 +81,7 @@ test('slows down and disconnects guessing clients, and no others', async () => {
   }
 });
 
-test('right log-ins in between do not let guesses at another name go on', async () => {
+test('successful logins in between do not permit guesses at another name', async () => {
   const guard = createLoginGuard();
   const { port } = await rig.listen({ guard, limits: { maxClientErrors: 100 } });
   const own = rig.credentials.sandbox;
@@ -99,7 +99,7 @@ test('right log-ins in between do not let guesses at another name go on', async 
   talker.destroy();
 });
 
-test('whatever breaks the form of an exchange leaves one line in the log, without what was sent', async () => {
+test('a malformed AUTH exchange is logged in one line, without what was sent', async () => {
   const { port } = await rig.listen({ limits: { maxClientErrors: 100 } });
   const talker = await secured(port);
   const base64 = (text: string): string => Buffer.from(text, 'latin1').toString('base64');
@@ -123,15 +123,15 @@ test('whatever breaks the form of an exchange leaves one line in the log, withou
     for (const line of lines) last = await talker.say(line);
     assert.match(last, expected, what);
     if (what === 'a bare line feed') assert.match(await talker.reply(), /^250 /);
-    const told = rig.log.slice(from).filter((line) => line.includes('SMTP login '));
-    assert.equal(told.length, 1, what);
-    assert.equal(JSON.parse(told[0]!).address, '127.0.0.1', what);
+    const logged = rig.log.slice(from).filter((line) => line.includes('SMTP login '));
+    assert.equal(logged.length, 1, what);
+    assert.equal(JSON.parse(logged[0]!).address, '127.0.0.1', what);
     assert.ok(!/S3c|forged/.test(rig.log.slice(from).join('')), what);
   }
   talker.destroy();
 });
 
-test('log lines of failed log-ins are one line each and hold no secrets', async () => {
+test('failed logins are logged in one line each, without secrets', async () => {
   const { port } = await rig.listen({ limits: { maxClientErrors: 100 } });
   const talker = await connectTalker(port);
   await talker.reply();
@@ -156,7 +156,7 @@ test('log lines of failed log-ins are one line each and hold no secrets', async 
   talker.destroy();
 });
 
-test('guesses at one user from many addresses are held up over the wire, an unknown user alike; its own address is not', async () => {
+test('guesses from many addresses are slowed down, even for unknown users, but not known addresses', async () => {
   const waits: number[] = [];
   const guard = createLoginGuard({ pause: async (ms) => void waits.push(ms) });
   const { port } = await rig.listen({ guard });
@@ -179,11 +179,11 @@ test('guesses at one user from many addresses are held up over the wire, an unkn
     for (let i = 1; i <= 20; i += 1) replies.push(await guess(username, `127.0.${network}.${i}`));
     assert.ok(waits.length >= 5 && waits.every((ms, i) => ms > (waits[i - 1] ?? 249)), `${username}: ${waits}`);
     assert.deepEqual(new Set(replies.map((reply) => reply.slice(0, 9))), new Set(['535 5.7.8', '421 4.7.0']));
-    // The pauses of this test take no time, so that the line only grows.
+    // The pauses of this test take no time, so the queue only grows.
     assert.match(replies.at(-1)!, /^421 4\.7\.0 /, username);
   }
   waits.length = 0;
-  assert.match(await guess(own.username, '127.0.0.1'), /^535 /, 'a slip at home');
+  assert.match(await guess(own.username, '127.0.0.1'), /^535 /, 'a typo from a known address');
   (await openSession(port, own)).destroy();
   assert.deepEqual(waits, []);
 });

@@ -25,7 +25,7 @@ async function keysOf(blobs: Blobs): Promise<string[]> {
 
 const chunk = Buffer.from(`${'x'.repeat(998)}\r\n`);
 
-test('64 KB stay in memory, a byte more is a blob', async (t) => {
+test('64 KB stay in memory, and more becomes a blob', async (t) => {
   const blobs = diskBlobs(t);
   const small = createContentSink(blobs);
   small.write(Buffer.alloc(65_536, 0x61));
@@ -41,7 +41,7 @@ test('64 KB stay in memory, a byte more is a blob', async (t) => {
   assert.ok((await blobs.get(content.blobKey))?.equals(Buffer.concat(Array(66).fill(chunk))));
 });
 
-test('the digest is the same whether content was a blob or not, and however it was cut', async (t) => {
+test('the digest is the same in memory or in a blob, and for any chunks', async (t) => {
   const blobs = diskBlobs(t);
   const head = Buffer.from('From: a@b.example\r\nDate: today\r\nContent-Type: x/y;\r\n boundary="q"\r\n\r\n');
   const digests = new Set<string>();
@@ -54,13 +54,13 @@ test('the digest is the same whether content was a blob or not, and however it w
   assert.equal(digests.size, 1);
 });
 
-test('a writer is paused, and continues when storage has caught up', async () => {
+test('a writer is paused until storage has caught up', async () => {
   let take: () => void = () => undefined;
-  const taken: number[] = [];
+  const pieceSizes: number[] = [];
   const slow = {
     putStream: async (source: AsyncIterable<Uint8Array>) => {
       for await (const piece of source) {
-        taken.push(piece.length);
+        pieceSizes.push(piece.length);
         await new Promise<void>((resolve) => {
           take = resolve;
         });
@@ -86,22 +86,22 @@ test('a writer is paused, and continues when storage has caught up', async () =>
     take();
     return isRoom;
   });
-  const takenBytes = (): number => taken.reduce((sum, bytes) => sum + bytes, 0);
-  assert.ok(takenBytes() > (written * chunk.length) / 3);
+  const storedBytes = (): number => pieceSizes.reduce((sum, bytes) => sum + bytes, 0);
+  assert.ok(storedBytes() > (written * chunk.length) / 3);
   const finished = sink.finish();
   const pulling = setInterval(() => take(), 1);
   await finished;
   clearInterval(pulling);
-  assert.equal(takenBytes(), written * chunk.length);
+  assert.equal(storedBytes(), written * chunk.length);
 });
 
-test('pieces of a byte reach storage in large buffers, whole and in order, and pause the writer like large ones', async () => {
-  const taken: Buffer[] = [];
+test('single bytes reach storage in large buffers, in order, and pause the writer', async () => {
+  const stored: Buffer[] = [];
   let mayTake = Promise.withResolvers<void>();
   const counting = {
     putStream: async (source: AsyncIterable<Uint8Array>) => {
       for await (const piece of source) {
-        taken.push(Buffer.from(piece));
+        stored.push(Buffer.from(piece));
         await mayTake.promise;
       }
       return 'key';
@@ -129,12 +129,12 @@ test('pieces of a byte reach storage in large buffers, whole and in order, and p
   const { content } = await sink.finish();
   const all = Buffer.concat(sent);
   assert.ok(!Buffer.isBuffer(content) && content.sizeBytes === all.length);
-  assert.ok(Buffer.concat(taken).equals(all));
+  assert.ok(Buffer.concat(stored).equals(all));
   // Two for each large piece, and one for each 64 KB of small ones.
-  assert.ok(taken.length < 60 + all.length / 65_536 + 3, `${taken.length} pieces`);
+  assert.ok(stored.length < 60 + all.length / 65_536 + 3, `${stored.length} pieces`);
 });
 
-test('content that is discarded leaves nothing, whole or not, at whatever moment', async (t) => {
+test('discarded content leaves nothing, complete or not, at any time', async (t) => {
   const folder = folderOf(t);
   const blobs = openDiskBlobs(folder);
   const files = (): string[] =>
@@ -148,8 +148,8 @@ test('content that is discarded leaves nothing, whole or not, at whatever moment
     sink.discard();
     sink.discard();
   }
-  await waitUntil('all files to go, also those half written', () => files().length === 0);
-  // A row may name content that was taken over, so its new owner decides.
+  await waitUntil('all files to be removed, including partial ones', () => files().length === 0);
+  // A row may reference adopted content, so its new owner decides.
   const sink = createContentSink(blobs);
   for (let i = 0; i < 500; i += 1) sink.write(chunk);
   const { content } = await sink.finish();

@@ -22,7 +22,7 @@ function take(pieces: string[]): Taken {
   return { content, rest: undefined };
 }
 
-/** The rule as RFC 5321 words it, on the whole text: lines end with CRLF and nothing else. */
+/** The rule of RFC 5321, applied to the entire text: only CRLF ends a line. */
 function reference(text: string): Taken {
   const end = text.startsWith('.\r\n') ? 0 : text.indexOf('\r\n.\r\n') + 2;
   if (end === 1) return { content: '', rest: undefined };
@@ -34,7 +34,7 @@ function reference(text: string): Taken {
   return { content, rest: text.slice(end + 3) };
 }
 
-test('one end, and stuffed dots', () => {
+test('the end of data and stuffed dots are recognized', () => {
   assert.deepEqual(take(['.\r\nNOOP\r\n']), { content: '', rest: 'NOOP\r\n' });
   assert.deepEqual(take(['a\r\n..\r\n..b\r\n.\r\n']), { content: 'a\r\n.\r\n.b\r\n', rest: '' });
   assert.deepEqual(take(['a\r\n.b\r\n.\r\n']), { content: 'a\r\nb\r\n', rest: '' });
@@ -42,7 +42,7 @@ test('one end, and stuffed dots', () => {
   assert.deepEqual(take(['a\r\n.\r\r\n.\r\n']), { content: 'a\r\n\r\r\n', rest: '' });
 });
 
-test('nothing else ends a mail', () => {
+test('only CRLF.CRLF ends a message', () => {
   for (const end of [
     '\n.\n',
     '\n.\r\n',
@@ -61,7 +61,7 @@ test('nothing else ends a mail', () => {
   }
 });
 
-test('however the bytes are cut, the mail is the same, and the same as the rule says', () => {
+test('the message is the same for any chunks and matches the specification', () => {
   const piece = fc.constantFrom('\r', '\n', '.', '\r\n', '\r\n.', '\r\n.\r\n', 'a', '\0', 'bc', '..');
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 14 }), fc.array(fc.nat(40), { maxLength: 8 }), (parts, cuts) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeEnvid, decodeOriginalRecipient, parseNotify } from './dsn.ts';
 
-test('NOTIFY', () => {
+test('NOTIFY is validated', () => {
   const table: [value: string, expected: readonly string[] | undefined][] = [
     ['NEVER', []],
     ['never', []],
@@ -22,7 +22,7 @@ test('NOTIFY', () => {
   for (const [value, expected] of table) assert.deepEqual(parseNotify(value), expected, value);
 });
 
-test('ENVID is xtext for printable ASCII', () => {
+test('ENVID is printable ASCII in xtext', () => {
   const table: [value: string, expected: string | undefined][] = [
     ['QQ314159', 'QQ314159'],
     ['a+2Bb+3Dc', 'a+b=c'],

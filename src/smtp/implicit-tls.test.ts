@@ -1,4 +1,4 @@
-/** TLS from the first byte (RFC 8314): the same session as after STARTTLS, with the same limits, counted together. */
+/** Implicit TLS (RFC 8314): the same session as after STARTTLS, with the same limits, counted together. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { SENDER, type ServerOptions, type SmtpRig, smtpRig, submitMail } from '../../test/kit/smtp-rig.ts';
@@ -17,7 +17,7 @@ async function listen(options: ServerOptions = {}) {
   return { server, port, tlsPort: implicit.port };
 }
 
-/** Connected, the handshake done, nothing read yet. */
+/** Connected after the handshake, with nothing read yet. */
 async function connectSecurely(port: number): Promise<Talker> {
   const talker = await connectTalker(port);
   await talker.startTls();
@@ -31,7 +31,7 @@ async function logIn(talker: Talker): Promise<Talker> {
   return talker;
 }
 
-test('the greeting comes within TLS, AUTH is offered at once and STARTTLS never', async () => {
+test('implicit TLS greets inside TLS, and offers AUTH but not STARTTLS', async () => {
   const { tlsPort } = await listen();
   const talker = await connectSecurely(tlsPort);
   assert.match(await talker.reply(), /^220 /);
@@ -47,7 +47,7 @@ test('the greeting comes within TLS, AUTH is offered at once and STARTTLS never'
   await talker.closed();
 });
 
-test('connections of both ports count together, and who is turned away is told within TLS', async () => {
+test('connections of both ports share a limit, and rejections are sent inside TLS', async () => {
   const { port, tlsPort } = await listen({ limits: { maxConnectionsPerAddress: 2 } });
   const plain = await connectTalker(port);
   assert.match(await plain.reply(), /^220 /);
@@ -59,7 +59,7 @@ test('connections of both ports count together, and who is turned away is told w
   }
   const third = await connectTalker(port);
   assert.match(await third.reply(), /^421 4\.7\.0 /);
-  // Handshakes that end in a refusal are bounded too: these do not begin theirs.
+  // Handshakes that end in a rejection are limited too: these do not start theirs.
   const silent = [await connectTalker(tlsPort), await connectTalker(tlsPort)];
   const cut = await connectTalker(tlsPort);
   await cut.closed();
@@ -67,18 +67,18 @@ test('connections of both ports count together, and who is turned away is told w
   for (const one of [plain, secure, ...silent]) one.destroy();
 });
 
-test('a client that speaks in the clear, or not at all, is let go', async () => {
+test('an unencrypted or silent client is disconnected', async () => {
   const { server, tlsPort } = await listen({ limits: { handshakeMs: 200 } });
   const clear = await connectTalker(tlsPort);
   clear.send('EHLO client.example\r\n');
   await clear.closed();
   const silent = await connectTalker(tlsPort);
   await silent.closed();
-  assert.equal(await silent.line(), undefined, 'nothing is said in the clear');
+  assert.equal(await silent.line(), undefined, 'nothing is sent unencrypted');
   await waitUntil('their sessions to end', () => server.count() === 0);
 });
 
-test('who speaks behind the handshake and before the greeting is refused', async () => {
+test('data sent after the handshake and before the greeting is rejected', async () => {
   const { tlsPort } = await listen({ limits: { greetingMs: 20_000, knownGreetingMs: 20_000 } });
   const early = await connectSecurely(tlsPort);
   early.send('EHLO client.example\r\n');
@@ -86,7 +86,7 @@ test('who speaks behind the handshake and before the greeting is refused', async
   await early.closed();
 });
 
-test('a stop lets a mail end, and tells open sessions and new ones', async () => {
+test('stopping completes a message and notifies open and new sessions', async () => {
   const { server, tlsPort } = await listen();
   const busy = await logIn(await connectSecurely(tlsPort));
   const idle = await logIn(await connectSecurely(tlsPort));

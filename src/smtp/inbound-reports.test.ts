@@ -1,4 +1,4 @@
-/** Reports on the inbound port: how large they may be, and what of them, and of mail to postmaster, is stored. */
+/** Reports on the inbound port: size limits, and what is stored of reports and of postmaster mail. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { bringMail, type InboundRig, inboundRig, openInbound } from '../../test/kit/inbound-rig.ts';
@@ -20,7 +20,7 @@ async function countBlobs(): Promise<number> {
   return count;
 }
 
-test('a report of 50,000,000 bytes is accepted, and one byte more is refused', async () => {
+test('a report of 50,000,000 bytes is accepted, and a larger one is rejected', async () => {
   const { port } = await rig.listen();
   const talker = await connectTalker(port);
   await talker.reply();
@@ -45,7 +45,7 @@ test('a report of 50,000,000 bytes is accepted, and one byte more is refused', a
   talker.destroy();
 });
 
-test('mail to postmaster is stored as it came up to 10,000,000 bytes, and of larger mail what a report says', async () => {
+test('postmaster mail is stored unchanged up to 10,000,000 bytes, and condensed above', async () => {
   const { port } = await rig.listen();
   const talker = await openInbound(port);
   const before = rig.accepted.length;
@@ -69,7 +69,7 @@ test('mail to postmaster is stored as it came up to 10,000,000 bytes, and of lar
   talker.destroy();
 });
 
-test('a mail to a return path and a route is stored whole for the route and as a report for the return path', async () => {
+test('mail to a return path and a route is stored in full for the route and as a report', async () => {
   const { port } = await rig.listen();
   const talker = await openInbound(port);
   const before = rig.accepted.length;

@@ -1,4 +1,4 @@
-/** Mail that comes in: what is taken and what is not, by its size, its bytes and the state of the service; and what is stored of it. */
+/** Inbound mail: what is accepted and rejected by size, content, and the state of the service, and what is stored. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, before, test } from 'node:test';
@@ -25,7 +25,7 @@ async function countBlobs(): Promise<number> {
   return count;
 }
 
-test('what is stored says what the recipient is for and who brought it, and the content is as it came', async () => {
+test("the recipient's purpose, the client, and the unchanged content are stored", async () => {
   const { port } = await rig.listen();
   const talker = await connectTalker(port);
   await talker.reply();
@@ -54,7 +54,7 @@ test('what is stored says what the recipient is for and who brought it, and the 
   talker.destroy();
 });
 
-test('mail for a route may have 25,000,000 bytes and no more, and the session goes on', async () => {
+test('mail for a route is limited to 25,000,000 bytes, and the session continues', async () => {
   const { port } = await rig.listen();
   const talker = await openInbound(port);
   const line = `${'x'.repeat(98)}\r\n`;
@@ -63,11 +63,11 @@ test('mail for a route may have 25,000,000 bytes and no more, and the session go
   assert.match(await bringMail(talker, 'support@in.example', body(25_000_000)), /^250 /);
   assert.match(await bringMail(talker, 'support@in.example', `${body(25_000_000)}\r\n`), /^552 5\.3\.4 /);
   assert.match(await bringMail(talker, bounce), /^250 /);
-  await waitUntil('what was refused to be removed', async () => (await countBlobs()) === blobs + 1);
+  await waitUntil('the blobs of rejected messages to be removed', async () => (await countBlobs()) === blobs + 1);
   talker.destroy();
 });
 
-test('sequences that some server takes for the end of a mail are refused with the mail that holds them', async () => {
+test('messages with ambiguous end-of-data sequences are rejected', async () => {
   const { port } = await rig.listen();
   const talker = await openInbound(port);
   for (const sequence of SMUGGLING) {
@@ -87,7 +87,7 @@ test('sequences that some server takes for the end of a mail are refused with th
   talker.destroy();
 });
 
-test('a header of 250 KB that comes byte by byte costs no more than its bytes', () => {
+test('a 250 KB header that arrives byte by byte uses memory only for its bytes', () => {
   const reader = createInboundReader({ sink: () => undefined, maxBytes: 1_000_000 });
   const header = Buffer.from(`${'Received: from a by b;\r\n now\r\n'.repeat(31)}X: ${'x'.repeat(250_000)}\r\n\r\n`);
   const began = process.threadCpuUsage();
@@ -97,7 +97,7 @@ test('a header of 250 KB that comes byte by byte costs no more than its bytes', 
   assert.ok(user + system < 2_000_000, `${user + system} microseconds`);
 });
 
-test('more than 30 Received fields are a loop, wherever the pieces of the header are cut; in a body they are words', () => {
+test('more than 30 Received fields are a loop in any chunks, but not in a body', () => {
   const fields = (count: number): string => 'Received: from a by b;\r\n now\r\n'.repeat(count);
   const refusalOf = (content: string, step: number): string | undefined => {
     const reader = createInboundReader({ sink: () => undefined, maxBytes: 1_000_000 });
@@ -107,13 +107,13 @@ test('more than 30 Received fields are a loop, wherever the pieces of the header
   for (const step of [1, 3, 29, 100_000]) {
     assert.equal(refusalOf(`${fields(30)}Subject: x\r\n\r\nx\r\n`, step), undefined);
     assert.match(refusalOf(`${fields(30)}RECEIVED : x\r\n\r\nx\r\n`, step)!, /^554 5\.4\.6 /);
-    assert.match(refusalOf(fields(31), step)!, /^554 5\.4\.6 /, 'a header alone');
+    assert.match(refusalOf(fields(31), step)!, /^554 5\.4\.6 /, 'only a header');
     assert.equal(refusalOf(`Subject: x\r\n\r\n${fields(40)}`, step), undefined);
     assert.equal(refusalOf(`\r\n${fields(40)}`, step), undefined);
   }
 });
 
-test('every refusal costs the same work and has the same text; only a token of ours costs less', async () => {
+test("every rejection takes the same work and text, except for Postrider's own tokens", async () => {
   const counts = { returnPath: 0, route: 0, token: 0 };
   const { port } = await rig.listen({
     limits: { maxRefusedRecipients: 1_000 },
@@ -139,13 +139,13 @@ test('every refusal costs the same work and has the same text; only a token of o
   await talker.say('MAIL FROM:<>');
   const refusals = new Set<string>();
   const somebody = [bounce, 'abuse@bounces.example', 'postmaster@bounces.example', 'postmaster@postrider.test'];
-  const nobody = [
+  const unknown = [
     ...[`${rig.words.old}@bounces.example`, `${rig.words.bounce}a@bounces.example`, 'b+@bounces.example'],
     ...[`${bounce.slice(0, 20)}z${bounce.slice(21)}`, 'ann@bounces.example', 'ann@in.example', 'abuse@other.example'],
   ];
   let asked = 0;
   let opened = 0;
-  for (const address of [...somebody, ...nobody]) {
+  for (const address of [...somebody, ...unknown]) {
     const reply = await talker.say(`RCPT TO:<${address}>`);
     opened += 1;
     if (address !== bounce) asked += 1;
@@ -157,7 +157,7 @@ test('every refusal costs the same work and has the same text; only a token of o
   talker.destroy();
 });
 
-test('what is not stored is not said to be: a disk that is full, a database that is away, a service that is stopping', async () => {
+test('mail is not accepted with a full disk, an unavailable database, or during a stop', async () => {
   const closed: { mail?: string; content?: string } = {};
   let failing: Error | undefined;
   const { port } = await rig.listen({
@@ -196,7 +196,7 @@ test('what is not stored is not said to be: a disk that is full, a database that
   talker.destroy();
 });
 
-test('where disks have little left, bounces are taken and mail of routes is put off', async () => {
+test('with little disk space bounces are accepted and mail for routes is deferred', async () => {
   let isScarce = true;
   const { port } = await rig.listen({ isScarce: () => isScarce });
   const talker = await openInbound(port);
@@ -208,7 +208,7 @@ test('where disks have little left, bounces are taken and mail of routes is put 
   talker.destroy();
 });
 
-test('an account that had its mail for this hour has more put off, and bounces are taken', async () => {
+test('an account over its hourly limit has mail deferred, and bounces are accepted', async () => {
   const findRoute = async () => ({ use: rig.route, maxBytes: 1_000_000, mailPerHour: 2 });
   const { port } = await rig.listen({ recipients: { findRoute } });
   const talker = await openInbound(port);
@@ -218,7 +218,11 @@ test('an account that had its mail for this hour has more put off, and bounces a
   };
   for (let named = 0; named < 3; named += 1) {
     assert.match(await talker.say('MAIL FROM:<>'), /^250 /);
-    assert.match(await talker.say('RCPT TO:<support@in.example>'), /^250 /, 'who only names it uses nothing up');
+    assert.match(
+      await talker.say('RCPT TO:<support@in.example>'),
+      /^250 /,
+      'a recipient without a message uses no quota',
+    );
     assert.match(await talker.say('RSET'), /^250 /);
   }
   for (let mails = 0; mails < 2; mails += 1) assert.match(await bringMail(talker, 'support@in.example'), /^250 /);
@@ -230,7 +234,7 @@ test('an account that had its mail for this hour has more put off, and bounces a
   talker.destroy();
 });
 
-test('a stop lets the mail under way end, refuses what is new, and then closes', async () => {
+test('stopping completes messages in progress, rejects new ones, and then closes', async () => {
   const { port, server } = await rig.listen();
   const talker = await openInbound(port);
   const idle = await openInbound(port);
@@ -247,7 +251,7 @@ test('a stop lets the mail under way end, refuses what is new, and then closes',
   await idle.closed();
 });
 
-test('2,000 connections from one address: 10 are borne, and others are greeted', async () => {
+test('at most 10 of 2,000 connections from one address are served, and other addresses are greeted', async () => {
   const { port } = await rig.listen();
   const codes = new Map<string, number>();
   const sockets: net.Socket[] = [];
@@ -278,7 +282,7 @@ test('2,000 connections from one address: 10 are borne, and others are greeted',
   for (const socket of sockets) socket.destroy();
 });
 
-test('a header without end is not held in memory', async (t) => {
+test('a header without an end is not kept in memory', async (t) => {
   let largest = 0;
   const { concat } = Buffer;
   t.mock.method(Buffer, 'concat', (list: readonly Uint8Array[], length?: number) => {
@@ -290,11 +294,11 @@ test('a header without end is not held in memory', async (t) => {
   const talker = await openInbound(port);
   const header = `X-Long: ${'x'.repeat(900)}\r\n`.repeat(5_000);
   assert.match(await bringMail(talker, 'support@in.example', header), /^250 /);
-  // What waits after a command, and a piece of content being written to disk.
-  assert.ok(largest < 1_000_000, `${largest} bytes in one piece`);
+  // Data waiting after a command, and a chunk of content being written to disk.
+  assert.ok(largest < 1_000_000, `${largest} bytes in one chunk`);
 });
 
-test('commands of a bounce that come together are answered in one piece, and who closes behind them is closed', async () => {
+test('pipelined commands of a bounce are answered in one packet, and a closing client is closed', async () => {
   const { port } = await rig.listen();
   const socket = net.connect(port, '127.0.0.1');
   const pieces: string[] = [];
@@ -311,7 +315,7 @@ test('commands of a bounce that come together are answered in one piece, and who
   assert.match(lines(), /^250 2\.0\.0 queued as inb_\w+\r\n$/m);
 });
 
-test('content that comes slowly is taken, content that drips or ends is not', async () => {
+test('slow content is accepted, but dripping or stalled content is not', async () => {
   await againIfPaused(async () => {
     const { port } = await rig.listen({ limits: { dataMs: 400, dataBytesPerSecond: 10_000 } });
     const begin = async (): Promise<Talker> => {
@@ -323,13 +327,13 @@ test('content that comes slowly is taken, content that drips or ends is not', as
     const [steady, dripping, ending] = [await begin(), await begin(), await begin()];
     ending.send('x'.repeat(1_000_000));
     const since = runningMs();
-    let heard = 0;
+    let cutOff = 0;
     const cut = [dripping, ending].map(async (one) => {
       assert.match((await one.line()) ?? '', /^421 4\.4\.2 /);
       await one.closed();
-      heard += 1;
+      cutOff += 1;
     });
-    // Twice the rate, for longer than a mail has without it.
+    // Twice the rate, for longer than a message may take otherwise.
     await new Promise<void>((resolve) => {
       const timer = setInterval(() => {
         steady.send(`${'x'.repeat(998)}\r\n`);
@@ -340,7 +344,7 @@ test('content that comes slowly is taken, content that drips or ends is not', as
       }, 50);
     });
     await Promise.all(cut);
-    assert.equal(heard, 2);
+    assert.equal(cutOff, 2);
     assert.match(await steady.say('.'), /^250 /);
     for (const one of [steady, dripping, ending]) one.destroy();
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLoginGuard, type LoginAttempt } from './login-guard.ts';
 
-/** A guard whose clock is moved by its pauses only; these are recorded and end immediately, or when they are released. */
+/** A guard whose clock advances only by its pauses, which are recorded and end immediately or when released. */
 function rig({ held = false } = {}) {
   const waits: number[] = [];
   const releases: (() => void)[] = [];
@@ -20,7 +20,7 @@ function rig({ held = false } = {}) {
   });
   const fail = async (address: string, name = 'a'): Promise<boolean | undefined> =>
     (await guard.enter(address, name))?.failed();
-  /** How long a log-in has to wait; undefined when it is turned away. */
+  /** Returns how long a login has to wait, or undefined if it is rejected. */
   const waitOf = async (address: string): Promise<number | undefined> => {
     const before = waits.length;
     const attempt = await guard.enter(address, 'a');
@@ -30,17 +30,17 @@ function rig({ held = false } = {}) {
   return { guard, state, waits, releases, fail, waitOf };
 }
 
-/** Lets everything that waits for nothing else go on. */
+/** Lets everything continue that is not waiting for anything else. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('delays grow with the failures of one address, are taken in turn, and other addresses have none', async () => {
+test('delays grow with the failures of an address, are served in order, and affect no other one', async () => {
   const { guard, waits, fail, waitOf } = rig();
   const closes: (boolean | undefined)[] = [];
   for (let i = 0; i < 12; i += 1) closes.push(await fail('192.0.2.1', `name${i}`));
   assert.deepEqual(waits, [250, 500, 1000, 2000, 4000, 8000, 8000]);
   assert.deepEqual(closes.indexOf(true), 9);
   assert.equal(await waitOf('192.0.2.2'), 0);
-  // At the same time: the first waits, the second waits after it, the third would wait too long.
+  // Concurrent: the first waits, the second waits after it, and the third would wait too long.
   const three = [1, 2, 3].map(() => guard.enter('192.0.2.1', 'a'));
   assert.deepEqual(
     (await Promise.all(three)).map((one) => one !== undefined),
@@ -49,7 +49,7 @@ test('delays grow with the failures of one address, are taken in turn, and other
   assert.deepEqual(waits.slice(-2), [8000, 16_000]);
 });
 
-test('guesses at the same time are checked as if those before them had failed', async () => {
+test('concurrent guesses are delayed as if earlier ones had failed', async () => {
   const { guard, waits, releases } = rig({ held: true });
   const checked: LoginAttempt[] = [];
   let turnedAway = 0;
@@ -63,7 +63,7 @@ test('guesses at the same time are checked as if those before them had failed', 
   assert.equal(checked.length, 5);
   checked[0]!.failed();
   await turn();
-  assert.equal(checked.length, 5, 'a failure makes no room');
+  assert.equal(checked.length, 5, 'a failure frees no capacity');
   for (const attempt of checked.slice(1)) attempt.failed();
   await turn();
   assert.deepEqual([checked.length, waits], [5, [250, 750, 1750, 3750, 7750, 15_750]]);
@@ -73,7 +73,7 @@ test('guesses at the same time are checked as if those before them had failed', 
   assert.equal(checked.length, 11);
 });
 
-test('a crowd that knows its password is let in a few at a time, and nobody is turned away', async () => {
+test('many clients with the right password are admitted a few at a time, and none is rejected', async () => {
   const { guard, waits } = rig();
   let under = 0;
   let most = 0;
@@ -90,14 +90,14 @@ test('a crowd that knows its password is let in a few at a time, and nobody is t
   assert.deepEqual([most, waits], [5, []]);
 });
 
-test('a success forgets the failures of its name alone, and time forgets all; who succeeded is known for a while', async () => {
+test('a success clears the failures of its name, time clears all, and the address is known', async () => {
   const { guard, state, fail, waitOf } = rig();
   for (let i = 0; i < 3; i += 1) await fail('192.0.2.1', 'mine');
   for (let i = 0; i < 5; i += 1) await fail('192.0.2.1', 'theirs');
   assert.equal(guard.knows('192.0.2.1'), false);
   guard.succeeded('192.0.2.1', 'mine');
   assert.equal(guard.knows('192.0.2.1'), true);
-  assert.equal(await waitOf('192.0.2.1'), 250, 'theirs stay');
+  assert.equal(await waitOf('192.0.2.1'), 250, 'the failures of other names are kept');
   (await guard.enter('192.0.2.1', 'theirs'))!.succeeded();
   assert.equal(await waitOf('192.0.2.1'), 0);
 
@@ -107,21 +107,21 @@ test('a success forgets the failures of its name alone, and time forgets all; wh
   assert.equal(guard.knows('192.0.2.1'), false);
 });
 
-test('names without end are counted together, and no success forgets them', async () => {
+test('an unlimited number of names is counted together, unaffected by successes', async () => {
   const { guard, fail, waitOf } = rig();
   for (let i = 0; i < 16; i += 1) await fail('192.0.2.1', `name${i}`);
   for (let i = 0; i < 16; i += 1) guard.succeeded('192.0.2.1', `name${i}`);
-  assert.equal(await waitOf('192.0.2.1'), 500, 'six of them stay');
+  assert.equal(await waitOf('192.0.2.1'), 500, 'six failures are kept');
 });
 
-test('many addresses cost no more than some', async () => {
+test('the memory for addresses is bounded', async () => {
   const { fail, waitOf } = rig();
   for (let i = 0; i < 12_000; i += 1) for (let n = 0; n < 6; n += 1) await fail(`a${i}`, `name${i}`);
   assert.equal(await waitOf('a0'), 0);
   assert.equal(await waitOf('a11999'), 500);
 });
 
-test('guesses at one name from many addresses are slowed together: a score in a minute, however many addresses there are', async () => {
+test('guesses at one name from many addresses are slowed down to about twenty per minute', async () => {
   const { guard, state, waits, fail } = rig();
   guard.succeeded('192.0.2.1', 'victim');
   let checked = 0;
@@ -132,20 +132,20 @@ test('guesses at one name from many addresses are slowed together: a score in a 
   const before = waits.length;
   const own = await guard.enter('192.0.2.1', 'victim');
   own!.failed();
-  assert.equal(waits.length, before, 'an address that the name logged in from waits for nobody, right or wrong');
+  assert.equal(waits.length, before, 'a known address of the name is not delayed, right or wrong');
   (await guard.enter('stranger0', 'another'))!.undecided();
-  assert.equal(waits.length, before, 'another name is as it was');
-  // The owner's log-ins in between make no room.
+  assert.equal(waits.length, before, 'another name is unaffected');
+  // The owner's logins in between do not free capacity.
   guard.succeeded('192.0.2.1', 'victim');
   await fail('stranger-late', 'victim');
   assert.equal(waits.at(-1), 8000);
   state.nowMs += 600_000;
   await fail('stranger-later', 'victim');
-  assert.equal(waits.at(-1), 8000, 'ten minutes without a guess forget them: no further wait');
+  assert.equal(waits.at(-1), 8000, 'ten minutes without a guess clear them: no other delay');
   assert.equal(waits.length, before + 1);
 });
 
-test('guesses at one name at one moment from many addresses count as if those before them had failed', async () => {
+test('concurrent guesses at one name from many addresses count as if earlier ones had failed', async () => {
   const { guard, waits, releases } = rig({ held: true });
   const checked: LoginAttempt[] = [];
   let turnedAway = 0;
@@ -165,7 +165,7 @@ test('guesses at one name at one moment from many addresses count as if those be
   assert.equal(checked.length, 16);
 });
 
-test('many who know the password come from as many new addresses at once: nobody waits and nobody is turned away', async () => {
+test('many new addresses with the right password are neither delayed nor rejected', async () => {
   const { guard, waits } = rig();
   const crowd = Array.from({ length: 200 }, async (_, i) => {
     const attempt = await guard.enter(`server${i}`, 'shared');
@@ -176,7 +176,7 @@ test('many who know the password come from as many new addresses at once: nobody
   assert.deepEqual(waits, []);
 });
 
-test('a flood of other names does not make a name forgotten that is being slowed', async () => {
+test('a flood of other names does not evict a name that is slowed down', async () => {
   const { waits, fail } = rig();
   for (let i = 0; i < 11; i += 1) await fail(`stranger${i}`, 'victim');
   for (let i = 0; i < 25_000; i += 1) await fail(`bot${i}`, `random${i}`);

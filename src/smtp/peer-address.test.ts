@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { plainAddress } from '../net/trusted-proxies.ts';
 import { addressLiteral, countedAddress } from './session-wire.ts';
 
-test('addresses are shown plainly', () => {
+test('addresses are displayed in canonical form', () => {
   assert.equal(plainAddress('::ffff:192.0.2.1'), '192.0.2.1');
   assert.equal(plainAddress('fe80::1%eth0'), 'fe80::1');
   assert.equal(plainAddress(undefined), '');

@@ -27,7 +27,7 @@ const tlv = (type: number, bytes: number): Buffer => {
 const v1 = (line: string): Buffer => Buffer.from(`${line}\r\n`, 'latin1');
 const LONGEST = `PROXY UNKNOWN ${'ffff:'.repeat(7)}ffff ${'ffff:'.repeat(7)}ffff 65535 65535`;
 
-test('headers that name a client, or leave the connection its own address', () => {
+test("headers that name a client, or keep the connection's own address, are accepted", () => {
   const cases: [string, Buffer, string | undefined][] = [
     ['TCP4', v1('PROXY TCP4 203.0.113.9 127.0.0.1 50000 587'), '203.0.113.9'],
     ['TCP6', v1('PROXY TCP6 2001:db8::9 ::1 50000 587'), '2001:db8::9'],
@@ -59,7 +59,7 @@ test('headers that name a client, or leave the connection its own address', () =
   }
 });
 
-test('headers that are malformed', () => {
+test('malformed headers are rejected', () => {
   const cases: [string, Buffer][] = [
     ['none', Buffer.from('EHLO client.example\r\n')],
     ['a ClientHello', Buffer.from('1603010200', 'hex')],
@@ -116,7 +116,7 @@ async function proxied(port: number, header: Buffer): Promise<Talker> {
 
 const from = (client: string): Buffer => v1(`PROXY TCP4 ${client} 127.0.0.1 50000 587`);
 
-test("a session has the client's address: in Received, in the log and for limits", async () => {
+test("the client's address is used in Received, in the log, and for limits", async () => {
   const { port } = await listen({ limits: { maxConnectionsPerAddress: 1 } });
   const talker = await proxied(port, from('203.0.113.9'));
   assert.match(await talker.reply(), /^220 /);
@@ -129,7 +129,7 @@ test("a session has the client's address: in Received, in the log and for limits
   for (const one of [talker, second, neighbor]) one.destroy();
 });
 
-test('a header in pieces, and bytes that come with it', async () => {
+test('a header can arrive in pieces, or together with data', async () => {
   const { port } = await listen({ limits: { greetingMs: 20 } });
   const talker = await connectTalker(port);
   for (const byte of v2('21', '21', TCP6, tlv(4, 2))) talker.send(Buffer.from([byte]));
@@ -154,7 +154,7 @@ async function proxyInFront(t: TestContext, port: number, header: Buffer): Promi
   return (proxy.address() as AddressInfo).port;
 }
 
-test('before TLS on the port with implicit TLS, also in one packet with the handshake', async (t) => {
+test('the header precedes implicit TLS, even in one packet with the handshake', async (t) => {
   const { server } = await listen();
   const { port } = await server.listen(0, { isImplicitTls: true });
   for (const header of [from('203.0.113.9'), v2('21', '11', TCP4)]) {
@@ -197,7 +197,7 @@ test("LOCAL and UNKNOWN keep the proxy's own address", async () => {
   assert.ok(guard.knows('127.0.0.1'));
 });
 
-test('without a valid header the connection of a trusted proxy is closed without a greeting', async () => {
+test('a trusted proxy without a valid header is disconnected without a greeting', async () => {
   const { port } = await listen({ limits: { proxyHeaderMs: 50 } });
   const before = rig.log.length;
   for (const bytes of [Buffer.from('EHLO client.example\r\n'), v1('PROXY TCP4 x y 1 2'), v2('21', '11', 'cb')]) {
@@ -210,12 +210,12 @@ test('without a valid header the connection of a trusted proxy is closed without
   assert.equal(await silent.line(), undefined);
   const slow = await proxied(port, Buffer.from('PROXY TCP4 203.0'));
   await slow.closed();
-  const said = rig.log.slice(before).filter((line) => line.includes('PROXY protocol'));
-  assert.equal(said.length, 1, 'one line, not one for each connection');
-  assert.match(said[0]!, /"address":"127\.0\.0\.1","reason":"the connection starts without one"/);
+  const logged = rig.log.slice(before).filter((line) => line.includes('PROXY protocol'));
+  assert.equal(logged.length, 1, 'one line in total, not per connection');
+  assert.match(logged[0]!, /"address":"127\.0\.0\.1","reason":"the connection starts without one"/);
 });
 
-test('a port check that connects and leaves is not reported', async () => {
+test('a port check that connects and disconnects is not logged', async () => {
   const { port } = await listen();
   const before = rig.log.length;
   const talker = await connectTalker(port);
@@ -227,14 +227,14 @@ test('a port check that connects and leaves is not reported', async () => {
   );
 });
 
-test('from any other address the header is an unknown command', async () => {
+test('the header is an unknown command from any other address', async () => {
   const { port } = await rig.listen({ trustedProxies: trusting('192.0.2.0/24'), limits: { maxClientErrors: 0 } });
   const talker = await connectTalker(port);
   assert.match(await talker.reply(), /^220 /);
   assert.match(await talker.say('PROXY TCP4 203.0.113.9 127.0.0.1 50000 587'), /^421 4\.7\.0 too many errors/);
 });
 
-test('a stop does not wait for headers', async () => {
+test('stopping does not wait for headers', async () => {
   const { server, port } = await listen();
   const talker = await connectTalker(port);
   await server.stop({ deadlineMs: 60_000 });
@@ -242,7 +242,7 @@ test('a stop does not wait for headers', async () => {
   await assert.rejects(openSession(port, rig.credentials.live));
 });
 
-test('a port for connections of this machine to itself needs no header', async () => {
+test("the port for this machine's own connections needs no header", async () => {
   const { server } = await listen();
   const { port } = await server.listen(0, { host: '127.0.0.1', isDirect: true });
   const talker = await connectTalker(port);

@@ -20,7 +20,7 @@ async function countBlobs(): Promise<number> {
   return count;
 }
 
-test('50 recipients are taken, the next ones are put off, and the mail goes to the 50', async () => {
+test('50 recipients are accepted and more deferred, and the message goes to the 50', async () => {
   const { port } = await rig.listen();
   const talker = await openSession(port, rig.credentials.live);
   const before = rig.accepted.length;
@@ -31,7 +31,7 @@ test('50 recipients are taken, the next ones are put off, and the mail goes to t
   for (let i = 0; i < 63; i += 1) codes.push((await talker.reply()).slice(0, 9));
   assert.deepEqual(codes.slice(1, 51), Array(50).fill('250 2.1.5'));
   assert.deepEqual(codes.slice(51, 61), Array(10).fill('452 4.5.3'));
-  assert.deepEqual(codes.slice(61), ['250 2.1.5', '354 end t'], 'one who was named already is still taken');
+  assert.deepEqual(codes.slice(61), ['250 2.1.5', '354 end t'], 'a repeated recipient is still accepted');
   talker.send(`From: ${SENDER}\r\n\r\nx\r\n.\r\n`);
   const reply = await talker.reply();
   const jobs = rig.accepted.slice(before);
@@ -42,7 +42,7 @@ test('50 recipients are taken, the next ones are put off, and the mail goes to t
   talker.destroy();
 });
 
-test('2,000,000 bytes are taken, one more is not, and the session goes on; large content is a blob', async () => {
+test('messages are limited to 2,000,000 bytes, the session continues, and large content is a blob', async () => {
   const { port } = await rig.listen();
   const talker = await openSession(port, rig.credentials.live);
   const head = `From: ${SENDER}\r\n\r\n`;
@@ -64,11 +64,11 @@ test('2,000,000 bytes are taken, one more is not, and the session goes on; large
   assert.equal(stored!.length, large!.sizeBytes);
   assert.ok(stored!.toString('latin1').endsWith(body(2_000_000).slice(head.length)));
   assert.ok(small!.content !== null && small!.blobKey === null);
-  await waitUntil('the blob of the refused one to go', async () => (await countBlobs()) === blobs + 1);
+  await waitUntil('the blob of the rejected message to be removed', async () => (await countBlobs()) === blobs + 1);
   talker.destroy();
 });
 
-test('lines: the limits of RFC 5321 and 4954, and an endless one without memory', async () => {
+test('lines have the limits of RFC 5321 and 4954, and an endless line uses no memory', async () => {
   const { port } = await rig.listen({ limits: { maxClientErrors: 1_000 } });
   const talker = await openSession(port, rig.credentials.live);
   const padded = (start: string, bytes: number): string => `${start}${'x'.repeat(bytes - start.length - 2)}`;
@@ -83,7 +83,7 @@ test('lines: the limits of RFC 5321 and 4954, and an endless one without memory'
   assert.match(await talker.say(padded(mail, 1_215)), /^500 5\.5\.2 /);
   assert.match(await talker.say(padded('AUTH PLAIN ', 12_288)), /^503 /);
   assert.match(await talker.say(padded('AUTH PLAIN ', 12_289)), /^501 5\.5\.6 /);
-  // Refused as soon as it is too long, once; its rest is no command.
+  // Rejected once as soon as it is too long. The rest of the line is not a command.
   const beforeBytes = process.memoryUsage().arrayBuffers;
   talker.send('NOOP ');
   for (let i = 0; i < 100; i += 1) talker.send('QUIT'.repeat(25_000));
@@ -101,7 +101,7 @@ test('lines: the limits of RFC 5321 and 4954, and an endless one without memory'
   guest.destroy();
 });
 
-test('connections from one address are bounded, and another address is answered at once', async () => {
+test('connections from one address are limited, and another address is served immediately', async () => {
   const { port, server } = await rig.listen({ limits: { maxConnectionsPerAddress: 5 } });
   const crowd = await Promise.all(Array.from({ length: 5 }, () => connectTalker(port, { localAddress: '127.0.0.9' })));
   for (const one of crowd) assert.match(await one.reply(), /^220 /);
@@ -123,7 +123,7 @@ test('connections from one address are bounded, and another address is answered 
   for (const one of [...crowd, other, again]) one.destroy();
 });
 
-test('bytes that drip extend no deadline, in commands and in content', async () => {
+test('slow bytes do not extend deadlines, in commands or in content', async () => {
   const commands = await rig.listen({ limits: { idleMs: 400 } });
   const contents = await rig.listen({ limits: { dataMs: 400 } });
   const inCommand = await connectTalker(commands.port);
@@ -144,7 +144,7 @@ test('bytes that drip extend no deadline, in commands and in content', async () 
   assert.ok(runningMs() - since < 3_000);
 });
 
-test('a client that does not read its replies is not answered without end', async () => {
+test('a client that does not read its replies is disconnected', async () => {
   await againIfPaused(pourWithoutReading);
 });
 
@@ -155,18 +155,18 @@ async function pourWithoutReading(): Promise<void> {
   talker.socket.pause();
   let sentBytes = 0;
   const line = 'NOOP\r\n'.repeat(10_000);
-  // The kernel's buffers are passed on; then the server stops reading, and the client can no longer write.
+  // The kernel's buffers are passed on. Then the server stops reading, and the client can no longer write.
   while (talker.socket.writableLength < 2_000_000 && sentBytes < 60_000_000) {
     talker.send(line);
     sentBytes += line.length;
     await new Promise((resolve) => setImmediate(resolve));
   }
-  assert.ok(sentBytes < 60_000_000, 'the server reads on');
+  assert.ok(sentBytes < 60_000_000, 'the server keeps reading');
   await waitUntil('the end of the session', () => server.count() === 0);
   talker.destroy();
 }
 
-test('content that no mail may have is refused at its end with 5.6.0, and the session goes on', async () => {
+test('invalid content is rejected after the dot with 5.6.0, and the session continues', async () => {
   const { port } = await rig.listen();
   const talker = await openSession(port, rig.credentials.live);
   const from = `From: ${SENDER}\r\n`;
@@ -200,7 +200,7 @@ test('content that no mail may have is refused at its end with 5.6.0, and the se
   talker.destroy();
 });
 
-test('twenty errors are borne, the next one ends the session; a refused mail with many recipients is none', async () => {
+test('a session ends after twenty errors, and pipelined commands of a rejected message do not count', async () => {
   const { port } = await rig.listen();
   const talker = await openSession(port, rig.credentials.live);
   const rcpt = Array.from({ length: 50 }, (_, i) => `RCPT TO:<r${i}@example.com>\r\n`).join('');
@@ -213,7 +213,7 @@ test('twenty errors are borne, the next one ends the session; a refused mail wit
   assert.equal(await talker.line(), undefined);
 });
 
-test('MAIL and RCPT that are malformed count as errors, addresses that are do not', async () => {
+test('malformed MAIL and RCPT commands count as errors, but rejected addresses do not', async () => {
   const { port } = await rig.listen();
   for (const [what, line, expected] of [
     ['MAIL', 'MAIL <a@b.example>', /^501 5\.5\.4 /],
@@ -240,7 +240,7 @@ test('MAIL and RCPT that are malformed count as errors, addresses that are do no
   talker.destroy();
 });
 
-test('a recipient that is named again and again brings no mail nearer', async () => {
+test('repeating a recipient does not extend the command limit', async () => {
   const { port } = await rig.listen();
   const talker = await openSession(port, rig.credentials.live);
   talker.send(`MAIL FROM:<${SENDER}>\r\n${'RCPT TO:<ann@example.com>\r\n'.repeat(300)}`);
@@ -254,7 +254,7 @@ test('a recipient that is named again and again brings no mail nearer', async ()
   assert.ok(count <= 203 && count > 190, `${count}`);
 });
 
-test('content of nothing but stuffed dots arrives as it is, in few pieces', async () => {
+test('content of only stuffed dots arrives unchanged, in few pieces', async () => {
   let pieces = 0;
   const blobs: Blobs = {
     ...rig.blobs,
@@ -280,7 +280,7 @@ test('content of nothing but stuffed dots arrives as it is, in few pieces', asyn
   talker.destroy();
 });
 
-test('what comes behind a command that waits, and a line that drips, is not copied again and again', async (t) => {
+test('data after a waiting command, or in a slow line, is not copied repeatedly', async (t) => {
   const plain = createLoginGuard();
   const held = Promise.withResolvers<void>();
   const guard: LoginGuard = {
@@ -308,7 +308,7 @@ test('what comes behind a command that waits, and a line that drips, is not copi
   await talker.reply();
   await talker.secure();
   const auth = `AUTH PLAIN ${plainResponse(rig.credentials.live)}\r\n`;
-  // Turn by turn, so that each piece is read by itself.
+  // One turn at a time, so each piece is read separately.
   const drip = async (piece: string): Promise<void> => {
     talker.send(piece);
     await new Promise((resolve) => setImmediate(resolve));
@@ -325,7 +325,7 @@ test('what comes behind a command that waits, and a line that drips, is not copi
   talker.destroy();
 });
 
-test('a thousand NOOPs are not answered for ever', async () => {
+test('a thousand NOOPs end the session', async () => {
   const { port } = await rig.listen();
   const talker = await openSession(port, rig.credentials.live);
   talker.send('NOOP\r\n'.repeat(500) + 'RSET\r\n'.repeat(500));

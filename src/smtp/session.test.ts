@@ -1,4 +1,4 @@
-/** What a transcript cannot show: changes from outside during a session, back-pressure, and the end of a session. */
+/** Session behavior that a transcript cannot show: external changes during a session, back-pressure, and the end of a session. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';
@@ -22,25 +22,25 @@ async function countBlobs(): Promise<number> {
   return count;
 }
 
-test('refuses a client that sends before the greeting, even from an address with earlier logins', async () => {
+test('rejects a client that sends before the greeting, even from a known address', async () => {
   const first = await rig.listen();
   (await openSession(first.port, rig.credentials.live)).destroy();
   const { guard } = first;
   const waiting = await rig.listen({ guard, limits: { greetingMs: 20_000, knownGreetingMs: 20_000 } });
   const early = await connectTalker(waiting.port);
-  assert.equal(await early.line(50).catch(() => 'nothing'), 'nothing', 'it is listened to first');
+  assert.equal(await early.line(50).catch(() => 'nothing'), 'nothing', 'the server waits for early data first');
   early.send('EHLO client.example\r\n');
   assert.match(await early.reply(), /^554 5\.5\.0 /);
   await early.closed();
-  // Not held back for as long as a stranger: that would be longer than a reply is waited for.
+  // Shorter than the delay of an unknown client, which would exceed the reply timeout.
   const quick = await rig.listen({ guard, limits: { greetingMs: 300_000, knownGreetingMs: 100 } });
   const patient = await connectTalker(quick.port);
   assert.match(await patient.reply(), /^220 /);
   patient.destroy();
 });
 
-test('revocation, suspension and a plan without SMTP are felt at the next MAIL of an open session', async () => {
-  // Asks again and again until it is felt.
+test('revocation, suspension, and a plan without SMTP apply to the next MAIL of an open session', async () => {
+  // Repeats the command until the change takes effect.
   const { port } = await rig.listen({ limits: { maxFruitless: 1_000_000 } });
   const credential = await rig.credential('live');
   const talker = await openSession(port, credential);
@@ -53,7 +53,7 @@ test('revocation, suspension and a plan without SMTP are felt at the next MAIL o
       approvedEmailBytes: null,
       ...change,
     });
-  /** As felt after the time for which a look at the account is kept, by a session that is logged in. */
+  /** Checks that a change takes effect for a logged-in session when the cached account expires. */
   const refusedSoon = async (why: string): Promise<void> => {
     const since = runningMs();
     await waitUntil(why, async () => {
@@ -62,11 +62,11 @@ test('revocation, suspension and a plan without SMTP are felt at the next MAIL o
       else assert.match(reply, /^535 5\.7\.8 authentication failed; check username and password$/);
       return reply.startsWith('535');
     });
-    assert.ok(runningMs() - since < 2_000, `${why}: felt after ${runningMs() - since} ms`);
+    assert.ok(runningMs() - since < 2_000, `${why}: took effect after ${runningMs() - since} ms`);
     assert.match(await mail(), /^530 5\.7\.0 /);
   };
   const logInAgain = async (want: RegExp): Promise<void> => {
-    await waitUntil('the log-in', async () => want.test(await talker.say(`AUTH PLAIN ${plainResponse(credential)}`)));
+    await waitUntil('the login', async () => want.test(await talker.say(`AUTH PLAIN ${plainResponse(credential)}`)));
   };
   await set({ plan: 'free' });
   await refusedSoon('plan');
@@ -83,7 +83,7 @@ test('revocation, suspension and a plan without SMTP are felt at the next MAIL o
   talker.destroy();
 });
 
-test('back-pressure is 451 4.3.2 at MAIL and at the dot, storage that fails too, and nothing is accepted', async () => {
+test('back-pressure and storage failures are 451 4.3.2 at MAIL and the dot, without acceptance', async () => {
   let full: string | undefined;
   let fails = false;
   const submit: Submit = {
@@ -110,12 +110,12 @@ test('back-pressure is 451 4.3.2 at MAIL and at the dot, storage that fails too,
   talker.destroy();
 });
 
-test('the rate of a credential is limited, and that of others is their own', async () => {
-  const taken: string[] = [];
+test('each credential has its own rate limit', async () => {
+  const keyIds: string[] = [];
   const { port } = await rig.listen({
     takeRate: (keyId) => {
-      taken.push(keyId);
-      return keyId !== rig.credentials.live.id || taken.length < 3;
+      keyIds.push(keyId);
+      return keyId !== rig.credentials.live.id || keyIds.length < 3;
     },
   });
   const [live, sandbox] = [
@@ -130,7 +130,7 @@ test('the rate of a credential is limited, and that of others is their own', asy
   sandbox.destroy();
 });
 
-test('a stop lets a mail that is coming in end, refuses others meanwhile, and tells every session', async () => {
+test('stopping completes a message in progress, rejects others, and notifies every session', async () => {
   const { port, server } = await rig.listen();
   const idle = await openSession(port, rig.credentials.live);
   const between = await openSession(port, rig.credentials.live);
@@ -159,7 +159,7 @@ test('a stop lets a mail that is coming in end, refuses others meanwhile, and te
   await assert.rejects(connectTalker(port), /ECONNREFUSED/);
 });
 
-test('drained sessions stay open, and a mail that does not come to its dot is told so at the deadline', async () => {
+test('a drain keeps sessions open and notifies unfinished messages at the deadline', async () => {
   const { port, server } = await rig.listen();
   const idle = await openSession(port, rig.credentials.live);
   const busy = await openSession(port, rig.credentials.live);
@@ -168,14 +168,18 @@ test('drained sessions stay open, and a mail that does not come to its dot is to
   const before = rig.accepted.length;
   await server.drain({ deadlineMs: 100 });
   assert.match(await busy.reply(), /^421 4\.3\.2 /);
-  assert.match(await idle.say(`MAIL FROM:<${SENDER}>`), /^451 4\.3\.2 /, 'the drain has ended, the session has not');
+  assert.match(
+    await idle.say(`MAIL FROM:<${SENDER}>`),
+    /^451 4\.3\.2 /,
+    'the drain has ended, but the session has not',
+  );
   busy.destroy();
   await server.stop({ deadlineMs: 500 });
   assert.match(await idle.reply(), /^421 4\.3\.2 /);
   assert.equal(rig.accepted.length, before);
 });
 
-test('a stop closes sessions that do not end within the grace period', async () => {
+test('stopping closes sessions that do not end within the grace period', async () => {
   const { port, server } = await rig.listen();
   const busy = await openSession(port, rig.credentials.live);
   busy.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n`);
@@ -186,7 +190,7 @@ test('a stop closes sessions that do not end within the grace period', async () 
   await busy.closed();
 });
 
-test('a client that breaks off before its dot leaves nothing, one that goes behind it may', async () => {
+test('a client that disconnects before its dot leaves nothing, and may disconnect after it', async () => {
   const { port, server } = await rig.listen();
   const [blobs, before] = [await countBlobs(), rig.accepted.length];
   for (const size of [100, 200_000]) {
@@ -199,13 +203,13 @@ test('a client that breaks off before its dot leaves nothing, one that goes behi
   }
   await waitUntil('the sessions to end', () => server.count() === 0);
   assert.equal(rig.accepted.length, before);
-  await waitUntil('their blobs to go', async () => (await countBlobs()) === blobs);
+  await waitUntil('their blobs to be removed', async () => (await countBlobs()) === blobs);
   const talker = await openSession(port, rig.credentials.live);
   talker.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n`);
   for (let i = 0; i < 3; i += 1) await talker.reply();
   talker.send(`From: ${SENDER}\r\n\r\nwhole\r\n.\r\n`);
   talker.end();
-  await waitUntil('the mail', () => rig.accepted.length === before + 1);
+  await waitUntil('the message', () => rig.accepted.length === before + 1);
   assert.match(await talker.reply(), /^250 /);
   await talker.closed();
 });

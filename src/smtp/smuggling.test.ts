@@ -1,7 +1,7 @@
 /**
- * SMTP smuggling inbound (SEC Consult 2023, CVE-2023-51764 to -51766): every published sequence that some server takes for the end
- * of a mail. Here each is content, the mail that holds it is refused at its real end, and what was to be smuggled never
- * runs. The control is a server with the faults that made the sequences work: the same bytes give it two mails.
+ * Inbound SMTP smuggling (SEC Consult 2023, CVE-2023-51764 to -51766): every published sequence that some server accepts as the end of a
+ * message. Here each sequence is content, its message is rejected at the real end, and the smuggled commands never run. The control is a
+ * vulnerable server, which reads two messages from the same bytes.
  */
 import assert from 'node:assert/strict';
 import net, { type AddressInfo } from 'node:net';
@@ -24,13 +24,13 @@ before(async () => {
 after(() => rig.close());
 
 for (const sequence of SMUGGLING) {
-  test(`${JSON.stringify(sequence)} ends no mail here, and does elsewhere`, async (t) => {
+  test(`${JSON.stringify(sequence)} does not end a message, unlike on a lax server`, async (t) => {
     const { port, server } = await rig.listen();
     const talker = await connectTalker(port);
     await talker.reply();
     await talker.logIn(rig.credentials.live);
     const before = rig.accepted.length;
-    // At once, byte by byte, and once more, to see that the session is as it was.
+    // In one piece, in several, and byte by byte, to check that the session is unaffected.
     for (const pieces of [1, 7, Number.POSITIVE_INFINITY]) {
       talker.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n`);
       for (let i = 0; i < 3; i += 1) await talker.reply();
@@ -51,11 +51,15 @@ for (const sequence of SMUGGLING) {
       `EHLO a\r\nMAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n${mailWith(sequence)}QUIT\r\n`,
     );
     await client.closed();
-    assert.deepEqual(lax.recipients, ['ann@example.com', 'victim@example.com'], 'the control is smuggled into');
+    assert.deepEqual(
+      lax.recipients,
+      ['ann@example.com', 'victim@example.com'],
+      'the control server accepts the smuggled message',
+    );
   });
 }
 
-test('the control takes an honest mail for one', async (t) => {
+test('control: the lax server reads an ordinary message as one', async (t) => {
   const lax = await laxServer();
   t.after(lax.close);
   const client = await connectTalker(lax.port);
@@ -65,7 +69,7 @@ test('the control takes an honest mail for one', async (t) => {
   assert.deepEqual(lax.recipients, ['ann@example.com']);
 });
 
-/** Drops NULs, takes CR and LF for line ends each by itself, and a line of one dot for the end, as vulnerable servers did. */
+/** Drops NULs, accepts a lone CR or LF as a line break, and a line with one dot as the end, like vulnerable servers did. */
 async function laxServer(): Promise<{ port: number; recipients: string[]; close(): void }> {
   const recipients: string[] = [];
   const server = net.createServer((socket) => {

@@ -39,12 +39,12 @@ test('a self-signed certificate is valid: names, times, signature, key', () => {
     Date.parse(certificate.validFrom) < nowMs && Date.parse(certificate.validTo) > nowMs + 9 * 365 * 86_400_000,
   );
   tls.createSecureContext({ cert, key });
-  // Beyond 2049 times have another form; long names have lengths of two bytes.
+  // Times after 2049 have another format, and long names have two-byte lengths.
   const late = new X509Certificate(selfSigned([`${'long-label.'.repeat(20)}example`], Date.UTC(2045, 0)).cert);
   assert.ok(late.verify(late.publicKey) && late.validTo.includes('2054'));
 });
 
-test('our own certificate is kept for as long as it is good', (t) => {
+test('the self-signed certificate is kept while it is valid', (t) => {
   const folder = folderOf(t);
   const clock = fakeClock(Date.now());
   const file = path.join(folder, 'smtp-tls.pem');
@@ -76,7 +76,7 @@ async function secure(port: number, options: tls.ConnectionOptions = {}): Promis
 const peerOf = (talker: Talker): string =>
   (talker.socket as tls.TLSSocket).getPeerX509Certificate()?.fingerprint256 ?? '';
 
-test('files that change are taken when both fit, and open sessions stay', async (t) => {
+test('changed certificate files are used once they match, and open sessions continue', async (t) => {
   const folder = folderOf(t);
   const [certFile, keyFile] = [path.join(folder, 'cert.pem'), path.join(folder, 'key.pem')];
   const put = (): string => {
@@ -100,7 +100,7 @@ test('files that change are taken when both fit, and open sessions stay', async 
   assert.equal(identity.reload(), false);
 
   writeFileSync(certFile, selfSigned(['mail.example.com'], Date.now()).cert);
-  assert.equal(identity.reload(), false, 'a certificate without its key is not taken');
+  assert.equal(identity.reload(), false, 'a certificate without its key is not used');
   const between = await secure(port);
   assert.equal(peerOf(between), first);
   const second = put();
@@ -109,7 +109,7 @@ test('files that change are taken when both fit, and open sessions stay', async 
   assert.equal(peerOf(fresh), second);
   rmSync(keyFile);
   assert.equal(identity.reload(), false);
-  // A folder that may not be entered, or a link that leads to itself, cannot even be looked at.
+  // A folder without access, or a link to itself, cannot be inspected.
   symlinkSync(keyFile, keyFile);
   assert.equal(identity.reload(), false);
   rmSync(keyFile);
@@ -124,7 +124,7 @@ test('files that change are taken when both fit, and open sessions stay', async 
   );
 });
 
-test('TLS 1.2 and 1.3 are spoken with forward secrecy, and nothing older or weaker', async () => {
+test('only TLS 1.2 and 1.3 with forward secrecy are supported', async () => {
   const { port } = await rig.listen();
   for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
     const talker = await secure(port, { minVersion: version, maxVersion: version });
@@ -141,7 +141,7 @@ test('TLS 1.2 and 1.3 are spoken with forward secrecy, and nothing older or weak
   ];
   for (const options of weak) {
     await assert.rejects(secure(port, options), JSON.stringify(options));
-    // The control: this client can do it, with a server that lets it.
+    // Control: this client resumes with a server that supports it.
     assert.ok(await laxServerTakes(options), JSON.stringify(options));
   }
 });
@@ -183,7 +183,7 @@ test('a returning client resumes its TLS session', async () => {
   }
 });
 
-test('a handshake that does not come, or is none, ends the connection', async () => {
+test('a missing or invalid handshake closes the connection', async () => {
   const { port, server } = await rig.listen({ limits: { handshakeMs: 150 } });
   for (const bytes of ['', 'NOOP\r\nNOOP\r\n', '\x16\x03\x01\x00\x05garbage']) {
     const talker = await connectTalker(port);

@@ -14,7 +14,7 @@ const times = fc.array(fc.oneof(fc.integer({ min: 0, max: 100 }), fc.integer({ m
   maxLength: 400,
 });
 
-test('every percentile is at most 2 % off the exact one, whatever the times are', () => {
+test('every percentile is within 2% of the exact one for any values', () => {
   fc.assert(
     fc.property(times, fc.double({ min: 0.001, max: 1, noNaN: true }), (list, share) => {
       const exact = [...list].sort((a, b) => a - b)[Math.ceil(share * list.length) - 1]!;
@@ -25,7 +25,7 @@ test('every percentile is at most 2 % off the exact one, whatever the times are'
   );
 });
 
-test('histograms that are merged are as one of all times, also after they were stored', () => {
+test('merged histograms equal one of all values, even after storage', () => {
   fc.assert(
     fc.property(times, times, (first, second) => {
       const merged = unpackHistogram(packHistogram(histogramOf(first)));
@@ -36,7 +36,7 @@ test('histograms that are merged are as one of all times, also after they were s
   );
 });
 
-test('what is stored is small, and counts above 32 bits come back', () => {
+test('stored histograms are small and keep counts above 32 bits', () => {
   const all = histogramOf(Array.from({ length: 100_000 }, (_, i) => i * 2_592));
   assert.ok(packHistogram(all)!.length < 1_500, String(packHistogram(all)!.length));
   const many: Histogram = new Map([[17, 2 ** 50 + 1]]);

@@ -1,4 +1,4 @@
-/** Statistics against a recount of the raw log, on both databases: late events, all dimensions, while they are being made and after. */
+/** Statistics compared with a recount of the raw log on both databases: late events and all dimensions, during and after counting. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { JsonObject } from '../../test/kit/api.ts';
@@ -29,7 +29,7 @@ interface Rig {
   mix: EventMix;
   clock: FakeClock;
   span: string;
-  /** Counts in this process, quickly. */
+  /** Counts in this process, in quick rounds. */
   rollUp(): RollUp;
 }
 
@@ -63,7 +63,7 @@ const addAccount = (mix: EventMix, id: string): Promise<number> =>
     ),
   );
 
-/** Every interval and dimension of the owner against the log as it is. */
+/** Compares every interval and dimension of the owner with the current log. */
 async function compareAll({ app, mix, span }: Rig, accountId: string, mode: Mode): Promise<void> {
   const events = await logOf(app.temp.database, { accountId, mode });
   assert.ok(events.length > 0);
@@ -81,20 +81,20 @@ async function compareAll({ app, mix, span }: Rig, accountId: string, mode: Mode
 const isCounted = async ({ app }: Rig, owner: StatisticsOwner): Promise<boolean> =>
   (await app.temp.database.execute(countStepOperation, { owner, limit: 1 })) === null;
 
-/** Until no log has anything that is not counted. */
+/** Waits until every log is counted. */
 async function untilCounted(rig: Rig): Promise<void> {
   for (const [accountId, mode] of OWNERS)
     await waitUntil(`${accountId} ${mode} to be counted`, () => isCounted(rig, { accountId, mode }));
 }
 
 for (const dialect of DIALECTS) {
-  test(`the log recounted, ${dialect}`, async (t) => {
+  test(`statistics match a recount of the log (${dialect})`, async (t) => {
     const rig = await makeRig(t, dialect);
     const { mix } = rig;
     for (let i = 0; i < 20; i += 1) for (const [accountId, mode] of OWNERS) await mix.addMessage(accountId, mode);
     await mix.append(1_200);
     for (const [accountId, mode] of OWNERS) await compareAll(rig, accountId, mode);
-    // Two at the same time, like two processes that both consider themselves chosen.
+    // Two rounds at the same time, like two processes that both consider themselves responsible.
     const [first] = [rig.rollUp(), rig.rollUp()];
     for (let i = 0; i < 20; i += 1) {
       await Promise.all([mix.append(60), mix.append(3), mix.addMessage('acc_b', 'live')]);
@@ -102,14 +102,14 @@ for (const dialect of DIALECTS) {
     }
     await untilCounted(rig);
     for (const [accountId, mode] of OWNERS) await compareAll(rig, accountId, mode);
-    await waitUntil('no lag to be known of', () => first!.lag().events === 0);
+    await waitUntil('all logs to be counted', () => first!.lag().events === 0);
     assert.equal(first!.lag().seconds, 0);
     await mix.write((tx) => tx.run("UPDATE statistics SET delayed = delayed + 1 WHERE mode = 'sandbox'"));
     await assert.rejects(compareAll(rig, 'acc_a', 'sandbox'), 'control: a wrong counter is found');
   });
 }
 
-test('two nodes on one PostgreSQL that write and count at once', async (t) => {
+test('two nodes on one PostgreSQL write and count concurrently', async (t) => {
   const rig = await makeRig(t, 'postgres');
   const { mix, app, clock } = rig;
   for (let i = 0; i < 20; i += 1) for (const [accountId, mode] of OWNERS) await mix.addMessage(accountId, mode);
@@ -121,7 +121,7 @@ test('two nodes on one PostgreSQL that write and count at once', async (t) => {
   });
   rig.rollUp();
   for (let i = 0; i < 20; i += 1) {
-    // Transactions that end in another order than they began in.
+    // Transactions that commit in another order than they started in.
     await Promise.all(Array.from({ length: 8 }, (_, one) => mix.append(1 + one * 7)));
     if (i % 10 === 9) await compareAll(rig, 'acc_a', 'live');
   }
@@ -129,7 +129,7 @@ test('two nodes on one PostgreSQL that write and count at once', async (t) => {
   for (const [accountId, mode] of OWNERS) await compareAll(rig, accountId, mode);
 });
 
-test('groups beyond those that are named are one, and a log that is far ahead is refused until it is counted', async (t) => {
+test('groups over the limit are merged, and a log far ahead is rejected until counted', async (t) => {
   const rig = await makeRig(t, 'sqlite');
   const { mix, app, span } = rig;
   for (let i = 0; i < 130; i += 1)
@@ -150,10 +150,10 @@ test('groups beyond those that are named are one, and a log that is far ahead is
   await check();
   await mix.addMessage('acc_b', 'live');
   const { body } = await app.api('acc_b').get('/statistics');
-  assert.equal(body.buckets.length, 8, 'a bucket for each day, whether something happened or not');
+  assert.equal(body.buckets.length, 8, 'one bucket per day, with or without events');
   const refused = await app.api('acc_b').get('/statistics?since=2001-01-01T00:00:00Z');
   assert.deepEqual([refused.status, refused.body.error.details[0].field], [400, 'since']);
-  // For an account that is not counted, with no time to do it in the call.
+  // For an account that is not counted, without time to count it during the call.
   const id = await mix.addMessage('acc_c', 'live');
   await mix.write((tx) =>
     tx.run(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { list, nullable, PackedBytes, record, UnpackedBytes } from './operation.ts';
 
-test('pieces come out as they went in, empty ones too', () => {
+test('pieces are unpacked as they were packed, including empty ones', () => {
   const out = new PackedBytes();
   const pieces = [Buffer.from('one'), Buffer.alloc(0), Buffer.from([0, 255, 13]), Buffer.alloc(70_000, 7)];
   for (const piece of pieces) out.add(piece);
@@ -11,13 +11,13 @@ test('pieces come out as they went in, empty ones too', () => {
   assert.throws(() => carried.take(1), RangeError);
 });
 
-test('nothing to carry is nothing', () => {
+test('an empty list is packed as null', () => {
   assert.equal(new PackedBytes().joined(), null);
   assert.equal(new UnpackedBytes(null).take(0).length, 0);
   assert.throws(() => new UnpackedBytes(null).take(1), RangeError);
 });
 
-test('records, lists and what may be missing come out as they went in', () => {
+test('records, lists, and optional fields are decoded unchanged', () => {
   interface Thing {
     name: string;
     size: number | null;

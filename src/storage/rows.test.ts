@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close();
 });
 
-/** Without the thread, which knows registered operations only. */
+/** Runs without the thread, which knows only registered operations. */
 async function open(
   dialect: Database['dialect'],
 ): Promise<<R>(run: (tx: Transaction) => Promise<R> | R) => Promise<R>> {
@@ -48,7 +48,7 @@ for (const dialect of DIALECTS) {
       ? 'CREATE TABLE thing (seq INTEGER PRIMARY KEY AUTOINCREMENT, its_name TEXT, size INTEGER, content BLOB)'
       : 'CREATE TABLE thing (seq BIGINT PRIMARY KEY, its_name TEXT, size BIGINT, content BYTEA)';
 
-  test(`any number of rows keep their order and get numbers of their own (${dialect})`, async () => {
+  test(`any number of rows keep their order and get consecutive numbers (${dialect})`, async () => {
     const write = await open(dialect);
     await write((tx) => tx.run(make));
     let last = 0;
@@ -72,13 +72,13 @@ for (const dialect of DIALECTS) {
           })),
           rows,
         );
-        // A number is not given twice, though its row is gone.
+        // A number is not reused after its row is deleted.
         await tx.run('DELETE FROM thing');
       });
     }
   });
 
-  test(`a list of rows can be joined, changed by and left out by (${dialect})`, async () => {
+  test(`a list of rows can be used in joins, updates, and exclusions (${dialect})`, async () => {
     const write = await open(dialect);
     await write((tx) => tx.run(make));
     const rows = [1, 2, 3].map((seq) => ({ seq, ...at(seq) }));
@@ -120,8 +120,8 @@ for (const dialect of DIALECTS) {
     assert.equal(removed, 2);
     assert.equal((await read()).length, 1);
     const none = await write((tx) => {
-      const nobody = rowset(tx, 'one', { seq: 'int' }, []);
-      return tx.all(`SELECT thing.seq FROM thing JOIN ${nobody.sql} ON thing.seq = one.seq`, ...nobody.params);
+      const empty = rowset(tx, 'one', { seq: 'int' }, []);
+      return tx.all(`SELECT thing.seq FROM thing JOIN ${empty.sql} ON thing.seq = one.seq`, ...empty.params);
     });
     assert.deepEqual(none, []);
   });

@@ -1,9 +1,9 @@
-/** Searches of several accounts: one part at a time, in turns, answered in time, and a failure affects no other search. */
+/** Searches of several accounts: one part at a time, in round-robin order, answered in time, and isolated from each other's failures. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createSearches, type Search } from './searches.ts';
 
-test('one search runs at a time, and the accounts take turns', async () => {
+test('one search runs at a time, alternating between accounts', async () => {
   const searches = createSearches();
   const order: string[] = [];
   let running = 0;
@@ -38,7 +38,7 @@ interface Numbers {
   limit: number;
   /** Numbers divisible by this are found. */
   divisor?: number;
-  /** Takes the parts that are read. */
+  /** Records the parts that are read. */
   reads: string[];
   onRead?: () => void;
   signal?: AbortSignal;
@@ -64,7 +64,7 @@ function numbers(options: Numbers): Search<number, number> {
   };
 }
 
-test('a search reads part by part, no further than it has to, and stops when its client has left', async () => {
+test('a search reads as few parts as necessary and stops when its client disconnects', async () => {
   const searches = createSearches({ firstRows: 1 });
   const [some, all, left]: string[][] = [[], [], []];
   assert.deepEqual(await searches.run(numbers({ limit: 1, reads: some! })), { rows: [3], stoppedAt: null });
@@ -77,7 +77,7 @@ test('a search reads part by part, no further than it has to, and stops when its
   assert.equal(left!.length, 1);
 });
 
-test('a search whose time is over answers how far it came, and the next one goes on there', async () => {
+test('a search over its time limit returns its position, and the next one continues there', async () => {
   const searches = createSearches({ firstRows: 2, answerMs: 0 });
   const reads: string[] = [];
   const found: number[] = [];
@@ -91,7 +91,7 @@ test('a search whose time is over answers how far it came, and the next one goes
   assert.deepEqual(reads, ['a1-2', 'a3-4', 'a5-6', 'a7-8', 'a9-10', 'a11-12']);
 });
 
-test('a long search gives way to the others behind each of its parts', async () => {
+test('a long search yields to others after each part', async () => {
   const searches = createSearches({ firstRows: 1 });
   const reads: string[] = [];
   const nothing = { limit: 1, divisor: 11, reads };

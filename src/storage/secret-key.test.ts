@@ -1,4 +1,4 @@
-/** The secret key: generated once, the same afterwards, and a wrong or lost one refused with a sentence. */
+/** The secret key: generated once, reused afterwards, and rejected with an error message if it is wrong or lost. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';

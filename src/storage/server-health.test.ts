@@ -1,4 +1,4 @@
-/** Tests, on a real server, that doctor finds what prevents VACUUM from removing rows and says how to end it. */
+/** Doctor finds what prevents VACUUM from removing rows on a real server, and reports how to fix it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pg from 'pg';
@@ -10,13 +10,13 @@ import { type ServerHealth, serverHealthOperation } from './server-health.ts';
 
 const WRITES = 60;
 
-test('a session with an old snapshot, dead rows, and a replication slot are found', async (t) => {
+test('finds a session with an old snapshot, dead rows, and a replication slot', async (t) => {
   const { database, url, close } = await tempDatabase('postgres');
   const other = new pg.Client({ connectionString: url!, application_name: 'nightly-report' });
   await other.connect();
   const slot = `postrider_test_${process.pid}`;
   await other.query('SELECT pg_create_physical_replication_slot($1, true)', [slot]);
-  // The slot is of the server, which test files share.
+  // The slot belongs to the server, which test files share.
   t.after(async () => {
     await other.query('SELECT pg_drop_replication_slot($1)', [slot]);
     await other.end();
@@ -36,7 +36,7 @@ test('a session with an old snapshot, dead rows, and a replication slot are foun
     JSON.stringify(slots),
   );
   await other.query('ROLLBACK');
-  // The statistics of a session follow its work within a second.
+  // The statistics of a session are updated within a second.
   await waitUntil('the dead rows', async () => (await health()).tables.some(({ dead }) => dead > 0));
 });
 
@@ -47,34 +47,34 @@ test('the embedded database has none of these', async (t) => {
   assert.deepEqual(checkDatabaseServer(null), []);
 });
 
-test('doctor warns of what slows the queue, with the command that ends it', () => {
+test('doctor warns about causes of a slow queue with the command that fixes them', () => {
   const healthy: ServerHealth = {
     holder: { kind: 'session', name: 'pg_dump pid 7', transactions: 4_000 },
     tables: [{ table: 'work', live: 10, dead: 900_000 }],
     slots: [{ slot: 'standby', active: 1, retainedBytes: 1e9 }],
   };
-  const said = (changes: Partial<ServerHealth>): string[] =>
+  const findings = (changes: Partial<ServerHealth>): string[] =>
     checkDatabaseServer({ ...healthy, ...changes }).map(({ status, message, remedy }) =>
       [status, message, remedy].join('; '),
     );
-  assert.deepEqual(said({}), ['ok; the tables have 900000 dead rows, and nothing holds an old snapshot; ']);
-  const [session] = said({ holder: { kind: 'session', name: 'report pid 7', transactions: 9_000_000 } });
+  assert.deepEqual(findings({}), ['ok; the tables have 900000 dead rows, and nothing holds an old snapshot; ']);
+  const [session] = findings({ holder: { kind: 'session', name: 'report pid 7', transactions: 9_000_000 } });
   assert.match(
     session!,
     /^warn; the session report pid 7 has held a snapshot for 9\.0 million transactions.*pg_terminate_backend/,
   );
-  const [prepared] = said({ holder: { kind: 'prepared transaction', name: 'tx1', transactions: 9_000_000 } });
+  const [prepared] = findings({ holder: { kind: 'prepared transaction', name: 'tx1', transactions: 9_000_000 } });
   assert.match(prepared!, /ROLLBACK PREPARED 'tx1'/);
-  const [slot] = said({ holder: { kind: 'replication slot', name: 'cdc', transactions: 9_000_000 } });
+  const [slot] = findings({ holder: { kind: 'replication slot', name: 'cdc', transactions: 9_000_000 } });
   assert.match(slot!, /pg_drop_replication_slot\('cdc'\)/);
   const tables = [
     { table: 'event', live: 9_000_000, dead: 2_000_000 },
     { table: 'work', live: 5_000, dead: 3_200_000 },
   ];
   assert.match(
-    said({ tables })[0]!,
+    findings({ tables })[0]!,
     /^warn; the table work has 3\.2 million dead rows and 0\.0 million live rows.*VACUUM work/,
   );
-  const retained = said({ slots: [{ slot: 'cdc', active: 0, retainedBytes: 42e9 }] });
+  const retained = findings({ slots: [{ slot: 'cdc', active: 0, retainedBytes: 42e9 }] });
   assert.match(retained[0]!, /^warn; the inactive slot cdc retains 42 GB/);
 });

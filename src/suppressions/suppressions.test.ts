@@ -1,4 +1,4 @@
-/** The suppression list through the real shell: per mode and account, without case, CSV in and out. */
+/** The suppression list through the real HTTP server: per mode and account, case-insensitive, with CSV import and export. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { testAddressHash } from '../../test/kit/address-hash.ts';
@@ -34,7 +34,7 @@ async function setup(t: TestContext) {
 
 const emails = (called: Called): string[] => called.body.map((one: { email: string }) => one.email);
 
-test('addresses are suppressed without case, per account and mode', async (t) => {
+test('addresses are suppressed case-insensitively, per account and mode', async (t) => {
   const { call, live, sandbox, foreign, clock } = await setup(t);
   const made = await call('POST', '/suppressions', { ...live, json: { email: 'Some.One@Example.COM' } });
   assert.equal(made.status, 201);
@@ -61,7 +61,7 @@ test('addresses are suppressed without case, per account and mode', async (t) =>
   assert.equal((await call('DELETE', '/suppressions/some.one@example.com', live)).status, 404);
 });
 
-test('one address is shown, and the list is filtered by address and reason', async (t) => {
+test('an address can be retrieved, and the list is filtered by address and reason', async (t) => {
   const { call, live, sandbox, foreign, clock } = await setup(t);
   const add = (email: string, reason: string) => call('POST', '/suppressions', { ...live, json: { email, reason } });
   for (const [email, reason] of [
@@ -97,7 +97,7 @@ test('one address is shown, and the list is filtered by address and reason', asy
   assert.equal((await call('GET', '/suppressions?reason=other', live)).status, 400);
 });
 
-test('an entry is never weakened by a later one, and ends when the longer one ends', async (t) => {
+test('an entry is never weakened by a later one and keeps the later expiry', async (t) => {
   const { call, live, clock } = await setup(t);
   const email = 'a@example.com';
   const inMs = (ms: number) => new Date(clock.now() + ms).toISOString();
@@ -121,12 +121,12 @@ test('an entry is never weakened by a later one, and ends when the longer one en
   await add({ reason: 'complaint', expiresAt: inMs(1_000) });
   clock.advance(1_001);
   assert.deepEqual((await call('GET', '/suppressions', live)).body, []);
-  assert.equal((await call('DELETE', `/suppressions/${email}`, live)).status, 404, 'as the list shows it');
+  assert.equal((await call('DELETE', `/suppressions/${email}`, live)).status, 404, 'as listed');
   const fresh = await add({ expiresAt: inMs(5_000) });
-  assert.deepEqual([fresh.reason, fresh.expiresAt], ['manual', inMs(5_000)], 'what has ended counts no more');
+  assert.deepEqual([fresh.reason, fresh.expiresAt], ['manual', inMs(5_000)], 'an expired entry no longer applies');
 });
 
-test('an address that looks like a formula is no formula in the export, and comes back as it was', async (t) => {
+test('addresses that look like formulas are escaped in the export and imported unchanged', async (t) => {
   const { call, live, sandbox } = await setup(t);
   const odd = ['=1+1@x.example', '+1@x.example', '-1@x.example', "'=1@x.example", "'a@x.example", "''+1@x.example"];
   for (const email of odd) {
@@ -143,7 +143,7 @@ test('an address that looks like a formula is no formula in the export, and come
   assert.equal((await call('POST', '/suppressions/import', { ...live, csv: '=1+1@x.example\n' })).body.skipped, 1);
 });
 
-test('issues are all named', async (t) => {
+test('all issues are listed', async (t) => {
   const { call, live } = await setup(t);
   const bad = { email: 'no address', expiresAt: '2020-01-01T00:00:00Z' };
   const refused = await call('POST', '/suppressions', { ...live, json: bad });
@@ -161,7 +161,7 @@ test('issues are all named', async (t) => {
   );
 });
 
-test('pages lose and repeat nothing, also among equal times', async (t) => {
+test('pages skip and repeat nothing, even with equal timestamps', async (t) => {
   const { call, live, clock } = await setup(t);
   const wanted: string[] = [];
   for (let i = 0; i < 7; i += 1) {
@@ -179,7 +179,7 @@ test('pages lose and repeat nothing, also among equal times', async (t) => {
   assert.deepEqual([...seen].sort(), wanted);
 });
 
-test('CSV exports can be imported', async (t) => {
+test('a CSV export can be imported', async (t) => {
   const { call, live, sandbox, clock } = await setup(t);
   const odd = '"a,b"@example.com';
   await call('POST', '/suppressions', { ...live, json: { email: odd, reason: 'bounce' } });
@@ -199,7 +199,7 @@ test('CSV exports can be imported', async (t) => {
   assert.equal(list.body.find((one: { email: string }) => one.email === 'x@example.com').expiresAt, expiresAt);
 });
 
-test('an import with faulty lines names them all and imports nothing', async (t) => {
+test('an import with invalid lines lists them all and imports nothing', async (t) => {
   const { call, live } = await setup(t);
   const csv = 'Email,Reason\nok@example.com,manual\n\nnobody\nB@Example.com,because\n"multi\nline"\n';
   const refused = await call('POST', '/suppressions/import', { ...live, csv });
@@ -214,7 +214,7 @@ test('an import with faulty lines names them all and imports nothing', async (t)
   assert.equal((await call('POST', '/suppressions/import', { ...live, csv: large })).status, 413);
 });
 
-test('lists without a header, with a mark, quotes and repeats', async () => {
+test('reads lists without a header, with a BOM, quotes, and duplicates', async () => {
   const read = await readSuppressions('\uFEFFA@x.com\r\n"b@x.com","BOUNCE"\r\na@X.com\n', 0);
   assert.ok(read.ok);
   assert.deepEqual(
@@ -229,7 +229,7 @@ test('lists without a header, with a mark, quotes and repeats', async () => {
     assert.equal((await readSuppressions(text, 0)).ok, false);
 });
 
-test('a long list leaves turns to others while it is read', async () => {
+test('reading a long list yields to other work', async () => {
   let turns = 0;
   let isRead = false;
   const count = (): void => {
@@ -241,5 +241,5 @@ test('a long list leaves turns to others while it is read', async () => {
   const read = await readSuppressions(list, 0);
   isRead = true;
   assert.equal(read.ok && read.value.suppressions.length, 95_000);
-  assert.ok(turns >= 1, `others had ${turns} turns`);
+  assert.ok(turns >= 1, `others ran ${turns} times`);
 });

@@ -1,4 +1,4 @@
-/** Refusals of templates list every issue: those of form together with parts that do not parse, and each declaration separately. */
+/** Template errors list every issue: form issues together with parse errors, and each declaration separately. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Api, JsonObject } from '../../test/kit/api.ts';
@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => app.close());
 
-test('parts that do not parse are named beside issues of form, and each declaration is checked by itself', async () => {
+test('parse errors are reported with other issues, and each declaration is checked separately', async () => {
   const kept = await make({ name: 'kept as it is', text: 'x' });
   const rejected = async (body: JsonObject): Promise<string[]> => {
     const made = await refused(api.post('/templates', body), 400, 'INVALID_REQUEST');
@@ -42,7 +42,7 @@ test('parts that do not parse are named beside issues of form, and each declarat
   const declared = ['variables[0].default', 'variables[2].name', 'variables[4].name'];
   const malformed = ['variables[1].type', 'variables[3]'];
   assert.deepEqual(await rejected({ name: 'x', html: '{% if', variables }), [...malformed, ...declared, 'html']);
-  // Beside a malformed one a declaration means what it means alone.
+  // A malformed neighbor does not change the issues of a declaration.
   const beside = [{ name: 'a', type: 'string', default: null }, { name: 'b', default: 7 }, { name: 5 }];
   assert.deepEqual(await rejected({ name: 'x', html: 'x', variables: beside }), [
     'variables[2].name',
@@ -55,7 +55,7 @@ test('parts that do not parse are named beside issues of form, and each declarat
   assert.equal((await api.get(`/templates/${kept.templateId}`)).body.version, 1);
 });
 
-test('what is too much is refused by its limit beside other issues too, and soon', async () => {
+test('exceeded limits are reported quickly, together with other issues', async () => {
   const html = `${'{% if a %}'.repeat(3_400)}${'x'.repeat(1_900_000)}`;
   const began = runningMs();
   const error = await refused(

@@ -1,4 +1,4 @@
-/** Syntax of other template languages and of rich-text editors: each is refused with what to write instead, and its place. */
+/** Syntax of other template languages and of rich-text editors: each is rejected with its replacement and position. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseUncached } from './parse.ts';
@@ -75,7 +75,7 @@ const FOREIGN: [source: string, hint: RegExp][] = [
   ['{% if a == ‘x’ %}x{% endif %}', /straight ones/],
 ];
 
-test('refuses syntax of other languages with its replacement', () => {
+test('rejects the syntax of other languages with its replacement', () => {
   for (const [source, hint] of FOREIGN) {
     const parsed = parseUncached(`first line\n ${source}`, 'html');
     assert.equal(parsed.ok, false, source);
@@ -86,7 +86,7 @@ test('refuses syntax of other languages with its replacement', () => {
   }
 });
 
-test('Liquid that only resembles it parses', () => {
+test('Liquid that resembles another language parses', () => {
   const sources = [
     '{{ "a || b && c ? d : e" }}',
     "{{ 'He said “hi” &amp; <b>left</b>; 1 + 1' }}",

@@ -1,4 +1,4 @@
-/** Limits of one rendering: text of all parts, time, and html converted to text. */
+/** Limits of one rendering: total text, time, and HTML converted to text. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -19,15 +19,15 @@ function fill(mail: Partial<ToRender>) {
 
 function refused(mail: Partial<ToRender>) {
   const result = fill(mail);
-  assert.ok(!result.ok, 'was expected to be refused');
+  assert.ok(!result.ok, 'was expected to be rejected');
   assert.equal(result.failure.code, 'TEMPLATE_INVALID');
   return result.failure.details;
 }
 
 const long = (character: string): string => character.repeat(50_000);
 
-// Where the process is paused, half of the time for a rendering passes without its work.
-test('a value printed again and again ends at the bound, plain or in Liquid, before it is escaped', () =>
+// If the process is paused, half of the rendering time passes without work.
+test('repeated output stops at the limit, plain or in Liquid, before it is escaped', () =>
   againIfPaused(async () => endsAtTheBound()));
 
 function endsAtTheBound(): void {
@@ -51,7 +51,7 @@ function endsAtTheBound(): void {
   }
 }
 
-test('all parts count together, and a rendering at the bound is made', () => {
+test('all parts share the output limit, and output at the limit is rendered', () => {
   const variables = { a: 'x'.repeat(MAX_OUTPUT_LENGTH / 2 - 10), b: 'y'.repeat(10) };
   assert.equal(fill({ html: '{{a}}{{b}}', text: '{{a}}{{b}}', variables }).ok, true);
   const issues = refused({ subject: '{{b}}', html: '{{a}}{{b}}', text: '{{a}}{{b}}', variables });
@@ -60,34 +60,34 @@ test('all parts count together, and a rendering at the bound is made', () => {
     ['text'],
   );
   const derived = fill({ html: '<p>{{a}}{{a}}</p>', variables: { a: 'x'.repeat(200_000) } });
-  assert.ok(derived.ok && derived.value.text!.length <= 262_144, 'what is derived has the bound of the html');
+  assert.ok(derived.ok && derived.value.text!.length <= 262_144, 'derived text has the limit of the HTML');
 });
 
-test('the clock is asked before each look into an object, which may take long and print nothing', (t) => {
+test('the time limit is checked before each property access', (t) => {
   const asked = t.mock.method(Budget.prototype, 'checkTime');
   assert.equal(fill({ html: '{{a.size.x}}'.repeat(10), variables: { a: { b: 1 } }, keepMissing: true }).ok, true);
   assert.ok(asked.mock.callCount() >= 10, `${asked.mock.callCount()} times`);
 });
 
-test('plain variables are under the time limit too', () => {
+test('plain variables are subject to the time limit', () => {
   const a = Array.from({ length: 200_000 }, () => '');
   const started = runningMs();
   assert.match(refused({ html: '{{a}}'.repeat(7_000), variables: { a } })[0]!.message, /takes longer than 50 ms/);
   assert.ok(runningMs() - started < 3_000);
 });
 
-test('the time limit met outside of any block is told like one within', () => {
+test('the time limit is reported identically inside and outside of blocks', () => {
   const list = Array.from({ length: 300 }, (_, x) => ({ x }));
   const tag = '{{ a | map: "x" | uniq | size }}{{ a | map: "x" | sort | join | size }}';
   const [issue] = refused({ text: tag.repeat(480), variables: { a: list } });
   assert.match(issue!.message, /takes longer than 50 ms|produces too much text/);
-  // Some ten times the limit on a quick machine.
+  // About ten times the limit on a fast machine.
   const long = Array.from({ length: 2_000 }, (_, x) => ({ x: (x * 7) % 1_999 }));
   const [slow] = refused({ text: '{{ a | sort: "x" | first | size }}'.repeat(1_000), variables: { a: long } });
   assert.match(slow!.message, /takes longer than 50 ms|produces too much text/);
 });
 
-test('html is turned into text once in a rendering, however long it is and however often it is printed', () => {
+test('an HTML value is converted to text once per rendering', () => {
   const a_html = '<p>word</p>'.repeat(12_000);
   assert.ok(a_html.length > 100_000);
   reduced = 0;

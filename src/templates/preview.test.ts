@@ -1,4 +1,4 @@
-/** Previews over HTTP: what a template would say, and what is refused as a send refuses it. */
+/** Previews over HTTP: the rendered output, and the same rejections as for a send. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Api } from '../../test/kit/api.ts';
@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => app.close());
 
-test('a preview refuses a subject that a send refuses', async () => {
+test('a preview rejects a subject that a send rejects', async () => {
   for (const a of ['x\r\ny', 'x'.repeat(999), `{{${'y'.repeat(999)}`]) {
     const error = await refused(
       api.post('/templates/render', { subject: '{{ a }}', text: 't', templateVariables: { a } }),
@@ -33,7 +33,7 @@ test('a preview that produces too much text is rejected', async () => {
   assert.match(error.details[0]!.message, /produces too much text|takes longer than 50 ms/);
 });
 
-test('a preview fills in, lists what is missing, and judges declared types', async () => {
+test('a preview renders, lists missing variables, and checks declared types', async () => {
   const made = await make({
     name: 'preview',
     subject: 'Hi {{ name }}',

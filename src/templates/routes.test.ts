@@ -1,4 +1,4 @@
-/** Stored templates over HTTP: what is saved and shown, versions, layouts, previews, and whose they are. */
+/** Stored templates over HTTP: saving, returning, versions, layouts, previews, and ownership. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Api, JsonObject } from '../../test/kit/api.ts';
@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => app.close());
 
-test('a template is made, shown, replaced and deleted; every replacement is a version', async () => {
+test('a template is created, returned, replaced, and deleted, and each replacement is a version', async () => {
   const variables = [
     { name: 'name', type: 'string', required: true },
     { name: 'items', type: 'array', required: false, default: ['x'] },
@@ -57,7 +57,7 @@ test('a template is made, shown, replaced and deleted; every replacement is a ve
   assert.equal(restored.body.version, 3);
   assert.equal(restored.body.html, made.html);
   assert.deepEqual(restored.body.variables, variables);
-  assert.equal(restored.body.name, 'hello', 'the name stays');
+  assert.equal(restored.body.name, 'hello', 'the name is kept');
   const versions = (await api.get(`/templates/${templateId}/versions`)).body as unknown as JsonObject[];
   assert.deepEqual(
     versions.map((one) => [one.version, one.name, one.text, one.type]),
@@ -73,7 +73,7 @@ test('a template is made, shown, replaced and deleted; every replacement is a ve
   for (const path of ['', '/versions']) await refused(api.get(`/templates/${templateId}${path}`), 404, 'NOT_FOUND');
 });
 
-test('a version that is not published is not used by sends until the next one that is', async () => {
+test('an unpublished version is not used by sends', async () => {
   const draft = await api.post('/templates?publish=false', { name: 'draft', html: 'one' });
   assert.equal(draft.status, 201, draft.text);
   assert.equal(draft.body.publishedVersion, 0);
@@ -85,7 +85,7 @@ test('a version that is not published is not used by sends until the next one th
   };
   const previewed = async (): Promise<unknown> => (await api.post(`${path}/render`)).body.html;
   assert.equal(await used(), undefined);
-  assert.equal(await previewed(), 'one', 'a preview is of the present version');
+  assert.equal(await previewed(), 'one', 'a preview uses the current version');
   const published = await api.put(path, { name: 'draft', html: '2' });
   assert.deepEqual([published.body.version, published.body.publishedVersion], [2, 2]);
   assert.equal(await used(), 2);
@@ -100,11 +100,11 @@ test('a version that is not published is not used by sends until the next one th
   assert.ok(!('publishedVersion' in whole));
   const kept = await api.put(`/templates/${whole.templateId}?publish=false`, { name: 'whole', html: '2' });
   assert.deepEqual([kept.body.version, kept.body.publishedVersion], [2, 1]);
-  assert.equal((await api.put(path, next.body)).status, 200, 'what is shown can be put back');
+  assert.equal((await api.put(path, next.body)).status, 200, 'a returned template can be put back');
   await refused(api.put(`${path}?publish=maybe`, { name: 'draft', html: '4' }), 400, 'INVALID_REQUEST');
 });
 
-test('a body shown can be put back as it is, with its empty parts', async () => {
+test('a returned body can be put back unchanged, including empty parts', async () => {
   const { templateId, version, createdAt, updatedAt, ...body } = await make({ name: 'round', text: 'x' });
   const put = await api.put(`/templates/${templateId}`, body);
   assert.equal(put.status, 200, put.text);
@@ -112,7 +112,7 @@ test('a body shown can be put back as it is, with its empty parts', async () => 
   await api.delete(`/templates/${templateId}`);
 });
 
-test('lists are newest first, in pages', async () => {
+test('lists are newest first and paginated', async () => {
   const own = app.api('acc_pages');
   const ids: string[] = [];
   for (let i = 0; i < 5; i += 1) {
@@ -141,7 +141,7 @@ test('lists are newest first, in pages', async () => {
   await refused(own.get('/templates?cursor=nonsense'), 400, 'INVALID_REQUEST');
 });
 
-test('a page of large templates ends before its limit, and the rest follows', async () => {
+test('a page of large templates is shorter, and the next page continues after it', async () => {
   const own = app.api('acc_large');
   for (let i = 0; i < 6; i += 1) await make({ name: `t${i}`, html: 'x'.repeat(1_900_000) }, own);
   const first = await own.get('/templates');
@@ -151,7 +151,7 @@ test('a page of large templates ends before its limit, and the rest follows', as
   assert.equal(second.headers.link, undefined);
 });
 
-test('names are unique in an account, and never look like ids', async () => {
+test('names are unique in an account and cannot look like IDs', async () => {
   const one = await make({ name: 'taken', text: 'x' });
   const two = await make({ name: 'free', text: 'x' });
   const error = await refused(api.post('/templates', { name: 'taken', text: 'y' }), 409, 'CONFLICT');
@@ -167,7 +167,7 @@ test('names are unique in an account, and never look like ids', async () => {
   }
 });
 
-test('refuses content that does not parse, with the position, and stores nothing', async () => {
+test('rejects content that does not parse with the position, and stores nothing', async () => {
   const error = await refused(
     api.post('/templates', { name: 'broken', subject: 'a {{', html: 'x\n  {% if a %}', text: '{{ a b }}' }),
     400,
@@ -191,7 +191,7 @@ test('refuses content that does not parse, with the position, and stores nothing
   assert.equal((await api.get(`/templates/${kept.templateId}`)).body.version, 1);
 });
 
-test('refuses content over a limit with the position', async () => {
+test('rejects content over a limit with the position', async () => {
   const tooMuch: [html: string, line: number, column: number][] = [
     [`a\n${'{{a}}'.repeat(10_001)}`, 2, 50_001],
     [`${'{% if a %}\n'.repeat(51)}${'{% endif %}'.repeat(51)}`, 51, 1],
@@ -206,7 +206,7 @@ test('refuses content over a limit with the position', async () => {
   }
 });
 
-test('every issue of form is named', async () => {
+test('every form issue is listed', async () => {
   const error = await refused(
     api.post('/templates', {
       name: 'tpl_',
@@ -248,7 +248,7 @@ test('every issue of form is named', async () => {
   }
 });
 
-test('templates of another account are not there, in whatever call', async () => {
+test('templates of another account are not found in any call', async () => {
   const { templateId } = await make({ name: 'private', text: 'x' });
   const stranger = app.api('acc_stranger');
   const path = `/templates/${templateId}`;
@@ -269,14 +269,14 @@ test('templates of another account are not there, in whatever call', async () =>
   assert.equal((await app.api('acc_one', 'sandbox').get(path)).status, 200, 'both modes share them');
 });
 
-test('a version that does not exist cannot be restored', async () => {
+test('a missing version cannot be restored', async () => {
   const { templateId } = await make({ name: 'once', text: 'x' });
   for (const version of ['2', '0', '-1', '1.0', 'x', '99999999999']) {
     await refused(api.post(`/templates/${templateId}/versions/${version}/restore`), 404, 'NOT_FOUND');
   }
 });
 
-test('a layout is filled by others, has none itself, and stays as long as it is used', async () => {
+test('a layout wraps other templates, has no layout itself, and is kept while in use', async () => {
   const layout = await make({
     name: 'frame',
     html: '<b>{{ brand }}</b>{{ content }}<i>end</i>',
@@ -318,14 +318,14 @@ test('a layout is filled by others, has none itself, and stays as long as it is 
   );
   await api.put(frame, { name: 'frame', html: '[{{ content }}]' });
   const now = await api.post(`${path}/render`, { templateVariables });
-  assert.equal(now.body.html, '[<p>{{ content }} &amp; $&amp;</p>]', 'the present version of the layout is used');
+  assert.equal(now.body.html, '[<p>{{ content }} &amp; $&amp;</p>]', 'the current version of the layout is used');
   await api.put(path, { name: 'inner', html: 'alone' });
   assert.equal((await api.delete(frame)).status, 200);
   const gone = await refused(api.post(`${path}/versions/1/restore`), 409, 'CONFLICT');
   assert.deepEqual(fields(gone), ['layoutTemplateId']);
 });
 
-test('a template that is too much within its layout is refused when it is saved', async () => {
+test('a template that exceeds a limit inside its layout is rejected when saved', async () => {
   const layout = await make({ name: 'heavy', html: `${'{{a}}'.repeat(6_000)}{{ content }}` });
   const html = '{{a}}'.repeat(6_000);
   const error = await refused(
@@ -337,7 +337,7 @@ test('a template that is too much within its layout is refused when it is saved'
   await make({ name: 'alone it fits', html });
 });
 
-test('what would be too long within its layout is never made: refused when saved, when previewed, and when used', async () => {
+test('content too long inside its layout is rejected on save, preview, and send', async () => {
   const layout = await make({ name: 'many slots', html: '{{content}}'.repeat(500), text: '{{ content }}' });
   const html = 'x'.repeat(5_000);
   const body = { html, text: 'short', layoutTemplateId: layout.templateId };
@@ -356,7 +356,7 @@ test('what would be too long within its layout is never made: refused when saved
   assert.deepEqual(fields(await refused(api.post(path, {}), 400, 'TEMPLATE_INVALID')), ['html']);
 });
 
-test('one of many concurrent requests for one name gets it', async () => {
+test('only one of many concurrent requests gets a name', async () => {
   const own = app.api('acc_race');
   const answers = await Promise.all(
     Array.from({ length: 20 }, () => own.post('/templates', { name: 'one', text: 'x' })),
@@ -364,7 +364,7 @@ test('one of many concurrent requests for one name gets it', async () => {
   assert.deepEqual(answers.map((one) => one.status).sort(), [201, ...Array.from({ length: 19 }, () => 409)]);
 });
 
-test('versions of writes at the same time are counted without gap or double', async () => {
+test('concurrent writes get version numbers without gaps or duplicates', async () => {
   const own = app.api('acc_many');
   const { templateId } = await make({ name: 'many', text: 'v' }, own);
   const puts = await Promise.all(
@@ -381,7 +381,7 @@ test('versions of writes at the same time are counted without gap or double', as
   }
 });
 
-test('a sandbox key changes no live template, and what it makes exists in the sandbox only', async () => {
+test('a sandbox key changes no live template, and its templates exist only in the sandbox', async () => {
   const sandbox = app.api('acc_modes', 'sandbox');
   const live = app.api('acc_modes');
   const shared = await make({ name: 'modes', html: '[{{ content }}]', text: 'live' }, live);
@@ -412,7 +412,7 @@ test('a sandbox key changes no live template, and what it makes exists in the sa
   const idsOf = async (api: Api) =>
     ((await api.get('/templates')).body as unknown as JsonObject[]).map((one) => one.templateId);
   assert.deepEqual(await idsOf(live), [shared.templateId]);
-  // Both may be of one millisecond.
+  // Both can be from the same millisecond.
   assert.deepEqual((await idsOf(sandbox)).sort(), [own.templateId, shared.templateId].sort());
   await refused(sandbox.post('/templates', { name: 'modes', text: 'x' }), 409, 'CONFLICT');
   const user = await make({ name: 'user', html: 'x', layoutTemplateId: shared.templateId }, sandbox);
@@ -420,7 +420,7 @@ test('a sandbox key changes no live template, and what it makes exists in the sa
   assert.equal((await rendered()).body.html, '[x]');
   assert.equal((await sandbox.put(hidden, { name: 'modes', text: 'changed' })).body.version, 2);
   assert.equal((await sandbox.post(`${hidden}/versions/1/restore`)).body.text, 'sandbox');
-  // A template of the sandbox does not keep a live layout from being deleted, and says so when it is used.
+  // A sandbox template does not prevent the deletion of a live layout, and reports it when it is used.
   assert.equal((await live.delete(path)).status, 200);
   assert.match(
     (await refused(rendered(), 400, 'TEMPLATE_INVALID')).message,
@@ -429,7 +429,7 @@ test('a sandbox key changes no live template, and what it makes exists in the sa
   assert.equal((await sandbox.delete(hidden)).status, 200);
 });
 
-test('PATCH changes only the given fields, as a new version if one differs', async () => {
+test('PATCH changes only the given fields, and creates a version only if one differs', async () => {
   const variables = [{ name: 'n', type: 'number', required: false, default: 12345678901234567890n }];
   const made = await make({ name: 'patched', subject: 's', html: '<p>{{n}}</p>', text: 't', variables });
   const path = `/templates/${made.templateId}`;
@@ -455,7 +455,7 @@ test('PATCH changes only the given fields, as a new version if one differs', asy
   await refused(app.api('acc_two').call({ method: 'PATCH', path, body: {} }), 404, 'NOT_FOUND');
 });
 
-test('concurrent PATCHes of different fields of a template are all kept', async () => {
+test('concurrent PATCHes of different fields are all kept', async () => {
   const { templateId } = await make({ name: 'concurrent', subject: 's', html: '<p>h</p>', text: 't' });
   const path = `/templates/${templateId}`;
   const changes = [{ subject: 'S' }, { html: '<p>H</p>' }, { text: 'T' }, { name: 'together' }];

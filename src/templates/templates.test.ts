@@ -1,4 +1,4 @@
-/** Variables in subject, html and text: escaping, missing values, limits, and attempts to reach what is not given. */
+/** Variables in subject, HTML, and text: escaping, missing values, limits, and attempts to read anything that is not given. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -21,11 +21,11 @@ function filled(mail: Partial<ToRender>) {
 
 function refused(mail: Partial<ToRender>) {
   const result = fill(mail);
-  assert.ok(!result.ok, 'was expected to be refused');
+  assert.ok(!result.ok, 'was expected to be rejected');
   return result.failure;
 }
 
-test('values are escaped in html, and not in text or subject', () => {
+test('values are escaped in HTML, but not in text or subject', () => {
   const name = `<script>"x" & 'y'</script>`;
   const { html, text, subject } = filled({
     html: '<p title="{{name}}">{{ name }}</p>',
@@ -40,7 +40,7 @@ test('values are escaped in html, and not in text or subject', () => {
   assert.equal(html, `<p title="${escaped}">${escaped}</p>`);
 });
 
-test('names ending in _html and raw are inserted as they are in html, and reduced to text elsewhere', () => {
+test('names ending in _html and raw are not escaped in HTML, and converted to text elsewhere', () => {
   const variables = { a_html: '<b>bold</b> &amp; <a href="https://x.test/">link</a>', item: { d_html: '<i>i</i>' } };
   const source = '{{a_html}}|{{ item.d_html }}|{{ a_html | raw }}|{{ a_html | default: "x" }}';
   const { html, text } = filled({ html: source, text: source, variables });
@@ -54,7 +54,7 @@ test('names ending in _html and raw are inserted as they are in html, and reduce
   );
 });
 
-test('every way to print escapes in html: loops, echo, cycle, filters', () => {
+test('every kind of output is escaped in HTML: loops, echo, cycle, and filters', () => {
   const variables = { list: [{ n: '<a>' }], n: '<b>\n&' };
   const print = (html: string) => filled({ html, variables }).html;
   assert.equal(print('{% for i in list %}{{ i.n }}{{ forloop.index }}{% endfor %}'), '&lt;a&gt;1');
@@ -107,12 +107,12 @@ test('only own properties of the given values can be read', () => {
   assert.equal(({} as { polluted?: number }).polluted, undefined);
 });
 
-test('of a loop its counters can be read, and nothing else', () => {
+test('only the counters of a loop can be read', () => {
   const variables = { list: ['a', 'b'], none: [] };
   const counters = ['index', 'index0', 'rindex', 'rindex0', 'first', 'last', 'length'];
   const of = (loop: string) => counters.map((name) => `{{ ${loop}.${name} }}`).join(' ');
-  const told = '1 0 2 1 true false 2 2 1 1 0 false true 2 ';
-  assert.equal(filled({ text: `{% for i in list %}${of('forloop')} {% endfor %}`, variables }).text, told);
+  const expected = '1 0 2 1 true false 2 2 1 1 0 false true 2 ';
+  assert.equal(filled({ text: `{% for i in list %}${of('forloop')} {% endfor %}`, variables }).text, expected);
   const cells = `{% tablerow i in list cols: 1 %}${of('tablerowloop')} {{ tablerowloop.row }}{{ tablerowloop.col_last }} {% endtablerow %}`;
   assert.match(filled({ text: cells, variables }).text!, /1 0 2 1 true false 2 1true .*2 1 1 0 false true 2 2true /);
   for (const name of [
@@ -147,7 +147,7 @@ test('of a loop its counters can be read, and nothing else', () => {
   assert.equal(filled({ text: literals, variables }).text, '12');
 });
 
-test('a call of a function is not a template', () => {
+test('function calls are not valid in templates', () => {
   for (const html of [
     '{{constructor.constructor("return process")()}}',
     '{{#with x}}',
@@ -167,7 +167,7 @@ test('a call of a function is not a template', () => {
   }
 });
 
-test('every faulty part is named', () => {
+test('every invalid part is listed', () => {
   const failure = refused({ subject: '{{', html: '{% if %}', text: '{{ a b }}' });
   assert.deepEqual(
     failure.details.map((issue) => issue.field),
@@ -175,7 +175,7 @@ test('every faulty part is named', () => {
   );
 });
 
-test('variables that would be printed without a value are missing; those that are only asked about are not', () => {
+test('variables printed without a value are missing, but not those only tested', () => {
   const html =
     '{{ a }}{{ b.c }}{{ d | upcase }}{{ n }}{% for i in list %}{{ i.x }}{% endfor %}{% for i in none %}{% endfor %}' +
     '{% if q %}{{ never }}{% endif %}{% unless q %}{% endunless %}{% case q %}{% when 1 %}{% endcase %}{{ e | default: "E" }}' +
@@ -187,7 +187,7 @@ test('variables that would be printed without a value are missing; those that ar
   assert.deepEqual(filled({ html: '{{ a }}{{ b }}', variables: { a: false, b: 0 } }).html, 'false0');
 });
 
-test('keep writes the source of an output without a value back', () => {
+test('keep writes back the source of an output without a value', () => {
   const { html, subject } = filled({
     html: '<{{name}}|{{ user.x | upcase }}>',
     subject: 'Hi {{ name }}',
@@ -197,7 +197,7 @@ test('keep writes the source of an output without a value back', () => {
   assert.equal(subject, 'Hi {{ name }}');
 });
 
-test('never undefined, null or [object Object]', () => {
+test('undefined, null, and [object Object] are never printed', () => {
   for (const value of [{ a: 1 }, [{ a: 1 }]]) {
     const failure = refused({ html: '{{ v }}', variables: { v: value } });
     assert.equal(failure.code, 'INVALID_REQUEST');
@@ -226,7 +226,7 @@ test('never undefined, null or [object Object]', () => {
   assert.equal(text, 'a1');
 });
 
-test('the caller wins over the account, the account over nothing', () => {
+test('request variables override account variables', () => {
   const accountVariables = { company_address_html: '1 Main<br>St', x: 'account' };
   const { html, text } = filled({
     html: '{{company_address_html}} {{x}}',
@@ -238,12 +238,12 @@ test('the caller wins over the account, the account over nothing', () => {
   assert.equal(text, '1 Main\nSt');
 });
 
-test('content without {{ and {% passes untouched', () => {
+test('content without {{ and {% is unchanged', () => {
   const html = 'a { b } }} %} {  { {#x#} <style>p{color:red}</style>';
   assert.equal(filled({ html, subject: html, text: html }).html, html);
 });
 
-test('text derived from a template is the text of what was filled in', () => {
+test('text derived from a template is the text of the rendered HTML', () => {
   const html =
     '<h1>Hi {{ name }}</h1><p>Your <a href="{{ url }}">order {{ id }}</a> &amp; {{ note_html }}</p><p>{{ empty }}</p><style>{{ css }}</style><p>Bye</p>';
   for (const url of ['https://x.test/?a=1&b=2', 'https://y.test/']) {
@@ -256,7 +256,7 @@ test('text derived from a template is the text of what was filled in', () => {
   assert.equal(filled({ html: loop, variables: { l: ['<a>', 'b'] }, deriveText: true }).text, '<a>\n\nb');
 });
 
-test('the unsubscribe variable inside an attribute is its address', () => {
+test('the unsubscribe variable inside an attribute is its URL', () => {
   const accountVariables = { unsubscribe_email_html: '<a href="https://h.test/u/1">Unsubscribe</a>' };
   const { html } = filled({
     html: '{{unsubscribe_email_html}} <a href="{{ unsubscribe_email_html }}">no</a>',
@@ -265,7 +265,7 @@ test('the unsubscribe variable inside an attribute is its address', () => {
   assert.equal(html, '<a href="https://h.test/u/1">Unsubscribe</a> <a href="https://h.test/u/1">no</a>');
 });
 
-test('hostile templates end soon', () => {
+test('hostile templates stop quickly', () => {
   const v = { a: 'x'.repeat(100_000), l: [] };
   const cases: [string, boolean][] = [
     ['{{'.repeat(1_000_000), false],
@@ -286,7 +286,7 @@ test('hostile templates end soon', () => {
     const result = fill({ text, variables: v });
     const tookMs = runningMs() - started;
     assert.equal(result.ok, isFine, text.slice(0, 40));
-    // 50 ms on a quiet machine; the bound here only has to tell linear from quadratic.
+    // 50 ms on an idle machine. The limit only distinguishes linear from quadratic time.
     assert.ok(tookMs < 1_000, `${text.slice(0, 40)} took ${tookMs} ms`);
   }
   const started = runningMs();
@@ -321,13 +321,13 @@ test('filters limit their input', () => {
   assert.equal(filled({ html: '{{ "abc" | slice: 1, 1 }}{{ "a-b" | split: "-" | last }}' }).html, 'bb');
 });
 
-test('a template remembered is filled in anew each time', () => {
+test('a cached template is rendered anew each time', () => {
   for (let i = 0; i < 3; i += 1) assert.equal(filled({ html: 'n={{ n }}', variables: { n: i } }).html, `n=${i}`);
   for (let i = 0; i < 1_200; i += 1)
     assert.equal(filled({ html: `${i}:{{ n }}`, variables: { n: i } }).html, `${i}:${i}`);
 });
 
-test('whether a source names the unsubscribe link is the same before and after it is remembered', () => {
+test('the unsubscribe link is detected identically before and after caching', () => {
   const cases: [string, boolean][] = [
     ['{{ unsubscribe_email_html }} first', true],
     ['{% if a %}{{ unsubscribe_email_html }}{% endif %}', true],

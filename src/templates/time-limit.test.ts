@@ -1,9 +1,9 @@
-/** The limit counts work, not waiting. */
+/** The limit counts CPU time, not waiting time. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createTimeLimit, RENDER_LIMIT_MS } from './context.ts';
 
-test('a thread that stands still is not work; one that works is ended', () => {
+test("only the thread's CPU time counts toward the limit", () => {
   let workedMs = 5_000;
   const limit = createTimeLimit(0, () => workedMs);
   limit.check(1);
@@ -14,12 +14,12 @@ test('a thread that stands still is not work; one that works is ended', () => {
   assert.throws(() => limit.check(120_001), /limit exceeded/);
 });
 
-test('the thread is not asked before half of the time has passed', () => {
+test('CPU time is not read before half of the time has passed', () => {
   const limit = createTimeLimit(1_000, () => assert.fail('asked'));
   limit.check(1_000 + RENDER_LIMIT_MS / 2);
 });
 
-test('real work is ended at about the limit', () => {
+test('real work stops at about the limit', () => {
   const startedMs = performance.now();
   const limit = createTimeLimit(startedMs);
   assert.throws(() => {

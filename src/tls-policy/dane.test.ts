@@ -1,4 +1,4 @@
-/** Which records are believed, and what of a certificate they speak of. */
+/** Which TLSA records are trusted, and which part of a certificate they match. */
 import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';
 import test from 'node:test';
@@ -7,7 +7,7 @@ import { issuedCertificate, testCertificate } from '../../test/kit/test-certific
 import type { AddressAnswer, Dns, DnsAnswer, TlsaRecord } from '../net/dns.ts';
 import { daneFailure, lookUpDane, publicKeyInfo } from './dane.ts';
 
-test('the public key of a certificate is taken byte for byte, of every kind of key', () => {
+test('the public key of a certificate is extracted byte for byte, for every key type', () => {
   const all = [testCertificate(['a.example']).cert, issuedCertificate('b.example').cert, ...tls.rootCertificates];
   for (const pem of all) {
     const { raw, publicKey } = new X509Certificate(pem);
@@ -16,10 +16,10 @@ test('the public key of a certificate is taken byte for byte, of every kind of k
 });
 
 const words = 'the TLSA records of mx.example (DANE)';
-// Certificates begin at the second in which they are made.
+// Certificates are valid from the second in which they are created.
 const nowMs = Date.now() + 60_000;
 
-test('an issuer that only a record holds stands in for one that was not sent; one that did not sign does not', () => {
+test('a full issuer certificate in a record replaces an unsent one, but must have signed', () => {
   const { cert, issuer } = issuedCertificate('mx.example');
   const leaf = new X509Certificate(cert);
   const whole = new X509Certificate(issuer);
@@ -30,13 +30,13 @@ test('an issuer that only a record holds stands in for one that was not sent; on
   assert.equal(of([record(whole.raw)]), undefined);
   const digest = { usage: 2, selector: 0, matching: 1, data: createHash('sha256').update(whole.raw).digest() };
   assert.equal(of([digest], [whole]), undefined);
-  assert.equal(of([digest])?.type, 'validation-failure', 'an issuer that nobody shows');
+  assert.equal(of([digest])?.type, 'validation-failure', 'an issuer that is not sent');
   const stranger = new X509Certificate(issuedCertificate('other.example').issuer);
   const strangers = { ...digest, data: createHash('sha256').update(stranger.raw).digest() };
-  assert.equal(of([strangers], [stranger])?.type, 'validation-failure', 'one that is shown, and did not sign');
+  assert.equal(of([strangers], [stranger])?.type, 'validation-failure', 'a sent issuer that did not sign');
   assert.equal(of([record(stranger.raw)])?.type, 'validation-failure');
   const itself = { usage: 2, selector: 0, matching: 0, data: leaf.raw };
-  assert.equal(of([itself])?.type, 'validation-failure', 'the certificate itself is no issuer');
+  assert.equal(of([itself])?.type, 'validation-failure', 'the certificate itself is not an issuer');
   assert.equal(of([record(Buffer.from('none'))])?.type, 'validation-failure');
 });
 
@@ -70,7 +70,7 @@ function dnsOf({ addresses, cname, tlsa }: Zone): Dns {
 const record: TlsaRecord = { usage: 3, selector: 1, matching: 1, data: Buffer.alloc(32) };
 const RECORDS = { secure: true, records: [record] };
 
-test('records are looked for behind the alias, then at it, and nowhere that is not secure', async () => {
+test('records are looked up at the alias target, then at the name, and only if secure', async () => {
   const lookUp = async (zone: Zone): Promise<string> => {
     const answer = await lookUpDane(dnsOf(zone), 'mx.example', 25);
     return answer.kind === 'found' ? answer.base : answer.kind;
@@ -96,11 +96,15 @@ test('records are looked for behind the alias, then at it, and nowhere that is n
   );
   assert.equal(await lookUp({ addresses: half, tlsa: { [here]: RECORDS, [behind]: RECORDS } }), 'none');
   const records = { [here]: RECORDS };
-  assert.equal(await lookUp({ addresses: 'temporary', tlsa: records }), 'failed', 'addresses that have run out');
-  assert.equal(await lookUp({ addresses: half, cname: 'temporary', tlsa: records }), 'failed', 'an alias held back');
+  assert.equal(await lookUp({ addresses: 'temporary', tlsa: records }), 'failed', 'the address lookup fails');
+  assert.equal(
+    await lookUp({ addresses: half, cname: 'temporary', tlsa: records }),
+    'failed',
+    'the alias lookup fails',
+  );
 });
 
-test('usable are usages 2 and 3 with digests of the right length', async () => {
+test('usages 2 and 3 with digests of the right length are usable', async () => {
   const digest = (length: number): Buffer => Buffer.alloc(length, 1);
   const of = async (change: Partial<TlsaRecord>): Promise<number> => {
     const records = [{ ...record, ...change }];

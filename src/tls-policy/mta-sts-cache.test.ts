@@ -1,4 +1,4 @@
-/** MTA-STS policies from real https servers and a real DNS server, kept in a database, counted at the policy host. */
+/** MTA-STS policies from real https servers and a real DNS server, stored in a database, with fetches counted at the policy host. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
@@ -22,7 +22,7 @@ let storage: TempDatabase;
 let clock: FakeClock;
 let policies: TlsPolicies;
 
-/** A question to the DNS each time, as if no answer were remembered. */
+/** Queries the DNS each time, without a cache. */
 function freshDns(): Dns {
   const ask =
     <K extends 'resolveTxt' | 'resolveAddresses' | 'resolveMx'>(question: K) =>
@@ -76,7 +76,7 @@ function publish(domain: string, id: string): void {
   dns.zone[`_mta-sts.${domain}`] = { TXT: [`v=STSv1; id=${id};`] };
 }
 
-/** Returns the policy for a connection to mx.<domain>: its name, or why there may be no connection. */
+/** Returns the policy for a connection to mx.<domain>: its name, or why a connection is not allowed. */
 async function asked(domain: string, host = `mx.${domain}`): Promise<string> {
   const decided = await (await policies.ofDomain(domain)).ofHost(host, 25);
   return decided.ok ? (decided.policy?.name ?? 'nothing') : decided.reason;
@@ -87,7 +87,7 @@ async function end(): Promise<void> {
   await storage.close();
 }
 
-test('a policy is fetched once, obeyed, and kept over a restart and through the loss of DNS and policy host', async () => {
+test('a policy is fetched once, and kept across restarts and outages of DNS and policy host', async () => {
   hosts.answers.set('one.example', policyAnswer({ mode: 'enforce', mx: ['mx.one.example'], maxAge: 604_800 }));
   assert.equal(await asked('one.example'), 'nothing');
   publish('one.example', '1');
@@ -100,7 +100,7 @@ test('a policy is fetched once, obeyed, and kept over a restart and through the 
   await policies.stop();
   policies = open();
   delete dns.zone['_mta-sts.one.example'];
-  assert.equal(await asked('one.example'), 'mta-sts', 'the record is gone');
+  assert.equal(await asked('one.example'), 'mta-sts', 'the record was deleted');
   dns.zone['_mta-sts.one.example'] = { fail: 'SERVFAIL' };
   assert.equal(await asked('one.example'), 'mta-sts', 'the DNS fails');
   const questions = dns.questions.filter((one) => one === 'TXT _mta-sts.one.example').length;
@@ -108,7 +108,7 @@ test('a policy is fetched once, obeyed, and kept over a restart and through the 
   assert.equal(
     dns.questions.filter((one) => one === 'TXT _mta-sts.one.example').length,
     questions,
-    'no mail waits for it again',
+    'no message waits for it again',
   );
   clock.advance(300_001);
   assert.equal(hosts.asked('one.example'), 1);
@@ -116,10 +116,10 @@ test('a policy is fetched once, obeyed, and kept over a restart and through the 
   publish('one.example', '2');
   assert.equal(await asked('one.example'), 'mta-sts', 'the policy host fails');
   assert.equal(await asked('one.example'), 'mta-sts');
-  assert.equal(hosts.asked('one.example'), 2, 'and is not asked again at once');
+  assert.equal(hosts.asked('one.example'), 2, 'and is not contacted again immediately');
   clock.advance(300_001);
   hosts.answers.set('one.example', policyAnswer({ mode: 'enforce', mx: ['mx2.one.example'] }));
-  assert.match(await asked('one.example'), /does not name mx\.one\.example/, 'the new policy counts');
+  assert.match(await asked('one.example'), /does not name mx\.one\.example/, 'the new policy applies');
   assert.equal(await asked('one.example', 'mx2.one.example'), 'mta-sts');
   assert.equal(hosts.asked('one.example'), 3);
   delete dns.zone['_mta-sts.one.example'];
@@ -130,7 +130,7 @@ test('a policy is fetched once, obeyed, and kept over a restart and through the 
   await end();
 });
 
-test('the mode may be testing or none, and a change of it is obeyed', async () => {
+test('the modes testing and none, and changes of the mode, are respected', async () => {
   hosts.answers.set('mode.example', policyAnswer({ mode: 'testing', mx: ['mx.mode.example'] }));
   publish('mode.example', '1');
   assert.equal(await asked('mode.example'), 'mta-sts-testing');
@@ -145,7 +145,7 @@ test('the mode may be testing or none, and a change of it is obeyed', async () =
   await end();
 });
 
-test('a policy that is used is fetched again every day, whatever its record says, and holds its time from then', async () => {
+test('a policy in use is fetched again every day, which renews its lifetime', async () => {
   const domain = 'one.example';
   hosts.answers.set(domain, policyAnswer({ mode: 'enforce', mx: ['mx.one.example'], maxAge: 2 * 86_400 }));
   publish(domain, '1');
@@ -160,11 +160,11 @@ test('a policy that is used is fetched again every day, whatever its record says
     assert.equal(hosts.asked(domain), before + 1 + day);
   }
   delete dns.zone[`_mta-sts.${domain}`];
-  assert.equal(await asked(domain), 'mta-sts', 'older than its time, and refreshed since');
+  assert.equal(await asked(domain), 'mta-sts', 'beyond its lifetime, but refreshed since');
   hosts.answers.set(domain, { status: 503 });
   clock.advance(DAY_MS + 1);
   await policies.refresh();
-  assert.equal(await asked(domain), 'mta-sts', 'what cannot be refreshed stays');
+  assert.equal(await asked(domain), 'mta-sts', 'a policy that cannot be refreshed is kept');
   clock.advance(DAY_MS);
   assert.equal(await asked(domain), 'nothing', 'until it expires');
   await end();
@@ -188,12 +188,12 @@ test('a response that violates the rules is not a policy', async () => {
   assert.equal(
     hosts.asked('expired.example') + hosts.asked('wrong-name.example'),
     0,
-    'nothing is said behind such a certificate',
+    'no request is sent after an invalid certificate',
   );
   await end();
 });
 
-test('a policy host at a private address is not asked unless it is allowed', async () => {
+test('a policy host at a private address is not contacted unless allowed', async () => {
   hosts.answers.set('private.example', policyAnswer({ mode: 'enforce', mx: ['mx.private.example'] }));
   publish('private.example', '1');
   await policies.stop();

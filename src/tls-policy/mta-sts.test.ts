@@ -1,9 +1,9 @@
-/** The record, the policy, and the names it covers, letter by letter. */
+/** Parsing of the record and the policy, and matching of names. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { parseStsPolicy, stsId, stsNames } from './mta-sts.ts';
 
-test('the id of a policy is read from exactly one well-formed record', () => {
+test('the policy ID is read from exactly one valid record', () => {
   for (const [records, id] of [
     [['v=STSv1; id=20160831085700Z;'], '20160831085700Z'],
     [['v=STSv1;id=1'], '1'],
@@ -41,7 +41,7 @@ test('parses a policy as in RFC 8461, in any order, with unknown fields', () => 
   assert.ok(none.ok && none.policy.mode === 'none');
 });
 
-test('refuses an invalid policy with the reason', () => {
+test('rejects an invalid policy with the reason', () => {
   for (const [text, reason] of [
     ['', /version/],
     ['version: STSv2\nmode: enforce\nmx: a.example\nmax_age: 1', /version/],

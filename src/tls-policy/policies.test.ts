@@ -1,4 +1,4 @@
-/** Connections while DNS answers are suppressed: mail is delayed and never sent without the policy. */
+/** Connections while DNS answers are suppressed: messages are deferred and never sent without the policy. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { systemClock } from '../base/clock.ts';
@@ -7,7 +7,7 @@ import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
 import { openTlsPolicies } from './policies.ts';
 
-test('unanswered MX records delay mail, since DANE may apply', async () => {
+test('a failed MX lookup defers messages because DANE may apply', async () => {
   const database = { execute: async () => null } as unknown as Database;
   let mx: object = { status: 'temporary', cause: 'ESERVFAIL' };
   const dns = {

@@ -30,7 +30,7 @@ function counting(error?: () => Error | undefined) {
   return { counters, writes, sessions };
 }
 
-test('good sessions are one counter, whatever the host; failures one for each host; rows have an order and different ids', async () => {
+test('successful sessions share one counter, failures have one per host, with ordered unique IDs', async () => {
   const { counters, writes, sessions } = counting();
   for (let host = 0; host < 100; host += 1) {
     counters.count(session(`mx${host}.a.example`));
@@ -49,7 +49,7 @@ test('good sessions are one counter, whatever the host; failures one for each ho
   );
 });
 
-test('a database that is away for a while costs no count; an answer that was lost costs those it was for, and none twice', async () => {
+test('a database outage loses no counts, and an unknown outcome never counts twice', async () => {
   let error: Error | undefined = new Unavailable('away');
   const { counters, sessions } = counting(() => error);
   counters.count(session('mx.a.example'));
@@ -66,7 +66,7 @@ test('a database that is away for a while costs no count; an answer that was los
   assert.equal(sessions(), 2);
 });
 
-test('memory is bounded, however many kinds of failures there are; those that are known go on counting', async () => {
+test('memory is bounded for any kinds of failures, and known ones are still counted', async () => {
   const { counters, writes, sessions } = counting();
   for (let host = 0; host < 30_000; host += 1) counters.count(session(`mx${host}.a.example`, stalled));
   counters.count(session('mx0.a.example', stalled));

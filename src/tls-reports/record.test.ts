@@ -5,7 +5,7 @@ import { reportAddresses } from './record.ts';
 
 const uris = (...texts: string[]): string[] => reportAddresses(texts).map(({ uri }) => uri);
 
-test('addresses of both kinds, in one field or several, whatever the white space', () => {
+test('addresses of both kinds are parsed, in one or several fields, with any whitespace', () => {
   assert.deepEqual(uris('v=TLSRPTv1; rua=mailto:a@x.example'), ['mailto:a@x.example']);
   assert.deepEqual(uris('v=TLSRPTv1;rua=mailto:a@x.example , https://x.example/v1?a=b=c ;'), [
     'mailto:a@x.example',
@@ -20,12 +20,12 @@ test('addresses of both kinds, in one field or several, whatever the white space
   ]);
 });
 
-test('an address is what stands behind mailto, decoded', () => {
+test('a mailto address is decoded', () => {
   const [encoded] = reportAddresses(['v=TLSRPTv1; rua=mailto:tls%21reports%2Ba@X.example?subject=x']);
   assert.equal(encoded?.kind === 'mail' && encoded.address.address, 'tls!reports+a@x.example');
 });
 
-test('returns nothing for invalid or duplicate records, or unreachable addresses', () => {
+test('returns nothing for invalid or duplicate records or unreachable addresses', () => {
   for (const texts of [
     [],
     ['v=TLSRPTv1'],
@@ -40,7 +40,7 @@ test('returns nothing for invalid or duplicate records, or unreachable addresses
   }
 });
 
-test('each address once, ten at most', () => {
+test('returns each address once, up to ten', () => {
   const many = Array.from({ length: 50 }, (_, index) => `mailto:${index}@x.example`);
   assert.equal(uris(`v=TLSRPTv1; rua=${many.join()}`).length, 10);
   assert.deepEqual(uris('v=TLSRPTv1; rua=mailto:a@x.example,mailto:a@x.example'), ['mailto:a@x.example']);

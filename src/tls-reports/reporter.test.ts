@@ -1,6 +1,6 @@
 /**
- * Reports to real https servers and a real DNS, over both databases: what is counted, when it is sent and how often, what is tried again, and
- * that two nodes make one report. By mail and with every failure of TLS: reports.long.test.ts.
+ * Reports to real https servers with a real DNS, on both databases: what is counted, when and how often it is sent, what is retried, and
+ * that two nodes send one report. For email reports and every TLS failure, see reports.long.test.ts.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -25,7 +25,7 @@ import { lastReportsOperation } from './store.ts';
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-/** In the past of the real clock, by which a database server goes. */
+/** In the past of the real clock, which a database server uses. */
 const TODAY = Date.now() - (Date.now() % DAY) - DAY;
 const YESTERDAY = TODAY - DAY;
 
@@ -55,14 +55,14 @@ const bad = (domain: string, message = 'it is old'): TlsSession => ({
 interface WorldOptions extends Partial<Pick<ReporterOptions, 'isVerified' | 'random'>> {
   zone: (port: number) => FakeZone;
   script?: CatcherScript;
-  /** Ranges that reports may go to. */
+  /** Ranges to which reports can be sent. */
   allow?: string;
   nodes?: number;
 }
 
 async function world(t: TestContext, dialect: Dialect, options: WorldOptions) {
   const { database: first, url, close } = await tempDatabase(dialect);
-  // A node has connections of its own to a server.
+  // Each node has its own connections to a server.
   const databases = [first];
   for (let node = 1; node < (options.nodes ?? 1); node += 1) {
     const address = url === undefined ? undefined : parsePostgresUrl(url);
@@ -78,7 +78,7 @@ async function world(t: TestContext, dialect: Dialect, options: WorldOptions) {
   const mails: ReportMail[] = [];
   const nodes = databases.map((database) => {
     const resolver = openDns({ servers: [dns.server], timeoutMs: 2_000, tries: 1 });
-    // By the real clock no time passes, so that nothing may be remembered.
+    // No time passes on the real clock, so nothing may be cached.
     const resolveTxt: Dns['resolveTxt'] = async (name) => {
       const fresh = openDns({ servers: [dns.server], timeoutMs: 2_000, tries: 1 });
       return fresh.resolveTxt(name).finally(() => fresh.close());
@@ -117,7 +117,7 @@ async function world(t: TestContext, dialect: Dialect, options: WorldOptions) {
     mails,
     nodes,
     counters,
-    /** All nodes at the same time. */
+    /** Runs all nodes at the same time. */
     round: async () => {
       await Promise.all(nodes.map((node) => node.counters.run()));
       await Promise.all(nodes.map(({ reporter }) => reporter.run()));
@@ -130,7 +130,7 @@ const toHttps = (port: number): string => `https://reports.example:${port}/in`;
 const record = (...rua: string[]): FakeZone[string] => ({ TXT: [`v=TLSRPTv1; rua=${rua.join()}`], ttl: 1 });
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: a report says what was counted, on the day on which it was counted`, async (t) => {
+  test(`${dialect}: a report contains the counts of its day`, async (t) => {
     const zone = (port: number) => ({ '_smtp._tls.a.example': record(toHttps(port)) });
     const { clock, counters, catcher, round, reports } = await world(t, dialect, { zone });
     for (let count = 0; count < 3; count += 1) counters.count(good('a.example'));
@@ -142,7 +142,7 @@ for (const dialect of DIALECTS) {
     clock.set(TODAY - 1);
     counters.count(good('a.example'));
     await round();
-    assert.equal(catcher.requests.length, 0, 'the day is not over');
+    assert.equal(catcher.requests.length, 0, 'the day has not ended');
     clock.set(TODAY + 20 * MINUTE);
     counters.count(bad('a.example'));
     await round();
@@ -182,7 +182,7 @@ for (const dialect of DIALECTS) {
     });
   });
 
-  test(`${dialect}: two nodes count together and make one report`, async (t) => {
+  test(`${dialect}: two nodes share their counts and send one report`, async (t) => {
     const domains = Array.from({ length: 40 }, (_, index) => `d${index}.example`);
     const zone = (port: number) =>
       Object.fromEntries(
@@ -204,7 +204,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('the time is within the four hours after the day', async (t) => {
+test('reports are sent within four hours after the day', async (t) => {
   const zone = (port: number) => ({
     '_smtp._tls.a.example': record(toHttps(port)),
     '_smtp._tls.b.example': record(toHttps(port)),
@@ -222,7 +222,7 @@ test('the time is within the four hours after the day', async (t) => {
   assert.deepEqual(sent, [0, 0, 1, 1, 2]);
 });
 
-test('an address that does not take its report is tried again for a day, the others not; then it is over', async (t) => {
+test('only addresses that reject a report are retried, for a day', async (t) => {
   const zone = (port: number) => ({ '_smtp._tls.a.example': record('mailto:t@a.example', toHttps(port)) });
   const { clock, counters, catcher, mails, round, database } = await world(t, 'sqlite', {
     zone,
@@ -239,11 +239,11 @@ test('an address that does not take its report is tried again for a day, the oth
   assert.equal(mails.length, 1);
   assert.equal(mails[0]!.lifetimeSeconds, 86_400);
   const ids = new Set(catcher.requests.map(({ bytes }) => JSON.parse(gunzipSync(bytes).toString())['report-id']));
-  assert.equal(ids.size, 1, 'one report, however often');
+  assert.equal(ids.size, 1, 'one report for any number of rounds');
   assert.deepEqual(await database.execute(lastReportsOperation, null), { day: YESTERDAY, counts: { sent: 1 } });
 });
 
-test('nobody who takes it: given up; a DNS that fails for a while costs nothing', async (t) => {
+test('an undeliverable report is dropped, and a temporary DNS failure loses nothing', async (t) => {
   const zone = (port: number) => ({
     '_smtp._tls.a.example': record(toHttps(port)),
     '_smtp._tls.b.example': { fail: 'SERVFAIL' as const },
@@ -266,7 +266,7 @@ test('nobody who takes it: given up; a DNS that fails for a while costs nothing'
   assert.deepEqual(await database.execute(lastReportsOperation, null), { day: YESTERDAY, counts });
 });
 
-test('no report to a private address; control: it arrives where that is permitted', async (t) => {
+test('a report is not sent to a private address unless allowed', async (t) => {
   for (const [allow, arrived] of [
     ['10.0.0.0/8', 0],
     ['127.0.0.0/8', 1],
@@ -280,7 +280,7 @@ test('no report to a private address; control: it arrives where that is permitte
   }
 });
 
-test('nothing is sent before the domain that reports come from is verified; what is two days old goes then, nothing older', async (t) => {
+test('reports wait for the sender domain to be verified, for up to two days', async (t) => {
   const zone = (port: number) => ({ '_smtp._tls.a.example': record(toHttps(port)) });
   let verified = false;
   const { clock, counters, catcher, dns, round, reports } = await world(t, 'sqlite', {
@@ -299,7 +299,7 @@ test('nothing is sent before the domain that reports come from is verified; what
   assert.deepEqual(days.sort(), [YESTERDAY + 2 * DAY, YESTERDAY + 3 * DAY]);
 });
 
-test('a policy of the exchanger’s own (DANE) is reported to its domain too', async (t) => {
+test('a DANE policy of an MX host is reported to its domain', async (t) => {
   const zone = (port: number) => ({
     '_smtp._tls.a.example': record(toHttps(port)),
     '_smtp._tls.mx.a.example': record(toHttps(port)),

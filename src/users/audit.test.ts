@@ -47,7 +47,7 @@ function rows(): Row[] {
   return found;
 }
 
-test('every session route that changes something is in the table, and writes its row', async () => {
+test('every state-changing session route is in the table and writes its audit row', async () => {
   const changing = app.routes.filter(({ method, tag }) => method !== 'GET' && tag === 'session');
   assert.deepEqual(changing.map(({ method, path }) => `${method} ${path}`).sort(), Object.keys(ACTIONS).sort());
 

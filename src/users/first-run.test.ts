@@ -18,7 +18,7 @@ const COMMIT = 'audit.change';
 
 const BASE = 'https://mail.example.com';
 
-test('the first run makes working credentials once, and keeps them in a private file', async (t) => {
+test('the first run creates working credentials once and keeps them in a private file', async (t) => {
   const { database, folder, close } = await tempDatabase();
   t.after(close);
   const clock = fakeClock();
@@ -51,7 +51,7 @@ test('the first run makes working credentials once, and keeps them in a private 
   assert.equal((await database.execute(accountsOperation, null)).length, 1);
 });
 
-test('a crash before the commit neither loses nor doubles the credentials', async (t) => {
+test('a crash before the commit neither loses nor duplicates the credentials', async (t) => {
   const { database, folder, close } = await tempDatabase();
   t.after(close);
   const clock = fakeClock();
@@ -73,7 +73,7 @@ test('a crash before the commit neither loses nor doubles the credentials', asyn
   );
 });
 
-test('of two nodes that start together one creates the account, and the other keeps no credentials', async (t) => {
+test('of two nodes that start together, one creates the account and keeps the credentials', async (t) => {
   const { database, folder, close } = await tempDatabase();
   t.after(close);
   const clock = fakeClock();
@@ -90,7 +90,7 @@ test('of two nodes that start together one creates the account, and the other ke
   assert.equal((await database.execute(accountsOperation, null)).length, 1);
 });
 
-test('a file whose commit was not told of stays', async (t) => {
+test('a file whose commit has an unknown outcome is kept', async (t) => {
   const { database, folder, close } = await tempDatabase();
   t.after(close);
   const clock = fakeClock();

@@ -80,7 +80,7 @@ async function throughProvider(jar: Jar, login: string): Promise<string> {
   return url;
 }
 
-test('a verified address of a user signs in; with PKCE, state and nonce', async () => {
+test('a user with a verified address logs in, with PKCE, state, and nonce', async () => {
   const { email, userId } = await app.user('ann@example.com', 'viewer');
   const jar = new Jar();
   const back = await throughProvider(jar, email);
@@ -94,7 +94,7 @@ test('a verified address of a user signs in; with PKCE, state and nonce', async 
   assert.equal((await jar.fetch(back)).status, 401, 'a code counts once');
 });
 
-test('refuses an unverified address, an unknown one, and a flow of another browser', async () => {
+test('rejects an unverified address, an unknown one, and a flow of another browser', async () => {
   await app.user('unverified@example.com');
   for (const login of ['unverified@example.com', 'nobody@example.com']) {
     const jar = new Jar();
@@ -117,7 +117,7 @@ test('refuses an unverified address, an unknown one, and a flow of another brows
   assert.equal((await mine.fetch(back)).status, 302, 'control');
 });
 
-test('without a provider there is nothing there', async (t) => {
+test('the routes do not exist without a provider', async (t) => {
   const plain = await wholeApi();
   t.after(plain.close);
   for (const at of ['/session/oidc', '/session/oidc/callback?code=x'])

@@ -121,7 +121,7 @@ async function withPasskey(email: string): Promise<{ browser: Browser; device: A
   return { browser, device, userId };
 }
 
-test('a passkey is added, signs in without password and code, and is removed', async () => {
+test('a passkey is added, logs in without password and code, and is removed', async () => {
   const { browser, device, userId } = await withPasskey('ann@example.com');
   assert.equal((await browser.call('GET', '/session')).body.twoFactor.passkeys, 1);
   const fresh = app.browser();
@@ -150,7 +150,7 @@ test('a passkey is added, signs in without password and code, and is removed', a
   ]);
 });
 
-test('refuses an invalid response when a passkey is added', async () => {
+test('rejects an invalid response when a passkey is added', async () => {
   const { email, password } = await app.user('adding@example.com');
   const browser = await app.signedIn(email, password);
   const add = (credential: unknown) => browser.call('POST', '/user/passkeys', { credential });
@@ -185,7 +185,7 @@ test('refuses an invalid response when a passkey is added', async () => {
   assert.equal((await browser.call('POST', '/user/passkeys/options')).status, 403, 'the session is an old one');
 });
 
-test('refuses an invalid response at login', async () => {
+test('rejects an invalid response at login', async () => {
   const { device } = await withPasskey('signing@example.com');
   const browser = app.browser();
   const attempt = async (credential: unknown) =>

@@ -58,7 +58,7 @@ test('the cookie is Secure if the base URL is https', async (t) => {
   assert.match(answer.headers['set-cookie']!, /; Secure$/);
 });
 
-test('behind a trusted proxy each client has its own limit of wrong sign-ins', async (t) => {
+test('each client behind a trusted proxy has its own limit of failed logins', async (t) => {
   const env = { POSTRIDER_TRUSTED_PROXIES: '127.0.0.1, ::1' };
   const proxied = await wholeApi({ env });
   t.after(proxied.close);
@@ -81,7 +81,7 @@ test('behind a trusted proxy each client has its own limit of wrong sign-ins', a
   assert.match(overHttps.headers['set-cookie']!, /; Secure$/, 'the proxy says that the browser uses https');
 });
 
-test('without trusted proxies X-Forwarded-For and X-Forwarded-Proto change nothing', async (t) => {
+test('X-Forwarded-For and X-Forwarded-Proto are ignored without trusted proxies', async (t) => {
   const direct = await wholeApi();
   t.after(direct.close);
   const { email, password } = await direct.user('ann@example.com');
@@ -104,7 +104,7 @@ test('without trusted proxies X-Forwarded-For and X-Forwarded-Proto change nothi
   assert.deepEqual(checkProxies({ trustedProxies: [] }, seen, seen!.atMs + 8 * 24 * HOUR), [], 'it is gone');
 });
 
-test('a new id at sign-in: the session before it ends', async () => {
+test('a login creates a new session ID and ends the previous session', async () => {
   const { email, password } = await app.user('again@example.com');
   const browser = await app.signedIn(email, password);
   const former = app.browser();
@@ -116,7 +116,7 @@ test('a new id at sign-in: the session before it ends', async () => {
   assert.equal(await status(browser, 'GET', '/session'), 200);
 });
 
-test('a session ends after twelve idle hours, and after fourteen days', async () => {
+test('a session ends after twelve idle hours or fourteen days', async () => {
   const { email, password } = await app.user('idle@example.com');
   const idle = await app.signedIn(email, password);
   clock.advance(12 * HOUR - 1);
@@ -136,7 +136,7 @@ test('a session ends after twelve idle hours, and after fourteen days', async ()
   assert.equal(await status(busy, 'GET', '/session'), 401);
 });
 
-test('sessions are listed, and ended from elsewhere', async () => {
+test('sessions are listed and can be ended from elsewhere', async () => {
   const { email, password } = await app.user('two@example.com');
   const [here, there] = [await app.signedIn(email, password), await app.signedIn(email, password)];
   const list = (await here.call('GET', '/sessions')).body as unknown as Record<string, unknown>[];
@@ -154,7 +154,7 @@ test('sessions are listed, and ended from elsewhere', async () => {
   assert.equal(await status(here, 'GET', '/session'), 200);
 });
 
-test('a wrong email, password or code is one refusal', async () => {
+test('a wrong email, password, or code returns the same error', async () => {
   const { email, password } = await app.user('wrong@example.com');
   const invited = await app.live.post('/users', { email: 'nopass@example.com' });
   assert.equal(invited.status, 201);
@@ -177,7 +177,7 @@ test('a wrong email, password or code is one refusal', async () => {
   assert.equal(foreign.status, 403, 'nobody is signed in by another site');
 });
 
-test('guesses are limited by user and address, and lock out nobody who is known', async () => {
+test('guesses are limited by user and address without locking out known users', async () => {
   const { email, password } = await app.user('target@example.com');
   await app.signedIn(email, password);
   const guess = (from: string) => app.browser(from).call('POST', '/session', { email, password: 'guessed it' });
@@ -201,7 +201,7 @@ test('guesses are limited by user and address, and lock out nobody who is known'
   assert.equal((await app.browser('127.0.9.99').call('POST', '/session', { email, password })).status, 200);
 });
 
-test('a password is changed with the present one, and every other session ends', async () => {
+test('changing a password requires the current one and ends all other sessions', async () => {
   const { email, password } = await app.user('change@example.com');
   const [here, there] = [await app.signedIn(email, password), await app.signedIn(email, password)];
   const put = (body: unknown, headers = {}) => here.call('PUT', '/password', body, headers);
@@ -219,7 +219,7 @@ test('a password is changed with the present one, and every other session ends',
   await app.signedIn(email, next);
 });
 
-test('owners manage the members of the account; the last owner stays', async () => {
+test('owners manage the members of the account, and the last owner stays', async () => {
   const id = { 'x-id': app.account.id };
   for (const email of ['ann@example.com'])
     assert.ok(
@@ -256,7 +256,7 @@ test('owners manage the members of the account; the last owner stays', async () 
   assert.equal((await as('GET', '/account')).status, 401, 'gone with the last account');
 });
 
-test('links go by mail once a domain is verified, and a reset tells nothing of who there is', async () => {
+test('links are emailed once a domain is verified, and a reset does not reveal users', async () => {
   const { email, password } = await app.user('reset@example.com');
   const ask = (to: string) => app.browser().call('POST', '/password-reset', { email: to });
   const before = await ask(email);

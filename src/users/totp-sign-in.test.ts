@@ -21,7 +21,7 @@ function fromBase32(text: string): Buffer {
   return Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
 }
 
-test('codes are asked for once one was confirmed, and each counts once', async () => {
+test('codes are required after one was confirmed, and each is valid once', async () => {
   const { email, password } = await app.user('totp@example.com');
   const browser = await app.signedIn(email, password);
   assert.equal((await browser.call('PUT', '/user/totp', { code: '123456' })).status, 409, 'nothing is offered yet');
@@ -66,7 +66,7 @@ test('codes are asked for once one was confirmed, and each counts once', async (
   assert.equal((await signIn()).status, 200);
 });
 
-test('a link that sets a password does not stand in for the second factor', async () => {
+test('a password reset link does not replace the second factor', async () => {
   const { email, password } = await app.user('linked@example.com');
   const browser = await app.signedIn(email, password);
   const { secret } = (await browser.call('POST', '/user/totp')).body;

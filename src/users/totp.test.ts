@@ -14,7 +14,7 @@ import {
 
 const SECRET = Buffer.from('12345678901234567890');
 
-test('RFC 4226, appendix D, and RFC 6238, appendix B', () => {
+test('matches RFC 4226, appendix D, and RFC 6238, appendix B', () => {
   const codes = ['755224', '287082', '359152', '969429', '338314', '254676', '287922', '162583', '399871', '520489'];
   assert.deepEqual(
     codes.map((_, counter) => hotp(SECRET, counter)),
@@ -29,7 +29,7 @@ test('RFC 4226, appendix D, and RFC 6238, appendix B', () => {
     assert.equal(hotp(SECRET, totpStep(seconds * 1_000), 8), code);
 });
 
-test('RFC 4648, section 10', () => {
+test('matches RFC 4648, section 10', () => {
   for (const [text, encoded] of [
     ['', ''],
     ['f', 'MY'],
@@ -47,7 +47,7 @@ test('RFC 4648, section 10', () => {
   );
 });
 
-test('the step before and the one after count, and no other', () => {
+test('only the previous, current, and next step are accepted', () => {
   const nowMs = 1_795_167_840_000;
   const step = totpStep(nowMs);
   for (const [by, expected] of [
@@ -62,7 +62,7 @@ test('the step before and the one after count, and no other', () => {
     assert.equal(verifyTotp(SECRET, wrong, nowMs), undefined, wrong);
 });
 
-test('recovery codes are different ones, and kept under a key', () => {
+test('recovery codes are unique and stored under a key', () => {
   const codes = newRecoveryCodes();
   assert.equal(new Set(codes).size, 10);
   for (const code of codes) assert.match(code, /^[a-z2-7]{5}-[a-z2-7]{5}$/);

@@ -10,7 +10,7 @@ const nowMs = Date.UTC(2026, 10, 20, 9, 44);
 const answered = (status: number, headers: Record<string, string> = {}) =>
   ({ ok: true, status, headers, bodyStart: '', latencyMs: 1 }) as const;
 
-test('Retry-After is read as seconds or as a date, and bounded by a day', () => {
+test('Retry-After is parsed as seconds or a date, up to a day', () => {
   assert.equal(retryAfterMs('120', nowMs), 120_000);
   assert.equal(retryAfterMs('Fri, 20 Nov 2026 10:44:00 GMT', nowMs), 3_600_000);
   assert.equal(retryAfterMs('Fri, 20 Nov 2020 10:44:00 GMT', nowMs), 0);
@@ -18,7 +18,7 @@ test('Retry-After is read as seconds or as a date, and bounded by a day', () => 
   for (const nothing of [undefined, '', 'soon', '-5']) assert.equal(retryAfterMs(nothing, nowMs), 0);
 });
 
-test('any 2xx is success, 410 ends the endpoint, the rest is tried again within ten per cent of its time', () => {
+test('2xx is success, 410 disables the endpoint, and others are retried with 10% jitter', () => {
   const next = (status: number, attempts: number, random = 0.5) =>
     classify({ outcome: answered(status), attempts, nowMs, random });
   for (const status of [200, 201, 204, 299]) assert.equal(next(status, 1).kind, 'succeeded');
@@ -50,13 +50,13 @@ test('a secret is whsec_ and the canonical Base64 of 24 to 64 bytes', () => {
   }
 });
 
-test('the signature is that of the published example of the scheme', () => {
+test('the signature matches the published example', () => {
   const key = secretKeyOf('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw')!;
   const signed = { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', timestampSeconds: 1614265330, body: '{"test": 2432232314}' };
   assert.equal(signatureOf(signed, [key]), 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=');
 });
 
-test('the id of a delivery is derived from endpoint and event, and sorts by the time of the event', () => {
+test('a delivery ID is derived from endpoint and event and sorts by event time', () => {
   const one = deliveryIdOf('whk_0123456789abcdefghijk', 'evt_0VbW8DsOaZFjhheopHd5H');
   assert.match(one, /^del_0VbW8DsO[0-9A-Za-z]{13}$/);
   assert.equal(one, deliveryIdOf('whk_0123456789abcdefghijk', 'evt_0VbW8DsOaZFjhheopHd5H'));

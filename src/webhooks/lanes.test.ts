@@ -17,7 +17,7 @@ function startAll(lanes: EndpointLanes<string>) {
   return started;
 }
 
-test('lanes take turns, each within its own bound, all within the common one', () => {
+test('lanes alternate within their own limit and the common limit', () => {
   const lanes = new EndpointLanes<string>(LIMITS);
   assert.equal(fill(lanes, 'a', 9), 5);
   fill(lanes, 'b', 4);
@@ -35,7 +35,7 @@ test('lanes take turns, each within its own bound, all within the common one', (
   assert.equal(lanes.next()?.job, 'b2');
 });
 
-test('a slow lane returns its part of the common budget and evicts what no longer fits', () => {
+test('a slow lane returns part of the common budget and evicts the excess', () => {
   const lanes = new EndpointLanes<string>({ ...LIMITS, inFlight: 3 });
   fill(lanes, 'dead', 5);
   const hanging = startAll(lanes);
@@ -56,7 +56,7 @@ test('a slow lane returns its part of the common budget and evicts what no longe
   assert.equal(lanes.next()?.job, 'y');
 });
 
-test('a quick answer makes a lane normal again', () => {
+test('a fast response resets a lane to normal', () => {
   const lanes = new EndpointLanes<string>(LIMITS);
   fill(lanes, 'a', 2);
   const [one, two] = startAll(lanes);
@@ -68,7 +68,7 @@ test('a quick answer makes a lane normal again', () => {
   assert.equal(lanes.inFlight, 0);
 });
 
-test('lanes whose job is not allowed now are passed over, and lose nothing', () => {
+test('lanes whose job is not allowed now are skipped and lose nothing', () => {
   const lanes = new EndpointLanes<string>(LIMITS);
   fill(lanes, 'a', 1);
   fill(lanes, 'b', 1);
@@ -84,7 +84,7 @@ test('lanes whose job is not allowed now are passed over, and lose nothing', () 
   );
 });
 
-test('an allowed lane after any number of others is found within a few calls', () => {
+test('an allowed lane after any number of others is found in a few calls', () => {
   const lanes = new EndpointLanes<string>(LIMITS);
   for (let i = 0; i < 1_000; i += 1) fill(lanes, `many${i}`, 1);
   fill(lanes, 'other', 1);

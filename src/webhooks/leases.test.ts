@@ -43,7 +43,7 @@ async function world(options: WorldOptions = {}): Promise<Watched> {
   };
 }
 
-test('three days forward: a delivery in flight is not sent twice', async () => {
+test('a clock jump of three days does not repeat a delivery in flight', async () => {
   const w = await world();
   const answer = Promise.withResolvers<void>();
   const hook = await w.catcher({ held: answer.promise });
@@ -69,7 +69,7 @@ test('three days forward: a delivery in flight is not sent twice', async () => {
   assert.equal(new Set(hook.requests.map((one) => one.headers['webhook-id'])).size, 2);
 });
 
-test('a row that comes back under a new fence while its request is in flight is the same delivery', async () => {
+test('a row claimed again while its request is in flight is the same delivery', async () => {
   const w = await world();
   const answer = Promise.withResolvers<void>();
   const hook = await w.catcher({ held: answer.promise });
@@ -85,7 +85,7 @@ test('a row that comes back under a new fence while its request is in flight is 
   assert.equal((await w.deliveries(id))[0]!.status, 'succeeded');
 });
 
-test('deliveries that waited during a pause of the process are sent by the process that took them over, and only once', async () => {
+test('deliveries of a paused process are sent only once, by the process that took over', async () => {
   const w = await world({ limits: { ...LANE_LIMITS, perLane: 1 } });
   const hook = await w.catcher();
   hook.answer(() => {
@@ -109,7 +109,7 @@ test('deliveries that waited during a pause of the process are sent by the proce
   await waitUntil('the end', async () => hook.requests.length === 2 && (await w.depth()) === 0);
 });
 
-test('a day back: deferred deliveries are tried within their step, untried ones immediately', async () => {
+test('after the clock goes back a day, deferred deliveries keep their interval', async () => {
   const w = await world();
   const hook = await w.catcher({ status: 500 });
   await w.endpoint(hook.url);
@@ -124,7 +124,7 @@ test('a day back: deferred deliveries are tried within their step, untried ones 
   await waitUntil('the request', () => hook.requests.length === 2);
 });
 
-test('a delivery that was in a crash is sent under a mark; at the third crash it is given up', async () => {
+test('a delivery after a crash is marked, and fails permanently at the third crash', async () => {
   const w = await world();
   const answer = Promise.withResolvers<void>();
   const hook = await w.catcher({ held: answer.promise });
@@ -146,7 +146,7 @@ test('a delivery that was in a crash is sent under a mark; at the third crash it
   assert.deepEqual((await w.deliveries(id)).map((one) => one.status).sort(), ['failed', 'succeeded', 'succeeded']);
 });
 
-test('a process that dies with deliveries waiting gives none of them up', async () => {
+test('deliveries waiting in a process that dies are not counted as crashed', async () => {
   const w = await world();
   const hook = await w.catcher();
   await w.endpoint(hook.url);

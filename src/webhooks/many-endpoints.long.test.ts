@@ -10,7 +10,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-test('a dead one among thousands keeps none of them waiting', async () => {
+test('an unreachable endpoint among thousands does not delay the others', async () => {
   const calls = new Map<string, number>();
   const w = await webhookWorld((close) => closers.push(close), {
     wrap: (database) => ({

@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-test('a notice is tried until it is given, always under one key, and not given once the endpoint is enabled', async () => {
+test('a notice is retried with the same key until sent or the endpoint is enabled', async () => {
   const clock = fakeClock();
   const w = await webhookWorld((close) => closers.push(close), { clock });
   const hook = await w.catcher({ status: 410 });

@@ -9,7 +9,7 @@ function startMost(pace: ReturnType<typeof createPace>, accountId: string, most:
   return started;
 }
 
-test('while messages are accepted, each account starts a few attempts at a time and continues after a pause', async () => {
+test('during message acceptance each account starts only a few attempts at a time', async () => {
   const resumed = Promise.withResolvers<void>();
   const pace = createPace(resumed.resolve, () => 1_000);
   pace.giveWay();
@@ -21,7 +21,7 @@ test('while messages are accepted, each account starts a few attempts at a time 
   pace.stop();
 });
 
-test('nothing is held back without incoming messages', () => {
+test('nothing is throttled without incoming messages', () => {
   let nowMs = 1_000;
   const pace = createPace(
     () => undefined,

@@ -36,7 +36,7 @@ for (const dialect of DIALECTS)
       for (let i = 0; i < count; i += 1) await seedMail(temp.database, { accountId, nowMs });
     }
 
-    test('waiting events are not queued again, events since then are', async () => {
+    test('only events that are not already waiting are queued', async () => {
       const replay = createReplay({ database, clock: systemClock });
       await seed('acc_1', 3);
       await seed('acc_1', 1, NOW_MS - 1);
@@ -47,14 +47,14 @@ for (const dialect of DIALECTS)
       assert.deepEqual(await replay(whole('acc_1')), { ok: true, value: 2 });
     });
 
-    test('a replay that finds nothing writes nothing', async () => {
+    test('a replay without matching events writes nothing', async () => {
       calls = [];
       const replay = createReplay({ database, clock: systemClock });
       assert.deepEqual(await replay({ ...whole('acc_1'), untilMs: NOW_MS - 5, sinceMs: 0 }), { ok: true, value: 0 });
       assert.equal(calls.includes('webhooks.replay'), false, calls.join());
     });
 
-    test('a replay over the limit is refused completely; two of one endpoint do not run at the same time', async () => {
+    test('a replay over the limit is rejected, and so are concurrent ones of an endpoint', async () => {
       const replay = createReplay({ database, clock: systemClock, mostWaiting: 5 });
       await seed('acc_3', 6);
       const tooMany = await replay(whole('acc_3'));

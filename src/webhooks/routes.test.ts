@@ -57,7 +57,7 @@ after(async () => {
 
 const known = { events: ['Delivery', 'Send'], description: 'orders' };
 
-test('an endpoint is made, shown, replaced and removed; its secret is shown once', async () => {
+test('an endpoint is created, returned, replaced, and deleted, with its secret returned once', async () => {
   const made = await api.post('/webhooks', { ...known, url: 'https://8.8.8.8/hook' });
   assert.equal(made.status, 201, made.text);
   const { secret, ...shown } = made.body;
@@ -88,7 +88,7 @@ test('an endpoint is made, shown, replaced and removed; its secret is shown once
   }
 });
 
-test('every issue of a body is named with its field', async () => {
+test('every issue of a body is listed with its field', async () => {
   const bad: [Record<string, unknown>, string][] = [
     [{ ...known, url: 'ftp://x.example/' }, 'url'],
     [{ ...known, url: 'http://user:pass@8.8.8.8/' }, 'url'],
@@ -113,7 +113,7 @@ test('every issue of a body is named with its field', async () => {
   assert.equal((await api.post('/webhooks', { ...known, url: 'http://8.8.8.8/' })).status, 201);
 });
 
-test('another account and the other mode see nothing of it', async () => {
+test('an endpoint is not found in another account or mode', async () => {
   const { body } = await api.post('/webhooks', { ...known, url: hook.url });
   for (const stranger of [app.api('acc_two'), app.api('acc_one', 'sandbox')]) {
     const path = `/webhooks/${body.webhookId}`;
@@ -129,7 +129,7 @@ test('another account and the other mode see nothing of it', async () => {
   }
 });
 
-test('a test event is signed, sent immediately and answered; rotation returns the new secret and both sign', async () => {
+test('a test event is signed and sent immediately, and after a rotation both secrets sign', async () => {
   const { body } = await api.post('/webhooks', { ...known, url: hook.url });
   const path = `/webhooks/${body.webhookId}`;
   hook.requests.length = 0;
@@ -152,7 +152,7 @@ test('a test event is signed, sent immediately and answered; rotation returns th
   }
 });
 
-test('every issue is named, also where some fields do not fit', async () => {
+test('all issues are listed even if some fields are invalid', async () => {
   const body = { url: 'ftp://x.example/', events: ['Nothing'], color: 'red', secret: 'whsec_short' };
   const refused = await api.post('/webhooks', body);
   assert.equal(refused.status, 400);
@@ -160,7 +160,7 @@ test('every issue is named, also where some fields do not fit', async () => {
   assert.deepEqual(new Set(named), new Set(['url', 'events', 'color', 'secret']));
 });
 
-test('putting the secret that is there rotates nothing; another one does', async () => {
+test('setting the current secret does not rotate it, but another one does', async () => {
   const { body } = await api.post('/webhooks', { ...known, url: hook.url });
   const path = `/webhooks/${body.webhookId}`;
   const { secret: second } = (await api.post(`${path}/rotate-secret`)).body;
@@ -233,7 +233,7 @@ test('deliveries are listed, retried and replayed', async () => {
     assert.equal((await owner.post(`${path}/${call}`, span)).status, 409);
 });
 
-test("the customer's headers are added to each request, encrypted at rest, and returned as a mask", async () => {
+test('custom headers are added to each request, encrypted at rest, and returned masked', async () => {
   const owner = app.api('acc_headers');
   const headers = { Authorization: 'Bearer s3cret-token', 'X-Tenant': 'shop 1' };
   const made = await owner.post('/webhooks', { url: hook.url, events: ['Send'], headers });
@@ -264,7 +264,7 @@ test("the customer's headers are added to each request, encrypted at rest, and r
   assert.deepEqual(await sent(), [undefined, undefined]);
 });
 
-test('headers that HTTP or Postrider sets, and values that would inject others, are refused by name', async () => {
+test('headers set by HTTP or Postrider, and injection attempts, are rejected by name', async () => {
   const owner = app.api('acc_headers');
   const refusedFields = async (headers: Record<string, unknown>) => {
     const answer = await owner.post('/webhooks', { url: 'https://8.8.8.8/hook', events: ['Send'], headers });

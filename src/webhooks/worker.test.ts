@@ -25,7 +25,7 @@ afterEach(async () => {
 });
 const world = (options?: WorldOptions) => webhookWorld((close) => closers.push(close), options);
 
-test('an event arrives once, signed so that the reference library accepts it, and its delivery is recorded', async () => {
+test('an event arrives once with a valid signature, and its delivery is recorded', async () => {
   const w = await world();
   const hook = await w.catcher({ status: 201, body: 'taken' });
   const { id, secret } = await w.endpoint(hook.url);
@@ -77,7 +77,7 @@ test('during a rotation both secrets sign, and after 24 h only the new one', asy
   assert.throws(() => new Webhook(old).verify(second.body, second.headers as Record<string, string>));
 });
 
-test('failures follow the published schedule with the same id and bytes, then the delivery is kept as failed', async () => {
+test('retries follow the published schedule with the same ID and bytes until the delivery fails', async () => {
   const clock = fakeClock();
   const w = await world({ clock, random: () => 0.5 });
   const hook = await w.catcher({ status: 500, body: 'broken' });
@@ -127,7 +127,7 @@ test('failures follow the published schedule with the same id and bytes, then th
   assert.equal((await w.deliveries(id))[0]!.attempts, 11);
 });
 
-test('Retry-After moves the next attempt, a redirect is a failure, 410 disables the endpoint', async () => {
+test('Retry-After delays the next attempt, a redirect fails, and 410 disables the endpoint', async () => {
   const clock = fakeClock();
   const w = await world({ clock, random: () => 0.5 });
   const hook = await w.catcher({ status: 503, headers: { 'retry-after': '120' } });
@@ -155,7 +155,7 @@ test('Retry-After moves the next attempt, a redirect is a failure, 410 disables 
   assert.ok((await w.deliveries(id)).every((one) => one.status === 'failed'));
 });
 
-test('five days of nothing but failures disable the endpoint; a success in between starts them anew', async () => {
+test('five days of failures disable the endpoint, and a success restarts the period', async () => {
   const clock = fakeClock();
   const w = await world({ clock });
   const hook = await w.catcher({ reset: true });
@@ -182,7 +182,7 @@ test('five days of nothing but failures disable the endpoint; a success in betwe
   await waitUntil('the endpoint to be disabled', async () => (await enabled()) === 0);
 });
 
-test('a dead endpoint with a long backlog delays no other, and its rows wait in the store', async () => {
+test('an unreachable endpoint with a long backlog delays no other, and its rows stay in storage', async () => {
   const w = await world({ limits: { ...LANE_LIMITS, window: 100, inFlight: 60, slowInFlight: 20 } });
   const dead = await w.catcher({ silent: true });
   const live = await w.catcher();
@@ -214,7 +214,7 @@ test('each of 1,200 simultaneous events arrives exactly once', async () => {
   assert.deepEqual(seen, new Set(ids));
 });
 
-test('a stop loses and repeats nothing; a replay sends the selected events again', async () => {
+test('stopping loses and repeats nothing, and a replay sends the selected events again', async () => {
   const w = await world({ limits: { ...LANE_LIMITS, perLane: 4 } });
   const hook = await w.catcher({ delayMs: 5 });
   const { id } = await w.endpoint(hook.url);
@@ -244,7 +244,7 @@ test('a stop loses and repeats nothing; a replay sends the selected events again
   assert.ok((await w.deliveries(id)).every((one) => one.attempts === 2));
 });
 
-test('an address that has become private is refused when it is connected to', async () => {
+test('an address that became private is rejected at connect time', async () => {
   const w = await world();
   const { id } = await w.endpoint('http://10.0.0.1/hook');
   await w.event();
@@ -255,7 +255,7 @@ test('an address that has become private is refused when it is connected to', as
   assert.match(delivery!.error ?? '', /not a public address/);
 });
 
-test('a result that the storage does not take is kept: nothing is sent twice, and nothing new is begun meanwhile', async () => {
+test('during a storage outage results are kept, nothing is repeated, and nothing starts', async () => {
   let failing = true;
   let refused = 0;
   const w = await world({
@@ -282,7 +282,7 @@ test('a result that the storage does not take is kept: nothing is sent twice, an
   assert.equal(hook.requests.length, 2);
 });
 
-test('an endpoint whose secret does not open spoils no delivery of another', async () => {
+test('an endpoint whose secret cannot be decrypted does not affect others', async () => {
   const w = await world();
   const hook = await w.catcher();
   const bad = newId('whk');

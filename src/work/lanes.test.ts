@@ -1,4 +1,4 @@
-/** Lanes that take turns: order within a lane, turns among lanes, lanes on hold, and removal from any position. */
+/** Lanes in round-robin order: order within a lane, alternation among lanes, lanes on hold, and removal from any position. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Lanes } from './lanes.ts';
@@ -14,12 +14,12 @@ function lanesWith(counts: Record<string, number>): Lanes<string> {
 }
 
 function takeAll(lanes: Lanes<string>, accepts: (item: string, lane: string) => boolean = ANY): string[] {
-  const taken: string[] = [];
-  for (let item = lanes.next(accepts); item !== undefined; item = lanes.next(accepts)) taken.push(item);
-  return taken;
+  const items: string[] = [];
+  for (let item = lanes.next(accepts); item !== undefined; item = lanes.next(accepts)) items.push(item);
+  return items;
 }
 
-test('lanes take turns, and each is first in, first out', () => {
+test('lanes alternate, and each is first in, first out', () => {
   const lanes = lanesWith({ a: 3, b: 1, c: 2 });
   lanes.add('b', 'first of b', { first: true });
   assert.equal(lanes.size, 7);
@@ -27,7 +27,7 @@ test('lanes take turns, and each is first in, first out', () => {
   assert.equal(lanes.size, 0);
 });
 
-test('a lane whose first item is refused keeps its turn, and its later items wait for the first', () => {
+test('a lane whose first item is rejected keeps its turn and its order', () => {
   const lanes = lanesWith({ a: 2, b: 2 });
   assert.deepEqual(
     takeAll(lanes, (item) => item !== 'a0'),
@@ -36,7 +36,7 @@ test('a lane whose first item is refused keeps its turn, and its later items wai
   assert.deepEqual(takeAll(lanes), ['a0', 'a1']);
 });
 
-test('with a limit on looks, lanes that refuse go to the end, so that others are asked next', () => {
+test('with a limit on attempts, rejecting lanes move to the end', () => {
   const lanes = lanesWith({ a: 1, b: 1, c: 1, d: 1, e: 1 });
   const isE = (item: string): boolean => item === 'e0';
   assert.equal(lanes.next(isE, 2), undefined);
@@ -45,7 +45,7 @@ test('with a limit on looks, lanes that refuse go to the end, so that others are
   assert.equal(lanes.next(ANY, 2), 'a0');
 });
 
-test('a lane on hold takes no turns, also with items that come later, until the hold ends', () => {
+test('a lane on hold gets no turn until the hold ends, even for later items', () => {
   const lanes = lanesWith({ a: 1, b: 1 });
   lanes.hold('a', true);
   lanes.hold('later', true);
@@ -57,7 +57,7 @@ test('a lane on hold takes no turns, also with items that come later, until the 
   assert.deepEqual(takeAll(lanes), ['a0', 'later0']);
 });
 
-test('items are removed from the front, the middle and the end of a lane, once', () => {
+test('items are removed once from the front, the middle, and the end of a lane', () => {
   const lanes = lanesWith({ a: 6, b: 1 });
   for (const item of ['a0', 'a3', 'b0']) assert.ok(lanes.remove('a', item) || lanes.remove('b', item), item);
   assert.equal(lanes.remove('a', 'a3'), false);
@@ -89,8 +89,8 @@ test('any order of calls has the same result as with a plain list', () => {
       if (first) list.unshift(i);
       else list.push(i);
     } else if (action < 6) {
-      const taken = lanes.next((_, name) => name === lane);
-      assert.equal(taken, list.shift());
+      const next = lanes.next((_, name) => name === lane);
+      assert.equal(next, list.shift());
     } else if (action === 6 && list.length > 0) {
       const item = list[random(list.length)]!;
       assert.ok(lanes.remove(lane, item));

@@ -6,7 +6,7 @@ import { openRunningLimit } from './poison.ts';
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const always = (): boolean => true;
 
-test('a process may try one row, one more for each second of its life, and never more than sixteen', async () => {
+test('a process may run one row, plus one for each second of uptime, up to sixteen', async () => {
   for (const [ageMs, most] of [
     [0, 1],
     [2_999, 3],
@@ -27,15 +27,15 @@ test('a process may try one row, one more for each second of its life, and never
     assert.equal(entered, most, `${ageMs} ms`);
     limit.leave(1);
     await settled();
-    assert.equal(entered, most + 1, 'one leaves, and one comes');
+    assert.equal(entered, most + 1, 'one leaves and another enters');
     open = false;
     limit.leave(1);
     await Promise.all(entering);
-    assert.equal(entered, most + 1, 'who waits at a stop is sent away');
+    assert.equal(entered, most + 1, 'rows waiting at a stop are rejected');
   }
 });
 
-test('waiting rows enter when the process is older', async () => {
+test('waiting rows start as the uptime grows', async () => {
   let ageMs = 0;
   const limit = openRunningLimit(() => ageMs);
   await limit.enter(1, always);
@@ -44,7 +44,7 @@ test('waiting rows enter when the process is older', async () => {
   assert.equal(await second, true);
 });
 
-test('a group larger than the limit goes alone, and smaller ones do not pass it', async () => {
+test('a group over the limit runs alone and is not overtaken by smaller ones', async () => {
   const limit = openRunningLimit(() => 9_000);
   const order: string[] = [];
   const enter = (name: string, rows: number) => limit.enter(rows, always).then(() => order.push(name));

@@ -1,4 +1,4 @@
-/** The settler while the storage fails: what it keeps, how soon it continues, and that one bad result does not affect others. */
+/** The settler during a storage failure: what it keeps, how soon it continues, and that one invalid result does not affect others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';
@@ -24,7 +24,7 @@ function settlerOf(deps: Partial<SettlerDeps<Lease>>): Settler<Lease> {
   });
 }
 
-test('a database that returns is noticed immediately, however long the pause is', async () => {
+test('a database that recovers is noticed immediately, even in a long pause', async () => {
   let ready = true;
   const triesMs: number[] = [];
   let recordedMs = 0;
@@ -47,10 +47,10 @@ test('a database that returns is noticed immediately, however long the pause is'
   ready = true;
   await settler.drained();
   assert.equal(triesMs.length, 6);
-  assert.ok(recordedMs - backMs < 500, `${Math.round(recordedMs - backMs)} ms after it was back`);
+  assert.ok(recordedMs - backMs < 500, `${Math.round(recordedMs - backMs)} ms after the recovery`);
 });
 
-test('a storage that refuses without being away is not asked more often for it', async () => {
+test('storage that rejects while available is not retried more often', async () => {
   const triesMs: number[] = [];
   const settler = settlerOf({
     record: async () => {
@@ -64,7 +64,7 @@ test('a storage that refuses without being away is not asked more often for it',
   assert.ok(triesMs.at(-1)! - triesMs[0]! >= 1_400, 'pauses grow');
 });
 
-test('a result that cannot be recorded takes no other result, and nothing that is put back, with it', async () => {
+test('a result that cannot be recorded does not affect other results or returned rows', async () => {
   for (const results of [[1], [1, 2, 3]]) {
     const written = { results: [] as number[], park: [] as number[], release: [] as number[], crashed: [] as number[] };
     let refusals = 0;
@@ -95,13 +95,13 @@ test('a result that cannot be recorded takes no other result, and nothing that i
     assert.equal(settler.pending, results.length);
     await settler.drained();
     assert.equal(settler.pending, 0);
-    assert.deepEqual(settler.recall(1), { seq: 1, fence: 1 }, 'the bad one is remembered');
+    assert.deepEqual(settler.recall(1), { seq: 1, fence: 1 }, 'the invalid one is remembered');
     written.crashed.sort((a, b) => a - b);
     assert.deepEqual(written, { results: results.slice(1), park: [10], release: [11], crashed: [1, 12] });
   }
 });
 
-test('a result whose lease was lost is recorded under the fence that came back, or remembered when it is final', async () => {
+test('a result whose lease was lost is recorded with the new fence, or remembered if final', async () => {
   const recorded: Lease[] = [];
   const settler = settlerOf({
     record: async (batch) => {
@@ -121,7 +121,7 @@ test('a result whose lease was lost is recorded under the fence that came back, 
   );
 });
 
-test('a row that was recorded and claimed again before that was heard of goes back, and waits for no lease to end', async () => {
+test('a row claimed again before its result is confirmed is released immediately', async () => {
   const released: Lease[] = [];
   const settler: Settler<Lease> = settlerOf({
     database: {
@@ -138,7 +138,7 @@ test('a row that was recorded and claimed again before that was heard of goes ba
   assert.deepEqual(released, [{ seq: 1, fence: 2 }]);
 });
 
-test('a row that is put back after the stop is released, so that it counts as no crash', async () => {
+test('a row returned after the stop is released and not counted as a crash', async () => {
   const written: PutBack[] = [];
   const settler = settlerOf({
     database: {

@@ -1,4 +1,4 @@
-/** Parked lanes are listed page by page, each lane once; and for which rows the end of a lease counts as a crash. */
+/** Parked lanes are listed page by page, each lane once. Also which rows count a crash when a lease expires. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
@@ -34,7 +34,7 @@ async function openQueue(t: TestContext): Promise<SqliteConnection> {
   return tx;
 }
 
-test('parked lanes come in pages that go on where the last one ended', async (t) => {
+test('parked lanes are paginated', async (t) => {
   const tx = await openQueue(t);
   const names = Array.from({ length: 7 }, (_, i) => `acc/${i}.example`);
   for (const lane of [...names, ...names]) {
@@ -44,18 +44,18 @@ test('parked lanes come in pages that go on where the last one ended', async (t)
   assert.equal(rows.length, 14);
   await park(tx, rows, 1);
   assert.deepEqual(await claim(tx, { kind: 'k', nowMs: 9_999, leaseMs: 1, limit: 100, quarantined: true }), []);
-  const told: string[] = [];
+  const listed: string[] = [];
   for (let after = ''; ; ) {
     const page = await parkedLanes(tx, { kind: 'k', after, limit: 3 });
-    told.push(...page);
+    listed.push(...page);
     if (page.length < 3) break;
     after = page.at(-1)!;
   }
-  assert.deepEqual(told, names);
+  assert.deepEqual(listed, names);
   assert.equal(await resume(tx, { kind: 'k', lane: names[0]!, limit: 1, nowMs: 2 }), 1);
   const [freed] = await claim(tx, { kind: 'k', nowMs: 9_999, leaseMs: 1, limit: 100, quarantined: false });
   assert.equal(freed?.lane, names[0]);
-  assert.equal(freed?.crashes, 0, 'having been parked is no crash');
+  assert.equal(freed?.crashes, 0, 'parking does not count as a crash');
   assert.equal(
     (await finish(tx, [{ seq: freed!.seq, fence: freed!.fence - 1 }])).size,
     0,
@@ -74,7 +74,7 @@ const ROW = {
   dueMs: 0,
 } as const;
 
-test('rows that were given back are not given back twice by a caller that does not know', async (t) => {
+test('rows can be returned only once per lease', async (t) => {
   const tx = await openQueue(t);
   const [seq] = await enqueue(tx, [ROW]);
   const take = async (nowMs: number) =>
@@ -93,7 +93,7 @@ test('rows that were given back are not given back twice by a caller that does n
   assert.deepEqual({ ...(await row()) }, { due: 300, leased: 0, held: 0, attempts: 1, crashes: 1 });
 });
 
-test('the end of a lease counts as a crash of every row once, and then only of rows that were running', async (t) => {
+test('an expired lease counts one crash for each running row', async (t) => {
   const tx = await openQueue(t);
   const [waiting, tried] = await enqueue(tx, [ROW, ROW]);
   const crashes = async (): Promise<number[]> => {
@@ -124,10 +124,10 @@ test('the end of a lease counts as a crash of every row once, and then only of r
     ).size,
     2,
   );
-  assert.deepEqual(await crashes(), [0, 0], 'what is settled starts again');
+  assert.deepEqual(await crashes(), [0, 0], 'the crash count of a settled row starts over');
 });
 
-test('with freeOnly, leased rows are skipped even if their lease has ended', async (t) => {
+test('freeOnly skips leased rows even if their lease has expired', async (t) => {
   const tx = await openQueue(t);
   const work = { kind: 'k', accountId: 'acc', mode: 'live', subject: 's', ref: 1, lane: 'l', dueMs: 0 } as const;
   const [held, free] = await enqueue(tx, [{ ...work, dueMs: 100, isLeased: true }, work]);

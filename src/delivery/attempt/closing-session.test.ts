@@ -1,4 +1,4 @@
-/** A session that is sending QUIT still counts at its server: the next one is dialed when it is closed. */
+/** A session that is sending QUIT still counts as open: the next one is dialed after it has closed. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { smtpSink } from '../../../test/kit/smtp-sink.ts';
@@ -45,10 +45,10 @@ async function waits(roomForIdle: number): Promise<number> {
   }
 }
 
-test('no session is dialed at the limit while another one is still closing', async () => {
+test('at the limit no session is dialed while another one is closing', async () => {
   assert.ok((await waits(0)) >= QUIT_MS - 10);
 });
 
-test('where there is room nothing waits', async () => {
+test('a session is dialed immediately below the limit', async () => {
   assert.ok((await waits(1)) < QUIT_MS - 10);
 });

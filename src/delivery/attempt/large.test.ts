@@ -1,4 +1,4 @@
-/** Messages with stored files, from the queue to a real SMTP server: bytes, sizes, signatures, one pass to hash and one to send. */
+/** Messages with stored files, from the queue to a real SMTP server: bytes, sizes, signatures, and one read each to hash and to send. */
 import assert from 'node:assert/strict';
 import { createPrivateKey, randomBytes } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
@@ -54,7 +54,7 @@ async function begin(
   return { sink, rig, opened };
 }
 
-/** Returns what was added before the accepted content. */
+/** Returns the fields added before the accepted content. */
 function added(received: Buffer, mail: LargeMail): string {
   return received.toString('latin1', 0, received.length - mail.sizeBytes);
 }
@@ -65,7 +65,7 @@ async function verify(mail: Buffer): Promise<string[]> {
   return result.results.map((one: { status: { result: string } }) => one.status.result);
 }
 
-test('29 MB of files: whole and unchanged at the receiver, SIZE exact, both signatures verify', async (t) => {
+test('29 MB of files arrive unchanged, with the exact SIZE and two valid signatures', async (t) => {
   const { sink, rig, opened } = await begin(t);
   const files = [randomBytes(25_000_000), Buffer.alloc(0), randomBytes(4_000_001)].map((bytes) => ({ bytes }));
   const mail = await largeMail(rig.blobs, files);
@@ -77,10 +77,10 @@ test('29 MB of files: whole and unchanged at the receiver, SIZE exact, both sign
   assert.ok(received!.content.subarray(-mail.sizeBytes).equals(mail.whole()));
   assert.match(received!.mailParameters, new RegExp(`SIZE=${received!.content.length}\\b`));
   assert.deepEqual(await verify(received!.content), ['pass', 'pass']);
-  assert.equal(opened.length, 4, 'each file that is not empty is read once to be hashed and once to be sent');
+  assert.equal(opened.length, 4, 'each non-empty file is read once for the hash and once for sending');
 });
 
-test('over TLS, several at the same time, to a server without 8BITMIME: every message arrives complete', async (t) => {
+test('concurrent messages over TLS to a server without 8BITMIME arrive complete', async (t) => {
   const sinkOptions: SinkOptions = { tls: 'starttls', extensions: ['PIPELINING', 'SIZE 50000000'] };
   const { sink, rig } = await begin(t, { sink: sinkOptions });
   const mails = new Map<string, LargeMail>();
@@ -103,7 +103,7 @@ test('over TLS, several at the same time, to a server without 8BITMIME: every me
   }
 });
 
-test('a retry reads the files once: the hash of the body is kept; content from a blob is signed alike', async (t) => {
+test('a retry reuses the stored body hash, and content from a blob is signed identically', async (t) => {
   const { sink, rig, opened } = await begin(t, { sink: { script: { dot: ['451 4.3.0 later'] } } });
   const mail = await largeMail(rig.blobs, [{ bytes: randomBytes(300_000) }], { text: 'x \r\n'.repeat(100_000) });
   const [id] = await rig.send(rigMail(mail));
@@ -116,7 +116,7 @@ test('a retry reads the files once: the hash of the body is kept; content from a
   assert.deepEqual(await verify(sink.messages[0]!.content), ['pass', 'pass']);
 });
 
-test('a message over the SIZE of the receiver bounces before a byte of it is sent or read', async (t) => {
+test("a message over the receiver's SIZE limit bounces before any byte is sent or read", async (t) => {
   const { sink, rig, opened } = await begin(t, { sink: { extensions: ['SIZE 400000'] }, signed: false });
   const mail = await largeMail(rig.blobs, [{ bytes: randomBytes(300_000) }]);
   const [id] = await rig.send(rigMail(mail));
@@ -135,7 +135,7 @@ test('sandbox messages are delivered without reading their files', async (t) => 
   assert.deepEqual([opened, sink.messages.length], [[], 0]);
 });
 
-test('a UTF-8 local part costs the other recipients nothing, where the server lacks SMTPUTF8', async (t) => {
+test('a UTF-8 local part does not affect other recipients if the server lacks SMTPUTF8', async (t) => {
   const { sink, rig } = await begin(t, { sink: { extensions: ['PIPELINING', 'SIZE 50000000'] } });
   const ünal = { name: 'Ünal', address: 'ünal@x.example', local: 'ünal', domain: 'x.example' };
   const bob = { name: '', address: 'bob@x.example', local: 'bob', domain: 'x.example' };
@@ -148,7 +148,7 @@ test('a UTF-8 local part costs the other recipients nothing, where the server la
   assert.match(received!.mailParameters, new RegExp(`SIZE=${received!.content.length}\\b`));
   assert.doesNotMatch(received!.mailParameters, /SMTPUTF8|8BITMIME/);
   const bodyOf = (bytes: Buffer): Buffer => bytes.subarray(bytes.indexOf('\r\n\r\n'));
-  assert.ok(bodyOf(received!.content).equals(bodyOf(mail.whole())), 'the files are what they were');
+  assert.ok(bodyOf(received!.content).equals(bodyOf(mail.whole())), 'the files are unchanged');
   const header = received!.content.subarray(0, received!.content.indexOf('\r\n\r\n')).toString();
   assert.match(header, /^To: =\?UTF-8\?[QB]\?\S+\?= :;,\s+bob@x\.example\r$/m);
   assert.deepEqual(await verify(received!.content), ['pass', 'pass']);

@@ -1,4 +1,4 @@
-/** Tests which of two results at the hosts of one attempt counts for a recipient. */
+/** Which of two results at the hosts of one attempt applies to a recipient. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { classify } from '../outcome/outcome.ts';
@@ -18,18 +18,18 @@ const ended = (code: number, host: string): Ended => ({
 const codeOf = (result: AttemptResult): number | null | undefined =>
   result.kind === 'ended' ? result.outcome.smtpCode : undefined;
 
-test('the result at the later host counts', () => {
+test('the result at the later MX host applies', () => {
   assert.equal(codeOf(laterResult(undefined, ended(451, 'mx1'))), 451);
   assert.equal(codeOf(laterResult(ended(451, 'mx1'), ended(452, 'mx2'))), 452);
 });
 
-test('a permanent refusal by a later host does not outweigh the deferral of a better one, and is in the dialogue', () => {
+test('a permanent failure at a later MX host does not override an earlier deferral, and is logged', () => {
   const result = laterResult(ended(451, 'mx1'), ended(550, 'mx2'));
   assert.equal(codeOf(result), 451);
   assert.match(JSON.stringify(result), /550 from mx2/);
 });
 
-test('the reply of an earlier host is recorded if the later one did not reply about the recipient', () => {
+test('the reply of an earlier MX host is recorded if the later one did not reply for the recipient', () => {
   assert.equal(codeOf(laterResult(ended(451, 'mx1'), { held, kind: 'put back' })), 451);
   assert.equal(laterResult(undefined, { held, kind: 'put back' }).kind, 'put back');
 });

@@ -29,7 +29,7 @@ async function asksUnder(mode: 'testing' | 'enforce'): Promise<string> {
   return asks;
 }
 
-test('an unencrypted session from before a policy was enforced is not used afterwards', async () => {
+test('an unencrypted session opened before a policy was enforced is not reused', async () => {
   const testing = await asksUnder('testing');
   const session = { tls: undefined, verified: false, remoteHost: 'mx.shop.example' };
   const pooled = { asks: testing, session } as unknown as PooledSession;

@@ -56,14 +56,14 @@ async function verify(mail: Buffer): Promise<string[]> {
   return result.results.map((one: { status: { result: string } }) => one.status.result);
 }
 
-test('a sent message has Received, both signatures, and the unchanged content; the signatures verify', async () => {
+test('a sent message has a Received field, two valid signatures, and unchanged content', async () => {
   const content = `${header}.a line with a dot\r\n\ttab  and spaces  \r\n\r\n\r\n`;
   const [mail] = await sent(content, ['a@x.example']);
   assert.match(mail!.toString(), /^Received: [^\r]+\r\n [^\r]+\r\nDKIM-Signature: v=1; a=rsa-sha256;/);
   assert.ok(mail!.toString().endsWith(content));
   assert.deepEqual(await verify(mail!), ['pass', 'pass']);
   const altered = Buffer.from(mail!.toString().replace('with a dot', 'with a dog'));
-  assert.ok(!(await verify(altered)).includes('pass'), 'an altered mail does not verify');
+  assert.ok(!(await verify(altered)).includes('pass'), 'a changed message does not verify');
 });
 
 test('a large message from a blob is hashed in slices to the same signature', async () => {
@@ -78,7 +78,7 @@ test('one email is signed once for all its recipients', async () => {
   assert.equal(asked.length, 1);
 });
 
-test('Received fields are counted in the header only, in any case, folded or not', () => {
+test('Received fields are counted only in the header, in any case, folded or not', () => {
   assert.equal(countReceived(Buffer.from('received: a\r\nX: y\r\nRECEIVED : b\r\n c\r\n\r\nReceived: body\r\n')), 2);
   assert.equal(countReceived(Buffer.from('X-Received: a\r\n\r\n')), 0);
 });

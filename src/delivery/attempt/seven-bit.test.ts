@@ -17,7 +17,7 @@ const RAW_HEADER = EIGHT_BIT.replace('plain', 'Größe');
 const ALL = ['PIPELINING', 'SIZE 50000000', 'ENHANCEDSTATUSCODES', '8BITMIME', 'SMTPUTF8'];
 
 let keys: DkimKey[] = [];
-/** How often all keys were read to sign. */
+/** Number of times that all keys were read for signing. */
 let signings = 0;
 const records: Record<string, string> = {};
 const open: { rig: Rig; sink: SmtpSink }[] = [];
@@ -97,14 +97,14 @@ async function verdicts(mail: Buffer): Promise<string[]> {
   return results.map((one: { status: { result: string } }) => one.status.result);
 }
 
-test('a peer with 8BITMIME and SMTPUTF8 gets the message unchanged', async () => {
+test('a server with 8BITMIME and SMTPUTF8 gets the message unchanged', async () => {
   const [mail] = await delivered(whole, { content: RAW_HEADER, smtpUtf8: true });
   assert.ok(mail!.content.toString().endsWith(RAW_HEADER));
   assert.match(mail!.mailParameters, /BODY=8BITMIME SMTPUTF8$/);
   assert.deepEqual(await verdicts(mail!.content), ['pass', 'pass']);
 });
 
-test('a peer without both gets seven bits, signed after the re-encoding', async () => {
+test('a server without either gets a 7-bit message, signed after conversion', async () => {
   const [mail] = await delivered(sevenBit, { content: RAW_HEADER, smtpUtf8: true });
   assert.ok(isAscii(mail!.content), 'no byte above 0x7F on the wire');
   assert.doesNotMatch(mail!.mailParameters, /BODY|SMTPUTF8/);
@@ -115,7 +115,7 @@ test('a peer without both gets seven bits, signed after the re-encoding', async 
   assert.deepEqual([subject, text], ['Größe', 'Grüße\n.\n']);
 });
 
-test('a peer without SMTPUTF8 gets encoded headers and the body as it is', async () => {
+test('a server without SMTPUTF8 gets encoded headers and an unchanged body', async () => {
   const [mail] = await delivered(noUtf8, { content: RAW_HEADER, smtpUtf8: true });
   assert.match(mail!.mailParameters, /BODY=8BITMIME$/);
   assert.ok(mail!.content.toString().endsWith('Content-Transfer-Encoding: 8bit\r\n\r\nGrüße\r\n.\r\n'));
@@ -123,18 +123,18 @@ test('a peer without SMTPUTF8 gets encoded headers and the body as it is', async
   assert.deepEqual(await verdicts(mail!.content), ['pass', 'pass']);
 });
 
-test('a message that needs no extension is sent unchanged, whatever its peer lacks', async () => {
+test('a message that needs no extension is sent unchanged to any server', async () => {
   const content = EIGHT_BIT.replace('Grüße', 'Hello');
   for (const at of [sevenBit, noUtf8]) {
     const [mail] = await delivered(at, { content });
-    assert.ok(mail!.content.toString().endsWith(content), 'not even the label 8bit changes');
+    assert.ok(mail!.content.toString().endsWith(content), 'even the label 8bit is unchanged');
     assert.deepEqual(await verdicts(mail!.content), ['pass', 'pass']);
   }
   const [mail] = await delivered(noUtf8, { content: EIGHT_BIT });
   assert.ok(mail!.content.toString().endsWith(EIGHT_BIT));
 });
 
-test('the corpus arrives in seven bits with signatures that verify', async () => {
+test('the corpus arrives as 7-bit messages with valid signatures', async () => {
   for (const { name, content } of corpus()) {
     if (name.startsWith('smime-signed-8') || name.startsWith('smtputf8')) continue;
     // The rig stores text; the tests of the format cover other content.
@@ -146,17 +146,17 @@ test('the corpus arrives in seven bits with signatures that verify', async () =>
   }
 });
 
-test('an email is re-encoded and signed once for all its recipients', async () => {
+test('an email is converted and signed once for all its recipients', async () => {
   const { sink } = sevenBit;
   sink.setScript({ rcpt: ({ to }) => (to.length > 0 ? '452 4.5.3 too many recipients' : undefined) });
   const mails = await delivered(sevenBit, { content: EIGHT_BIT, to: ['a@x.example', 'b@y.example', 'c@z.example'] });
   sink.setScript({});
   assert.equal(mails.length, 3);
   for (const mail of mails) assert.ok(isAscii(mail.content));
-  assert.equal(signings, 2, 'as it was accepted, and re-encoded');
+  assert.equal(signings, 2, 'as accepted, and after conversion');
 });
 
-test('signed content that would have to be re-encoded bounces with 5.6.3 and says why', async () => {
+test('signed content that would need conversion bounces with 5.6.3 and the reason', async () => {
   const { content } = corpus().find((one) => one.name === 'smime-signed-8bit.eml')!;
   const { kind, category, smtpCode, enhancedCode, reply, remoteHost, suppressed } = await bounce(sevenBit, { content });
   assert.deepEqual([kind, category, smtpCode, enhancedCode], ['block', 'content-rejected', 554, '5.6.3']);
@@ -167,10 +167,10 @@ test('signed content that would have to be re-encoded bounces with 5.6.3 and say
   assert.equal(remoteHost, '127.0.0.1');
   assert.equal(suppressed, false);
   const [mail] = await delivered(noUtf8, { content });
-  assert.ok(mail!.content.toString().endsWith(content.toString()), 'a peer with 8BITMIME gets it untouched');
+  assert.ok(mail!.content.toString().endsWith(content.toString()), 'a server with 8BITMIME gets it unchanged');
 });
 
-test('a sender that only SMTPUTF8 carries bounces with 5.6.7, in the envelope or in the header', async () => {
+test('a sender that requires SMTPUTF8 bounces with 5.6.7, in the envelope or the header', async () => {
   const inHeader = RAW_HEADER.replace('From: Shop <orders@', 'From: Shop <ünal@');
   for (const at of [noUtf8, sevenBit]) {
     const failure = await bounce(at, { content: inHeader, smtpUtf8: true });
@@ -187,7 +187,7 @@ test('a sender that only SMTPUTF8 carries bounces with 5.6.7, in the envelope or
   assert.deepEqual([sender.smtpCode, sender.enhancedCode, sender.owner], [553, '5.6.7', 'sender']);
 });
 
-test('one recipient with a UTF-8 local part costs the others nothing: they see it as a group, and only it bounces', async () => {
+test('only a recipient with a UTF-8 local part bounces, and others see it as a group', async () => {
   const addressed = RAW_HEADER.replace(
     'To: a@x.example',
     'To: Ünal <ünal@x.example>, bob@x.example\r\nCc: änn@elsewhere.example\r\nReply-To: hallöchen@shop.example',
@@ -207,7 +207,7 @@ test('one recipient with a UTF-8 local part costs the others nothing: they see i
     assert.match(header, /^Cc: =\?UTF-8\?[QB]\?\S+\?= :;\r$/m);
     assert.match(header, /^Reply-To: =\?UTF-8\?[QB]\?\S+\?= :;\r?$/m);
     const parsed = await PostalMime.parse(mail!.content);
-    assert.equal(parsed.to![0]!.name, 'Ünal ünal@x.example', 'a person reads who else got it');
+    assert.equal(parsed.to![0]!.name, 'Ünal ünal@x.example', 'the other recipient is still displayed');
     assert.deepEqual(await verdicts(mail!.content), ['pass', 'pass']);
     const { bounce: failure } = at.rig.events(ünal).find((one) => one.type === 'Bounce')!.detail;
     assert.deepEqual(
@@ -217,10 +217,10 @@ test('one recipient with a UTF-8 local part costs the others nothing: they see i
     assert.match(String(failure!.advice), /ask the recipient for an ASCII address/);
   }
   const [mail] = await delivered(whole, { content: addressed, smtpUtf8: true });
-  assert.match(mail!.content.toString(), /To: Ünal <ünal@x\.example>, bob/, 'a server with SMTPUTF8 gets it as it is');
+  assert.match(mail!.content.toString(), /To: Ünal <ünal@x\.example>, bob/, 'a server with SMTPUTF8 gets it unchanged');
 });
 
-test('the session that refused one message continues with the next', async () => {
+test('a session continues with the next message after a rejection', async () => {
   const total = sevenBit.sink.connections.total;
   const { content } = corpus().find((one) => one.name === 'smime-signed-8bit.eml')!;
   await bounce(sevenBit, { content });

@@ -67,7 +67,7 @@ const verbsAt = (peer: TlsPeer, verb: string): number =>
   peer.sink.commands.filter((line) => line.startsWith(verb)).length;
 
 for (const requireTls of [false, true, 'verified'] as const) {
-  test(`requireTls ${requireTls}: each server gets what the table says, and nothing more`, async () => {
+  test(`requireTls ${requireTls}: each server gets exactly the expected messages`, async () => {
     const before = new Map(receivers.peers.map((peer) => [peer, verbsAt(peer, 'MAIL')]));
     const sent = await Promise.all(
       receivers.peers.map(async (peer) => {
@@ -82,7 +82,7 @@ for (const requireTls of [false, true, 'verified'] as const) {
       assert.equal(fateAt(peer, recipient), wanted, `${name}: ${outcome.attempt.reply}`);
       assert.equal(outcome.type, wanted === 'waits' ? 'DeliveryDelay' : 'Delivery', name);
       if (wanted === 'waits') {
-        assert.equal(verbsAt(peer, 'MAIL'), before.get(peer), `${name}: no envelope leaves`);
+        assert.equal(verbsAt(peer, 'MAIL'), before.get(peer), `${name}: no envelope is sent`);
         assert.equal(outcome.detail.category, 'tls', name);
         assert.doesNotMatch(outcome.attempt.reply, /error:|routines|ssl3/, name);
         continue;
@@ -97,7 +97,7 @@ for (const requireTls of [false, true, 'verified'] as const) {
   });
 }
 
-test('a handshake that failed is remembered, and TLS is tried again later; a refusal of STARTTLS costs nothing and is asked for each time', async (t) => {
+test('TLS is retried later after a failed handshake, and on each connection if STARTTLS is rejected', async (t) => {
   const own = await makeRig();
   t.after(() => own.close());
   const broken = receivers.peers.find((peer) => peer.name === 'reset')!;
@@ -109,21 +109,21 @@ test('a handshake that failed is remembered, and TLS is tried again later; a ref
     assert.match(attempt.tlsFallback ?? '', peer.fallback!);
     // The next message opens a new session.
     peer.sink.dropAll();
-    await waitUntil('no session to be left', () => own.delivery.state().connections === 0);
+    await waitUntil('all sessions to end', () => own.delivery.state().connections === 0);
   };
   const asked = verbsAt(broken, 'STARTTLS');
   const dialled = broken.sink.connections.total;
   await send(broken, 'first');
   assert.equal(broken.sink.connections.total, dialled + 2, 'a second connection in the same attempt');
   await send(broken, 'second');
-  assert.equal(verbsAt(broken, 'STARTTLS'), asked + 1, 'not tried again so soon');
+  assert.equal(verbsAt(broken, 'STARTTLS'), asked + 1, 'not retried yet');
   assert.equal(broken.sink.connections.total, dialled + 3);
   own.clock.advance(2 * 3_600_000);
   await send(broken, 'third');
-  assert.equal(verbsAt(broken, 'STARTTLS'), asked + 2, 'tried again after a while');
+  assert.equal(verbsAt(broken, 'STARTTLS'), asked + 2, 'retried after a while');
   own.clock.advance(2 * 3_600_000);
   await send(broken, 'fourth');
-  assert.equal(verbsAt(broken, 'STARTTLS'), asked + 2, 'and less often when it fails again');
+  assert.equal(verbsAt(broken, 'STARTTLS'), asked + 2, 'less often after another failure');
   const before = verbsAt(refusing, 'STARTTLS');
   await send(refusing, 'fifth');
   await send(refusing, 'sixth');
@@ -131,13 +131,13 @@ test('a handshake that failed is remembered, and TLS is tried again later; a ref
   broken.sink.setScript({});
   own.clock.advance(73 * 3_600_000);
   const [id] = await own.send({ to: [`seventh@${broken.domain}`] });
-  assert.equal((await outcomeOf(id!, own)).attempt.tls, 'TLSv1.3', 'repaired: encrypted again');
+  assert.equal((await outcomeOf(id!, own)).attempt.tls, 'TLSv1.3', 'encrypted again after the repair');
 });
 
-test('a pooled session serves only messages whose requirements it meets', async () => {
+test('a pooled session is used only for messages whose TLS requirements it meets', async () => {
   const peer = receivers.peers.find((one) => one.name === 'valid')!;
   peer.sink.dropAll();
-  await waitUntil('no session to be left', () => rig.delivery.state().connections === 0);
+  await waitUntil('all sessions to end', () => rig.delivery.state().connections === 0);
   const sessionOf = async (user: string, requireTls: boolean | 'verified'): Promise<number> => {
     const recipient = `${user}@${peer.domain}`;
     const [id] = await rig.send({ to: [recipient], options: { requireTls } });
@@ -147,12 +147,15 @@ test('a pooled session serves only messages whose requirements it meets', async 
   peer.sink.setScript({ ehlo: ({ occurrence }) => (occurrence === 1 ? '250-sink\r\n250 8BITMIME' : undefined) });
   const clear = await sessionOf('pool1', false);
   const encrypted = await sessionOf('pool2', true);
-  assert.notEqual(encrypted, clear, 'a session in the clear is not used');
+  assert.notEqual(encrypted, clear, 'an unencrypted session is not used');
   const verified = await sessionOf('pool3', 'verified');
-  assert.notEqual(verified, encrypted, 'nor one whose certificate was not checked');
+  assert.notEqual(verified, encrypted, 'an unverified session is not used');
   assert.equal(await sessionOf('pool4', 'verified'), verified);
   assert.ok([encrypted, verified].includes(await sessionOf('pool5', true)));
-  assert.ok([clear, encrypted, verified].includes(await sessionOf('pool6', false)), 'what asks for nothing takes any');
+  assert.ok(
+    [clear, encrypted, verified].includes(await sessionOf('pool6', false)),
+    'a message without requirements uses any session',
+  );
 });
 
 test('a message that requires unavailable TLS does not delay later messages', async (t) => {
@@ -168,7 +171,7 @@ test('a message that requires unavailable TLS does not delay later messages', as
   assert.ok(rest.every((id) => one.attempts(id).length === 1));
 });
 
-test('a message that requires TLS bounces when its lifetime ends, and is never sent unencrypted', async () => {
+test('a message that requires TLS bounces when it expires and is never sent unencrypted', async () => {
   const peer = receivers.peers.find((one) => one.name === 'without')!;
   const before = verbsAt(peer, 'MAIL');
   const [id] = await rig.send({ to: [`late@${peer.domain}`], options: { requireTls: true }, lifetimeMs: 3_600_000 });

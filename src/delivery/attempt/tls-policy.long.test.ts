@@ -105,7 +105,7 @@ const FATES = {
 };
 
 for (const mode of ['enforce', 'testing'] as const) {
-  test(`policies that are in mode ${mode}: each server gets what the table says, and nothing more`, async (t) => {
+  test(`policies in mode ${mode}: each server gets exactly the expected messages`, async (t) => {
     const rig = await policyRig(mode);
     t.after(() => rig.close());
     const before = new Map(receivers.peers.map((peer) => [peer, mailAt(peer)]));
@@ -124,7 +124,7 @@ for (const mode of ['enforce', 'testing'] as const) {
           assert.equal(attempt.tlsPeerName, name === 'wrong-name' ? 'mx.somewhere-else.example' : peer.exchanger);
         }
         if (wanted !== 'waits') return;
-        assert.equal(mailAt(peer), before.get(peer), `${name}: no envelope leaves`);
+        assert.equal(mailAt(peer), before.get(peer), `${name}: no envelope is sent`);
         assert.equal(detail.category, 'tls', name);
         if (mode === 'enforce' && name !== 'injected') {
           assert.match(String(attempt.reply), new RegExp(`the MTA-STS policy of ${peer.domain} requires TLS`), name);
@@ -137,7 +137,7 @@ for (const mode of ['enforce', 'testing'] as const) {
   });
 }
 
-test('the reason is said in words, of certificate and of STARTTLS', async (t) => {
+test('certificate and STARTTLS failures are reported with a readable reason', async (t) => {
   const rig = await policyRig('enforce');
   t.after(() => rig.close());
   const words: [string, RegExp][] = [
@@ -157,7 +157,7 @@ test('the reason is said in words, of certificate and of STARTTLS', async (t) =>
   }
 });
 
-test('an MX host that the policy does not name gets nothing, unless the policy is in testing', async (t) => {
+test('an MX host outside the policy gets no messages, unless the policy is in testing mode', async (t) => {
   const peer = receivers.peers.find((one) => one.name === 'valid')!;
   const before = mailAt(peer);
   const enforced = await policyRig('enforce');
@@ -175,7 +175,7 @@ test('an MX host that the policy does not name gets nothing, unless the policy i
   assert.equal((await testing.outcomeOf('b@unnamed.example')).type, 'Delivery');
 });
 
-test('a policy that verifies certificates satisfies messages that require one; messages that only require TLS must meet the policy', async (t) => {
+test('a verifying policy satisfies messages that require a certificate, and TLS alone does not', async (t) => {
   const rig = await policyRig('enforce');
   t.after(() => rig.close());
   assert.equal((await rig.outcomeOf('c@valid.example', 'verified')).type, 'Delivery');
@@ -183,7 +183,7 @@ test('a policy that verifies certificates satisfies messages that require one; m
   assert.equal((await rig.outcomeOf('e@self-signed.example', true)).type, 'DeliveryDelay');
 });
 
-test('a session that was opened for a domain without a policy does not serve one with a policy, at the same server', async (t) => {
+test('a session opened for a domain without a policy is not reused for one with a policy', async (t) => {
   const rig = await policyRig('enforce');
   t.after(() => rig.close());
   const peer = receivers.peers.find((one) => one.name === 'self-signed')!;
@@ -191,7 +191,7 @@ test('a session that was opened for a domain without a policy does not serve one
   const before = peer.sink.connections.total;
   assert.equal((await rig.outcomeOf('f@no-policy.example')).type, 'Delivery');
   assert.equal((await rig.outcomeOf('g@no-policy.example')).type, 'Delivery');
-  assert.equal(peer.sink.connections.total, before + 1, 'its session stays open');
+  assert.equal(peer.sink.connections.total, before + 1, 'the session stays open');
   const mails = mailAt(peer);
   const { type, attempt } = await rig.outcomeOf('h@self-signed.example');
   assert.equal(type, 'DeliveryDelay');
@@ -199,7 +199,7 @@ test('a session that was opened for a domain without a policy does not serve one
   assert.equal(mailAt(peer), mails);
 });
 
-test('REQUIRETLS is passed on with messages that require TLS, to a verified server that offers it', async (t) => {
+test('REQUIRETLS is passed on to a verified server that offers it', async (t) => {
   const rig = await policyRig('enforce');
   t.after(() => rig.close());
   const peer = receivers.peers.find((one) => one.name === 'valid')!;
@@ -214,12 +214,16 @@ test('REQUIRETLS is passed on with messages that require TLS, to a verified serv
   assert.doesNotMatch(await parametersOf('k@valid.example', false), /REQUIRETLS/);
 });
 
-test('a message with TLS-Required: No is sent whatever the domain requires, unencrypted if necessary, unless it requires TLS itself', async (t) => {
+test("TLS-Required: No overrides the domain's policy, unless the message requires TLS", async (t) => {
   const rig = await policyRig('enforce');
   t.after(() => rig.close());
   const further = { tlsOptional: true } as const;
   const { type, attempt } = await rig.outcomeOf('f@without.example', false, further);
   assert.deepEqual([type, attempt.tls, attempt.tlsPolicy], ['Delivery', null, 'opportunistic']);
   assert.equal((await rig.outcomeOf('g@without.example', true, further)).type, 'DeliveryDelay');
-  assert.equal((await rig.outcomeOf('h@without.example')).type, 'DeliveryDelay', 'beside others of the same domain');
+  assert.equal(
+    (await rig.outcomeOf('h@without.example')).type,
+    'DeliveryDelay',
+    'next to other messages of the same domain',
+  );
 });

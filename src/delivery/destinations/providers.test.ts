@@ -7,7 +7,7 @@ import { test } from 'node:test';
 
 import { mergeProviders, PROVIDERS, readProviders } from './providers.ts';
 
-test('the large providers are recognized by the names of their MX hosts', () => {
+test('large providers are recognized by the names of their MX hosts', () => {
   const hosts: [host: string, name: string | undefined][] = [
     ['gmail-smtp-in.l.google.com', 'google'],
     ['alt4.aspmx.l.google.com', 'google'],
@@ -26,7 +26,7 @@ test('the large providers are recognized by the names of their MX hosts', () => 
   for (const [host, name] of hosts) assert.equal(PROVIDERS.byHost(host)?.name, name, host);
 });
 
-test('Google and Microsoft get 10 connections of 50 messages, Yahoo 5 of 20, everybody else 5 to 20 of 100', () => {
+test('Google and Microsoft get 10 connections of 50 messages, Yahoo 5 of 20, others 5 to 20 of 100', () => {
   const limits = (name: string) => {
     const { initialConnections, connections, messagesPerConnection } = PROVIDERS.byName(name)!;
     return [initialConnections, connections, messagesPerConnection];
@@ -37,7 +37,7 @@ test('Google and Microsoft get 10 connections of 50 messages, Yahoo 5 of 20, eve
   assert.deepEqual(limits('default'), [5, 20, 100]);
 });
 
-test("the operator's settings are merged key by key; a new provider needs its MX hosts", () => {
+test('operator settings are merged key by key, and a new provider requires its MX hosts', () => {
   const merged = mergeProviders({
     default: { messagesPerMinute: 600 },
     google: { connections: 2 },

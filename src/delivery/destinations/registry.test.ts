@@ -1,4 +1,4 @@
-/** The states of a destination, by the signals of its peer and by the clock. */
+/** The states of a destination, driven by server replies and the clock. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../../test/kit/fake-clock.ts';
@@ -17,10 +17,10 @@ function setUp() {
   const clock = fakeClock();
   const registry = new Registry({ clock, log: silentLog, limits: { of: () => MX_CONNECTIONS } });
   const one = registry.of('x.example');
-  /** Returns whether a pause started. */
+  /** Returns true if a pause started. */
   const hear = (signal: Signal, startedMs = clock.now()): boolean =>
     registry.report(one, signal, startedMs) === 'began';
-  /** Returns how many slots may run, each of which opens its session immediately. */
+  /** Returns how many slots can run, each of which opens its session immediately. */
   const allowed = (destination: Destination = one): number => {
     let count = 0;
     for (; registry.mayOpen(destination); count += 1) {
@@ -36,7 +36,7 @@ function setUp() {
 
 const answer: Signal = { kind: 'answered', accepted: true };
 
-test('one slot until it answers, the initial limit then, growing by one for as many messages as it allows slots', () => {
+test('a destination starts with one connection, gets the initial limit, and grows by one per round', () => {
   const { one, hear, allowed } = setUp();
   assert.equal(allowed(), 1);
   hear({ kind: 'answered', accepted: false });
@@ -48,7 +48,7 @@ test('one slot until it answers, the initial limit then, growing by one for as m
   assert.equal(one.limit, MX_CONNECTIONS.ceiling);
 });
 
-test('one slot again after 10 minutes without an answer, and when no host can be reached', () => {
+test('the limit returns to one connection after 10 minutes without a reply or a reachable host', () => {
   const { clock, hear, allowed } = setUp();
   hear(answer);
   clock.advance(10 * MINUTE - 1);
@@ -60,7 +60,7 @@ test('one slot again after 10 minutes without an answer, and when no host can be
   assert.equal(allowed(), 1);
 });
 
-test('a first slot that hears nothing holds up the next one for a while only; after a pause there is one probe, however long', () => {
+test('a silent first connection delays the next one briefly, and a pause ends with a single probe', () => {
   const { clock, registry, one, hear } = setUp();
   const slots = (): number => {
     while (registry.mayOpen(one)) {
@@ -88,7 +88,7 @@ test('a first slot that hears nothing holds up the next one for a while only; af
   assert.equal(slots(), 1);
 });
 
-test('while sessions are in the making no more of them are begun than are open', () => {
+test('at most as many sessions are opened as are already open', () => {
   const { registry, one, hear } = setUp();
   hear(answer);
   Object.assign(one, { active: 1, opening: 1 });
@@ -99,7 +99,7 @@ test('while sessions are in the making no more of them are begun than are open',
   assert.ok(!registry.mayOpen(one));
 });
 
-test('pauses of 1, 2, 5, 10, 20 minutes while the probe is refused; the next one after a success is short again', () => {
+test('pauses grow from 1 to 20 minutes while the probe is rejected, and reset after a success', () => {
   const { clock, hear, allowed, pausedMs } = setUp();
   hear(answer);
   for (const minutes of [1, 2, 5, 10, 20, 20]) {
@@ -112,18 +112,18 @@ test('pauses of 1, 2, 5, 10, 20 minutes while the probe is refused; the next one
     assert.equal(allowed(), 1, 'the probe');
   }
   hear(answer);
-  assert.equal(allowed(), Math.floor(MX_CONNECTIONS.initial / 2), 'half of what it was');
+  assert.equal(allowed(), Math.floor(MX_CONNECTIONS.initial / 2), 'half of the previous limit');
   hear(wait());
   assert.equal(pausedMs(), MINUTE);
 });
 
-test('a time that the peer names is the length of the pause', () => {
+test('a retry time named by the server is the length of the pause', () => {
   const { hear, pausedMs } = setUp();
   hear(wait(300_000));
   assert.equal(pausedMs(), 300_000);
 });
 
-test('sessions that meet the same refusal make one pause; neither they nor earlier successes change it', () => {
+test('sessions with the same rejection cause one pause, unaffected by earlier successes', () => {
   const { clock, hear, pausedMs, allowed } = setUp();
   const startedMs = clock.now();
   hear(answer);
@@ -135,19 +135,19 @@ test('sessions that meet the same refusal make one pause; neither they nor earli
   hear(answer, startedMs);
   assert.equal(allowed(), 0);
   clock.advance(MINUTE);
-  assert.ok(!hear(wait(), startedMs), 'the refusal of an attempt that began before the pause');
+  assert.ok(!hear(wait(), startedMs), 'the rejection of an attempt that started before the pause');
   hear(answer, startedMs);
-  assert.equal(allowed(), 1, 'still to be probed');
+  assert.equal(allowed(), 1, 'not probed yet');
 });
 
-test('a clock that is put back does not make a pause longer', () => {
+test('moving the clock back does not extend a pause', () => {
   const { clock, hear, allowed } = setUp();
   hear(wait(600_000));
   clock.advance(-24 * 60 * MINUTE);
   assert.equal(allowed(), 1);
 });
 
-test('the connections that a peer keeps are the limit for a minute; then one more is tried, and success lifts it', () => {
+test('a connection limit holds for a minute, then one more is tried, and success lifts it', () => {
   const { clock, registry, one, hear, allowed } = setUp();
   hear(answer);
   hear({ kind: 'connection-limit', open: 3 });
@@ -158,7 +158,7 @@ test('the connections that a peer keeps are the limit for a minute; then one mor
   assert.equal(allowed(), 4);
   hear({ kind: 'connection-limit', open: 3 });
   clock.advance(2 * MINUTE - 1);
-  assert.equal(allowed(), 3, 'refused again: two minutes');
+  assert.equal(allowed(), 3, 'rejected again: two minutes');
   clock.advance(1);
   for (let i = 0; i < 100; i += 1) hear(answer);
   assert.equal(allowed(), 4);
@@ -171,7 +171,7 @@ test('the connections that a peer keeps are the limit for a minute; then one mor
   assert.ok(allowed() > 4);
 });
 
-test('a connection that is refused while a pause begins does not lift the half that is left after it', () => {
+test('a rejected connection during a new pause does not raise the halved limit', () => {
   const { clock, one, hear, allowed } = setUp();
   for (let i = 0; i < 2_000; i += 1) hear(answer);
   hear({ kind: 'connection-limit', open: 8 });
@@ -185,7 +185,7 @@ test('a connection that is refused while a pause begins does not lift the half t
   assert.equal(allowed(), 4);
 });
 
-test('a peer that falls silent is paused, and has a shorter deadline until it answers', () => {
+test('a server that stops replying is paused and gets a shorter deadline until it replies', () => {
   const { clock, registry, hear, pausedMs } = setUp();
   const startedMs = clock.now();
   clock.advance(1);
@@ -197,11 +197,11 @@ test('a peer that falls silent is paused, and has a shorter deadline until it an
   assert.ok(!registry.isStalled('x.example'));
   assert.ok(
     !hear({ kind: 'stalled', refusal }, clock.now() - 5),
-    'others were observed meanwhile: it was that message',
+    'replies from other sessions arrived, so the message caused the stall',
   );
 });
 
-test('idle destinations are forgotten, pauses are not', () => {
+test('idle destinations are evicted, but pauses are kept', () => {
   const { clock, registry, hear } = setUp();
   hear(wait(3_600_000));
   for (let i = 0; i < 12_000; i += 1) registry.of(`${i}.example`);

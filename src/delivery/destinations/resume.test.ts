@@ -11,7 +11,7 @@ const KEY = 'mx.peer.example';
 const SLOW_DOWN = '421 4.7.28 too fast, try again in 3600 seconds';
 const COUNTED_EVERY_MS = 10_000;
 
-/** One message each is refused by two destinations, more messages are deferred untried, and the process restarts. */
+/** Two destinations each reject a message, more messages are deferred without an attempt, and the process restarts. */
 async function putOff(t: TestContext, domains: number) {
   const mx = await mxRig({ peer: { script: { mail: SLOW_DOWN } }, other: { script: { mail: SLOW_DOWN } } });
   t.after(() => mx.close());
@@ -36,7 +36,7 @@ async function putOff(t: TestContext, domains: number) {
   return { ...mx, ids, other: other!, shown };
 }
 
-test('deferred messages are counted after a restart, with their reason, also for more domains than are listed', async (t) => {
+test('deferred messages are counted with their reason after a restart, beyond the listed domains', async (t) => {
   const { rig, shown } = await putOff(t, 120);
   await waitUntil('all to be counted', () => (shown()?.deferred ?? 0) >= 120);
   const { domains, requested: asked, replies, pausedUntil } = shown()!;
@@ -46,16 +46,16 @@ test('deferred messages are counted after a restart, with their reason, also for
   const [view] = destinationsOf(nodes, [{ domain: domains![0]!, depth: 1, nextDueMs: null, failedSeq: null }], {
     isRelayed: false,
   });
-  assert.equal(view!.depth, shown()!.deferred, 'both nodes counted the same mail');
+  assert.equal(view!.depth, shown()!.deferred, 'the same messages are counted on both nodes');
   rig.clock.set(pausedUntil!);
-  await waitUntil('the pause to be over', () => rig.delivery.state().pausedDestinations.length === 0);
+  await waitUntil('the pause to end', () => rig.delivery.state().pausedDestinations.length === 0);
   rig.clock.advance(COUNTED_EVERY_MS);
-  await waitUntil('none to be counted', () => (shown()?.deferred ?? 0) === 0);
+  await waitUntil('the count to be zero', () => (shown()?.deferred ?? 0) === 0);
 });
 
-test('ending a pause after a restart sends the messages it deferred, and nothing else', async (t) => {
+test('ending a pause after a restart sends only the messages it deferred', async (t) => {
   const { rig, sinks, ids, other } = await putOff(t, 6);
-  await waitUntil('the pause to be known', () => rig.delivery.state().pausedDestinations.length === 2);
+  await waitUntil('the pause to be loaded', () => rig.delivery.state().pausedDestinations.length === 2);
   sinks.peer!.setScript({});
   const nowMs = rig.clock.now();
   const changes = changedBy(rig.storage.database, systemOrigin(nowMs));
@@ -63,5 +63,5 @@ test('ending a pause after a restart sends the messages it deferred, and nothing
   await waitUntil('all to be delivered', () => ids.every((id) => rig.status(id) === 'delivered'));
   assert.ok(sinks.peer!.accepted >= ids.length);
   const [{ due }] = rig.rows<{ due: number }>('SELECT due FROM work WHERE subject = ?', other) as [{ due: number }];
-  assert.ok(due - rig.clock.now() > 3_400_000, `the other one is due in ${due - rig.clock.now()} ms`);
+  assert.ok(due - rig.clock.now() > 3_400_000, `the other message is due in ${due - rig.clock.now()} ms`);
 });

@@ -1,4 +1,4 @@
-/** Pauses shared by several nodes, each with its own registry, on one real PostgreSQL; and the notices to operators. */
+/** Pauses shared by several nodes with separate registries on one real PostgreSQL, and the notices to operators. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { fakeClock } from '../../../test/kit/fake-clock.ts';
@@ -38,7 +38,7 @@ const took: Signal = { kind: 'answered', accepted: true };
 interface Node {
   registry: Registry;
   pauses: SharedPauses;
-  /** The changes of other nodes. */
+  /** Changes made by other nodes. */
   seen(): string[];
   report(signal: Signal): boolean;
   mayOpen(): boolean;
@@ -71,7 +71,7 @@ const syncAll = async (nodes: readonly Node[]): Promise<void> => {
   for (const { pauses } of nodes) await pauses.sync();
 };
 
-test('a pause of one node is kept by the others, one of them probes, and its answer frees all', async () => {
+test('a pause is shared by all nodes, one node probes, and its result ends the pause', async () => {
   const nodes = [openNode(), openNode(), openNode()];
   await syncAll(nodes);
   const [first, second, third] = nodes as [Node, Node, Node];
@@ -83,12 +83,12 @@ test('a pause of one node is kept by the others, one of them probes, and its ans
   );
   assert.deepEqual(second.seen(), [`began ${KEY}`]);
   clock.advance(MINUTE);
-  assert.ok(!nodes.some((node) => node.mayOpen()), 'none knows yet whether it may');
-  await waitUntil('one to be allowed', () => nodes.some((node) => node.mayOpen()));
+  assert.ok(!nodes.some((node) => node.mayOpen()), 'no node has been selected to probe yet');
+  await waitUntil('one node to be allowed', () => nodes.some((node) => node.mayOpen()));
   await syncAll(nodes);
-  await waitUntil('the others to be refused', () => nodes.filter((node) => node.mayOpen()).length === 1);
+  await waitUntil('the other nodes to be denied', () => nodes.filter((node) => node.mayOpen()).length === 1);
   const prober = nodes.find((node) => node.mayOpen())!;
-  // Refused: the next step for all of them.
+  // Rejected: the next pause length applies to all of them.
   assert.ok(prober.report(slowDown));
   await syncAll([prober, ...nodes]);
   assert.deepEqual(
@@ -97,21 +97,21 @@ test('a pause of one node is kept by the others, one of them probes, and its ans
   );
   clock.advance(2 * MINUTE);
   assert.ok(!third.mayOpen());
-  await waitUntil('this one to be allowed', () => third.mayOpen());
+  await waitUntil('this node to be allowed', () => third.mayOpen());
   third.report(took);
   await syncAll([third, ...nodes]);
   assert.ok(nodes.every((node) => node.mayOpen()));
   assert.equal(first.registry.of(KEY).pause, undefined);
 });
 
-test('a node that starts knows the pause and its step, and a node that died while probing does not block others for long', async () => {
+test('a new node loads the pause, and a node that died while probing does not block it for long', async () => {
   const first = openNode();
   await first.pauses.loaded();
   first.report(slowDown);
   await first.pauses.sync();
   clock.advance(MINUTE);
   first.mayOpen();
-  await waitUntil('it to be allowed', () => first.mayOpen());
+  await waitUntil('the node to be allowed', () => first.mayOpen());
   first.report(slowDown);
   await first.pauses.sync();
 
@@ -121,15 +121,15 @@ test('a node that starts knows the pause and its step, and a node that died whil
   assert.equal(later.registry.pauseOf(KEY)?.untilMs, clock.now() + 2 * MINUTE);
   clock.advance(2 * MINUTE);
   first.mayOpen();
-  await waitUntil('the first to be allowed', () => first.mayOpen());
+  await waitUntil('the first node to be allowed', () => first.mayOpen());
   assert.ok(!later.mayOpen());
   clock.advance(MINUTE);
-  await waitUntil('the later one to be allowed', () => later.mayOpen());
+  await waitUntil('the later node to be allowed', () => later.mayOpen());
   later.report(slowDown);
-  assert.equal(later.registry.pauseOf(KEY)!.untilMs, clock.now() + 5 * MINUTE, 'the third step');
+  assert.equal(later.registry.pauseOf(KEY)!.untilMs, clock.now() + 5 * MINUTE, 'the third pause length');
 });
 
-test('a change that the database refuses is written as soon as it accepts', async () => {
+test('a change that the database rejects is written when it recovers', async () => {
   let isDown = true;
   const execute: Database['execute'] = (op, args) =>
     isDown ? Promise.reject(new Error('it is down')) : storage.database.execute(op, args);
@@ -157,10 +157,10 @@ test('operators are notified of a block once a day', async () => {
   node.report(slowDown);
   await node.pauses.sync();
   await notices({ hurry: true });
-  assert.equal(given.length, 0, 'a server that is busy is no block');
+  assert.equal(given.length, 0, 'a busy server is not a block');
   clock.advance(MINUTE);
   node.mayOpen();
-  await waitUntil('it to be allowed', () => node.mayOpen());
+  await waitUntil('the node to be allowed', () => node.mayOpen());
   node.report(listed);
   await node.pauses.sync();
   await notices({ hurry: true });
@@ -174,5 +174,5 @@ test('operators are notified of a block once a day', async () => {
   assert.notEqual(given[0]!.key, given[1]!.key);
   const blocked = { destination: KEY, blockedSince: 0, host: null, outcome: JSON.stringify({ reply: null }) };
   const [one, other] = [5, 6].map((nowMs) => blockedNoticeOf(blocked, { nowMs, hasFallback: true }));
-  assert.deepEqual(one, other, 'two nodes at once make one notice');
+  assert.deepEqual(one, other, 'two concurrent nodes create one notice');
 });

@@ -1,4 +1,4 @@
-/** Addresses that warm up, counted at the provider's server. */
+/** Warm-up of source addresses, counted at the provider's server. */
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { fakeClock } from '../../../test/kit/fake-clock.ts';
@@ -55,7 +55,7 @@ const all = (world: MxRig, ids: readonly string[], counts: Record<string, number
     Object.entries(counts).every(([status, count]) => among(world, ids, status) === count),
   );
 
-test('the share of the day leaves, the rest waits for the next day untried, and nothing is lost', async () => {
+test('messages above the daily limit wait for the next day without an attempt', async () => {
   const it = await world({ starts: [begun(1)], sources: [] });
   const { rig, sinks } = it;
   const ids = [...(await send(it, 60)), ...(await send(it, 60, 'workspace.example'))];
@@ -63,7 +63,7 @@ test('the share of the day leaves, the rest waits for the next day untried, and 
   await all(it, ids, { delivered: 50, delayed: 70 });
   await all(it, others, { delivered: 60 });
   assert.equal(sinks.google!.accepted, 50, 'all domains of a provider together');
-  assert.equal(sinks.google!.commands.filter((line) => line.startsWith('MAIL')).length, 50, 'and no further try');
+  assert.equal(sinks.google!.commands.filter((line) => line.startsWith('MAIL')).length, 50, 'no other attempt');
 
   const waiting = ids.filter((id) => rig.status(id) === 'delayed');
   const midnight = beginningOf(dayOf(rig.clock.now()) + 1);
@@ -84,19 +84,19 @@ test('the share of the day leaves, the rest waits for the next day untried, and 
   await rig.restart();
   const late = await send(it, 5);
   await all(it, late, { delayed: 5 });
-  assert.equal(sinks.google!.accepted, 50, 'a restart forgets nothing');
+  assert.equal(sinks.google!.accepted, 50, 'the limit survives a restart');
   rig.clock.set(midnight + 3 * HOUR);
   rig.delivery.nudge();
   await all(it, [...ids, ...late], { delivered: 125 });
   assert.equal(
     new Set(sinks.google!.messages.map(({ to }) => to[0])).size,
     120,
-    'late ones have addresses of earlier ones',
+    'later messages reuse earlier addresses',
   );
-  assert.equal(sinks.google!.accepted, 125, 'none twice');
+  assert.equal(sinks.google!.accepted, 125, 'no duplicates');
 });
 
-test('two addresses have a share each, an older one its own, and one that is warm none', async () => {
+test('each address has its own daily limit, and a warmed-up one has none', async () => {
   const sources = ['127.0.0.1', '127.0.0.91'];
   const it = await world({ starts: [begun(1, sources[0]), begun(2, sources[1])], sources });
   const ids = await send(it, 200);
@@ -113,10 +113,10 @@ test('two addresses have a share each, an older one its own, and one that is war
   const more = await send(warm, 200);
   await all(warm, more, { delivered: 200 });
   const cold = countFrom(warm, '127.0.0.1');
-  assert.ok(cold > 0 && cold <= 50, `${cold} from the cold one: what is beyond leaves from the other`);
+  assert.ok(cold > 0 && cold <= 50, `${cold} from the cold address: the excess is sent from the other one`);
 });
 
-test('a temporary refusal is retried within the share; a permanent refusal counts', async () => {
+test('a temporary rejection is retried within the limit, and a permanent one counts toward it', async () => {
   let refusals = 0;
   const rcpt: NonNullable<SinkOptions['script']>['rcpt'] = ({ line }) => {
     if (line.includes('gone@')) return '550 5.1.1 no such user';
@@ -136,7 +136,7 @@ test('a temporary refusal is retried within the share; a permanent refusal count
   assert.equal(it.sinks.google!.accepted, 49);
 });
 
-test('one email to many takes as many of the share as recipients', async () => {
+test('each recipient of an email counts toward the daily limit', async () => {
   const it = await world({ starts: [begun(1)], sources: [] });
   const to = Array.from({ length: 40 }, (_, index) => `${index}@gmail.example`);
   const ids = [...(await it.rig.send({ to })), ...(await it.rig.send({ to }))];
@@ -144,7 +144,7 @@ test('one email to many takes as many of the share as recipients', async () => {
   assert.equal(it.sinks.google!.messages.flatMap((one) => one.to).length, 50);
 });
 
-test('a message whose lifetime ends before the next day bounces at its end, not earlier', async () => {
+test('a message that expires before the next day bounces at its expiry', async () => {
   const it = await world({ starts: [begun(1)], sources: [] });
   await all(it, await send(it, 50), { delivered: 50 });
   const [short] = await send(it, 1, 'gmail.example', { lifetimeMs: HOUR });
@@ -166,7 +166,7 @@ test('after six weeks there is no limit', async () => {
 });
 
 for (const dialect of ['sqlite', 'postgres'] as const) {
-  test(`${dialect}: nodes that take at the same moment get the share together, and each day again`, async () => {
+  test(`${dialect}: concurrent nodes share the limit, and it resets every day`, async () => {
     const storage = await tempDatabase(dialect);
     closers.push(storage.close);
     const clock = fakeClock();
@@ -182,19 +182,19 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
     const nodes = [node(), node(), node()];
     const takeAll = async (): Promise<number> => {
       const takers = nodes.flatMap((one) => Array.from({ length: 5 }, () => one.of('google')!));
-      const taken = await Promise.all(
+      const allocations = await Promise.all(
         takers.map(async (shares) => {
           let sum = 0;
           for (let got = await shares.take(undefined, 3); got > 0; got = await shares.take(undefined, 3)) sum += got;
           return sum;
         }),
       );
-      return taken.reduce((a, b) => a + b, 0);
+      return allocations.reduce((a, b) => a + b, 0);
     };
     assert.equal(await takeAll(), 400);
     const yesterday = nodes[0]!.of('google')!;
     clock.advance(DAY);
-    assert.equal(await yesterday.take(undefined, 1), 0, 'what was begun yesterday takes nothing of today');
+    assert.equal(await yesterday.take(undefined, 1), 0, "yesterday's allocation uses none of today's limit");
     assert.equal(await takeAll(), 500);
     assert.equal(nodes[0]!.of('mx.other.example'), undefined);
 
@@ -203,12 +203,12 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
     await idle.of('google')!.prepare(300);
     let got = 0;
     for (let one = 1; one > 0; got += one) one = await busy.of('google')!.take(undefined, 50);
-    assert.equal(got, 330, 'of 630, less what the other has in hand');
+    assert.equal(got, 330, '630 without the allocation of the other node');
     clock.advance(10_000);
     await idle.releaseUnused();
     const later = node();
     let rest = 0;
     for (let one = 1; one > 0; rest += one) one = await later.of('google')!.take(undefined, 50);
-    assert.equal(rest, 300, 'and the rest when that is given back');
+    assert.equal(rest, 300, 'the released allocation is available again');
   });
 }

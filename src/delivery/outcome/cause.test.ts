@@ -11,7 +11,7 @@ const SLOW: FailureFacts = {
   reply: '421 4.7.28 [192.0.2.7] Our system has detected an unusual rate of mail. x12-20020a05690c - gsmtp',
 };
 
-test('numbers, queue ids and addresses of a message are ignored, words are not', () => {
+test('causes ignore numbers, queue IDs, and addresses, but not words', () => {
   const alike = [
     ['421 4.7.28 [192.0.2.7] too fast x12-20020a05 - gsmtp', '421 4.7.28 [192.0.2.99] too fast q7-5f0f - gsmtp'],
     ['451 <ann@example.com>: try again in 300 seconds', '451 <bob.smith+x@example.com>: try again in 17 seconds'],
@@ -23,7 +23,7 @@ test('numbers, queue ids and addresses of a message are ignored, words are not',
   assert.notEqual(normalizedReply('451 greylisted'), normalizedReply('451 mailbox is busy'));
 });
 
-test('a cause follows from destination, codes, meaning and reply, and is read back from its text', () => {
+test('a cause is derived from destination, codes, category, and reply, and parsed from its text', () => {
   const cause = causeOf('ann@Gmail.com', SLOW);
   assert.deepEqual(causeOf('bob@gmail.com', { ...SLOW, reply: SLOW.reply!.replace('x12', 'y99') }), cause);
   assert.deepEqual(readCause(causeText(cause)), cause);

@@ -1,4 +1,4 @@
-/** Errors of sockets, TLS and DNS are shown as sentences: a table of Node's errors, and real failing handshakes. */
+/** Readable messages for errors of sockets, TLS, and DNS: a table of Node's errors, and real failing handshakes. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
@@ -67,7 +67,7 @@ for (const [cause, message, sentence] of rows) {
   });
 }
 
-test("messages of Postrider's own client stay unchanged", () => {
+test("errors of Postrider's own client are unchanged", () => {
   for (const message of [
     'no connection to 203.0.113.7 port 25 within 10000 ms',
     'the peer closed the connection',
@@ -78,7 +78,7 @@ test("messages of Postrider's own client stay unchanged", () => {
   }
 });
 
-test('an outcome shows the sentence, not the words of OpenSSL', () => {
+test('an outcome shows the readable message instead of the OpenSSL error', () => {
   const [cause, message] = rows[0]!;
   const outcome = classify({ stage: 'tls', cause, message, relay: false });
   assert.equal(outcome.reply, errorSentence({ cause, message }));
@@ -116,7 +116,7 @@ const handshakes: [name: string, answer: (socket: Socket) => void, sentence: Reg
 ];
 
 for (const [name, answer, sentence] of handshakes) {
-  test(`a server that ${name} instead of a handshake gets a sentence`, async () => {
+  test(`a server that ${name} instead of a handshake gets a readable message`, async () => {
     const port = await brokenServer(answer);
     const opened = await openSmtpSession({
       ...{

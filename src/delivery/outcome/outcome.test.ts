@@ -1,4 +1,4 @@
-/** What replies mean: every line of replies.txt, and the policy at the top of outcome.ts. */
+/** Classification of SMTP replies: every line of replies.txt, and the policy at the top of outcome.ts. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -39,7 +39,7 @@ function readSamples(): Sample[] {
       continue;
     }
     const [, source = '', reply = ''] = /^(.*?): (?=[45])(.*)$/.exec(line) ?? [];
-    assert.ok(section && reply !== '', `a line that is no sample: ${line}`);
+    assert.ok(section && reply !== '', `not a valid sample: ${line}`);
     samples.push({ ...section, source, reply: reply.replaceAll('\\n', '\r\n') });
   }
   return samples;
@@ -52,7 +52,7 @@ function suppressionOf({ suppress, suppressDays }: Outcome): string {
   return suppressDays === undefined ? 'suppressed permanently' : `suppressed for ${suppressDays} days`;
 }
 
-test('there are samples of at least 300 replies, each of its own, and every category has one', () => {
+test('there are at least 300 distinct reply samples, and every category has one', () => {
   assert.ok(new Set(samples.map((one) => one.reply)).size >= 300);
   const never = ['accepted', 'network', 'expired', 'warm-up'];
   const known = new Set<string>(samples.map((one) => one.category));
@@ -78,17 +78,17 @@ for (const { stage, recipientCount, category, owner, suppress, isTemporary, sour
       { kind, category, owner, suppress },
     );
     assert.equal(outcome.smtpCode, reply.code);
-    assert.ok(outcome.advice.endsWith('.'), 'advice is a sentence');
+    assert.ok(outcome.advice.endsWith('.'), 'advice ends with a period');
   });
 }
 
-test('every row of the table is the first that matches one of the samples', () => {
+test('every row of the table is the first match for a sample', () => {
   const used = new Set(samples.map(({ stage, reply }) => matchReply(readingOf(parseReply(reply)!, RECIPIENT), stage)));
   const unused = replyRules.flatMap((rule, index) => (used.has(rule) ? [] : [`row ${index}: ${rule.category}`]));
   assert.deepEqual(unused, []);
 });
 
-test('text about the sender, this host, a list or a policy vetoes a suppression whatever the code', () => {
+test('text about the sender, host, a blocklist, or a policy prevents suppression for any code', () => {
   const words = [
     'your IP 203.0.113.7 is listed',
     'Access denied by DNSBL',
@@ -102,10 +102,10 @@ test('text about the sender, this host, a list or a policy vetoes a suppression 
     'that domain is not in my list of allowed rcpthosts',
   ];
   for (const code of ['550 5.1.1', '550 5.1.3', '550 5.1.6', '550 5.1.10', '550 5.2.1', '550']) {
-    for (const said of words) {
-      const reply = parseReply(`${code} User unknown: ${said}`);
+    for (const detail of words) {
+      const reply = parseReply(`${code} User unknown: ${detail}`);
       assert.ok(reply);
-      assert.equal(classify({ stage: 'rcpt', reply, relay: false }).suppress, false, `${code} ${said}`);
+      assert.equal(classify({ stage: 'rcpt', reply, relay: false }).suppress, false, `${code} ${detail}`);
     }
     const control = parseReply(`${code} User unknown`);
     assert.ok(control);
@@ -113,7 +113,7 @@ test('text about the sender, this host, a list or a policy vetoes a suppression 
   }
 });
 
-test('every 5xx at the banner and to EHLO refuses this host: retried, owned by the service, and about no address', () => {
+test('a 5xx at the banner or EHLO is retried as a host rejection and suppresses no address', () => {
   for (const stage of ['banner', 'ehlo'] as const) {
     for (const text of ['500 what', '521 no mail', '550 5.1.1 user unknown', '552 5.2.2 full', '554 spam', '599 odd']) {
       const reply = parseReply(text);
@@ -128,7 +128,7 @@ test('every 5xx at the banner and to EHLO refuses this host: retried, owned by t
   }
 });
 
-test('only a reply to RCPT, or to the final dot for one recipient, suppresses', () => {
+test('only a reply to RCPT, or to the final dot for one recipient, suppresses an address', () => {
   const reply = parseReply('550 5.1.1 no such user');
   assert.ok(reply);
   const suppresses = (stage: SmtpStage, recipientCount?: number): boolean =>
@@ -140,7 +140,7 @@ test('only a reply to RCPT, or to the final dot for one recipient, suppresses', 
   assert.equal(suppresses('dot', 2), false);
 });
 
-test('a 5xx that asks for later is temporary, with the category that its words give it', () => {
+test('a 5xx that asks to retry later is temporary, with the category of its text', () => {
   const laters = [
     'try again later',
     'please try again in 300 s',
@@ -165,8 +165,8 @@ test('a 5xx that asks for later is temporary, with the category that its words g
     '後でもう一度お試しください',
   ];
   for (const later of laters) {
-    for (const said of ['550 5.2.1 mailbox disabled', '550 User unknown', '554 5.7.1 policy', '550 not now']) {
-      const reply = parseReply(`${said}, ${later}`);
+    for (const start of ['550 5.2.1 mailbox disabled', '550 User unknown', '554 5.7.1 policy', '550 not now']) {
+      const reply = parseReply(`${start}, ${later}`);
       assert.ok(reply);
       const { kind, suppress } = classify({ stage: 'rcpt', reply, relay: false });
       assert.deepEqual([kind, suppress], ['temporary', false], reply.text);
@@ -184,7 +184,7 @@ test('a 5xx that asks for later is temporary, with the category that its words g
   }
 });
 
-test('the address may be anywhere in a sentence, in any brackets, and be written in part', () => {
+test('the address is recognized anywhere in the text, in any brackets, or in part', () => {
   const sentences = [
     'User @ does not exist',
     '@: user unknown',
@@ -218,7 +218,7 @@ test('the address may be anywhere in a sentence, in any brackets, and be written
   }
 });
 
-test('words in the address and domain of the recipient are not words of the reply', () => {
+test("words in the recipient's address and domain do not affect the category", () => {
   for (const recipient of [
     'sender@spamhaus.example',
     'policy@blacklist.example',
@@ -259,7 +259,7 @@ test('an error without a reply is temporary', () => {
   }
 });
 
-test('problems at the relay are internal: required or refused authentication never bounces', () => {
+test('relay problems are internal, and authentication failures never bounce', () => {
   const reply = parseReply('530 5.7.0 Authentication required');
   assert.ok(reply);
   const outcome = classify({ stage: 'mail', reply, relay: true });
@@ -268,7 +268,7 @@ test('problems at the relay are internal: required or refused authentication nev
   assert.equal(classify({ stage: 'auth', local, relay: true }).kind, 'temporary');
 });
 
-test("Postrider's own refusals", () => {
+test("Postrider's own rejections are classified", () => {
   const rows: [SmtpStage, number, string, Outcome['kind'], Category, boolean][] = [
     ['dns', 556, '5.1.10', 'permanent', 'domain-not-found', true],
     ['dns', 550, '5.1.2', 'permanent', 'domain-not-found', true],
@@ -289,7 +289,7 @@ test("Postrider's own refusals", () => {
   }
 });
 
-test("MX hosts with non-public addresses are Postrider's own refusal, with its own advice", () => {
+test('MX hosts with non-public addresses are rejected with specific advice', () => {
   const local = {
     code: 554,
     enhanced: '5.4.4',
@@ -301,7 +301,7 @@ test("MX hosts with non-public addresses are Postrider's own refusal, with its o
   assert.doesNotMatch(outcome.advice, /SPF/);
 });
 
-test("a mail loop to this service is Postrider's own refusal, with its own advice", () => {
+test('a mail loop is rejected with specific advice', () => {
   const local = { code: 550, enhanced: '5.4.6', text: 'the MX record of a.example points to this service' };
   const outcome = classify({ stage: 'dns', local, relay: false });
   assert.equal(outcome.owner, 'service');

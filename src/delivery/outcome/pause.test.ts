@@ -1,4 +1,4 @@
-/** Which replies pause a destination, and for how long: one row each, with replies of real servers. */
+/** Replies that pause a destination, and the length of the pause: one row per reply, taken from real servers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SmtpReply } from '../../mail/smtp-reply.ts';
@@ -18,14 +18,14 @@ function replyOf(line: string): SmtpReply {
 
 /** `none`: no pause; `ladder`: a pause of the default length; a number: a pause of this length. */
 const rows: [stage: SmtpStage, reply: string, asked: 'none' | 'ladder' | number][] = [
-  // Connections and sessions refused.
+  // Rejected connections and sessions.
   ['banner', '421 4.7.0 too many connections from your IP', 'ladder'],
   ['banner', '421 Service not available, try again later', 'ladder'],
   ['banner', '421 4.3.2 System not accepting network messages', 'ladder'],
   ['banner', '450 4.7.1 try again in 2 minutes', 2 * MINUTE],
   ['ehlo', '421 4.7.0 mx.example Error: too many concurrent SMTP sessions', 'ladder'],
   ['ehlo', '452 4.3.1 out of resources', 'ladder'],
-  // Rate.
+  // Rate limits.
   ['mail', '421 4.7.28 Our system has detected an unusual rate of unsolicited mail', 'ladder'],
   ['mail', '421 4.7.0 [TSS04] Messages from 192.0.2.1 temporarily deferred due to user complaints', 'ladder'],
   ['mail', '450 4.7.1 rate exceeded, try again in 300 seconds', 5 * MINUTE],
@@ -38,7 +38,7 @@ const rows: [stage: SmtpStage, reply: string, asked: 'none' | 'ladder' | number]
   ['dot', '452 4.3.2 system busy', 'ladder'],
   ['data', '421 4.3.2 system is shutting down', 'ladder'],
   ['rcpt', '421 4.2.1 busy', 'ladder'],
-  // A named time, for whatever reason.
+  // A retry time, for any reason.
   ['rcpt', '451 4.7.1 try again in 30 seconds', 30 * SECOND],
   ['rcpt', '452 4.3.1 insufficient system storage, retry in 30 seconds', 30 * SECOND],
   ['rcpt', '450 4.7.1 Please retry in 90 seconds', 90 * SECOND],
@@ -54,7 +54,7 @@ const rows: [stage: SmtpStage, reply: string, asked: 'none' | 'ladder' | number]
   ['rcpt', '452 too many recipients', 'none'],
   ['rcpt', '552 too many recipients', 'none'],
   ['rcpt', '550 5.5.3 too many recipients', 'none'],
-  // A 5xx that asks for time, like its 4xx form.
+  // A 5xx that asks to retry later, like its 4xx form.
   ['rcpt', '550 Greylisted, please try again in 300 seconds', 'none'],
   ['mail', '550 Connection frequency limited', 'ladder'],
   ['rcpt', '554 5.7.1 rate limit exceeded, try again in 10 minutes', 10 * MINUTE],
@@ -112,12 +112,12 @@ const hints: [text: string, ms: number | undefined][] = [
 ];
 
 for (const [text, ms] of hints) {
-  test(`"${text}" asks to wait ${ms === undefined ? 'for no time it names' : `${ms / 1000} s`}`, () => {
+  test(`"${text}" ${ms === undefined ? 'names no retry time' : `asks to retry after ${ms / 1000} s`}`, () => {
     assert.equal(waitHintMs(text), ms);
   });
 }
 
-test('refusals about the number of connections are distinguished from those about the message rate', () => {
+test('connection limits are distinguished from message rate limits', () => {
   for (const text of [
     '421 4.7.0 too many connections',
     '421 too many concurrent SMTP sessions',
@@ -130,7 +130,7 @@ test('refusals about the number of connections are distinguished from those abou
   }
 });
 
-test('before MAIL, with open sessions: about their number, unless it names a time or blocks this host', () => {
+test('before MAIL a rejection lowers the connection limit, unless it names a time or a block', () => {
   const shown = (line: string, open: number): string => {
     const evidence = { stage: 'banner' as const, reply: replyOf(line), relay: false };
     const signal = signalOfOpening({ evidence, host: 'mx.example', isForNeed: false, open }, classify(evidence));

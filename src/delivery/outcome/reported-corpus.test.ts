@@ -1,4 +1,4 @@
-/** Reports of real servers are read as a person reads them: every line of test/corpus/reports/expected.txt. */
+/** Reports of real servers are parsed as documented in every line of test/corpus/reports/expected.txt. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -12,10 +12,10 @@ const lines = readFileSync(new URL('expected.txt', folder), 'utf8')
 
 function recipientLine(recipient: ReportedRecipient): string {
   const { finalRecipient, action, status, smtpCode } = recipient;
-  const said = `${finalRecipient ?? '-'} ${action} ${status ?? '-'} ${smtpCode ?? '-'}`;
-  if (action !== 'failed' && action !== 'delayed') return said;
+  const fields = `${finalRecipient ?? '-'} ${action} ${status ?? '-'} ${smtpCode ?? '-'}`;
+  if (action !== 'failed' && action !== 'delayed') return fields;
   const { category, suppress } = reportedOutcome(recipient);
-  return `${said} ${category}${suppress ? ' suppressed' : ''}`;
+  return `${fields} ${category}${suppress ? ' suppressed' : ''}`;
 }
 
 function lineOf(file: string, report: Report): string {
@@ -27,7 +27,7 @@ function lineOf(file: string, report: Report): string {
   return `${file} | bounce | ${report.recipients.map(recipientLine).join('; ')} | ${id}`;
 }
 
-test('every file has its line, of at least 150 bounces and complaints', () => {
+test('every file has an entry, with at least 150 bounces and complaints', () => {
   const files = readdirSync(folder).filter((name) => name.endsWith('.eml'));
   assert.deepEqual(lines.map((line) => line.split(' | ')[0]).sort(), files.sort());
   assert.ok(lines.filter((line) => / \| (bounce|complaint)/.test(line)).length >= 150);
@@ -35,12 +35,12 @@ test('every file has its line, of at least 150 bounces and complaints', () => {
 
 for (const line of lines) {
   const file = line.split(' | ')[0]!;
-  test(`${file} says what a person reads in it`, async () => {
+  test(`${file} is read as expected`, async () => {
     assert.equal(lineOf(file, await readReport(readFileSync(new URL(file, folder)))), line);
   });
 }
 
-test('an outcome of a report is final where it failed, waits where it is delayed, and has advice', async () => {
+test('a failed recipient has a permanent outcome, a delayed one a temporary outcome, with advice', async () => {
   for (const line of lines) {
     const report = await readReport(readFileSync(new URL(line.split(' | ')[0]!, folder)));
     for (const recipient of report.kind === 'bounce' ? report.recipients : []) {

@@ -1,4 +1,4 @@
-/** Turns and shares: how many slots one account may hold, and the memory that a lane uses. */
+/** Fair scheduling: how many slots an account can use, and the memory per lane. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../../test/kit/fake-clock.ts';
@@ -16,7 +16,7 @@ function open(): { schedule: Schedule; registry: Registry } {
   return { registry, schedule: new Schedule({ registry, slots: SLOTS }) };
 }
 
-/** Makes the destination answer. */
+/** Records a reply of the destination. */
 function prove(registry: Registry, key: string): void {
   registry.report(registry.of(key), { kind: 'answered', accepted: false }, 0);
 }
@@ -44,14 +44,14 @@ function allOf(schedule: Schedule): Slot[] {
   return slots;
 }
 
-test('an account with a hundred domains leaves slots to the others, and several such accounts do', () => {
+test('accounts with a hundred domains each leave slots to other accounts', () => {
   const { schedule, registry } = open();
   const list = (account: string) => {
     for (let i = 0; i < 100; i += 1) schedule.add(mailFor(account, `dead${i}.${account}.example`));
   };
   list('acc_a');
   const first = allOf(schedule);
-  assert.equal(first.length, SLOTS * 0.8 * 0.9, 'a tenth of its share is kept for registry that answer');
+  assert.equal(first.length, SLOTS * 0.8 * 0.9, 'a tenth of the share is reserved for destinations that reply');
   for (let i = 0; i < 10; i += 1) {
     prove(registry, `quick${i}.example`);
     schedule.add(mailFor('acc_a', `quick${i}.example`));
@@ -66,15 +66,15 @@ test('an account with a hundred domains leaves slots to the others, and several 
   schedule.add(mailFor('acc_c', 'good.example'));
   const slot = schedule.open();
   assert.equal(slot?.destination.key, 'good.example');
-  assert.ok(!schedule.shouldYield(slot!), 'whose account has its share');
+  assert.ok(!schedule.shouldYield(slot!), 'the account has its share');
   for (const one of [...first, ...quick, ...second]) schedule.close(one);
   assert.ok(
     allOf(schedule).some(({ owner }) => owner === 'acc_b'),
-    'what is free again is shared',
+    'freed slots are shared',
   );
 });
 
-test('mail of an account is not delayed by another account that uses up its share', () => {
+test('an account that uses up its share does not delay other accounts', () => {
   const { schedule } = open();
   for (let i = 0; i < 100; i += 1) schedule.add(mailFor('acc_a', `d${i}.example`));
   allOf(schedule);
@@ -82,7 +82,7 @@ test('mail of an account is not delayed by another account that uses up its shar
   assert.equal(schedule.open()?.destination.key, 'd99.example');
 });
 
-test('one destination has as many slots as its limit, and accounts alternate at it', () => {
+test('a destination has as many slots as its limit, and accounts alternate', () => {
   const { schedule, registry } = open();
   prove(registry, 'big.example');
   for (const account of ['acc_a', 'acc_a', 'acc_a', 'acc_b']) {
@@ -98,7 +98,7 @@ test('one destination has as many slots as its limit, and accounts alternate at 
   assert.deepEqual(order, ['acc_a', 'acc_b', 'acc_a', 'acc_b']);
 });
 
-test('a destination that was not heard of has one slot until it answers, then as many in the making as are open', () => {
+test('an unknown destination has one slot until it replies, and then opens as many as are open', () => {
   const { schedule, registry } = open();
   for (let i = 0; i < 50; i += 1) schedule.add(mailFor('acc_a', 'x.example'));
   const first = schedule.open()!;
@@ -107,13 +107,13 @@ test('a destination that was not heard of has one slot until it answers, then as
   prove(registry, 'x.example');
   schedule.changed(first.destination);
   const second = schedule.open()!;
-  assert.equal(schedule.open(), undefined, 'one is open, one in the making');
+  assert.equal(schedule.open(), undefined, 'one open, one opening');
   schedule.opened(second);
   const [third, fourth, fifth] = [schedule.open(), schedule.open(), schedule.open()];
-  assert.ok(third && fourth && !fifth, 'two are open, two in the making');
+  assert.ok(third && fourth && !fifth, 'two open, two opening');
 });
 
-test('the busiest registry are shown, the busiest first', () => {
+test('the busiest destinations are listed first', () => {
   const { schedule } = open();
   for (let i = 0; i < 6; i += 1) {
     for (let j = 0; j <= i; j += 1) schedule.add(mailFor('acc_a', `x${i}.example`));
@@ -126,7 +126,7 @@ test('the busiest registry are shown, the busiest first', () => {
   assert.equal(schedule.busiest(10).find((one) => one.key === slot?.destination.key)?.active, 1);
 });
 
-test('an account with mail for many domains of a destination gets no more turns than one with mail for a single domain', () => {
+test('an account with many domains at a destination gets no more slots than one with a single domain', () => {
   const { schedule, registry } = open();
   prove(registry, 'google');
   const list = (account: string, domain: string) => {
@@ -145,7 +145,7 @@ test('an account with mail for many domains of a destination gets no more turns 
   assert.equal(order.join(''), 'ababababab');
 });
 
-test('a session is kept to its domain for ten messages, while others wait for their turn', () => {
+test('a session stays with its domain for ten messages while other domains wait', () => {
   const { schedule, registry } = open();
   prove(registry, 'microsoft');
   for (let i = 0; i < 60; i += 1) {
@@ -166,7 +166,7 @@ test('a session is kept to its domain for ten messages, while others wait for th
   assert.ok(runs.join('').split(/(?<=e)(?=o)|(?<=o)(?=e)/).length <= 12, runs.join(''));
 });
 
-test('recipients in two domains of one destination are no one transaction', () => {
+test('recipients in two domains of one destination are sent in separate transactions', () => {
   const { schedule, registry } = open();
   prove(registry, 'google');
   const [first, second] = [mailFor('acc_a', 'a.example'), mailFor('acc_a', 'b.example')];

@@ -1,4 +1,4 @@
-/** The memory of attempts: many large messages at the same time, but limited, and with capacity for others. */
+/** The memory budget of attempts: many concurrent large messages within a limit, with capacity for others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DeliveryJob } from '../../messages/messages.ts';
@@ -11,7 +11,7 @@ function job(changes: Partial<DeliveryJob>): DeliveryJob {
   return { blobKey: null, sizeBytes: 1000, options, ...changes } as DeliveryJob;
 }
 
-test('64 messages with files at the same time, ordinary ones in addition; the end of one makes room for the next', () => {
+test('64 messages with files fit next to ordinary ones, and finishing one frees capacity', () => {
   const budget = openMemoryBudget();
   const large = job({ sizeBytes: 39_684_211 + 1000, options: { ...options, files } });
   const given = [];
@@ -20,13 +20,13 @@ test('64 messages with files at the same time, ordinary ones in addition; the en
   const ordinary = job({ blobKey: 'bb/x', sizeBytes: 2_000_000 });
   const beside = [];
   while (budget.fits(ordinary)) beside.push(budget.acquire(ordinary)!);
-  assert.ok(beside.length >= 25, `${beside.length} ordinary mails of 2 MB`);
+  assert.ok(beside.length >= 25, `${beside.length} ordinary messages of 2 MB`);
   given.pop()!();
   assert.ok(budget.fits(large));
   for (const end of [...given, ...beside]) end();
 });
 
-test('content in the database uses no memory; a single message always fits', () => {
+test('content from the database uses no memory budget, and a single message always fits', () => {
   const budget = openMemoryBudget();
   assert.equal(budget.acquire(job({})), undefined);
   const huge = job({ blobKey: 'cc/x', sizeBytes: 500_000_000 });

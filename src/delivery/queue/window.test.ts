@@ -16,25 +16,25 @@ function emptyWindow(): Window {
 
 const total = (grants: readonly { limit: number }[]): number => grants.reduce((sum, { limit }) => sum + limit, 0);
 
-test('a thousand lanes with one row each return by the hundred, within the limit of their account', () => {
+test('a thousand lanes of one row are claimed by the hundred, within the account limit', () => {
   const lanes = Array.from({ length: 1_000 }, (_, i) => `acc_a/d${i}.example`);
   const grants = emptyWindow().resumable(lanes, 0);
   assert.equal(grants.length, WINDOW_LIMITS.account * 0.9);
   assert.equal(total(grants), grants.length);
 });
 
-test('a lane alone gets all that a lane may have', () => {
+test('a single lane gets everything a lane can have', () => {
   assert.deepEqual(emptyWindow().resumable(['acc_a/shop.example'], 0), [
     { lane: 'acc_a/shop.example', limit: WINDOW_LIMITS.lane },
   ]);
 });
 
-test('all lanes get a row before one of them gets more', () => {
+test('every lane gets one row before any lane gets more', () => {
   const lanes = Array.from({ length: 40 }, (_, i) => `acc_a/d${i}.example`);
   assert.equal(emptyWindow().resumable(lanes, 0).length, 40);
 });
 
-test('the limit of an account applies to all of its lanes together', () => {
+test('the account limit applies to all of its lanes together', () => {
   const lanes = ['acc_a', 'acc_b'].flatMap((account) =>
     Array.from({ length: 8 }, (_, i) => `${account}/d${i}.example`),
   );

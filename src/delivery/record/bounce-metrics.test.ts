@@ -39,7 +39,7 @@ test('a known provider is named', async (t) => {
   ]);
 });
 
-test('every other host is counted together', async (t) => {
+test('all other hosts are counted together', async (t) => {
   const lines = await linesOf(mergeProviders({}), t);
   assert.deepEqual(lines, [
     '{category="mailbox-full",provider="other"} 1',

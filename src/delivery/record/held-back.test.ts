@@ -23,7 +23,7 @@ async function rigWithSink(deps: RigOptions['deps'], sinkOptions: SinkOptions = 
 const settled = (rig: Rig, id: string, status: string): Promise<unknown> =>
   waitUntil(`${id} to be ${status}, it is ${rig.status(id)}`, () => rig.status(id) === status);
 
-test('a domain that is removed while recipients of one email wait is felt by the next of them', async () => {
+test('removing a domain applies to the remaining recipients of an email', async () => {
   let asked = 0;
   const keysFor: KeysFor = async () => {
     asked += 1;
@@ -42,10 +42,10 @@ test('a domain that is removed while recipients of one email wait is felt by the
   assert.deepEqual(rig.rows('SELECT email FROM suppression'), []);
 });
 
-test('an address that is suppressed while its message waits in memory receives nothing', async () => {
+test('an address suppressed while its message is in memory receives nothing', async () => {
   const shortestLease = (): number =>
     Math.min(...rig.rows<{ due: number }>('SELECT due FROM work').map(({ due }) => due));
-  /** Waits for the leases, which end within a minute. */
+  /** Waits for the leases, which expire within a minute. */
   const passMinute = async (): Promise<void> => {
     for (let part = 0; part < 3; part += 1) {
       rig.clock.advance(25_000);
@@ -70,7 +70,7 @@ test('an address that is suppressed while its message waits in memory receives n
   assert.equal(rig.events(second!).at(-1)!.type, 'Reject');
 });
 
-test('one claim skips all mail of a suspended account, however much it is', async () => {
+test('one claim skips any number of messages of a suspended account', async () => {
   const [rig, sink] = await rigWithSink({ pollMs: 3_600_000 });
   const account = (id: string, status: string) =>
     rig.tamper(`INSERT INTO account (id, name, plan, status, approved_email_bytes, settings, created_at)
@@ -85,7 +85,7 @@ test('one claim skips all mail of a suspended account, however much it is', asyn
   assert.equal(sink.accepted, 1);
 });
 
-test('mail held by the delivery is given back untried when its account is suspended, and bounces when it expires', async () => {
+test('a message in memory returns untried when its account is suspended, and bounces at expiry', async () => {
   let suspended = true;
   let asked = 0;
   const isSuspended = async (): Promise<boolean> => {
@@ -96,7 +96,7 @@ test('mail held by the delivery is given back untried when its account is suspen
   const [id] = await rig.send({ to: ['a@x.example'], lifetimeMs: 60_000 });
   const [played] = await rig.send({ to: ['a@x.example'], mode: 'sandbox' });
   await settled(rig, played!, 'delivered');
-  await waitUntil('it to be looked at again', () => asked >= 2);
+  await waitUntil('the message to be checked again', () => asked >= 2);
   assert.deepEqual(
     rig.rows<{ attempts: number; crashes: number }>('SELECT attempts, crashes FROM work').map((row) => ({ ...row })),
     [{ attempts: 0, crashes: 0 }],
@@ -114,7 +114,7 @@ test('mail held by the delivery is given back untried when its account is suspen
   assert.equal(sink.accepted, 1);
 });
 
-test('mail is held back if the account status cannot be read', async () => {
+test('messages are held back if the account status cannot be read', async () => {
   let asked = 0;
   const isSuspended = async (): Promise<boolean> => {
     asked += 1;

@@ -1,6 +1,6 @@
 /**
- * A worker whose lease has ended, because its process was paused or lost the database, while another one took over its work: it sends no
- * final dot, and does not overwrite newer results. The test changes the row as the other worker would.
+ * A worker whose lease has expired because its process was paused or lost the database, while another worker took over: it sends no final
+ * dot and does not overwrite newer results. The test changes the row as the other worker would.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -31,7 +31,7 @@ function takeOver(rig: Rig, messageId = ''): void {
   rig.tamper(sql, rig.clock.now() + 60_000, messageId);
 }
 
-/** The other worker gives it back, due now. */
+/** The other worker returns the row, which is due now. */
 function giveBack(rig: Rig): void {
   rig.tamper('UPDATE work SET leased = 0, due = ?', rig.clock.now());
 }
@@ -40,7 +40,7 @@ for (const [size, content] of [
   ['small', `${HEADER}Hello\r\n`],
   ['large', `${HEADER}${`${'x'.repeat(70)}\r\n`.repeat(5_000)}`],
 ] as const) {
-  test(`a lease that ends before the dot of a ${size} mail keeps the dot back`, async (t) => {
+  test(`the final dot of a ${size} message is not sent after its lease ends`, async (t) => {
     let rig: Rig | undefined;
     const script: SinkOptions['script'] = {
       data: ({ occurrence }) => {
@@ -53,9 +53,9 @@ for (const [size, content] of [
     const made = await rigWithSink(t, { script });
     rig = made.rig;
     const [id] = await rig.send({ to: ['a@x.example'], content });
-    await waitUntil('the attempt to be given up', () => rig!.delivery.state().window === 0);
+    await waitUntil('the attempt to end', () => rig!.delivery.state().window === 0);
     assert.equal(made.sink.accepted, 0, 'nothing was sent without a lease');
-    assert.deepEqual([rig.status(id!), rig.attempts(id!).length], ['queued', 0], 'and that was no attempt');
+    assert.deepEqual([rig.status(id!), rig.attempts(id!).length], ['queued', 0], 'not counted as an attempt');
     giveBack(rig);
     await waitUntil('the message to be delivered', () => rig!.status(id!) === 'delivered');
     assert.equal(made.sink.accepted, 1);
@@ -74,46 +74,46 @@ function countExtensions({ storage: { database } }: Rig): () => number {
   return () => count;
 }
 
-test('a lease that is found lost keeps the dot back, whatever the clock says of it', async (t) => {
-  const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
+test('the final dot is not sent after the lease is found lost, even before it expires', async (t) => {
+  const { promise: resumed, resolve: resume } = Promise.withResolvers<void>();
   const script: SinkOptions['script'] = {
     data: async () => {
-      await mayGoOn;
+      await resumed;
       return undefined;
     },
   };
   const { rig, sink } = await rigWithSink(t, { script });
   await rig.send({ to: ['a@x.example'] });
-  await waitUntil('the envelope to be given', () => sink.commands.includes('DATA'));
+  await waitUntil('the envelope to be sent', () => sink.commands.includes('DATA'));
   const extensions = countExtensions(rig);
   takeOver(rig);
   // Short enough that the lease holds, long enough that it needs an extension.
   rig.clock.advance(20_000);
-  await waitUntil('the loss to be noticed', () => extensions() > 0);
-  goOn();
-  await waitUntil('the attempt to be given up', () => rig.delivery.state().window === 0);
+  await waitUntil('the loss to be detected', () => extensions() > 0);
+  resume();
+  await waitUntil('the attempt to end', () => rig.delivery.state().window === 0);
   assert.equal(sink.accepted, 0);
 });
 
 test('an attempt outlives its lease while it is extended', async (t) => {
-  const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
+  const { promise: resumed, resolve: resume } = Promise.withResolvers<void>();
   const script: SinkOptions['script'] = {
     data: async () => {
-      await mayGoOn;
+      await resumed;
       return undefined;
     },
   };
   const { rig, sink } = await rigWithSink(t, { script });
   const [id] = await rig.send({ to: ['a@x.example'] });
-  await waitUntil('the envelope to be given', () => sink.commands.includes('DATA'));
+  await waitUntil('the envelope to be sent', () => sink.commands.includes('DATA'));
   const extensions = countExtensions(rig);
   for (let i = 1; i <= 4; i += 1) {
     rig.clock.advance(30_000);
     await waitUntil('the lease to be extended', () => extensions() >= i);
   }
-  goOn();
+  resume();
   await waitUntil('the message to be delivered', () => rig.status(id!) === 'delivered');
-  assert.equal(sink.connections.total, 1, 'at the first try');
+  assert.equal(sink.connections.total, 1, 'at the first attempt');
 });
 
 test('a message dispatched after its lease has ended is not sent by this worker', async (t) => {
@@ -123,17 +123,17 @@ test('a message dispatched after its lease has ended is not sent by this worker'
     takeOver(rig);
   };
   const [id] = await rig.send({ to: ['a@x.example'], beforeDispatch: stands });
-  await waitUntil('the message to be left alone', () => rig.delivery.state().window === 0);
+  await waitUntil('the message to be dropped', () => rig.delivery.state().window === 0);
   assert.equal(sink.accepted, 0);
   giveBack(rig);
   await waitUntil('the message to be delivered', () => rig.status(id!) === 'delivered');
 });
 
 test('a message whose lease is lost while it waits is not sent, and its lane continues', async (t) => {
-  const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
+  const { promise: resumed, resolve: resume } = Promise.withResolvers<void>();
   const script: SinkOptions['script'] = {
     data: async () => {
-      await mayGoOn;
+      await resumed;
       return undefined;
     },
   };
@@ -144,9 +144,9 @@ test('a message whose lease is lost while it waits is not sent, and its lane con
   const extensions = countExtensions(rig);
   takeOver(rig, lost!);
   rig.clock.advance(20_000);
-  await waitUntil('the loss to be noticed', () => extensions() > 0);
+  await waitUntil('the loss to be detected', () => extensions() > 0);
   const [last] = await rig.send({ to: ['3@x.example'] });
-  goOn();
+  resume();
   await waitUntil('the last message to be delivered', () => rig.status(last!) === 'delivered');
   assert.deepEqual([rig.status(first!), rig.status(lost!)], ['delivered', 'queued']);
   assert.deepEqual(
@@ -155,22 +155,22 @@ test('a message whose lease is lost while it waits is not sent, and its lane con
   );
 });
 
-test('if one of two recipients in a transaction loses its lease, the other continues alone', async (t) => {
-  const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
+test('if one of two recipients in a transaction loses its lease, only the other is delivered', async (t) => {
+  const { promise: resumed, resolve: resume } = Promise.withResolvers<void>();
   const script: SinkOptions['script'] = {
     data: async ({ occurrence }) => {
-      if (occurrence === 1) await mayGoOn;
+      if (occurrence === 1) await resumed;
       return undefined;
     },
   };
   const { rig, sink } = await rigWithSink(t, { script });
   const [kept, lost] = await rig.send({ to: ['1@x.example', '2@x.example'] });
-  await waitUntil('the envelope to be given', () => sink.commands.includes('DATA'));
+  await waitUntil('the envelope to be sent', () => sink.commands.includes('DATA'));
   const extensions = countExtensions(rig);
   takeOver(rig, lost!);
   rig.clock.advance(20_000);
-  await waitUntil('the loss to be noticed', () => extensions() > 0);
-  goOn();
+  await waitUntil('the loss to be detected', () => extensions() > 0);
+  resume();
   await waitUntil('the other message to be delivered', () => rig.status(kept!) === 'delivered');
   assert.deepEqual([rig.status(lost!), rig.attempts(kept!).length], ['queued', 1]);
   assert.deepEqual(
@@ -179,7 +179,7 @@ test('if one of two recipients in a transaction loses its lease, the other conti
   );
 });
 
-test('a failure that is not recorded because of a lost lease is forgotten: when the message returns, it is tried', async (t) => {
+test('a failure lost with its lease is forgotten, and the message is tried again when it returns', async (t) => {
   let rig: Rig | undefined;
   const script: SinkOptions['script'] = {
     dot: ({ occurrence }) => {

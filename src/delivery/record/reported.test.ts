@@ -1,4 +1,4 @@
-/** Late bounces mean what the same reply would have meant in Postrider's own session, and are final. */
+/** Late bounces are classified like the same reply in Postrider's own session, and are final. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SentCopy } from '../../messages/messages.ts';
@@ -14,8 +14,8 @@ const copy: SentCopy = {
   headerMessageId: '<a@b.example>',
   createdAt: NOW,
 };
-type Said = Parameters<typeof lateFailure>[1];
-const said = (change: Partial<Said>): Said => ({
+type Reported = Parameters<typeof lateFailure>[1];
+const reported = (change: Partial<Reported>): Reported => ({
   finalRecipient: 'ann@example.com',
   originalRecipient: null,
   action: 'failed',
@@ -26,8 +26,8 @@ const said = (change: Partial<Said>): Said => ({
   ...change,
 });
 
-/** Kind, category, owner, whether it suppresses, code and enhanced code. */
-const CASES: [name: string, Partial<Said>, string][] = [
+/** Kind, category, owner, suppression, SMTP code, and enhanced code. */
+const CASES: [name: string, Partial<Reported>, string][] = [
   [
     'Postfix behind the first server, at RCPT',
     {
@@ -79,7 +79,7 @@ const CASES: [name: string, Partial<Said>, string][] = [
 
 for (const [name, change, expected] of CASES)
   test(`a late bounce: ${name}`, () => {
-    const result = lateFailure(copy, said(change), NOW);
+    const result = lateFailure(copy, reported(change), NOW);
     assert.equal(result.type, 'Bounce');
     const bounce = result.detail.bounce as Record<string, unknown>;
     const { kind, category, owner, suppressed, smtpCode, enhancedCode } = bounce;
@@ -93,13 +93,13 @@ for (const [name, change, expected] of CASES)
 
 test('a domain that does not exist is suppressed for a week', () => {
   const diagnostic = '550 5.1.2 domain of the recipient not found: no such domain, null MX';
-  const { suppress } = lateFailure(copy, said({ status: '5.1.10', smtpCode: 556, diagnostic }), NOW);
+  const { suppress } = lateFailure(copy, reported({ status: '5.1.10', smtpCode: 556, diagnostic }), NOW);
   assert.deepEqual(suppress, { email: 'ann@example.com', reason: 'bounce', untilMs: NOW + 7 * 86_400_000 });
 });
 
-test('a delay report is a delay, whatever its text', () => {
+test('a delay report is recorded as a delay, whatever its text', () => {
   for (const status of ['4.4.1', '5.1.1']) {
-    const result = lateFailure(copy, said({ action: 'delayed', status }), NOW);
+    const result = lateFailure(copy, reported({ action: 'delayed', status }), NOW);
     assert.equal(result.type, 'DeliveryDelay');
     const delay = result.detail.deliveryDelay as Record<string, unknown>;
     assert.deepEqual([delay.kind, delay.suppressed, delay.late, result.suppress], ['soft', false, true, null]);
@@ -107,7 +107,7 @@ test('a delay report is a delay, whatever its text', () => {
   }
 });
 
-test('a complaint suppresses the address that it names, and no other', () => {
+test('a complaint suppresses only the address that it names', () => {
   const base = { feedbackType: 'abuse', remoteHost: 'fbl.example' } as const;
   const named = lateComplaint(copy, { ...base, recipientIs: 'named' }, NOW);
   assert.deepEqual(named.suppress, { email: 'ann@example.com', reason: 'complaint', untilMs: null });

@@ -1,11 +1,11 @@
-/** Content to be removed with its settled message, in a slow store: results do not wait for the removal. */
+/** Slow removal of content after a message is settled: results do not wait for it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deliveryRig } from '../../../test/kit/delivery-rig.ts';
 import { smtpSink } from '../../../test/kit/smtp-sink.ts';
 import { waitUntil } from '../../../test/kit/wait-until.ts';
 
-test('while content is removed slowly, results are recorded, and a stop leaves none unrecorded', async (t) => {
+test('results are recorded during slow content removal, and stopping loses none', async (t) => {
   const sink = await smtpSink();
   const rig = await deliveryRig({ relayPort: sink.port });
   t.after(async () => {
@@ -23,14 +23,14 @@ test('while content is removed slowly, results are recorded, and a stop leaves n
   for (let i = 0; i < 20; i += 1) {
     ids.push(...(await rig.send({ to: [`${i}@x.example`], retain: 'none', blob: true })));
   }
-  await waitUntil('the removal to begin', () => removing > 0);
+  await waitUntil('the removal to start', () => removing > 0);
   const [other] = await rig.send({ to: ['other@x.example'], accountId: 'acc_other' });
   for (const id of [...ids, other!]) await waitUntil('a delivery', () => rig.status(id) === 'delivered');
   assert.ok(removing <= 8, 'at the same time');
   await rig.delivery.stop();
 });
 
-test('a sandbox message with an unreadable clock crashes alone', async (t) => {
+test('an unreadable clock crashes only its own sandbox message', async (t) => {
   const sink = await smtpSink();
   const rig = await deliveryRig({ relayPort: sink.port });
   t.after(async () => {

@@ -87,7 +87,7 @@ const FAULTS: [SinkStage, Record<string, SinkAction>][] = [
   ['data', { reset: RESET, '421': '421 4.3.2 closing', '451': '451 4.3.0 later' }],
 ];
 
-test('one address of a host fails before the dot: the other one gets the message in the same attempt', async () => {
+test('if one address of a host fails before the dot, the other gets the message in the same attempt', async () => {
   const cells = FAULTS.flatMap(([stage, actions]) =>
     Object.entries(actions).map(([name, action]) => ({ stage, name, action })),
   );
@@ -103,7 +103,11 @@ test('one address of a host fails before the dot: the other one gets the message
         const [id] = (await rig.send({ to: [`ann@${cell}`] })) as [string];
         const { detail } = await event(id, 'Delivery');
         assert.equal(detail.delivery!.attempts, 1, cell);
-        assert.deepEqual(addressesOf(id), [good.host], `${cell}: the attempt names the address that took the message`);
+        assert.deepEqual(
+          addressesOf(id),
+          [good.host],
+          `${cell}: the attempt names the address that accepted the message`,
+        );
         assert.equal(good.messages.length, 1, cell);
         assert.equal(sinksOfHost[bad]!.messages.length, 0, cell);
         assert.ok(total(sinksOfHost[bad]!) <= 1, `${cell}: ${total(sinksOfHost[bad]!)} connections to the bad address`);
@@ -113,7 +117,7 @@ test('one address of a host fails before the dot: the other one gets the message
   );
 });
 
-test('two hosts with two addresses each, of which one works: it gets the message in the first attempt', async () => {
+test('the only working address of two hosts gets the message in the first attempt', async () => {
   const bad: SinkOptions[] = [
     { script: { banner: RESET } },
     { script: { ehlo: '421 4.3.2 closing' } },
@@ -143,7 +147,7 @@ test('two hosts with two addresses each, of which one works: it gets the message
 });
 
 for (const [name, action] of Object.entries({ '421': '421 4.3.2 closing', '451': '451 4.3.0 later', reset: RESET })) {
-  test(`${name} after the dot: the next attempt begins at the other address`, async () => {
+  test(`after ${name} after the dot, the next attempt starts at the other address`, async () => {
     const cell = `dot-${name}.example`;
     const [[first, second]] = (await domain(cell, [[{ script: { dot: action } }, {}]])) as [[SmtpSink, SmtpSink]];
     const [id] = (await rig.send({ to: [`ann@${cell}`] })) as [string];
@@ -156,7 +160,7 @@ for (const [name, action] of Object.entries({ '421': '421 4.3.2 closing', '451':
   });
 }
 
-test('a permanent refusal of the recipient is final, and is not tried at the other address', async () => {
+test('a permanent failure for a recipient is not retried at the other address', async () => {
   const [[first, second]] = (await domain('gone.example', [
     [{ script: { rcpt: '550 5.1.1 no such user' } }, { script: { rcpt: '550 5.1.1 no such user' } }],
   ])) as [[SmtpSink, SmtpSink]];
@@ -165,7 +169,7 @@ test('a permanent refusal of the recipient is final, and is not tried at the oth
   assert.deepEqual([total(first), total(second)], [1, 0]);
 });
 
-test('a full mailbox is as full at the other address of the host', async () => {
+test('a full mailbox is not retried at the other address of the host', async () => {
   const full: SinkOptions = { script: { rcpt: '452 4.2.2 mailbox full' } };
   const [[first, second]] = (await domain('full.example', [[full, full]])) as [[SmtpSink, SmtpSink]];
   const [id] = (await rig.send({ to: ['ann@full.example'] })) as [string];
@@ -173,7 +177,7 @@ test('a full mailbox is as full at the other address of the host', async () => {
   assert.deepEqual([total(first), total(second)], [1, 0]);
 });
 
-test('an address that failed is tried after the one that worked, also by the next messages', async () => {
+test('an address that failed is tried last, including for the next messages', async () => {
   const [[first, second]] = (await domain('later.example', [[{ script: { banner: RESET } }, {}]])) as [
     [SmtpSink, SmtpSink],
   ];
@@ -185,12 +189,12 @@ test('an address that failed is tried after the one that worked, also by the nex
   assert.equal(second.messages.length, 3);
 });
 
-/** A server that offers PIPELINING, reads the first line of each packet and discards the others. */
+/** A server that offers PIPELINING, reads the first line of each packet, and discards the others. */
 async function lossyServer(
   address: string,
-): Promise<{ packets: string[]; taken: () => number; close(): Promise<void> }> {
+): Promise<{ packets: string[]; acceptedCount: () => number; close(): Promise<void> }> {
   const packets: string[] = [];
-  let taken = 0;
+  let accepted = 0;
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
@@ -203,7 +207,7 @@ async function lossyServer(
         content += text;
         if (!content.endsWith('\r\n.\r\n')) return;
         content = undefined;
-        taken += 1;
+        accepted += 1;
         socket.write('250 2.0.0 taken\r\n');
         return;
       }
@@ -222,10 +226,10 @@ async function lossyServer(
     for (const socket of sockets) socket.destroy();
     await new Promise((resolve) => server.close(resolve));
   };
-  return { packets, taken: () => taken, close };
+  return { packets, acceptedCount: () => accepted, close };
 }
 
-test('a server that offers PIPELINING and loses commands gets the message in the same attempt, and the next ones without', async () => {
+test('a server that loses pipelined commands gets the message without PIPELINING, now and later', async () => {
   const address = '127.0.3.250';
   const server = await lossyServer(address);
   try {
@@ -235,8 +239,8 @@ test('a server that offers PIPELINING and loses commands gets the message in the
     for (const [index, name] of ['ann', 'ben', 'cat'].entries()) {
       const [id] = (await rig.send({ to: [`${name}@lossy.example`] })) as [string];
       assert.equal((await event(id, 'Delivery')).detail.delivery!.attempts, 1, name);
-      assert.equal(server.taken(), index + 1);
-      assert.equal(together(), 1, 'commands are sent together once');
+      assert.equal(server.acceptedCount(), index + 1);
+      assert.equal(together(), 1, 'commands are pipelined once');
     }
   } finally {
     await server.close();
@@ -244,7 +248,7 @@ test('a server that offers PIPELINING and loses commands gets the message in the
 });
 
 for (const reply of ['554 SMTP synchronization error', '503 5.5.0 Improper use of SMTP command pipelining']) {
-  test(`commands sent together are refused with ${reply}: they are sent one by one in the same attempt`, async () => {
+  test(`commands rejected together with ${reply} are sent one by one in the same attempt`, async () => {
     const cell = `refuses-${reply.slice(0, 3)}.example`;
     const [[sink]] = (await domain(cell, [
       [{ extensions: ['PIPELINING'], script: { rcpt: ({ occurrence }) => (occurrence === 1 ? reply : undefined) } }],
@@ -255,7 +259,7 @@ for (const reply of ['554 SMTP synchronization error', '503 5.5.0 Improper use o
   });
 }
 
-/** What a server without support for several commands in one packet does after its reply to the first of them. */
+/** What a server that does not support several commands per packet does after its reply to the first one. */
 const LOST: Record<string, { rcpt: SinkAction; attempts: number }> = {
   'says 500 to the others': { rcpt: '500 5.5.2 unknown command', attempts: 1 },
   'says 503 to the others': { rcpt: '503 5.5.1 need MAIL first', attempts: 1 },
@@ -264,7 +268,7 @@ const LOST: Record<string, { rcpt: SinkAction; attempts: number }> = {
 };
 
 for (const [name, { rcpt, attempts }] of Object.entries(LOST)) {
-  test(`a server that ${name} when commands come together gets the message without PIPELINING`, async () => {
+  test(`a server that ${name} on pipelined commands gets the message without PIPELINING`, async () => {
     const cell = `lost-${name.replace(/ /g, '-')}.example`;
     const script: SinkOptions['script'] = { rcpt: ({ occurrence }) => (occurrence === 1 ? rcpt : undefined) };
     const [[sink]] = (await domain(cell, [[{ extensions: ['PIPELINING'], script }]])) as [[SmtpSink]];
@@ -289,7 +293,7 @@ test('a slow server that answers each command in time keeps PIPELINING', async (
   assert.equal(total(sink), 1);
 });
 
-test('a server that refuses a second message on a connection gets one for each, and nothing bounces', async () => {
+test('a server that rejects a second message on a connection gets one message per connection', async () => {
   const refusals = ['503 5.5.1 sender already given', '550 5.5.1 only one message per connection', '421 4.7.0 bye'];
   await Promise.all(
     refusals.map(async (reply, index) => {
@@ -307,13 +311,13 @@ test('a server that refuses a second message on a connection gets one for each, 
       assert.equal(sink.messages.length, 3, reply);
       if (!reply.startsWith('421')) {
         const asked = [...mails.values()];
-        assert.deepEqual(asked, [2, 1, 1], `${reply}: the session is not tried for a second message again`);
+        assert.deepEqual(asked, [2, 1, 1], `${reply}: the session is not reused for a second message`);
       }
     }),
   );
 });
 
-test('STARTTLS fails, and the server then asks for it: a TLS failure that is tried again', async () => {
+test('a server that requires TLS after a failed STARTTLS causes a TLS failure that is retried', async () => {
   const demands = [
     '530 5.7.0 Must issue a STARTTLS command first',
     '550 5.7.10 Encryption required',
@@ -335,7 +339,7 @@ test('STARTTLS fails, and the server then asks for it: a TLS failure that is tri
 });
 
 for (const code of ['554 5.3.2 no SMTP service here', '421 4.3.2 try later']) {
-  test(`QUIT follows a banner of ${code}`, async () => {
+  test(`QUIT is sent after a ${code} banner`, async () => {
     const cell = `quit-${code.slice(0, 3)}.example`;
     const [[sink]] = (await domain(cell, [[{ script: { banner: code } }]])) as [[SmtpSink]];
     const [id] = (await rig.send({ to: [`ann@${cell}`] })) as [string];
@@ -345,7 +349,7 @@ for (const code of ['554 5.3.2 no SMTP service here', '421 4.3.2 try later']) {
   });
 }
 
-test('a relay with two addresses of which the first hangs up: the other one gets the message in the same attempt', async () => {
+test('a relay address that hangs up is replaced by the other one in the same attempt', async () => {
   const bad = await smtpSink({ host: '127.0.3.251', port, script: { ehlo: RESET } });
   const good = await smtpSink({ host: '127.0.3.252', port });
   sinks.push(bad, good);

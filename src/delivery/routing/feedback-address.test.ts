@@ -1,4 +1,4 @@
-/** CFBL-Address of sent messages, as the peer sees it: which messages have it, that it is signed, and that it identifies the copy. */
+/** CFBL-Address of sent messages as received by the server: which messages have it, its signature, and the copy that it identifies. */
 import assert from 'node:assert/strict';
 import { createPrivateKey } from 'node:crypto';
 import { before, type TestContext, test } from 'node:test';
@@ -29,7 +29,7 @@ before(async () => {
 interface World {
   sink: SmtpSink;
   rig: Rig;
-  /** Sends to recipients of x.example, and returns what the peer accepted, with its recipient and MAIL FROM. */
+  /** Sends to recipients of x.example, and returns the accepted messages with their recipient and MAIL FROM. */
   sent(mail?: Partial<RigMail>): Promise<{ from: string; to: string[]; content: Buffer; ids: string[] }[]>;
 }
 
@@ -61,7 +61,7 @@ const FIELD = /^CFBL-Address: ([^;\r]+);\r\n report=arf\r\n/gim;
 
 const addressesIn = (mail: Buffer): string[] => [...mail.toString('latin1').matchAll(FIELD)].map(([, one]) => one!);
 
-/** Returns mailauth's verdict about each signature. */
+/** Returns mailauth's verdict on each signature. */
 async function verdicts(mail: Buffer): Promise<string[]> {
   const resolver = async (name: string): Promise<string[][]> => {
     if (!records[name]) throw Object.assign(new Error('none'), { code: 'ENOTFOUND' });
@@ -71,7 +71,7 @@ async function verdicts(mail: Buffer): Promise<string[]> {
   return results.map((one: { status: { result: string } }) => one.status.result);
 }
 
-test('complaints may be sent to the return path of the copy, and the domain of From has signed that', async (t) => {
+test('the feedback address is the return path of the copy, signed by the From domain', async (t) => {
   const { sent } = await begin(t);
   const to = ['a@x.example', 'b@x.example', 'c@x.example'];
   const mails = await sent({ to });
@@ -89,7 +89,7 @@ test('complaints may be sent to the return path of the copy, and the domain of F
   }
 });
 
-test("none if the return path is not the sender's, the domain of From is below the signing one, or there is no signature", async (t) => {
+test('no feedback address without a return path and signature aligned with the From domain', async (t) => {
   for (const signing of [{ returnPath: undefined }, { domain: 'example' }, { keys: [] }]) {
     const { sent } = await begin(t, { signing });
     const [mail] = await sent();
@@ -101,7 +101,7 @@ test("none if the return path is not the sender's, the domain of From is below t
   assert.deepEqual([addressesIn(mail!.content), mail!.from], [[], 'orders@shop.example'], 'without a bounce domain');
 });
 
-test('SMTP submissions are sent unchanged; their own address is signed, and is the only one', async (t) => {
+test('SMTP submissions are sent unchanged, and only their own feedback address is signed', async (t) => {
   const { sent } = await begin(t);
   const [plain] = await sent({ source: 'smtp' });
   assert.deepEqual(addressesIn(plain!.content), []);
@@ -115,7 +115,7 @@ test('SMTP submissions are sent unchanged; their own address is signed, and is t
   }
 });
 
-test('it is present and signed if the message is re-encoded for the peer', async (t) => {
+test('the feedback address is present and signed after conversion for the server', async (t) => {
   const { sent } = await begin(t, { extensions: ['PIPELINING', 'SIZE 50000000'] });
   const eightBit = `${HEADER}Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\nGrüße\r\n`;
   const mails = await sent({ to: ['a@x.example', 'b@x.example'], content: eightBit, options: { eightBit: true } });
@@ -127,7 +127,7 @@ test('it is present and signed if the message is re-encoded for the peer', async
   }
 });
 
-test('large content for several recipients has one shared address', async (t) => {
+test('large content for several recipients has one shared feedback address', async (t) => {
   const { sent } = await begin(t);
   const content = `${HEADER}\r\n${`${'x'.repeat(98)}\r\n`.repeat(1_000)}`;
   const [mail, ...others] = await sent({ to: ['a@x.example', 'b@x.example'], content, blob: true });

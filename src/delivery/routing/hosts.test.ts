@@ -1,4 +1,4 @@
-/** What is remembered about hosts, and for how long. */
+/** How long host failures are remembered. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../../test/kit/fake-clock.ts';
@@ -9,7 +9,7 @@ const MINUTE_MS = 60_000;
 const MX = 'mx.example';
 const peer = (address: string) => ({ host: MX, address });
 
-test('an address that fails goes last for 1, 2, 5, then 10 minutes; failures of the same moment are one', () => {
+test('a failed address goes last for 1, 2, 5, then 10 minutes, and concurrent failures count once', () => {
   const clock = fakeClock();
   const hosts = openHostMemory(() => clock.now());
   const fail = (): void => hosts.failed(MX, ['192.0.2.1'], ['192.0.2.1']);
@@ -25,11 +25,11 @@ test('an address that fails goes last for 1, 2, 5, then 10 minutes; failures of 
   hosts.worked(peer('192.0.2.1'));
   fail();
   clock.advance(MINUTE_MS);
-  assert.equal(hosts.isBackedOff(MX), false, 'once it worked, it begins again');
+  assert.equal(hosts.isBackedOff(MX), false, 'after a success the interval starts over');
   assert.equal(hosts.isBackedOff('other.example'), false);
 });
 
-test('a host goes last once all of its addresses fail', () => {
+test('a host goes last when all of its addresses fail', () => {
   const clock = fakeClock();
   const hosts = openHostMemory(() => clock.now());
   const all = ['192.0.2.1', '192.0.2.2'];
@@ -41,7 +41,7 @@ test('a host goes last once all of its addresses fail', () => {
   assert.equal(hosts.isBackedOff(MX), false);
 });
 
-test('an address that lost pipelined commands is spared PIPELINING for 3 days, one that refused reuse for an hour', () => {
+test('PIPELINING is avoided for 3 days after lost commands, connection reuse for an hour', () => {
   const clock = fakeClock();
   const hosts = openHostMemory(() => clock.now());
   hosts.pipeliningFailed(peer('192.0.2.1'), { isSure: true });

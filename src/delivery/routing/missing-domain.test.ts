@@ -30,7 +30,7 @@ async function attempt(id: string, { afterMs, number }: { afterMs: number; numbe
   await waitUntil(`attempt ${number}`, () => world.rig.attempts(id).length === number);
 }
 
-test('accepted mail recently: two attempts are deferred, the third bounces; later messages bounce immediately', async () => {
+test('a domain that recently accepted mail defers two attempts, and the third bounces', async () => {
   const [id] = (await world.rig.send({ accountId: 'acc_known', to: ['ann@gone.example'] })) as [string];
   await become(id, 'delayed');
   const { deliveryDelay } = world.rig.events(id)[1]!.detail;
@@ -47,7 +47,7 @@ test('accepted mail recently: two attempts are deferred, the third bounces; late
   await become(next, 'bounced');
 });
 
-test('the domain returns: the next time it gets five minutes again', async () => {
+test('a domain that returned gets five minutes again the next time', async () => {
   const clock = fakeClock();
   const acceptedMailRecently = (): Promise<boolean> => Promise.resolve(true);
   const missing = openMissingDomains({ now: () => clock.now(), acceptedMailRecently, log: silentLog });
@@ -67,7 +67,7 @@ test('the domain returns: the next time it gets five minutes again', async () =>
   assert.equal(await isGivenUp(), true);
 });
 
-test('accepted no mail of this account: bounces immediately', async () => {
+test('a domain that accepted no mail of the account bounces immediately', async () => {
   const ids = await Promise.all([
     world.rig.send({ accountId: 'acc_other', to: ['ann@other.example'] }),
     world.rig.send({ accountId: 'acc_known', to: ['ann@stranger.example'] }),
@@ -76,12 +76,12 @@ test('accepted no mail of this account: bounces immediately', async () => {
   assert.ok(asked.includes('acc_other other.example') && asked.includes('acc_known stranger.example'));
 });
 
-test('recent deliveries cannot be read: the message is retried', async () => {
+test('the message is retried if recent deliveries cannot be read', async () => {
   const [id] = (await world.rig.send({ accountId: 'acc_known', to: ['ann@unreadable.example'] })) as [string];
   await become(id, 'delayed');
 });
 
-test('two accounts with messages at the same moment: each by its own deliveries', async () => {
+test('simultaneous messages of two accounts are judged by their own deliveries', async () => {
   const lots = Array.from({ length: 10 }, (_, index) => index);
   const ids = await Promise.all(
     lots.map((index) =>

@@ -36,7 +36,7 @@ function setUp() {
   return { clock, zone, asked, changed, sets, mx, known };
 }
 
-test("the best MX hosts, sorted, with the provider's name instead of its hosts", async () => {
+test('the destination is the best MX hosts, sorted, or the name of their provider', async () => {
   const { mx, known } = setUp();
   mx('a.example', { 'mx2.example.net': 10, 'mx1.example.net': 10, 'backup.example.org': 20 });
   mx('b.example', { 'mx1.example.net': 5, 'mx2.example.net': 5 });
@@ -46,14 +46,14 @@ test("the best MX hosts, sorted, with the provider's name instead of its hosts",
   assert.equal(await known('b.example'), 'mx1.example.net,mx2.example.net');
   assert.equal(await known('shop.example'), 'google');
   assert.equal(await known('mixed.example'), 'google,mx.example.net');
-  assert.equal(await known('none.example'), 'none.example', 'no MX: the domain is its own exchanger');
+  assert.equal(await known('none.example'), 'none.example', 'without MX the domain is its own MX host');
 });
 
-test('pending until the first answer, and reported then; while the DNS fails the last answer holds', async () => {
+test('a destination is pending until the first DNS answer, which is kept while DNS fails', async () => {
   const { clock, zone, asked, changed, sets, mx, known } = setUp();
   mx('a.example', { 'mx.example.net': 10 });
   assert.equal(sets.destinationOf('a.example'), 'a.example');
-  assert.deepEqual(asked, [], 'who only wants to know its name asks nobody');
+  assert.deepEqual(asked, [], 'reading the name causes no query');
   sets.lookUp('a.example');
   assert.equal(sets.destinationOf('a.example'), 'a.example');
   assert.ok(sets.isPending('a.example'));
@@ -75,11 +75,11 @@ test('pending until the first answer, and reported then; while the DNS fails the
   assert.deepEqual(sets.domainsOf('mx.example.net'), []);
 
   zone['b.example'] = { status: 'temporary', cause: 'ETIMEOUT' };
-  assert.equal(await known('b.example'), 'b.example', 'the domain, while the DNS never answered');
+  assert.equal(await known('b.example'), 'b.example', 'the domain, if the DNS has never answered');
   assert.ok(!sets.isPending('b.example'));
 });
 
-test('a session serves domains whose best MX hosts include its host; domains are alike with all the same MX hosts', async () => {
+test('a session serves domains that share its host, and domains with the same MX hosts are equal', async () => {
   const { sets, mx, known } = setUp();
   mx('a.example', { 'mx.example.net': 10 });
   mx('b.example', { 'mx.example.net': 10, 'backup.b.example': 20 });
@@ -91,7 +91,7 @@ test('a session serves domains whose best MX hosts include its host; domains are
   assert.ok(!sets.areAlike('a.example', 'b.example'));
   await known('n1.example');
   await known('n2.example');
-  assert.ok(!sets.areAlike('n1.example', 'n2.example'), 'two without MX are two hosts');
+  assert.ok(!sets.areAlike('n1.example', 'n2.example'), 'two domains without MX are two hosts');
 });
 
 test('the number of entries and the length of keys are limited', async () => {

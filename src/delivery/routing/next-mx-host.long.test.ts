@@ -78,7 +78,7 @@ const FAULTS: Record<string, SinkAction> = {
 };
 
 for (const stage of ['rcpt', 'data', 'dot'] as const) {
-  test(`a fault at ${stage} of the first exchanger: the second one gets the mail, once`, async () => {
+  test(`after a failure at ${stage} of the first MX host, the second gets the message once`, async () => {
     await Promise.all(
       Object.entries(FAULTS).map(async ([fault, action]) => {
         const cell = `${fault}-${stage}.example`;
@@ -87,14 +87,18 @@ for (const stage of ['rcpt', 'data', 'dot'] as const) {
         const [id] = (await rig.send({ to: [recipient] })) as [string];
         if (stage === 'dot') {
           await event(id, 'DeliveryDelay');
-          assert.equal(second.connections.total, 0, `${cell}: nobody else is given it at once, the first may have it`);
+          assert.equal(
+            second.connections.total,
+            0,
+            `${cell}: no other server gets it immediately, since the first may have it`,
+          );
           rig.clock.advance(70_000);
         }
         const { detail } = await event(id, 'Delivery');
         assert.equal(detail.delivery!.remoteHost, `mx2.${cell}`);
         assert.equal(detail.delivery!.attempts, stage === 'dot' ? 2 : 1);
         assert.equal(copies(second, recipient), 1, cell);
-        assert.equal(asked(first, 'MAIL'), 1, `${cell}: the first was asked once`);
+        assert.equal(asked(first, 'MAIL'), 1, `${cell}: the first server was tried once`);
         // A dot without a readable reply: this sink counts it as accepted.
         const unknown = stage === 'dot' && (fault === 'stall' || fault === 'reset');
         assert.equal(copies(first, recipient), unknown ? 1 : 0, cell);
@@ -104,7 +108,7 @@ for (const stage of ['rcpt', 'data', 'dot'] as const) {
   });
 }
 
-test('recipients that the first MX host accepted or permanently refused are done; only the others continue', async () => {
+test('the next MX host gets only recipients that are neither accepted nor permanently rejected', async () => {
   const script: SinkOptions['script'] = {
     rcpt: ({ line }) =>
       line.includes('later') ? '450 4.2.0 later' : line.includes('gone') ? '550 5.1.1 no such user' : undefined,
@@ -123,8 +127,13 @@ test('recipients that the first MX host accepted or permanently refused are done
     second.messages.map((one) => one.to),
     [['later@mix.example']],
   );
-  const said = (rig.attempts(later)[0] as unknown as { dialogue: { text: string }[] }).dialogue.map((one) => one.text);
-  assert.ok(said.includes('450 4.2.0 later') && said.includes('250 2.0.0 queued'), 'the dialogue holds both sessions');
+  const transcript = (rig.attempts(later)[0] as unknown as { dialogue: { text: string }[] }).dialogue.map(
+    (one) => one.text,
+  );
+  assert.ok(
+    transcript.includes('450 4.2.0 later') && transcript.includes('250 2.0.0 queued'),
+    'the transcript contains both sessions',
+  );
 });
 
 test('finished recipients are recorded immediately, while another one waits for the next MX host', async () => {
@@ -145,7 +154,7 @@ test('finished recipients are recorded immediately, while another one waits for 
   assert.equal(second.accepted, 1);
 });
 
-test('a rate-limit refusal does not continue at the next MX host; greylisting does', async () => {
+test('a rate limit does not continue at the next MX host, but greylisting does', async () => {
   const rate = { script: { rcpt: '450 4.7.28 too many messages, slow down' } };
   const [, spared] = (await domain('rate.example', [rate, {}])) as [SmtpSink, SmtpSink];
   const [limited] = (await rig.send({ to: ['ann@rate.example'] })) as [string];
@@ -158,7 +167,7 @@ test('a rate-limit refusal does not continue at the next MX host; greylisting do
   assert.equal(knows.accepted, 1);
 });
 
-test('a permanent refusal by a later MX host does not bounce what a better one may still accept', async () => {
+test('a permanent failure at a later MX host does not override a deferral by a better one', async () => {
   const [first] = await domain('stale.example', [
     { script: { rcpt: '451 4.3.0 later' } },
     { script: { rcpt: '550 5.7.1 relaying denied' } },
@@ -172,7 +181,7 @@ test('a permanent refusal by a later MX host does not bounce what a better one m
   assert.equal(first!.accepted, 1);
 });
 
-test('a permanent refusal by a later MX host counts if the better one is unreachable', async () => {
+test('a permanent failure at a later MX host applies if the better one is unreachable', async () => {
   const refusing: SinkOptions = { script: { rcpt: '550 5.1.1 no such user' } };
   const [second] = (await domain('absent.example', [null, refusing])) as [SmtpSink];
   const [id] = (await rig.send({ to: ['ann@absent.example'] })) as [string];
@@ -182,7 +191,7 @@ test('a permanent refusal by a later MX host counts if the better one is unreach
   assert.equal(asked(second, 'RCPT'), 1);
 });
 
-test('one attempt sends the message to three MX hosts at most', async () => {
+test('an attempt sends the message to at most three MX hosts', async () => {
   const later = { script: { rcpt: '451 4.3.0 later' } };
   const four = await domain('many.example', [later, later, later, later]);
   const [id] = (await rig.send({ to: ['ann@many.example'] })) as [string];
@@ -193,7 +202,7 @@ test('one attempt sends the message to three MX hosts at most', async () => {
   );
 });
 
-test('an MX host that asks for time gets it, even if the next one is unreachable', async () => {
+test('an MX host that asks for time is respected, even if the next one is unreachable', async () => {
   const script = { banner: '421 4.7.0 too many connections from your address' };
   const [busy] = (await domain('alone.example', [{ script }, null])) as [SmtpSink];
   for (const user of ['one', 'two', 'three', 'four']) {
@@ -216,7 +225,7 @@ test('an MX host that stalled or hung up is tried last for a while, then first a
     const [id] = (await rig.send({ to: [`${user}@sick.example`] })) as [string];
     await event(id, 'Delivery');
     second.dropAll();
-    await waitUntil('no session to be left', () => rig.delivery.state().connections === 0);
+    await waitUntil('all sessions to end', () => rig.delivery.state().connections === 0);
   };
   for (const sink of sinks) sink.dropAll();
   await send('one');
@@ -226,10 +235,10 @@ test('an MX host that stalled or hung up is tried last for a while, then first a
   first.setScript({});
   rig.clock.advance(301_000);
   await send('four');
-  assert.equal(first.accepted, 1, 'it is the better one, and may be well again');
+  assert.equal(first.accepted, 1, 'the better host may have recovered');
 });
 
-test('a message that an MX host deferred does not continue at one that has just refused the connection', async () => {
+test('a message deferred by an MX host does not continue at one that just rejected the connection', async () => {
   const full: SinkOptions = {
     script: { banner: { reply: '421 4.7.0 too many connections from your address', drop: true } },
   };
@@ -242,10 +251,10 @@ test('a message that an MX host deferred does not continue at one that has just 
     assert.equal(detail.deliveryDelay!.smtpCode, 451);
   }
   assert.equal(asked(second, 'RCPT'), 5);
-  assert.equal(first.connections.total, 1, 'one dial in the minute');
+  assert.equal(first.connections.total, 1, 'one connection within the minute');
 });
 
-test('five MX hosts without a listener do not hide later ones', async () => {
+test('five MX hosts without a listener do not block later ones', async () => {
   const [sixth] = await domain('dead.example', [null, null, null, null, null, {}, {}]);
   const [id] = (await rig.send({ to: ['ann@dead.example'] })) as [string];
   await event(id, 'DeliveryDelay');
@@ -254,7 +263,7 @@ test('five MX hosts without a listener do not hide later ones', async () => {
   assert.equal((await event(id, 'Delivery')).detail.delivery!.remoteHost, 'mx6.dead.example');
 });
 
-test('nor after a restart, without memory of the first attempt', async () => {
+test('five MX hosts without a listener do not block later ones after a restart', async () => {
   const [seventh] = await domain('forgot.example', [null, null, null, null, null, null, {}]);
   const [id] = (await rig.send({ to: ['ann@forgot.example'] })) as [string];
   await event(id, 'DeliveryDelay');
@@ -265,7 +274,7 @@ test('nor after a restart, without memory of the first attempt', async () => {
   assert.equal(seventh!.accepted, 1);
 });
 
-test('nor do those that have no address', async () => {
+test('five MX hosts without an address do not block later ones', async () => {
   await domain('names.example', [{}, {}, {}, {}, {}, {}]);
   for (const host of [1, 2, 3, 4, 5]) delete dns.zone[`mx${host}.names.example`];
   const [id] = (await rig.send({ to: ['ann@names.example'] })) as [string];
@@ -275,7 +284,7 @@ test('nor do those that have no address', async () => {
   assert.equal((await event(id, 'Delivery')).detail.delivery!.remoteHost, 'mx6.names.example');
 });
 
-test('an unreachable IPv6 address costs a moment, not the connection', { skip: noBlackHoles }, async () => {
+test('an unreachable IPv6 address delays the connection only briefly', { skip: noBlackHoles }, async () => {
   const [sink] = (await domain('hole.example', [{}])) as [SmtpSink];
   dns.zone['mx1.hole.example']!.AAAA = ['::1'];
   const hole = await blackHole('::1', port);
@@ -291,7 +300,7 @@ test('an unreachable IPv6 address costs a moment, not the connection', { skip: n
   }
 });
 
-test('MX hosts of one preference are in random order, the others by preference, failed ones last', () => {
+test('MX hosts are ordered by preference, randomly within one, with failed ones last', () => {
   const exchangers = ['a', 'b', 'c', 'd'].map((host) => ({ host, preference: host === 'd' ? 20 : 10 }));
   const orders = (isBackedOff: (host: string) => boolean): string[] => {
     const ordered = Array.from({ length: 300 }, () => inOrder(exchangers, { isBackedOff, attempts: 3, emailSeq: 1 }));
@@ -307,7 +316,7 @@ test('MX hosts of one preference are in random order, the others by preference, 
   );
 });
 
-test('with more than five MX hosts, each attempt starts five later', () => {
+test('with more than five MX hosts, each attempt starts five further', () => {
   const exchangers = [...'abcdefg'].map((host, index) => ({ host, preference: index }));
   const order = (attempts: number): string =>
     inOrder(exchangers, { isBackedOff: (host) => host === 'f', attempts, emailSeq: 1 })

@@ -1,5 +1,5 @@
 /**
- * MAIL FROM of sent messages, as the peer sees it: the copy that it identifies, its domain, and which recipients have a separate
+ * MAIL FROM of sent messages as received by the server: the copy that it identifies, its domain, and which recipients have a separate
  * transaction.
  */
 import assert from 'node:assert/strict';
@@ -32,7 +32,7 @@ async function delivered(rig: Rig, ids: string[]): Promise<void> {
   for (const id of ids) await waitUntil('the delivery', () => rig.status(id) === 'delivered');
 }
 
-/** Returns the claims in the senders that the peer has received, each with its domain. */
+/** Returns the claims in the received sender addresses, each with its domain. */
 function claimsAt(sink: SmtpSink) {
   return sink.messages.map(({ from, to: recipients }) => {
     const [local = '', domain = ''] = from.split('@');
@@ -42,7 +42,7 @@ function claimsAt(sink: SmtpSink) {
   });
 }
 
-test('each recipient has a transaction alone, whose MAIL FROM names that copy', async (t) => {
+test('each recipient has its own transaction and return path', async (t) => {
   const { sink, rig } = await begin(t);
   const to = ['a@x.example', 'b@x.example', 'c@x.example'];
   const ids = await rig.send({ to });
@@ -59,7 +59,7 @@ test('each recipient has a transaction alone, whose MAIL FROM names that copy', 
   );
 });
 
-test('large content is sent once to all recipients at a destination, with a shared MAIL FROM', async (t) => {
+test('large content is sent once per destination, with a shared return path', async (t) => {
   const { sink, rig } = await begin(t);
   const content = `From: a@shop.example\r\n\r\n${`${'x'.repeat(98)}\r\n`.repeat(1_000)}`;
   const to = ['a@x.example', 'b@x.example'];
@@ -70,7 +70,7 @@ test('large content is sent once to all recipients at a destination, with a shar
   assert.ok(ids.includes(found!.messageId));
 });
 
-test("the return path uses the sender's name that points to Postrider", async (t) => {
+test("the return path uses the sender's domain that points to Postrider", async (t) => {
   const { sink, rig } = await begin(t, { returnPath: 'bounces.shop.example' });
   const ids = await rig.send({ to: ['a@x.example'] });
   await delivered(rig, ids);
@@ -80,7 +80,7 @@ test("the return path uses the sender's name that points to Postrider", async (t
   );
 });
 
-test('the null sender stays, and without a bounce domain MAIL FROM is the sender', async (t) => {
+test('the null sender is kept, and without a bounce domain MAIL FROM is the sender', async (t) => {
   const { sink, rig } = await begin(t);
   await delivered(rig, await rig.send({ from: 'Nobody <>', to: ['a@x.example'] }));
   assert.equal(sink.messages.at(-1)!.from, '');

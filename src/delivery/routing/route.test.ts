@@ -59,7 +59,7 @@ function refusal(resolved: Resolved): string {
   return local ? `${local.code} ${local.enhanced}` : (cause ?? '');
 }
 
-test("this service's name drops an MX host and all that are no better", async () => {
+test("an MX host with this service's name and all hosts of equal or lower priority are dropped", async () => {
   const zone: FakeZone = {
     'a.example': {
       MX: [
@@ -79,11 +79,11 @@ test("this service's name drops an MX host and all that are no better", async ()
   };
   assert.deepEqual(hosts(await resolve('a.example', zone)), ['mx.other.example']);
   assert.equal(refusal(await resolve('b.example', zone)), '550 5.4.6');
-  assert.equal(refusal(await resolve('c.example', zone)), '550 5.4.6', 'nor behind a CNAME');
-  assert.equal(refusal(await resolve('out.shop.example', zone)), '550 5.4.6', 'nor without MX records');
+  assert.equal(refusal(await resolve('c.example', zone)), '550 5.4.6', 'even through a CNAME');
+  assert.equal(refusal(await resolve('out.shop.example', zone)), '550 5.4.6', 'even without MX records');
 });
 
-test('so does one of its addresses, in any notation', async () => {
+test("an MX host with one of this service's addresses is dropped, in any notation", async () => {
   const zone: FakeZone = {
     'a.example': {
       MX: [
@@ -101,7 +101,7 @@ test('so does one of its addresses, in any notation', async () => {
   assert.equal(refusal(await resolve('b.example', zone)), '550 5.4.6');
 });
 
-test('mail for a domain with inbound routes goes to the inbound port, and elsewhere only if the DNS says so', async () => {
+test('mail for an inbound route goes to the inbound port only if the DNS points here', async () => {
   const zone: FakeZone = {
     'in.example': {
       MX: [
@@ -136,26 +136,26 @@ test('mail for a domain with inbound routes goes to the inbound port, and elsewh
   }
   assert.deepEqual(hosts(await resolve('elsewhere.example', zone, here)), ['worse.other.example']);
   assert.equal(refusal(await resolve('other.example', zone, here)), '550 5.4.6');
-  assert.deepEqual(asked, ['in.example', 'alias.example', 'other.example'], 'nobody else is asked for');
+  assert.deepEqual(asked, ['in.example', 'alias.example', 'other.example'], 'no other name is looked up');
 
   const onAnotherNode = await resolve('in.example', zone, { hasRoutes });
   assert.deepEqual(hosts(onAnotherNode), ['out.shop.example', 'worse.other.example'], 'as published');
   const unknown = { ...here, hasRoutes: () => Promise.reject(new Error('the database is away')) };
-  assert.deepEqual(hosts(await resolve('in.example', zone, unknown)), ['out.shop.example'], 'the port will say');
+  assert.deepEqual(hosts(await resolve('in.example', zone, unknown)), ['out.shop.example'], 'the port is tried');
 });
 
-test('of 150 MX hosts, five are looked up for an attempt, and another five for the next', async () => {
+test('of 150 MX hosts, each attempt looks up another five', async () => {
   const names = Array.from({ length: 150 }, (_, index) => `h${index}.many.example`);
   const zone: FakeZone = { 'many.example': { MX: names.map((name, index) => [index, name]) } };
   for (const name of names.slice(7)) zone[name] = { A: ['192.0.2.1'] };
   fake.questions.length = 0;
-  assert.equal(refusal(await resolve('many.example', zone)), 'ENOADDRESS', 'temporary: there are others');
+  assert.equal(refusal(await resolve('many.example', zone)), 'ENOADDRESS', 'temporary: other hosts exist');
   assert.deepEqual(hosts(await resolve('many.example', zone, { attempts: 1 })), names.slice(7, 10));
   const asked = new Set(fake.questions.filter((one) => one.includes(' h')).map((one) => one.split(' ')[1]));
   assert.deepEqual([...asked].sort(), names.slice(0, 10).sort());
 });
 
-test('three attempts try all of twelve equal MX hosts, and each email has its own order', async () => {
+test('three attempts cover twelve equal MX hosts, and each email has its own order', async () => {
   const names = Array.from({ length: 12 }, (_, index) => `h${index}.equal.example`);
   const zone: FakeZone = { 'equal.example': { MX: names.map((name) => [10, name]) } };
   for (const name of names) zone[name] = { A: ['192.0.2.1'] };
@@ -170,7 +170,7 @@ test('three attempts try all of twelve equal MX hosts, and each email has its ow
   assert.ok(firsts.size > 2, [...firsts].join());
 });
 
-test("this service's address drops hosts even if it is not among the five tried now", async () => {
+test("this service's address drops hosts even outside the five tried now", async () => {
   const zone: FakeZone = {
     // Equal to ten others: whichever five are drawn, none may be dialed.
     'equal.example': { MX: ['us', ...'abcdefghij'].map((name) => [10, `${name}.cut.example`]) },
@@ -191,7 +191,7 @@ test("this service's address drops hosts even if it is not among the five tried 
   }
 });
 
-test('five addresses of an MX host are used, alternating between families', async () => {
+test('five addresses of an MX host are used, alternating between address families', async () => {
   const v4 = [1, 2, 3, 4, 5, 6].map((last) => `192.0.2.${last}`);
   const zone: FakeZone = { 'a.example': { A: v4, AAAA: ['2001:db8::1', '2001:db8::2'] } };
   const resolved = await resolve('a.example', zone);
@@ -203,7 +203,7 @@ test('five addresses of an MX host are used, alternating between families', asyn
   );
 });
 
-test('nothing goes out by a family without a source address', async () => {
+test('an address family without a source address is not used', async () => {
   const zone: FakeZone = {
     'a.example': { A: ['192.0.2.1'], AAAA: ['2001:db8::1'] },
     'six.example': { AAAA: ['2001:db8::1'] },
@@ -213,5 +213,5 @@ test('nothing goes out by a family without a source address', async () => {
   assert.ok(resolved.ok);
   assert.deepEqual(resolved.candidates[0]!.addresses, ['192.0.2.1']);
   const unreached = await resolve('six.example', zone, { sources });
-  assert.equal(refusal(unreached), 'ENETUNREACH', 'temporary: the operator may add one');
+  assert.equal(refusal(unreached), 'ENETUNREACH', 'temporary: the operator may add a source address');
 });

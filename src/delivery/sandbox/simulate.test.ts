@@ -21,7 +21,7 @@ const item = (id: string): unknown =>
 const reaches = (id: string, status: string): Promise<unknown> =>
   waitUntil(`${id} to be ${status}`, () => rig.status(id) === status);
 
-test('anyone is delivered', async () => {
+test('any other recipient is delivered', async () => {
   const id = await play('someone@example.com');
   await reaches(id, 'delivered');
   assert.deepEqual(types(id), ['Send', 'Delivery']);
@@ -29,7 +29,7 @@ test('anyone is delivered', async () => {
   assert.equal(rig.attempts(id).length, 1);
 });
 
-test('bounced+tag bounces and does not suppress', async () => {
+test('bounced+tag bounces and does not suppress the address', async () => {
   const id = await play('bounced+tag@example.com');
   await reaches(id, 'bounced');
   assert.deepEqual(types(id), ['Send', 'Bounce']);
@@ -45,7 +45,7 @@ test('complained is delivered, then complains', async () => {
   assert.equal(item(id), 'Complained');
 });
 
-test('delayed is delayed, and delivered at the next attempt', async () => {
+test('delayed is delayed and then delivered at the next attempt', async () => {
   const id = await play('delayed@example.com');
   await reaches(id, 'delayed');
   assert.equal(item(id), 'Delayed');
@@ -54,7 +54,7 @@ test('delayed is delayed, and delivered at the next attempt', async () => {
   assert.deepEqual(types(id), ['Send', 'DeliveryDelay', 'Delivery']);
 });
 
-test('X-Sandbox-Outcome overrides the recipient, with a word or a reply', async () => {
+test('X-Sandbox-Outcome overrides the recipient, with a keyword or a reply', async () => {
   const word = await play('someone@example.com', 'bounced');
   await reaches(word, 'bounced');
   const delivered = await play('bounced@example.com', 'delivered');
@@ -69,11 +69,11 @@ test('X-Sandbox-Outcome overrides the recipient, with a word or a reply', async 
   const gone = await play('someone@example.com', '550 5.1.1 no such user');
   await reaches(gone, 'bounced');
   assert.deepEqual(rig.rows('SELECT * FROM suppression'), []);
-  const taken = await play('bounced@example.com', '250 2.0.0 fine');
-  await reaches(taken, 'delivered');
+  const overridden = await play('bounced@example.com', '250 2.0.0 fine');
+  await reaches(overridden, 'delivered');
 });
 
-test('a reply that delays for ever expires', async () => {
+test('a message that is deferred indefinitely expires', async () => {
   const [id] = await rig.send({
     mode: 'sandbox',
     to: ['someone@example.com'],

@@ -1,4 +1,4 @@
-/** Refusals as this interface words them: every code has a name that its clients know. */
+/** Errors in the format of the Resend API: every code has a name that its clients know. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { errorCatalog, type FailureCode, failure, invalid } from '../../base/failure.ts';
@@ -30,15 +30,15 @@ function shaped(refusal: Parameters<typeof refusalAnswer>[0]['failure'], change:
   return body;
 }
 
-test('every code of the catalogue has a known name', () => {
+test('every error code has a Resend name', () => {
   for (const code of Object.keys(errorCatalog) as FailureCode[]) {
     const { statusCode } = shaped(failure(code));
-    // A server error stays one, and what may be repeated stays so.
+    // A server error stays a server error, so clients retry as usual.
     assert.equal(statusCode >= 500, errorCatalog[code].status >= 500, code);
   }
 });
 
-test('fields have the names of this interface', () => {
+test('issues use the field names of the Resend API', () => {
   const message = (field: string): string => shaped(invalid([{ field, message: 'is wrong' }])).message;
   assert.equal(message('sendAt'), 'The `scheduled_at` field is wrong.');
   assert.equal(message('replyTo[0]'), 'The `reply_to[0]` field is wrong.');
@@ -49,12 +49,12 @@ test('fields have the names of this interface', () => {
   assert.equal(message(''), 'The body is wrong.');
 });
 
-test('an answer that is no refusal stays as it is', () => {
+test('a successful response is unchanged', () => {
   const answer = { status: 200, contentType: 'application/json', content: '{}' };
   assert.equal(shape(answer, request), answer);
 });
 
-test('an outage is reported even on paths that are not part of the interface', () => {
+test('an outage is reported even on unknown paths', () => {
   const path = { routeName: 'unknown', url: '/resend/contacts' };
   assert.equal(shaped(failure('OVERLOADED'), path).statusCode, 503);
   assert.equal(shaped(failure('NOT_FOUND'), path).statusCode, 404);

@@ -1,4 +1,4 @@
-/** Times and durations as clients of this interface write them. */
+/** Times and durations in the formats of the Resend API. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { durationSeconds, timeMs } from './scheduled.ts';
@@ -37,7 +37,7 @@ test('times are ISO 8601 or relative', () => {
   for (const [text, ms] of cases) assert.equal(timeMs(text, NOW), ms, text);
 });
 
-test('durations have a unit', () => {
+test('durations require a unit', () => {
   const cases: [text: string, seconds: number | undefined][] = [
     ['30s', 30],
     ['90 seconds', 90],

@@ -23,7 +23,7 @@ const DATE = '20150830T123600Z';
 const scope = (service: string) => ({ date: '20150830', region: 'us-east-1', service });
 const EMPTY = hash('sha256', '', 'hex');
 
-test('the signing key and the signature of the walk-through', () => {
+test('the signing key and signature match the AWS example', () => {
   const key = signingKey(SECRET, scope('iam'));
   assert.equal(key.toString('hex'), 'c4afb1cc5771d871763a393e44b703571b55cc28424d1a5e86da6ed3c154a4b9');
   const canonical = canonicalRequest(
@@ -49,7 +49,7 @@ test('the signing key and the signature of the walk-through', () => {
 
 type Headers = Record<string, string[]>;
 
-test('requests of the test suite have the signatures that it lists', () => {
+test('requests of the AWS test suite have the expected signatures', () => {
   const cases: [name: string, method: string, target: string, headers: Headers, body: string, signature: string][] = [
     ['get-vanilla', 'GET', '/', {}, '', '5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31'],
     [

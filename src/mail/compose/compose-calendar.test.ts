@@ -39,20 +39,20 @@ const invitation = (contentType: string, more: Partial<FileToCompose> = {}): Fil
   content: ICS,
   ...more,
 });
-/** The parser of this test makes the line ends of calendars its own. */
+/** This parser normalizes the line breaks of calendars. */
 const sameText = (content: ArrayBuffer): boolean =>
   Buffer.from(content).toString().replaceAll('\r\n', '\n').trim() === ICS.toString().replaceAll('\r\n', '\n').trim();
 const types = (content: Buffer): string[] =>
   [...content.toString('latin1').matchAll(/^Content-Type: ([^\r]*)/gm)].map(([, type]) => type!);
 
-test('the whole mail, byte for byte but for its boundary', () => {
+test('composes an invitation byte for byte, except its boundary', () => {
   const { content } = compose(mailWith([invitation('text/calendar; method=REQUEST; name="x.ics"')]));
   const token = /=_m\.([a-zA-Z0-9]+)"/.exec(content.toString('latin1'))![1]!;
   const golden = readFileSync(path.join(import.meta.dirname, 'golden', 'invitation.eml'), 'latin1');
   assert.equal(content.toString('latin1').replaceAll(token, 'BOUNDARY'), golden.replaceAll('\n', '\r\n'));
 });
 
-test('a mailbox client finds text, html, the invitation as an alternative, and the file', async () => {
+test('an email client finds the text, HTML, the invitation as an alternative, and the file', async () => {
   const { content } = compose(mailWith([invitation('text/calendar; method=REQUEST')]));
   const seen = await PostalMime.parse(content, { attachmentEncoding: 'arraybuffer' });
   assert.equal(seen.text?.trim(), 'See you.');
@@ -67,7 +67,7 @@ test('a mailbox client finds text, html, the invitation as an alternative, and t
   );
 });
 
-test('its place in the structure, with and without html and inline files', () => {
+test('the invitation has its place in the MIME structure, with and without HTML and inline files', () => {
   const file = invitation('text/calendar; charset=utf-8; method=CANCEL');
   const logo = { name: 'l.png', contentType: 'image/png', content: Buffer.from('x'), contentId: 'logo' };
   const alternative = 'text/calendar; charset=utf-8; method=CANCEL';
@@ -103,7 +103,7 @@ test('its place in the structure, with and without html and inline files', () =>
   }
 });
 
-test('only one, only with a method, and not where the file is inline or stored elsewhere', () => {
+test('only one calendar with a method becomes an alternative, unless it is inline or stored elsewhere', () => {
   const counted = (files: FileToCompose[]): number =>
     types(compose(mailWith(files)).content).filter((type) => type.startsWith('text/calendar')).length;
   const request = invitation('TEXT/Calendar ; Method="REQUEST"');
@@ -116,13 +116,13 @@ test('only one, only with a method, and not where the file is inline or stored e
   assert.deepEqual(composeSkeleton({ ...mailWith([]), attachments: [bySize] }).order, [0]);
 });
 
-test('its size is computed exactly, without reading the file', () => {
+test('the size is computed exactly without reading the file', () => {
   for (const sizeBytes of [0, 1, 57, 58, 4_000]) {
     const content = Buffer.alloc(sizeBytes, 65);
     const mail = mailWith([invitation('text/calendar; method=REQUEST', { content })]);
     const { content: whole } = compose(mail);
     const attachments = mail.attachments.map((file) => ({ ...file, sizeBytes: file.content.length }));
-    // A boundary has one length.
+    // All boundaries have the same length.
     assert.equal(composedSizeBytes({ ...mail, attachments }), whole.length);
   }
 });

@@ -31,7 +31,7 @@ function mail(parts: Partial<MailToCompose> = {}): MailToCompose {
 
 const written = (parts: Partial<MailToCompose>) => compose(mail(parts)).content.toString('latin1');
 const lf = (text: string) => text.replace(/\r\n|\r|\n/g, '\n');
-/** The parser of these tests may add one line end to a body. */
+/** The parser of these tests can add one line break to a body. */
 function assertBody(parsed: string | undefined, text: string): void {
   const got = lf(parsed ?? '');
   const want = lf(text);
@@ -39,7 +39,7 @@ function assertBody(parsed: string | undefined, text: string): void {
   assert.ok(got === want || got === `${want}\n`, `${got.length} characters, ${want.length} wanted`);
 }
 
-/** Content-Type of every part with its depth, as a parser sees them. */
+/** Content-Type of every part with its depth, according to a parser. */
 function structure(message: string): string[] {
   return [...message.matchAll(/^Content-Type: ([a-z]+\/[a-z0-9.+-]+)/gim)].map((match) => match[1]!.toLowerCase());
 }
@@ -52,7 +52,7 @@ function assertSevenBit(content: Buffer): void {
   assert.ok(text.endsWith('\r\n'));
 }
 
-test('text only: exactly these bytes', () => {
+test('text-only messages have exactly these bytes', () => {
   assert.equal(
     written({ text: 'Hello\nAnn' }),
     [
@@ -72,7 +72,7 @@ test('text only: exactly these bytes', () => {
   );
 });
 
-test('the content has its stated size, and is unchanged after others are composed', () => {
+test('content has its stated size and is unchanged after others are composed', () => {
   const made = Array.from({ length: 20 }, (_, index) => compose(mail({ text: `text ${index}\n`.repeat(index * 30) })));
   for (const [index, { content, sizeBytes }] of made.entries()) {
     assert.equal(sizeBytes, content.length);
@@ -80,7 +80,7 @@ test('the content has its stated size, and is unchanged after others are compose
   }
 });
 
-test('header: conventional order, sender, reply-to, extra fields, no Bcc', () => {
+test('the header has a conventional order, sender, reply-to, extra fields, and no Bcc', () => {
   const message = written({
     text: 'x',
     sender: address('robot@example.com'),
@@ -114,7 +114,7 @@ test('header: conventional order, sender, reply-to, extra fields, no Bcc', () =>
   assert.doesNotMatch(written({ text: 'x', to: [], cc: [address('c@example.org')] }), /\r\nTo:/);
 });
 
-test('same structure as nodemailer for every combination of parts', async () => {
+test('every combination of parts has the same structure as with nodemailer', async () => {
   const file = { name: 'a.pdf', contentType: 'application/pdf', content: Buffer.from('%PDF') };
   const image = { name: 'logo.png', contentType: 'image/png', content: Buffer.from('png'), contentId: 'logo@x' };
   const text = 'Hello';
@@ -131,7 +131,7 @@ test('same structure as nodemailer for every combination of parts', async () => 
     { text, html, attachments: [file, image] },
   ];
   for (const parts of combinations) {
-    const theirs = await new MailComposer({
+    const reference = await new MailComposer({
       from: 'shop@example.com',
       to: 'ann@example.org',
       subject: 'x',
@@ -148,7 +148,7 @@ test('same structure as nodemailer for every combination of parts', async () => 
       .build();
     assert.deepEqual(
       structure(written(parts)),
-      structure(theirs.toString('latin1')),
+      structure(reference.toString('latin1')),
       JSON.stringify(Object.keys(parts)),
     );
   }
@@ -164,7 +164,7 @@ const unicode = fc.string({
 const clean = (value: string) => value.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\ufeff]/gu, '');
 const bodyText = unicode.map((value) => value.replace(/[\p{Cs}\ufeff]/gu, ''));
 
-test('random mails come back from a parser as they went in, and are 7-bit', async () => {
+test('random messages are parsed back unchanged and are 7-bit', async () => {
   const attachment = fc.record({
     name: unicode.map((value) => clean(value).trim().slice(0, 60).toWellFormed() || 'x'),
     content: fc.uint8Array({ maxLength: 500 }),
@@ -205,7 +205,7 @@ test('random mails come back from a parser as they went in, and are 7-bit', asyn
   );
 });
 
-test('bodies: 7bit, quoted-printable or base64, whichever fits', () => {
+test('the body encoding is the best fit of 7bit, quoted-printable, and base64', () => {
   const encoding = (text: string) => /Content-Transfer-Encoding: (\S+)/.exec(written({ text }))![1];
   assert.equal(encoding('plain\n'.repeat(100)), '7bit');
   assert.equal(encoding('x'.repeat(998)), '7bit');
@@ -219,7 +219,7 @@ test('bodies: 7bit, quoted-printable or base64, whichever fits', () => {
   assert.match(written({ text: 'a\rb\nc\r\nd' }), /a\r\nb\r\nc\r\nd\r\n$/);
 });
 
-test('large bodies keep their bytes in every encoding', async () => {
+test('large bodies are unchanged in every encoding', async () => {
   for (const line of ['Grüße, alles gut. '.repeat(10), '漢字かな交じり文', '\u0000\u0001 x', 'plain ']) {
     const text = `${line}\n`.repeat(Math.ceil(100_000 / line.length));
     const { content } = compose(mail({ text, html: text }));
@@ -230,7 +230,7 @@ test('large bodies keep their bytes in every encoding', async () => {
   }
 });
 
-test('UTF-8 local parts stay raw, internationalised domains become A-labels', () => {
+test('UTF-8 local parts stay raw, and internationalized domains become A-labels', () => {
   const idn = compose(mail({ text: 'x', to: [address('info@müller.example')] }));
   assert.equal(idn.smtpUtf8, false);
   assert.match(idn.content.toString(), /To: info@xn--mller-kva\.example\r\n/);
@@ -240,7 +240,7 @@ test('UTF-8 local parts stay raw, internationalised domains become A-labels', ()
   assertSevenBit(Buffer.from(utf8.content.toString('utf8').replace(/^To:.*$/m, 'To: x')));
 });
 
-test('message/rfc822: as it is when clean, bytes unchanged in Base64 otherwise', async () => {
+test('message/rfc822 is kept if it is 7-bit, and encoded as Base64 otherwise', async () => {
   const clean = Buffer.from('Subject: inner\r\n\r\nbody\r\n');
   const file = (content: Buffer, contentType = 'message/rfc822') =>
     mail({ text: 'x', attachments: [{ name: 'm.eml', contentType, content }] });
@@ -261,7 +261,7 @@ test('message/rfc822: as it is when clean, bytes unchanged in Base64 otherwise',
   assert.doesNotMatch(compose(file(clean, 'multipart/mixed; boundary=x')).content.toString('latin1'), /boundary=x/);
 });
 
-test('a file has one name, whatever its content type says', () => {
+test('a file has the same name whatever its content type says', () => {
   const content = Buffer.alloc(0);
   const contentType = 'text/plain; charset=utf-8; name="other.exe"';
   const raw = compose(
@@ -271,7 +271,7 @@ test('a file has one name, whatever its content type says', () => {
   assert.doesNotMatch(raw, /other/);
 });
 
-test('a frame with its files put in is the composed message, but for its random boundary', () => {
+test('a skeleton with its files inserted equals the composed message, except its boundary', () => {
   const attachments = [
     { name: 'a.bin', contentType: 'application/octet-stream', content: randomBytes(100_000) },
     { name: 'ü.png', contentType: 'image/png', content: randomBytes(57), contentId: 'i@x' },
@@ -298,7 +298,7 @@ test('a frame with its files put in is the composed message, but for its random 
   assert.equal(withoutBoundary(whole), withoutBoundary(compose(input).content));
 });
 
-test('Base64 lines are those of a plain encoder, at every length', () => {
+test('Base64 lines match a plain encoder at every length', () => {
   for (const length of [0, 1, 2, 3, 56, 57, 58, 113, 114, 115, 57 * 512 - 1, 57 * 512, 57 * 512 + 1, 100_001]) {
     const raw = randomBytes(length);
     const expected = (raw.toString('base64').match(/.{1,76}/g) ?? []).map((line) => `${line}\r\n`).join('');
@@ -308,7 +308,7 @@ test('Base64 lines are those of a plain encoder, at every length', () => {
   }
 });
 
-test('throws for values that callers must refuse', () => {
+test('values that callers must reject throw', () => {
   const bad: Partial<MailToCompose>[] = [
     { subject: 'a\r\nBcc: x@y.example' },
     { headers: [['X-A', 'a\nb']] },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { baseType, isContentType, refusedFileType, withoutName } from './content-type.ts';
 
-test('content types', () => {
+test('content types are validated', () => {
   for (const text of [
     'text/plain',
     'application/vnd.ms-excel',
@@ -30,7 +30,7 @@ test('content types', () => {
   assert.equal(baseType('Text/HTML ; charset=x'), 'text/html');
 });
 
-test('refuses executables and scripts by extension, whatever the type says', () => {
+test('rejects executables and scripts by extension, whatever the content type', () => {
   for (const name of [
     'a.exe',
     'A.EXE',
@@ -71,7 +71,7 @@ test('refuses executables and scripts by extension, whatever the type says', () 
   }
 });
 
-test('refuses files that an operating system runs, however the name is disguised', () => {
+test('rejects executables however the name is disguised', () => {
   for (const name of [
     'a.txt:evil.exe',
     'x.exe::$DATA',
@@ -97,7 +97,7 @@ test('refuses files that an operating system runs, however the name is disguised
     assert.equal(refusedFileType({ name, contentType: 'text/plain' }), undefined, name);
 });
 
-test('refuses them by content type, whatever the name says', () => {
+test('rejects executables by content type, whatever the name', () => {
   for (const contentType of [
     'application/x-msdownload',
     'Application/JavaScript',
@@ -121,7 +121,7 @@ test('refuses them by content type, whatever the name says', () => {
   }
 });
 
-test('lets documents, images and archives through', () => {
+test('accepts documents, images, and archives', () => {
   for (const name of [
     'a.pdf',
     'exe',
@@ -146,7 +146,7 @@ test('lets documents, images and archives through', () => {
   }
 });
 
-test('the parameter name is taken out in all its forms, and nothing else', () => {
+test('only the name parameter is removed, in all its forms', () => {
   const cases: [string, string][] = [
     ['application/pdf', 'application/pdf'],
     ['text/plain; name="a b.pdf"', 'text/plain'],

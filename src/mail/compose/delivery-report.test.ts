@@ -1,4 +1,4 @@
-/** Delivery reports read back: by our own reader of bounces, by a parser of mail, and line by line. */
+/** Delivery reports, read back by Postrider's bounce parser, by an email parser, and line by line. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import PostalMime from 'postal-mime';
@@ -49,7 +49,7 @@ const linesOf = (text: string): string[] => {
   return text.slice(0, -2).split('\r\n');
 };
 
-test('the bounce reader finds what was reported', async () => {
+test('the bounce parser reads back what was reported', async () => {
   const { content } = composeDeliveryReport(report({ originalRecipient: 'rfc822;list@example.com' }));
   const read = await readReport(content);
   assert.ok(read.kind === 'bounce');
@@ -66,7 +66,7 @@ test('the bounce reader finds what was reported', async () => {
   );
 });
 
-test('each action has a text for people and the fields that belong to it', async () => {
+test('each action has readable text and its own fields', async () => {
   const cases: [action: DeliveryReport['action'], text: RegExp][] = [
     ['failed', /could not be delivered[\s\S]*Postrider will not try again/],
     ['delayed', /not been delivered yet[\s\S]*until Fri, 20 Nov 2026/],
@@ -85,7 +85,7 @@ test('each action has a text for people and the fields that belong to it', async
   }
 });
 
-test('text of a remote server or submitter adds no field and no long line', () => {
+test('text from a remote server or submitter adds no field and no long line', () => {
   const nasty = [
     '550 5.1.1 a\r\nAction: delivered\r\n\r\nX: y',
     '550 \u0000\u0007bell\ttab',
@@ -106,7 +106,7 @@ test('text of a remote server or submitter adds no field and no long line', () =
   }
 });
 
-test('addresses outside ASCII are written as RFC 6533 asks', () => {
+test('non-ASCII addresses are written as in RFC 6533', () => {
   const text = textOf({ recipient: 'änn@münchen.example', originalRecipient: 'utf-8;a+ö@x.example' });
   assert.ok(text.includes('\r\nFinal-Recipient: utf-8; \\x{E4}nn@m\\x{FC}nchen.example\r\n'), text);
   assert.ok(text.includes('\r\nOriginal-Recipient: utf-8; a\\x{2B}\\x{F6}@x.example\r\n'), text);
@@ -121,7 +121,7 @@ test('addresses outside ASCII are written as RFC 6533 asks', () => {
   );
 });
 
-test('the message is returned byte for byte, labelled by what it holds', () => {
+test('the message is returned byte for byte with the right content type', () => {
   const cases: [content: string, headersOnly: boolean, type: string, encoding: string][] = [
     ['Subject: a\r\n\r\nplain\r\n', false, 'message/rfc822', '7bit'],
     ['Subject: a\r\n\r\nGrüße\r\n', false, 'message/rfc822', '8bit'],

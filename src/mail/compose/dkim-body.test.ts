@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { RelaxedBodyHash } from './dkim-sign.ts';
 
-/** RFC 6376 §3.4.4 read literally, line by line: slow and plain. */
+/** Literal implementation of RFC 6376 §3.4.4, line by line. */
 function canonical(body: string): string {
   const lines = body.split('\r\n').map((line) => line.replace(/[ \t]+/g, ' ').replace(/ $/, ''));
   while (lines.length > 0 && lines[lines.length - 1] === '') lines.pop();
@@ -18,7 +18,7 @@ function hashOf(body: string, cuts: readonly number[] = []): string {
   const hash = new RelaxedBodyHash();
   let start = 0;
   for (const cut of [...cuts.map((n) => n % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]) {
-    // A copy that is overwritten afterwards: the hash must not keep what it was given.
+    // A copy that is overwritten afterwards, because the hash must not keep a reference to its input.
     const chunk = Buffer.from(bytes.subarray(start, cut));
     hash.update(chunk);
     chunk.fill(0x58);
@@ -27,17 +27,17 @@ function hashOf(body: string, cuts: readonly number[] = []): string {
   return hash.digest();
 }
 
-test('the empty body, in whatever guise, has the hash of nothing', () => {
+test('an empty body has the hash of the empty string in every form', () => {
   for (const body of ['', '\r\n', '\r\n\r\n\r\n', ' ', ' \t\r\n \r\n', '\t']) {
     assert.equal(hashOf(body), '47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=', JSON.stringify(body));
   }
 });
 
-test('the example of RFC 6376 §3.4.5', () => {
+test('the example of RFC 6376 §3.4.5 is canonicalized', () => {
   assert.equal(hashOf(' C \r\nD \t E\r\n\r\n\r\n'), sha256(' C\r\nD E\r\n'));
 });
 
-test('any body, cut anywhere, hashes like the literal reading of the RFC', () => {
+test('any body in any chunks hashes like the literal RFC algorithm', () => {
   const piece = fc.constantFrom('\r\n', '\r\n', ' ', '\t', '\r', '\n', 'a', 'word', '\xa0', '\xff', '\0', '.');
   const body = fc.array(piece, { maxLength: 40 }).map((pieces) => pieces.join(''));
   const cuts = fc.array(fc.nat(200), { maxLength: 6 });
@@ -47,7 +47,7 @@ test('any body, cut anywhere, hashes like the literal reading of the RFC', () =>
   );
 });
 
-test('many empty lines held back across chunks come out when text follows', () => {
+test('empty lines held back across chunks are written when text follows', () => {
   const lines = '\r\n'.repeat(5000);
   assert.equal(hashOf(`a${lines}b`, [700, 701, 5000, 9999]), sha256(`a${lines}b\r\n`));
   assert.equal(hashOf(`a${lines}`, [700, 701]), sha256('a\r\n'));

@@ -52,7 +52,7 @@ async function signed(content: Buffer): Promise<Buffer> {
 const HEADER =
   'From: Ann <ann@example.com>\r\nTo: b@example.org\r\nSubject: Hello\r\nDate: Fri, 20 Nov 2026 09:44:00 +0000\r\nMessage-ID: <1@example.com>\r\n';
 
-test('verifies with mailauth for odd bodies and headers', async () => {
+test('mailauth verifies signatures of unusual bodies and headers', async () => {
   const messages = [
     `${HEADER}\r\nHello\r\n`,
     `${HEADER}\r\n`,
@@ -69,7 +69,7 @@ test('verifies with mailauth for odd bodies and headers', async () => {
   }
 });
 
-test('verifies with mailauth for random headers and bodies', async () => {
+test('mailauth verifies signatures of random headers and bodies', async () => {
   const word = fc.constantFrom('a', 'word', ' ', '\t', '  ', '\r\n ', ':', '=', ';', 'b=');
   const value = fc
     .array(word, { maxLength: 12 })
@@ -86,7 +86,7 @@ test('verifies with mailauth for random headers and bodies', async () => {
   );
 });
 
-test('a byte changed, a signed field added or removed: both signatures fail', async () => {
+test('a changed byte and an added or removed signed field fail both signatures', async () => {
   const message = await signed(Buffer.from(`${HEADER}\r\nHello Ann\r\n`));
   const text = message.toString('latin1');
   assert.deepEqual(await verdicts(message), PASS);
@@ -106,12 +106,12 @@ test('a byte changed, a signed field added or removed: both signatures fail', as
     assert.notEqual(forged, text);
     for (const verdict of await verdicts(Buffer.from(forged, 'latin1'))) assert.doesNotMatch(verdict, /pass/, forged);
   }
-  // Harmless changes by relays must not break it.
+  // Harmless changes by relays must not break the signature.
   const kept = [`Received: from x\r\n${text}`, text.replace('Subject: Hello', 'SUBJECT:  Hello '), `${text}\r\n\r\n`];
   for (const other of kept) assert.deepEqual(await verdicts(Buffer.from(other, 'latin1')), PASS, other);
 });
 
-test('signs composed mail, and the same whether in one buffer or in several', async () => {
+test('composed messages get the same signature in one buffer or several', async () => {
   const address = parseAddress('Ann <ann@example.com>');
   assert.ok(address.ok);
   const { content } = compose({
@@ -137,7 +137,7 @@ test('signs composed mail, and the same whether in one buffer or in several', as
   assert.equal(signDkimHere({ content, domain: 'example.com', keys, nowMs }), await sign(content));
 });
 
-test('the field: tags, folding, oversigning', async () => {
+test('the DKIM-Signature field has its tags, folding, and oversigning', async () => {
   const fields = await sign(Buffer.from(`${HEADER}List-Unsubscribe: <https://x>\r\n\r\nx\r\n`));
   const [rsa, ed] = fields.split(/(?=DKIM-Signature:)/) as [string, string];
   assert.match(rsa, /^DKIM-Signature: v=1; a=rsa-sha256; c=relaxed\/relaxed; d=example\.com;\s+s=s-rsa;\s+t=\d{10};/);
@@ -150,7 +150,7 @@ test('the field: tags, folding, oversigning', async () => {
     assert.equal(count(name), 1, name);
 });
 
-test('generated keys: PKCS #8 and the DNS values of RFC 6376 and RFC 8463', () => {
+test('generated keys are PKCS #8 with DNS values of RFC 6376 and RFC 8463', () => {
   assert.match(generated.rsa.privateKeyPem, /^-----BEGIN PRIVATE KEY-----/);
   assert.equal(createPrivateKey(generated.rsa.privateKeyPem).asymmetricKeyDetails?.modulusLength, 2048);
   assert.match(generated.rsa.dnsValue, /^v=DKIM1; k=rsa; p=MIIB[A-Za-z0-9+/=]{300,}$/);

@@ -4,7 +4,7 @@ import { fileNameIssue } from './content-type.ts';
 
 const RTL_OVERRIDE = String.fromCharCode(0x202e);
 
-test('names that people give their files are taken', () => {
+test('common file names are accepted', () => {
   const names = [
     'report.pdf',
     'Übersicht 2026 (final).xlsx',
@@ -23,7 +23,7 @@ test('names that people give their files are taken', () => {
   }
 });
 
-test('names that are paths, that break a header or that show another name are refused', () => {
+test('path names, header-breaking names, and misleading names are rejected', () => {
   const refused: [name: string, reason: RegExp][] = [
     ['', /empty/],
     ['  ', /empty/],

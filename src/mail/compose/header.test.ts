@@ -24,7 +24,7 @@ function address(text: string) {
 const unfold = (field: string) => field.replace(/\r\n(?=[ \t])/g, '');
 const parse = (header: string) => PostalMime.parse(`${header}\r\n\r\n`);
 
-/** Any text that a header value may hold. */
+/** Any valid header text. */
 const text = fc
   .string({
     unit: fc.oneof(
@@ -39,7 +39,7 @@ function assertWellFormed(field: string): void {
   assert.match(field, /\r\n$/);
   assert.doesNotMatch(field, /[^\x00-\x7f]/);
   for (const line of field.slice(0, -2).split('\r\n')) {
-    assert.ok(line.length <= 998, `line of ${line.length}`);
+    assert.ok(line.length <= 998, `line of ${line.length} characters`);
     assert.doesNotMatch(line, /[\r\n\0]/);
     if (line.includes('=?UTF-8?')) assert.ok(line.length <= 78, line);
     for (const word of line.match(/=\?UTF-8\?[^ ]*\?=/g) ?? []) assert.ok(word.length <= 75, word);
@@ -47,7 +47,7 @@ function assertWellFormed(field: string): void {
   for (const line of field.split('\r\n').slice(1, -1)) assert.match(line, /^[ \t].*[^ \t]/);
 }
 
-test('subjects come back as they were written, whatever they hold', async () => {
+test('any subject is decoded as it was written', async () => {
   await fc.assert(
     fc.asyncProperty(text, async (value) => {
       const field = textField('Subject', value);
@@ -59,7 +59,7 @@ test('subjects come back as they were written, whatever they hold', async () => 
   );
 });
 
-test('a subject that looks encoded is shown literally', async () => {
+test('a subject that looks encoded is displayed literally', async () => {
   const value = '=?UTF-8?B?SGVsbG8=?= =?utf-8?q?x?=';
   assert.equal((await parse(textField('Subject', value))).subject, value);
 });
@@ -73,7 +73,7 @@ test('ASCII fields stay readable and are folded at 78', () => {
   assertWellFormed(textField('Subject', ' '.repeat(990)));
 });
 
-test('extra fields: structure around encoded words is kept, ASCII goes through as it is', () => {
+test('extra fields keep their structure around encoded words, and ASCII is unchanged', () => {
   assert.equal(extraField('X-A', '=?utf-8?q?given?='), 'X-A: =?utf-8?q?given?=\r\n');
   assert.equal(extraField('List-Id', 'Bücher <books.example>'), 'List-Id: =?UTF-8?Q?B=C3=BCcher?= <books.example>\r\n');
   assert.equal(
@@ -86,7 +86,7 @@ test('extra fields: structure around encoded words is kept, ASCII goes through a
   );
 });
 
-test('display names come back as they were written', async () => {
+test('display names are decoded as they were written', async () => {
   await fc.assert(
     fc.asyncProperty(text, async (name) => {
       const field = addressField('From', [{ ...address('a@b.example'), name: name.trim() }]);
@@ -114,7 +114,7 @@ test('address lists are folded between addresses', async () => {
   );
 });
 
-test('parameters: quoted when ASCII, RFC 2231 otherwise, continued when long', async () => {
+test('parameters are quoted if ASCII, in RFC 2231 form otherwise, and continued if long', async () => {
   assert.equal(parameter('filename', 'a "b".pdf'), ';\r\n filename="a \\"b\\".pdf"');
   assert.equal(parameter('filename', "Ü'(1)*%.pdf"), ";\r\n filename*=UTF-8''%C3%9C%27%281%29%2A%25.pdf");
   for (const name of ['"'.repeat(255), '"'.repeat(700), 'x'.repeat(2000)]) {
@@ -130,7 +130,7 @@ test('parameters: quoted when ASCII, RFC 2231 otherwise, continued when long', a
   assert.ok(long.split('\r\n').every((line) => line.length <= 78));
 });
 
-test('names, controls, dates, ids', () => {
+test('validates header names and control characters, and formats dates and message IDs', () => {
   assert.ok(isHeaderName('X-Thing'));
   for (const name of ['', 'X Thing', 'X:', 'Ü', 'X\r\n', 'x'.repeat(77)]) assert.ok(!isHeaderName(name), name);
   for (const c of ['\r', '\n', '\0', '\x01', '\x0b', '\x7f', '\u0085', '\u2028', '\u2029']) {

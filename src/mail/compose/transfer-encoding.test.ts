@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { encodeText, isSevenBit, normalizeLineEnds, resetScratch } from './transfer-encoding.ts';
 
-/** Quoted-printable decoded by its definition. */
+/** Decodes quoted-printable by its definition. */
 function decoded(text: string): string {
   const bytes = text
     .replace(/=\r\n/g, '')
@@ -30,7 +30,7 @@ const piece = fc.constantFrom(
   '0'.repeat(999),
 );
 
-test('every encoding keeps the text and its own rules', () => {
+test('every encoding preserves the text and follows its rules', () => {
   const seen = new Set<string>();
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
@@ -52,7 +52,7 @@ test('every encoding keeps the text and its own rules', () => {
   assert.deepEqual([...seen].sort(), ['7bit', 'base64', 'quoted-printable']);
 });
 
-test('bodies larger than the scratch memory are encoded too, two at a time', () => {
+test('bodies larger than the scratch buffer are encoded, two at a time', () => {
   resetScratch();
   const texts = ['plain words, then é = x\r\n'.repeat(20_000), 'some more of them: ü = y\r\n'.repeat(15_000)];
   const results = texts.map(encodeText);
@@ -62,7 +62,7 @@ test('bodies larger than the scratch memory are encoded too, two at a time', () 
   }
 });
 
-test('line ends, and what counts as 7-bit', () => {
+test('line endings are normalized, and 7-bit content is detected', () => {
   assert.equal(normalizeLineEnds('a\nb\rc\r\nd\n\r'), 'a\r\nb\r\nc\r\nd\r\n\r\n');
   for (const text of ['', 'a', 'a\r\nb\r\n', 'x'.repeat(998)])
     assert.ok(isSevenBit(Buffer.from(text)), text.slice(0, 9));

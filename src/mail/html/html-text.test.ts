@@ -17,7 +17,7 @@ or write to <a href="mailto:help@example.com">us</a>.</p>
 <img src="https://example.com/pixel.gif" width="1"><img src="logo.png" alt="Our logo">
 </body></html>`;
 
-test('a receipt reads like a letter', () => {
+test('a receipt is converted to readable text', () => {
   const expected = [
     'Item Price',
     'Tea & cake 4.20 €',
@@ -81,10 +81,10 @@ const TEXTS: [what: string, html: string, text: string][] = [
   ['a tag that the text ends within', 'a <b>b</b> <a href="x', 'a b'],
 ];
 for (const [what, html, text] of TEXTS) {
-  test(`text of html: ${what}`, () => assert.equal(htmlToText(html), text));
+  test(`html to text: ${what}`, () => assert.equal(htmlToText(html), text));
 }
 
-/** Well-formed html with the words that a person sees of it. */
+/** Well-formed HTML with its visible words. */
 interface Written {
   html: string;
   words: string[];
@@ -132,7 +132,7 @@ const { written } = fc.letrec<{ written: Written }>((tie) => ({
     .map((all) => ({ html: all.map(({ html }) => `${html} `).join(''), words: all.flatMap(({ words }) => words) })),
 }));
 
-test('property: all that is shown is in the text, in its order, and nothing else', () => {
+test('property: the text contains exactly the visible content, in order', () => {
   fc.assert(
     fc.property(written, ({ html, words }) => {
       const text = htmlToText(html);
@@ -178,7 +178,7 @@ const piece = fc.constantFrom(
   ],
   ...['-->', '<style>', '</style>', '<head>', '<body>', '</body>', '<img alt=x>', '<b', '/>', '</', '<hr>', '<title>'],
 );
-test('property: broken html makes tidy text', () => {
+test('property: broken HTML results in clean text', () => {
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
       assert.doesNotMatch(htmlToText(pieces.join('')), /[ \t]\n|\n{3}|^\s|\s$/);
@@ -198,7 +198,7 @@ test('hidden text of any length does not displace visible text', () => {
     assert.equal(htmlToText(`<p>first</p>${between}<p>last</p>`), 'first\n\nlast', between.slice(0, 20));
 });
 
-test('words beyond 256 KB are left out, and nothing is cut in its middle', () => {
+test('words beyond 256 KB are omitted without cutting a word', () => {
   const filled = `<p>${'x '.repeat(131_000)}`;
   for (const end of ['😀', '&amp;', '<a href="https://a.example">a</a>']) {
     const text = htmlToText(filled + end.repeat(300));
@@ -208,7 +208,7 @@ test('words beyond 256 KB are left out, and nothing is cut in its middle', () =>
   }
 });
 
-test('hostile html is bounded', () => {
+test('hostile HTML takes bounded time', () => {
   const hostile = [
     '<div>',
     '<div>a',
@@ -234,6 +234,6 @@ test('hostile html is bounded', () => {
   ];
   const start = runningMs();
   for (const piece of hostile) htmlToText(piece.repeat(Math.ceil(2_000_000 / piece.length)));
-  // All take a second on a slow machine; without the bounds one alone takes minutes.
+  // All cases take a second on a slow machine. Without the limits a single case takes minutes.
   assert.ok(runningMs() - start < 5000, `${runningMs() - start} ms`);
 });

@@ -1,4 +1,4 @@
-/** Links and the picture of tracked html: what is changed, what stays byte for byte, and how long hostile html may take. */
+/** Links and tracking pixel of tracked HTML: changes, unchanged bytes, and the time for hostile HTML. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -8,7 +8,7 @@ import { trackHtml } from './track-html.ts';
 
 const TRACKED = 'https://t.test/t/x';
 
-/** The html with every link tracked, and the addresses that were met. */
+/** The HTML with every link tracked, and the URLs found. */
 function tracked(html: string): { html: string; urls: string[] } {
   const urls: string[] = [];
   const rewriteLink = (url: string): string => {
@@ -85,7 +85,7 @@ const leftAlone = [
   'text https://a.test/ text',
 ];
 for (const html of leftAlone) {
-  test(`left alone: ${html}`, () => assert.deepEqual(tracked(html), { html, urls: [] }));
+  test(`unchanged: ${html}`, () => assert.deepEqual(tracked(html), { html, urls: [] }));
 }
 
 test('finds links after comments, styles, and incomplete tags', () => {
@@ -94,13 +94,13 @@ test('finds links after comments, styles, and incomplete tags', () => {
   assert.deepEqual(urls, ['https://a.test/']);
 });
 
-test('an address with quotes and ampersands is written so that it is read back', () => {
+test('a rewritten URL with quotes and ampersands is decoded correctly', () => {
   const other = `https://t.test/?a=1&b="2"&c='3'&lt=4<5>`;
   const html = trackHtml('<a href=http://a.test/ class=x>', { rewriteLink: () => other });
   assert.equal(decodeAttribute(/^<a href="([^"]*)" class=x>$/.exec(html)![1]!), other);
 });
 
-test('adds the pixel at the end of the body, of the html, or of the text', () => {
+test('adds the pixel at the end of the body, the HTML, or the text', () => {
   const pixelUrl = 'https://t.test/t/p';
   const end = (html: string): string => trackHtml(html, { pixelUrl }).replace(/<img [^>]*>/, '|');
   assert.equal(end('<html><body>x</body></html>'), '<html><body>x|</body></html>');
@@ -114,7 +114,7 @@ test('adds the pixel at the end of the body, of the html, or of the text', () =>
   assert.match(img, /^<img src="https:\/\/t\.test\/t\/p" width="1" height="1" alt="" style="[^"]*">$/);
 });
 
-test('nothing asked for changes nothing', () => {
+test('nothing changes without options', () => {
   const html = '<a href="https://a.test/">';
   assert.equal(trackHtml(html, {}), html);
   assert.equal(trackHtml(html, { rewriteLink: () => undefined }), html);
@@ -127,12 +127,12 @@ const piece = fc.constantFrom(
 );
 const soup = fc.array(piece, { maxLength: 40 }).map((pieces) => pieces.join(''));
 
-test('property: putting the addresses back gives the html as it was, byte for byte', () => {
+test('property: restoring the URLs gives the original HTML byte for byte', () => {
   fc.assert(
     fc.property(soup, (html) => {
       const written: string[] = [];
       let at = 0;
-      // Each link gets an address of its own, so that its old text can be found for it.
+      // Each link gets a unique URL, so its original text can be looked up.
       const changed = trackHtml(html, {
         rewriteLink: (url) => {
           written.push(url);
@@ -165,7 +165,7 @@ test('property: putting the addresses back gives the html as it was, byte for by
   );
 });
 
-test('hostile html takes time in proportion to its length', () => {
+test('hostile HTML takes linear time', () => {
   const n = 2_000_000;
   const hostile = [
     '<',
@@ -197,7 +197,7 @@ test('hostile html takes time in proportion to its length', () => {
     const started = runningMs();
     trackHtml(html, { rewriteLink: () => TRACKED, pixelUrl: TRACKED });
     const tookMs = runningMs() - started;
-    // 100 ms on a quiet machine; the bound only has to tell linear from quadratic.
+    // 100 ms on an idle machine. The limit only distinguishes linear from quadratic time.
     assert.ok(tookMs < 1_500, `${html.slice(0, 20)} took ${tookMs} ms`);
   }
 });

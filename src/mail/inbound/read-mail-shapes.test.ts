@@ -1,4 +1,4 @@
-/** Mail as real clients send it: bytes without a charset, names that are not quoted, flowed text, winmail.dat, attached mail. */
+/** Messages of real email clients: bytes without a charset, unquoted names, flowed text, winmail.dat, and attached messages. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { attribute, int32, winmail } from '../../../test/kit/winmail.ts';
@@ -8,7 +8,7 @@ import { decodeTransfer } from './transfer-decoding.ts';
 
 const mailOf = (...lines: string[]): Buffer => Buffer.from(lines.join('\r\n'), 'latin1');
 
-test('bytes without a charset are UTF-8 where they can be, and Windows-1252 where not', async () => {
+test('bytes without a charset are decoded as UTF-8 if valid, and as Windows-1252 otherwise', async () => {
   const read = async (header: string, body: string) => (await readMail(mailOf(header, '', body))).text;
   const plain = 'Content-Type: text/plain';
   for (const header of [
@@ -24,12 +24,12 @@ test('bytes without a charset are UTF-8 where they can be, and Windows-1252 wher
     assert.equal(
       await read(header, 'gr\xc3\xbc\xc3\x9fe \xf0\x9f\x8e\x89 Caf\xe9'),
       'grüße 🎉 Café',
-      'both in one mail',
+      'both in one message',
     );
     assert.equal(await read(header, '\xef\xbb\xbfCaf\xc3\xa9 \xe9'), 'Café é', 'a byte order mark');
   }
   assert.equal(await read(`${plain}; charset=cp932`, '\x82\xa0'), 'あ');
-  assert.equal(await read(plain, '\x1b$B$"\x1b(B'), 'あ', 'Japanese that says nothing of its charset');
+  assert.equal(await read(plain, '\x1b$B$"\x1b(B'), 'あ', 'Japanese without a declared charset');
   const html = await readMail(
     mailOf('Content-Type: text/html', '', '<meta charset="koi8-r"><p>\xf0\xd2\xc9\xd7\xc5\xd4</p>'),
   );
@@ -37,10 +37,10 @@ test('bytes without a charset are UTF-8 where they can be, and Windows-1252 wher
   const cut = await readMail(mailOf(plain, '', 'ü'.repeat(64 * 1024 * 3)));
   assert.equal(cut.textTruncated, true);
   const utf8 = Buffer.concat([mailOf(plain, '', 'x'), Buffer.from('🎉'.repeat(100_000))]);
-  assert.match((await readMail(utf8)).text ?? '', /^x(🎉)+.?$/u, 'the limit cuts no character to pieces');
+  assert.match((await readMail(utf8)).text ?? '', /^x(🎉)+.?$/u, 'the limit does not split a character');
 });
 
-test('names of files that are not as they should be', async () => {
+test('malformed file names are decoded', async () => {
   const named = async (disposition: string, type = 'application/pdf') =>
     (await readMail(mailOf(`Content-Type: ${type}`, `Content-Disposition: attachment; ${disposition}`, '', 'x')))
       .files[0]!.name;
@@ -78,7 +78,7 @@ test('names of files that are not as they should be', async () => {
   assert.equal(await named('x=y', 'application/pdf; name=of the type.pdf'), 'of the type.pdf');
 });
 
-test('attached mail, calendars and signatures have the names that clients give them', async () => {
+test('attached messages, calendars, and signatures get the names that email clients use', async () => {
   const parts = [
     ['Content-Type: text/plain', 'Yes.'],
     [
@@ -111,7 +111,7 @@ test('attached mail, calendars and signatures have the names that clients give t
   assert.equal(mail.text, 'Yes.');
 });
 
-test('flowed text is joined to paragraphs (RFC 3676)', async () => {
+test('flowed text is joined into paragraphs (RFC 3676)', async () => {
   const read = async (parameters: string, body: string) =>
     (await readMail(mailOf(`Content-Type: text/plain; ${parameters}`, '', body))).text;
   const flowed = 'format=flowed';
@@ -125,11 +125,7 @@ test('flowed text is joined to paragraphs (RFC 3676)', async () => {
   );
   assert.equal(await read(flowed, 'Yes. \r\n-- \r\nAnn'), 'Yes. \r\n-- \r\nAnn');
   assert.equal(await read(flowed, '>>text\r\n'), '>> text\r\n');
-  assert.equal(
-    await read('charset=utf-8', 'One \r\nline.'),
-    'One \r\nline.',
-    'without the parameter it is as it was sent',
-  );
+  assert.equal(await read('charset=utf-8', 'One \r\nline.'), 'One \r\nline.', 'unchanged without the parameter');
   const long = await read(flowed, 'a \r\n'.repeat(100_000));
   assert.equal(long?.length, 64 * 1024);
 });
@@ -147,7 +143,7 @@ const fileBytes = (content: Buffer, { from, to, encoding, within }: MailFile): s
     .subarray(within!.offset, within!.offset + within!.length)
     .toString();
 
-test('the files in a winmail.dat are attachments, and its text is read where there is no other', async () => {
+test('the files of a winmail.dat are attachments, and its text is used if there is no other', async () => {
   for (const type of ['application/ms-tnef', 'application/vnd.ms-tnef', 'application/octet-stream']) {
     const content = withWinmail(winmail(), 'Plain text', type);
     const mail = await readMail(content);
@@ -175,7 +171,7 @@ test('the files in a winmail.dat are attachments, and its text is read where the
   assert.deepEqual(
     partial.files.map(({ name }) => name),
     ['Straße.txt', 'winmail.dat'],
-    'a message in it is kept in the whole',
+    'an attached message is kept in winmail.dat',
   );
   const none = await readMail(withWinmail(Buffer.from('no such thing'), 'x'));
   assert.deepEqual(
@@ -185,7 +181,7 @@ test('the files in a winmail.dat are attachments, and its text is read where the
   assert.equal(isTnef(Buffer.alloc(3)), false);
 });
 
-test('a winmail.dat that is cut, changed or hostile is read within its bytes', () => {
+test('a truncated, changed, or hostile winmail.dat is read within its bytes', () => {
   const whole = winmail();
   let seed = 17;
   const random = (below: number): number => {

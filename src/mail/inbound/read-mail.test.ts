@@ -1,4 +1,4 @@
-/** Reading real shapes of mail, and the cost of hostile ones. */
+/** Parsing of real-world messages, and the cost of hostile ones. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
@@ -17,7 +17,7 @@ const address = (text: string) => {
   return parsed.value;
 };
 
-test('a mail with text, html, inline and attached files reads as it was written', async () => {
+test('text, HTML, inline files, and attachments are read as written', async () => {
   const photo = randomBytes(100_003);
   const { content } = compose({
     from: address('Änn <ann@example.com>'),
@@ -54,12 +54,12 @@ test('a mail with text, html, inline and attached files reads as it was written'
   assert.equal(mail.files.length, other.attachments.length);
 });
 
-test('charsets, encodings and odd shapes', async () => {
+test('charsets, encodings, and unusual structures are decoded', async () => {
   const text = (headers: string[], body: string) => readMail(mailOf(...headers, '', body));
   const plain = 'Content-Type: text/plain; charset=';
   assert.equal((await text([`${plain}iso-8859-1`], 'gr\xfcn')).text, 'grün');
   assert.equal((await text([`${plain}utf-8`], 'gr\xc3\xbcn')).text, 'grün');
-  assert.equal((await text([`${plain}utf-8`], 'gr\xfcn und \xe4')).text, 'grün und ä', 'what is not UTF-8');
+  assert.equal((await text([`${plain}utf-8`], 'gr\xfcn und \xe4')).text, 'grün und ä', 'not UTF-8');
   assert.equal((await text([`${plain}shift_jis`], '\x82\xa0')).text, 'あ');
   assert.equal(
     (await text([`${plain}utf-8`, 'Content-Transfer-Encoding: quoted-printable'], 'a=C3=BC=\r\nb =3D  \r\nc')).text,
@@ -71,12 +71,12 @@ test('charsets, encodings and odd shapes', async () => {
   assert.match(unknown.unreadable.join(), /charset “x-nowhere” of a text is unknown/);
   const coded = await text(['Content-Transfer-Encoding: x-rot13'], 'abc');
   assert.match(coded.unreadable.join(), /transfer encoding “x-rot13”/);
-  assert.equal((await readMail(mailOf('Subject: alone'))).text, '', 'a header alone');
+  assert.equal((await readMail(mailOf('Subject: alone'))).text, '', 'only a header');
   assert.deepEqual((await readMail(Buffer.alloc(0))).headers, []);
   const html = await text(['Content-Type: text/html'], '<p>One</p><p>Two</p>');
   assert.match(html.text ?? '', /One\s+Two/);
   const base64 = [`${plain}utf-8`, 'Content-Transfer-Encoding: base64'];
-  assert.equal((await text(base64, 'SGVsbG8=\r\nIHdvcmxk')).text, 'Hello world', 'pieces put together');
+  assert.equal((await text(base64, 'SGVsbG8=\r\nIHdvcmxk')).text, 'Hello world', 'concatenated pieces');
   assert.deepEqual((await text(base64, '')).unreadable, []);
   const none = await text(base64, '!!!!####');
   assert.deepEqual(
@@ -102,7 +102,7 @@ test('charsets, encodings and odd shapes', async () => {
   assert.match(lf.text ?? '', /hello/);
 });
 
-test('names of files are names and nothing else', async () => {
+test('file names never contain paths or control characters', async () => {
   const named = async (parameter: string) =>
     (await readMail(mailOf('Content-Type: application/pdf', `Content-Disposition: attachment; ${parameter}`, '', 'x')))
       .files[0]!.name;
@@ -110,7 +110,7 @@ test('names of files are names and nothing else', async () => {
   assert.equal(await named('filename="C:\\\\a\\\\b.pdf"'), 'b.pdf');
   assert.equal(await named("filename*=UTF-8''Stra%C3%9Fe.pdf"), 'Straße.pdf');
   assert.equal(await named('filename="=?utf-8?q?Stra=C3=9Fe.pdf?="'), 'Straße.pdf');
-  assert.equal(await named("filename*=UTF-8''a%E2%80%AEfdp.exe"), 'afdp.exe', 'direction is not turned around');
+  assert.equal(await named("filename*=UTF-8''a%E2%80%AEfdp.exe"), 'afdp.exe', 'the text direction is not changed');
   assert.equal(await named('x=y'), 'attachment-1');
   const zip = await readMail(
     mailOf('Content-Type: message/rfc822; name=mail.eml', 'Content-Transfer-Encoding: base64', '', 'UEsDBAoAAAAA'),
@@ -118,11 +118,11 @@ test('names of files are names and nothing else', async () => {
   assert.deepEqual(
     [zip.files[0]!.name, zip.files[0]!.sizeBytes],
     ['mail.eml', 9],
-    'a zip that calls itself a mail is a file',
+    'a zip labeled as a message is a file',
   );
 });
 
-test('an attachment that streams in pieces is the same file', async () => {
+test('an attachment streamed in pieces is unchanged', async () => {
   const bytes = randomBytes(50_000);
   const lines = bytes.toString('base64').replace(/.{76}/g, '$&\r\n');
   const quoted = [...bytes]
@@ -154,7 +154,7 @@ const nested = (depth: number): Buffer => {
   return Buffer.from(`${text}\r\ndeep\r\n`);
 };
 
-const BOMBS: [name: string, content: () => Buffer, said: RegExp][] = [
+const BOMBS: [name: string, content: () => Buffer, expected: RegExp][] = [
   ['5,000 nested parts', () => nested(5_000), /nested deeper than 30/],
   [
     '100,000 parts',
@@ -202,8 +202,8 @@ const BOMBS: [name: string, content: () => Buffer, said: RegExp][] = [
   ],
 ];
 
-for (const [name, content, said] of BOMBS) {
-  test(`${name}: within time and memory, and in slices`, async () => {
+for (const [name, content, expected] of BOMBS) {
+  test(`${name}: bounded time and memory, in slices`, async () => {
     const bytes = content();
     const began = process.cpuUsage();
     let rounds = 0;
@@ -214,15 +214,15 @@ for (const [name, content, said] of BOMBS) {
     clearInterval(counting);
     const { user } = process.cpuUsage(began);
     assert.ok(user < 10_000_000, `${user / 1_000} ms`);
-    assert.match(mail.unreadable.join(' '), said);
+    assert.match(mail.unreadable.join(' '), expected);
     assert.ok(
       mail.files.length <= 501 && (mail.text?.length ?? 0) <= 64 * 1024 && JSON.stringify(mail).length < 700_000,
     );
-    if (user > 1_000_000) assert.ok(rounds > 5, `${rounds} rounds of the loop in ${user / 1_000} ms`);
+    if (user > 1_000_000) assert.ok(rounds > 5, `${rounds} turns of the loop in ${user / 1_000} ms`);
   });
 }
 
-test('spaces in the middle of a quoted-printable line are read in linear time', () => {
+test('spaces inside a quoted-printable line are read in linear time', () => {
   const line = Buffer.from(`${' '.repeat(200_000)}x \r\n`);
   const began = process.cpuUsage();
   assert.equal(decodeTransfer(line, 'quoted-printable').length, 200_003);

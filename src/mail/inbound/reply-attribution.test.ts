@@ -1,4 +1,4 @@
-/** Attribution lines of email clients in their languages: each above a quote, directly under one line of text, and wrapped. */
+/** Attribution lines of email clients in their languages: above a quote, directly below one line of text, and wrapped. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { replyText } from './reply-text.ts';
@@ -159,7 +159,7 @@ const LINES: Record<string, string> = {
     -----"Shop" <orders@shop.example> schrieb: -----`,
 };
 
-/** Too little to go by unless lines of a quote follow. */
+/** Ambiguous unless quoted lines follow. */
 const ONLY_ABOVE_A_QUOTE = `
     Quoting S:
     Zitat von S:
@@ -188,7 +188,7 @@ const linesOf = (text: string): string[] =>
     .filter((line) => line !== '');
 const withAuthor = (line: string, author: string): string => line.replace(/\bS(?![\p{L}])|(?<=、|，)S/u, author);
 
-/** As Gmail wraps: before a word, or within the brackets of an address. */
+/** Wrapped like Gmail: before a word, or within the brackets of an address. */
 function wrapped(line: string, width: number): string {
   const lines: string[] = [];
   let current = '';

@@ -1,4 +1,4 @@
-/** What email clients put above a mail that they quote without `>`: blocks of header fields and separators, and their footers. */
+/** What email clients insert above a message that they quote without `>`: blocks of header fields, separators, and footers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { replyText } from './reply-text.ts';
@@ -288,11 +288,11 @@ Datum: 	Thu, 26 Nov 2026 10:00:00 +0100
 Von: 	Shop <orders@shop.example>
 An: 	ann@mail.example`;
 
-/** The blank line within the block that Apple introduces belongs to it. */
+/** The blank line inside Apple's block belongs to the block. */
 const blocks = BLOCKS.trim().split(/\n\n(?!From: Shop <orders@shop.example>\nSubject)/);
 
 for (const block of blocks) {
-  test(`a reply above ${block.split('\n').slice(0, 2).join(' ')}`, () => {
+  test(`a reply is found above ${block.split('\n').slice(0, 2).join(' ')}`, () => {
     for (const above of [
       `${OWN}\n\n`,
       `${OWN}\n`,
@@ -358,7 +358,7 @@ iPhoneから送信
 從我的iPhone傳送
 나의 iPhone에서 보냄`;
 
-test('footers of clients are not the author’s words', () => {
+test('email client footers are not part of the reply', () => {
   for (const footer of FOOTERS.trim().split('\n')) {
     assert.equal(replyText(`${OWN}\n\n${footer}\n`), OWN, footer);
     assert.equal(replyText(`${OWN}\n\n${footer}\n\nOn 26 Nov 2026, at 10:00, ${S} wrote:\n\n> Hello\n`), OWN, footer);

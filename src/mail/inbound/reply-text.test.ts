@@ -1,4 +1,4 @@
-/** The author's own words in replies: what is cut, and what must not be. */
+/** The author's own text in replies: what is removed, and what must be kept. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { replyText, replyTextOfHtml } from './reply-text.ts';
@@ -6,7 +6,7 @@ import { replyText, replyTextOfHtml } from './reply-text.ts';
 const OWN = 'Yes, please.\n\nTomorrow at 9: fine.';
 const QUOTE = '> Shall we send it?\n> When?\n';
 
-/** Lines that programs write before a quote. */
+/** Lines that email clients write before a quote. */
 const MARKS = [
   ...['On Fri, Nov 20, 2026 at 9:44 AM Shop <orders@shop.example> wrote:', 'On 20 Nov 2026, at 09:44, Shop wrote:'],
   ...['On Fri, Nov 20, 2026 at 9:44 AM Orders of the Shop\n<orders@shop.example> wrote:'],
@@ -59,13 +59,13 @@ const MARKS = [
 ];
 
 for (const mark of MARKS) {
-  test(`a reply above ${mark.split('\n')[0]}`, () => {
+  test(`a reply is found above ${mark.split('\n')[0]}`, () => {
     const above = replyText(`${OWN}\n\n${mark}\n\n${QUOTE}`);
     assert.equal(above, OWN);
     assert.equal(
       replyText(`${OWN}\r\n\r\n${mark.replaceAll('\n', '\r\n')}\r\n\r\nShall we send it?`),
       OWN,
-      'not quoted by >',
+      'without > quoting',
     );
   });
 }
@@ -73,8 +73,8 @@ for (const mark of MARKS) {
 test('replies below a quote and between its lines are kept', () => {
   assert.equal(replyText(`On 20 Nov 2026 Shop wrote:\n${QUOTE}\nYes.\n`), 'Yes.');
   assert.equal(replyText('> Shall we?\nYes.\n> When?\nNow.'), '> Shall we?\nYes.\n> When?\nNow.');
-  assert.equal(replyText(`Yes.\n\n${QUOTE}`), 'Yes.', 'a quote at the end without an attribution');
-  assert.equal(replyText(`${QUOTE}\nYes.`), 'Yes.', 'a quote at the beginning without an attribution');
+  assert.equal(replyText(`Yes.\n\n${QUOTE}`), 'Yes.', 'a quote at the end without an attribution line');
+  assert.equal(replyText(`${QUOTE}\nYes.`), 'Yes.', 'a quote at the start without an attribution line');
   assert.equal(
     replyText(`Hi,\n\nOn 20 Nov 2026, Shop wrote:\n> Shall we?\n\nYes.\n\n> When?\n\nNow.\n\n-- \nAnn`),
     'Hi,\n\nYes.\n\n\nNow.',
@@ -91,7 +91,7 @@ test('replies below a quote and between its lines are kept', () => {
       `Yes.\n\nOn 20 Nov 2026, Shop wrote:\n> A line of the quote that was so long that it was broken by the client at\nits end.\n> Bye`,
     ),
     'Yes.',
-    'a piece of a quoted line that was wrapped',
+    'a wrapped quoted line',
   );
   assert.equal(
     replyText(`Ok, thanks\n<orders@shop.example> wrote:\n${QUOTE}`),
@@ -101,11 +101,11 @@ test('replies below a quote and between its lines are kept', () => {
   assert.equal(
     replyText('On 20 Nov 2026, Shop wrote:\n> Shall we?\nYes.\n\nOn 19 Nov 2026, Bob wrote:\n> And I?\n\nYou too.'),
     'Yes.\n\nYou too.',
-    'replies to two mails',
+    'replies to two messages',
   );
 });
 
-/** The author's own text, even if it looks like a client's line. */
+/** The author's own text, even if it looks like a line of an email client. */
 const OWN_TEXTS = [
   'Hello,\nas you wrote on 3 November 2026:\nthe price is 5 EUR. I agree.\nThanks',
   'Hello,\n\nas you wrote on 3 November 2026 at 10:30:\n\nthe price is 5 EUR. I agree.',
@@ -146,20 +146,20 @@ const OWN_TEXTS = [
   `A paragraph in one line. ${'It goes on and on. '.repeat(200)}It ends.`,
 ];
 
-test('keeps what the author wrote, even if it looks like a quote mark', () => {
+test("keeps the author's text even if it looks like a quote marker", () => {
   for (const text of OWN_TEXTS) {
     assert.equal(replyText(text), text);
     assert.equal(
       replyText(`${text}\n\nOn Thu, Nov 26, 2026 at 10:00 AM Shop <orders@shop.example> wrote:\n\n${QUOTE}`),
       text,
-      'above an attribution',
+      'above an attribution line',
     );
   }
   for (const nothing of [null, '', ' \n', `On 20 Nov 2026 Shop wrote:\n${QUOTE}`])
     assert.equal(replyText(nothing), null);
 });
 
-test('signatures are not the author’s words', () => {
+test('signatures are not part of the reply', () => {
   assert.equal(replyText('Yes.\n-- \nAnn\nShop Street 17'), 'Yes.');
   assert.equal(replyText('Yes.\n--\nAnn'), 'Yes.');
   assert.equal(replyText('Yes.\n\nSent from my iPhone'), 'Yes.');
@@ -170,7 +170,7 @@ test('signatures are not the author’s words', () => {
   assert.equal(replyText(`Prices:\n--\n${list}`), `Prices:\n--\n${list}`, 'a rule between paragraphs');
 });
 
-test('a reply that has only HTML ends where its client quotes', () => {
+test('an HTML-only reply ends at the quote of its client', () => {
   const quoted = '<p>Hello Ann,</p><p>your order is ready.</p>';
   for (const html of [
     `<div dir="ltr">Yes, please.</div><br><div class="gmail_quote gmail_quote_container"><div dir="ltr" class="gmail_attr">On Thu, Nov 26, 2026 at 10:00 AM Shop &lt;<a href="mailto:orders@shop.example">orders@shop.example</a>&gt; wrote:<br></div><blockquote class="gmail_quote">${quoted}</blockquote></div>`,
@@ -195,7 +195,11 @@ test('a reply that has only HTML ends where its client quotes', () => {
   assert.equal(replyTextOfHtml('<p class="quote">Yes.</p>'), 'Yes.');
   const indented =
     '<div>My address:</div><blockquote style="margin:0 0 0 40px;border:none;padding:0px"><div>Main street 5</div></blockquote>';
-  assert.match(replyTextOfHtml(indented) ?? '', /^My address:\s+Main street 5$/, 'what Gmail indents is no quote');
+  assert.match(
+    replyTextOfHtml(indented) ?? '',
+    /^My address:\s+Main street 5$/,
+    'indented text in Gmail is not a quote',
+  );
 });
 
 test('takes linear time for repeated patterns', () => {

@@ -22,11 +22,11 @@ for (const [text, main, parameters] of FIELDS) {
   });
 }
 
-test('of a hundred thousand parameters the first hundred are read', () => {
+test('only the first hundred of a hundred thousand parameters are read', () => {
   assert.equal(parameterizedValue(`a/b${';x=y'.repeat(100_000)}`).parameters.length, 100);
 });
 
-test('a parameter is found whole, in pieces and with a charset', () => {
+test('a parameter is found complete, in continuations, and with a charset', () => {
   const value = (text: string) => parameterValue(parameterizedValue(`a/b; ${text}`).parameters, 'name');
   assert.equal(value('other=x'), undefined);
   assert.equal(value('name=x; name=y'), 'x');

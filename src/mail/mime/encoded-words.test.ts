@@ -21,7 +21,7 @@ const CASES: [text: string, decoded: string][] = [
   ['=?utf-8?q??=', ''],
 ];
 for (const [text, decoded] of CASES) {
-  test(`reads ${text}`, () => assert.equal(decodeWords(text), decoded));
+  test(`decodes ${text}`, () => assert.equal(decodeWords(text), decoded));
 }
 
 test('decodes what header.ts encodes', () => {
@@ -33,7 +33,7 @@ test('decodes what header.ts encodes', () => {
   );
 });
 
-test('header bytes are UTF-8, or Windows-1252', () => {
+test('raw header bytes are decoded as UTF-8 or Windows-1252', () => {
   assert.equal(headerText('plain'), 'plain');
   assert.equal(headerText(Buffer.from('Grüße').toString('latin1')), 'Grüße');
   assert.equal(headerText('gr\xfcn \x80'), 'grün €');

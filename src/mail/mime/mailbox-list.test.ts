@@ -27,7 +27,7 @@ const LISTS: [text: string, items: string[]][] = [
   ['<@r.example:a@b.example>', ['|@r.example:a@b.example']],
 ];
 for (const [text, items] of LISTS) {
-  test(`takes apart ${text}`, () => {
+  test(`parses ${text}`, () => {
     const list = mailboxItems(text);
     assert.ok(list.ok);
     assert.deepEqual(list.items.map(shown), items);
@@ -49,14 +49,14 @@ for (const text of [
   '<a@b.example>: c',
   'a\\b',
 ]) {
-  test(`has no such structure: ${text}`, () => {
+  test(`rejects ${text}`, () => {
     const list = mailboxItems(text);
     assert.ok(!list.ok);
     assert.match(list.reason, /^has /);
   });
 }
 
-test('a semicolon without a group separates like a comma, and is reported', () => {
+test('a semicolon outside a group separates like a comma and is reported', () => {
   for (const [text, items, stray] of [
     ['a@b.example; Ann <c@d.example>', ['|a@b.example', 'Ann|c@d.example'], true],
     ['a@b.example;', ['|a@b.example'], true],

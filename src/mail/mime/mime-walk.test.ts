@@ -25,13 +25,13 @@ function parts(text: string): string[] {
   });
 }
 
-test('a mail without structure is one leaf', () => {
+test('a message without structure is one leaf', () => {
   assert.deepEqual(parts('A: b\r\n\r\n--x\r\nbody'), ['0 leaf text/plain "--x\\r\\nbody"']);
   assert.deepEqual(parts('A: b'), ['0 leaf text/plain ""']);
   assert.deepEqual(parts(''), ['0 leaf text/plain ""']);
 });
 
-test('parts, preambles and epilogues; the line end before a delimiter is the delimiter’s', () => {
+test('the line break before a delimiter belongs to it, with preambles and epilogues', () => {
   const text =
     'Content-Type: multipart/mixed; boundary=b\r\n\r\npreamble\r\n--b\r\nContent-type:\r\n text/html\r\n\r\n1\r\n\r\n--b  \r\n\r\n--b\r\nX: y\r\n--b--\r\nepilogue\r\n--b\r\n';
   assert.deepEqual(parts(text), [
@@ -42,7 +42,7 @@ test('parts, preambles and epilogues; the line end before a delimiter is the del
   ]);
 });
 
-test('a delimiter of an outer multipart ends everything inside', () => {
+test('a delimiter of an outer multipart ends all inner parts', () => {
   const text =
     'Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n1\r\n--a\r\n\r\n2\r\n--b\r\nstill 2\r\n--a--';
   assert.deepEqual(parts(text), [
@@ -53,7 +53,7 @@ test('a delimiter of an outer multipart ends everything inside', () => {
   ]);
 });
 
-test('mails inside are descended into, unless they are encoded', () => {
+test('nested messages are parsed unless they are encoded', () => {
   const inside = 'Content-Type: text/html\r\n\r\nx';
   assert.deepEqual(parts(`Content-Type: message/rfc822\r\n\r\n${inside}`), [
     '0 message message/rfc822',
@@ -69,7 +69,7 @@ test('mails inside are descended into, unless they are encoded', () => {
   ]);
 });
 
-test('a boundary that ends like a closing delimiter, and one that is used twice', () => {
+test('handles a boundary that ends like a closing delimiter, and a repeated boundary', () => {
   const dashes = 'Content-Type: multipart/mixed; boundary="x--"\r\n\r\n--x--\r\n\r\n1\r\n--x----\r\n--x--\r\n';
   assert.deepEqual(parts(dashes), ['0 multipart multipart/mixed', '1 leaf text/plain "1"']);
   const twice =
@@ -82,7 +82,7 @@ test('a boundary that ends like a closing delimiter, and one that is used twice'
   ]);
 });
 
-test('stops at too many or too deeply nested parts', () => {
+test('stops at the limits of part count and nesting depth', () => {
   const nest = 'Content-Type: message/rfc822\r\n\r\n';
   assert.equal(walkThrough(nest.repeat(10)).exceeded, undefined);
   assert.equal(walkThrough(nest.repeat(11), { depth: 10, parts: 100 }).exceeded, 'depth');

@@ -11,7 +11,7 @@ import { toSevenBit } from './seven-bit.ts';
 const BOTH = { eightBit: true, utf8Headers: true };
 const HEADERS_ONLY = { eightBit: false, utf8Headers: true };
 const mails = corpus();
-/** These cannot be converted, and say so. */
+/** These cannot be converted and are rejected. */
 const SIGNED = 'smime-signed-8bit.eml';
 const ADDRESSED = 'smtputf8-address.eml';
 
@@ -23,7 +23,7 @@ function converted(content: Buffer | string, needs = BOTH): Buffer {
 
 function refusal(content: string, needs = BOTH): string {
   const result = toSevenBit(Buffer.from(content), needs);
-  assert.ok(!result.ok, 'it was converted');
+  assert.ok(!result.ok, 'the content was converted');
   assert.match(result.text, /^[\x20-\x7e]+$/);
   return `${result.code} ${result.text}`;
 }
@@ -37,7 +37,7 @@ function addressText(address: Address | undefined): string {
 
 const lines = (text: string): string => text.replaceAll('\r\n', '\n').replace(/\n+$/, '');
 
-/** What a reader sees, according to another parser; mails inside are parsed too. */
+/** The message as displayed, according to another parser, including nested messages. */
 async function shown(content: Uint8Array): Promise<unknown> {
   const mail: Email = await PostalMime.parse(content, { forceRfc822Attachments: true });
   return {
@@ -65,15 +65,15 @@ async function shown(content: Uint8Array): Promise<unknown> {
 }
 
 for (const { name, content } of mails.filter((one) => one.name !== SIGNED && one.name !== ADDRESSED)) {
-  test(`${name}: readers see the same mail in seven bits`, async () => {
+  test(`${name}: clients display the same message in 7 bits`, async () => {
     const result = converted(content);
-    assert.ok(isSevenBit(result), 'no high byte, no long line, no bare CR or LF');
+    assert.ok(isSevenBit(result), 'no 8-bit byte, no long line, no bare CR or LF');
     assert.deepEqual(await shown(result), await shown(content));
-    assert.ok(converted(result).equals(result), 'what is converted needs no conversion');
+    assert.ok(converted(result).equals(result), 'converted content needs no conversion');
     if (isAscii(content) && !/: *(?:8bit|binary)/i.test(content.toString())) assert.ok(result.equals(content));
   });
 
-  test(`${name}: without SMTPUTF8 only headers change`, async () => {
+  test(`${name}: only headers change without SMTPUTF8`, async () => {
     const result = converted(content, HEADERS_ONLY);
     assert.deepEqual(await shown(result), await shown(content));
     assert.ok(isAscii(result.subarray(0, result.indexOf('\r\n\r\n'))));
@@ -81,7 +81,7 @@ for (const { name, content } of mails.filter((one) => one.name !== SIGNED && one
   });
 }
 
-test('signed content with eight bits is refused, and left alone where only headers are at stake', () => {
+test('signed 8-bit content is rejected, and unchanged if only headers are converted', () => {
   const { content } = mails.find((one) => one.name === SIGNED)!;
   assert.match(refusal(content.toString()), /^5\.6\.3 .*signed/);
   assert.ok(converted(content, HEADERS_ONLY).equals(content));
@@ -92,15 +92,15 @@ test('signed content with eight bits is refused, and left alone where only heade
   assert.ok(headers.includes('X-Label: =?UTF-8?') && headers.includes('\r\nGrüße\r\n--sig8'));
 });
 
-test('a signed mail in seven bits is not touched, whatever its labels say', () => {
+test('a signed 7-bit message is unchanged, except its outer label', () => {
   const signed =
     'From: a@x.example\r\nContent-Type: multipart/signed; boundary=s\r\nContent-Transfer-Encoding: 8bit\r\n\r\n' +
     '--s\r\nContent-Type: text/plain\r\nContent-Transfer-Encoding: 8bit\r\n\r\nx\r\n--s\r\n\r\nsig\r\n--s--\r\n';
   const result = converted(signed).toString();
-  assert.equal(result, signed.replace('8bit', '7bit'), 'only the label outside of the signature');
+  assert.equal(result, signed.replace('8bit', '7bit'), 'only the label outside the signature');
 });
 
-test('addresses and ids that only SMTPUTF8 carries are refused with 5.6.7', () => {
+test('addresses and IDs that require SMTPUTF8 are rejected with 5.6.7', () => {
   for (const field of [
     'From: ü@x.example',
     'From: a@x.example, "Ü" <ü@x.example>',
@@ -136,7 +136,7 @@ const FIELDS: [field: string, expected: string][] = [
     'To: Plain <a@x.example>, "Q, R" <b@x.example>, =?UTF-8?B?w7w=?= <c@x.example>',
   ],
   ['Cc: Größe:;', 'Cc: =?UTF-8?B?R3LDtsOfZQ==?=:;'],
-  // RFC 6857 §3.1: an address that only SMTPUTF8 carries is shown as an empty group.
+  // RFC 6857 §3.1: an address that requires SMTPUTF8 is shown as an empty group.
   ['To: änn@a.example', 'To: =?UTF-8?B?w6RubkBhLmV4YW1wbGU=?= :;'],
   [
     'To: "Ünal, T" <ünal@x.example>, Bob <bob@b.example>, ü@bücher.example',
@@ -163,12 +163,12 @@ const FIELDS: [field: string, expected: string][] = [
   ['To: "broken ü <a@x.example>', 'To: "broken =?UTF-8?B?w7w=?= <a@x.example>'],
 ];
 for (const [field, expected] of FIELDS) {
-  test(`a field without raw UTF-8: ${field}`, () => {
+  test(`raw UTF-8 is removed from ${field}`, () => {
     assert.equal(converted(`X: y\r\n${field}\r\n\r\nx\r\n`).toString(), `X: y\r\n${expected}\r\n\r\nx\r\n`);
   });
 }
 
-test('a name in Windows-1252 in the header of a part is read as clients read it', () => {
+test('a Windows-1252 name in a part header is decoded as clients do', () => {
   const mail = Buffer.from(
     'Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Disposition: inline; filename="gr\xfcn"\r\n\r\nx\r\n--b--\r\n',
     'latin1',
@@ -179,7 +179,7 @@ test('a name in Windows-1252 in the header of a part is read as clients read it'
 const leaf = (headers: string, body: string): string =>
   `From: a@x.example\r\nMIME-Version: 1.0\r\n${headers}\r\n\r\n${body}`;
 
-test('text becomes readable, other bytes Base64, and labels say what is', () => {
+test('text becomes quoted-printable, other bytes Base64, with matching labels', () => {
   const text = converted(
     leaf('Content-Type: text/html; charset=utf-8\r\nContent-Transfer-Encoding: 8BIT', '<p>grün \r\nX=1</p>\r\n'),
   );
@@ -199,14 +199,14 @@ test('text becomes readable, other bytes Base64, and labels say what is', () => 
   assert.equal(label.toString(), leaf('Content-Transfer-Encoding: 7bit', 'x\r\n'));
 });
 
-test('text with bare line ends, which quoted-printable would change, keeps its bytes', () => {
+test('text with bare line breaks keeps its bytes', () => {
   const body = 'grün\nand\rmore\r\n';
   const result = converted(leaf('Content-Type: text/plain; charset=utf-8', body)).toString();
   assert.match(result, /Content-Transfer-Encoding: base64\r\n/);
   assert.equal(Buffer.from(result.split('\r\n\r\n')[1]!, 'base64').toString(), body);
 });
 
-test('mail without MIME gets what its readers need', () => {
+test('a message without MIME headers gets them', () => {
   const fields = (charset: string) =>
     `From: a@x.example\r\nContent-Transfer-Encoding: quoted-printable\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=${charset}\r\n\r\n`;
   assert.equal(converted('From: a@x.example\r\n\r\ngrün').toString(), `${fields('utf-8')}gr=C3=BCn`);
@@ -214,7 +214,7 @@ test('mail without MIME gets what its readers need', () => {
   assert.equal(converted(latin1).toString(), `${fields('unknown-8bit')}gr=FCn`);
 });
 
-test('refuses parts that must not be encoded with 5.6.3', () => {
+test('rejects parts that must not be encoded with 5.6.3', () => {
   assert.match(
     refusal(leaf('Content-Type: message/partial; id=x', 'ü\r\n')),
     /^5\.6\.3 a part of type message\/partial/,
@@ -230,7 +230,7 @@ test('refuses parts that must not be encoded with 5.6.3', () => {
   );
 });
 
-test('internationalised mail inside travels encoded, also where only SMTPUTF8 is missing (RFC 6532)', () => {
+test('a nested internationalized message is encoded, even if only SMTPUTF8 is missing (RFC 6532)', () => {
   const inside = 'From: ü@x.example\r\nSubject: ü\r\n\r\nü\r\n';
   for (const needs of [BOTH, HEADERS_ONLY]) {
     const result = converted(leaf('Content-Type: message/global', inside), needs).toString();
@@ -239,7 +239,7 @@ test('internationalised mail inside travels encoded, also where only SMTPUTF8 is
   }
 });
 
-test('2 MB and the worst structures are converted in reasonable time', () => {
+test('2 MB messages and the worst structures are converted in reasonable time', () => {
   const big = leaf(
     'Content-Type: text/plain; charset=utf-8',
     'Größenübersicht mit vielen Wörtern, Zeile um Zeile.\r\n'.repeat(36_000),
@@ -255,7 +255,7 @@ test('2 MB and the worst structures are converted in reasonable time', () => {
   }
 });
 
-test('any input becomes clean output, and converting it again changes nothing', () => {
+test('any input becomes valid output, and converting it again changes nothing', () => {
   const piece = fc.constantFrom(
     ...[
       '\r\n',

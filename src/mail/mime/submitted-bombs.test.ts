@@ -13,7 +13,7 @@ const multipart = (depth: number, boundary = (level: number) => `b${level}`): st
 };
 const forwarded = (depth: number): string => 'Content-Type: message/rfc822\r\n\r\n'.repeat(depth);
 
-test('parts may be nested 100 deep, multiparts and messages together', () => {
+test('parts can be nested 100 deep, counting multiparts and messages', () => {
   for (const nested of [multipart, forwarded]) {
     assert.ok(accepted(`${GOOD}${nested(100)}x\r\n`));
     assert.match(
@@ -26,7 +26,7 @@ test('parts may be nested 100 deep, multiparts and messages together', () => {
   assert.match(refusal(`${GOOD}${parts(1001)}`), /^554 5\.6\.0 the message has more than 1000 MIME parts/);
 });
 
-test('every message inside counts, whatever its type is called, but for pieces of one', () => {
+test('every nested message type counts, except message/partial', () => {
   for (const type of ['message/global', 'Message/News', 'message/x-forwarded']) {
     const nested = (depth: number): string => `Content-Type: ${type}\r\n\r\n`.repeat(depth);
     assert.ok(accepted(`${GOOD}${nested(100)}x\r\n`), type);
@@ -45,7 +45,7 @@ test('every message inside counts, whatever its type is called, but for pieces o
   assert.ok(accepted(`${GOOD}${report}`));
 });
 
-test('an encoded message and a multipart without boundary hold nothing', () => {
+test('an encoded message and a multipart without a boundary are not descended into', () => {
   for (const type of ['message/rfc822', 'message/global']) {
     const encoded = `Content-Type: ${type}\r\nContent-Transfer-Encoding: base64\r\n\r\n`;
     assert.ok(accepted(`${GOOD}${encoded}${forwarded(150)}x\r\n`));
@@ -53,7 +53,7 @@ test('an encoded message and a multipart without boundary hold nothing', () => {
   assert.ok(accepted(`${GOOD}Content-Type: multipart/mixed\r\n\r\n${multipart(150)}x\r\n`));
 });
 
-test('a header in pieces of a byte is held once and not as pieces', (t) => {
+test('a header that arrives byte by byte is joined once', (t) => {
   let joined = 0;
   const { concat } = Buffer;
   t.mock.method(Buffer, 'concat', (list: readonly Uint8Array[], length?: number) => {
@@ -129,7 +129,7 @@ const BOMBS: [what: string, mail: () => string, expected: RegExp | undefined][] 
   ['a From of 200 KB', () => `From: ${` ${'a <b'.repeat(240)}\r\n`.repeat(200)}\r\n`, /^550 5\.7\.1/],
 ];
 for (const [what, mail, expected] of BOMBS) {
-  test(`costs little: ${what}`, () => {
+  test(`is parsed cheaply: ${what}`, () => {
     const bytes = Buffer.from(mail());
     assert.ok(bytes.length <= MAX_BYTES);
     const start = process.cpuUsage();

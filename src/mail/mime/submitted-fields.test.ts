@@ -53,12 +53,12 @@ const SENDERS: [from: string, name: string, address: string, text?: string][] = 
   ['"@shop" <ann@shop.example>', '@shop', 'ann@shop.example', '"@shop" <ann@shop.example>'],
 ];
 for (const [from, name, address, text] of SENDERS) {
-  test(`From is read: ${JSON.stringify(from)}`, () => {
+  test(`From is parsed: ${JSON.stringify(from)}`, () => {
     const mail = accepted(`From: ${from}\r\n\r\nx\r\n`);
     assert.deepEqual([mail.from.name, mail.from.address], [name, address]);
     assert.equal(mail.fromText, text ?? (name === '' ? address : `${name} <${address}>`));
     const again = parseAddress(mail.fromText);
-    assert.ok(again.ok && again.value.address === address, 'the shown form is read back');
+    assert.ok(again.ok && again.value.address === address, 'the displayed form is parsed again');
   });
 }
 
@@ -106,7 +106,7 @@ const IMPOSTORS: [from: string, expected: RegExp][] = [
   ['ann@@shop.example', /more than one @/],
 ];
 for (const [from, expected] of IMPOSTORS) {
-  test(`From is refused: ${JSON.stringify(from)}`, () => {
+  test(`From is rejected: ${JSON.stringify(from)}`, () => {
     const text = refusal(`From: ${from}\r\n\r\nx\r\n`);
     assert.match(text, /^550 5\.7\.1 the From field /);
     assert.match(text, expected);
@@ -137,14 +137,14 @@ const ORDERS: [fields: string, expected: RegExp][] = [
   ['X-Sandbox-Outcome: bounced\r\nX-Sandbox-Outcome: delayed', /occurs more than once/],
 ];
 for (const [fields, expected] of ORDERS) {
-  test(`an order that cannot be followed refuses the mail: ${JSON.stringify(fields.slice(0, 50))}`, () => {
+  test(`an invalid control header rejects the message: ${JSON.stringify(fields.slice(0, 50))}`, () => {
     const text = refusal(`${GOOD}${fields}\r\n\r\nx\r\n`);
     assert.match(text, /^550 5\.6\.0 /);
     assert.match(text, expected);
   });
 }
 
-test('orders in every form that is right', () => {
+test('control headers are accepted in every valid form', () => {
   const read = (fields: string) => accepted(`${GOOD}${fields}\r\n\r\nx\r\n`);
   assert.deepEqual(read('X-Postrider-Tag: a, b ,, c_-9 ,\r\nX-POSTRIDER-TAG:d').tags, ['a', 'b', 'c_-9', 'd']);
   assert.deepEqual(read('X-Postrider-Track: none').track, { opens: false, clicks: false });
@@ -155,8 +155,8 @@ test('orders in every form that is right', () => {
   assert.ok(!read('X-Postrider: x\r\nX-Postrider-: y').content.includes('X-Postrider-:'));
 });
 
-test('Authentication-Results in our own name are taken out, those of others stay (RFC 8601 §5)', () => {
-  const ours = [
+test("Authentication-Results with this host's name are removed, others stay (RFC 8601 §5)", () => {
+  const removed = [
     'Authentication-Results: mx.host.example; dkim=pass header.d=bank.example',
     'authentication-results:  MX.host.EXAMPLE 1;\r\n spf=pass',
     'Authentication-Results: (a (note) of ours) "mx.host.example"; none',
@@ -167,13 +167,13 @@ test('Authentication-Results in our own name are taken out, those of others stay
     'Authentication-Results: other.example; dkim=pass (mx.host.example)',
     'X-Authentication-Results: mx.host.example; dkim=pass',
   ];
-  const mail = `From: ann@shop.example\r\nDate: x\r\nMessage-ID: <1@shop.example>\r\n${[...ours, ...others].join('\r\n')}\r\n\r\nx\r\n`;
+  const mail = `From: ann@shop.example\r\nDate: x\r\nMessage-ID: <1@shop.example>\r\n${[...removed, ...others].join('\r\n')}\r\n\r\nx\r\n`;
   const { content } = accepted(mail);
   const expected = `From: ann@shop.example\r\nDate: x\r\nMessage-ID: <1@shop.example>\r\n${others.join('\r\n')}\r\n\r\nx\r\n`;
   assert.equal(content.toString(), expected);
 });
 
-test('leading lines of mbox files are dropped, and nothing else is', () => {
+test('only leading mbox lines are dropped', () => {
   const rest = 'From: ann@shop.example\r\nDate: x\r\nMessage-ID: <1@shop.example>\r\n\r\nFrom here on\r\n';
   for (const lines of [
     'From ann@shop.example Mon Nov 23 10:00:00 2026\r\n',
@@ -197,7 +197,7 @@ test('leading lines of mbox files are dropped, and nothing else is', () => {
   assert.match(refusal(`Fromage x\r\n${rest}`), /line 1 of the header/);
 });
 
-test('the first field in raw UTF-8 is named with the line of its first such byte', () => {
+test('the first field with raw UTF-8 is reported with its line', () => {
   const cases: [fields: string, name: string, line: number][] = [
     ['Subject: Grüße', 'Subject', 4],
     ['X-PHP-Originating-Script: 1000:größe.php\r\nSubject: ü', 'X-PHP-Originating-Script', 4],

@@ -17,7 +17,7 @@ import { createSubmissionReader } from './submitted.ts';
 
 const mails = corpus();
 
-test('the corpus is kept byte for byte, except for the named edits', () => {
+test('the corpus is unchanged byte for byte, except for documented edits', () => {
   assert.ok(mails.length >= 30);
   let same = 0;
   for (const { name, content: mail } of mails) {
@@ -26,29 +26,29 @@ test('the corpus is kept byte for byte, except for the named edits', () => {
     assert.equal(sizeBytes, content.length, name);
     if (content.equals(mail)) same += 1;
   }
-  assert.equal(same, mails.length - 3, 'only cron, header-only and orders are edited');
+  assert.equal(same, mails.length - 3, 'only cron, header-only, and control headers are edited');
 });
 
-test('however the corpus is cut, it is read the same', () => {
+test('the corpus is parsed identically in any chunks', () => {
   const blind = (read: Submitted): string => JSON.stringify({ ...read, content: read.content.toString('latin1') });
   const withoutId = (read: Submitted): string => blind(read).replace(/<[0-9a-z]{8}\.[0-9A-Za-z]{16}@/g, '<new@');
   for (const { name, content } of mails) {
     const whole = withoutId(submit(content));
     for (const sizes of [[1], [2], [7], [64], [1000], [content.length - 1], [content.indexOf('\r\n\r\n') + 3]]) {
-      assert.equal(withoutId(submit(content, sizes)), whole, `${name} in pieces of ${sizes[0]}`);
+      assert.equal(withoutId(submit(content, sizes)), whole, `${name} in chunks of ${sizes[0]}`);
     }
   }
 });
 
 test('accepts TLS-Required if it occurs once with the value No (RFC 8689)', () => {
-  const heard = (...fields: string[]): boolean =>
+  const isTlsOptional = (...fields: string[]): boolean =>
     accepted(`From: a@b.example\r\n${fields.map((one) => `${one}\r\n`).join('')}\r\n`).tlsOptional;
-  assert.ok(heard('TLS-Required: No') && heard('tls-required:\r\n no'));
+  assert.ok(isTlsOptional('TLS-Required: No') && isTlsOptional('tls-required:\r\n no'));
   for (const fields of [[], ['TLS-Required: Yes'], ['TLS-Required: No', 'TLS-Required: No'], ['X-TLS-Required: No']])
-    assert.ok(!heard(...fields), fields.join());
+    assert.ok(!isTlsOptional(...fields), fields.join());
 });
 
-test('reads what the service needs from the header', () => {
+test('reads the header fields that the service needs', () => {
   const orders = accepted(mails.find((one) => one.name === 'orders.eml')!.content);
   assert.deepEqual(orders.tags, ['welcome', 'invoice', 'third']);
   assert.deepEqual(orders.metadata, { 'Order-Id': '17', customer: 'Jürgen Müller' });
@@ -81,7 +81,7 @@ test('reads what the service needs from the header', () => {
   assert.deepEqual(mail.track, { opens: false, clicks: false });
 });
 
-test('an empty Date or Message-ID counts as missing and is replaced; one that is odd is kept', () => {
+test('an empty Date or Message-ID is replaced, and an unusual one is kept', () => {
   const empty = accepted('Date:\r\nFrom: a@shop.example\r\nMessage-ID: \r\n \r\n\r\nx\r\n');
   assert.match(empty.content.toString(), /^From: a@shop\.example\r\nDate: Fri.*\r\nMessage-ID: <.*>\r\n\r\nx\r\n$/);
   const odd = accepted('From: a@shop.example\r\nDate: yesterday\r\nMessage-ID: no brackets\r\n\r\nx\r\n');
@@ -89,7 +89,7 @@ test('an empty Date or Message-ID counts as missing and is replaced; one that is
   assert.ok(odd.content.includes('Date: yesterday\r\nMessage-ID: no brackets\r\n\r\nx'));
 });
 
-test('eight bits and raw UTF-8 are told apart, and only what stays counts', () => {
+test('8-bit content and raw UTF-8 are distinguished, in kept parts only', () => {
   const body = accepted(`${GOOD}\r\ngrün\r\n`);
   assert.deepEqual([body.smtpUtf8, body.eightBit], [false, true]);
   const header = accepted(`${GOOD}Subject: grün\r\n\r\nx\r\n`);
@@ -122,19 +122,19 @@ const CR_LF_NUL: [what: string, mail: string, expected: RegExp][] = [
   ['998 octets and a bare CR at the end', `${GOOD}\r\n${'x'.repeat(998)}\r`, /^550 5\.6\.0 line 5 has a carr/],
 ];
 for (const [what, mail, expected] of CR_LF_NUL) {
-  test(`refused, with its line: ${what}`, () => {
+  test(`rejected with its line: ${what}`, () => {
     assert.match(refusal(mail), expected);
     for (const size of [1, 2, 3, 1000]) {
       const { result } = submit(mail, [size]);
       assert.ok(
         !result.ok && expected.test(`${result.refusal.code} ${result.refusal.enhanced} ${result.refusal.text}`),
-        `pieces of ${size}`,
+        `chunks of ${size}`,
       );
     }
   });
 }
 
-test('lines of 998 octets, empty lines and a first line that is empty are what they are', () => {
+test('lines of 998 octets, empty lines, and an empty first line are accepted', () => {
   assert.ok(accepted(`${GOOD}X: ${'x'.repeat(995)}\r\n\r\n${'ü'.repeat(499)}\r\n\r\n\r\n${'y'.repeat(998)}`).content);
   assert.match(refusal('\r\nFrom: a@shop.example\r\n'), /^550 5\.7\.1 the header has no From field/);
   assert.match(refusal(''), /^550 5\.7\.1 the header has no From field/);
@@ -171,18 +171,18 @@ const HEADERS: [what: string, fields: string, expected: RegExp][] = [
   ['1001 fields', 'X: y\r\n'.repeat(998), /^554 5\.6\.0 the header has more than 1000 fields/],
 ];
 for (const [what, fields, expected] of HEADERS) {
-  test(`refused in the header: ${what}`, () => {
+  test(`rejected in the header: ${what}`, () => {
     const latin1 = /[\x80-\xff]/.test(fields) && !fields.includes('Grün');
     assert.match(refusal(Buffer.from(`${GOOD}${fields}\r\nbody\r\n`, latin1 ? 'latin1' : 'utf8')), expected);
   });
 }
 
-test('a header may start with a fold neither, and may not end within a line', () => {
+test('a header cannot start with a folded line or end within a line', () => {
   assert.match(refusal(` x\r\n${GOOD}\r\n`), /^550 5\.6\.0 line 1 of the header \( x\) starts with a space/);
   assert.match(refusal(`${GOOD}X: y`), /^550 5\.6\.0 the message ends in line 4 of its header/);
 });
 
-test('100 Received fields, 1000 fields and a header of 262,144 bytes are taken', () => {
+test('100 Received fields, 1,000 fields, and a header of 262,144 bytes are accepted', () => {
   assert.ok(accepted(`${'Received: x\r\n'.repeat(100)}${GOOD}\r\n`));
   assert.ok(accepted(`${GOOD}${'X: y\r\n'.repeat(997)}\r\n`));
   const line = `X: ${'x'.repeat(995)}\r\n`;
@@ -197,19 +197,19 @@ test('100 Received fields, 1000 fields and a header of 262,144 bytes are taken',
   );
 });
 
-test('2,000,000 bytes are taken and 2,000,001 are not, whatever is added', () => {
+test('2,000,000 bytes are accepted and 2,000,001 rejected, whatever is added', () => {
   const fill = (size: number): string => {
     const head = 'From: a@shop.example\r\n\r\n';
     const lines = Math.floor((size - head.length) / 100);
     return `${head}${`${'x'.repeat(98)}\r\n`.repeat(lines)}${'y'.repeat(size - head.length - lines * 100)}`;
   };
   const most = accepted(fill(MAX_BYTES));
-  assert.ok(most.sizeBytes > MAX_BYTES, 'Date and Message-ID do not count');
+  assert.ok(most.sizeBytes > MAX_BYTES, 'Date and Message-ID are not counted');
   assert.match(refusal(fill(MAX_BYTES + 1)), /^552 5\.3\.4 the message is larger than 2000000 bytes/);
-  assert.match(refusal('x'.repeat(MAX_BYTES + 1)), /^552 5\.3\.4/, 'told even where the line is too long as well');
+  assert.match(refusal('x'.repeat(MAX_BYTES + 1)), /^552 5\.3\.4/, 'reported even if the line is also too long');
 });
 
-test('after a fault nothing more goes to the sink, and the bytes are counted', () => {
+test('after an error the sink receives nothing more, and bytes are still counted', () => {
   const sunk: Buffer[] = [];
   const reader = createSubmissionReader({
     sink: (chunk) => sunk.push(chunk),
@@ -226,7 +226,7 @@ test('after a fault nothing more goes to the sink, and the bytes are counted', (
   assert.ok(!result.ok && result.refusal.code === 550);
 });
 
-test('whatever is written between the fields, what leaves has one From and no order to the service', () => {
+test('whatever the input, the output has one From and no control headers', () => {
   const line = fc.constantFrom(
     'Bcc: x@y.example',
     'bcc:',
@@ -257,7 +257,7 @@ test('whatever is written between the fields, what leaves has one From and no or
         const header = content.toString().split('\r\n\r\n')[0]!;
         assert.equal(header.match(/^From:/gim)!.length, 1);
         assert.doesNotMatch(header, /^(?:Bcc|X-Postrider|Idempotency|Return-Path)/im);
-        assert.ok(submit(content).content.equals(content), 'what was taken once is taken again, unchanged');
+        assert.ok(submit(content).content.equals(content), 'an accepted message is accepted again unchanged');
       },
     ),
     { numRuns: 500 },

@@ -1,4 +1,4 @@
-/** Tracking in submitted mail: the html says what trackHtml makes of it, in every charset and encoding, and nothing else changes. */
+/** Tracking in submitted messages: the HTML equals trackHtml's output in every charset and encoding, and nothing else changes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -14,7 +14,7 @@ const BOTH: HtmlTracking = {
   pixelUrl: 'https://t.test/t/p',
 };
 
-/** The mail as one recipient gets it, or undefined when there is nothing to track in it. */
+/** The message as one recipient gets it, or undefined if it has nothing to track. */
 function tracked(mail: Buffer | string, tracking = BOTH): string | undefined {
   const content = Buffer.isBuffer(mail) ? mail : Buffer.from(mail, 'latin1');
   const copy = readTrackableMail(content, { links: tracking.rewriteLink !== undefined })?.copy(tracking);
@@ -28,7 +28,7 @@ function mailOf(type: string, body: string, encoding?: string): string {
 
 const LINK = '<a href="https://a.test/">x</a>';
 
-test('a mail that is html, in 7 bits: links and picture, before the line end that ends the mail', () => {
+test('a 7-bit HTML message is tracked before its final line break', () => {
   const mail = mailOf('text/html', `<p>${LINK}`);
   assert.equal(tracked(mail), mail.replace(`<p>${LINK}`, trackHtml(`<p>${LINK}`, BOTH)));
   assert.equal(tracked(mail, {}), mail);
@@ -36,10 +36,10 @@ test('a mail that is html, in 7 bits: links and picture, before the line end tha
   assert.equal(tracked(mail, links), mail.replace('https://a.test/', 'https://t.test/'));
   const without = mailOf('text/html', '<p>no link');
   const content = Buffer.from(without);
-  assert.equal(readTrackableMail(content, { links: true })!.copy(links), content, 'the same bytes, not copied');
+  assert.equal(readTrackableMail(content, { links: true })!.copy(links), content, 'the same buffer, not a copy');
 });
 
-test('the parts beside the html stay, and so do its header and the delimiters', () => {
+test("other parts, the HTML part's header, and delimiters are unchanged", () => {
   const alternative = [
     `${HEADER}Content-Type: multipart/alternative; boundary="b 1"\r\n\r\npreamble ${LINK}\r\n--b 1\r\n`,
     `Content-Type: text/plain\r\n\r\n${LINK}\r\n--b 1  \r\ncontent-TYPE: TEXT/HTML;\r\n charset="UTF-8"\r\n\r\n`,
@@ -87,16 +87,20 @@ const untouched: [what: string, mail: string][] = [
   ],
 ];
 for (const [what, mail] of untouched) {
-  test(`left as it is: ${what}`, () => assert.equal(tracked(mail) ?? mail, mail));
+  test(`unchanged: ${what}`, () => assert.equal(tracked(mail) ?? mail, mail));
 }
 
-test('html that is shown inline, and mail beside a mail, are tracked', () => {
+test('inline HTML is tracked, and an attached message is not', () => {
   assert.match(tracked(mailOf('text/html\r\nContent-Disposition: inline', LINK))!, /t\.test/);
   const forwarding = `${HEADER}Content-Type: multipart/mixed; boundary=m\r\n\r\n--m\r\nContent-Type: text/html\r\n\r\n${LINK}\r\n--m\r\nContent-Type: message/rfc822\r\n\r\nContent-Type: multipart/signed; boundary=s\r\n\r\n--s\r\nContent-Type: text/html\r\n\r\n${LINK}\r\n--s--\r\n--m--\r\n`;
-  assert.equal(tracked(forwarding)!.split('https://a.test/').length, 2, 'that in the mail inside stays');
+  assert.equal(
+    tracked(forwarding)!.split('https://a.test/').length,
+    2,
+    'the link in the attached message is unchanged',
+  );
 });
 
-test('quoted-printable: only the places that change are written anew', () => {
+test('quoted-printable is rewritten only at changed places', () => {
   const body = [
     '<p =',
     'class=3Dx>Gr=c3=BC=C3=9Fe, this line has soft breaks at odd places and=20',
@@ -132,7 +136,7 @@ test('rewrites Base64 in lines of 76, including what follows it', () => {
   assert.equal(Buffer.from(body, 'base64').toString(), trackHtml(html, BOTH));
 });
 
-test('lines that would become too long make the part quoted-printable, or Base64', () => {
+test('lines that would become too long change the part to quoted-printable or Base64', () => {
   const tracking: HtmlTracking = { rewriteLink: () => `https://t.test/${'x'.repeat(980)}` };
   const result = (type: string, body: string, encoding?: string): string =>
     tracked(Buffer.from(mailOf(type, body, encoding)), tracking)!;
@@ -148,10 +152,10 @@ test('lines that would become too long make the part quoted-printable, or Base64
   assert.ok(base64.includes('Content-Transfer-Encoding: base64\r\n'));
   for (const mail of [named, unnamed, base64]) assert.ok(mail.split('\r\n').every((line) => line.length <= 76));
   const plain = `From: a@b.example\r\nContent-Type: text/html\r\n\r\n${LINK}\r\n`;
-  assert.ok(tracked(plain, tracking)!.includes('MIME-Version: 1.0\r\n\r\n<a'), 'a mail that was no MIME');
+  assert.ok(tracked(plain, tracking)!.includes('MIME-Version: 1.0\r\n\r\n<a'), 'a message without MIME headers');
 });
 
-test('addresses are read in the charset of their part, or stay', () => {
+test('URLs are decoded in the charset of their part, or left unchanged', () => {
   const urls: string[] = [];
   const seen = (type: string, html: Buffer, encoding?: string): string[] => {
     urls.length = 0;
@@ -173,8 +177,8 @@ test('addresses are read in the charset of their part, or stay', () => {
   assert.deepEqual(seen('text/html; charset=windows-1252', Buffer.from('<a href="https://a.test/\x80">', 'latin1')), [
     'https://a.test/\u20ac',
   ]);
-  assert.deepEqual(seen('text/html', Buffer.from(link)), [address], 'UTF-8 that does not say so');
-  assert.deepEqual(seen('text/html; charset=us-ascii', latin1), [], 'no telling what it is');
+  assert.deepEqual(seen('text/html', Buffer.from(link)), [address], 'undeclared UTF-8');
+  assert.deepEqual(seen('text/html; charset=us-ascii', latin1), [], 'the charset is unknown');
   assert.deepEqual(seen('text/html; charset=utf-8', latin1), [], 'not UTF-8');
   assert.deepEqual(seen('text/html; charset=utf-8', Buffer.concat([latin1, Buffer.from(LINK)])), ['https://a.test/']);
   // Katakana between escape sequences, whose bytes look like tags.
@@ -188,7 +192,7 @@ test('addresses are read in the charset of their part, or stay', () => {
   assert.deepEqual(seen('text/html; charset=utf-16be', Buffer.from(link, 'utf16le').swap16(), 'base64'), [address]);
 });
 
-test('the corpus: what is tracked is still the same mail to a reader, but for links and picture', async () => {
+test('a tracked message of the corpus differs only in links and the tracking pixel', async () => {
   const changed: string[] = [];
   for (const { name, content } of corpus()) {
     const mail = accepted(content).content;
@@ -196,7 +200,7 @@ test('the corpus: what is tracked is still the same mail to a reader, but for li
     if (copy === undefined) continue;
     const bytes = Buffer.from(copy, 'latin1');
     if (!bytes.equals(mail)) changed.push(name);
-    assert.ok(accepted(bytes).content.equals(bytes), `${name} would be taken again`);
+    assert.ok(accepted(bytes).content.equals(bytes), `${name} is accepted again`);
     const [before, after] = await Promise.all([PostalMime.parse(mail), PostalMime.parse(bytes)]);
     const html = before.html === undefined ? undefined : trackHtml(before.html.replace(/\n$/, ''), BOTH);
     assert.equal(after.html?.replace(/\n$/, ''), html, name);
@@ -244,7 +248,7 @@ const CHARSETS: [name: string, encode: (text: string) => Buffer][] = [
   ['utf-16le', (text) => Buffer.from(text, 'utf16le')],
 ];
 
-/** Quoted-printable with the choices that it allows: what is escaped, in which case, and where lines break. */
+/** Quoted-printable with its variations: what is escaped, hexadecimal case, and line breaks. */
 function quotedPrintable(bytes: Buffer, whims: readonly number[]): string {
   let out = '';
   let column = 0;
@@ -290,7 +294,7 @@ const SHAPES: [before: string, behind: string][] = [
   ['Content-Type: multipart/alternative; boundary=b\r\n\r\n--b\r\n', '\r\n'],
 ];
 
-test('property: the html says what trackHtml makes of it, and every other byte is as it was', () => {
+test("property: the HTML equals trackHtml's output, and every other byte is unchanged", () => {
   fc.assert(
     fc.property(
       soup,
@@ -324,18 +328,18 @@ test('property: the html says what trackHtml makes of it, and every other byte i
           from = found.index + found[0].length;
           assert.ok(copy.startsWith(start.slice(0, start.indexOf(named === '' ? '\r\n\r\n' : named))));
         }
-        const said = copy.slice(from, copy.length - behind.length);
+        const encoded = copy.slice(from, copy.length - behind.length);
         const read =
           readAs === 'base64'
-            ? Buffer.from(said, 'base64')
+            ? Buffer.from(encoded, 'base64')
             : readAs === 'quoted-printable'
-              ? readQuotedPrintable(said)
-              : Buffer.from(said, 'latin1');
+              ? readQuotedPrintable(encoded)
+              : Buffer.from(encoded, 'latin1');
         assert.equal(new TextDecoder(charset, { ignoreBOM: true }).decode(read), trackHtml(html, BOTH));
         if (encoding === 'quoted-printable')
           assert.ok(
-            said.split('\r\n').every((line) => line.length <= 76),
-            said,
+            encoded.split('\r\n').every((line) => line.length <= 76),
+            encoded,
           );
       },
     ),
@@ -343,7 +347,7 @@ test('property: the html says what trackHtml makes of it, and every other byte i
   );
 });
 
-test('hostile bodies take time in proportion to their length', () => {
+test('hostile bodies take linear time', () => {
   const n = 1_900_000;
   const bodies: [encoding: string, unit: string][] = [
     ['quoted-printable', '='],
@@ -357,7 +361,7 @@ test('hostile bodies take time in proportion to their length', () => {
   ];
   for (const [encoding, unit] of bodies) {
     const started = runningMs();
-    // Spaces at the very end of a line are found immediately; those in its middle are not.
+    // Spaces at the end of a line are found immediately, but not those in the middle.
     tracked(mailOf('text/html; charset=utf-8', `${unit.repeat(n / unit.length)}x`, encoding));
     const tookMs = runningMs() - started;
     assert.ok(tookMs < 1_500, `${encoding} of ${JSON.stringify(unit)} took ${tookMs} ms`);

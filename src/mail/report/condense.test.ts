@@ -1,4 +1,4 @@
-/** A condensed report says what the whole one says, whatever its size, its order and the pieces that it comes in. */
+/** A condensed report is read the same as the complete one, in any size, order, and chunks. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -26,7 +26,7 @@ function reportWith(...parts: string[]): Buffer {
   return Buffer.from(`${HEAD}Content-Type: multipart/report; boundary=b\r\n\r\n${body}--b--\r\n`, 'latin1');
 }
 
-/** Parts with 10 MB before the part for machines. */
+/** 10 MB of parts before the machine-readable part. */
 const LARGE_PARTS: Record<string, string> = {
   'the returned message': `Content-Type: message/rfc822\r\n\r\n${ORIGINAL}\r\n${large}`,
   'the returned message with parts of its own': [
@@ -47,7 +47,7 @@ const LARGE_PARTS: Record<string, string> = {
   ].join(''),
 };
 
-test('every report of the corpus is read the same after condensing, in one piece and byte by byte', async () => {
+test('every report of the corpus is read identically after condensing, in any chunks', async () => {
   for (const name of corpus) {
     const whole = readFileSync(new URL(name, folder));
     const short = condensed(whole);
@@ -61,7 +61,7 @@ test('every report of the corpus is read the same after condensing, in one piece
 });
 
 for (const [what, part] of Object.entries(LARGE_PARTS)) {
-  test(`the part for machines is read after 10 MB of ${what}`, async () => {
+  test(`the machine-readable part is read after 10 MB of ${what}`, async () => {
     const text = 'Content-Type: text/plain\r\n\r\nDelivery has failed.\r\n';
     const whole = reportWith(text, part, STATUS);
     assert.ok(whole.length > LARGE);
@@ -78,15 +78,15 @@ for (const [what, part] of Object.entries(LARGE_PARTS)) {
   });
 }
 
-test('a text bounce of 10 MB is read by its beginning, and a later text after a long one', async () => {
-  const said = '<ann@example.com>: 550 5.1.1 no such user\r\n';
-  const plain = await readReport(Buffer.from(`${HEAD}\r\n${said}\r\n${ORIGINAL}\r\n${large}`));
+test('a 10 MB text bounce is read by its start, and later text after a long part', async () => {
+  const failure = '<ann@example.com>: 550 5.1.1 no such user\r\n';
+  const plain = await readReport(Buffer.from(`${HEAD}\r\n${failure}\r\n${ORIGINAL}\r\n${large}`));
   assert.ok(plain.kind === 'bounce');
   assert.deepEqual([plain.recipients[0]!.status, plain.mail.messageId], ['5.1.1', '<m@shop.example>']);
   const short = condensed(
-    reportWith(`Content-Type: text/plain\r\n\r\n${large}`, `Content-Type: text/plain\r\n\r\n${said}`),
+    reportWith(`Content-Type: text/plain\r\n\r\n${large}`, `Content-Type: text/plain\r\n\r\n${failure}`),
   );
-  assert.ok(short.includes(said));
+  assert.ok(short.includes(failure));
 });
 
 test('a report without returned content is unchanged, and returned content is removed', () => {

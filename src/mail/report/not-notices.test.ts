@@ -1,10 +1,10 @@
-/** Mail that only looks like a notice of a delivery is none, whoever sends it: automatic replies, challenges, tickets, and forwarded bounces. */
+/** Messages that only look like delivery notices: automatic replies, challenges, tickets, and forwarded bounces. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readNotice } from '../../../test/kit/notices.ts';
 import { readReport } from './report.ts';
 
-/** Mail that is automatic, or from people, and quotes what servers say: subject and text. */
+/** Automatic or personal messages that quote server replies: subject and text. */
 const NOT_BOUNCES: Record<string, [subject: string, text: string]> = {
   'the address is not monitored': [
     'Your message',
@@ -87,7 +87,7 @@ const SENDERS: Record<string, string> = {
 };
 
 for (const [what, [subject, text]] of Object.entries(NOT_BOUNCES)) {
-  test(`no bounce, whoever sends it: ${what}`, async () => {
+  test(`not a bounce: ${what}`, async () => {
     for (const from of Object.values(SENDERS)) {
       for (const fields of [
         [],
@@ -103,7 +103,7 @@ for (const [what, [subject, text]] of Object.entries(NOT_BOUNCES)) {
   });
 }
 
-test('a bounce that a person forwards or replies to is not a bounce, as text, with its parts, and with its fields', async () => {
+test('a bounce that a person forwards or replies to is not a bounce', async () => {
   const bounce = 'Your message could not be delivered.\n\n<ann@peer.example>: 550 5.1.1 User unknown\n';
   const fields = 'Final-Recipient: rfc822; ann@peer.example\nAction: failed\nStatus: 5.1.1\n';
   for (const mark of ['Fwd', 'WG', 'TR', 'RV', 'Re', 'AW', 'Odp']) {
@@ -120,7 +120,7 @@ test('a bounce that a person forwards or replies to is not a bounce, as text, wi
   }
 });
 
-test('a read receipt is not a bounce, whatever its text is', async () => {
+test('a read receipt is never a bounce', async () => {
   const mail = [
     ...['From: postmaster@peer.example', 'Subject: Undeliverable: Your order', 'MIME-Version: 1.0'],
     ...['Content-Type: multipart/report; report-type=disposition-notification; boundary=b', ''],

@@ -1,12 +1,12 @@
 /**
- * Notices for people, in the languages that servers write: what failed is a bounce, what is delayed a delay, what arrived nothing; and where they
+ * Human-readable notices in the languages of servers: failures are bounces, delays are delays, and successes are ignored. Also where they
  * name the recipient.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readNotice } from '../../../test/kit/notices.ts';
 
-/** By language: subject and text of a notice that a message failed, of one that it is delayed, of one that it arrived. */
+/** By language: subject and text of a failure notice, a delay notice, and a success notice. */
 const NOTICES: Record<string, { failed: string[]; delayed?: string[]; delivered?: string[] }> = {
   English: {
     failed: ['Undeliverable: Your order', 'Your message could not be delivered to one or more recipients.'],
@@ -166,7 +166,7 @@ const NOTICES: Record<string, { failed: string[]; delayed?: string[]; delivered?
 
 for (const [language, { failed, delayed, delivered }] of Object.entries(NOTICES)) {
   const [subject, text] = failed as [string, string];
-  test(`a message that failed is a bounce in ${language}, by the subject and by the text alone`, async () => {
+  test(`a failure notice is a bounce in ${language}, by subject or text alone`, async () => {
     for (const [title, words] of [
       [subject, text],
       ['Your order', text],
@@ -192,7 +192,7 @@ for (const [language, { failed, delayed, delivered }] of Object.entries(NOTICES)
     );
   });
   if (delayed)
-    test(`a message that is delayed is a delay in ${language}, by the subject and by the text alone`, async () => {
+    test(`a delay notice is a delay in ${language}, by subject or text alone`, async () => {
       const [title, words] = delayed as [string, string];
       for (const mail of [
         { subject: title, text: words },
@@ -213,7 +213,7 @@ for (const [language, { failed, delayed, delivered }] of Object.entries(NOTICES)
       }
     });
   if (delivered)
-    test(`a message that arrived is no bounce in ${language}, by the subject and by the text alone`, async () => {
+    test(`a success notice is not a bounce in ${language}, by subject or text alone`, async () => {
       const [title, words] = delivered as [string, string];
       for (const mail of [
         { subject: title, text: words },
@@ -232,7 +232,7 @@ for (const [language, { failed, delayed, delivered }] of Object.entries(NOTICES)
     });
 }
 
-/** Where programs put the recipient. */
+/** Where servers put the recipient. */
 const RECIPIENTS: Record<string, { text: string; subject?: string; fields?: string[]; recipient?: string | null }> = {
   'in the sentence, as DragonFly does, which also has it in X-Original-To': {
     text: 'There was an error delivering your mail to <ann@peer.example>.\n\nmx.peer.example [192.0.2.25] did not like our RCPT TO:\n550 5.1.1 User unknown\n\nOriginal message follows.\n\nReceived: from root (uid 0)\n\tid e0003;\n\tWed, 12 Jun 2024 08:46:42 +0900\nSubject: Hello\nTo: nekochan\nMessage-Id: <m.e0003@shop.example>\nFrom: <s@shop.example>\n',
@@ -282,7 +282,7 @@ for (const [
   });
 }
 
-test('a number that no reply has is no reply', async () => {
+test('a number outside the SMTP reply codes is not a reply', async () => {
   const report = await readNotice({
     from: 'postmaster@orange.example',
     subject: 'Message non distribué',
@@ -295,7 +295,7 @@ test('a number that no reply has is no reply', async () => {
   );
 });
 
-test('words in front of a reply that has none are part of the diagnostic', async () => {
+test('text before a reply without a code is part of the diagnostic', async () => {
   const report = await readNotice({
     from: 'postmaster@peer.example',
     subject: 'Rapport de non-remise: Order',

@@ -1,4 +1,4 @@
-/** What the corpus of reports does not cover: limits, bombs, and phrases without the fields that mean the same. */
+/** Cases that the report corpus does not cover: limits, hostile input, and phrases without the corresponding fields. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -14,7 +14,7 @@ const DSN = read('postfix-delayed.eml');
 const AWAY = readdirSync(folder).filter((name) => name.startsWith('away-'));
 const NONE = { kind: 'none', why: 'auto-reply' };
 
-test('an automatic reply is known in at least 20 languages by its subject alone', async () => {
+test('an automatic reply is recognized in at least 20 languages by its subject alone', async () => {
   assert.ok(AWAY.length >= 20);
   for (const name of AWAY) {
     const bare = read(name).replace(/^(?:auto-submitted|x-auto[\w-]*|precedence):.*\r\n/gim, '');
@@ -33,7 +33,7 @@ test('bounce phrases in mail from a person are ignored', async () => {
   assert.deepEqual(await reportOf(person), { kind: 'none', why: 'not-a-report' });
 });
 
-test('In-Reply-To names the mail of a report for machines; in one for people it proves nothing', async () => {
+test('In-Reply-To identifies the message only in machine-readable reports', async () => {
   const answering = (mail: string): string => `In-Reply-To: <ours@shop.example>\r\n${mail}`;
   const text = `From: MAILER-DAEMON@a.example\r\nSubject: failure notice\r\n\r\n<a@b.example>: 550 5.1.1 no`;
   const bounce = await reportOf(answering(text));
@@ -43,7 +43,7 @@ test('In-Reply-To names the mail of a report for machines; in one for people it 
   assert.ok(report.kind === 'bounce' && report.mail.messageId === '<ours@shop.example>');
 });
 
-test('X-Failed-Recipients is the original recipient of a report of one that has none', async () => {
+test('X-Failed-Recipients is the original recipient if the report has only one', async () => {
   const named = async (failed: string, mail: string) => {
     const bounce = await reportOf(`X-Failed-Recipients: ${failed}\r\n${mail}`);
     assert.ok(bounce.kind === 'bounce');
@@ -60,7 +60,7 @@ test('X-Failed-Recipients is the original recipient of a report of one that has 
   assert.deepEqual(await named('ann@example.com', status(group + group)), [null, null]);
 });
 
-test('a redacted address is ignored; one that contains such a word is not', async () => {
+test('a redacted address is ignored, but not one that merely contains such a word', async () => {
   const named = async (written: string) => {
     const complaint = await reportOf(
       `From: fbl@provider.example\r\nContent-Type: message/feedback-report\r\n\r\nFeedback-Type: abuse\r\nOriginal-Rcpt-To: ${written}\r\n`,
@@ -93,9 +93,9 @@ test('a redacted address is ignored; one that contains such a word is not', asyn
   for (const one of honest) assert.deepEqual(await named(`<${one}>`), [one]);
 });
 
-test('reads Base64 with another piece after it, such as a footer, completely', async () => {
-  const [said, footer] = ['<a@b.example>: 550 5.1.1 no such user\n', '-- \nfooter\n<b@b.example>: 550 5.1.1 no\n'];
-  const pieces = [said, footer].map((one) => Buffer.from(one).toString('base64'));
+test('reads concatenated Base64 completely, such as with a footer', async () => {
+  const [failure, footer] = ['<a@b.example>: 550 5.1.1 no such user\n', '-- \nfooter\n<b@b.example>: 550 5.1.1 no\n'];
+  const pieces = [failure, footer].map((one) => Buffer.from(one).toString('base64'));
   assert.match(pieces[0]!, /=$/);
   const header = 'From: MAILER-DAEMON@a.example\r\nContent-Transfer-Encoding: base64\r\n\r\n';
   const bounce = await reportOf(header + pieces.join('\r\n'));
@@ -106,14 +106,14 @@ test('reads Base64 with another piece after it, such as a footer, completely', a
   );
 });
 
-test('a report inside a mail inside a report is not taken for the report', async () => {
+test('a report nested inside another report is ignored', async () => {
   const outer = read('bounce-in-a-mail.eml');
   assert.deepEqual(await reportOf(outer), { kind: 'none', why: 'not-a-report' });
   const inner = outer.slice(outer.indexOf('From: MAILER-DAEMON'), outer.indexOf('--o--'));
-  assert.equal((await reportOf(inner)).kind, 'bounce', 'by itself it is one');
+  assert.equal((await reportOf(inner)).kind, 'bounce', 'on its own it is a bounce');
 });
 
-test('line ends of every kind are read alike, and a mail may begin with empty lines', async () => {
+test('all kinds of line breaks are accepted, and empty lines before the header', async () => {
   for (const name of ['exim-01.eml', 'postfix-13.eml', 'gmail-01.eml', 'arf-16.eml']) {
     const report = await reportOf(read(name));
     assert.deepEqual(await reportOf(read(name).replaceAll('\r\n', '\n')), report, name);
@@ -121,7 +121,7 @@ test('line ends of every kind are read alike, and a mail may begin with empty li
   }
 });
 
-test('what a mail says of itself and of its sender comes along', async () => {
+test('the report includes the identifiers and recipients of the original message', async () => {
   const bounce = await reportOf(DSN);
   assert.ok(bounce.kind === 'bounce');
   assert.deepEqual(bounce.mail, {
@@ -134,7 +134,7 @@ test('what a mail says of itself and of its sender comes along', async () => {
   assert.equal(cfbl.mail.feedbackId, '111:222:333:4444');
 });
 
-test('shows no control characters and no half characters', async () => {
+test('results contain no control characters or half surrogates', async () => {
   const odd = DSN.replaceAll('Connection timed out', 'a\x00b\x1b[31m\x07 c \xff\xfe');
   const bounce = await reportOf(odd);
   assert.ok(bounce.kind === 'bounce');
@@ -154,7 +154,7 @@ function nested(depth: number): string {
   return `From: MAILER-DAEMON@a.example\r\nSubject: Undelivered Mail\r\n${open.join('')}Content-Type: message/delivery-status\r\n\r\nFinal-Recipient: rfc822; a@b.example\r\nAction: failed\r\nStatus: 5.1.1\r\n`;
 }
 
-test('the name of a host is cut', async () => {
+test('long host names are truncated', async () => {
   const long = read('postfix-13.eml').replaceAll(/^Remote-MTA: .*$/gm, `Remote-MTA: dns; ${'a.'.repeat(1_500)}`);
   const bounce = await reportOf(long);
   assert.ok(bounce.kind === 'bounce');
@@ -164,7 +164,7 @@ test('the name of a host is cut', async () => {
   );
 });
 
-test('nested deeper than ten, or with more than 200 parts, a mail is read up to there', async () => {
+test('parsing stops at ten nesting levels or 200 parts', async () => {
   assert.equal((await reportOf(nested(9))).kind, 'bounce');
   assert.equal((await reportOf(nested(5000))).kind, 'none');
   const part = '--b\r\nContent-Type: text/plain\r\n\r\nx\r\n';
@@ -175,7 +175,7 @@ test('nested deeper than ten, or with more than 200 parts, a mail is read up to 
   assert.equal((await reportOf(head + part.repeat(5000) + status)).kind, 'none');
 });
 
-/** Mail that is made to cost much, by what it is made of. */
+/** Messages that are expensive to parse, by their structure. */
 const BOMBS: [name: string, mail: () => string | Buffer][] = [
   ['100 MB of header', () => Buffer.alloc(100_000_000, 'X-A: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n')],
   ['100 MB of one field', () => Buffer.concat([Buffer.from('Subject: '), Buffer.alloc(100_000_000, 'a ')])],
@@ -275,7 +275,7 @@ BOMBS.push(
 );
 
 for (const [name, mail] of BOMBS) {
-  test(`${name}: read within a fifth of a second, and bounded`, async () => {
+  test(`${name}: parsed within 200 ms, with bounded results`, async () => {
     const content = mail();
     const bytes = typeof content === 'string' ? Buffer.from(content, 'latin1') : content;
     const { result: report, ms } = await fastestOf(200, () => readReport(bytes));
@@ -297,7 +297,7 @@ test('does not read beyond the byte limit', async () => {
   for (const bytes of [256_000, 500_000]) assert.equal(await recipientBehind(bytes), null, `${bytes} bytes`);
 });
 
-test('the costliest mails, all read at once, leave others their turn after every few milliseconds', async () => {
+test('concurrent parsing of the costliest messages yields every few milliseconds', async () => {
   const cpuMs = (): number => {
     const { user, system } = process.threadCpuUsage();
     return (user + system) / 1_000;

@@ -9,7 +9,7 @@ async function* chunks(content: Uint8Array, length: number): AsyncGenerator<Uint
   for (let from = 0; from < content.length; from += length) yield content.subarray(from, from + length);
 }
 
-test('parts have one size but the last, and are the source together', async () => {
+test('all parts except the last have the same size and together equal the source', async () => {
   const cutter = openPartCutter({ partBytes: 100_000, partsInMemory: 1 });
   const content = randomBytes(300_001);
   for (const [bytes, wanted] of [
@@ -37,14 +37,14 @@ test('parts have one size but the last, and are the source together', async () =
   }
 });
 
-test('however many streams there are, only so many have a large part in memory; the others wait and come', async () => {
+test('only a limited number of streams hold a large part in memory, and others wait', async () => {
   const cutter = openPartCutter({ partBytes: 4 * MB, partsInMemory: 3 });
   let growing = 0;
   let most = 0;
   async function* large(): AsyncGenerator<Uint8Array> {
     yield Buffer.alloc(MB);
     yield Buffer.alloc(MB);
-    // Asked for more, so that it holds more than one megabyte now.
+    // More data was requested, so it now holds more than one megabyte.
     growing += 1;
     most = Math.max(most, growing);
     await new Promise(setImmediate);
@@ -66,7 +66,7 @@ test('however many streams there are, only so many have a large part in memory; 
   assert.equal(most, 3);
 });
 
-test('a source that throws, and a reader that stops, release their permit', async () => {
+test('a failing source or a stopped reader releases its permit', async () => {
   const cutter = openPartCutter({ partBytes: 2 * MB, partsInMemory: 1 });
   async function* broken(): AsyncGenerator<Uint8Array> {
     yield Buffer.alloc(3 * MB);

@@ -22,37 +22,37 @@ function openFiles(): string[] {
     try {
       return [readlinkSync(`/proc/self/fd/${fd}`)];
     } catch {
-      // It was closed since.
+      // It has been closed since.
       return [];
     }
   });
 }
 
-test('content that is given up before its first piece leaves no file open', async (t) => {
+test('content abandoned before its first piece leaves no file open', async (t) => {
   const folder = temporaryFolder(t);
   const blobs = openDiskBlobs(folder);
   const key = await blobs.put(Buffer.alloc(100_000));
   const open = () => openFiles().filter((file) => file.startsWith(folder));
   const reading = (await blobs.read(key))!;
   await once(reading, 'readable');
-  assert.equal(open().length, 1, 'control: an open file is seen');
+  assert.equal(open().length, 1, 'control: an open file is listed');
   reading.destroy();
   for (let i = 0; i < 50; i += 1) (await blobs.read(key))!.destroy();
   await waitUntil('the files to be closed', () => open().length === 0);
 });
 
-test('removes files of crashed writes after an hour, and nothing else', async (t) => {
+test('only files of crashed writes are removed, after an hour', async (t) => {
   const folder = temporaryFolder(t);
   const blobs = openDiskBlobs(folder);
   const key = await blobs.put(Buffer.from('kept'));
-  // It may be the key's own.
+  // It can be the file of the key itself.
   mkdirSync(path.join(folder, 'ab'), { recursive: true });
   const names = [`ab/${'1'.repeat(26)}.part`, `ab/${'2'.repeat(26)}.part`, 'clock-12345678.part'];
   for (const name of names) writeFileSync(path.join(folder, name), 'half');
   const others = ['README.part', 'ab/notes.part', 'notes/x.part'];
   mkdirSync(path.join(folder, 'notes'));
   for (const name of others) writeFileSync(path.join(folder, name), 'of somebody else');
-  assert.equal(await blobs.removeUnfinished(), 0, 'they may be under way');
+  assert.equal(await blobs.removeUnfinished(), 0, 'they may be in progress');
   const seconds = Date.now() / 1000;
   for (const name of [...names.slice(1), ...others, key]) utimesSync(path.join(folder, name), seconds, seconds - 3605);
   assert.equal(await blobs.removeUnfinished(), 2);
@@ -76,7 +76,7 @@ test('several nodes share one folder', async (t) => {
   assert.equal((await Array.fromAsync(nodes[2]!.list())).length, 299);
 });
 
-test('a folder that is gone or is none is Unavailable, not empty content; put back, it works on', async (t) => {
+test('a missing or invalid folder is Unavailable, not empty content, until it is restored', async (t) => {
   const folder = path.join(temporaryFolder(t), 'mounted');
   mkdirSync(folder);
   const blobs = openDiskBlobs(folder);
@@ -94,7 +94,7 @@ test('a folder that is gone or is none is Unavailable, not empty content; put ba
   assert.equal(String(await blobs.get(again)), 'again');
 });
 
-test('uploads come through Postrider', (t) => {
+test('uploads go through Postrider', (t) => {
   assert.equal(openDiskBlobs(temporaryFolder(t)).presignPut, undefined);
 });
 
@@ -103,7 +103,7 @@ const failing = (code: string) => async (): Promise<never> => {
 };
 
 for (const method of ['sync', 'datasync'] as const)
-  test(`a ${method} that failed is said once, and nothing is written after it`, async (t) => {
+  test(`a failed ${method} is reported once, and nothing is written after it`, async (t) => {
     const folder = temporaryFolder(t);
     const broken: string[] = [];
     const blobs = openDiskBlobs(folder, { onBroken: (reason) => broken.push(reason) });

@@ -5,7 +5,7 @@ import { gatheredPieces } from './disk.ts';
 async function* pieces(all: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
   const memory = new Uint8Array(100_000);
   for (const piece of all) {
-    // As sources may: what was yielded is overwritten.
+    // As a source may: yielded memory is overwritten.
     memory.fill(0xff);
     memory.set(piece);
     yield memory.subarray(0, piece.length);
@@ -18,7 +18,7 @@ async function gather(all: readonly Uint8Array[]): Promise<Buffer[]> {
   return out;
 }
 
-test('small pieces come in buffers of 64 KB, large ones as they are, all in order', async () => {
+test('small pieces are combined into 64 KB buffers, and large ones are kept, in order', async () => {
   const small = Array.from({ length: 100_000 }, (_, i) => Buffer.from([i % 251, i % 7]));
   const large = Buffer.alloc(70_000, 'x');
   const all = [...small, large, large, ...small.slice(0, 10), Buffer.alloc(4096, 'y'), ...small.slice(0, 3)];
@@ -30,7 +30,7 @@ test('small pieces come in buffers of 64 KB, large ones as they are, all in orde
   );
 });
 
-test('nothing stays nothing, and an error of the source passes through', async () => {
+test('an empty source yields nothing, and its errors are passed on', async () => {
   assert.deepEqual(await gather([]), []);
   assert.deepEqual(await gather([new Uint8Array(0)]), []);
   async function* broken(): AsyncGenerator<Uint8Array> {

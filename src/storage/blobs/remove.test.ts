@@ -8,7 +8,7 @@ import { createBlobRemover } from './remove.ts';
 const keys = (count: number): string[] => Array.from({ length: count }, (_, index) => `aa/${index}`);
 const blobsThat = (remove: Blobs['remove']): Blobs => ({ remove }) as unknown as Blobs;
 
-test('eight are removed at once, all in the end, and what fails is told and left', async () => {
+test('removes at most eight blobs at once, logs failures, and continues', async () => {
   const removed: string[] = [];
   const warned: unknown[] = [];
   let running = 0;
@@ -32,7 +32,7 @@ test('eight are removed at once, all in the end, and what fails is told and left
   assert.deepEqual(warned, [{ blobKey: 'aa/7', error: 'away' }]);
 });
 
-test('what waits is bounded, and is left when it is abandoned', async () => {
+test('the removal queue is bounded and dropped when abandoned', async () => {
   let release = (): void => undefined;
   const gate = new Promise<void>((resolve) => {
     release = resolve;
@@ -47,7 +47,7 @@ test('what waits is bounded, and is left when it is abandoned', async () => {
   const remover = createBlobRemover({ blobs, log });
   remover.add(keys(20_000));
   remover.add(keys(100));
-  assert.deepEqual(left, [{ left: 92 }], 'eight of the first are under way');
+  assert.deepEqual(left, [{ left: 92 }], 'eight of the first batch are in progress');
   remover.abandon();
   release();
   await remover.idle();

@@ -20,7 +20,7 @@ test('parses the location of blobs', () => {
   assert.equal(describeS3Location(location), 'bucket mail under a/ at http://minio:9000, region home, path style');
 });
 
-test('refuses an invalid location with the accepted form', () => {
+test('rejects an invalid location with the accepted form', () => {
   for (const [text, why] of [
     ['s3:mail', /s3:\/\/bucket\/prefix/],
     ['s3://', /./],
@@ -44,6 +44,6 @@ test('refuses an invalid location with the accepted form', () => {
   ] as const) {
     assert.throws(() => parseS3Url(text), why, text);
   }
-  // Resolved when the address is read, as in every address: nothing of it is left.
+  // Resolved when the URL is parsed, as in every URL, so nothing of it remains.
   for (const text of ['s3://mail/a/../b', 's3://mail/a/%2e%2e/b']) assert.equal(parseS3Url(text).prefix, 'b');
 });

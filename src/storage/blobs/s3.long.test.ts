@@ -1,4 +1,4 @@
-/** How the S3 client takes the answers of a store on its worst days. */
+/** How the S3 client handles failing and misbehaving stores. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
@@ -27,7 +27,7 @@ const troubled = (refused: boolean, words: RegExp) => (error: Error) => {
   return true;
 };
 
-test('SlowDown, 5xx and cut connections are tried again a few times, with the same bytes', async (t) => {
+test('SlowDown, 5xx, and closed connections are retried a few times with the same bytes', async (t) => {
   const { blobs, requests } = await store(t, ({ number }, response) => {
     if (number === 1) return refuse(response, 503, 'SlowDown');
     if (number === 2) return void response.destroy();
@@ -42,22 +42,22 @@ test('SlowDown, 5xx and cut connections are tried again a few times, with the sa
   }
 });
 
-test('content that is given up before its first piece frees its connection', async (t) => {
+test('content abandoned before its first piece frees its connection', async (t) => {
   const { blobs } = await store(t, (_request, response) =>
     response.setHeader('content-length', CONTENT.length).end(CONTENT),
   );
-  // More than there are connections.
+  // More requests than connections.
   for (let i = 0; i < 300; i += 1) (await blobs.read(KEY))!.destroy();
   assert.deepEqual(await blobs.get(KEY), CONTENT);
 });
 
-test('what does not pass is Unavailable after a bounded number of tries', async (t) => {
+test('a persistent failure is Unavailable after a bounded number of attempts', async (t) => {
   const { blobs, requests } = await store(t, (_request, response) => refuse(response, 503, 'SlowDown', 'Reduce.'));
   await assert.rejects(blobs.put(CONTENT), troubled(false, /PutObject failed with 503 SlowDown Reduce\./));
   assert.equal(requests.length, 4);
 });
 
-test('a store that says no is asked once, and its reason is told in one line', async (t) => {
+test('a rejection is not retried, and its reason is reported in one line', async (t) => {
   const { blobs, requests } = await store(t, (_request, response) => {
     response.setHeader('x-amz-bucket-region', 'eu-central-1');
     refuse(response, 403, 'InvalidAccessKeyId', 'The key\n you gave &amp; its secret');
@@ -69,7 +69,7 @@ test('a store that says no is asked once, and its reason is told in one line', a
   assert.equal(requests.length, 1);
 });
 
-test('a redirection to another region is a refusal and is not followed', async (t) => {
+test('a redirect to another region is rejected and not followed', async (t) => {
   const { blobs, requests } = await store(t, (_request, response) => {
     response.writeHead(301, { location: '/elsewhere' }).end('<Error><Code>PermanentRedirect</Code></Error>');
   });
@@ -77,7 +77,7 @@ test('a redirection to another region is a refusal and is not followed', async (
   assert.equal(requests.length, 1);
 });
 
-test('a body that is cut is never a short blob: tried again in memory, an error in a stream', async (t) => {
+test('a truncated body is retried in memory and an error in a stream, never a short blob', async (t) => {
   const { blobs, requests } = await store(t, ({ number }, response) => {
     response.writeHead(200, { 'content-length': CONTENT.length });
     if (number === 3) return void response.end(CONTENT);
@@ -96,21 +96,21 @@ test('a body that is cut is never a short blob: tried again in memory, an error 
   assert.ok(bytes < CONTENT.length);
 });
 
-test('a body whose end cannot be known is not taken for whole', async (t) => {
+test('a body without a known length is not accepted as complete', async (t) => {
   const { blobs } = await store(t, (_request, response) => {
     response.socket!.end('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf of it');
   });
   await assert.rejects(blobs.get(KEY), troubled(false, /has no length/));
 });
 
-test('a store that takes the connection and is silent is given up', async (t) => {
+test('a silent store times out', async (t) => {
   const { blobs } = await store(t, () => undefined, { answerMs: 200 });
   const startedMs = runningMs();
   await assert.rejects(blobs.get(KEY), troubled(false, /GetObject got no complete response/));
   assert.ok(runningMs() - startedMs < 10_000);
 });
 
-test('a store that gives its bytes one by one is given up, a reader that takes its time is not', async (t) => {
+test('a store that sends byte by byte times out, but a slow reader does not', async (t) => {
   await againIfPaused(() => slowStoreAndSlowReader(t));
 });
 
@@ -147,7 +147,7 @@ test('a missing bucket is not a missing blob', async (t) => {
   await assert.rejects(blobs.sizeOf(KEY), troubled(true, /404/));
 });
 
-test('where the clocks differ, calls are signed with the time of the store', async (t) => {
+test("requests are signed with the store's time if the clocks differ", async (t) => {
   const clock = fakeClock();
   const storeMs = clock.now() + 3 * 86_400_000;
   const { blobs, requests } = await store(
@@ -161,7 +161,7 @@ test('where the clocks differ, calls are signed with the time of the store', asy
     { clock },
   );
   await blobs.put(CONTENT);
-  assert.equal(requests.length, 2, 'learnt from the first refusal');
+  assert.equal(requests.length, 2, 'learned from the first rejection');
   await blobs.put(CONTENT);
   assert.equal(requests.length, 3, 'and kept');
   const { url } = await blobs.presignPut({
@@ -175,7 +175,7 @@ test('where the clocks differ, calls are signed with the time of the store', asy
   assert.match(url, /X-Amz-Date=20261123T0944/);
 });
 
-/** Multipart uploads as far as the script goes; `complete` answers their completion. */
+/** Multipart uploads as far as the script requires. `complete` answers their completion. */
 function multipart(complete: Script, head: Script = (_request, response) => refuse(response, 404, 'x')): Script {
   return (request, response) => {
     const { method, target } = request;
@@ -192,7 +192,7 @@ function multipart(complete: Script, head: Script = (_request, response) => refu
 const LARGE = randomBytes(16 * 1024 * 1024 + 5);
 const DONE = '<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>';
 
-test('a completion that says 200 and then fails is no success', async (t) => {
+test('a completion that returns 200 and then an error has failed', async (t) => {
   const { blobs, requests } = await store(
     t,
     multipart((_request, response) =>
@@ -204,7 +204,7 @@ test('a completion that says 200 and then fails is no success', async (t) => {
   assert.match(requests.at(-1)!.target, /\?uploadId=u%261$/);
 });
 
-test('when the answer to a completion is lost, the mark on the object tells whether it was done', async (t) => {
+test('a lost reply to a completion is resolved by the mark on the object', async (t) => {
   for (const isDone of [true, false]) {
     let mark = '';
     const { blobs, requests } = await store(
@@ -228,7 +228,7 @@ test('when the answer to a completion is lost, the mark on the object tells whet
   }
 });
 
-test('a part that is refused aborts the upload', async (t) => {
+test('a rejected part aborts the upload', async (t) => {
   const { blobs, requests } = await store(t, (request, response) => {
     if (request.method === 'PUT') return refuse(response, 403, 'AccessDenied');
     multipart((_request, done) => done.end(DONE))(request, response);
@@ -237,7 +237,7 @@ test('a part that is refused aborts the upload', async (t) => {
   assert.equal(requests.at(-1)!.method, 'DELETE');
 });
 
-test('a listing goes on until the store says that it is complete, and gives no foreign names', async (t) => {
+test('a listing continues until the store reports its end and skips foreign names', async (t) => {
   const contents = (key: string): string =>
     `<Contents><Key>${key}</Key><LastModified>2026-11-20T09:44:00.000Z</LastModified></Contents>`;
   const keys = [1, 2, 3].map((n) => `ab/${String(n).repeat(26)}`);
@@ -264,7 +264,7 @@ test('a listing goes on until the store says that it is complete, and gives no f
   assert.equal(query.get('prefix'), 'a/');
 });
 
-test('uploads that were never ended are aborted after an hour by the clock of the store, whatever ours says', async (t) => {
+test("unfinished uploads are aborted after an hour on the store's clock", async (t) => {
   const clock = fakeClock();
   const storeMs = Date.UTC(2026, 0, 5, 12);
   const upload = (key: string, agoMs: number): string =>

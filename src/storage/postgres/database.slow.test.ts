@@ -12,7 +12,7 @@ import { Unavailable } from '../../base/failure.ts';
 
 ownPostgresServer();
 
-test('a row that somebody else holds is waited for some seconds, then the operation is refused', async (t) => {
+test('an operation on a row locked by another session waits some seconds and is then rejected', async (t) => {
   const { database, url, close } = await tempDatabase('postgres');
   t.after(close);
   const other = new pg.Client({ connectionString: url });
@@ -26,12 +26,12 @@ test('a row that somebody else holds is waited for some seconds, then the operat
   });
   const tookMs = performance.now() - began;
   assert.ok(tookMs > 4_000 && runningMs() - ranMs < 8_000, `${tookMs} ms`);
-  assert.equal(database.state().ready, true, 'it is no fault of the server');
+  assert.equal(database.state().ready, true, 'not caused by the server');
   await other.query('ROLLBACK');
   await database.execute(writeOperation, 'held');
 });
 
-test('a server that stands still is noticed, and everything goes on when it moves again', {
+test('a stalled server is detected, and operations continue when it recovers', {
   skip: !serverIsOurs,
 }, async (t) => {
   const { database, close } = await tempDatabase('postgres');
@@ -47,11 +47,11 @@ test('a server that stands still is noticed, and everything goes on when it move
   const began = runningMs();
   await assert.rejects(database.execute(writeOperation, 'z2'), Unavailable);
   assert.ok(runningMs() - began < 40_000);
-  await waitUntil('it to be noticed', () => !database.state().ready);
+  await waitUntil('the outage to be noticed', () => !database.state().ready);
   const again = runningMs();
   await assert.rejects(database.execute(countOperation, 'z'), Unavailable);
-  assert.ok(runningMs() - again < 1_000, 'nobody waits for it any more');
+  assert.ok(runningMs() - again < 1_000, 'operations no longer wait for it');
   signal('SIGCONT');
-  await waitUntil('it to be ready', () => database.state().ready);
+  await waitUntil('the database to be ready', () => database.state().ready);
   await database.execute(writeOperation, 'z3');
 });

@@ -1,4 +1,4 @@
-/** PostgreSQL as a database: what is kept of a transaction, what a lost server means, and what is refused at the door. */
+/** PostgreSQL as a database: what is kept of a transaction, the effect of a lost server, and which servers are rejected. */
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import pg from 'pg';
@@ -46,7 +46,7 @@ async function open(t: TestContext, url: string): Promise<Database> {
 const count = async (database: Database, prefix: string): Promise<number> =>
   (await database.execute(countOperation, prefix))!.n;
 
-test('an operation that throws leaves nothing behind, and others are not touched', async (t) => {
+test('an operation that throws is rolled back and does not affect others', async (t) => {
   const { database, close } = await tempDatabase('postgres');
   t.after(close);
   const results = await Promise.allSettled([
@@ -63,7 +63,7 @@ test('an operation that throws leaves nothing behind, and others are not touched
   await assert.rejects(database.execute(writeOperation, 'a1'), /test\.write: duplicate key/);
 });
 
-test('an error of a statement that nobody awaited rejects the operation, and nothing of it is kept', async (t) => {
+test('an error of an unawaited statement rejects and rolls back the operation', async (t) => {
   const { database, close } = await tempDatabase('postgres');
   t.after(close);
   const careless = write(async (tx, key: string) => {
@@ -81,7 +81,7 @@ test('an error of a statement that nobody awaited rejects the operation, and not
   await new Promise((resolve) => setTimeout(resolve, 30));
 });
 
-test('what others roll back is run again, a bounded number of times', async (t) => {
+test('operations rolled back by conflicts are retried a bounded number of times', async (t) => {
   const { database, close } = await tempDatabase('postgres');
   t.after(close);
   for (const code of ['40001', '40P01', '23505']) {
@@ -104,7 +104,7 @@ test('what others roll back is run again, a bounded number of times', async (t) 
   assert.ok(runs > 3 && runs < 10, `${runs} runs`);
 });
 
-test('together or alone: one that spoils a group is found, and the others are done', async (t) => {
+test('a failing call in a group is isolated, and the others succeed', async (t) => {
   const { database, close } = await tempDatabase('postgres');
   t.after(close);
   let groups = 0;
@@ -133,14 +133,14 @@ test('together or alone: one that spoils a group is found, and the others are do
   assert.equal(await count(database, 'h'), 2);
 });
 
-test('NUL, which PostgreSQL does not store, does not stop an operation', async (t) => {
+test('NUL, which PostgreSQL does not store, does not fail an operation', async (t) => {
   const { database, close } = await tempDatabase('postgres');
   t.after(close);
   await database.execute(writeOperation, 'n\0ul');
   assert.equal(await count(database, 'n\uFFFDul'), 1);
 });
 
-test('a connection that is ended refuses its own operation only', async (t) => {
+test('a closed connection rejects only its own operation', async (t) => {
   const { database, url, close } = await tempDatabase('postgres');
   t.after(close);
   const held = database.execute(
@@ -165,7 +165,7 @@ test('a connection that is ended refuses its own operation only', async (t) => {
   assert.equal(database.state().ready, true);
 });
 
-test('a commit with a lost reply is reported as unknown, alone and in a group, and never run again', async (t) => {
+test('a commit without a reply has an unknown outcome and is never rerun, alone or in a group', async (t) => {
   const { url, drop } = await tempPostgres();
   t.after(drop);
   await migratePostgres({ address: parsePostgresUrl(url), log: silentLog, nowMs: 1 });
@@ -192,11 +192,11 @@ test('a commit with a lost reply is reported as unknown, alone and in a group, a
   await waitUntil('the database to be ready', isReady);
   await database.execute(writeOperation, 'u7');
   assert.equal(proxy.lost, 3);
-  // The server did commit: had an operation been run again, it would have met its own row.
+  // The server did commit. An operation that ran again would conflict with its own row.
   await waitUntil('the commits', async () => (await count(database, 'u')) === 7);
 });
 
-test('what failed before its COMMIT, or is a reading, is an outage and not unknown', async (t) => {
+test('a failure before COMMIT or of a read is an outage, not an unknown outcome', async (t) => {
   const { database, url, close } = await tempDatabase('postgres');
   t.after(close);
   const isPlain = (error: unknown): boolean => error instanceof Unavailable && !(error instanceof OutcomeUnknown);
@@ -222,7 +222,7 @@ test('what failed before its COMMIT, or is a reading, is an outage and not unkno
   const through = await open(t, proxy.url);
   proxy.loseAnswer('');
   await assert.rejects(through.execute(countOperation, 'x'), isPlain);
-  // Refused by the server itself: its transaction is rolled back, even if the answer to the COMMIT is lost.
+  // Rejected by the server itself: its transaction is rolled back, even if the reply to the COMMIT is lost.
   await waitUntil('the database to be ready', () => through.state().ready);
   proxy.loseAnswer('');
   const refused = write(async (tx) => {
@@ -242,28 +242,28 @@ test('classifies replies of a server or pooler to a COMMIT', () => {
   assert.equal(classifyCommitError(new Error('read ECONNRESET')).isOutcomeUnknown, true);
 });
 
-test('a server that restarts is waited for, and the process goes on', { skip: !serverIsOurs }, async (t) => {
+test('Postrider waits for a restarting server and continues', { skip: !serverIsOurs }, async (t) => {
   const { database, url, close } = await tempDatabase('postgres');
   const { server } = await tempPostgres();
   t.after(close);
   await database.execute(writeOperation, 's1');
   await server.stopServer('immediate');
   await assert.rejects(database.execute(writeOperation, 's2'), Unavailable);
-  await waitUntil('it to be noticed', () => database.state().reason === 'the database cannot be reached');
+  await waitUntil('the outage to be noticed', () => database.state().reason === 'the database cannot be reached');
   assert.deepEqual(database.state(), { ready: false, reason: 'the database cannot be reached' });
   const began = runningMs();
   await assert.rejects(database.execute(countOperation, 's'), Unavailable);
-  assert.ok(runningMs() - began < 1_000, 'nobody waits while it is away');
+  assert.ok(runningMs() - began < 1_000, 'operations do not wait during the outage');
   const startedMs = performance.now();
   await server.startServer();
-  await waitUntil('it to be ready', () => database.state().ready);
-  assert.ok(database.state().readyForMs! < performance.now() - startedMs, 'since when it is back');
+  await waitUntil('the database to be ready', () => database.state().ready);
+  assert.ok(database.state().readyForMs! < performance.now() - startedMs, 'measured from its return');
   await database.execute(writeOperation, 's3');
   assert.equal(await count(database, 's'), 2);
   assert.ok(url);
 });
 
-test('refuses a server that could lose acknowledged data, with an explanation', async (t) => {
+test('rejects a server that could lose acknowledged data, with an explanation', async (t) => {
   const { url, name, drop } = await tempPostgres();
   t.after(drop);
   const attempt = (): Promise<unknown> => openPostgresDatabase({ address: parsePostgresUrl(url), log: silentLog });
@@ -282,7 +282,7 @@ test('refuses a server that could lose acknowledged data, with an explanation', 
   await assert.rejects(openPostgresDatabase({ address: wrong, log: silentLog }), /"not_there" does not exist/);
 });
 
-test('standbys that no commit waits for are warned of', { skip: !serverIsOurs }, async (t) => {
+test('warns about standbys that no commit waits for', { skip: !serverIsOurs }, async (t) => {
   const { url, drop } = await tempPostgres();
   t.after(drop);
   const warnings: string[] = [];
@@ -291,7 +291,7 @@ test('standbys that no commit waits for are warned of', { skip: !serverIsOurs },
     (await openPostgresDatabase({ address: parsePostgresUrl(url), log })).close();
   await attempt();
   assert.deepEqual(warnings, []);
-  // A client that follows the write-ahead log counts as a standby.
+  // A client that streams the write-ahead log counts as a standby.
   const standby = new pg.Client({ connectionString: url, replication: 'true' } as pg.ClientConfig);
   await standby.connect();
   t.after(() => standby.end());
@@ -299,7 +299,7 @@ test('standbys that no commit waits for are warned of', { skip: !serverIsOurs },
   assert.match(warnings.join(), /^commits do not wait for a standby/);
 });
 
-test('of several that migrate at once one does; a history that is not ours is refused', async (t) => {
+test('concurrent migrations run once, and a foreign history is rejected', async (t) => {
   const { url, drop } = await tempPostgres();
   t.after(drop);
   const address = parsePostgresUrl(url);
@@ -320,7 +320,7 @@ test('of several that migrate at once one does; a history that is not ours is re
   );
 });
 
-/** Changes a setting of the whole server, and resets it after the test; the function that it returns resets it before. */
+/** Changes a setting of the entire server, and resets it after the test. The returned function resets it earlier. */
 async function alterServer(t: TestContext, url: string, name: string, value: string): Promise<() => Promise<void>> {
   const reload = async (sql: string): Promise<void> => {
     await administer(url, sql);
@@ -336,7 +336,7 @@ async function alterServer(t: TestContext, url: string, name: string, value: str
   return reset;
 }
 
-test('a commit that is not confirmed by the synchronous standby is an unknown outcome', {
+test('a commit without confirmation of the synchronous standby has an unknown outcome', {
   skip: !serverIsOurs,
 }, async (t) => {
   const { url, server, drop } = await tempPostgres();
@@ -346,10 +346,10 @@ test('a commit that is not confirmed by the synchronous standby is an unknown ou
   await database.execute(writeOperation, 'before');
   const reset = await alterServer(t, admin, 'synchronous_standby_names', 'absent');
   t.after(drop);
-  // A commit begins to wait only after the checkpointer has read the setting too, so the first commits may still be confirmed.
+  // A commit waits only after the checkpointer has read the setting too, so the first commits may still be confirmed.
   let writes = 0;
   let state: 'waiting' | 'confirmed' | { refused: unknown } = 'confirmed';
-  const refused = await waitUntil('a commit that waits for the standby, and is canceled', async () => {
+  const refused = await waitUntil('a canceled commit that waits for the standby', async () => {
     if (state === 'confirmed') {
       state = 'waiting';
       writes += 1;
@@ -370,7 +370,7 @@ test('a commit that is not confirmed by the synchronous standby is an unknown ou
   await database.execute(writeOperation, 'after');
 });
 
-test('sessions that are open keep synchronous_commit=on when the server turns it off', {
+test('open sessions keep synchronous_commit=on when the server turns it off', {
   skip: !serverIsOurs,
 }, async (t) => {
   const { url, server, drop } = await tempPostgres();
@@ -385,7 +385,7 @@ test('sessions that are open keep synchronous_commit=on when the server turns it
   assert.equal(await database.execute(level, null), 'on');
 });
 
-test('of several hosts the first that takes writes is used', async (t) => {
+test('the first writable of several hosts is used', async (t) => {
   const { url, drop } = await tempPostgres();
   t.after(drop);
   const [{ host, port } = { host: '', port: 0 }] = parsePostgresUrl(url).hosts;
@@ -399,7 +399,7 @@ test('of several hosts the first that takes writes is used', async (t) => {
   );
 });
 
-test('sslmode=prefer and allow reach a server without TLS, require does not', { skip: !serverIsOurs }, async (t) => {
+test('sslmode=prefer and allow connect without TLS, and require does not', { skip: !serverIsOurs }, async (t) => {
   const { url, drop } = await tempPostgres();
   t.after(drop);
   for (const mode of ['prefer', 'allow']) {

@@ -1,10 +1,10 @@
-/** Tests of database URLs, and of the translation of statements for PostgreSQL. */
+/** Database URLs, and the translation of statements for PostgreSQL. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { statementNames, translate } from './transaction.ts';
 import { parsePostgresUrl, shownAddress, tlsAttempts, tlsOptions } from './url.ts';
 
-test('an address is read as libpq reads it', () => {
+test('a URL is parsed as libpq does', () => {
   assert.deepEqual(parsePostgresUrl('postgres://ada:p%40ss%3A@db.internal/mail'), {
     user: 'ada',
     password: 'p@ss:',
@@ -24,7 +24,7 @@ test('an address is read as libpq reads it', () => {
   assert.equal(shownAddress(six), 'postgres://ada@[::1]:6432/mail', 'without the password');
 });
 
-test('hosts and ports are lists', () => {
+test('hosts and ports can be lists', () => {
   for (const [authority, query, hosts] of [
     ['%2Fvar%2Frun:5433', '', ['/var/run:5433']],
     ['', 'host=/tmp', ['/tmp:5432']],
@@ -55,7 +55,7 @@ test('the URLs of managed services are accepted', () => {
     assert.equal(of(`sslmode=${mode}`).sslMode, mode);
 });
 
-test('TLS judges the server as the mode says', () => {
+test('TLS verifies the server according to the mode', () => {
   const attempts = (mode: string, host = 'h') => {
     const address = parsePostgresUrl(`postgres://a@${host}/d?sslmode=${mode}`);
     return tlsAttempts(address, address.hosts[0]!).map((tls) => tls !== false && tls.rejectUnauthorized);
@@ -72,7 +72,7 @@ test('TLS judges the server as the mode says', () => {
     [false, true],
   );
   assert.deepEqual(attempts('verify-full'), [true]);
-  assert.deepEqual(attempts('verify-full', '%2Ftmp'), [false], 'a socket of the machine');
+  assert.deepEqual(attempts('verify-full', '%2Ftmp'), [false], 'a local socket');
   const judged = (mode: string) => tlsOptions(parsePostgresUrl(`postgres://a@h/d?sslmode=${mode}`));
   assert.deepEqual(judged('verify-full'), { rejectUnauthorized: true });
   const [encrypted, chained] = [judged('require'), judged('verify-ca')];
@@ -80,7 +80,7 @@ test('TLS judges the server as the mode says', () => {
   assert.ok(chained !== false && chained.rejectUnauthorized && chained.checkServerIdentity);
 });
 
-test('refuses an invalid or unknown option with the accepted form', () => {
+test('rejects an invalid or unknown option with the accepted form', () => {
   for (const [wrong, wanted] of [
     ['mysql://a@h/d', /postgres:\/\/user/],
     ['postgres://h/d', /must contain a user, a host, and a database/],
@@ -109,7 +109,7 @@ test('refuses an invalid or unknown option with the accepted form', () => {
   }
 });
 
-test('question marks become numbers, but for those in texts and quoted names', () => {
+test('question marks become numbered parameters, except in literals and quoted names', () => {
   assert.equal(
     translate(`SELECT '?', "a?" FROM t WHERE a = ? AND b IN (?, ?)`),
     `SELECT '?', "a?" FROM t WHERE a = $1 AND b IN ($2, $3)`,
@@ -117,7 +117,7 @@ test('question marks become numbers, but for those in texts and quoted names', (
   assert.equal(translate("SELECT 'it''s ?' || ?"), "SELECT 'it''s ?' || $1");
 });
 
-test('names only statements that are used repeatedly', () => {
+test('only repeated statements are prepared by name', () => {
   const statementOf = statementNames();
   const names = Array.from({ length: 5 }, () => statementOf('SELECT 1').name);
   assert.deepEqual(names.slice(0, 2), [undefined, undefined]);

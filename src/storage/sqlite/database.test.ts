@@ -1,4 +1,4 @@
-/** SQLite: groups isolate the operation that fails, a thread that dies is reported, a lost file is refused. */
+/** SQLite: groups isolate a failing operation, a dead thread is reported, and a lost file is rejected. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
@@ -28,7 +28,7 @@ import { openSqliteDatabase } from './database.ts';
 const folders: string[] = [];
 const databases: Database[] = [];
 after(async () => {
-  // A second close is none: what a failed test left open would hold the process.
+  // Closing twice is harmless. What a failed test left open would keep the process alive.
   for (const database of databases) await database.close();
   for (const folder of folders) await rm(folder, { recursive: true, force: true });
 });
@@ -55,7 +55,7 @@ async function open() {
   return { database, broken, file: directory.databaseFile };
 }
 
-test('in a group only the operation that throws fails, and nothing of it is kept', async () => {
+test('only the operation that throws fails in a group, and it is rolled back', async () => {
   const { database, broken } = await open();
   const results = await Promise.allSettled([
     database.execute(writeOperation, 'a1'),
@@ -70,41 +70,41 @@ test('in a group only the operation that throws fails, and nothing of it is kept
   assert.equal((await database.execute(countOperation, 'a'))?.n, 2);
   assert.deepEqual(broken, []);
   await database.close();
-  assert.deepEqual(broken, [], 'a close is no breakdown');
+  assert.deepEqual(broken, [], 'closing is not a failure');
 });
 
-test('a read waits for no search, once searches have a thread of their own', async () => {
+test('a read does not wait for a search once searches have their own thread', async () => {
   const { database } = await open();
   const order: string[] = [];
   const round = async (): Promise<boolean> => {
     order.length = 0;
     const search = database.execute(longSearchOperation, 1_000_000).then(() => order.push('search'));
-    // They are on their way to their threads together.
+    // Both are sent to their threads at the same time.
     const read = database.execute(countOperation, 'a').then(() => order.push('read'));
     await Promise.all([search, read]);
     return order[0] === 'read';
   };
-  assert.equal(await round(), false, 'the first search starts the thread, and is done by the reader');
+  assert.equal(await round(), false, 'the first search starts the thread and runs on the reader');
   await waitUntil('a read to overtake a search', round);
   await database.close();
 });
 
-test('arguments that cannot cross are refused alone, whoever waits beside and behind them', async () => {
+test('arguments that cannot be cloned are rejected alone, without affecting other operations', async () => {
   const { database, broken } = await open();
-  const guilty = (() => 'no data') as never;
+  const uncloneable = (() => 'no data') as never;
   const calls = Array.from({ length: 100 }, (_, index) =>
-    database.execute(writeOperation, index === 3 ? guilty : `c${index}`),
+    database.execute(writeOperation, index === 3 ? uncloneable : `c${index}`),
   );
   const settled = await Promise.allSettled(calls);
   const refused = settled.flatMap((one, index) => (one.status === 'rejected' ? [[index, one.reason.name]] : []));
   assert.deepEqual(refused, [[3, 'DataCloneError']]);
-  await assert.rejects(database.execute(writeOperation, guilty), { name: 'DataCloneError' });
+  await assert.rejects(database.execute(writeOperation, uncloneable), { name: 'DataCloneError' });
   assert.equal((await database.execute(countOperation, 'c'))?.n, 99);
   assert.deepEqual(broken, []);
   await database.close();
 });
 
-test('many at once are all done, group behind group, and each is answered with its own', async () => {
+test('many concurrent operations finish in groups, each with its own result', async () => {
   const { database } = await open();
   const names = Array.from({ length: 500 }, (_, index) => `d${index}`);
   const written: Promise<unknown>[] = [];
@@ -119,20 +119,20 @@ test('many at once are all done, group behind group, and each is answered with i
   await database.close();
 });
 
-test('operations that wait for a lock are refused together with the first, without another wait', async () => {
+test('operations that wait for a lock are rejected together with the first', async () => {
   const { database, file } = await open();
   const other = openSqlite(file, { readOnly: false });
   other.begin();
   other.run("INSERT INTO meta (key, value) VALUES ('lock', '1')");
   const waiting: Promise<unknown>[] = [];
-  // More than two groups: one that meets the lock, one after it in the thread, the others queued before the thread.
+  // More than two groups: one that waits for the lock, one queued in the thread, and others queued before the thread.
   for (let index = 0; index < 80; index += 1) {
     waiting.push(database.execute(writeOperation, `e${index}`));
     if (index % 20 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
   const all = Promise.allSettled(waiting);
   await assert.rejects(waiting[0]!, Unavailable);
-  // From here on nothing is locked: whoever had another round would be done.
+  // From here on nothing is locked, so another round would succeed.
   other.rollback();
   for (const one of await all) {
     assert.equal(one.status, 'rejected');
@@ -152,7 +152,7 @@ test('reports a storage thread that ends unexpectedly, and accepts nothing more'
   await database.close();
 });
 
-test('a directory whose database is missing or empty is refused where anything of it is left', async () => {
+test('a missing or empty database is rejected if the directory contains other data', async () => {
   const left: Record<string, (directory: DataDirectory) => Promise<unknown> | unknown> = {
     'secret.key': ({ path: folder }) => writeFile(path.join(folder, 'secret.key'), 'x'),
     'first-run.json': ({ path: folder }) => writeFile(path.join(folder, 'first-run.json'), '{}'),
@@ -184,7 +184,7 @@ test('a directory whose database is missing or empty is refused where anything o
   }
 });
 
-test('a directory that no service had its database in is begun: empty, on a fresh disk, or after a first start that was killed', async () => {
+test('a directory without a previous database is initialized, even after a killed first start', async () => {
   const directory = await emptyDirectory();
   assertDatabaseNotLost(directory);
   await mkdir(path.join(directory.path, 'lost+found'));
@@ -194,11 +194,11 @@ test('a directory that no service had its database in is begun: empty, on a fres
   assertDatabaseNotLost(directory);
 });
 
-test('a folder that the system will not have is refused at once', () => {
+test('a folder that cannot be created is rejected immediately', () => {
   assert.throws(() => prepareDataDirectory('/proc/postrider/data'), /cannot be created/);
 });
 
-test('a hold whose file a power cut tore is made again', async () => {
+test('a lock file corrupted by a power failure is recreated', async () => {
   const directory = await emptyDirectory();
   await writeFile(path.join(directory.path, 'serving.lock'), Buffer.alloc(512, 7));
   const hold = holdDataDirectory(directory);
@@ -206,7 +206,7 @@ test('a hold whose file a power cut tore is made again', async () => {
   hold.release();
 });
 
-test('a directory is held by one at a time, and free after', async () => {
+test('a directory is held by one process at a time and then released', async () => {
   const directory = await emptyDirectory();
   const hold = holdDataDirectory(directory);
   assert.throws(() => holdDataDirectory(directory), /already serving/);

@@ -43,7 +43,7 @@ test('a database that cannot be opened is reported with its path, the cause, and
   );
 });
 
-test('a file that can be read and holds something else is damaged, and the disk is not blamed', async (t) => {
+test('a readable file with other content is reported as damaged, not as a disk error', async (t) => {
   const file = path.join(folderOf(t), 'postrider.db');
   const made = openSqlite(file, { readOnly: false });
   made.raw.exec('CREATE TABLE a (b)');
@@ -58,8 +58,8 @@ test('a file that can be read and holds something else is damaged, and the disk 
     () => connection.all('SELECT * FROM a'),
     (error: Error) => {
       assert.ok(isStorageError(error));
-      const said = 'is damaged, or the disk failed for a moment (database disk image is malformed); check the disk';
-      assert.equal(describeStorageError(error, file).split(',').slice(0, -2).join(','), `${file} ${said}`);
+      const text = 'is damaged, or the disk failed for a moment (database disk image is malformed); check the disk';
+      assert.equal(describeStorageError(error, file).split(',').slice(0, -2).join(','), `${file} ${text}`);
       return true;
     },
   );
@@ -68,7 +68,7 @@ test('a file that can be read and holds something else is damaged, and the disk 
   assert.match(opening(other), /postrider\.db is damaged, .* \(file is not a database\); check the disk/);
 });
 
-test('an error of the disk names the failed step and the disk', () => {
+test('a disk error names the failed step and the disk', () => {
   const io = (errcode: number): string =>
     describeStorageError(Object.assign(new Error('disk I/O error'), { errcode }), '/data/postrider.db');
   assert.equal(io(1034), 'the disk stopped responding: a sync failed on /data/postrider.db');
@@ -77,7 +77,7 @@ test('an error of the disk names the failed step and the disk', () => {
   assert.equal(io(10), 'the disk stopped responding: disk I/O error on /data/postrider.db');
 });
 
-test('an error that is not due to storage keeps its own message', () => {
+test('an error that is not due to storage keeps its message', () => {
   const busy = Object.assign(new Error('database is locked'), { errcode: 5 });
   assert.equal(isStorageError(busy), false);
   assert.equal(describeStorageError(busy, '/data/postrider.db'), 'database is locked');

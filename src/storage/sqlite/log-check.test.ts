@@ -1,4 +1,4 @@
-/** Logs that SQLite wrote, as a kill and a power cut leave them, and with bits changed. */
+/** Logs written by SQLite, as left by a kill or a power failure, and with changed bits. */
 import assert from 'node:assert/strict';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -10,7 +10,7 @@ import { assertLogWhole } from './log-check.ts';
 const COMMITS = 12;
 const FRAME_BYTES = 4096 + 24;
 
-/** A log of some commits, the last of several frames, and the end of each. */
+/** A log of several commits, the last with several frames, and the end offset of each. */
 function logged(t: TestContext) {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-log-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -57,7 +57,7 @@ test('accepts the log that a kill or a power failure leaves', (t) => {
   }
 });
 
-test('a bit that changed anywhere before the last commit is seen', (t) => {
+test('a changed bit before the last commit is detected', (t) => {
   const { with: log, lastFrom } = logged(t);
   for (let at = 0; at < lastFrom; at += 61) {
     const flip = (copy: Buffer): void => {

@@ -1,4 +1,4 @@
-/** Converted templates, rendered by Postrider, against the output of Handlebars itself, or against the rules of Mustachio and Resend. */
+/** Converted templates, rendered by Postrider, compared with the output of Handlebars or the rules of Mustachio and Resend. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import Handlebars from 'handlebars';
@@ -11,7 +11,7 @@ type Case = [source: string, ...values: Values[]];
 
 const render = createRender(htmlToText);
 
-/** Returns the output of a send with these values, which fails for a variable without a value. */
+/** Returns the output of a send with these values, which fails if a variable has no value. */
 function rendered(source: string, variables: Values, kind: 'html' | 'text' = 'html'): string {
   const mail = { [kind]: source, variables, accountVariables: {}, keepMissing: false, deriveText: false };
   const result = render(mail);
@@ -20,7 +20,7 @@ function rendered(source: string, variables: Values, kind: 'html' | 'text' = 'ht
   return result.value[kind] ?? '';
 }
 
-/** Both escape the same characters in different ways, except ` and =, which Postrider does not need to escape. */
+/** Normalizes escapes that differ, except ` and =, which Postrider does not need to escape. */
 const sameEntities = (html: string): string =>
   html.replaceAll('&quot;', '&#34;').replaceAll('&#x27;', '&#39;').replaceAll('&#x60;', '`').replaceAll('&#x3D;', '=');
 
@@ -152,7 +152,7 @@ const SENDGRID: Case[] = [
   ...HANDLEBARS,
 ];
 
-test('SendGrid and Mailgun: the output is that of Handlebars with the helpers', () => {
+test('SendGrid and Mailgun templates render like Handlebars with the helpers', () => {
   const engine = sendgridHelpers();
   for (const [source, ...values] of SENDGRID) {
     for (const dialect of ['sendgrid', 'mailgun'] as const) {
@@ -168,10 +168,10 @@ test('SendGrid and Mailgun: the output is that of Handlebars with the helpers', 
           // Handlebars prints false, which is documented as different.
           const isFalsePrinted = source.startsWith('{{name}}') && given.name === 0;
           const own = rendered(liquid, given, kind);
-          const theirs = sameEntities(expected(given));
+          const reference = sameEntities(expected(given));
           assert.equal(
             own,
-            isFalsePrinted ? theirs.replace('false', '') : theirs,
+            isFalsePrinted ? reference.replace('false', '') : reference,
             `${source}\n${liquid}\n${JSON.stringify(given)}`,
           );
         }
@@ -180,7 +180,7 @@ test('SendGrid and Mailgun: the output is that of Handlebars with the helpers', 
   }
 });
 
-test('SES: the output is that of Handlebars, and a variable without a value is missing', () => {
+test('SES templates render like Handlebars, and a variable without a value is missing', () => {
   let compared = 0;
   for (const [source, ...values] of HANDLEBARS) {
     const { source: liquid } = convertTemplate(source, 'ses', 'html');
@@ -208,7 +208,7 @@ test('SES: the output is that of Handlebars, and a variable without a value is m
   assert.deepEqual(result.ok && result.value.missing, ['name']);
 });
 
-/** Sections of Mustachio read from their value, never from outer values, and only each loops. */
+/** Mustachio sections read from their value, never from outer values, and only each loops. */
 const MUSTACHIO: [source: string, values: Values, expected: string][] = [
   ['Hi {{name}}', { name: '<A>' }, 'Hi &lt;A&gt;'],
   ['{{{html}}}{{&html}}', { html: '<b>' }, '<b><b>'],
@@ -231,7 +231,7 @@ const MUSTACHIO: [source: string, values: Values, expected: string][] = [
   ['A\n{{#x}}\nB\n{{/x}}\n', { x: { y: 1 } }, 'A\n\nB\n\n'],
 ];
 
-test('Postmark: sections, scopes, and each follow the rules of Mustachio', () => {
+test('Postmark templates follow Mustachio for sections, scopes, and each', () => {
   for (const [source, values, expected] of MUSTACHIO) {
     const { source: liquid, checks } = convertTemplate(source, 'postmark', 'html');
     assert.deepEqual(checks, [], source);
@@ -261,7 +261,7 @@ const RESEND: [source: string, values: Values, html: string][] = [
   ['plain', {}, 'plain'],
 ];
 
-test('Resend: variables and fallbacks; other braces are text and reported', () => {
+test('Resend variables and fallbacks are converted, and other braces are text and reported', () => {
   for (const [source, values, expected] of RESEND) {
     const { source: liquid, checks } = convertTemplate(source, 'resend', 'html');
     assert.deepEqual(checks, [], source);
@@ -278,7 +278,7 @@ test('Resend: variables and fallbacks; other braces are text and reported', () =
   assert.equal(rendered(source, {}), '\n{{name}} {{{contact.first_name|you}}}');
 });
 
-test('date formats become those of strftime', () => {
+test('date formats are converted to strftime', () => {
   const dates: [format: string, offset: string, expected: string][] = [
     ['MMMM DD, YYYY h:mm:ss A', '', 'March 05, 2026 1:07:09 PM'],
     ['dddd, Do MMM YY [at] HH:mm', '', 'Thursday, 5th Mar 26 at 13:07'],
@@ -312,7 +312,7 @@ const UNCONVERTIBLE: [dialect: Dialect, source: string, what: string][] = [
   ['sendgrid', '{{1st}} {{[first name]}}', '{{1st}}'],
 ];
 
-test('what has no counterpart stays as text, with its line and a reason', () => {
+test('unsupported constructs stay as text and are reported with line and reason', () => {
   for (const [dialect, source, what] of UNCONVERTIBLE) {
     const { source: liquid, checks } = convertTemplate(`\n${source}`, dialect, 'html');
     const left = checks.filter((check) => !check.isConverted);
@@ -323,7 +323,7 @@ test('what has no counterpart stays as text, with its line and a reason', () => 
   }
 });
 
-test('unsubscribe links become the link of Postrider', () => {
+test("unsubscribe links are replaced by Postrider's link", () => {
   const links: [dialect: Dialect, source: string][] = [
     ['sendgrid', '<a href="{{{unsubscribe}}}">x</a>'],
     ['sendgrid', '<a href="<%asm_group_unsubscribe_raw_url%>">x</a>'],
@@ -358,7 +358,7 @@ const MALFORMED: [source: string, message: RegExp][] = [
   ['{{'.repeat(500_000), /not closed|more than/],
 ];
 
-test('a source that cannot be read ends with an error and its line', () => {
+test('an unreadable source returns an error with its line', () => {
   for (const [source, message] of MALFORMED) {
     for (const dialect of ['sendgrid', 'ses', 'mailgun'] as const) {
       assert.throws(
@@ -372,7 +372,7 @@ test('a source that cannot be read ends with an error and its line', () => {
   assert.throws(() => convertTemplate('{{#a}}{{/b}}', 'postmark', 'html'), ConversionError);
 });
 
-test('1 MB of hostile text takes time in proportion to its length', () => {
+test('1 MB of hostile text takes linear time', () => {
   const pieces = ['{', '{ {', '\\', '%', '{%', ' \n', '<%a', '[unsubscribe', '%recipient.', '}}', '((', '"', '| a'];
   for (const piece of pieces) {
     const source = piece.repeat(Math.ceil(1_000_000 / piece.length)).slice(0, 1_000_000);

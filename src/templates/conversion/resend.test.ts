@@ -1,10 +1,10 @@
-/** Sources of this interface in our language: variables are inserted as they are, and nothing else is expanded. */
+/** Resend sources in Postrider's template language: variables are inserted unescaped, and nothing else is expanded. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { fromLiquid, toLiquid } from './resend.ts';
 
-test('variables become outputs, and other braces text', () => {
+test('variables become outputs, and other braces are text', () => {
   assert.equal(toLiquid('<b>{{{NAME}}}</b>', 'html'), '<b>{{ NAME | raw }}</b>');
   assert.equal(toLiquid('Hi {{{ NAME }}}', 'text'), 'Hi {{ NAME }}');
   assert.equal(toLiquid('{{ x }} {% y %}', 'html'), '{% raw %}{{{% endraw %} x }} {% raw %}{%{% endraw %} y %}');
@@ -17,7 +17,7 @@ const withoutSpaces = (source: string): string =>
     name === undefined ? found : `{{{${name}}}}`,
   );
 
-test('every source comes back as it was written, but for the spaces in a variable', () => {
+test('every source is restored as written, except spaces in a variable', () => {
   const piece = fc.constantFrom(
     '{',
     '}',
