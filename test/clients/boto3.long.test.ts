@@ -72,7 +72,7 @@ after(async () => {
   await sink.close();
 });
 
-test('boto3 sends with both versions of SES, and reads refusals as exceptions', { skip }, async () => {
+test('boto3 sends with both SES API versions and raises rejections as exceptions', { skip }, async () => {
   await service.api.post('/templates', { name: 'greeting', subject: 'Hi {{ name }}', text: 'Dear {{ name }}' });
   const { body: key } = await service.api.post('/api-keys', { kind: 'sigv4' });
   const python = run(PYTHON, ['-c', PROGRAM], { timeout: 60_000 });

@@ -39,7 +39,7 @@ async function refusal(user: string, pass: string, port = service.smtpPort): Pro
   }
 }
 
-test('each name logs in with a key of scope send', async () => {
+test('each username accepts an API key with send scope as the password', async () => {
   const { apiKey } = await newKey({ scope: 'send' });
   for (const user of ['resend', 'apikey', 'SMTP_Injection']) {
     const to = `${user.toLowerCase()}@example.com`;
@@ -58,7 +58,7 @@ test('each name logs in with a key of scope send', async () => {
   assert.equal(sink.messages.length, before);
 });
 
-test('other keys, names and passwords are refused like a wrong password', async () => {
+test('other keys, usernames, and passwords are rejected like a wrong password', async () => {
   const { apiKey } = await newKey({ scope: 'send' });
   assert.equal(await refusal('resend', service.live.apiKey), 535, 'a key of scope full');
   assert.equal(await refusal('resend', `${apiKey}x`), 535);
@@ -69,7 +69,7 @@ test('other keys, names and passwords are refused like a wrong password', async 
   await service.cli('account', 'set', service.live.accountId, '--plan', 'paid');
 });
 
-test('the next mail of an open session is refused once its key is revoked', async () => {
+test('a revoked key rejects the next message of an open session', async () => {
   const { keyId, apiKey } = await newKey({ scope: 'send' });
   const transport = transportFor(service.smtpPort, 'resend', apiKey, true);
   await waitUntil('a login', () =>
@@ -83,12 +83,12 @@ test('the next mail of an open session is refused once its key is revoked', asyn
   transport.close();
 });
 
-test('a key may send from its own senders only', async () => {
+test('a key sends only from its allowed senders', async () => {
   const { apiKey } = await newKey({ scope: 'send', allowedSenders: ['other.example'] });
   assert.equal(await refusal('resend', apiKey), 550);
 });
 
-test('without the interface the names are unknown', async () => {
+test('the usernames are unknown when the interface is disabled', async () => {
   const plain = await openShop();
   try {
     const made = await plain.service.api.post('/api-keys', { scope: 'send' });

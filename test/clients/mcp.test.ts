@@ -28,7 +28,7 @@ async function withKey(mode: 'live' | 'sandbox') {
   return { requestInit: { headers: { Authorization: `Bearer ${made.value.apiKey}` } } };
 }
 
-test('the SDK of earlier revisions', async () => {
+test('SDK for earlier protocol revisions', async () => {
   const client = new EarlierClient(INFO);
   await client.connect(new EarlierTransport(url, await withKey('sandbox')) as never);
   assert.equal(client.getServerVersion()?.name, 'postrider');
@@ -45,7 +45,7 @@ test('the SDK of earlier revisions', async () => {
   await client.close();
 });
 
-test('the current SDK, with a user who approves', async () => {
+test('current SDK, with user approval', async () => {
   const asked: string[] = [];
   const options = { capabilities: { elicitation: {} }, versionNegotiation: { mode: { pin: '2026-07-28' } } };
   const client = new Client(INFO, options as never);

@@ -36,7 +36,7 @@ before(() => {
 
 after(() => rmSync(folder ?? '', { recursive: true, force: true }));
 
-test('the package holds the build of every source, README, licence and manifest', { skip }, () => {
+test('the package contains every built module, README, license, and manifest', { skip }, () => {
   const built = globSync('*.ts', { cwd: path.join(source, 'src') }).flatMap((file) => [
     `dist/${file.replace(/\.ts$/, '.js')}`,
     `dist/${file.replace(/\.ts$/, '.d.ts')}`,
@@ -51,7 +51,7 @@ test('the package holds the build of every source, README, licence and manifest'
   assert.match(readFileSync(path.join(source, 'src/nodemailer.ts'), 'utf8'), new RegExp(`version = '${version}'`));
 });
 
-test('it runs where it is installed, and imports nothing but its own files', { skip }, () => {
+test('it runs from its install location and imports only its own files', { skip }, () => {
   const main = `
 import { Postrider, PostriderError, verifyWebhook } from '@postrider/client';
 import { PostriderTransport } from '@postrider/client/nodemailer';
@@ -70,7 +70,7 @@ console.log(error instanceof PostriderError, error.code, typeof verifyWebhook, n
   }
 });
 
-test('the program that README begins with sends a mail', { skip }, async () => {
+test('the first example of the README sends a message', { skip }, async () => {
   const [, program = ''] = /```ts\n([\s\S]*?)```/.exec(readFileSync(path.join(source, 'README.md'), 'utf8')) ?? [];
   writeFileSync(path.join(folder, 'readme.ts'), program);
   const service = await startService();
@@ -84,7 +84,7 @@ test('the program that README begins with sends a mail', { skip }, async () => {
   }
 });
 
-test('its types compile in a page without the types of Node, and say what is wrong', { skip }, () => {
+test('its types compile for browsers without Node types, and report misuse', { skip }, () => {
   const page = `
 import { type Event, Postrider, PostriderError } from '@postrider/client';
 const client = new Postrider({ url: 'https://mail.example.com', accountId: 'acc_1', apiKey: 'pr_test_1' });
@@ -132,7 +132,7 @@ interface Operation {
   tags: string[];
 }
 
-test('every operation that programs call has a method', () => {
+test('every operation that applications call has a method', () => {
   const sources = globSync('*.ts', { cwd: path.join(source, 'src') }).filter((file) => file !== 'schema.ts');
   const text = sources.map((file) => readFileSync(path.join(source, 'src', file), 'utf8')).join('\n');
   const document = JSON.parse(readFileSync(path.join(root, 'docs/openapi.json'), 'utf8'));

@@ -118,7 +118,7 @@ async function importInto(target: TempDatabase, name: string) {
   }
 }
 
-test('everything moves into PostgreSQL and back, row by row', async () => {
+test('all data moves to PostgreSQL and back, row by row', async () => {
   const { file, accountId, messages } = await embeddedWithMail();
   const target = await tempDatabase('postgres');
   try {
@@ -178,7 +178,7 @@ test('everything moves into PostgreSQL and back, row by row', async () => {
   }
 });
 
-test('a file that is broken, of another version, or none at all is refused with a sentence', async () => {
+test('rejects a corrupt file, another version, or another format with a clear message', async () => {
   const { file } = await embeddedWithMail();
   assert.throws(() => openPortableFile(path.join(folder, 'nothing')), /the file .*nothing does not exist/);
   const other = path.join(folder, 'other-version');
@@ -199,7 +199,7 @@ test('a file that is broken, of another version, or none at all is refused with 
   assert.throws(() => openPortableFile(cut), /not a complete file/);
 });
 
-test('an import that fails half way leaves the database empty', async () => {
+test('a failed import leaves the database empty', async () => {
   const { file } = await embeddedWithMail();
   const spoilt = path.join(folder, 'spoilt');
   copyFileSync(file, spoilt);
@@ -224,7 +224,7 @@ test('an import that fails half way leaves the database empty', async () => {
 
 import { firstRun } from '../../src/users/users.ts';
 
-test('blobs that rows name and that are gone or changed are told, and the rest is copied', async () => {
+test('reports missing or changed blobs and copies the rest', async () => {
   const target = await tempDatabase('postgres');
   const embedded = await tempDatabase();
   try {
@@ -265,7 +265,7 @@ test('blobs that rows name and that are gone or changed are told, and the rest i
   }
 });
 
-test('content that a running service removes while it is copied is no loss', async () => {
+test('content deleted by the running service during the copy is not an error', async () => {
   const embedded = await tempDatabase();
   try {
     const { blobsFolder, databaseFile } = prepareDataDirectory(embedded.folder);
@@ -292,7 +292,7 @@ test('content that a running service removes while it is copied is no loss', asy
   }
 });
 
-test('a file made beside a running service holds one moment', async () => {
+test('a file created while the service is running is a consistent snapshot', async () => {
   const target = await tempDatabase('postgres');
   const embedded = await tempDatabase();
   const accept = (into: TempDatabase) => into.database.execute(acceptOperation, acceptance({ accountId: 'acc_1' }));

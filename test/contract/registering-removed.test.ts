@@ -41,7 +41,7 @@ function registration(changes: Partial<Registration> = {}): Registration {
   };
 }
 
-test('what another node removes between the look and the new expiry is made anew', async (t) => {
+test('re-creates a registration that another node removes before its expiry is extended', async (t) => {
   const temp = await tempDatabase('postgres');
   t.after(() => temp.close());
   const other = await openPostgresDatabase({ address: parsePostgresUrl(temp.url!), log: silentLog });

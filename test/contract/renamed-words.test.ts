@@ -55,7 +55,7 @@ const text = (value: unknown): string => `'${JSON.stringify(value).replaceAll("'
 
 for (const dialect of DIALECTS) {
   suite(dialect, () => {
-    test('owners and categories of failures have their new names in events, and the text of a message stays as it is', async (t) => {
+    test('renames owners and failure categories in events, and leaves message text unchanged', async (t) => {
       const past = await before(t, dialect, 39);
       const quoted = 'it said "category":"our-side", "owner":"sender-domain"';
       const details: [type: string, then: unknown, now: unknown][] = [
@@ -94,7 +94,7 @@ for (const dialect of DIALECTS) {
       );
     });
 
-    test('accounts that were warned or whose mail rested are warned or held, with their reasons and thresholds', async (t) => {
+    test('accounts with a warning or paused mail keep their state, reasons, and thresholds', async (t) => {
       const past = await before(t, dialect, 39);
       const accounts: [status: string, notice: string | null, now: unknown][] = [
         ['good', null, ['good', null, '{}', '{}', null]],
@@ -140,7 +140,7 @@ for (const dialect of DIALECTS) {
       );
     });
 
-    test('actions in the audit log have their new names, and the log stays append-only', async (t) => {
+    test('renames actions in the audit log, which stays append-only', async (t) => {
       const past = await before(t, dialect, 39);
       const actions: [then: string, now: string][] = [
         ['account.look', 'account.start-support-access'],
@@ -162,7 +162,7 @@ for (const dialect of DIALECTS) {
       await past.run("DELETE FROM audit WHERE id = 'aud_0'");
     });
 
-    test('delayed messages stay in the incident that they are in, together with those that fail after the upgrade', async (t) => {
+    test('delayed messages stay in their incident, with those that fail after the upgrade', async (t) => {
       const past = await before(t, dialect, 39);
       // As the previous version wrote them: with old ids and old values.
       const facts = { smtpCode: 450, enhancedCode: '4.7.1', reply: '450 4.7.1 try again' };

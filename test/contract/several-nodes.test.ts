@@ -71,7 +71,7 @@ function delivered(job: DeliveryJob): Settlement {
   };
 }
 
-test('every message is claimed by one node', async (t) => {
+test('one node claims each message', async (t) => {
   fresh(t);
   await Promise.all(Array.from({ length: 300 }, (_, i) => seedMail(nodes[i % 3]!, { accountId: 'acc_1' })));
   const taken: string[] = [];
@@ -87,7 +87,7 @@ test('every message is claimed by one node', async (t) => {
   assert.equal(new Set(taken).size, 300);
 });
 
-test('nodes whose clocks are five minutes wrong steal no lease, and find what is due', async (t) => {
+test('nodes with clocks five minutes off steal no leases and find due messages', async (t) => {
   fresh(t);
   const now = Date.now();
   for (const skewMs of [-5 * MINUTE, 5 * MINUTE]) {
@@ -103,7 +103,7 @@ test('nodes whose clocks are five minutes wrong steal no lease, and find what is
   assert.ok(Math.abs(nodes[1]!.clock!.now() - now) < 10_000);
 });
 
-test('of two copies that are settled at once one removes the content they share', async (t) => {
+test('of two copies settled at the same time, one deletes the content they share', async (t) => {
   fresh(t);
   for (let round = 0; round < 15; round += 1) {
     const recipients = ['a@x.example', 'b@x.example'];
@@ -119,7 +119,7 @@ test('of two copies that are settled at once one removes the content they share'
   }
 });
 
-test('a delay whose commit was not acknowledged and that is recorded again is one attempt with one event', async (t) => {
+test('recording a deferral again after an unacknowledged commit counts one attempt and one event', async (t) => {
   fresh(t);
   const { recipients } = await seedMail(nodes[0]!, { accountId: 'acc_1' });
   const { messageId } = recipients[0]!;
@@ -151,7 +151,7 @@ test('a delay whose commit was not acknowledged and that is recorded again is on
   assert.deepEqual(await nodes[1]!.execute(found, null), [{ attempts: 1 }, { id: 'evt_delay' }]);
 });
 
-test('a result under an old lease that is recorded beside the one under the new lease does not keep that back', async (t) => {
+test('a result under an old lease does not block a concurrent one under the new lease', async (t) => {
   fresh(t);
   await seedMail(nodes[0]!, { accountId: 'acc_1' });
   const [old] = await claim(nodes[0]!);
@@ -168,7 +168,7 @@ test('a result under an old lease that is recorded beside the one under the new 
   );
 });
 
-test('a message is cancelled or claimed, never both', async (t) => {
+test('a message is canceled or claimed, never both', async (t) => {
   fresh(t);
   for (let round = 0; round < 20; round += 1) {
     const { recipients } = await seedMail(nodes[0]!, { accountId: 'acc_1' });
@@ -182,7 +182,7 @@ test('a message is cancelled or claimed, never both', async (t) => {
   }
 });
 
-test('an opening told to several nodes at once is one event', async (t) => {
+test('an open reported to several nodes at the same time is one event', async (t) => {
   fresh(t);
   const { recipients } = await seedMail(nodes[0]!, { accountId: 'acc_1' });
   const { messageId } = recipients[0]!;
@@ -203,7 +203,7 @@ test('an opening told to several nodes at once is one event', async (t) => {
   assert.equal(told.filter(Boolean).length, 1);
 });
 
-test('one idempotency key on all nodes at once is accepted once', async (t) => {
+test('an idempotency key used on all nodes at the same time is accepted once', async (t) => {
   fresh(t);
   for (let round = 0; round < 10; round += 1) {
     const idempotency = {
@@ -221,7 +221,7 @@ test('one idempotency key on all nodes at once is accepted once', async (t) => {
   }
 });
 
-test('of several first runs at once one is done; of settings patched at once none is lost', async (t) => {
+test('one of several concurrent first runs succeeds, and concurrent settings patches are all kept', async (t) => {
   fresh(t);
   const settings = { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null } as const;
   const runs = await Promise.all(
@@ -275,7 +275,7 @@ test('of several first runs at once one is done; of settings patched at once non
   assert.deepEqual('account' in last && Object.keys(last.account.settings.variables).sort(), names.sort());
 });
 
-test('a node with another secret key is refused with one line', async (t) => {
+test('rejects a node with a different secret key with a one-line error', async (t) => {
   fresh(t);
   const directory = dataDirectory(temp.folder);
   const key = randomBytes(32);
@@ -302,7 +302,7 @@ async function follow(node: Database, after: EventRow | undefined): Promise<Even
   });
 }
 
-test('whoever follows the events misses none of a transaction that takes longer than later ones', async (t) => {
+test('event readers miss no event of a transaction that commits after later ones', async (t) => {
   fresh(t);
   const { recipients } = await seedMail(nodes[0]!, { accountId: 'acc_1' });
   const { messageId } = recipients[0]!;
@@ -356,7 +356,7 @@ test('whoever follows the events misses none of a transaction that takes longer 
   );
 });
 
-test('after a restore into another cluster the log goes on behind what is in it', async (t) => {
+test('after a restore into another cluster, the event log continues after its last event', async (t) => {
   fresh(t);
   await seedMail(nodes[0]!, { accountId: 'acc_1' });
   // As in a cluster whose transaction ids restart.
@@ -379,7 +379,7 @@ test('after a restore into another cluster the log goes on behind what is in it'
   await waitUntil('the new event behind it', async () => (await follow(nodes[2]!, old)).length === 1);
 });
 
-test('a hint reaches the other nodes, and not the one that gives it', async (t) => {
+test('a hint reaches every node except its sender', async (t) => {
   const address = parsePostgresUrl(temp.url!);
   const hints = [0, 1].map(() => openPostgresHints({ address, log: silentLog }));
   t.after(() => Promise.all(hints.map((one) => one.stop())));

@@ -33,7 +33,7 @@ const STANDARD = {
 
 const file = { name: 'a.pdf', contentType: 'application/pdf', sizeBytes: 5, sha256: 'ab'.repeat(32) };
 
-test('one more than a limit is refused by name, until one is gone or the operator allows more', async () => {
+test('exceeding a limit is rejected by name until something is deleted or the limit is raised', async () => {
   const { api, sandboxApi } = service;
   const { limits } = (await api.get('/account')).body;
   for (const [name, most] of Object.entries(STANDARD)) assert.equal(limits[name], most, name);
@@ -107,7 +107,7 @@ function opened(at: string, key: string): Promise<{ answer: IncomingMessage; end
   });
 }
 
-test('streams held open at once are bounded, and one that ends makes room', async () => {
+test('concurrent event streams are limited, and closing one frees its place', async () => {
   await setLimits('eventStreams=3');
   const stream = () => opened('/events/stream', service.live.apiKey);
   const open = await Promise.all([stream(), stream(), stream()]);
@@ -135,7 +135,7 @@ test('streams held open at once are bounded, and one that ends makes room', asyn
   for (const { end } of [...open, next]) end();
 });
 
-test('waits for the inbox held open at once are bounded, and one that is answered makes room', async () => {
+test('concurrent inbox waits are limited, and an answered one frees its place', async () => {
   await setLimits('inboxWaits=2');
   await waitUntil('the limit to be felt', async () => (await limitOf('inboxWaits')) === 2);
   const wait = (to: string) => service.sandboxApi.get(`/sandbox/inbox/wait?to=${to}&timeoutSeconds=25`);
@@ -158,7 +158,7 @@ test('waits for the inbox held open at once are bounded, and one that is answere
   );
 });
 
-test('mail beyond the quota of a day is refused over HTTP, in a batch, and over SMTP; nothing of it is stored', async () => {
+test('mail over the daily quota is rejected over HTTP, in a batch, and over SMTP, and not stored', async () => {
   const { sandboxApi: api } = service;
   const mail = (to: string | string[]) => ({ from: 'a@x.example', to, subject: 'x', text: 'x' });
   const send = (to: string | string[], headers = {}) => api.post('/send', mail(to), headers);

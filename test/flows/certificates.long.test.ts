@@ -104,7 +104,7 @@ async function rootOf(pebble: Pebble, { dataDir }: Service): Promise<{ file: str
   return { file, pem };
 }
 
-test('first self-signed, then ordered, then renewed, without a restart; an authority that goes away ends nothing', {
+test('starts self-signed, orders, and renews without a restart; a CA outage changes nothing', {
   skip,
   timeout: 500_000,
 }, async (t) => {
@@ -175,7 +175,7 @@ test('first self-signed, then ordered, then renewed, without a restart; an autho
   assert.deepEqual(await service.kill('SIGTERM'), { code: 0, signal: null });
 });
 
-test('a restart shows what is kept; an authority that has forgotten everything gives a new one', {
+test('a restart reuses the stored certificate, and a CA that lost its state issues a new one', {
   skip,
   timeout: 200_000,
 }, async (t) => {
@@ -201,7 +201,7 @@ test('a restart shows what is kept; an authority that has forgotten everything g
   assert.notEqual(await shown(), first);
 });
 
-test('of two nodes one orders and both answer the authority; both show each new certificate', {
+test('one of two nodes orders, both answer the CA, and both serve each new certificate', {
   skip,
   timeout: 300_000,
 }, async (t) => {

@@ -83,7 +83,7 @@ async function resolver(name: string, type: string): Promise<string[][]> {
   return [found];
 }
 
-test('a report to the address in the mail is one Complaint of its message, and its recipient gets no more', async () => {
+test('a report to the feedback address is one Complaint, and its recipient is suppressed', async () => {
   const { body: domain } = await service.api.post('/domains', { domain: 'shop.example' });
   for (const { purpose, name, value } of domain.dnsRecords as JsonObject[])
     if (purpose === 'dkim') dns.zone[name] = { TXT: [value] };

@@ -135,7 +135,7 @@ for (const document of documents) {
   });
 }
 
-test('control: a command that fails, also in a pipe, and a request that is refused end the session', {
+test('control: a failing command, even in a pipe, or a rejected request ends the session', {
   skip: needs,
 }, async (t) => {
   const [marked] = blocksOf('text\n<!-- not run here: a reason -->\n```sh\nfalse\n```\n');

@@ -206,7 +206,7 @@ const FILLED = [
 ];
 
 for (const dialect of DIALECTS) {
-  test(`an erased address is nowhere in the store, and others keep their mail (${dialect})`, {
+  test(`erases an address from the entire store and keeps other mail (${dialect})`, {
     timeout: TIMEOUT_MS,
   }, async (t) => {
     const one = await world(t, dialect);
@@ -282,7 +282,7 @@ for (const dialect of DIALECTS) {
     assert.equal(back.status, 'queued', 'a person who returns can be written to');
   });
 
-  test(`the sandbox is erased with a sandbox key, and the live data is not (${dialect})`, {
+  test(`a sandbox key erases only sandbox data (${dialect})`, {
     timeout: TIMEOUT_MS,
   }, async (t) => {
     const { service, url } = await world(t, dialect);
@@ -301,7 +301,7 @@ for (const dialect of DIALECTS) {
     assert.deepEqual(await placesOf(LOCAL, { dataDir, url }), []);
   });
 
-  test(`kill -9 in the middle: the erasure is completed after the restart (${dialect})`, {
+  test(`an erasure interrupted by kill -9 completes after the restart (${dialect})`, {
     timeout: TIMEOUT_MS,
   }, async (t) => {
     const { service, url } = await world(t, dialect);

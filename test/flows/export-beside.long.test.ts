@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { openPortableFile } from '../../src/storage/portable-file.ts';
 import { runCommand, startService } from '../kit/start-service.ts';
 
-test('an export beside a running service has all that was accepted before it', { timeout: 150_000 }, async (t) => {
+test('an export from a running service contains everything accepted before it', { timeout: 150_000 }, async (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-export-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const service = await startService();

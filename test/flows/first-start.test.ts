@@ -48,14 +48,14 @@ async function firstStart(
 
 const SECRETS = ['apiKey', 'sandboxApiKey', 'smtpPassword', 'sandboxSmtpPassword', 'signInUrl'] as const;
 
-test('a terminal is shown the credentials', { skip: missing('script') }, async (t) => {
+test('prints the credentials on a terminal', { skip: missing('script') }, async (t) => {
   const { said, file, first } = await firstStart(t, (line) => ['script', '-qec', line.join(' '), '/dev/null']);
   for (const name of SECRETS) assert.ok(said.includes(first[name]!), `${name} in ${said}`);
   assert.ok(said.includes(file));
 });
 
 for (const more of [[], ['--json']]) {
-  test(`a pipe is given the path alone: serve ${more.join()}`, async (t) => {
+  test(`prints only the path to a pipe: serve ${more.join()}`, async (t) => {
     const { said, file, first } = await firstStart(t, (line) => line, ...more);
     for (const name of SECRETS) assert.ok(first[name] && !said.includes(first[name]), `${name} in ${said}`);
     assert.ok(said.includes(file));

@@ -61,7 +61,7 @@ async function mailTo(to: string, content?: string): Promise<string> {
   return /^250 2\.0\.0 queued as (inb_\w+)/.exec(reply)?.[1] ?? assert.fail(reply);
 }
 
-test('the url of a route leads to no server inside: not as it is given, not by a name, a redirect, or a name that changes', async () => {
+test('a route URL cannot reach internal servers directly, by name, by redirect, or by DNS rebinding', async () => {
   const { port } = catcher;
   dns.zone['inside.example'] = { A: ['127.0.0.2'] };
   dns.zone['mixed.example'] = { A: ['127.0.0.1', '127.0.0.2'] };
@@ -173,7 +173,7 @@ x
 --b--
 `.replaceAll('\n', '\r\n');
 
-test('a mail writes no header of ours, and what it brings runs in no browser', async () => {
+test('a message cannot set Postrider headers, and its content never executes in a browser', async () => {
   await makeRoute(service.api, 'hostile@in.shop.example', 'hostile');
   const id = await mailTo('hostile@in.shop.example', HOSTILE);
   const [posted] = await waitUntil('the event', () => postedTo('hostile').length > 0 && postedTo('hostile'));
@@ -212,7 +212,7 @@ test('a mail writes no header of ours, and what it brings runs in no browser', a
   assert.equal((await service.api.get(`/inbound/${id}`)).status, 200, 'control of the next test');
 });
 
-test('who reads the links of an account without end keeps no other account from its own', async () => {
+test('excessive link reads of one account do not block the links of another', async () => {
   await makeRoute(service.api, 'slow@in.shop.example', 'slow');
   await makeRoute(other, 'fast@in.other.example', 'fast');
   const content = `Subject: x\r\n\r\n${`${'x'.repeat(998)}\r\n`.repeat(8_000)}`;
@@ -245,7 +245,7 @@ test('who reads the links of an account without end keeps no other account from 
   await waitUntil('room again', async () => (await fetchRaw(slow)).status === 200);
 });
 
-test('routes and mail of another account answer as what does not exist', async () => {
+test('routes and mail of another account respond like nonexistent ones', async () => {
   const route = await makeRoute(service.api, 'mine@in.shop.example', 'mine');
   const id = await mailTo('mine@in.shop.example');
   await waitUntil('the mail', () => postedTo('mine').length === 1);
@@ -295,7 +295,7 @@ test('routes and mail of another account answer as what does not exist', async (
   assert.equal(postedTo('stolen').length, 0);
 });
 
-test('who holds all the connections of one address, byte by byte, keeps nobody else out', async () => {
+test('slow clients that use all connections of one address do not block other addresses', async () => {
   const held = await Promise.all(Array.from({ length: 10 }, () => connectTalker(service.inboundPort)));
   await Promise.all(held.map((talker) => talker.reply()));
   const drip = setInterval(() => {
@@ -318,7 +318,7 @@ test('who holds all the connections of one address, byte by byte, keeps nobody e
   });
 });
 
-test('the same recipient ten thousand times is one, and ends the session', async () => {
+test('repeating one recipient 10,000 times ends the session', async () => {
   await makeRoute(service.api, 'often@in.shop.example', 'often');
   const talker = await openInbound(service.inboundPort);
   talker.send(`MAIL FROM:<>\r\n${'RCPT TO:<often@in.shop.example>\r\n'.repeat(10_000)}`);
@@ -341,7 +341,7 @@ function cpuSeconds(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-test('a flood for one account does not hold up the mail of another', { timeout: 300_000 }, async () => {
+test('a flood to one account does not delay the mail of another', { timeout: 300_000 }, async () => {
   const FLOOD = 40;
   await makeRoute(service.api, 'flood@in.shop.example', 'flood');
   await makeRoute(other, 'calm@in.other.example', 'other');
@@ -364,7 +364,7 @@ test('a flood for one account does not hold up the mail of another', { timeout: 
   await waitUntil('the flood to end', () => postedTo('flood').length === FLOOD, 200_000);
 });
 
-test('large mail whose sender has a silent DNS holds up neither reports nor mail of others', {
+test('large mail from a domain with unresponsive DNS does not delay reports or other mail', {
   timeout: 300_000,
 }, async () => {
   dns.zone['silent.example'] = { fail: 'timeout' };

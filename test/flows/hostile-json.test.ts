@@ -136,7 +136,7 @@ const together: [name: string, change: JsonObject, fields: string[]][] = [
   ['of both', { from: 'x', to: 'y', subject: 'a\nb', nonsense: 1 }, ['from', 'nonsense', 'subject', 'to']],
 ];
 for (const [name, change, fields] of together) {
-  test(`every issue is named at once: ${name}`, async () => {
+  test(`lists every validation error: ${name}`, async () => {
     const answer = await service.sandboxApi.post('/send', { ...good, ...change });
     assertRefusal(answer, 400, 'INVALID_REQUEST');
     const named = new Set(answer.body.error.details.map((one: JsonObject) => String(one.field).split('[')[0]));
@@ -150,7 +150,7 @@ const besideForm: [name: string, body: string, fields: string[]][] = [
   ['a key twice', '{"from":"a@x.com","from":"b","to":5,"foo":1,"text":"t","subject":"s"}', ['foo', 'from', 'to']],
 ];
 for (const [name, body, fields] of besideForm) {
-  test(`${name} hides no other issue`, async () => {
+  test(`${name} does not hide other errors`, async () => {
     const answer = await service.sandboxApi.post('/send', body);
     assertRefusal(answer, 400, 'INVALID_REQUEST');
     const named = answer.body.error.details.map((one: JsonObject) => String(one.field));
@@ -158,7 +158,7 @@ for (const [name, body, fields] of besideForm) {
   });
 }
 
-test('issues of the query and of the key are named with those of the body', async () => {
+test('lists errors of the query and the key together with those of the body', async () => {
   const { sandboxApi } = service;
   const places: [path: string, headers: Record<string, string>, body: JsonObject, fields: string[]][] = [
     ['/send?bad=1', {}, { ...good, to: 'x', foo: 1 }, ['bad', 'foo', 'to']],
@@ -187,18 +187,18 @@ test('issues of the query and of the key are named with those of the body', asyn
   }
 });
 
-test('an executable attachment is refused by its name', async () => {
+test('rejects an executable attachment by its name', async () => {
   const attachments = [{ name: 'invoice.pdf.exe', contentType: 'application/pdf', content: 'YQ==' }];
   assertRefusal(await service.sandboxApi.post('/send', { ...good, attachments }), 400, 'UNSUPPORTED_FILE_TYPE');
 });
 
-test('a template that does not parse is refused with its place', async () => {
+test('rejects a template syntax error with its position', async () => {
   const answer = await service.sandboxApi.post('/send', { ...good, text: 'Hi\n{% if %}' });
   assertRefusal(answer, 400, 'TEMPLATE_INVALID');
   assert.equal(answer.body.error.details[0].line, 2);
 });
 
-test('the shell: unknown paths, methods, types and sizes', async () => {
+test('HTTP layer: unknown paths, methods, and types, and excessive sizes', async () => {
   const { sandboxApi } = service;
   assertRefusal(await sandboxApi.get('/nowhere'), 404, 'NOT_FOUND');
   const method = await sandboxApi.delete('/send');
@@ -251,7 +251,7 @@ const requests: [name: string, bytes: () => string][] = [
   ['no HTTP', () => 'EHLO x\r\n\r\n'],
 ];
 for (const [name, bytes] of requests) {
-  test(`wire: ${name} is refused with one 4xx, and the connection closed`, async () => {
+  test(`wire: ${name} returns one 4xx and closes the connection`, async () => {
     const text = await raw(bytes());
     const statuses = [...text.matchAll(/^HTTP\/1\.1 (\d{3})/gm)].map((match) => Number(match[1]));
     assert.ok(statuses.length <= 1, `one answer: ${text}`);
@@ -262,12 +262,12 @@ for (const [name, bytes] of requests) {
   });
 }
 
-test('a doubled key is 401, whichever is right', async () => {
+test('a duplicate key header returns 401, whichever one is valid', async () => {
   const text = await raw(`GET /account HTTP/1.1\r\nHost: x\r\n${keys()}X-Api-Key: other\r\nConnection: close\r\n\r\n`);
   assert.match(text, /^HTTP\/1\.1 401 /);
 });
 
-test('after all that nothing was sent, and the service serves', async () => {
+test('afterwards nothing was sent, and the service still works', async () => {
   assert.deepEqual((await service.sandboxApi.get('/messages')).body, []);
   assert.equal((await service.sandboxApi.post('/send', good)).status, 202);
   assert.deepEqual((await service.anonymous.get('/health')).body, { status: 'ok' });

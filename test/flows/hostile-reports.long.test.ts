@@ -78,7 +78,7 @@ async function stillReaches(address: string): Promise<void> {
   assert.deepEqual(typesOf(await messageOf(service.api, ids[0]!)), ['Send', 'Delivery'], address);
 }
 
-test('a token that was guessed, altered, cut, expired or made for something else is nobody, in one text', async () => {
+test('a guessed, altered, cut, expired, or reused token is rejected as an unknown recipient', async () => {
   const { ids } = await fromShop('ann@taken.example');
   const [bounce, unsubscribe] = [tokenAddress('bounce', ids[0]!), tokenAddress('unsubscribe', ids[0]!)];
   const local = bounce.split('@')[0]!;
@@ -110,7 +110,7 @@ test('a token that was guessed, altered, cut, expired or made for something else
   assert.deepEqual([...replies], ['550 5.1.1 no such recipient']);
 });
 
-test('a bounce says nothing about mail of another account, whatever it quotes', async () => {
+test('a bounce cannot affect mail of another account, whatever it quotes', async () => {
   const to = 'bob@taken.example';
   const [own, theirs] = [await fromShop(to), await sent(other, 'orders@other.example', to)];
   await brought(
@@ -121,7 +121,7 @@ test('a bounce says nothing about mail of another account, whatever it quotes', 
   assert.deepEqual([await suppressed(other), await suppressed(service.api)], [[], [to]]);
 });
 
-test('a bounce that is played again does not suppress an address that its account has let go', async () => {
+test('a replayed bounce does not suppress an address that was removed from the list', async () => {
   const to = 'carl@taken.example';
   const { ids, headerMessageId } = await fromShop(to);
   const report = deliveryReport({ recipient: to, headerMessageId });
@@ -133,7 +133,7 @@ test('a bounce that is played again does not suppress an address that its accoun
   await stillReaches(to);
 });
 
-test('a recipient can complain for himself alone, no matter whom he names', async () => {
+test('a recipient can complain only for themselves, whatever address the report names', async () => {
   const [victim, attacker] = ['dora@taken.example', 'eve@hostile.example'];
   const { ids, headerMessageId } = await fromShop(victim, attacker);
   const own = `Return-Path: <${tokenAddress('bounce', ids[1]!)}>`;
@@ -150,7 +150,7 @@ test('a recipient can complain for himself alone, no matter whom he names', asyn
   assert.ok((await suppressed(service.api)).includes(victim), 'control: a report with the token of the copy counts');
 });
 
-test('an unsubscribe mail is for the recipient of its token, whatever addresses it lists; a bounce does not come that way', async () => {
+test('an unsubscribe message affects only the recipient of its token, and a bounce cannot use it', async () => {
   const [to, own] = ['fred@taken.example', 'gina@taken.example'];
   const { ids } = await fromShop(own);
   const before = await suppressed(service.api);

@@ -61,7 +61,7 @@ const ATTACKS: [html: string, said: RegExp, variables?: JsonObject][] = [
   [`{{ a ${'| abs '.repeat(2_000)}}}`, TEXT],
 ];
 
-test('each is refused with one sentence, by dry run and by send', async () => {
+test('dry run and send reject each of them with one message', async () => {
   for (const [html, said, variables] of ATTACKS) {
     for (const path of ['/send?dryRun=true', '/send']) {
       const answer = await api.post(path, mail(html, variables));
@@ -72,7 +72,7 @@ test('each is refused with one sentence, by dry run and by send', async () => {
   }
 });
 
-test('others are answered while a hundred of them are filled in', async () => {
+test('other requests are served while 100 of them render', async () => {
   const html = '{% for k in (1..9999) %}{{ (1..9999) | where_exp: "i", "i > 1" | size }}{% endfor %}';
   const messages = Array.from({ length: 100 }, (_, i) => mail(`${html}${i}`));
   let isOver = false;

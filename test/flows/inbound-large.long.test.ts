@@ -106,7 +106,7 @@ async function bytesOf(url: string): Promise<Buffer> {
   return Buffer.from(await answer.arrayBuffer());
 }
 
-test('the largest mail is kept byte for byte, its files stream as links, and memory stays bounded', async (t) => {
+test('stores the largest message byte for byte, streams its files, and keeps memory bounded', async (t) => {
   const mails = Array.from({ length: AT_ONCE }, (_, index) => mailOfSize(MOST, `large ${index}`));
   for (const { content } of mails) assert.equal(content.length, MOST);
   const baseMb = memory('VmRSS');
@@ -147,7 +147,7 @@ test('the largest mail is kept byte for byte, its files stream as links, and mem
   assert.ok(allMb < MOST_GROWTH_MB, `${allMb} MB`);
 });
 
-test('one byte more is refused, declared or not, and nothing of it is kept', async () => {
+test('rejects one byte more, declared or not, and stores nothing', async () => {
   const before = kept();
   const { length } = await listed();
   const { content } = mailOfSize(MOST + 1);
@@ -162,7 +162,7 @@ test('one byte more is refused, declared or not, and nothing of it is kept', asy
   assert.equal((await listed()).length, length);
 });
 
-test('many reports of 50 MB at once take the memory of small ones, and each has its event', async (t) => {
+test('concurrent 50 MB reports use as much memory as small ones, and each creates its event', async (t) => {
   const messageIds = await deliveredMessages(REPORTS);
   const content = returning(MOST_OF_A_REPORT);
   assert.equal(content.length, MOST_OF_A_REPORT);
@@ -183,7 +183,7 @@ test('many reports of 50 MB at once take the memory of small ones, and each has 
   assert.deepEqual(kept(), before, 'nothing of the reports is kept');
 });
 
-test('a report of one byte more is refused, declared or not', async () => {
+test('rejects a report of one byte more, declared or not', async () => {
   const to = tokenAddress('bounce', newId('msg'));
   const before = kept();
   const tooLarge = returning(MOST_OF_A_REPORT + 1);
@@ -193,7 +193,7 @@ test('a report of one byte more is refused, declared or not', async () => {
   assert.deepEqual(kept(), before);
 });
 
-test('a session that ends in the middle of a large mail leaves nothing', async () => {
+test('a session that ends during a large message stores nothing', async () => {
   const before = kept();
   const talker = await openInbound(service.inboundPort);
   for (const line of ['MAIL FROM:<>', `RCPT TO:<${TO}>`, 'DATA']) assert.match(await talker.say(line), /^[23]/);

@@ -62,11 +62,11 @@ for (const dialect of DIALECTS) {
     const names = (count: number, domain: string) => Array.from({ length: count }, (_, n) => `u${n}@${domain}`);
     const statusOf = async (id: string): Promise<JsonObject> => (await service.api.get(`/messages/${id}`)).body;
 
-    test('nothing fails where nothing was sent', async () => {
+    test('there are no incidents if nothing was sent', async () => {
       assert.deepEqual(await incidentsOf(service.api), []);
     });
 
-    test('messages that fail alike are one incident, the heaviest first, with what to do', async () => {
+    test('messages with the same failure form one incident, largest first, with advice', async () => {
       sink.setScript({
         rcpt: ({ line }) => {
           if (/@slow\.example/.test(line)) return greylisted();
@@ -132,7 +132,7 @@ for (const dialect of DIALECTS) {
       assert.equal(bounced.body.error.code, 'CONFLICT');
     });
 
-    test('one retry sends all of a group now, each once, and none of the others', async () => {
+    test('one retry resends each message of the group once, and no others', async () => {
       sink.setScript({ rcpt: ({ line }) => (/@full\.example/.test(line) ? '452 4.2.2 mailbox full' : undefined) });
       const [slow] = await incidentsOf(service.api);
       const before = sink.messages.length;
@@ -151,7 +151,7 @@ for (const dialect of DIALECTS) {
       assert.equal(gone.status, 404);
     });
 
-    test('a retry does not get past the pause of a destination', async () => {
+    test('a retry does not bypass the pause of a destination', async () => {
       sink.setScript({ mail: '421 4.7.0 too much mail from you, come back in 30 minutes' });
       const [first = '', ...others] = await send(names(4, 'busy.example'));
       const ids = [first, ...others];
@@ -173,7 +173,7 @@ for (const dialect of DIALECTS) {
       for (const id of ids) assert.ok((await statusOf(id)).attempts.length <= 1);
     });
 
-    test('a webhook that fails, and its retry', async () => {
+    test('a failing webhook is an incident, and can be retried', async () => {
       catcher.answer({ status: 503 });
       const made = await service.api.post('/webhooks', { url: `${catcher.url}/hook`, events: ['Send'] });
       await send(['hook@busy.example']);
@@ -195,7 +195,7 @@ for (const dialect of DIALECTS) {
       );
     });
 
-    test('a domain whose record is gone comes first', async () => {
+    test('a domain with a missing DNS record is listed first', async () => {
       const domains = (await service.api.get('/domains')).body as unknown as JsonObject[];
       const { domainId } = domains.find(({ domain }) => domain === 'shop.example')!;
       assert.equal((await service.api.post(`/domains/${domainId}/verify`)).body.success, false);
@@ -210,7 +210,7 @@ for (const dialect of DIALECTS) {
       assert.ok((await incidentsOf(service.sandboxApi)).every(({ kind }) => kind !== 'domain'));
     });
 
-    test('the sandbox has incidents of its own', async () => {
+    test('the sandbox has separate incidents', async () => {
       const mail = { from: 'a@any.example', to: 'delayed@play.example', subject: 's', text: 't' };
       await service.sandboxApi.post('/send', mail);
       const found = await waitUntil('the sandbox to delay it', async () => (await incidentsOf(service.sandboxApi))[0]);

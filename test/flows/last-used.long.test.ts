@@ -64,7 +64,7 @@ async function logInWith(service: Service, { username, password }: JsonObject, l
 }
 
 for (const dialect of DIALECTS)
-  test(`permitted uses are listed after a stop, refused ones are not (${dialect})`, async (t) => {
+  test(`records permitted uses across a stop, and no rejected ones (${dialect})`, async (t) => {
     const postgres = dialect === 'postgres' ? await tempPostgres() : undefined;
     if (postgres) t.after(() => postgres.drop());
     const env = { ...SETTINGS, ...(postgres && { POSTRIDER_DATABASE_URL: postgres.url }) };
@@ -121,7 +121,7 @@ for (const dialect of DIALECTS)
     assert.ok(listed.some(({ last_used_at }) => last_used_at === null));
   });
 
-test('of the uses at two nodes the newest is listed at each', async (t) => {
+test('with uses on two nodes, each node lists the newest', async (t) => {
   const cluster = await startCluster({ nodes: 2 });
   t.after(cluster.close);
   const [first, second] = cluster.nodes as [Service, Service];

@@ -75,7 +75,7 @@ function listen(...args: string[]): Listener {
   };
 }
 
-test('events come to a developer’s machine, signed, through a restart of the service, and SIGINT ends with 0', async () => {
+test('forwards signed events to a local URL across a service restart, and exits 0 on SIGINT', async () => {
   const listener = listen('--forward', `${machine.url}`, '--json');
   const { ready, secret, forward } = await waitUntil('the secret', () => listener.lines()[0]);
   assert.deepEqual([ready, forward], [true, machine.url]);
@@ -121,7 +121,7 @@ test('events come to a developer’s machine, signed, through a restart of the s
   assert.equal(await listener.end('SIGINT'), 0, listener.err);
 });
 
-test('without --json there is a line for people, and a machine that is away is told so', async () => {
+test('without --json it prints readable lines, and reports an unreachable local URL', async () => {
   const listener = listen('--forward', `http://127.0.0.1:${await freePort()}`);
   await waitUntil('its beginning', () =>
     /^Ready\. .*\nThe webhook secret of this session is whsec_\S+\n/.test(listener.out),
@@ -133,7 +133,7 @@ test('without --json there is a line for people, and a machine that is away is t
   assert.equal(await listener.end('SIGTERM'), 0);
 });
 
-test('it says that it is ready when the stream is open, and not before', async (t) => {
+test('it prints ready only once the stream is open', async (t) => {
   const asked = Promise.withResolvers<ServerResponse>();
   const slow = createServer((_, response) => asked.resolve(response));
   slow.listen(0, '127.0.0.1');
@@ -148,7 +148,7 @@ test('it says that it is ready when the stream is open, and not before', async (
   assert.equal(await listener.end('SIGINT'), 0);
 });
 
-test('wrong usage and a wrong key say so', async () => {
+test('wrong usage and an invalid key print an error', async () => {
   const { dataDir } = service;
   const bad = await runCommand(['listen', '--forward', 'localhost', '--id', 'x', '--key', 'y'], { dataDir });
   assert.deepEqual([bad.code, /--forward must be an HTTP or HTTPS URL/.test(bad.stderr)], [2, true]);
@@ -158,7 +158,7 @@ test('wrong usage and a wrong key say so', async () => {
   assert.equal((JSON.parse(refused.stdout.trim().split('\n').at(-1)!) as JsonObject).error.code, 'UNAUTHORIZED');
 });
 
-test('a stream ends within seconds of the revocation of its key, and refuses what is no place of the log', async () => {
+test('revoking the key ends the stream within seconds, and an invalid position is rejected', async () => {
   const { body } = await service.api.post('/api-keys', { mode: 'live', scope: 'full' });
   const headers = { 'X-Api-Key': String(body.apiKey), 'X-Id': service.live.accountId };
   const stream = await fetch(`${service.url}/events/stream`, { headers });

@@ -31,7 +31,7 @@ const of = (message: string, messageId: string): Promise<Line> =>
     lines(message).find((line) => line.messageId === messageId || (line.messageIds as string[])?.includes(messageId)),
   );
 
-test('a mail has its line when it is accepted, and one for what became of each recipient', async () => {
+test('logs one line when a message is accepted and one for the outcome of each recipient', async () => {
   const { service } = shop;
   const to = ['ann@x.example', 'gone@x.example', 'later@x.example'];
   const sent = await service.api.post('/send', { from: 'a@shop.example', to, subject: 'S3cret', text: 'S3cret' });
@@ -63,7 +63,7 @@ test('a mail has its line when it is accepted, and one for what became of each r
   assert.doesNotMatch(service.log, /S3cret|pr_live_/);
 });
 
-test('a refusal has its line over HTTP, in a batch and over SMTP, without what the fields held', async () => {
+test('logs a rejection over HTTP, in a batch, and over SMTP without field values', async () => {
   const { service } = shop;
   const body = { from: 'a@shop.example', to: 'S3cret', subject: 's', text: 't' };
   const refused = await service.api.post('/send', body);

@@ -43,7 +43,7 @@ async function modeOf(stdout: string): Promise<string | undefined> {
   return undefined;
 }
 
-test('beside a service the sandbox key of first-run.json is used, and the live one when asked for', async () => {
+test('next to a data directory, send uses the sandbox key of first-run.json, or --live', async () => {
   const { dataDir } = service;
   const sandbox = await run(['send', ...MAIL], { dataDir });
   assert.match(sandbox.stdout, /^msg_\w+ queued in the sandbox\n$/, sandbox.stderr);
@@ -57,7 +57,7 @@ test('beside a service the sandbox key of first-run.json is used, and the live o
   assert.match(elsewhere.stderr, /the saved key is for http:\/\/127\.0\.0\.1:\d+, not for http:\/\/mail\.example\.com/);
 });
 
-test('without any of them the command says what to do', async () => {
+test('without credentials the command prints what to do', async () => {
   const none = await run(['send', ...MAIL]);
   assert.equal(none.code, 2);
   assert.match(none.stderr, /use --id and --key, run postrider login, or run this command in the folder of a service/);
@@ -65,7 +65,7 @@ test('without any of them the command says what to do', async () => {
   assert.match(half.stderr, /POSTRIDER_KEY is required/);
 });
 
-test('login keeps what the API takes, for its owner alone, and send goes by it', async () => {
+test('login saves a valid key for its owner only, and send uses it', async () => {
   const { accountId, apiKey } = service.sandbox;
   const login = ['login', '--url', `${service.url}/`, '--id', accountId, '--key'];
   const wrong = await run([...login, 'pr_test_wrong', '--json']);
@@ -93,7 +93,7 @@ test('login keeps what the API takes, for its owner alone, and send goes by it',
   assert.match((await run(['send', ...MAIL, '--profile', 'no'])).stderr, /there is no profile no/);
 });
 
-test('options come before the environment, that before the profile, and that before first-run.json', async () => {
+test('precedence: options, environment, profile, first-run.json', async () => {
   const { dataDir } = service;
   const { accountId, apiKey } = service.sandbox;
   const wrong = { POSTRIDER_ID: accountId, POSTRIDER_KEY: 'pr_test_wrong', POSTRIDER_URL: service.url };

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { runCommand, startService } from '../kit/start-service.ts';
 
-test('what is missing from a file is named, and the exit code says it', { timeout: 150_000 }, async (t) => {
+test('backup and export list missing content and report it in the exit code', { timeout: 150_000 }, async (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-lost-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const service = await startService();

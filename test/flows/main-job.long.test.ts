@@ -88,7 +88,7 @@ async function publishedKeys(): Promise<(name: string, type: string) => Promise<
   };
 }
 
-test('an accepted send arrives, signed so that its receiver can verify it', async () => {
+test('an accepted message arrives with a valid DKIM signature', async () => {
   const data = await send();
   assert.match(data.messageId, /^msg_[0-9A-Za-z]+$/);
   const { headerMessageId, ...answer } = data;
@@ -121,7 +121,7 @@ test('an accepted send arrives, signed so that its receiver can verify it', asyn
   );
 });
 
-test('with the Ed25519 key found in the DNS a mail is signed with it too, and only then', async () => {
+test('adds an Ed25519 signature only once its key is found in the DNS', async () => {
   const shown = await service.api.get(`/domains/${domainId}`);
   assert.match(shown.body.dnsRecords[0].note, /operator marked this domain as verified without a DNS check/);
   for (const one of shown.body.dnsRecords.filter((record: JsonObject) => record.purpose === 'dkim')) {
@@ -137,7 +137,7 @@ test('with the Ed25519 key found in the DNS a mail is signed with it too, and on
   assert.deepEqual(outcome, ['ed25519-sha256 pass shop.example', 'rsa-sha256 pass shop.example']);
 });
 
-test('its outcome is posted to the webhook, signed, once per event', async () => {
+test('posts the signed outcome to the webhook, once per event', async () => {
   const { messageId } = await send({ to: 'bob@example.com', tags: ['order'], metadata: { order: '17' } });
   const [delivery] = await waitUntil('the Delivery event', () => {
     const found = caught('Delivery', messageId);
@@ -168,7 +168,7 @@ test('its outcome is posted to the webhook, signed, once per event', async () =>
   assert.equal(caught('Delivery', messageId).length, 1);
 });
 
-test('the message, its timeline, its dialogue and its content can be looked up', async () => {
+test('returns the message, its timeline, SMTP transcript, and content', async () => {
   const { messageId } = await send({ to: 'cleo@example.com' });
   const message = await waitUntil('the message to be delivered', async () => {
     const answer = await service.api.get(`/messages/${messageId}`);
@@ -201,7 +201,7 @@ test('the message, its timeline, its dialogue and its content can be looked up',
   );
 });
 
-test('several recipients get one mail with a message id each, and bcc is shown to nobody', async () => {
+test('several recipients get one email with a message id each, and Bcc stays hidden', async () => {
   const recipients = { to: 'dan@example.com, eve@example.com', cc: ['fay@example.com'], bcc: 'gus@example.com' };
   const data = await send({ ...recipients, subject: 'To many' });
   assert.deepEqual(
@@ -222,7 +222,7 @@ test('several recipients get one mail with a message id each, and bcc is shown t
   }
 });
 
-test('attachments, unicode and dots arrive byte for byte', async () => {
+test('attachments, Unicode, and dots arrive byte for byte', async () => {
   const file = Buffer.from(Array.from({ length: 70_000 }, (_, index) => (index * 7 + (index >> 8)) & 0xff));
   const text = '.dot\n..two dots\n.\nZażółć gęślą jaźń 🐎\n';
   await send({
@@ -244,7 +244,7 @@ test('attachments, unicode and dots arrive byte for byte', async () => {
   assert.ok(results.length === 2 && results.every((one: JsonObject) => one.status.result === 'pass'));
 });
 
-test('a receiver that refuses for good makes one Bounce, with the remote reply kept', async () => {
+test('a permanent rejection creates one Bounce with the remote reply', async () => {
   sink.setScript({ rcpt: ({ line }) => (line.includes('nobody@') ? '550 5.1.1 no such user' : undefined) });
   const { messageId } = await send({ to: 'nobody@example.com' });
   const [event] = await waitUntil('the Bounce', () => {
@@ -268,7 +268,7 @@ test('a receiver that refuses for good makes one Bounce, with the remote reply k
   sink.setScript({});
 });
 
-test('a receiver that refuses for now makes a DeliveryDelay, and the next attempt has its time', async () => {
+test('a temporary rejection creates a DeliveryDelay with the time of the next attempt', async () => {
   sink.setScript({ rcpt: ({ line }) => (line.includes('later@') ? '451 4.7.1 greylisted' : undefined) });
   const { messageId } = await send({ to: 'later@example.com' });
   const [event] = await waitUntil('the DeliveryDelay', () => {
@@ -285,6 +285,6 @@ test('a receiver that refuses for now makes a DeliveryDelay, and the next attemp
   sink.setScript({});
 });
 
-test('the sink saw nothing that a strict server refuses', () => {
+test('the sink saw no protocol violation', () => {
   assert.deepEqual(sink.violations, []);
 });

@@ -14,7 +14,7 @@ import { runCommand, startService } from '../kit/start-service.ts';
 import { tempPostgres } from '../kit/temp-postgres.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-test('from one machine to a server and back, without losing a mail', { timeout: 170_000 }, async (t) => {
+test('a service moves to another machine and back without losing mail', { timeout: 170_000 }, async (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-moving-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const sink = await smtpSink();

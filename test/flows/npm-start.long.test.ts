@@ -104,7 +104,7 @@ const WAYS: { name: string; ask(npm: Npm): void; npmEnds: { code: number | null;
 ];
 
 for (const way of WAYS) {
-  test(`${way.name}: the service finishes what it has in hand, and ends`, { skip: missing('npm') }, async (t) => {
+  test(`${way.name}: the service finishes work in progress and exits`, { skip: missing('npm') }, async (t) => {
     const { promise: held, resolve: release } = Promise.withResolvers<void>();
     const sink = await smtpSink({
       script: {

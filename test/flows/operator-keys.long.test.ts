@@ -139,7 +139,7 @@ test('operator keys on the embedded database', async (t) => {
   });
 });
 
-test('operator keys on two nodes with PostgreSQL', async (t) => {
+test('operator keys on two PostgreSQL nodes', async (t) => {
   const cluster = await startCluster({ nodes: 2, env: ENV });
   t.after(() => cluster.close());
   const [first, second] = cluster.nodes;
@@ -156,7 +156,7 @@ test('operator keys on two nodes with PostgreSQL', async (t) => {
   });
 });
 
-test('a key is limited to POSTRIDER_RATE_LIMIT, and wrong keys do not use up its limit', async (t) => {
+test('POSTRIDER_RATE_LIMIT applies per key, and wrong keys do not use it up', async (t) => {
   const service = await startService({ env: { POSTRIDER_RATE_LIMIT: '3' } });
   t.after(() => service.close());
   const call = programOf(t, service);

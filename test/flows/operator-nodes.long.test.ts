@@ -50,7 +50,7 @@ const destination = async (): Promise<JsonObject | undefined> =>
 const transactions = (): number => sink.commands.filter((line) => line.startsWith('MAIL')).length;
 const depth = async (): Promise<number> => (await operator.call('GET', '/operator/queue')).body.depth;
 
-test('the other node shows the pause, and ends it: one probe, and then what waited', async () => {
+test('another node lists the pause and ends it: one probe, then the queued mail', async () => {
   const mail = (to: number) => ({ from: 'a@shop.example', to: `${to}@busy.example`, subject: 's', text: 't' });
   for (let to = 0; to < MAILS; to += 1) assert.equal((await cluster.api.post('/send', mail(to))).status, 202);
   await waitUntil('the pause to be shown', async () => typeof (await destination())?.pausedUntil === 'string');
@@ -102,7 +102,7 @@ test('the other node shows the pause, and ends it: one probe, and then what wait
   );
 });
 
-test('mail that is deferred message by message is listed, with the last reply and the next attempt', async () => {
+test('lists individually deferred messages with the last reply and the next attempt', async () => {
   const REPLY = '451 4.3.0 mailbox is busy, try again later';
   sink.setScript({ rcpt: REPLY });
   for (const to of ['1', '2', '3']) {

@@ -67,7 +67,7 @@ const LETTER = [
   '',
 ].join('\r\n');
 
-test('mail of people to postmaster and abuse reaches the operators once, as an attachment of our own mail, and is listed', async () => {
+test('forwards mail to postmaster and abuse to the operators once, as an attachment, and lists it', async () => {
   const ids = [];
   for (const local of ['postmaster', 'abuse', 'Postmaster'])
     ids.push(await send('jorg@provider.example', `${local}@${BOUNCE_DOMAIN}`, LETTER));
@@ -101,7 +101,7 @@ test('mail of people to postmaster and abuse reaches the operators once, as an a
   assert.equal((await service.api.get('/operator/postmaster-mail')).status, 401);
 });
 
-test('reports to these addresses stay reports, and nothing that was forwarded is forwarded again', async () => {
+test('reports to these addresses are handled as reports, and forwarded mail is not forwarded again', async () => {
   const { body } = await service.api.post('/send', {
     from: 'orders@shop.example',
     to: 'ann@example.com',

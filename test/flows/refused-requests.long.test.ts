@@ -104,7 +104,7 @@ for (const dialect of DIALECTS) {
       await postgres?.drop();
     });
 
-    test('every refusal over HTTP is found at once, by its request id', async () => {
+    test('every HTTP rejection can be found immediately by its request id', async () => {
       for (const [name, call, code, endpoint] of CALLS) {
         const answer = await call(service);
         assert.equal(answer.body.error?.code, code, `${name}: ${answer.text.slice(0, 300)}`);
@@ -124,7 +124,7 @@ for (const dialect of DIALECTS) {
       );
     });
 
-    test('a key that may not make the call is recorded, a key that is none is not', async () => {
+    test('records rejections of a valid key without permission, but not of an unknown key', async () => {
       const made = await service.api.post('/api-keys', { scope: 'send' });
       const headers = { 'x-api-key': made.body.apiKey as string, 'x-id': service.live.accountId };
       const refused = await service.anonymous.call({ method: 'GET', path: '/messages', headers });
@@ -137,7 +137,7 @@ for (const dialect of DIALECTS) {
       assert.equal(newest?.keyId, made.body.keyId);
     });
 
-    test('what is refused to a user of the portal is on its page, and no row', async () => {
+    test('rejections in the portal are shown on the page and not recorded', async () => {
       const { port } = new URL(service.url);
       const browser = openBrowser(Number(port), `http://localhost:${port}`, '127.0.0.1');
       const { signInUrl } = JSON.parse(readFileSync(path.join(service.dataDir, 'first-run.json'), 'utf8'));
@@ -153,7 +153,7 @@ for (const dialect of DIALECTS) {
       assert.deepEqual((await listed(service))[0], before);
     });
 
-    test('each refused message of a batch is a row, the others are none', async () => {
+    test('records each rejected message of a batch, and no accepted one', async () => {
       const messages = [MAIL, { ...MAIL, to: SECRET }, { ...MAIL, from: 'a@else.example' }];
       const sent = await service.api.post('/send/batch', { messages });
       assert.equal(sent.status, 200);
@@ -172,7 +172,7 @@ for (const dialect of DIALECTS) {
       );
     });
 
-    test('every 4xx and 5xx reply of a session that is logged in is a row, with its verb', async () => {
+    test('records every 4xx and 5xx reply of an authenticated SMTP session with its verb', async () => {
       const talker = await connectTalker(service.smtpPort);
       await talker.reply();
       assert.match(await talker.say('MAIL FROM:<a@shop.example>'), /^530 /);
@@ -212,7 +212,7 @@ for (const dialect of DIALECTS) {
       assert.ok(one.length > 0 && one.every(({ code, source }) => code === '5.7.1' && source === 'smtp'));
     });
 
-    test('a sandbox key sees its own refusals only; pages and times', async () => {
+    test('a sandbox key lists only its own rejections; paging and time ranges', async () => {
       const sandbox = await service.sandboxApi.post('/send', { ...MAIL, to: 'x' });
       assert.equal(sandbox.status, 400);
       const own = (await service.sandboxApi.get('/requests')).body as unknown as Listed[];
@@ -240,7 +240,7 @@ for (const dialect of DIALECTS) {
       assert.equal((await service.api.get('/requests?source=fax')).status, 400);
     });
 
-    test('what was refused before a planned stop is there after it, and none of the rows holds a secret', async () => {
+    test('rejections before a planned stop remain after it, and no record contains a secret', async () => {
       const last = await service.api.post('/send', { ...MAIL, to: 'last' });
       const rows = postgres ? undefined : await listed(service);
       await service.kill('SIGTERM');

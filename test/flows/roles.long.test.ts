@@ -9,7 +9,7 @@ import test from 'node:test';
 import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-test('the other roles answer /health, /ready and /metrics, and nothing else', { timeout: 150_000 }, async (t) => {
+test('other roles serve only /health, /ready, and /metrics', { timeout: 150_000 }, async (t) => {
   const service = await startService();
   t.after(() => service.close());
   for (const role of ['delivery', 'smtp', 'webhooks', 'smtp,webhooks']) {
@@ -31,7 +31,7 @@ test('the other roles answer /health, /ready and /metrics, and nothing else', { 
   }
 });
 
-test('beside a process that has the HTTP port, other roles start and say what is missing', {
+test('other roles start while another process has the HTTP port, and log what is missing', {
   timeout: 150_000,
 }, async (t) => {
   const first = await startService();
@@ -44,7 +44,7 @@ test('beside a process that has the HTTP port, other roles start and say what is
   assert.deepEqual(await second.kill('SIGTERM'), { code: 0, signal: null });
 });
 
-test('SMTP submission is bound to POSTRIDER_SMTP_HOST, and to all addresses without it', {
+test('SMTP submission binds to POSTRIDER_SMTP_HOST, or to all addresses by default', {
   timeout: 150_000,
 }, async (t) => {
   for (const [env, isOpen] of [

@@ -49,7 +49,7 @@ async function advance(seconds: number): Promise<{ now: string; ran: number }> {
 const types = (shown: JsonObject): string[] => shown.timeline.map((event: JsonObject) => event.eventType);
 const ms = (time: string): number => Date.parse(time);
 
-test('a mail that is always put off lives 72 hours, in seconds: each attempt at its time, then it expires', async () => {
+test('always deferred mail runs through all attempts of its 72 hours in seconds, then expires', async () => {
   const id = await send({ headers: { 'X-Sandbox-Outcome': '451 4.3.0 later' } });
   await waitUntil('the first attempt', async () => (await message(id)).status === 'delayed');
   const { ran, now } = await advance(72 * HOUR);
@@ -74,7 +74,7 @@ test('a mail that is always put off lives 72 hours, in seconds: each attempt at 
   assert.equal((await advance(HOUR)).ran, 0, 'nothing is tried any more');
 });
 
-test('delayed@ is delivered at its next attempt; the clock stays where it was moved', async () => {
+test('delayed@ is delivered at its next attempt, and the clock keeps its position', async () => {
   const id = await send({ to: 'delayed@example.com' });
   await waitUntil('the delay', async () => (await message(id)).status === 'delayed');
   const early = await advance(50);
@@ -90,7 +90,7 @@ test('delayed@ is delivered at its next attempt; the clock stays where it was mo
   assert.ok(ms((await message(next)).createdAt) >= ms(late.now), 'what is accepted later carries the later time');
 });
 
-test('a scheduled mail leaves at its time, counted by the clock of the sandbox', async () => {
+test('a scheduled message is sent at its time on the sandbox clock', async () => {
   const { now } = await advance(0);
   const sendAt = new Date(ms(now) + 24 * HOUR * 1000).toISOString();
   const id = await send({ sendAt, expiresAfterSeconds: 60 });
@@ -112,7 +112,7 @@ test('a scheduled mail leaves at its time, counted by the clock of the sandbox',
   assert.equal((await message(other)).timeline.at(-1).timestamp, moved);
 });
 
-test('webhooks follow with their own schedule, in order, signed with the real time', async () => {
+test('webhooks follow on their own schedule, in order, signed with the real time', async () => {
   const made = await service.sandboxApi.post('/webhooks', { url: hook.url, events: ['DeliveryDelay', 'Delivery'] });
   assert.equal(made.status, 201, made.text);
   const { webhookId, secret } = made.body;
@@ -154,7 +154,7 @@ test('webhooks follow with their own schedule, in order, signed with the real ti
   assert.equal((await service.sandboxApi.delete(`/webhooks/${webhookId}`)).status, 200);
 });
 
-test('five days of nothing but failures disable a webhook of the sandbox in moments', async () => {
+test('five simulated days of failures disable a sandbox webhook', async () => {
   const gone = await webhookCatcher({ script: { status: 500 } });
   const made = await service.sandboxApi.post('/webhooks', { url: gone.url, events: ['Send'] });
   await send({});
@@ -169,7 +169,7 @@ test('five days of nothing but failures disable a webhook of the sandbox in mome
   await gone.close();
 });
 
-test('the inbox grows older with the clock, and the accounts beside it do not', async () => {
+test('the inbox ages with the clock, and other accounts do not', async () => {
   await service.sandboxApi.delete('/sandbox/inbox');
   const id = await send({ to: 'age@example.com' });
   await waitUntil('the delivery', async () => (await message(id)).status === 'delivered');
@@ -195,7 +195,7 @@ test('the inbox grows older with the clock, and the accounts beside it do not', 
   assert.ok(Math.abs(ms(shown.body.createdAt) - Date.now()) < 60_000);
 });
 
-test('moves of one clock come one after the other and add up', async () => {
+test('concurrent moves of one clock run one after another and add up', async () => {
   const { now } = await advance(0);
   await Promise.all([advance(100), advance(200), advance(300)]);
   const after = await advance(0);
@@ -208,7 +208,7 @@ test('moves of one clock come one after the other and add up', async () => {
   assert.deepEqual(statuses, new Set([200, 409]), 'a crowd is refused, and those who came first are not');
 });
 
-test('hundreds of mails over thirty days end in bounded time, every one in the order of its time', async () => {
+test('hundreds of messages over 30 days finish in bounded time, in order', async () => {
   const reply = { headers: { 'X-Sandbox-Outcome': '450 4.2.0 later' } };
   const many = Array.from({ length: 300 }, (_, index) => send({ to: `many${index}@example.com`, ...reply }));
   await Promise.all(many);
@@ -233,7 +233,7 @@ test('hundreds of mails over thirty days end in bounded time, every one in the o
   assert.equal(bounces, 300);
 });
 
-test('a reset removes the mail of the sandbox and goes back to real time', async () => {
+test('a reset deletes sandbox mail and returns to real time', async () => {
   const { sandboxApi } = service;
   const endpoint = await sandboxApi.post('/webhooks', { url: hook.url, events: ['Delivery', 'Bounce'] });
   const delivered = await send({ to: 'reset@example.com' });
@@ -262,7 +262,7 @@ test('a reset removes the mail of the sandbox and goes back to real time', async
   assert.equal((await service.api.post('/sandbox/clock/reset')).status, 403, 'live');
 });
 
-test('a wrong number of seconds, and a live key, are refused', async () => {
+test('rejects an invalid number of seconds and a live key', async () => {
   for (const seconds of [-1, 1.5, 90 * 86_400 + 1, '5']) {
     const refused = await service.sandboxApi.post('/sandbox/clock/advance', { seconds });
     assert.equal(refused.status, 400);

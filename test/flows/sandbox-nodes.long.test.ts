@@ -36,7 +36,7 @@ async function send(api: Api, extra: JsonObject): Promise<string> {
 }
 const message = async (id: string): Promise<JsonObject> => (await back.get(`/messages/${id}`)).body;
 
-test('a mail that one node takes ends the waiting at the other', async () => {
+test('a message accepted by one node ends the wait on the other', async () => {
   const waiting = front.get('/sandbox/inbox/wait?to=new@example.com&timeoutSeconds=20');
   await waitUntil('the other node to answer', async () => (await front.get('/sandbox/inbox')).status === 200);
   const id = await send(back, { to: 'new@example.com' });
@@ -44,7 +44,7 @@ test('a mail that one node takes ends the waiting at the other', async () => {
   assert.deepEqual([status, body.messageId, body.codes], [200, id, ['482913']]);
 });
 
-test('the clock that is moved at one node is moved at both, and what comes due is run', async () => {
+test('moving the clock on one node moves it on both, and runs due work', async () => {
   const made = await front.post('/webhooks', { url: hook.url, events: ['Delivery'] });
   assert.equal(made.status, 201, made.text);
   const id = await send(back, { to: 'delayed@example.com' });
@@ -59,7 +59,7 @@ test('the clock that is moved at one node is moved at both, and what comes due i
   await front.delete(`/webhooks/${made.body.webhookId}`);
 });
 
-test('seventy-two hours of retries on a shared database', async () => {
+test('72 hours of retries on a shared database', async () => {
   const reply = { headers: { 'X-Sandbox-Outcome': '451 4.3.0 later' } };
   const ids = await Promise.all(Array.from({ length: 20 }, () => send(back, reply)));
   const moved = await front.call({

@@ -61,7 +61,7 @@ const idOf = (reply: string): string => {
 
 const messageOf = async (id: string, api = service.api): Promise<JsonObject> => (await api.get(`/messages/${id}`)).body;
 
-test('a mail goes out as it came in, with our Received, for each envelope recipient', async () => {
+test('relays a message unchanged with a Received header, for each envelope recipient', async () => {
   const talker = await open();
   const content = [
     'X-Odd-Order: first',
@@ -112,7 +112,7 @@ test('a mail goes out as it came in, with our Received, for each envelope recipi
   talker.destroy();
 });
 
-test('credentials: made over the API and the command line, listed, revoked; not on the plan free', async () => {
+test('credentials: created with the API and CLI, listed, and revoked; not on the free plan', async () => {
   const made = await service.api.post('/smtp-credentials', { mode: 'sandbox' });
   assert.equal(made.status, 201, made.text);
   const { smtpCredentialId, username, password } = made.body;
@@ -158,7 +158,7 @@ test('credentials: made over the API and the command line, listed, revoked; not 
   await assert.rejects(service.cli('smtp-credential', 'create', String(free.accountId)), /plan/);
 });
 
-test('the sandbox: any sender, outcomes, the inbox, and nothing leaves', async () => {
+test('sandbox: any sender, simulated outcomes, the inbox, and no delivery', async () => {
   const credential = await service.cli('smtp-credential', 'create', service.live.accountId, '--mode', 'sandbox');
   const talker = await open(credential as unknown as Credential);
   const before = sink.messages.length;
@@ -189,7 +189,7 @@ test('the sandbox: any sender, outcomes, the inbox, and nothing leaves', async (
   talker.destroy();
 });
 
-test('a key in the mail makes a repeated submission one message, also over a new session', async () => {
+test('an idempotency key in the message deduplicates retries, even in another session', async () => {
   const content = `From: ${SENDER}\r\nIdempotency-Key: order-99\r\nSubject: once\r\n\r\nonce\r\n`;
   const talker = await open();
   const first = idOf(await submit(talker, content, ['once@example.com']));
@@ -205,7 +205,7 @@ test('a key in the mail makes a repeated submission one message, also over a new
   again.destroy();
 });
 
-test('a suppressed recipient has an id and gets nothing', async () => {
+test('a suppressed recipient has an id and gets no message', async () => {
   assert.equal((await service.api.post('/suppressions', { email: 'never@example.com' })).status, 201);
   const talker = await open();
   const id = idOf(await submit(talker, `From: ${SENDER}\r\n\r\nx\r\n`, ['Never@example.com']));
@@ -213,7 +213,7 @@ test('a suppressed recipient has an id and gets nothing', async () => {
   talker.destroy();
 });
 
-test('X-Postrider-Track: each copy has links and a picture of its own, and following them makes events', async () => {
+test('X-Postrider-Track: each copy has its own links and pixel, and using them creates events', async () => {
   const talker = await open();
   const html = '<p>Gr=C3=BC=C3=9Fe</p><a href=3D"https://shop.example/orders?a=3D1&amp;b=3D2">your order</a>';
   const content = [
@@ -276,7 +276,7 @@ test('X-Postrider-Track: each copy has links and a picture of its own, and follo
   talker.destroy();
 });
 
-test('metrics tell of sessions, log-ins and messages by source', async () => {
+test('metrics count sessions, logins, and messages by source', async () => {
   const talker = await open();
   assert.match(await talker.say('RSET'), /^250 /);
   const guest = await connectTalker(service.smtpPort);
@@ -293,7 +293,7 @@ test('metrics tell of sessions, log-ins and messages by source', async () => {
   talker.destroy();
 });
 
-test('the rate limit holds for a credential as for a key', async () => {
+test('the rate limit applies to a credential as to a key', async () => {
   const talker = await open();
   let limited = '';
   // Refused commands cost no mail, but each takes its turn: 200 a second are allowed.
@@ -325,7 +325,7 @@ test('the rate limit holds for a credential as for a key', async () => {
   assert.ok(refused.length > 0, `${refused.length} of 600 were refused`);
 });
 
-test('the port is announced, and one that is taken stops the start with a line', async (t) => {
+test('the port is announced, and a port in use stops the start with one line', async (t) => {
   const announced = JSON.parse(readFileSync(path.join(service.dataDir, 'serving.json'), 'utf8')) as JsonObject;
   assert.equal(announced.smtpPort, service.smtpPort);
   const { smtp } = (await service.api.get('/account')).body;
@@ -347,7 +347,7 @@ const mayNotUnshare = notAllowed('make a network of its own', () =>
   execFileSync('unshare', ['-n', 'true'], { stdio: 'pipe' }),
 );
 
-test('without a choice it is 587, and 2587 where that is taken', { skip: mayNotUnshare }, async () => {
+test('the default port is 587, or 2587 if it is in use', { skip: mayNotUnshare }, async () => {
   // In a network of its own nobody has these ports, and nobody is disturbed.
   const options = {
     wrapper: ['unshare', '-n', 'sh', '-c', 'ip link set lo up; exec "$@"', 'sh'],

@@ -51,7 +51,7 @@ async function follow(url: string, follower: Follower, signal: AbortSignal): Pro
   }
 }
 
-test('who resumes at another node while events are written misses none and sees none twice', async () => {
+test('resuming on another node during writes neither misses nor repeats events', async () => {
   const [first, second] = cluster.nodes;
   const controller = new AbortController();
   const follower: Follower = { seen: [], lastId: undefined };

@@ -60,7 +60,7 @@ const content = (version: number): JsonObject => ({
   text: `v${version} {{ n }} v${version}`,
 });
 
-test('while a template is edited and deleted, each mail is wholly one version, and says which', async () => {
+test('while a template is edited and deleted, each message uses and reports one version', async () => {
   const made = await service.api.post('/templates', content(1));
   assert.equal(made.status, 201, made.text);
   const { templateId } = made.body;
@@ -116,7 +116,7 @@ test('while a template is edited and deleted, each mail is wholly one version, a
   }
 });
 
-test('a deleted template does not touch what is scheduled', async () => {
+test('deleting a template does not affect scheduled messages', async () => {
   const made = await service.api.post('/templates', { name: 'soon gone', subject: 's', text: 'still here {{ x }}' });
   const sendAt = new Date(Date.now() + 3_600_000).toISOString();
   const { messageId } = await accepted({
@@ -134,7 +134,7 @@ test('a deleted template does not touch what is scheduled', async () => {
   assert.equal(shown.templateVersion, 1);
 });
 
-test('a batch and a dry run take templates, and the sandbox shares them', async () => {
+test('batches and dry runs accept templates, and the sandbox shares them', async () => {
   const variables = [{ name: 'code', type: 'string', required: true }];
   await service.api.post('/templates', { name: 'code', subject: 'Code', text: 'Your code is {{ code }}', variables });
   const batch = await service.api.post('/send/batch', {
@@ -163,7 +163,7 @@ test('a batch and a dry run take templates, and the sandbox shares them', async 
   assert.deepEqual(item.body.codes, ['4711']);
 });
 
-test('a recipient unsubscribes on the page that the mail links to', async () => {
+test('a recipient unsubscribes on the page linked in the message', async () => {
   const html = '<p>Hi</p>{{ unsubscribe_email_html }}';
   const { messageId } = await accepted({ to: 'off@example.com', subject: 's', html });
   const parsed = await PostalMime.parse((await arrived('off@example.com')).content);
@@ -187,7 +187,7 @@ test('a recipient unsubscribes on the page that the mail links to', async () => 
   assert.equal((await follow('GET', `${link.slice(0, -1)}${link.endsWith('A') ? 'B' : 'A'}`)).status, 404);
 });
 
-test('one-click: both headers are in the mail and under its signature', async () => {
+test('one-click: both headers are present and signed', async () => {
   const { messageId } = await accepted({ to: 'click@example.com', subject: 's', text: 't', listUnsubscribe: true });
   const { content: raw } = await arrived('click@example.com');
   const header = raw.toString().split('\r\n\r\n')[0]!;
@@ -206,7 +206,7 @@ test('one-click: both headers are in the mail and under its signature', async ()
   assert.equal(event!.mode, 'live');
 });
 
-test('opens and clicks of a tracked mail become events, and the link leads where it led before', async () => {
+test('opens and clicks become events, and a tracked link redirects to its target', async () => {
   const target = 'https://shop.test/order?id=17&x=<a>';
   const { messageId } = await accepted({
     to: 'tracked@example.com',

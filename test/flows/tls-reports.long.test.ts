@@ -262,7 +262,7 @@ function reportIn(mail: Buffer): Written {
 
 const domainOf = (report: Written): string => /^\d{4}-\d\d-\d\d\.(.*)@sender\.example$/.exec(report['report-id'])![1]!;
 
-test('every failure of TLS is in a report, with the count that the server saw; reports arrive signed where TLS is broken, and are in no report', async (t) => {
+test('reports count every TLS failure as the server saw it; report mail ignores TLS failures and is never counted', async (t) => {
   const { rig, verifySender, send, nextDay, report, close } = await world();
   t.after(close);
 

@@ -108,7 +108,7 @@ function click(url: string): Promise<number> {
   });
 }
 
-test('links lead to the own host of a domain while it leads here and answers with a valid certificate', async () => {
+test('links use the tracking host of a domain while it resolves here with a valid certificate', async () => {
   const added = await service.api.post('/domains', { domain: 'shop.example' });
   const { domainId, dnsRecords } = added.body as unknown as { domainId: string; dnsRecords: Record_[] };
   const wanted = dnsRecords.find(({ purpose }) => purpose === 'tracking')!;

@@ -40,7 +40,7 @@ const mail = (to: string): JsonObject => ({
 });
 type Upload = { uploadUrl: string; requiredHeaders: Record<string, string> };
 
-test('files go to the store, and from there into the mail', { skip }, async () => {
+test('files are uploaded to the store and sent from there', { skip }, async () => {
   const files = [
     { bytes: someBytes(3_000_000), name: 'plan.pdf' },
     { bytes: someBytes(70_000), name: 'b.pdf' },
@@ -81,7 +81,7 @@ test('files go to the store, and from there into the mail', { skip }, async () =
   );
 });
 
-test('other bytes of the same size do not leave, whatever the store says', { skip }, async () => {
+test('other bytes of the same size are never sent, whatever the store accepts', { skip }, async () => {
   const bytes = someBytes(50_000);
   const { id, uploads } = await register(service.api, [{ bytes }]);
   const [{ uploadUrl: url, requiredHeaders: headers }] = uploads as [Upload];

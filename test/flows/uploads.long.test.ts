@@ -44,7 +44,7 @@ const blobFiles = (): string[] =>
     one.isFile() ? [one.name] : [],
   );
 
-test('from the request for a larger limit to the files at the recipient', async () => {
+test('from a request for a larger limit to files at the recipient', async () => {
   const files: FileToUpload[] = [
     { bytes: someBytes(4_000_000), name: 'Übersicht 2026.pdf' },
     { bytes: someBytes(1), name: 'one.bin', contentType: 'application/octet-stream' },
@@ -100,7 +100,7 @@ test('from the request for a larger limit to the files at the recipient', async 
   );
 });
 
-test('a rejected request says why', async () => {
+test('a rejected request states the reason', async () => {
   const asked = await service.api.post('/approvals', { requestedEmailBytes: 30_000_000, reason: 'Video' });
   await service.cli('approval', 'reject', asked.body.approvalId, '--reason', 'Link to it instead');
   const [newest] = (await service.api.get('/approvals?limit=1')).body as unknown as JsonObject[];
@@ -111,7 +111,7 @@ test('a rejected request says why', async () => {
   await assert.rejects(service.cli('approval', 'reject', asked.body.approvalId), /--reason is required/);
 });
 
-test('a key for sending goes through the whole flow, and no further', async () => {
+test('a sending key completes the flow and can do nothing else', async () => {
   const key = await service.cli('key', 'create', service.live.accountId, '--scope', 'send');
   const api = apiClient(() => service.url, { accountId: service.live.accountId, apiKey: key.apiKey });
   const registered = await uploadAll(api, [{ bytes: someBytes(1_000) }]);
@@ -122,7 +122,7 @@ test('a key for sending goes through the whole flow, and no further', async () =
   api.close();
 });
 
-test('the description of an upload names every status that it may be answered with', async () => {
+test('the OpenAPI document lists every status of an upload', async () => {
   const { body } = await service.anonymous.get('/openapi.json');
   const { responses } = body.paths['/uploads/{token}'].put;
   const responseOf = (status: string) => {
@@ -134,7 +134,7 @@ test('the description of an upload names every status that it may be answered wi
   assert.match(responses['408'].description, /^INVALID_REQUEST/);
 });
 
-test('without a key nobody registers or looks; another account finds nothing', async () => {
+test('registering and reading require a key; another account finds nothing', async () => {
   const { id } = await uploadAll(service.api, [{ bytes: someBytes(10) }]);
   assert.equal((await service.anonymous.post('/attachments', { attachments: [] })).status, 401);
   assert.equal((await service.anonymous.get(`/attachments/${id}`)).status, 401);
@@ -152,7 +152,7 @@ test('without a key nobody registers or looks; another account finds nothing', a
   sandbox.close();
 });
 
-test('each character of an upload URL counts', async () => {
+test('changing any character of an upload URL invalidates it', async () => {
   const bytes = someBytes(20);
   const registered = await register(service.api, [{ bytes }, { bytes: someBytes(30) }]);
   const [{ uploadUrl: url, requiredHeaders: headers }] = registered.uploads as [Upload, Upload];
@@ -171,7 +171,7 @@ test('each character of an upload URL counts', async () => {
   assert.equal((await put({ url, headers, body: bytes })).status, 200);
 });
 
-test('many uploads and sends at once: every mail has its own files', async () => {
+test('concurrent uploads and sends: every message has its own files', async () => {
   const all = Array.from({ length: 12 }, (_, i) => ({ to: `many-${i}@example.com`, bytes: someBytes(600_000 + i) }));
   const sent = await Promise.all(
     all.map(async ({ to, bytes }) => {
@@ -191,7 +191,7 @@ test('many uploads and sends at once: every mail has its own files', async () =>
   }
 });
 
-test('files of a mail that is not to be kept go with its delivery', async () => {
+test('files of a message that is not retained are deleted at delivery', async () => {
   const before = blobFiles();
   const { id } = await uploadAll(service.api, [{ bytes: someBytes(200_000) }, { bytes: someBytes(10) }]);
   const kept = { ...mail('none@example.com'), retainContent: 'none' };
@@ -201,7 +201,7 @@ test('files of a mail that is not to be kept go with its delivery', async () => 
   assert.equal((await service.api.get(`/attachments/${id}`)).body.status, 'used');
 });
 
-test('the sandbox goes the same way, and nothing leaves', async () => {
+test('the sandbox uses the same flow and sends nothing', async () => {
   const bytes = someBytes(3_000_000);
   const { id } = await uploadAll(service.sandboxApi, [{ bytes, name: 'sandboxed.pdf' }]);
   const sent = await sendSubmission(service.sandboxApi, id, {
@@ -217,7 +217,7 @@ test('the sandbox goes the same way, and nothing leaves', async () => {
   assert.ok(!sink.messages.some((one) => one.to.includes('inbox@example.com')));
 });
 
-test('expired URLs are refused, and made anew by repeating the call', async () => {
+test('expired URLs are rejected, and repeating the call returns new ones', async () => {
   const brief = await startService({
     env: { POSTRIDER_UPLOAD_TTL_SECONDS: '1', POSTRIDER_BASE_URL: 'http://public.test/mail' },
   });
@@ -278,7 +278,7 @@ async function cuttingProxy(cutUpload: number) {
   return proxy;
 }
 
-test('postrider send --attach uploads, sends and prints the id; interrupted, the same command goes on where it stopped', async () => {
+test('send --attach uploads, sends, and prints the id; after an interruption the same command resumes', async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-send-'));
   const proxy = await cuttingProxy(2);
   const behind = await startService({
@@ -344,7 +344,7 @@ test('postrider send --attach uploads, sends and prints the id; interrupted, the
 });
 
 const skip = missing('script');
-test('postrider send tells a person who presses Ctrl-C how it goes on', { skip }, async () => {
+test('send prints how to resume after Ctrl-C', { skip }, async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-send-'));
   const stalling = createServer(() => {});
   await new Promise<void>((resolve) => stalling.listen(0, '127.0.0.1', resolve));

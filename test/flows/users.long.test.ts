@@ -80,7 +80,7 @@ after(async () => {
   await service.close();
 });
 
-test('the link of the first run sets the password of the operator, once, and signs in', async () => {
+test("the first-run link sets the operator's password once and signs in", async () => {
   const { token, accountId } = linkToken(service);
   const set = await call(service, 'PUT /password', { body: { token, password: PASSWORD } });
   assert.equal(set.status, 200, set.text);
@@ -93,7 +93,7 @@ test('the link of the first run sets the password of the operator, once, and sig
   await signIn(service);
 });
 
-test('what a user did at the command line is felt: a reset ends the sessions and gives a link', async () => {
+test('a password reset at the command line ends the sessions and returns a link', async () => {
   const cookie = await signIn(service);
   const made = await service.cli('user', 'reset-password', '--email', EMAIL);
   await waitUntil('the session to end', async () => (await call(service, 'GET /session', { cookie })).status === 401);
@@ -103,7 +103,7 @@ test('what a user did at the command line is felt: a reset ends the sessions and
   assert.equal((await call(service, 'PUT /password', { body: { token, password: PASSWORD } })).status, 200);
 });
 
-test('a thousand wrong sign-ins at once hold up neither health nor mail nor the right one', async () => {
+test('1,000 concurrent wrong logins do not block health, mail, or the right login', async () => {
   await signIn(service, '127.0.0.7');
   const memoryBefore = residentBytes(service.pid);
   const wrong = Array.from({ length: 1_000 }, (_, i) =>
@@ -128,7 +128,7 @@ test('a thousand wrong sign-ins at once hold up neither health nor mail nor the 
   assert.ok(residentBytes(service.pid) - memoryBefore < 300_000_000);
 });
 
-test('whether there is a user shows neither in the answer nor in the time', async () => {
+test('neither the response nor its time reveals whether a user exists', async () => {
   const times = { known: [] as number[], unknown: [] as number[] };
   const texts = new Set<string>();
   for (let i = 0; i < 9; i += 1) {
@@ -182,7 +182,7 @@ async function supportAccessIsFeltOnBoth([one, two]: [Service, Service], cookie:
   await felt(404);
 }
 
-test('several nodes: a session of one is good on the other, ended there within a second, and limits are shared', async (t) => {
+test('several nodes share sessions, their end within a second, and limits', async (t) => {
   const cluster: Cluster = await startCluster({ nodes: 2 });
   t.after(cluster.close);
   const [one, two] = cluster.nodes as [Service, Service];

@@ -9,7 +9,7 @@ import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { webhookCatcher } from '../kit/webhook-catcher.ts';
 
-test('a disabled endpoint is told by mail, once, to the users of the account', { timeout: 150_000 }, async (t) => {
+test("the account's users get one email about a disabled endpoint", { timeout: 150_000 }, async (t) => {
   const sink = await smtpSink();
   t.after(() => sink.close());
   const gone = await webhookCatcher({ script: { status: 410 } });

@@ -26,7 +26,7 @@ type Document = any;
 const compose = (): Document => parse(read('compose.yaml'), { merge: true });
 const kubernetes = (): Document[] => parseAllDocuments(read('kubernetes/postrider.yaml')).map((one) => one.toJS());
 
-test('the compose file is one, and names only volumes and services that it has', () => {
+test('the compose file is valid and references only its own volumes and services', () => {
   const document = compose();
   assert.deepEqual(faults(composeShape, document), []);
   for (const [name, service] of Object.entries<Document>(document.services)) {
@@ -53,7 +53,7 @@ function filledIn(value: string, variables: Record<string, string>): string {
   });
 }
 
-test('the nodes of the compose file take a password with any characters, share one volume, and read every other variable', () => {
+test('compose nodes accept any password, share one volume, and read every other variable', () => {
   const secret = Buffer.alloc(32, 7).toString('base64');
   const variables = { POSTGRES_PASSWORD: 'a/b@c:d#e?f%20', POSTRIDER_SECRET_KEY: secret };
   const { services } = compose();
@@ -73,7 +73,7 @@ test('the nodes of the compose file take a password with any characters, share o
   assert.match(read('Dockerfile'), /mkdir \/data \/content && chown node:node \/data \/content/);
 });
 
-test('the Kubernetes manifests are valid and their references exist', () => {
+test('the Kubernetes manifests are valid, and their references exist', () => {
   const documents = kubernetes();
   for (const one of documents) assert.deepEqual(faults(kubernetesShape, one), [], one.kind);
   const [deployment] = documents.filter((one) => one.kind === 'Deployment');
@@ -105,7 +105,9 @@ test('the Kubernetes manifests are valid and their references exist', () => {
   assert.ok(faults(kubernetesShape, deployment).length > 0, 'control: a misspelt field is seen');
 });
 
-test('systemd takes the unit, its drop-in, and knows every directive', { skip: missing('systemd-analyze') }, (t) => {
+test('systemd accepts the unit and its drop-in, and knows every directive', {
+  skip: missing('systemd-analyze'),
+}, (t) => {
   const folder = temporary(t);
   const verify = (unit: string): string => {
     mkdirSync(path.join(folder, 'postrider.service.d'), { recursive: true });

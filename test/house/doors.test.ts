@@ -88,11 +88,11 @@ function detours(files: readonly SourceFile[]): string[] {
   });
 }
 
-test('time, sockets, disks, threads and randomness come through the doors that the simulation replaces', () => {
+test('time, sockets, disks, threads, and randomness are used only through simulated modules', () => {
   assert.deepEqual(detours(productFiles()), []);
 });
 
-test('no file is excused that does not need it', () => {
+test('no file is exempt without need', () => {
   const files = new Map(productFiles().map((file) => [file.path, file.text]));
   const idle = Object.entries(AROUND).flatMap(([one, paths]) =>
     paths.filter((path) => !files.get(path)?.includes(one.split(' ').at(-1)!)).map((path) => `${path}: ${one}`),
@@ -100,7 +100,7 @@ test('no file is excused that does not need it', () => {
   assert.deepEqual(idle, []);
 });
 
-test('control: other ways out are seen', () => {
+test('control: every other access is found', () => {
   const file = (text: string): SourceFile => ({ path: 'src/delivery/x.ts', text });
   const bad = [
     "import { connect } from 'node:http2';",
