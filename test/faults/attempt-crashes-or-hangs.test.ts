@@ -9,7 +9,7 @@ import { againIfPaused } from '../kit/running-time.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-test('a message over which our code throws is parked after three tries, with an event; the others flow', async (t) => {
+test('a message whose attempt throws is parked after three tries with an event; others proceed', async (t) => {
   const sink = await smtpSink();
   let thrown = 0;
   // Keys that are none: signing with them throws in our own code.
@@ -40,7 +40,7 @@ test('a message over which our code throws is parked after three tries, with an 
   assert.deepEqual(rig.rows('SELECT * FROM work'), []);
 });
 
-test('keys that cannot be read delay the message and are no crash of it', async (t) => {
+test('unreadable DKIM keys delay the message without counting a crash', async (t) => {
   const sink = await smtpSink();
   let refusing = true;
   const keysFor = async (): Promise<undefined> => {
@@ -62,7 +62,7 @@ test('keys that cannot be read delay the message and are no crash of it', async 
   await waitUntil('the delivery', () => rig.status(id!) === 'delivered');
 });
 
-test('rows whose holder died three times are parked without another attempt', async (t) => {
+test('rows whose lease holder died three times are parked without another attempt', async (t) => {
   const { sink, rig } = await relayRig(t);
   const [id] = await rig.store({ to: ['a@x.example'], sendAtMs: rig.clock.now() + 1000 });
   rig.tamper('UPDATE work SET crashes = 3');
@@ -71,7 +71,7 @@ test('rows whose holder died three times are parked without another attempt', as
   assert.equal(sink.connections.total, 0);
 });
 
-test('suspects are attempted one at a time and cleared', async (t) => {
+test('suspect messages are attempted one at a time and cleared', async (t) => {
   let open = 0;
   let most = 0;
   const sink = await smtpSink({
@@ -99,7 +99,7 @@ test('suspects are attempted one at a time and cleared', async (t) => {
   assert.equal(most, 1);
 });
 
-test('a suspect is tried under a mark, and one that is tried for long without harm makes room for the next', async (t) => {
+test('a suspect is attempted under a mark, and one running long without a crash frees its place', async (t) => {
   const { rig } = await relayRig(
     t,
     { script: { dot: { silent: true } } },
@@ -126,7 +126,7 @@ test('a suspect is tried under a mark, and one that is tried for long without ha
   );
 });
 
-test('a young process takes no suspects; the rest flows', async (t) => {
+test('a recently started process attempts no suspects; other messages proceed', async (t) => {
   const { rig } = await relayRig(t, {}, { deps: { quarantineAfterMs: 60_000 } });
   const sendAtMs = rig.clock.now() + 1000;
   const [suspect] = await rig.store({ to: ['a@x.example'], sendAtMs });
@@ -137,7 +137,7 @@ test('a young process takes no suspects; the rest flows', async (t) => {
   assert.equal(rig.status(suspect!), 'scheduled');
 });
 
-test('an attempt that hangs in our own code frees its slot at the deadline and is tried again', (t) =>
+test('an attempt that hangs in our code frees its slot at the deadline and is retried', (t) =>
   againIfPaused(() => hangOnce(t)));
 
 async function hangOnce(t: TestContext): Promise<void> {
@@ -171,7 +171,7 @@ async function hangOnce(t: TestContext): Promise<void> {
   await waitUntil('the delivery', () => rig.status(id!) === 'delivered');
 }
 
-test('a server that never answers the dot is cut at the deadline, and its slot is free', async (t) => {
+test('a server that never replies to the final dot is cut off at the deadline and frees the slot', async (t) => {
   const { rig } = await relayRig(t, { script: { dot: [{ silent: true }] } }, { deps: { attemptDeadlineMs: 100 } });
   const [id] = await rig.send({ to: ['a@x.example'] });
   await waitUntil('the delay', () => rig.status(id!) === 'delayed');

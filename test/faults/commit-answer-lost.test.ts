@@ -12,7 +12,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const UNKNOWN = /^Postrider cannot tell whether the request was processed.* Retry with the same Idempotency-Key/;
 
-test('the answer of a commit is lost: 500, stored once, and found by its key', { timeout: 150_000 }, async (t) => {
+test('a lost commit response returns 500, stores once, and is found by its key', { timeout: 150_000 }, async (t) => {
   const postgres = await tempPostgres();
   t.after(() => postgres.drop());
   const proxy = await commitCut(postgres.url);

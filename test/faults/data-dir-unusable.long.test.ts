@@ -41,7 +41,7 @@ async function refusal(dataDir: string): Promise<string> {
   return lines[0]!.replace('postrider: ', '');
 }
 
-test('a directory that this user may not write to, new or used before', { skip }, async (t) => {
+test('a directory without write permission, new or used before', { skip }, async (t) => {
   const dataDir = folderOf(t);
   const closed = async (mode: number): Promise<string> => {
     chmodSync(dataDir, mode);
@@ -70,7 +70,7 @@ test('a directory that this user may not write to, new or used before', { skip }
   );
 });
 
-test('a parent that this user may not write to', { skip }, async (t) => {
+test('a parent directory without write permission', { skip }, async (t) => {
   const parent = folderOf(t);
   chmodSync(parent, 0o500);
   const may = `(this user cannot write to ${parent}); change its owner to the user of the service, ${ELSEWHERE}`;
@@ -79,7 +79,7 @@ test('a parent that this user may not write to', { skip }, async (t) => {
   chmodSync(parent, 0o700);
 });
 
-test('a file in the place of the directory, or above it', async (t) => {
+test('a file instead of the directory, or of a parent', async (t) => {
   const folder = folderOf(t);
   const file = path.join(folder, 'data');
   writeFileSync(file, 'x');
@@ -93,7 +93,7 @@ test('a file in the place of the directory, or above it', async (t) => {
   );
 });
 
-test('a database that is missing or has 0 bytes, in a directory that was in use', async (t) => {
+test('a missing or empty database in a directory that was in use', async (t) => {
   const dataDir = path.join(folderOf(t), 'data');
   const service = await startService({ dataDir });
   await service.kill('SIGTERM');

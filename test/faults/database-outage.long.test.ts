@@ -60,7 +60,9 @@ async function wayTo(databaseUrl: string): Promise<Way> {
   };
 }
 
-test('an outage longer than a lease doubles nothing, whoever is back first', { timeout: 170_000 }, async (t) => {
+test('an outage longer than a lease causes no duplicates, whichever node returns first', {
+  timeout: 170_000,
+}, async (t) => {
   const { promise: dots, resolve: answerDots } = Promise.withResolvers<void>();
   let arrived = 0;
   const dot = async (): Promise<string> => {

@@ -43,7 +43,7 @@ const places: [name: string, domains: number, open: (t: TestContext) => Promise<
 ];
 
 for (const [name, domains, open] of places) {
-  test(`5,000 mails to ${name} that were deferred together come back over a fifth of their delay, evenly`, async (t) => {
+  test(`5,000 messages to ${name} deferred together are retried evenly over a fifth of their delay`, async (t) => {
     const { rig, sink } = await open(t);
     await Promise.all(Array.from({ length: MAILS }, (_, i) => rig.store({ to: [`${i}@d${i % domains}.example`] })));
     rig.delivery.nudge();

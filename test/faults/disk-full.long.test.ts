@@ -17,7 +17,10 @@ const MEGABYTE = 1_000_000;
 const send = (service: Service, text = 'x') =>
   service.sandboxApi.post('/send', { from: 'a@x.example', to: 'b@x.example', subject: 'Full', text });
 
-test('intake stops at the mark and takes up again when there is room', { skip, timeout: 240_000 }, async (t) => {
+test('intake stops at the free-space limit and resumes when space is available', {
+  skip,
+  timeout: 240_000,
+}, async (t) => {
   const disk = mountSmallDisk();
   t.after(() => disk.unmount());
   // The smaller of this and 10 % of 64 MiB is what has to be free.
@@ -52,7 +55,7 @@ async function doctorOf(dataDir: string, name: string, env: Record<string, strin
   return (JSON.parse(stdout) as { checks: JsonObject[] }).checks.find((one) => one.name === name)!;
 }
 
-test('of the two marks of space the smaller one counts', { skip, timeout: 240_000 }, async (t) => {
+test('the smaller of the two free-space limits applies', { skip, timeout: 240_000 }, async (t) => {
   const disk = mountSmallDisk();
   t.after(() => disk.unmount());
   // 10 % of 64 MiB are 6.7 MB.
@@ -82,7 +85,10 @@ test('of the two marks of space the smaller one counts', { skip, timeout: 240_00
   }
 });
 
-test('a disk without inodes refuses, says so, and loses nothing', { skip, timeout: 240_000 }, async (t) => {
+test('without free inodes Postrider rejects mail, reports it, and loses nothing', {
+  skip,
+  timeout: 240_000,
+}, async (t) => {
   const disk = mountSmallDisk('size=64m,nr_inodes=600');
   t.after(() => disk.unmount());
   const service = await startService({ dataDir: disk.folder });
@@ -128,7 +134,7 @@ test('a disk without inodes refuses, says so, and loses nothing', { skip, timeou
   }
 });
 
-test('without the mark, a full disk refuses and loses nothing', { skip, timeout: 240_000 }, async (t) => {
+test('without the limit, a full disk rejects mail and loses nothing', { skip, timeout: 240_000 }, async (t) => {
   const disk = mountSmallDisk();
   t.after(() => disk.unmount());
   const service = await startService({ dataDir: disk.folder, env: { POSTRIDER_MIN_FREE_BYTES: '0' } });

@@ -51,7 +51,7 @@ function slowPeer(): { options: SinkOptions; peak(): number } {
   return { options: { script }, peak: () => peak };
 }
 
-test('80 domains on one set of exchangers use one limit, which grows from 5 to 20', async (t) => {
+test('80 domains on one set of MX hosts share one limit, which grows from 5 to 20', async (t) => {
   const slow = slowPeer();
   const mx = await world(t, { peer: slow.options });
   const domains = domainsOf(80);
@@ -65,7 +65,7 @@ test('80 domains on one set of exchangers use one limit, which grows from 5 to 2
   assert.ok(peer!.connections.total <= 40, `${peer!.connections.total} in all`);
 });
 
-test('the limits of a provider hold for all hosts of its customers together, and each session takes one customer alone', async (t) => {
+test('provider limits apply to all hosts of its customers, and each session serves one customer', async (t) => {
   const providers = mergeProviders({
     acme: { match: ['*.acme.example'], connections: 3, messagesPerConnection: 5 },
   });
@@ -87,7 +87,7 @@ test('the limits of a provider hold for all hosts of its customers together, and
   assert.ok(bySession.size <= 60, `${bySession.size} sessions: they are kept to the mail they are for`);
 });
 
-test('a rate of the operator is kept, whatever the domains and connections', async (t) => {
+test('a rate set by the operator holds across domains and connections', async (t) => {
   const providers = mergeProviders({ acme: { match: ['*.acme.example'], messagesPerMinute: 60 } });
   const mx = await world(t, { peer: {} }, { providers });
   const domains = domainsOf(10);
@@ -101,7 +101,7 @@ test('a rate of the operator is kept, whatever the domains and connections', asy
   }
 });
 
-test('one word about our rate pauses all domains of the set; one probe ends it', async (t) => {
+test('one rate-limit reply pauses all domains of the MX hosts; one probe ends the pause', async (t) => {
   const mx = await world(t, { peer: { script: { mail: '421 4.7.28 unusual rate of mail' } } });
   const domains = domainsOf(30);
   mx.exchange('peer', 'mx.peer.example', domains);
@@ -122,7 +122,7 @@ test('one word about our rate pauses all domains of the set; one probe ends it',
   assert.equal(mx.sinks.peer!.messages.length, 150);
 });
 
-test('words that a rule of the provider knows pause it, for as long as the rule says', async (t) => {
+test('a reply that matches a provider rule pauses it for the time in the rule', async (t) => {
   const providers = mergeProviders({
     acme: { match: ['*.acme.example'], pauses: [{ reply: '[TS99]', minutes: 45 }] },
   });
@@ -138,7 +138,7 @@ test('words that a rule of the provider knows pause it, for as long as the rule 
   assert.deepEqual(paused, [{ key: 'acme', untilMs: until }]);
 });
 
-test('a backup exchanger gets the mail of its own domain alone', async (t) => {
+test('a backup MX host gets only the mail of its domain', async (t) => {
   const script: SinkOptions['script'] = {
     rcpt: ({ line }) => (line.includes('refused') ? '451 4.3.0 local problem' : undefined),
   };
@@ -175,7 +175,7 @@ for (const [what, banner] of [
   ['asks for time', '421 4.7.0 too fast, try again in 3600 seconds'],
   ['blocks our host', '554 5.7.1 client host blocked using zen.spamhaus.org'],
 ] as const) {
-  test(`a domain that names a provider before its own exchanger, which ${what}, stops its own mail alone`, async (t) => {
+  test(`a domain listing a provider before its own MX host, which ${what}, stops only its own mail`, async (t) => {
     const providers = mergeProviders({ acme: { match: ['*.acme.example'] } });
     const mx = await world(
       t,
@@ -200,7 +200,7 @@ for (const [what, banner] of [
   });
 }
 
-test('a domain that names a provider before its own exchanger, which falls silent, holds none of the provider’s connections', async (t) => {
+test('a domain listing a provider before its own silent MX host uses none of its connections', async (t) => {
   const providers = mergeProviders({ acme: { match: ['*.acme.example'], connections: 2 } });
   const mx = await world(
     t,
@@ -216,7 +216,7 @@ test('a domain that names a provider before its own exchanger, which falls silen
   assert.equal(mx.sinks.other!.connections.now, 1, 'one that was never heard of has one session');
 });
 
-test('an exchanger without a dot in its name is none of the destinations that all mail shares', async (t) => {
+test('an MX host name without a dot is no shared destination', async (t) => {
   const providers = mergeProviders({ acme: { match: ['*.acme.example'] } });
   const mx = await world(t, { peer: {} }, { providers });
   const names = ['sandbox', 'relay', 'fallback', 'acme'];
@@ -226,7 +226,7 @@ test('an exchanger without a dot in its name is none of the destinations that al
   assert.equal(mx.sinks.peer!.messages.length, names.length, 'counted at the peer');
 });
 
-test('a customer of a provider whose host is gone bounces alone, and slows nobody down', async (t) => {
+test('a provider customer whose host is gone bounces alone, without slowing others', async (t) => {
   const providers = mergeProviders({ acme: { match: ['*.acme.example'] } });
   const mx = await world(t, { peer: {} }, { providers });
   const good = domainsOf(5);
@@ -239,7 +239,7 @@ test('a customer of a provider whose host is gone bounces alone, and slows nobod
   assert.equal(count(mx, "message WHERE status = 'bounced'"), 5);
 });
 
-test('what a node publishes explains the ceiling as the peer sees it', async (t) => {
+test('the published node state explains the connection limit', async (t) => {
   const providers = mergeProviders({ acme: { match: ['*.acme.example'], connections: 2 } });
   const mx = await world(t, { peer: { script: { dot: { reply: '250 2.0.0 queued', delayMs: 50 } } } }, { providers });
   const domains = domainsOf(4);
@@ -259,7 +259,7 @@ test('what a node publishes explains the ceiling as the peer sees it', async (t)
 
 const found = <T>(value: T) => Promise.resolve({ status: 'found', value, secure: false });
 
-test('a pause holds for the servers of a domain whose first look-up failed', async (t) => {
+test('a pause applies to the servers of a domain whose first lookup failed', async (t) => {
   const busy: SinkOptions = { script: { banner: { reply: '421 4.7.0 busy, try again in 90 seconds', drop: true } } };
   const asked: string[] = [];
   const dns = {
@@ -284,7 +284,7 @@ test('a pause holds for the servers of a domain whose first look-up failed', asy
   assert.equal(await sendTo('cat@b.example', 3), 1, 'their other domains wait as well');
 });
 
-test('mail for a domain whose exchangers are others at each look-up is tried again later, and nobody is dialled', async (t) => {
+test('a domain whose MX hosts change at each lookup is retried later without connecting', async (t) => {
   let asked = 0;
   const dns = {
     resolveMx: () => {

@@ -25,7 +25,7 @@ function get(url: string, agent: Agent): Promise<Said> {
   });
 }
 
-test('what drains says so, and ends with 0 as soon as it is done', { timeout: 120_000 }, async (t) => {
+test('a draining process reports it and exits 0 as soon as it is done', { timeout: 120_000 }, async (t) => {
   let release = (): void => undefined;
   const held = new Promise<void>((resolve) => {
     release = resolve;

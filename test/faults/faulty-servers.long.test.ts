@@ -211,11 +211,11 @@ async function check(
   }
 }
 
-test('one exchanger: each cell of the table', { timeout: 240_000 }, async (t) => {
+test('one MX host: every cell of the table', { timeout: 240_000 }, async (t) => {
   await check(t, await cellsOf('One MX host', 1), { hasSecond: false });
 });
 
-test('two exchangers, the second of them good: each cell of the table, and what waits goes to the second', {
+test('two MX hosts, the second one healthy: every cell of the table, and retries use the second', {
   timeout: 240_000,
 }, async (t) => {
   const also = async (rig: Rig, seen: Seen[]): Promise<void> => {

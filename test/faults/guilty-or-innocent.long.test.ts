@@ -15,7 +15,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 import { allMessages } from './ledger.ts';
 
 for (const deadly of ['kill', 'hang'] as const) {
-  test(`a message that makes its process ${deadly === 'kill' ? 'die' : 'hang'} is parked after three`, async (t) => {
+  test(`a message that makes its process ${deadly === 'kill' ? 'die' : 'hang'} is parked after three tries`, async (t) => {
     const sink = await smtpSink({ script: { dot: () => ({ delayMs: 5 }) } });
     const rig = await deliveryRig({ idle: true, clock: systemClock });
     const children: ChildProcess[] = [];
@@ -55,7 +55,7 @@ for (const deadly of ['kill', 'hang'] as const) {
   });
 }
 
-test('a service that is killed six times with everything in hand parks nothing', { timeout: 300_000 }, async (t) => {
+test('a service killed six times with deliveries in flight parks nothing', { timeout: 300_000 }, async (t) => {
   const sink = await smtpSink({ script: { dot: { silent: true } } });
   t.after(() => sink.close());
   const service = await startService({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });

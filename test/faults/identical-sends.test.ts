@@ -5,7 +5,7 @@ import { smtpSink } from '../kit/smtp-sink.ts';
 import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-test('100 identical sends at once under one key make one message', async (t) => {
+test('100 concurrent identical sends with one key create one message', async (t) => {
   const sink = await smtpSink();
   t.after(() => sink.close());
   const service = await startService({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });

@@ -52,7 +52,7 @@ const eventsOf = async (service: Service): Promise<string[]> =>
     .map(({ messageId }) => messageId as string)
     .sort();
 
-test('at the mark senders are asked to come again, also at the dot, until there is room', {
+test('at the limit, senders get a temporary rejection, even at the dot, until space is available', {
   skip,
   timeout: 240_000,
 }, async (t) => {
@@ -80,7 +80,7 @@ test('at the mark senders are asked to come again, also at the dot, until there 
   }
 });
 
-test('without the mark, a disk that is full refuses for now, and nothing is lost or half done', {
+test('without the limit, a full disk rejects temporarily, and nothing is lost or half stored', {
   skip,
   timeout: 240_000,
 }, async (t) => {

@@ -41,7 +41,7 @@ function report(recipient: string, isLarge: boolean): string {
   ].join('\r\n');
 }
 
-test('kill -9 between 250 and its handling: each bounce is one event', { timeout: 600_000 }, async (t) => {
+test('kill -9 between 250 and processing: each bounce is one event', { timeout: 600_000 }, async (t) => {
   const sink = await smtpSink();
   t.after(() => sink.close());
   const env = {

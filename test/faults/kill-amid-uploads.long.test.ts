@@ -40,7 +40,7 @@ async function sendPatiently(to: string, bytes: Buffer): Promise<string> {
   });
 }
 
-test('killed again and again amid uploads and sends: every mail leaves once for its key, with its own file', async () => {
+test('repeated kills during uploads and sends: each key sends one message with its own file', async () => {
   const all = Array.from({ length: 24 }, (_, i) => ({ to: `fire-${i}@example.com`, bytes: someBytes(400_000 + i) }));
   let done = 0;
   const sends = Promise.all(

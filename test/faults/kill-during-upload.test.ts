@@ -27,7 +27,7 @@ async function kill(): Promise<void> {
   await service.restart();
 }
 
-test('killed during a PUT: nothing of the file is taken, and repeating the calls completes it', async () => {
+test('a kill during a PUT stores nothing of the file, and repeating the calls completes it', async () => {
   const bytes = someBytes(4_000_000);
   const first = await register(service.api, [{ bytes }], 'cut');
   const { uploadUrl: url, requiredHeaders: headers } = first.uploads[0]!;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { killTrial } from './kill-trial.ts';
 
-test('fifty kills under load: nothing lost, nothing invented', { timeout: 420_000 }, async (t) => {
+test('50 kills under load lose nothing and invent nothing', { timeout: 420_000 }, async (t) => {
   const report = await killTrial({ kills: 50, workers: 8, between: [40, 250] });
   t.diagnostic(JSON.stringify(report));
   assert.equal(report.kills, 50);

@@ -17,7 +17,7 @@ const harms = {
 };
 
 for (const [name, act] of Object.entries(harms)) {
-  test(`${name} in the middle: delayed, then delivered whole, once`, (t) => againIfPaused(() => harmOnce(t, act)));
+  test(`${name} mid-message: delayed, then delivered completely, once`, (t) => againIfPaused(() => harmOnce(t, act)));
 }
 
 async function harmOnce(t: TestContext, act: (client: Socket) => void): Promise<void> {
@@ -48,7 +48,7 @@ async function harmOnce(t: TestContext, act: (client: Socket) => void): Promise<
   assert.ok(sink.messages[0]!.content.subarray(-mail.sizeBytes).equals(mail.whole()));
 }
 
-test('a slow receiver is given its time for each block, however long the whole takes', (t) =>
+test('a slow receiver gets the timeout per block, however long the message takes', (t) =>
   againIfPaused(() => receiveSlowly(t)));
 
 async function receiveSlowly(t: TestContext): Promise<void> {

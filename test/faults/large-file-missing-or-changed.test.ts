@@ -81,7 +81,7 @@ async function deliveredWhole({ sink, rig, mail, id }: Scene): Promise<void> {
 for (const signed of [true, false]) {
   const kind = signed ? 'signed' : 'unsigned';
 
-  test(`${kind}: a missing file is found before anybody is called`, async (t) => {
+  test(`${kind}: a missing file is found before any server is contacted`, async (t) => {
     const one = await scene(t, { signed });
     await rename(one.file, `${one.file}.away`);
     one.go();
@@ -91,7 +91,7 @@ for (const signed of [true, false]) {
     await deliveredWhole(one);
   });
 
-  test(`${kind}: a changed file is never accepted by the receiver`, async (t) => {
+  test(`${kind}: the receiver never accepts a changed file`, async (t) => {
     const one = await scene(t, { signed });
     const bytes = await readFile(one.file);
     const changed = Buffer.from(bytes);
@@ -108,7 +108,7 @@ for (const signed of [true, false]) {
     await deliveredWhole(one);
   });
 
-  test(`${kind}: a file that breaks while it is sent cuts the connection`, async (t) => {
+  test(`${kind}: a file that fails during sending closes the connection`, async (t) => {
     let broken = true;
     const opens = { count: 0 };
     const one = await scene(t, {
@@ -137,7 +137,7 @@ for (const signed of [true, false]) {
   });
 }
 
-test('a file that stays away: the mail bounces when its lifetime ends', async (t) => {
+test('a file that stays missing: the message bounces when it expires', async (t) => {
   const one = await scene(t, { signed: true, lifetimeMs: 60_000 });
   await one.rig.blobs.remove(one.mail.files[1]!.blobKey);
   one.go();

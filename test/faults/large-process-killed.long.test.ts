@@ -12,7 +12,7 @@ import { startService } from '../kit/start-service.ts';
 import { manifestEntry, put } from '../kit/upload.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-test('kill -9 in the middle of a large mail: whole at the receiver after the start, and once', async (t) => {
+test('kill -9 during a large message: delivered completely and once after the restart', async (t) => {
   const sink = await smtpSink();
   const proxy = await between(sink.port, { afterBytes: 5_000_000, times: 1, act: (client) => void client.pause() });
   const service = await startService({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${proxy.port}` } });

@@ -11,7 +11,7 @@ import { noLocalS3, startLocalS3 } from '../kit/s3.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-test('a mail whose files are in S3 arrives whole; cut off in the middle, it is delayed and arrives later', {
+test('a message with files in S3 arrives; if cut off midway, it is delayed and arrives later', {
   skip: noLocalS3,
 }, async (t) => {
   const peer = await startLocalS3();

@@ -58,7 +58,7 @@ async function follow(t: TestContext, url: string, place: { after: EventPlace | 
 
 const ids = (from: number, count: number): string[] => Array.from({ length: count }, (_, at) => `evt_${from + at}`);
 
-test('a follower gets every event that is written after a failover that lost transactions', {
+test('a follower gets every event written after a failover that lost transactions', {
   skip: !serverIsOurs,
 }, async (t) => {
   const { url, server, drop } = await tempPostgres();

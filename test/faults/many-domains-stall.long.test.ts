@@ -14,7 +14,7 @@ const ENVELOPE_MS = 4_000;
 /** More than one account may have in memory. */
 const BACKLOG = 1_600;
 
-test('mail to a quick domain arrives at once while 150 others stall, whether it was known before or is new', async (t) => {
+test('mail to a fast domain arrives immediately while 150 others stall, whether known or new', async (t) => {
   const mx = await mxRig(
     { quick: {}, stalling: { script: { rcpt: { silent: true } } } },
     {
@@ -66,7 +66,7 @@ test('mail to a quick domain arrives at once while 150 others stall, whether it 
   assert.ok(paused <= DOMAINS && paused > DOMAINS * 0.5, `${paused} are paused`);
 });
 
-test('a backlog for many domains asks the DNS for those whose mail has its turn, and the rest waits without a question', async (t) => {
+test('a backlog for many domains queries DNS only for mail that is next in line', async (t) => {
   const mx = await mxRig(
     { peer: { script: { rcpt: { silent: true } } } },
     { clock: systemClock, idle: true, deps: { stopGraceMs: 200 } },
@@ -87,7 +87,7 @@ test('a backlog for many domains asks the DNS for those whose mail has its turn,
   assert.ok(asked.size > 50 && asked.size <= BACKLOG - parked(), `${asked.size} domains; ${parked()} are parked`);
 });
 
-test('a domain that stalled gets a fifth of the time at its next mail, and all of it once it answers', async (t) => {
+test('a domain that stalled gets a fifth of the timeout for its next message until it responds', async (t) => {
   const mx = await mxRig(
     { peer: { script: { rcpt: { silent: true } } } },
     { deps: { timeouts: { envelopeMs: 5_000 }, stopGraceMs: 200 } },

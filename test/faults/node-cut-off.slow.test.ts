@@ -59,7 +59,7 @@ async function takenOver({ ledger, sink }: NodesTrial): Promise<void> {
   );
 }
 
-test('a node whose cable is pulled for longer than a lease', { timeout: 400_000, skip: noNamespaces }, async (t) => {
+test('a node whose network is down for longer than a lease', { timeout: 400_000, skip: noNamespaces }, async (t) => {
   const report = await cutOff(async ({ space }, trial) => {
     await trial.progress(100);
     await trial.fault('cable pulled', async () => {
@@ -76,7 +76,7 @@ test('a node whose cable is pulled for longer than a lease', { timeout: 400_000,
   assert.ok(report.acknowledged >= 150);
 });
 
-test('a node cut off from the database alone begins no delivery', {
+test('a node without its database starts no deliveries', {
   timeout: 400_000,
   skip: noNamespaces,
 }, async (t) => {

@@ -13,7 +13,7 @@ import { nodesTrial } from './nodes-trial.ts';
 const THREE_LEASES_MS = 3 * 60_000;
 const TAKE_OVER_MS = 60_000;
 
-test('a node frozen for three leases and let go again', { timeout: 600_000 }, async (t) => {
+test('a node frozen for three lease periods and resumed', { timeout: 600_000 }, async (t) => {
   let takenOverMs = 0;
   const report = await nodesTrial({
     nodes: 2,

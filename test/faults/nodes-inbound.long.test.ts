@@ -83,7 +83,7 @@ async function oneEach(api: Api, type: string, names: readonly string[], nameOf:
   return events;
 }
 
-test('a bounce that comes in by both nodes at once is one Bounce, also when one is killed after its 250', {
+test('a bounce received by both nodes is one Bounce, even if one is killed after its 250', {
   timeout: 400_000,
 }, async (t) => {
   const recipients = Array.from({ length: COUNT }, (_, index) => `r${index}@x.example`);
@@ -116,7 +116,7 @@ test('a bounce that comes in by both nodes at once is one Bounce, also when one 
   t.diagnostic(`${COUNT} bounces in ${2 * COUNT} reports, ${again} of their webhooks posted again after the kill`);
 });
 
-test('mail for a route is one Inbound by either node, its content is read at the other, and a kill loses none', {
+test('mail for a route is one Inbound on either node, readable on the other, and survives a kill', {
   timeout: 400_000,
 }, async () => {
   const sizes = [20_000, 300_000];

@@ -59,7 +59,7 @@ const tries = (): number => busy.commands.filter((line) => line.startsWith('MAIL
 const delayed = async (): Promise<number> => (await cluster.api.get('/messages?status=delayed&limit=100')).body.length;
 const rest = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-test('all nodes keep a pause that one of them met, a restarted one too, and one of them probes', async () => {
+test('all nodes, even restarted ones, keep a pause that one of them started, and one probes', async () => {
   await send('busy.example', 0, 1);
   await waitUntil('the pause', async () => (await delayed()) === 1);
   const pausedAt = Date.now();
@@ -82,7 +82,7 @@ test('all nodes keep a pause that one of them met, a restarted one too, and one 
   assert.equal(new Set(busy.messages.map(({ to }) => to[0])).size, 36, 'none twice');
 });
 
-test('a block of our host is met by one node, and the operator is notified once', async () => {
+test('one node detects a block of our host, and the operator is notified once', async () => {
   await send('listed.example', 0, 1);
   await waitUntil('the block', () => listed.connections.total === 1);
   await rest(1_500);

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { serverIsOurs } from '../kit/temp-postgres.ts';
 import { LEAST_KILLS, LEAST_RESTARTS, underFire } from './nodes-fire.ts';
 
-test('nodes killed, and the database restarted, under load', {
+test('killed nodes and a restarted database under load', {
   timeout: 420_000,
   skip: !serverIsOurs && 'the server of TEST_PG_URL is not ours to restart',
 }, async (t) => {

@@ -55,7 +55,7 @@ async function settled(mails: number): Promise<Record<'delivered' | 'delayed', n
   });
 }
 
-test('two nodes send the share of one host, and the rest waits, also when one was killed', async () => {
+test('two nodes together send the share of one host and defer the rest, even after a kill', async () => {
   await send(0, MAILS);
   const first = await settled(MAILS);
   assert.equal(google.accepted, first.delivered);

@@ -2,6 +2,6 @@
 import { test } from 'node:test';
 import { tenantTrial } from './tenant-trial.ts';
 
-test('webhooks and streams of one account do not slow down the sends of another', { timeout: 100_000 }, (t) =>
+test('webhooks and streams of one account do not slow down sends of another', { timeout: 100_000 }, (t) =>
   tenantTrial(t, { rounds: 3 }),
 );

@@ -50,7 +50,7 @@ const allWait = (rig: Rig, mails: number): Promise<unknown> =>
 const countOf = (rig: Rig, status: string): number =>
   rig.rows<{ n: number }>('SELECT count(*) AS n FROM message WHERE status = ?', status)[0]!.n;
 
-test('50 mails at a server whose banner names a block list: none bounces, few connections, all arrive later', async (t) => {
+test('50 messages to a server whose banner names a blocklist: none bounces, all arrive later', async (t) => {
   const { rig, sink } = await blockedMx(t, { idle: true });
   const ids: string[] = [];
   for (let n = 0; n < 50; n += 1) ids.push(...(await rig.store({ to: [`r${n}@x.example`] })));
@@ -82,7 +82,7 @@ for (const [stage, reply] of [
   ['rcpt', '550 5.1.1 sender blocked: your IP 203.0.113.7 is listed by zen.spamhaus.org'],
   ['dot', '550 5.7.1 rejected, 203.0.113.7 is listed in dnsbl.example.org'],
 ] as const) {
-  test(`a block of our host at ${stage} waits, at 15 min, 1, 2, 4 h and then every 6 h, and ends with the lifetime`, async (t) => {
+  test(`a block of our host at ${stage} is retried after 15 min, 1, 2, 4 h, then every 6 h until expiry`, async (t) => {
     const script = stage === 'ehlo' ? { ehlo: reply, helo: reply } : { [stage]: reply };
     const { rig } = await rigWithSink(t, script);
     const [id] = await rig.send({ to: ['ann@x.example'] });
@@ -110,7 +110,7 @@ for (const [stage, reply] of [
   });
 }
 
-test('a lifetime that is shorter than a day ends a blocked mail when it is over, as its sender asked', async (t) => {
+test('a blocked message with a lifetime under a day bounces when it expires', async (t) => {
   const { rig } = await rigWithSink(t, { banner: LISTED });
   const [id] = await rig.send({ to: ['ann@x.example'], lifetimeMs: 10 * MINUTE });
   await waitUntil('the delay', () => rig.status(id!) === 'delayed');
@@ -125,7 +125,7 @@ for (const [stage, reply] of [
   ['mail', '550 5.7.1 your IP 203.0.113.7 is blocked'],
   ['rcpt', '550 5.1.1 sender blocked: your IP 203.0.113.7 is listed by zen.spamhaus.org'],
 ] as const) {
-  test(`a day of being blocked at ${stage}: one probe after 15 minutes, then one an hour, and nobody else is charged`, async (t) => {
+  test(`a day of being blocked at ${stage}: one probe after 15 minutes, then one an hour, no other attempts`, async (t) => {
     const { rig, sink } = await blockedMx(t, {}, { [stage]: reply });
     /** Transactions, where it lets us come so far. */
     const tries = (): number =>
@@ -154,7 +154,7 @@ for (const [stage, reply] of [
   });
 }
 
-test('words about a list at RCPT concern one recipient alone where others are taken meanwhile', async (t) => {
+test('a blocklist reply to RCPT affects only that recipient if others are accepted', async (t) => {
   const script: SinkOptions['script'] = {
     rcpt: ({ line }) => (line.includes('<r1') ? { reply: LISTED, delayMs: 300 } : undefined),
   };
@@ -166,7 +166,7 @@ test('words about a list at RCPT concern one recipient alone where others are ta
   assert.deepEqual(rig.delivery.state().pausedDestinations, []);
 });
 
-test('a fallback route takes the mail after 15 minutes of being blocked, while one mail an hour probes', async (t) => {
+test('a fallback route delivers after 15 minutes of being blocked, while one message an hour probes', async (t) => {
   const relay = await smtpSink();
   t.after(() => relay.close());
   const fallback = { host: '127.0.0.1', port: relay.port, implicitTls: false };

@@ -59,13 +59,13 @@ const refusals: [at: 'banner' | 'mail', reply: string][] = [
 ];
 
 for (const [at, reply] of refusals) {
-  test(`a relay that says "${reply}" at ${at}: few refusals from a cold start, none charged`, async (t) => {
+  test(`a relay that replies "${reply}" at ${at}: few rejections from a cold start, no attempts counted`, async (t) => {
     const peer = limitedPeer(at, reply);
     const { sink, rig } = await relayRig(t, peer.options);
     await floodAndCount(t, { rig, sink, refused: peer.refused });
   });
 
-  test(`an exchanger that says "${reply}" at ${at}: few refusals from a cold start, none charged`, async (t) => {
+  test(`an MX host that replies "${reply}" at ${at}: few rejections from a cold start, no attempts counted`, async (t) => {
     const peer = limitedPeer(at, reply);
     const mx = await mxRig({ peer: peer.options });
     t.after(() => mx.close());
@@ -74,7 +74,7 @@ for (const [at, reply] of refusals) {
   });
 }
 
-test('a minute later one connection more is tried, and when it is refused two minutes pass before the next', async (t) => {
+test('one more connection is tried after a minute; if rejected, the next after two minutes', async (t) => {
   const peer = limitedPeer('banner', '421 4.7.0 too many connections');
   const { rig } = await relayRig(t, peer.options);
   const flood = async (): Promise<void> => {

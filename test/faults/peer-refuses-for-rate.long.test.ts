@@ -59,7 +59,7 @@ const refusals: [name: string, script: NonNullable<SinkOptions['script']>, most:
 
 for (const [place, open] of Object.entries(places)) {
   for (const [name, script, most] of refusals) {
-    test(`${place} that says ${name}: one pause, one probe, and nobody who waits is charged`, async (t) => {
+    test(`${place} that replies ${name}: one pause, one probe, and no attempts counted for queued mail`, async (t) => {
       const world = await open(t, { script });
       const { rig, sink } = world;
       await fill(world);
@@ -97,7 +97,7 @@ for (const [place, open] of Object.entries(places)) {
   }
 }
 
-test('a time that the peer names is kept, between 10 s and 1 h', async (t) => {
+test('a retry time from the peer is kept within 10 s to 1 h', async (t) => {
   const world = await behindRelay(t, { script: { mail: '450 4.7.1 rate exceeded, try again in 5 minutes' } });
   await fill(world);
   await allPutOff(world, 5 * MINUTE);
@@ -106,7 +106,7 @@ test('a time that the peer names is kept, between 10 s and 1 h', async (t) => {
   await allPutOff(world, 60 * MINUTE);
 });
 
-test('greylisting at RCPT and a full mailbox concern one message, and pause nothing', async (t) => {
+test('greylisting at RCPT and a full mailbox affect one message and pause nothing', async (t) => {
   const script = {
     rcpt: ({ line }: { line: string }) =>
       line.includes('<1')
@@ -124,7 +124,7 @@ test('greylisting at RCPT and a full mailbox concern one message, and pause noth
   assert.deepEqual(world.rig.delivery.state().pausedDestinations, []);
 });
 
-test('what expires while its destination is paused bounces at its end, with the reply that began the pause', async (t) => {
+test('a message that expires during a pause bounces with the reply that caused the pause', async (t) => {
   const world = await behindMx(t, { script: { mail: '450 4.7.1 rate exceeded, try again in 45 minutes' } });
   const { rig, sink } = world;
   await fill(world, { lifetimeMs: 10 * MINUTE });
@@ -147,7 +147,7 @@ test('what expires while its destination is paused bounces at its end, with the 
   assert.equal(count(rig, 'work'), 0);
 });
 
-test('a restart within a pause dials nobody, neither for what waits nor for what comes', async (t) => {
+test('after a restart during a pause, neither queued nor new mail opens a connection', async (t) => {
   const world = await behindMx(t, { script: { mail: '450 4.7.1 rate exceeded, try again in 5 minutes' } });
   const { rig, sink } = world;
   await fill(world);
@@ -165,7 +165,7 @@ test('a restart within a pause dials nobody, neither for what waits nor for what
   assert.ok(at <= rig.clock.now() + 4 * MINUTE + 0.1 * 5 * MINUTE, 'the pause is no longer for it');
 });
 
-test('after a restart a paused destination is probed by one connection', async (t) => {
+test('after a restart, one connection probes a paused destination', async (t) => {
   const world = await behindRelay(t, { script: { banner: { reply: '421 4.7.0 later', drop: true } } });
   const { rig, sink } = world;
   await fill(world);

@@ -7,7 +7,7 @@ import test from 'node:test';
 import { cannotCutPower } from '../kit/cut-disk.ts';
 import { powerTrial } from './power-trial.ts';
 
-test('six power cuts: what was answered is there, and the database is whole', {
+test('six power cuts keep all acknowledged mail and an intact database', {
   skip: cannotCutPower(),
   timeout: 500_000,
 }, async (t) => {

@@ -6,7 +6,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const MAILS = 1_000;
 
-test('a backlog deferred by an outage comes due together: one dial while down, bounded connections after, no mail twice', async (t) => {
+test('a backlog deferred by an outage: one connection while down, limited ones after, no duplicates', async (t) => {
   const down = await smtpSink({ script: { banner: { reply: '421 4.3.2 down for maintenance', drop: true } } });
   const rig = await deliveryRig({ relayPort: down.port });
   t.after(async () => {
@@ -29,7 +29,7 @@ test('a backlog deferred by an outage comes due together: one dial while down, b
   assert.equal(new Set(down.messages.map((mail) => mail.to[0])).size, MAILS);
 });
 
-test('a relay that nobody answers for is dialled once for all that wait, and once for those that come due together', async (t) => {
+test('a relay that drops connections is tried once per batch of queued or due messages', async (t) => {
   let dials = 0;
   const down = await smtpSink({
     script: {
@@ -57,7 +57,7 @@ test('a relay that nobody answers for is dialled once for all that wait, and onc
   assert.ok(dials <= MAILS / 100 + 2, `${dials} dials for ${MAILS} mails`);
 });
 
-test('a refusal at the door while other sessions are open lowers their number and costs no message an attempt', async (t) => {
+test('a rejected connection while others are open lowers their number and counts no attempt', async (t) => {
   let refused = 0;
   const sink = await smtpSink({
     script: {

@@ -7,7 +7,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-test('451 for ever: tried at the published times, one DeliveryDelay, one Bounce expired at the end, then never again', async (t) => {
+test('451 forever: retried on schedule, one DeliveryDelay, one Bounce at expiry, then nothing', async (t) => {
   const { rig } = await relayRig(t, { script: { rcpt: '451 4.3.0 not now' } });
   const start = rig.clock.now();
   const [id] = await rig.send({ to: ['a@x.example'], lifetimeMs: 24 * HOUR });
@@ -45,7 +45,7 @@ test('451 for ever: tried at the published times, one DeliveryDelay, one Bounce 
   assert.equal(rig.attempts(id!).length, last);
 });
 
-test('greylisting: 451 first, then one copy, from the same sender', async (t) => {
+test('greylisting: 451 first, then one copy from the same sender', async (t) => {
   const { sink, rig } = await relayRig(t, { script: { rcpt: ['451 4.7.1 Greylisted, try again in 60 seconds'] } });
   const [id] = await rig.send({ to: ['a@x.example'] });
   await waitUntil('the delay', () => rig.status(id!) === 'delayed');

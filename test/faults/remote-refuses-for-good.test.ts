@@ -11,7 +11,7 @@ for (const [stage, enhancedCode] of [
   ['data', '5.7.0'],
   ['dot', '5.7.0'],
 ] as [SinkStage, string][]) {
-  test(`a 5xx at ${stage} bounces at once with the code kept, and is not tried again`, async (t) => {
+  test(`a 5xx at ${stage} bounces immediately with its code and is not retried`, async (t) => {
     const { rig } = await relayRig(t, { script: { [stage]: `554 ${enhancedCode} no` } });
     const [id] = await rig.send({ to: ['a@x.example'] });
     await waitUntil('the bounce', () => rig.status(id!) === 'bounced');

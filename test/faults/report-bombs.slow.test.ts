@@ -84,7 +84,7 @@ async function longestWait(isOver: () => boolean): Promise<number> {
   return longestMs;
 }
 
-test('an account waits no longer for its answers while another one gets reports that cost much', async () => {
+test('expensive reports of one account do not delay the replies of another', async () => {
   const id = await sent(service.api, 'orders@shop.example');
   await waitUntil('the delivery', async () => {
     const message: JsonObject = (await service.api.get(`/messages/${id}`)).body;

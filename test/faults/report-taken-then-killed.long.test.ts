@@ -16,7 +16,7 @@ const ROUNDS = 8;
 /** From the dot to the kill, ms, where nobody waits for the 250. */
 const UNHEARD_MS = [4, 8, 4, 8];
 
-test('a bounce that was taken is one event, whenever the process is killed', async (t) => {
+test('an accepted bounce is one event, whenever the process is killed', async (t) => {
   const sink = await smtpSink();
   const service = await startService({ env: { ...comesBack, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
   t.after(async () => {
@@ -62,7 +62,7 @@ test('a bounce that was taken is one event, whenever the process is killed', asy
   t.diagnostic(`${before} of ${ROUNDS} were killed before the event`);
 });
 
-test('mail of a route that was taken is one event, whenever the process is killed', async (t) => {
+test('accepted route mail is one event, whenever the process is killed', async (t) => {
   const service = await startService({ env: comesBack });
   t.after(() => service.close());
   await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');

@@ -32,7 +32,7 @@ async function cutBehind({ service, disk }: World, act: () => Promise<void>): Pr
   await service.restart();
 }
 
-test('a bounce that was taken is one event, whenever the power is cut', { skip: cannotCutPower() }, async (t) => {
+test('an accepted bounce is one event, whenever the power is cut', { skip: cannotCutPower() }, async (t) => {
   const sink = await smtpSink();
   const disk = await cutDisk();
   const env = { ...comesBack, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` };
@@ -66,7 +66,7 @@ test('a bounce that was taken is one event, whenever the power is cut', { skip: 
   }
 });
 
-test('mail of a route that was taken is one event, whenever the power is cut', {
+test('accepted route mail is one event, whenever the power is cut', {
   skip: cannotCutPower(),
 }, async (t) => {
   const disk = await cutDisk();

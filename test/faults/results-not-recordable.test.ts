@@ -15,7 +15,7 @@ function refusing(database: () => Database, refuse: { operation: string | undefi
   };
 }
 
-test('while results cannot be recorded nothing more is sent, and what was sent is recorded later, not sent again', async (t) => {
+test('while results cannot be recorded, sending stops; sent mail is recorded later, not resent', async (t) => {
   const { sink, rig } = await relayRig(t, {}, { idle: true });
   const refuse = { operation: 'delivery.settle' as string | undefined, error: new Unavailable('disk is full') };
   await rig.restart({ database: refusing(() => rig.storage.database, refuse) });
@@ -39,7 +39,7 @@ test('while results cannot be recorded nothing more is sent, and what was sent i
   );
 });
 
-test('a lease that was lost while the result could not be recorded does not lead to a second copy from this process', async (t) => {
+test('a lease lost while its result could not be recorded causes no second copy', async (t) => {
   const { sink, rig } = await relayRig(t, {}, { idle: true });
   const refuse = { operation: 'delivery.settle' as string | undefined, error: new Unavailable('disk is full') };
   await rig.restart({ database: refusing(() => rig.storage.database, refuse) });
@@ -52,7 +52,7 @@ test('a lease that was lost while the result could not be recorded does not lead
   assert.equal(sink.accepted, 1);
 });
 
-test('a result that our own code refuses to record does not hold up the others', async (t) => {
+test('a result that our code rejects does not block others', async (t) => {
   const { rig } = await relayRig(t);
   const [bad] = await rig.store({ to: ['bad@x.example'], sendAtMs: rig.clock.now() + 1000 });
   // A state from which there is no way to delivered, with work that says otherwise.
@@ -69,7 +69,7 @@ test('a result that our own code refuses to record does not hold up the others',
   assert.equal(rig.status(bad!), 'suppressed');
 });
 
-test('rows of a full lane that could not be parked are parked later, and count no crash', async (t) => {
+test('rows of a full lane that could not be parked are parked later and count no crash', async (t) => {
   const { sink, rig } = await relayRig(t, {}, { idle: true });
   const ids: string[] = [];
   for (let i = 0; i < 12; i += 1) ids.push(...(await rig.store({ to: [`${i}@x.example`] })));

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { waitUntil } from '../kit/wait-until.ts';
 import { nodesTrial } from './nodes-trial.ts';
 
-test('a rolling restart under load loses and repeats nothing', { timeout: 300_000 }, async (t) => {
+test('a rolling restart under load loses and duplicates nothing', { timeout: 300_000 }, async (t) => {
   const exits: (number | null)[] = [];
   const report = await nodesTrial({
     nodes: 3,

@@ -43,7 +43,7 @@ function mailOf(bytes: number): string {
   return `${header}${LINE.repeat(lines)}${'y'.repeat(left - lines * LINE.length - 2)}\r\n`;
 }
 
-test('kill -9 between 250 and the event: each mail has one event at the webhook', { timeout: 300_000 }, async () => {
+test('kill -9 between 250 and the event: each message is one event at the webhook', { timeout: 300_000 }, async () => {
   await route('*@in.shop.example');
   const ids: string[] = [];
   let interrupted = 0;
@@ -67,7 +67,7 @@ test('kill -9 between 250 and the event: each mail has one event at the webhook'
   assert.deepEqual(webhookIds, new Set(events.map(({ eventId }) => eventId)), 'none but these at the webhook');
 });
 
-test('a route takes no more than its own maxBytes, declared or not', async () => {
+test('a route accepts no more than its maxBytes, declared or not', async () => {
   await route('small@small.shop.example', 2_000);
   const talker = await openInbound(service.inboundPort);
   const TOO_LARGE = /^552 5\.3\.4 message exceeds the maximum size of 2000 bytes/;

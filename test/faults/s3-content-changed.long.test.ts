@@ -7,7 +7,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const skip = noLocalS3;
 
-test('content that was changed or removed in S3 is not sent: alarm and delay, others flow; put back, it goes out', {
+test('content changed or removed in S3 is not sent until restored: alarm, delay, others proceed', {
   skip,
 }, async (t) => {
   const { peer, sink, service } = await s3Service(t);

@@ -15,7 +15,7 @@ const FAULTS: [string, Fault][] = [
   ['lost', { kind: 'lost' }],
 ];
 
-test('mail whose content S3 does not give is delayed, never bounced and never cut short, and then delivered whole', {
+test('mail with unreadable S3 content is delayed, never bounced or truncated, then delivered', {
   skip,
 }, async (t) => {
   const { proxy, sink, service } = await s3Service(t);

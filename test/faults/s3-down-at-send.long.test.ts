@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => rig?.close());
 
-test('with S3 in trouble, large content is answered 503 and nothing is accepted; small mail flows; repeating sends once', {
+test('with S3 failing, large sends return 503; small mail flows, and retries send once', {
   skip,
 }, async () => {
   const { peer, proxy, sink, service } = rig;
@@ -56,7 +56,7 @@ test('with S3 in trouble, large content is answered 503 and nothing is accepted;
   assert.ok(!service.log.includes(peer.credentials.secretAccessKey), 'no secret in the log');
 });
 
-test('an answer of S3 that is lost now and then costs nobody a mail', { skip }, async () => {
+test('an occasionally lost S3 response loses no mail', { skip }, async () => {
   const { proxy, sink, service } = rig;
   const mails = [1, 2, 3].map((n) => largeMail(`lost-${n}@x.example`));
   const before = sink.messages.length;
@@ -72,7 +72,7 @@ test('an answer of S3 that is lost now and then costs nobody a mail', { skip }, 
   }
 });
 
-test('with S3 down, a send of uploaded files is answered 503 and does not use them up', { skip }, async () => {
+test('with S3 down, sending uploaded files returns 503 and does not consume them', { skip }, async () => {
   const { proxy, sink, service } = rig;
   const { id } = await uploadAll(service.api, [{ bytes: someBytes(100_000) }]);
   const mail = { from: 'orders@shop.example', to: 'files@x.example', subject: 'Files', text: 'See the files.' };

@@ -7,7 +7,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const skip = noLocalS3;
 
-test('a store that takes requests and never answers: 503 and delay within half a minute, small mail meanwhile', {
+test('a silent store: 503 and delay within 30 s, and small mail flows', {
   skip,
 }, async (t) => {
   const { proxy, sink, service } = await s3Service(t);

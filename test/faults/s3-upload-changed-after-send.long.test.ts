@@ -19,7 +19,7 @@ const mail = (to: string): JsonObject => ({
   sendAt: new Date(Date.now() + 3_600_000).toISOString(),
 });
 
-test('an upload URL that is still good after the send changes no mail: what came late is not sent', {
+test('reusing an upload URL after the send does not change the message', {
   skip,
 }, async (t) => {
   const { sink, service } = await s3Service(t);

@@ -10,7 +10,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const skip = noLocalS3;
 
-test('a bucket, key or secret that the store refuses stops the start with one line that names the variable', {
+test('a rejected bucket, key, or secret stops the start with one line naming the variable', {
   skip,
 }, async (t) => {
   const peer = await startLocalS3();
@@ -55,7 +55,7 @@ async function doctorSays(dataDir: string, env: Record<string, string>): Promise
   return checks.find((check) => check.name === 'blob storage')?.status ?? 'none';
 }
 
-test('a store that does not answer does not keep the service from starting: small mail flows, large mail follows', {
+test('a store that does not respond does not block the start: small mail flows, large follows', {
   skip,
 }, async (t) => {
   const { proxy, sink, service } = await s3Service(t);

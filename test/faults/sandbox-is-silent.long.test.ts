@@ -26,7 +26,7 @@ function outward(trace: string): string[] {
     .filter((line) => /\b(connect|sendto|sendmsg|sendmmsg)\(/.test(line) && /sa_family=AF_INET6?/.test(line));
 }
 
-test('a thousand sandbox sends reach neither DNS nor SMTP', { skip: cannotTrace(), timeout: 170_000 }, async (t) => {
+test('1,000 sandbox sends use neither DNS nor SMTP', { skip: cannotTrace(), timeout: 170_000 }, async (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-silence-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const file = path.join(folder, 'trace');

@@ -26,7 +26,7 @@ test('a second serve on the same directory refuses to start', async (t) => {
   assert.equal((await service.anonymous.get('/ready')).status, 200, 'control: a killed process holds nothing');
 });
 
-test('a wrong setting stops the start with one line that names it', async (t) => {
+test('a wrong setting stops the start with one line naming it', async (t) => {
   const service = await startService();
   t.after(() => service.close());
   const env = { POSTRIDER_MX_PORT: 'smtp' };
@@ -37,7 +37,7 @@ test('a wrong setting stops the start with one line that names it', async (t) =>
   assert.match(lines[0]!, /POSTRIDER_MX_PORT="smtp".*1 to 65535/);
 });
 
-test('a first start that cannot be makes nothing, and prints no credentials', async (t) => {
+test('a failed first start creates nothing and prints no credentials', async (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-first-start-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const taken = createServer();

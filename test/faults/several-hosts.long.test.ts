@@ -29,7 +29,7 @@ async function administer(url: string, sql: string): Promise<pg.QueryResult> {
   }
 }
 
-test('the host that accepts writes is used, and the new primary after a failover', {
+test('uses the host that accepts writes, and the new primary after a failover', {
   skip: !serverIsOurs,
 }, async (t) => {
   const { url, name, server, drop } = await tempPostgres();

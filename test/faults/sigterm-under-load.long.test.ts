@@ -2,4 +2,4 @@
 import { test } from 'node:test';
 import { stopTrial } from './stop-trial.ts';
 
-test('a planned stop under load costs nothing', { timeout: 170_000 }, (t) => stopTrial(t, { stops: 1 }));
+test('a planned stop under load loses and duplicates nothing', { timeout: 170_000 }, (t) => stopTrial(t, { stops: 1 }));

@@ -39,7 +39,7 @@ async function timeMail(talker: Talker): Promise<number> {
 
 const p95 = (all: number[]): number => all.sort((a, b) => a - b)[Math.floor(all.length * 0.95)]!;
 
-test('2,000 idle connections from one address: 50 are borne, and others are greeted soon', async () => {
+test('2,000 idle connections from one address: 50 are served, and others are greeted soon', async () => {
   const codes = new Map<string, number>();
   const sockets: net.Socket[] = [];
   for (let batch = 0; batch < 20; batch += 1) {
@@ -66,7 +66,7 @@ test('2,000 idle connections from one address: 50 are borne, and others are gree
   for (const socket of sockets) socket.destroy();
 });
 
-test('1,000 clients that drip hold up nobody', { timeout: 150_000 }, async () => {
+test('1,000 slow clients block no one else', { timeout: 150_000 }, async () => {
   const talker = await honest('127.0.0.6');
   const before: number[] = [];
   for (let i = 0; i < 40; i += 1) before.push(await timeMail(talker));
@@ -94,7 +94,7 @@ test('1,000 clients that drip hold up nobody', { timeout: 150_000 }, async () =>
   for (const socket of slow) socket.destroy();
 });
 
-test('without file descriptors connections are lost, and the listener is not', { timeout: 150_000 }, async (t) => {
+test('running out of file descriptors loses connections, but not the listener', { timeout: 150_000 }, async (t) => {
   const small = await startService({
     wrapper: ['sh', '-c', 'ulimit -n 150; exec "$@"', 'sh'],
     env: { POSTRIDER_SMTP_MAX_CONNECTIONS_PER_ADDRESS: '1000' },

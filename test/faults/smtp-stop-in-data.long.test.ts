@@ -8,7 +8,7 @@ import { connectTalker, type Talker } from '../kit/smtp-talker.ts';
 import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-test('a planned stop loses no mail that is under way', { timeout: 150_000 }, async (t) => {
+test('a planned stop loses no message in transit', { timeout: 150_000 }, async (t) => {
   const service = await startService();
   t.after(() => service.close());
   await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');

@@ -81,7 +81,7 @@ async function statistics(api: Api, query: string): Promise<JsonObject> {
 }
 
 for (const dialect of DIALECTS) {
-  test(`killed while it counts, ${dialect}`, { timeout: 600_000 }, async (t) => {
+  test(`killed while counting statistics, ${dialect}`, { timeout: 600_000 }, async (t) => {
     const { service, env } = await started(t, dialect);
     const since = iso(Date.now() - 3_600_000);
     const api = service.sandboxApi;

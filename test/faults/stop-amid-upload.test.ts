@@ -11,7 +11,7 @@ import { manifestEntry, someBytes } from '../kit/upload.ts';
 import { uploadApp } from '../kit/upload-app.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-test('a stop answers uploads that do not end with 503, and those that do with 200', (t) =>
+test('a stop answers unfinished uploads with 503 and finished ones with 200', (t) =>
   againIfPaused(() => stopAmidTwo(t)));
 
 async function stopAmidTwo(t: TestContext): Promise<void> {

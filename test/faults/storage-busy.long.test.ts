@@ -9,7 +9,7 @@ import test from 'node:test';
 import { runningMs } from '../kit/running-time.ts';
 import { startService } from '../kit/start-service.ts';
 
-test('a held write lock delays sends, then refuses them, and is forgotten when it ends', {
+test('a held write lock delays sends, then rejects them, and has no effect once released', {
   timeout: 120_000,
 }, async () => {
   const service = await startService();

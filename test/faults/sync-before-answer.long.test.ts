@@ -14,7 +14,7 @@ import { blobOrderFault, orderFault, parseTrace } from './strace-log.ts';
 const CALLS =
   'read,readv,recvfrom,recvmsg,write,writev,pwrite64,sendto,sendmsg,fsync,fdatasync,rename,renameat,renameat2';
 
-test('the 202 leaves after the sync of what it promises', { skip: cannotTrace(), timeout: 170_000 }, async () => {
+test('the 202 is sent after the message is synced', { skip: cannotTrace(), timeout: 170_000 }, async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-trace-'));
   const file = path.join(folder, 'trace');
   const service = await startService({
@@ -68,7 +68,7 @@ const doctored: [name: string, lines: string[], fault: RegExp | undefined][] = [
   ['no write at all', good.filter((line) => !line.includes('pwrite64')), /not written/],
 ];
 for (const [name, lines, fault] of doctored) {
-  test(`control: the judge of traces: ${name}`, () => {
+  test(`control: the trace checker: ${name}`, () => {
     const found = orderFault(parseTrace(lines.join('\n')), 'm1');
     if (fault) assert.match(found ?? 'nothing found', fault);
     else assert.equal(found, undefined);

@@ -36,7 +36,7 @@ const fatal = (service: Service): string[] =>
     .filter((line) => line.includes('"level":"fatal"'))
     .map((line) => (JSON.parse(line) as { reason: string }).reason.replace(/ on \/.*/, '').replace(/ where \/.*/, ''));
 
-test('a disk that fails to read is not taken for a damaged database', { skip, timeout: 240_000 }, async () => {
+test('a disk read error is not mistaken for a corrupt database', { skip, timeout: 240_000 }, async () => {
   const dataDir = mkdtempSync(path.join(os.tmpdir(), 'postrider-eio-'));
   await (await startService({ dataDir })).close();
   const database = path.join(dataDir, 'postrider.db');
@@ -133,7 +133,7 @@ for (const [what, { call, path: at, text, said }] of FAILING_WRITES)
       }
     });
 
-test('a sync of the database file fails when its log is moved there', { skip, timeout: 240_000 }, async () => {
+test('a sync of the database file fails during a checkpoint', { skip, timeout: 240_000 }, async () => {
   const dataDir = mkdtempSync(path.join(os.tmpdir(), 'postrider-eio-'));
   const healthy = await startService({ dataDir });
   let sick: Service | undefined;

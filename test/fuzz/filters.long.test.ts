@@ -64,7 +64,7 @@ function assertBounded(html: string): void {
   assert.ok(Math.min(ms, first.ms) <= BOUND_MS, `${Math.min(ms, first.ms)} ms: ${html.slice(0, 300)} (${first.said})`);
 }
 
-test('every filter and operator of Liquid is known', () => {
+test('every Liquid filter and operator is covered', () => {
   assert.deepEqual(
     Object.keys(new Liquid().filters).filter((name) => !FILTERS.has(name)),
     [],
@@ -76,7 +76,7 @@ test('every filter and operator of Liquid is known', () => {
   );
 });
 
-test('every filter is bounded, once and in a loop, whatever it is given', () => {
+test('every filter is bounded, once and in a loop, for any input', () => {
   for (const [place, name] of [...FILTERS.keys()].entries()) {
     const all = argumentsOf(name);
     for (const [index, input] of INPUTS.entries()) {
@@ -91,7 +91,7 @@ test('every filter is bounded, once and in a loop, whatever it is given', () => 
   }
 });
 
-test('every operator is bounded, whatever it compares', () => {
+test('every operator is bounded for any operands', () => {
   for (const operator of Object.keys(limitOperators())) {
     for (const left of INPUTS) {
       for (const right of ['nested', 'a', 'sought']) {
@@ -102,7 +102,7 @@ test('every operator is bounded, whatever it compares', () => {
   }
 });
 
-test('whatever else is loop, text or name in a template is bounded', () => {
+test('all other loops, texts, and names in a template are bounded', () => {
   const doubled = `{% assign a = "a b" | split: " " %}${'{% assign a = a | push: a %}'.repeat(60)}`;
   const ends = [
     '{{ a }}',
@@ -157,7 +157,7 @@ test('parsing is bounded', () => {
   }
 });
 
-test('between two questions of the clock there is no more work than one filter may do', (t) => {
+test('work between two clock checks never exceeds the budget of one filter', (t) => {
   let unasked = 0;
   let most = 0;
   const { work, checkTime } = Budget.prototype;

@@ -114,7 +114,7 @@ const verify = (content: string) =>
   });
 
 for (const [name, [make, mostCpuMs]] of Object.entries(SHAPES)) {
-  test(`${name}: bounded, and beside the others`, { timeout: 240_000 }, async () => {
+  test(`${name}: bounded, without delaying other mail`, { timeout: 240_000 }, async () => {
     const hostile = make();
     await verify(`${FROM}\r\nx\r\n`);
     const cpu = process.cpuUsage();
@@ -133,7 +133,7 @@ for (const [name, [make, mostCpuMs]] of Object.entries(SHAPES)) {
   });
 }
 
-test('a thread that has stopped answering is ended, and the mails beside are verified in the next', {
+test('an unresponsive thread is ended, and concurrent messages are verified in the next one', {
   timeout: 120_000,
 }, async (t) => {
   const isAnswered = { now: false };

@@ -15,7 +15,7 @@ import { SmtpReplyParser } from '../../src/mail/smtp-reply.ts';
 import { runningMs } from '../kit/running-time.ts';
 import { anyMail, anything } from './any-mail.ts';
 
-test('address parsers answer, and what they accept is safe and stable', () => {
+test('address parsers always return, and accepted addresses are safe and stable', () => {
   fc.assert(
     fc.property(anything, (text) => {
       const list = parseAddressList(text);
@@ -32,7 +32,7 @@ test('address parsers answer, and what they accept is safe and stable', () => {
   );
 });
 
-test('long and repetitive addresses take no time', () => {
+test('long and repetitive addresses are parsed quickly', () => {
   const start = runningMs();
   for (const piece of [
     'a',
@@ -57,7 +57,7 @@ test('long and repetitive addresses take no time', () => {
   assert.ok(runningMs() - start < 1500, `${runningMs() - start} ms`);
 });
 
-test('the reply parser answers any bytes in any pieces, the same however they are cut', () => {
+test('the reply parser handles any bytes, regardless of how they are split', () => {
   const bytes = fc.oneof(
     fc.uint8Array({ maxLength: 100 }),
     fc
@@ -84,7 +84,7 @@ test('the reply parser answers any bytes in any pieces, the same however they ar
   );
 });
 
-test('composed mail has no bare CR or LF, no NUL, no line over 998, and eight-bit bytes in header addresses only', () => {
+test('composed mail has no bare CR or LF, NUL, line over 998, or 8-bit byte outside addresses', () => {
   fc.assert(
     fc.property(anyMail, (input) => {
       const { content, smtpUtf8, sizeBytes } = compose(input);
@@ -112,7 +112,7 @@ test('composed mail has no bare CR or LF, no NUL, no line over 998, and eight-bi
   );
 });
 
-test('html to text, content types and file types answer anything', () => {
+test('HTML to text, content types, and file types handle any input', () => {
   const markup = fc.array(
     fc.constantFrom(
       '<',

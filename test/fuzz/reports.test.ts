@@ -103,7 +103,7 @@ test('the corpus with mutations, from a fresh seed', async () => {
   await fc.assert(property, { numRuns: 1000 });
 });
 
-test('ten thousand reports leave no memory behind', async () => {
+test('10,000 reports leak no memory', async () => {
   const collect = (globalThis as { gc?: () => void }).gc;
   const used = (): number => {
     collect?.();

@@ -193,7 +193,7 @@ function judge(bytes: string, { replies, accepted }: Outcome): void {
   }
 }
 
-test('the corpus runs, and reaches what it is there for', async () => {
+test('the corpus runs and reaches its target states', async () => {
   const random = randomFrom(1);
   let mails = 0;
   for (const { name, bytes } of corpus) {
@@ -205,7 +205,7 @@ test('the corpus runs, and reaches what it is there for', async () => {
   assert.ok(mails >= 3);
 });
 
-test('mutated sessions keep the rules', { timeout: 3_600_000 }, async () => {
+test('mutated sessions keep the invariants', { timeout: 3_600_000 }, async () => {
   const wanted = Number(process.env.SMTP_FUZZ_SESSIONS ?? 0);
   const firstSeed = wanted > 0 ? Math.floor(Math.random() * 2 ** 31) : 20_261_120;
   const end = performance.now() + SECONDS * 1_000;

@@ -88,7 +88,7 @@ const property = fc.property(
   judge,
 );
 
-test('inputs that once broke mail programs', () => {
+test('inputs that once broke mail software', () => {
   for (const input of INPUTS) {
     const bytes = Buffer.from(input).toString('latin1');
     for (const size of [1, 2, 3, 1000]) judge(bytes, [size]);
@@ -103,7 +103,7 @@ test('the corpus with mutations, from a fresh seed', () => {
   fc.assert(property, { numRuns: 1500 });
 });
 
-test('tags and metadata are judged as those of POST /send', () => {
+test('tags and metadata are validated like those of POST /send', () => {
   const word = fc.stringMatching(/^[A-Za-z0-9_ .:@é-]{0,70}$/);
   fc.assert(
     fc.property(fc.array(word, { maxLength: 12 }), fc.integer({ min: 0, max: 25 }), (words, pairs) => {

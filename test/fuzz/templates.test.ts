@@ -118,7 +118,7 @@ function fill(mail: Partial<ToRender>) {
   return result;
 }
 
-test('random templates with random values end soon, throw nothing, and print only what was given', () => {
+test('random templates with random values end soon, never throw, and print only given values', () => {
   const before = Object.getOwnPropertyNames(Object.prototype).join();
   let filled = 0;
   fc.assert(
@@ -140,7 +140,7 @@ test('random templates with random values end soon, throw nothing, and print onl
   assert.ok(filled > 200, `only ${filled} templates were whole enough to be filled in`);
 });
 
-test('a value is never expanded, wherever it stands', () => {
+test('a value is never expanded, wherever it appears', () => {
   const hostile = fc.constantFrom(
     '{{ secret }}',
     '{% if true %}{{ secret }}{% endif %}',
@@ -171,7 +171,7 @@ test('a value is never expanded, wherever it stands', () => {
   );
 });
 
-test('what is remembered of a template gives what its source gave', () => {
+test('rendering a cached template gives the same result as the first time', () => {
   fc.assert(
     fc.property(source, variables, (html, values) => {
       const once = fill({ html, variables: values });
@@ -182,7 +182,7 @@ test('what is remembered of a template gives what its source gave', () => {
   );
 });
 
-test('declarations never invent, lose or change a value that was given', () => {
+test('declarations never invent, lose, or change a given value', () => {
   const declared = fc.uniqueArray(
     fc.record({
       name: fc.constantFrom('a', 'b', 'list', 'o', 'constructor', 'toString', 'company'),
@@ -209,7 +209,7 @@ test('declarations never invent, lose or change a value that was given', () => {
   );
 });
 
-test('two million braces cost little, with whatever is between them', () => {
+test('two million braces are cheap to parse, whatever is between them', () => {
   const units = [
     '{',
     '}',

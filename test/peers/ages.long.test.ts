@@ -135,7 +135,7 @@ async function deliver(to: string): Promise<JsonObject> {
 const asked = (sink: SmtpSink, verb: string): number => sink.commands.filter((line) => line.startsWith(verb)).length;
 const questions = (question: string): number => dns.questions.filter((one) => one === question).length;
 
-test('what the DNS says is kept for its time to live', { skip, timeout: 120_000 }, async () => {
+test('DNS responses are cached for their TTL', { skip, timeout: 120_000 }, async () => {
   await domain('ttl.example', {});
   await deliver('a@ttl.example');
   assert.equal(questions('MX ttl.example'), 1);
@@ -147,7 +147,7 @@ test('what the DNS says is kept for its time to live', { skip, timeout: 120_000 
   assert.equal(questions('MX ttl.example'), 2);
 });
 
-test('an exchanger that hung up goes last for a minute, after further failures for 2, 5 and 10', {
+test('an MX host that hung up is tried last for 1 minute, then for 2, 5, and 10', {
   skip,
   timeout: 120_000,
 }, async () => {
@@ -175,7 +175,7 @@ test('an exchanger that hung up goes last for a minute, after further failures f
   }
 });
 
-test('a destination that asked for five minutes rests for five', { skip, timeout: 120_000 }, async () => {
+test('a destination that requests five minutes is paused for five', { skip, timeout: 120_000 }, async () => {
   const rule = { rcpt: '421 4.7.0 too fast, try again in 5 minutes' };
   const [sink] = (await domain('rest.example', { script: rule })) as [SmtpSink];
   const id = await send('a@rest.example');
@@ -190,7 +190,7 @@ test('a destination that asked for five minutes rests for five', { skip, timeout
   await settled(second, 'delivered');
 });
 
-test('TLS that fails is left alone for an hour, half a day, three days, and then had again', {
+test('after TLS failures, TLS is skipped for an hour, half a day, and three days, then used again', {
   skip,
   timeout: 180_000,
 }, async () => {
@@ -221,7 +221,7 @@ test('TLS that fails is left alone for an hour, half a day, three days, and then
   assert.deepEqual([tls, tlsFallback ?? null], ['TLSv1.3', null]);
 });
 
-test('an MTA-STS policy holds for its three days while DNS and policy host are away, and no longer', {
+test('an MTA-STS policy lasts three days without DNS and policy host, and no longer', {
   skip,
   timeout: 180_000,
 }, async () => {
@@ -253,7 +253,7 @@ test('an MTA-STS policy holds for its three days while DNS and policy host are a
   for (const id of waiting) assert.equal((await settled(id, 'delivered', 'bounced')).attempts.at(-1).tls, null);
 });
 
-test('mail that a server puts off is tried by the published schedule for 72 hours, and bounces then', {
+test('deferred mail is retried on the published schedule for 72 hours, then bounces', {
   skip,
   timeout: 240_000,
 }, async () => {

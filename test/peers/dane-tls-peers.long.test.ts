@@ -56,13 +56,13 @@ async function assertHeldToDane({ outcomeOf }: DaneRig, user: string): Promise<v
   );
 }
 
-test('each server gets what its records allow, and nothing more', { skip }, async (t) => {
+test('each server gets exactly the mail that its TLSA records allow', { skip }, async (t) => {
   const rig = await daneRig(zones.resolver, receivers.port);
   t.after(rig.close);
   await assertHeldToDane(rig, 'first');
 });
 
-test('that TLS failed and the clear worked, for a domain without a policy, changes nothing for one with', {
+test('falling back to plaintext for a domain without a policy does not affect one with a policy', {
   skip,
 }, async (t) => {
   const rig = await daneRig(zones.resolver, receivers.port);

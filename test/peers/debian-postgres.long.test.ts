@@ -17,7 +17,10 @@ function absent(): string | false {
 }
 
 for (const programs of servers.length > 0 ? servers : ['none']) {
-  test(`every operation on PostgreSQL ${path.basename(programs)}`, { skip: absent(), timeout: 300_000 }, async () => {
+  test(`runs every operation on PostgreSQL ${path.basename(programs)}`, {
+    skip: absent(),
+    timeout: 300_000,
+  }, async () => {
     const suites = ['operations', 'several-nodes', 'portable'].map((name) => `test/contract/${name}.test.ts`);
     const { NODE_TEST_CONTEXT: _, [RUN_SERVER]: __, ...env } = process.env;
     const run = promisify(execFile)(process.execPath, ['--test', ...suites], {

@@ -17,7 +17,7 @@ function assertAllOnce(exim: PrivateExim, mails: number): void {
   assert.equal(taken.length, mails, 'none twice');
 }
 
-test('three connections from one host and no more: few are refused, all mail is taken, none is charged', {
+test('limit of three connections per host: few are rejected, all mail arrives, no attempts counted', {
   skip,
   timeout: 180_000,
 }, async (t) => {
@@ -42,7 +42,7 @@ const refusals: [name: string, reply: string, closes: boolean][] = [
 ];
 
 for (const [name, reply, closes] of refusals) {
-  test(`a rate that is kept by ${name}: one pause for all, a probe at its end, and all mail is taken in the end`, {
+  test(`rate limit enforced with ${name}: one pause for all, one probe at its end, all mail arrives`, {
     skip,
     timeout: 180_000,
   }, async (t) => {

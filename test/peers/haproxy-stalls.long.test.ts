@@ -56,7 +56,7 @@ const stalls: [name: string, queueMs: number, bannerMs: number][] = [
 ];
 
 for (const [name, queueMs, bannerMs] of stalls) {
-  test(`room for three connections, and each one more ${name}: few are tried, all mail is delivered, none is charged`, {
+  test(`capacity for three connections, each further one ${name}: few are tried, all mail arrives`, {
     skip,
     timeout: 120_000,
   }, async (t) => {
@@ -81,7 +81,7 @@ for (const [name, queueMs, bannerMs] of stalls) {
   });
 }
 
-test('a greeting that comes late is waited for', { skip, timeout: 60_000 }, async (t) => {
+test('a late greeting is awaited', { skip, timeout: 60_000 }, async (t) => {
   const sink = await smtpSink({});
   t.after(() => sink.close());
   const port = await freePort();
@@ -100,7 +100,7 @@ test('a greeting that comes late is waited for', { skip, timeout: 60_000 }, asyn
   assert.ok(!peer.output().includes('mail/<NOSRV>'), 'nobody spoke before the greeting');
 });
 
-test('a balancer whose server is away takes connections and stalls: the next exchanger gets the mail, and it is asked once', {
+test('a balancer without a server stalls: the next MX host gets the mail, and it is tried once', {
   skip: skip || noBlackHoles,
   timeout: 60_000,
 }, async (t) => {

@@ -65,7 +65,7 @@ function statusOf(url: string, { method, body, headers = {} }: How): Promise<num
   });
 }
 
-test('only what was refused, or may be done twice, reaches a second node', {
+test('only rejected or idempotent requests are retried on a second node', {
   skip: missing('haproxy'),
   timeout: 150_000,
 }, async (t) => {

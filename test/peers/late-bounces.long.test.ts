@@ -60,7 +60,7 @@ async function serviceTo(t: TestContext, { port, inboundPort }: { port: number; 
 
 const types = (message: JsonObject): string[] => message.timeline.map((event: JsonObject) => event.eventType);
 
-test('Postfix returns mail that the server behind it refuses, and says that another is slow', {
+test('Postfix returns mail that its next hop rejects, and reports delays', {
   skip: missing('postfix') || (process.getuid?.() === 0 ? false : 'a private Postfix needs root'),
   timeout: 120_000,
 }, async (t) => {
@@ -112,7 +112,7 @@ test('Postfix returns mail that the server behind it refuses, and says that anot
   assert.match(postfix.log(), new RegExp(`from=<b\\+[a-z2-7]{45}@${BOUNCE_DOMAIN}>`), 'the return path at the peer');
 });
 
-test('Exim returns mail that it took', { skip: noExim(), timeout: 120_000 }, async (t) => {
+test('Exim returns mail that it accepted', { skip: noExim(), timeout: 120_000 }, async (t) => {
   const inboundPort = await freePort();
   const exim = await startExim({ domain: DOMAIN, bouncesTo: inboundPort });
   t.after(() => exim.stop());
@@ -124,7 +124,7 @@ test('Exim returns mail that it took', { skip: noExim(), timeout: 120_000 }, asy
   assert.match(message.timeline[2].bounce.reply, /this mailbox was closed/);
 });
 
-test('OpenSMTPD returns mail that the server behind it refuses', {
+test('OpenSMTPD returns mail that its next hop rejects', {
   skip: noOpenSmtpd(),
   timeout: 120_000,
 }, async (t) => {
@@ -166,7 +166,7 @@ Return-Path: <x@y.example>
 ${mail}`.replace(/\r?\n/g, '\r\n'),
   );
 
-test('a bounce in the words of qmail, and the same again', async (t) => {
+test('a bounce in qmail format, delivered twice', async (t) => {
   const inboundPort = await freePort();
   const sink = await smtpSink();
   t.after(() => sink.close());

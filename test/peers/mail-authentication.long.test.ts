@@ -247,7 +247,7 @@ async function expectResults(name: string, brought: Brought, expected: string): 
 /** A server that no SPF record names, so that signatures decide. */
 const FROM_ELSEWHERE = { from: 'bounce@fail.example' };
 
-test('signatures of OpenDKIM, dkimpy and ourselves', { skip, timeout: 240_000 }, async () => {
+test('signatures of OpenDKIM, dkimpy, and Postrider', { skip, timeout: 240_000 }, async () => {
   const one = (name: string, content: string, expected: string, brought: Partial<Brought> = FROM_ELSEWHERE) =>
     expectResults(name, { content, ...brought }, expected);
   const pass = 'pass; pass reject; none';
@@ -296,7 +296,7 @@ test('signatures of OpenDKIM, dkimpy and ourselves', { skip, timeout: 240_000 },
   await one('expired', expired + PLAIN, 'neutral; fail reject; none');
 });
 
-test('SPF and DMARC from a real DNS', { skip, timeout: 120_000 }, async () => {
+test('SPF and DMARC with a real DNS server', { skip, timeout: 120_000 }, async () => {
   const cases: [from: string, header: string, spf: string, dmarc: string][] = [
     ['ann@shop.example', 'ann@shop.example', 'pass', 'pass reject'],
     ['ann@shop.example', 'ann@strict.example', 'pass', 'fail reject'],
@@ -327,7 +327,7 @@ test('SPF and DMARC from a real DNS', { skip, timeout: 120_000 }, async () => {
 
 const changedLetter = (_: string, before: string, letter: string): string => before + (letter === 'A' ? 'B' : 'A');
 
-test('chains of ARC', { skip, timeout: 120_000 }, async () => {
+test('ARC chains', { skip, timeout: 120_000 }, async () => {
   const signed = byDkimpy({});
   const sealedOnce = await sealed(signed.replace('Order 17', '[list] Order 17'));
   const twice = await sealed(sealedOnce);
@@ -344,7 +344,7 @@ test('chains of ARC', { skip, timeout: 120_000 }, async () => {
   await one('a set is missing', twice.replace(/ARC-Seal: i=1;[\s\S]*?(?=\r\n\S)\r\n/, ''), 'fail; fail reject; fail');
 });
 
-test('dkimpy says the same of every signature and chain', { skip, timeout: 120_000 }, () => {
+test('dkimpy agrees on every signature and chain', { skip, timeout: 120_000 }, () => {
   // Neither an end of a signature nor an algorithm that is forbidden is its to decide.
   const same = seen.filter(({ name }) => !['expired', 'rsa-sha1'].includes(name));
   const found = python(VERIFY, { keys: KEYS, mails: same.map(({ content }) => content) }) as [boolean[], string][];

@@ -41,7 +41,7 @@ const outcomeOf = (rig: Rig, id: string) =>
     throw new Error(`${error.message}\n${peer.log().slice(-3000)}`);
   });
 
-test('a hundred mails arrive behind it as they were handed over, each once', { skip }, async (t) => {
+test('100 messages arrive behind it unchanged, each once', { skip }, async (t) => {
   const rig = await rigToPeer(t, { port: peer.port, domains });
   await fillWith(rig, 100, DOMAIN);
   await waitUntil('all to be delivered', () => countRows(rig, 'work') === 0, 60_000);
@@ -57,7 +57,7 @@ test('a hundred mails arrive behind it as they were handed over, each once', { s
   assert.equal(countRows(rig, 'attempt WHERE number > 1'), 0);
 });
 
-test('its TLS, which is broken in some of its releases, keeps no mail from arriving and is tried once where it is', {
+test('its broken TLS prevents no delivery, and is tried once per affected server', {
   skip,
 }, async (t) => {
   const encrypting = await startOpenSmtpd({ domain: DOMAIN, relayPort: behind.port, tls: true });
@@ -78,7 +78,7 @@ test('its TLS, which is broken in some of its releases, keeps no mail from arriv
   }
 });
 
-test('recipients of one mail have their own outcome, by its words', { skip }, async (t) => {
+test('recipients of one message have their own outcomes', { skip }, async (t) => {
   const rig = await rigToPeer(t, { port: peer.port, domains });
   const [ok, later, gone] = (await rig.send({
     to: [`fine@${DOMAIN}`, `later@${DOMAIN}`, `gone@${DOMAIN}`],
@@ -93,7 +93,7 @@ test('recipients of one mail have their own outcome, by its words', { skip }, as
   assert.equal(bounce.detail.bounce!.suppressed, true);
 });
 
-test('a 421 that names a time and hangs up pauses all that waits, for that time', { skip }, async (t) => {
+test('a 421 that names a time and disconnects pauses all queued mail for that time', { skip }, async (t) => {
   const rig = await rigToPeer(t, { port: peer.port, domains });
   const before = count(/smtp connected/g);
   for (let user = 0; user < 40; user += 1) await rig.store({ to: [`${user}@${DOMAIN}`], from: 'close@shop.example' });
@@ -105,7 +105,7 @@ test('a 421 that names a time and hangs up pauses all that waits, for that time'
   assert.equal(countRows(rig, 'attempt'), 1, 'one was charged');
 });
 
-test('a refusal of our own host waits, and suppresses nobody', { skip }, async (t) => {
+test('a block of our host defers the message and suppresses no address', { skip }, async (t) => {
   const rig = await rigToPeer(t, { port: peer.port, domains });
   const [id] = await rig.send({ to: [`x@${DOMAIN}`], from: 'listed@shop.example' });
   const { type, detail } = await outcomeOf(rig, id!);

@@ -40,7 +40,7 @@ for (const [name, scenario] of Object.entries(scenarios)) {
   test(name, { skip }, () => compare(scenario, ['sqlite', 'postgres through a pooler']));
 }
 
-test('it is recognised, and no prepared statement is left with a session that others get', { skip }, async () => {
+test('it is detected, and no prepared statement is left in a shared session', { skip }, async () => {
   const connection = await connectPostgres(parsePostgresUrl(temp.url!));
   assert.equal(connection.direct, false);
   const { rows } = await connection.client.query('SELECT count(*) AS n FROM pg_prepared_statements');
@@ -48,7 +48,7 @@ test('it is recognised, and no prepared statement is left with a session that ot
   connection.destroy();
 });
 
-test('many connections over few sessions: every message is claimed once', { skip }, async (t) => {
+test('many connections over few sessions: each message is claimed once', { skip }, async (t) => {
   t.after(() => temp.empty());
   const address = parsePostgresUrl(temp.url!);
   const nodes = [temp.database, await openPostgresDatabase({ address, log: silentLog })];
@@ -68,7 +68,7 @@ test('many connections over few sessions: every message is claimed once', { skip
   assert.equal(new Set(taken).size, 200);
 });
 
-test('what another client left in the session does not weaken a commit', { skip }, async (t) => {
+test('session state of another client does not weaken a commit', { skip }, async (t) => {
   const leavers = await Promise.all([1, 2, 3].map(() => connectPostgres(parsePostgresUrl(temp.url!))));
   t.after(() => {
     for (const one of leavers) one.destroy();
@@ -97,7 +97,7 @@ test('what another client left in the session does not weaken a commit', { skip 
   );
 });
 
-test('nodes do not wait for hints that cannot come', { skip }, async () => {
+test('nodes fall back to polling without waiting for notifications', { skip }, async () => {
   const told: string[] = [];
   const log = { ...silentLog, info: (text: string) => told.push(text) } as unknown as Log;
   const hints = openPostgresHints({ address: parsePostgresUrl(temp.url!), log });

@@ -51,12 +51,12 @@ async function assertArrived(to: string): Promise<void> {
   );
 }
 
-test('swaks sends the first mail', { skip: missing('swaks') }, async () => {
+test('swaks sends the first message', { skip: missing('swaks') }, async () => {
   await run('sh', ['-c', (await snippets('swaks@example.com')).swaks!]);
   await assertArrived('swaks@example.com');
 });
 
-test('Nodemailer sends the first mail', async () => {
+test('Nodemailer sends the first message', async () => {
   const file = path.join(folder, 'first.mjs');
   writeFileSync(file, (await snippets('nodemailer@example.com')).Nodemailer!);
   await run(process.execPath, [file]);

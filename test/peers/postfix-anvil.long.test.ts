@@ -42,7 +42,7 @@ async function assertAllOnce(postfix: PrivatePostfix): Promise<void> {
   }
 }
 
-test('three connections of a client and no more: few are refused, all mail is taken once, none is charged', {
+test('limit of three connections: few are rejected, all mail arrives once, no attempts counted', {
   skip,
   timeout: 300_000,
 }, async (t) => {
@@ -59,7 +59,7 @@ test('three connections of a client and no more: few are refused, all mail is ta
   await assertAllOnce(postfix);
 });
 
-test('two connections of a client in four seconds: few are refused, one mail is charged for a pause at most, all mail is taken once', {
+test('limit of two connections in four seconds: few are rejected, all mail arrives once', {
   skip,
   timeout: 300_000,
 }, async (t) => {

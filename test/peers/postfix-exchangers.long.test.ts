@@ -159,7 +159,7 @@ function knownDifferences(): Map<string, string> {
   );
 }
 
-test('two exchangers, the second of them good: where the mail is after the first attempt', {
+test('two MX hosts, the second one healthy: status of the message after the first attempt', {
   skip,
   timeout: 400_000,
 }, async (t) => {

@@ -72,7 +72,7 @@ const cameIn = async (to: string): Promise<JsonObject[]> =>
   );
 const said = (words: RegExp): Promise<unknown> => waitUntil(`Postfix to say ${words}`, () => words.test(postfix.log()));
 
-test('the largest mail that Postfix can bring is kept as it was sent', { skip, timeout: 120_000 }, async () => {
+test('the largest message Postfix can send is stored unchanged', { skip, timeout: 120_000 }, async () => {
   const { content, files } = mailOfSize(MOST - RECEIVED_BYTES);
   await submit(LARGE, content);
   const [mail] = await waitUntil('the mail', async () => {
@@ -94,7 +94,7 @@ test('the largest mail that Postfix can bring is kept as it was sent', { skip, t
   assert.match(postfix.log(), /status=sent \(250 2\.0\.0 queued as inb_/);
 });
 
-test('what is larger than the port or the route takes is returned by Postfix', { skip, timeout: 120_000 }, async () => {
+test('Postfix returns messages larger than the port or the route accepts', { skip, timeout: 120_000 }, async () => {
   const before = (await cameIn(LARGE)).length;
   await submit(LARGE, mailOfSize(MOST).content);
   await said(/to=<large@in\.shop\.example>.*status=bounced .*552 5\.3\.4 .*25000000/);

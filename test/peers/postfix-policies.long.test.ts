@@ -169,7 +169,7 @@ test('DANE: both deliver, or neither', { skip, timeout: 240_000 }, async (t) => 
   compare(t, rows);
 });
 
-test('MTA-STS that is enforced: both deliver, or neither', { skip, timeout: 240_000 }, async (t) => {
+test('enforced MTA-STS: both deliver, or neither', { skip, timeout: 240_000 }, async (t) => {
   const receivers = await startTlsPeers();
   t.after(() => receivers.close());
   const { port, peers } = receivers;

@@ -42,7 +42,7 @@ after(async () => {
   await receivers?.close();
 });
 
-test('what Postfix delivers without a policy, the table delivers, encrypted or in the clear as Postfix does', {
+test('delivers what Postfix delivers without a policy, with the same use of TLS', {
   skip,
   timeout: 180_000,
 }, async () => {

@@ -62,7 +62,7 @@ function onlyMail(user: string): Promise<Buffer> {
   return waitUntil(`mail for ${user}`, () => postfix.mailbox(user)[0]);
 }
 
-test('a mail with everything arrives byte for byte, and its signatures verify', { skip }, async () => {
+test('a message with all features arrives byte for byte with valid signatures', { skip }, async () => {
   const file = Buffer.from(Array.from({ length: 100_000 }, (_, index) => (index * 31 + (index >> 7)) & 0xff));
   const picture = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
   const { messageId } = await send({
@@ -112,7 +112,7 @@ test('a mail with everything arrives byte for byte, and its signatures verify', 
   assert.match(received, /using TLSv1\.3/);
 });
 
-test('recipients of one mail share one transaction and have their own outcome', { skip }, async () => {
+test('recipients of one message share a transaction and have their own outcomes', { skip }, async () => {
   const data = await send({ to: [`bob@${DOMAIN}`, `cleo@${DOMAIN}`], bcc: `nobody@${DOMAIN}`, subject: 'Shared' });
   const [bob, cleo, nobody] = data.recipients.map((one: JsonObject) => one.messageId);
   await settled(bob, 'delivered');
@@ -133,7 +133,7 @@ test('recipients of one mail share one transaction and have their own outcome', 
   assert.equal(again.status, 'suppressed');
 });
 
-test('a mail near the size limit arrives whole', { skip, timeout: 150_000 }, async () => {
+test('a message near the size limit arrives intact', { skip, timeout: 150_000 }, async () => {
   const file = Buffer.alloc(1_400_000, 'large file ');
   const { messageId } = await send({
     to: `dan@${DOMAIN}`,

@@ -58,7 +58,7 @@ after(async () => {
   await postgrey?.stop();
 });
 
-test('mail that is greylisted waits its time and arrives once, at the third attempt', {
+test('a greylisted message arrives once, at the third attempt', {
   skip,
   timeout: 120_000,
 }, async (t) => {
@@ -98,7 +98,7 @@ test('mail that is greylisted waits its time and arrives once, at the third atte
   assert.equal(countRows(rig, "event WHERE type = 'Delivery'"), USERS.length);
 });
 
-test('of two recipients the one that is known gets the mail at once', { skip, timeout: 120_000 }, async (t) => {
+test('with two recipients, the known one gets the message immediately', { skip, timeout: 120_000 }, async (t) => {
   const rig = await rigToPeer(t, { port: postfix.port, domains: { [DOMAIN]: ['127.0.0.1'] } });
   const [known, unknown] = USERS as [string, string];
   const before = postfix.mailbox(known).length;

@@ -113,7 +113,7 @@ async function assertSubmission(service: Service, port: number, isTls = false): 
   talker.destroy();
 }
 
-test('HAProxy with the settings of docs/guides/reverse-proxy.md', {
+test('HAProxy with the configuration of docs/guides/reverse-proxy.md', {
   skip: missing('haproxy', 'openssl'),
 }, async (t) => {
   const { service, folder } = await prepare(t);
@@ -192,7 +192,7 @@ const streamModule = MODULES.map((folder) => path.join(folder, 'ngx_stream_modul
   existsSync(file),
 );
 
-test('nginx as a TCP proxy with the settings of docs/guides/reverse-proxy.md', {
+test('nginx as a TCP proxy with the configuration of docs/guides/reverse-proxy.md', {
   skip: missing('nginx') || (streamModule === undefined && 'nginx has no stream module'),
 }, async (t) => {
   const { service, folder } = await prepare(t);

@@ -244,7 +244,9 @@ for (const [name, start] of [
   ['nginx', startNginx],
   ['caddy', startCaddy],
 ] as const) {
-  test(`${name} with the settings of docs/guides/reverse-proxy.md`, { skip: missing(name, 'openssl') }, async (t) => {
+  test(`${name} with the configuration of docs/guides/reverse-proxy.md`, {
+    skip: missing(name, 'openssl'),
+  }, async (t) => {
     const behind = await behindProxy(t, start);
     const { service, call, port } = behind;
     await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');

@@ -102,7 +102,7 @@ test('swaks --tlsc: TLS from the first byte', { skip: missing('swaks') }, async 
   assert.match(headerOf(await arrived('swaks-tlsc-mark')), /with ESMTPSA/);
 });
 
-test('openssl s_client speaks to the port with implicit TLS', { skip: missing('openssl') }, async () => {
+test('openssl s_client connects to the implicit TLS port', { skip: missing('openssl') }, async () => {
   const { stdout } = await run('sh', [
     '-c',
     `printf 'EHLO client.example\\nQUIT\\n' | openssl s_client -connect 127.0.0.1:${service.smtpsPort} -quiet -crlf -ign_eof 2>/dev/null || true`,
@@ -111,7 +111,7 @@ test('openssl s_client speaks to the port with implicit TLS', { skip: missing('o
   assert.match(stdout, /^(?:554 5\.5\.0 |220 )/);
 });
 
-test('swaks sees that a wrong password is refused, and that AUTH is not supported in the clear', {
+test('swaks gets a rejection for a wrong password, and no AUTH without TLS', {
   skip: missing('swaks'),
 }, async () => {
   const base = [
@@ -136,7 +136,7 @@ test('swaks sees that a wrong password is refused, and that AUTH is not supporte
   assert.match((await failure([])).stdout, /<\*\* 530 5\.7\.0 /);
 });
 
-test('msmtp, with a certificate that it trusts', { skip: missing('msmtp', 'openssl') }, async () => {
+test('msmtp, with a trusted certificate', { skip: missing('msmtp', 'openssl') }, async () => {
   const { username, password } = service.smtpCredential;
   const { stdout } = await run('sh', [
     '-c',
@@ -182,7 +182,7 @@ test('curl', { skip: missing('curl') }, async () => {
   await assert.rejects(run('curl', args(`${username}:wrong`)), { code: 67 });
 });
 
-test("Python's smtplib: a composed mail, UTF-8 addresses, several in one session", {
+test("Python's smtplib: a composed message, UTF-8 addresses, several per session", {
   skip: missing('python3'),
 }, async () => {
   const { username, password } = service.smtpCredential;
@@ -278,7 +278,9 @@ test('nodemailer with secure: true', async () => {
   assert.ok((await arrived('secure-mark')).content.includes(info.messageId));
 });
 
-test('Postfix relays through us, mixed results and all', { skip: missing('postfix') }, async (t) => {
+test('Postfix relays a message with mixed recipient outcomes through Postrider', {
+  skip: missing('postfix'),
+}, async (t) => {
   const { username, password } = service.smtpCredential;
   const postfix = await startPostfix({
     domain: 'local.example',

@@ -14,7 +14,11 @@ const WINDOWS = {
 } as const;
 
 // The windows are examined at the same time: most of each is spent waiting for pages.
-test('every page, everywhere', { skip: noBrowser(), timeout: 890_000, concurrency: true }, async (t) => {
+test('every page in every viewport and color scheme is accessible', {
+  skip: noBrowser(),
+  timeout: 890_000,
+  concurrency: true,
+}, async (t) => {
   const visitors = await startBrowser();
   t.after(() => visitors.close());
   const service = await startService({ env: SEED_ENV });

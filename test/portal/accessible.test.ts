@@ -8,7 +8,7 @@ import { everyPage, faultsOf, open, SEED_ENV, seed } from './every-page.ts';
 /** Read by axe here; all of them have their turn among the slow tests, in each window. */
 const FIRST_SEEN = ['/sign-in', '/app/sandbox', '/app/sandbox/messages', '/app/sandbox/inbox', '/app/sandbox/domains'];
 
-test('every page, in a window of a desktop', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
+test('every page is accessible in a desktop window', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
   const visitors = await startBrowser();
   t.after(() => visitors.close());
   const service = await startService({ env: SEED_ENV });

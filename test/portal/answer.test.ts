@@ -233,7 +233,7 @@ for (const [name, [message, happened, turn, next, isSuppressed]] of Object.entri
   });
 }
 
-test('no status is without its sentence, even where nothing more is known of it', () => {
+test('every status has a message, even without details', () => {
   const bare = { timeline: [], attempts: [], nextAttemptAt: new Date(Date.parse(CREATED) + HOUR_MS).toISOString() };
   for (const status of new Set(Object.values(EXPECTED).map(([message]) => message.status)))
     for (const mode of ['live', 'sandbox'] as const) {

@@ -58,7 +58,7 @@ async function behind(t: TestContext, options: { strips: boolean }): Promise<{ p
 }
 
 for (const strips of [true, false]) {
-  test(`every page below a path, behind a proxy that ${strips ? 'strips' : 'leaves'} it`, {
+  test(`every page works below a path, behind a proxy that ${strips ? 'strips' : 'leaves'} it`, {
     skip: noBrowser(),
     timeout: 590_000,
   }, async (t) => {
@@ -95,7 +95,7 @@ for (const strips of [true, false]) {
   });
 }
 
-test('addresses that the service gives out are below the path', async (t) => {
+test('URLs that the service returns include the path', async (t) => {
   const { proxy, service } = await behind(t, { strips: true });
   const { apiKey, accountId } = service.sandbox;
   const headers = { 'X-Api-Key': apiKey, 'X-Id': accountId };

@@ -31,7 +31,10 @@ async function shown(page: Page): Promise<string[]> {
   return cells.filter((one) => one.length > 2).map(([type, , subject]) => `${type} ${subject}`);
 }
 
-test('events of another node, a cut, a pause, filters', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
+test('events from another node, a lost connection, a pause, and filters', {
+  skip: noBrowser(),
+  timeout: 170_000,
+}, async (t) => {
   const visitors = await startBrowser();
   t.after(() => visitors.close());
   const cluster = await startCluster({ nodes: 2 });
@@ -46,7 +49,7 @@ test('events of another node, a cut, a pause, filters', { skip: noBrowser(), tim
   await signInAs(visit, credentials);
   const { page, context } = visit;
 
-  await t.test('are seen within a second', async () => {
+  await t.test('are displayed within a second', async () => {
     await page.goto('/app/sandbox/events');
     await page.getByText('No events yet').waitFor();
     await page.getByRole('main').getByText('Auto-updating', { exact: true }).waitFor();
@@ -60,7 +63,7 @@ test('events of another node, a cut, a pause, filters', { skip: noBrowser(), tim
     assert.ok(Math.min(...tookMs) <= SEEN_WITHIN_MS, tookMs.join(' '));
   });
 
-  await t.test('are all there once after a cut', async () => {
+  await t.test('are all displayed once after a lost connection', async () => {
     const live = page.getByRole('main').getByText('Auto-updating', { exact: true });
     await context.setOffline(true);
     line.set({ kind: 'down' });
@@ -77,7 +80,7 @@ test('events of another node, a cut, a pause, filters', { skip: noBrowser(), tim
     await live.waitFor();
   });
 
-  await t.test('are counted while the feed is held', async () => {
+  await t.test('are counted while the feed is paused', async () => {
     await page.getByRole('button', { name: 'Pause' }).click();
     const before = await shown(page);
     await send(here, 'nine');
@@ -88,7 +91,7 @@ test('events of another node, a cut, a pause, filters', { skip: noBrowser(), tim
     await page.getByRole('row', { name: /Delivery.*nine/ }).waitFor();
   });
 
-  await t.test('are filtered by the address, and open beside the list', async () => {
+  await t.test('are filtered by the URL, and open next to the list', async () => {
     await send(here, 'ten', { to: 'bounced@example.com', tags: ['night'] });
     await page.getByLabel('Tag').fill('night');
     await page.waitForURL(/tag=night/);

@@ -49,7 +49,10 @@ async function firstMinute(page: Page, service: Service): Promise<number> {
 }
 
 for (const dialect of DIALECTS) {
-  test(`a mail is seen after few clicks, on ${dialect}`, { skip: noBrowser(), timeout: 120_000 }, async (t) => {
+  test(`a first message is displayed after few clicks, on ${dialect}`, {
+    skip: noBrowser(),
+    timeout: 120_000,
+  }, async (t) => {
     const visitors = await startBrowser();
     t.after(() => visitors.close());
     const service = await started(t, dialect);
@@ -62,7 +65,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('examples, the list of what is missing, and roles', { skip: noBrowser(), timeout: 150_000 }, async (t) => {
+test('examples, the setup checklist, and roles', { skip: noBrowser(), timeout: 150_000 }, async (t) => {
   const visitors = await startBrowser();
   t.after(() => visitors.close());
   const service = await started(t, 'sqlite');
@@ -71,7 +74,7 @@ test('examples, the list of what is missing, and roles', { skip: noBrowser(), ti
   await signInAs(visit, credentials);
   const { page } = visit;
 
-  await t.test('a real key is filled in, works, and is still there after another page', async () => {
+  await t.test('a real key is filled in, works, and stays on other pages', async () => {
     await page.goto('/app/live/start');
     const example = page.getByRole('region', { name: /^Language, curl/ });
     assert.match(await example.innerText(), /\$POSTRIDER_KEY/);
@@ -104,7 +107,7 @@ test('examples, the list of what is missing, and roles', { skip: noBrowser(), ti
     }
   });
 
-  await t.test('a viewer sees why there is nothing to click', async () => {
+  await t.test('a viewer sees why no action is available', async () => {
     const viewer = await visitors.visit(service.url, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
     await invited(visit, viewer, service, 'viewer');
     await viewer.page.goto('/app/sandbox/start');
@@ -117,7 +120,7 @@ test('examples, the list of what is missing, and roles', { skip: noBrowser(), ti
     viewer.assertClean();
   });
 
-  await t.test('the list agrees with the API, and changes with it', async () => {
+  await t.test('the checklist matches the API and updates with it', async () => {
     const account = panel(page, 'Go-live checklist');
     const item = (name: string): Locator => account.getByRole('listitem').filter({ hasText: name });
     await item('Create a live API key').getByText('Done').waitFor();

@@ -215,7 +215,7 @@ async function idsOf({ api }: Service): Promise<string[]> {
   ];
 }
 
-test('what strangers write stays text, on every page', { skip: noBrowser(), timeout: 890_000 }, async (t) => {
+test('untrusted text is rendered as text on every page', { skip: noBrowser(), timeout: 890_000 }, async (t) => {
   const other = await elsewhere(t);
   const texts = payloads(other.url);
   assert.equal(texts.length, 150);
@@ -249,7 +249,9 @@ test('what strangers write stays text, on every page', { skip: noBrowser(), time
   assert.deepEqual(other.asked, [], 'nobody was asked');
 });
 
-test('control: a page that shows them as they are runs them, and asks elsewhere', { skip: noBrowser() }, async (t) => {
+test('control: a page that renders it as HTML executes it and loads remote content', {
+  skip: noBrowser(),
+}, async (t) => {
   const other = await elsewhere(t);
   const visitors = await startBrowser();
   t.after(() => visitors.close());

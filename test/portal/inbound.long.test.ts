@@ -255,7 +255,7 @@ async function live({ page, service }: Stage, dns: Awaited<ReturnType<typeof fak
   await assertNoFaults(page);
 }
 
-test('inbound routes and inbound mail', { skip: noBrowser(), timeout: 300_000 }, async (t) => {
+test('inbound routes and inbound messages', { skip: noBrowser(), timeout: 300_000 }, async (t) => {
   const visitors = await startBrowser();
   t.after(visitors.close);
   const [catcher, dns] = [await webhookCatcher(), await fakeDns({})];
@@ -280,7 +280,7 @@ test('inbound routes and inbound mail', { skip: noBrowser(), timeout: 300_000 },
   owner.assertClean();
 });
 
-test('a bounce that comes by mail is in the timeline, behind the delivery', { skip: noBrowser() }, async (t) => {
+test('a bounce received by email appears in the timeline after the delivery', { skip: noBrowser() }, async (t) => {
   const visitors = await startBrowser();
   const sink = await smtpSink();
   const service = await startService({ env: { ...comesBack, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });

@@ -11,7 +11,10 @@ import { webhookCatcher } from '../kit/webhook-catcher.ts';
 
 const REFUSAL = '550 5.1.1 <nobody@shop.example>: no such user here';
 
-test('why a mail bounced, and its bounces sent again', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
+test('displays why a message bounced, and resends bounced messages', {
+  skip: noBrowser(),
+  timeout: 170_000,
+}, async (t) => {
   const closing: (() => Promise<unknown>)[] = [];
   t.after(async () => {
     for (const close of closing.reverse()) await close();

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { noBrowser, setFirstPassword, signedIn, startBrowser } from '../kit/browser.ts';
 import { startService } from '../kit/start-service.ts';
 
-test('a page whose file is gone is loaded again, once', { skip: noBrowser() }, async (t) => {
+test('a page whose file no longer exists is reloaded once', { skip: noBrowser() }, async (t) => {
   const visitors = await startBrowser();
   t.after(() => visitors.close());
   const service = await startService();

@@ -37,7 +37,7 @@ const person = async (email: string, role: string): Promise<{ email: string; pas
   return { email, password };
 };
 
-test('somebody is invited by a link that is shown, made more, and removed after the time to undo', {
+test('a user is invited by link, promoted, and removed after the undo period', {
   skip,
 }, async (t) => {
   const visit = await signedIn(t, visitors, service);
@@ -87,7 +87,7 @@ test('somebody is invited by a link that is shown, made more, and removed after 
   visit.assertClean();
 });
 
-test('settings are changed one by one, and variables merged', { skip }, async (t) => {
+test('settings are changed individually, and variables are merged', { skip }, async (t) => {
   const settings = async () => (await service.api.get('/account')).body.settings as JsonObject;
   await service.api.patch('/account', { variables: { old: '1', kept: '<b>2</b>' } });
   const visit = await signedIn(t, visitors, service);
@@ -157,7 +157,7 @@ async function fillSignIn(page: Page, credentials: { email: string; password: st
   await page.getByRole('textbox', { name: 'Password' }).fill(credentials.password);
 }
 
-test('an authenticator app: after signing in again, with codes that are asked for from then on', {
+test('an authenticator app is added after a fresh login, and its codes are then required', {
   skip,
 }, async (t) => {
   const ben = await person('ben@example.com', 'member');
@@ -259,7 +259,7 @@ test('a passkey is added, signs in, and is removed', { skip }, async (t) => {
   visit.assertClean();
 });
 
-test('the password is changed, other sessions end, and the appearance is chosen', { skip }, async (t) => {
+test('the password is changed, other sessions end, and the appearance is selected', { skip }, async (t) => {
   const ida = await person('ida@example.com', 'member');
   const visit = await visitors.visit(service.url);
   t.after(() => visit.context.close());

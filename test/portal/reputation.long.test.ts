@@ -36,7 +36,7 @@ async function openIncident({ page }: Visit): Promise<void> {
 
 const letLeave = ({ page }: Visit) => page.getByRole('button', { name: 'Release held email' });
 
-test('a viewer reads why live mail is held, and an owner releases it', { skip: noBrowser() }, async (t) => {
+test('a viewer sees why live mail is held, and an owner releases it', { skip: noBrowser() }, async (t) => {
   const visitors = await startBrowser();
   t.after(visitors.close);
   const sink = await smtpSink();

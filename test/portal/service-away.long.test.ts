@@ -5,7 +5,7 @@ import { noBrowser, setFirstPassword, signedIn, startBrowser } from '../kit/brow
 import { freePorts } from '../kit/free-ports.ts';
 import { startService } from '../kit/start-service.ts';
 
-test('a page that was not loaded yet waits for the service, and a draft survives a pointer on its link', {
+test('an unloaded page waits for the service, and hovering over its link keeps a draft', {
   skip: noBrowser(),
 }, async (t) => {
   const visitors = await startBrowser();
@@ -43,7 +43,7 @@ test('a page that was not loaded yet waits for the service, and a draft survives
   assert.equal(new URL(page.url()).pathname, '/app/live/webhooks');
 });
 
-test('an unknown address within the portal keeps the menu', { skip: noBrowser() }, async (t) => {
+test('an unknown path in the portal keeps the menu', { skip: noBrowser() }, async (t) => {
   const visitors = await startBrowser();
   t.after(() => visitors.close());
   const service = await startService();

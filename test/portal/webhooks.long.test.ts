@@ -216,7 +216,7 @@ async function viewer(t: TestContext, visitors: Visitors, service: Service): Pro
   return visit;
 }
 
-test('a webhook from its first address to its end', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
+test('a webhook from creation to deletion', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
   const visitors = await startBrowser();
   t.after(() => visitors.close());
   const catcher = await webhookCatcher();

@@ -22,7 +22,7 @@ function command(args: readonly string[]): Promise<string> {
 }
 
 for (const planted of ['content is not synced', 'responses are sent before the commit']) {
-  test(`shrunk, kept and repeated: ${planted}`, async (t) => {
+  test(`shrunk, kept, and repeated: ${planted}`, async (t) => {
     const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-kept-'));
     t.after(() => rmSync(folder, { recursive: true, force: true }));
     const said = await command(['--seeds', '300', '--planted', planted, '--keep', folder]);
@@ -42,7 +42,7 @@ for (const planted of ['content is not synced', 'responses are sent before the c
   });
 }
 
-test('a world of several nodes is kept as one', async (t) => {
+test('a scenario of several nodes is kept as one', async (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-kept-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const planted = 'a claim takes work that another node has leased';
@@ -58,6 +58,6 @@ test('a world of several nodes is kept as one', async (t) => {
 });
 
 const skip = readKept({ nodes: true }).length === 0 && 'none is kept';
-test('worlds of several nodes that are kept are well', { skip }, async () => {
+test('kept scenarios of several nodes pass', { skip }, async () => {
   await simulateWell(1, 0, '--nodes', '--kept');
 });

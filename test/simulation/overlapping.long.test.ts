@@ -15,13 +15,13 @@ const FIRSTS = [1, 5, 9, 13];
 const counts: Record<string, number> = {};
 
 for (const first of FIRSTS) {
-  test(`simulated worlds ${first} to ${first + WORLDS - 1} with overlapping transactions keep the promises`, async () => {
+  test(`scenarios ${first} to ${first + WORLDS - 1} with overlapping transactions keep the promises`, async () => {
     const sums = await simulateWell(first, WORLDS, '--overlapping');
     for (const [what, count] of Object.entries(sums.counts)) counts[what] = (counts[what] ?? 0) + count;
   });
 }
 
-test('transactions overlapped and the primary changed', () => {
+test('transactions overlapped, and the primary changed', () => {
   const wanted = ['lock wait', 'failover', 'database crash', 'world with 3 nodes'];
   assert.deepEqual(
     wanted.filter((one) => !counts[one]),
@@ -29,11 +29,11 @@ test('transactions overlapped and the primary changed', () => {
   );
 });
 
-test('such a world is the same twice', async () => {
+test('a scenario with overlapping transactions is reproducible', async () => {
   await simulateWell(50, 1, '--overlapping');
 });
 
 const skip = readKept({ nodes: false, overlapping: true }).length === 0 && 'none is kept';
-test('worlds with overlapping transactions that are kept are well', { skip }, async () => {
+test('kept scenarios with overlapping transactions pass', { skip }, async () => {
   await simulateWell(1, 0, '--overlapping', '--kept');
 });

@@ -8,7 +8,7 @@ import { branchesOf, type Functions, inWords, readReached } from './reached.ts';
 
 const range = (startOffset: number, endOffset: number, count: number) => ({ startOffset, endOffset, count });
 
-test('a branch counts as reached if one process reached it, though V8 names it in another one alone', () => {
+test('a branch counts as reached if any process reached it', () => {
   const missesBoth: Functions = [{ ranges: [range(0, 100, 1), range(10, 20, 0), range(50, 60, 0)] }];
   const reachesFirst: Functions = [{ ranges: [range(0, 100, 1), range(50, 60, 0)] }];
   assert.deepEqual(branchesOf([missesBoth]), { branches: 3, reached: 1, missedOffsets: [10, 50] });
@@ -20,7 +20,7 @@ test('a block in a function that never ran is not reached', () => {
   assert.deepEqual(branchesOf([functions]).missedOffsets, [30]);
 });
 
-test('branches are counted by folder, and named by their lines', (t) => {
+test('branches are counted by folder and listed by line', (t) => {
   const base = mkdtempSync(path.join(os.tmpdir(), 'postrider-reached-'));
   t.after(() => rmSync(base, { recursive: true, force: true }));
   const sources = path.join(base, 'src');
