@@ -96,7 +96,7 @@ test('boto3 sends with both SES API versions and raises rejections as exceptions
   assert.deepEqual(Object.keys(ids), Object.keys(texts));
   for (const [name, text] of Object.entries(texts)) {
     const to = `${name}@example.com`;
-    const mail = await waitUntil(`mail to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
+    const mail = await waitUntil(`the message to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
     assert.ok(mail.content.includes(text), mail.content.toString());
     assert.equal(mail.content.includes('X-Own: kept'), name.endsWith('raw'));
   }

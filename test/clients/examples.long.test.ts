@@ -50,7 +50,7 @@ async function runExample(program: string, ...args: string[]): Promise<void> {
   const { stdout } = await run(program, args, { cwd: examples, env, timeout: 120_000 });
   assert.match(stdout, /msg_[0-9A-Za-z]+/);
   assert.match(stdout, /Order 17/);
-  assert.equal(proxy.met, 1, 'its first answer was lost');
+  assert.equal(proxy.met, 1, 'its first response was lost');
   const { body } = await service.sandboxApi.get('/sandbox/inbox');
   assert.equal(body.length, 1);
 }

@@ -62,7 +62,7 @@ test('other keys, usernames, and passwords are rejected like a wrong password', 
   const { apiKey } = await newKey({ scope: 'send' });
   assert.equal(await refusal('resend', service.live.apiKey), 535, 'a key of scope full');
   assert.equal(await refusal('resend', `${apiKey}x`), 535);
-  assert.equal(await refusal('Resend', apiKey), 535, 'names are compared as they are');
+  assert.equal(await refusal('Resend', apiKey), 535, 'names are case-sensitive');
   assert.equal(await refusal('postmark', apiKey), 535);
   await service.cli('account', 'set', service.live.accountId, '--plan', 'free');
   await waitUntil('the plan', async () => (await refusal('apikey', apiKey)) === 535);

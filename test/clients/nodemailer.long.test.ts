@@ -32,7 +32,7 @@ after(async () => {
 });
 
 async function arrived(to: string) {
-  const message = await waitUntil(`the mail to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
+  const message = await waitUntil(`the message to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
   return PostalMime.parse(message.content);
 }
 
@@ -96,7 +96,7 @@ test('maps addresses, content, attachments, headers, and API fields', async () =
   });
   assert.ok(
     sink.messages.some((one) => one.to.includes('dora@example.com')),
-    'the Bcc got its copy',
+    'the Bcc recipient got a copy',
   );
 });
 

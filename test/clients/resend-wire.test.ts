@@ -67,7 +67,7 @@ const mail = (extra: object = {}) => ({
 });
 
 const received = (to: string) =>
-  waitUntil(`mail to ${to}`, () => sink.messages.find((one) => one.to.includes(to))?.content.toString());
+  waitUntil(`the message to ${to}`, () => sink.messages.find((one) => one.to.includes(to))?.content.toString());
 
 test('errors have the shape and names of the Resend API', async () => {
   const cases: [name: string, status: number, answer: Promise<Reply>][] = [
@@ -178,11 +178,11 @@ test('the same paths serve the Postrider API with X-Api-Key or without a bearer 
   assert.ok(Array.isArray(both.body), 'X-Api-Key wins');
   const none = await service.anonymous.get('/domains');
   assert.deepEqual([none.status, none.body.reasonCode], [401, 'UNAUTHORIZED']);
-  assert.equal((await call('GET', '/health', {})).body.status, 'ok', 'a probe may have a token');
+  assert.equal((await call('GET', '/health', {})).body.status, 'ok', 'a health check can have a token');
   const metrics = await fetch(`${service.url}/metrics`, { headers: { authorization: 'Bearer x' } });
   assert.match(await metrics.text(), /^# HELP/);
   const upload = await call('PUT', '/uploads/none', { body: {} });
-  assert.equal(upload.body.error.code, 'UPLOAD_URL_INVALID', 'an upload may come with the headers of the client');
+  assert.equal(upload.body.error.code, 'UPLOAD_URL_INVALID', "an upload can have the client's headers");
   assert.equal((await service.anonymous.get('/resend/emails')).body.name, 'missing_api_key');
 });
 
@@ -466,7 +466,7 @@ test('accepts requests as SDKs of other languages write them', async () => {
   );
   assert.equal(phpSent.status, 200, JSON.stringify(phpSent.body));
   const canceled = await exchange([`POST /emails/${phpSent.body.id}/cancel HTTP/1.1`, ...php], '');
-  assert.equal(canceled.status, 422, 'it has been sent, and an empty body is none');
+  assert.equal(canceled.status, 422, 'the message was sent, and an empty body counts as none');
 });
 
 test('an email whose content differs per recipient is still one email', async () => {
@@ -591,6 +591,6 @@ test('inbound messages are listed with their attachments', async () => {
     files.requests.find((sent) => sent.body.includes('email.received')),
   );
   const { data: event } = JSON.parse(posted.body) as { data: { email_id: string; attachments: { id: string }[] } };
-  assert.deepEqual([event.email_id, event.attachments[0]!.id], [id, file.id], 'the event names what the API has');
+  assert.deepEqual([event.email_id, event.attachments[0]!.id], [id, file.id], 'the event matches the API');
   assert.equal((await call('DELETE', `/webhooks/${hook.body.id}`, { key })).body.deleted, true);
 });

@@ -143,7 +143,7 @@ for (const [name, Resend] of Object.entries(SDKS)) {
     const wish = { ...mail(to), scheduledAt: 'in 20 min' };
     const options = { idempotencyKey: `key-${name}-${'k'.repeat(256 - 5 - name.length)}` };
     const first = data(await resend.emails.send(wish, options));
-    assert.deepEqual(data(await resend.emails.send(wish, options)), first, 'a relative time makes no other body');
+    assert.deepEqual(data(await resend.emails.send(wish, options)), first, 'a relative time is the same body');
     const other = refused(await resend.emails.send({ ...wish, subject: 'Other' }, options));
     assert.deepEqual([other.name, other.statusCode], ['invalid_idempotent_request', 409]);
     const long = refused(await resend.emails.send(wish, { idempotencyKey: 'k'.repeat(257) }));

@@ -121,7 +121,7 @@ test('rejects a request that differs from the signed one, and sends nothing', as
   const cases: [name: string, type: string, given: Call][] = [
     ['another body', mismatch, { sent: { body: email('other@example.com') } }],
     [
-      'another body than its hash',
+      'a body that does not match its hash',
       mismatch,
       { body, headers: { 'x-amz-content-sha256': digest }, sent: { body: email('other@example.com') } },
     ],

@@ -56,7 +56,7 @@ async function messagesTo(to: string): Promise<string[]> {
 
 /** Returns the mail that the receiving server got for a recipient. */
 const received = (to: string) =>
-  waitUntil(`mail to ${to}`, () => sink.messages.find((one) => one.to.includes(to))?.content.toString('latin1'));
+  waitUntil(`the message to ${to}`, () => sink.messages.find((one) => one.to.includes(to))?.content.toString('latin1'));
 
 const simple = (to: string, more: object = {}): v2.SendEmailCommandInput => ({
   FromEmailAddress: 'Shop <hello@shop.example>',

@@ -41,7 +41,7 @@ const clientOf = (options: { fetch?: typeof fetch; timeoutMs?: number; maxRetrie
 const sentTo = (to: string): number => sink.messages.filter((one) => one.to.includes(to)).length;
 
 async function arrivedOnce(to: string, messageId: string): Promise<void> {
-  await waitUntil('the mail to be delivered', async () => {
+  await waitUntil('the message to be delivered', async () => {
     const { body } = await service.api.get(`/messages/${messageId}`);
     return body.status === 'delivered';
   });
@@ -51,8 +51,8 @@ async function arrivedOnce(to: string, messageId: string): Promise<void> {
 }
 
 const FAULTS = {
-  'the answer is lost after the mail was accepted': { kind: 'lost' },
-  'the answer is cut in its middle': { kind: 'cut', afterBytes: 200 },
+  'the response is lost after acceptance': { kind: 'lost' },
+  'the response is truncated': { kind: 'cut', afterBytes: 200 },
   'the request is lost': { kind: 'down' },
   'a proxy answers 503': { kind: 'busy' },
 } as const;
@@ -80,7 +80,7 @@ test('a silent server times out after timeoutMs, and the retry creates one messa
   const error = await clientOf({ timeoutMs: 300, maxRetries: 0 })
     .account.get()
     .then(
-      () => assert.fail('it was answered'),
+      () => assert.fail('the response was lost after acceptance'),
       (thrown: PostriderError) => thrown,
     );
   assert.deepEqual([error.code, error.status], ['TIMEOUT', 0]);
@@ -244,7 +244,7 @@ test('the event stream resumes after the last event, across lost connections and
   const reading = (async () => {
     for await (const event of stream) seen.push(event.subject);
   })();
-  await waitUntil('the stream to begin', () => stream.lastEventId !== undefined);
+  await waitUntil('the stream to start', () => stream.lastEventId !== undefined);
   const wanted: string[] = [];
   const sendOne = async (): Promise<void> => {
     const subject = `Streamed ${wanted.length}`;

@@ -91,7 +91,7 @@ test('iterates lists item by item over all pages, and page by page', async () =>
 
 test('a rejection is one error with code, status, details, and request id, and is not retried', async () => {
   const error: PostriderError = await client.emails.send({ from: 'nobody', to: [], subject: 'x', text: 'x' }).then(
-    () => assert.fail('it was sent'),
+    () => assert.fail('the event was sent'),
     (thrown) => thrown,
   );
   assert.ok(error instanceof PostriderError);

@@ -115,7 +115,7 @@ test('stores that check the digest reject other bytes of the same length; Swift 
   forged[500]! ^= 1;
   const status = await put(url, headers, forged);
   if (peer.kind === 'swift') {
-    assert.equal(status, 200, 'if Swift compares now, docs/guides/s3.md says otherwise');
+    assert.equal(status, 200, 'if Swift checks the digest now, update docs/guides/s3.md');
     assert.notDeepEqual(await blobs.get(key), CONTENT);
   } else {
     assert.equal(status, 400);
@@ -146,7 +146,7 @@ test('supports buckets addressed by hostname', { skip }, async () => {
 test("tolerates a local clock that is days off by using the store's time", { skip }, async () => {
   for (const wrongMs of [3 * 86_400_000, -86_400_000]) {
     const clock = { now: () => Date.now() + wrongMs };
-    assert.equal(await peer.open({ clock }).sizeOf(blobs.newKey()), undefined, 'also where the answer has no body');
+    assert.equal(await peer.open({ clock }).sizeOf(blobs.newKey()), undefined, 'also for responses without a body');
     const wrong = peer.open({ clock });
     assert.deepEqual(await wrong.get(await wrong.put(CONTENT)), CONTENT);
     const { url, headers } = await wrong.presignPut({

@@ -125,7 +125,7 @@ function contract(open: () => Promise<Store>): void {
   }
 
   test('the stamp of a blob, if the store has one, changes only when the blob is replaced', async () => {
-    if (!blobs.stampOf) return assert.ok(blobs.presignPut, 'uploads past us are read at the send anyhow');
+    if (!blobs.stampOf) return assert.ok(blobs.presignPut, 'direct uploads are read again when sending');
     const key = blobs.newKey();
     assert.equal(await blobs.stampOf(key), undefined);
     await blobs.putStream(pieces(Buffer.from('one')), { key });

@@ -56,7 +56,7 @@ export const deliveryReports: Scenario = async (stage) => {
   assert.equal(await stage.act(settleReportOperation, { lease: { seq, fence: fence + 5 }, againAtMs: null }), false);
   assert.deepEqual(await due(), [[ada, 'Delivery']], 'rescheduled');
   await stage.act(settleOperation, settlements);
-  assert.deepEqual(await due(), [], 'leases that were lost report nothing');
+  assert.deepEqual(await due(), [], 'lost leases report nothing');
 
   await suppress('shop@example.org');
   const bounce = (): LateResult => ({

@@ -48,7 +48,7 @@ export const heldBack: Scenario = async (stage) => {
       [false, 'live', 'ada@example.com'],
       [true, 'live', 'old@x.example'],
     ],
-    'the sandbox, other accounts, and what has to be told that it expired',
+    'the sandbox, other accounts, and messages whose expiry must be reported',
   );
   assert.equal(
     (await stage.act(claimOperation, claimRequest(stage))).jobs.length,
@@ -63,7 +63,7 @@ export const heldBack: Scenario = async (stage) => {
       ['a@x.example', 0, 0],
       ['b@y.example', 0, 0],
     ],
-    'neither an attempt nor a crash was counted, and what has a time waits for it',
+    'no attempt or crash was counted, and scheduled mail keeps its time',
   );
 };
 
@@ -117,7 +117,7 @@ export const heldLifetimes: Scenario = async (stage) => {
   assert.deepEqual(
     jobs.filter(({ mode }) => mode === 'live').map(({ recipient }) => recipient),
     ['code@x.example'],
-    'the other one does not expire while it is held',
+    'the other message does not expire while held',
   );
   const sentAt = (atMs: number) => ({ sendAtMs: atMs, expiresAtMs: atMs + 72 * HOUR });
   await accept('during@x.example', sentAt(nowMs + 50 * HOUR));

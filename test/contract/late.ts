@@ -111,21 +111,17 @@ export const late: Scenario = async (stage) => {
   assert.deepEqual(await record([[result(eve), result(eve, complaint), result('msg_none')]]), ['unfit,unfit,unfit']);
   assert.deepEqual(await record([[result(bob, { ...complaint, suppress: null, eventOnly: true })]]), ['recorded']);
   const proven = { type: 'Complaint', detail: { complaint: { suppressed: true } }, suppress: bobs } as const;
-  assert.deepEqual(
-    await record([[result(bob, proven)]]),
-    ['recorded'],
-    'the first that shows that it is about this copy',
-  );
+  assert.deepEqual(await record([[result(bob, proven)]]), ['recorded'], 'the first report that matches this copy');
   assert.deepEqual(await record([[result(bob, proven)]]), ['repeated']);
   assert.deepEqual(
     await record([[result(ada, { ...complaint, suppress: null })]]),
     ['recorded'],
-    'of one that bounced',
+    'of a bounced message',
   );
   assert.deepEqual(
     await record([[result(kim, delay), result(kim)]], [[result(kim, { ...complaint, suppress: null }), result(eve)]]),
     ['recorded,recorded', 'recorded,unfit'],
-    'in front of, with and behind a change of its state',
+    'before, with, and after a status change',
   );
   const lostLease = { seq: 999_999, fence: 1, inboundId: stage.id('inb') };
   const lost = await stage.database.execute(recordReportsOperation, [
@@ -136,7 +132,7 @@ export const late: Scenario = async (stage) => {
   assert.deepEqual(
     (await stage.act(recordReportsOperation, [unstored])).answers,
     [{ inboundId: unstored.inboundId, results: ['repeated'], unsubscribed: false }],
-    'of a mail without a row',
+    'of a message without a row',
   );
   const wish: Meaning['unsubscribing'] = {
     accountId,

@@ -186,7 +186,7 @@ async function bothWays<F, A, B>(race: Omit<Overlap<F, A, B>, 'nodes'>): Promise
     second: first,
     check: (answers) => check({ ...answers, first: answers.second, second: answers.first }),
   });
-  assert.ok(one.places > 1 && other.places > 1, 'each stands at some place');
+  assert.ok(one.places > 1 && other.places > 1, 'every pair runs at some position');
   return { places: one.places + other.places, waits: one.waits + other.waits };
 }
 
@@ -304,7 +304,7 @@ describe('two nodes on the same rows', () => {
         assert.equal((await ask('SELECT 1 AS one FROM idempotency')).length, 1);
       },
     });
-    assert.ok(waits > 0, 'who comes second waits for the end of the first');
+    assert.ok(waits > 0, 'the second transaction waits for the first');
   });
 
   test('a suppression added concurrently applies at acceptance or at delivery', async () => {

@@ -151,7 +151,7 @@ test('all data moves to PostgreSQL and back, row by row', async () => {
       ...acceptance({ accountId, nowMs }),
       leaseUntilMs: nowMs + 60_000,
     });
-    assert.ok(result.leased[0]!.seq > highest, 'a number of a row is never used twice');
+    assert.ok(result.leased[0]!.seq > highest, 'row numbers are never reused');
 
     // As at every opening of a server's database; the log continues where its followers are.
     await target.database.execute(alignEventOrderOperation, null);
@@ -172,7 +172,9 @@ test('all data moves to PostgreSQL and back, row by row', async () => {
     const later = acceptance({ accountId, nowMs });
     await target.database.execute(acceptOperation, later);
     const id = later.emails[0]!.recipients[0]!.messageId;
-    await waitUntil('the event of new mail', async () => (await follow(last)).some((one) => one.message_id === id));
+    await waitUntil('the event of a new message', async () =>
+      (await follow(last)).some((one) => one.message_id === id),
+    );
   } finally {
     await target.close();
   }
@@ -311,7 +313,7 @@ test('a file created while the service is running is a consistent snapshot', asy
       const answered = await server.client.query(sql, values);
       if (dropped === undefined && sql.startsWith('SELECT count(*)')) {
         dropped = beside.client.query(`DROP TABLE ${rows[0]!.week}`);
-        await assert.rejects(dropped, /lock timeout/, 'what is in the snapshot stays until it is copied');
+        await assert.rejects(dropped, /lock timeout/, 'content of the snapshot is kept until it is copied');
         await accept(target);
       }
       return answered;
@@ -338,7 +340,7 @@ test('a file created while the service is running is a consistent snapshot', asy
       for (const table of held) writer.run(`DELETE FROM ${table}`);
     };
     await backUp({ connection, blobs: openDiskBlobs(directory.blobsFolder), onSnapshot }, fromEmbedded);
-    assert.equal(writer.get<{ n: number }>('SELECT count(*) AS n FROM message')?.n, 0, 'control: it was written to');
+    assert.equal(writer.get<{ n: number }>('SELECT count(*) AS n FROM message')?.n, 0, 'control: writes continued');
     connection.close();
     writer.close();
 

@@ -69,7 +69,7 @@ export const sendingAgain: Scenario = async (stage) => {
     }
     return blobKeys;
   };
-  assert.deepEqual(await settle(true), [], 'the other mails have their content yet');
+  assert.deepEqual(await settle(true), [], 'the other messages still have content');
   const late = acceptance(stage, { accountId });
   assert.equal(await stage.act(acceptAgainOperation, { acceptance: late, of }), undefined);
   assert.deepEqual(await settle(false), [`${id}/1`]);

@@ -98,7 +98,7 @@ test('nodes with clocks five minutes off steal no leases and find due messages',
     for (const node of nodes) assert.deepEqual(await claim(node, now + 5 * MINUTE), [], 'leased at its acceptance');
   }
   await seedMail(nodes[0]!, { accountId: 'acc_1', nowMs: now });
-  assert.equal((await claim(nodes[1]!, now - 5 * MINUTE)).length, 1, 'due by the clock of the server');
+  assert.equal((await claim(nodes[1]!, now - 5 * MINUTE)).length, 1, "due by the server's clock");
   assert.equal((await claim(nodes[2]!, now + 5 * MINUTE)).length, 0);
   assert.ok(Math.abs(nodes[1]!.clock!.now() - now) < 10_000);
 });
@@ -332,7 +332,7 @@ test('event readers miss no event of a transaction that commits after later ones
     write((tx) => appendEvents(tx, [{ ...event, id: 'evt_quick' }])),
     null,
   );
-  assert.deepEqual(await follow(nodes[0]!, sent), [], 'what is committed is not shown before what lies in front of it');
+  assert.deepEqual(await follow(nodes[0]!, sent), [], 'committed events wait for earlier uncommitted ones');
   const newest = await nodes[0]!.execute(readEventsOperation, {
     accountId: 'acc_1',
     mode: 'live',
@@ -343,7 +343,7 @@ test('event readers miss no event of a transaction that commits after later ones
     sinceMs: null,
     untilMs: null,
   });
-  assert.equal(newest[0]!.id, 'evt_quick', 'control: it is there');
+  assert.equal(newest[0]!.id, 'evt_quick', 'control: the event is committed');
   finish();
   await slow;
   const seen = await waitUntil('both events', async () => {
@@ -367,7 +367,7 @@ test('after a restore into another cluster, the event log continues after its la
   assert.equal(
     (await follow(nodes[0]!, undefined)).length,
     0,
-    'control: nothing would be shown for a million transactions',
+    'control: nothing would be returned for a million transactions',
   );
   const aligned = await Promise.all(nodes.map((node) => node.execute(alignEventOrderOperation, null)));
   assert.equal(aligned.filter(Boolean).length, 1);
@@ -376,7 +376,7 @@ test('after a restore into another cluster, the event log continues after its la
     return events.length === 1 && events;
   });
   await seedMail(nodes[1]!, { accountId: 'acc_1' });
-  await waitUntil('the new event behind it', async () => (await follow(nodes[2]!, old)).length === 1);
+  await waitUntil('the new event after it', async () => (await follow(nodes[2]!, old)).length === 1);
 });
 
 test('a hint reaches every node except its sender', async (t) => {

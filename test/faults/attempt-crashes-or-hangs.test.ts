@@ -162,7 +162,7 @@ async function hangOnce(t: TestContext): Promise<void> {
   revive();
   // Whatever the revived attempt still does comes before the next mail is through.
   const [other] = await rig.send({ to: ['b@x.example'] });
-  await waitUntil('another mail', () => rig.status(other!) === 'delivered');
+  await waitUntil('another message', () => rig.status(other!) === 'delivered');
   assert.deepEqual(
     sink.messages.map((mail) => mail.to[0]),
     ['b@x.example'],

@@ -107,7 +107,7 @@ test('a missing or empty database in a directory that was in use', async (t) => 
       /the database .*postrider\.db is (empty \(0 bytes\)|missing), but .* was in use \(it has .*secret\.key/,
     );
     assert.match(said, /postrider restore FILE/);
-    assert.equal(statSync(database, { throwIfNoEntry: false })?.size ?? 0, 0, 'nothing is made in its place');
+    assert.equal(statSync(database, { throwIfNoEntry: false })?.size ?? 0, 0, 'nothing is created instead');
   }
   writeFileSync(database, whole);
   await service.restart();

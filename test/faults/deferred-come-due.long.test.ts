@@ -54,7 +54,7 @@ for (const [name, domains, open] of places) {
     const count = (where: string): number =>
       rig.rows<{ n: number }>(`SELECT count(*) AS n FROM work WHERE ${where}`)[0]!.n;
     await waitUntil(
-      'all to be deferred',
+      'all messages to be deferred',
       () => {
         look();
         return count('attempts = 1 AND leased = 0') === MAILS;
@@ -70,7 +70,7 @@ for (const [name, domains, open] of places) {
       rig.delivery.nudge();
       const before = sink.messages.length;
       await waitUntil(
-        'what is due to arrive',
+        'due messages to arrive',
         () => {
           look();
           return sink.messages.length >= before + due;
@@ -82,7 +82,7 @@ for (const [name, domains, open] of places) {
     }
     await waitUntil('all to be recorded', () => count('1 = 1') === 0);
     t.diagnostic(`arrivals each second: ${arrivals.join(' ')}; at most ${window} in memory`);
-    assert.ok(rig.clock.now() - began <= 1.15 * MINUTE, 'none comes later');
+    assert.ok(rig.clock.now() - began <= 1.15 * MINUTE, 'none arrives later');
     const most = Math.max(...arrivals);
     assert.ok(most <= (MAILS / 12) * 1.4, `${most} of ${MAILS} came within one second`);
     assert.ok(window > 0 && window <= WINDOW, `${window} were in memory`);

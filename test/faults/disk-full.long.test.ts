@@ -29,20 +29,20 @@ test('intake stops at the free-space limit and resumes when space is available',
     assert.equal((await send(service)).status, 202);
     assert.equal((await service.anonymous.get('/ready')).status, 200);
     const ballast = fill(disk.folder, 4 * MEGABYTE);
-    const ready = await waitUntil('the mark to be noticed', async () => {
+    const ready = await waitUntil('the free-space limit to be noticed', async () => {
       const answer = await service.anonymous.get('/ready');
       return answer.status === 503 && answer;
     });
-    assert.match(ready.text, /disk|space|free/i, 'it says why');
+    assert.match(ready.text, /disk|space|free/i, 'the log has the reason');
     const refused = await send(service);
     assert.equal(refused.status, 503);
     assert.equal(refused.body.error.code, 'OVERLOADED');
     assert.ok(Number(refused.headers['retry-after']) >= 1);
     assert.equal((await service.anonymous.get('/health')).status, 200);
-    assert.equal((await service.sandboxApi.get('/messages')).status, 200, 'reading goes on');
+    assert.equal((await service.sandboxApi.get('/messages')).status, 200, 'reads still work');
     assert.ok(freeBytes(disk.folder) > MEGABYTE, 'the service itself has not filled the rest');
     rmSync(ballast);
-    await waitUntil('intake to take up again', async () => (await send(service)).status === 202);
+    await waitUntil('intake to resume', async () => (await send(service)).status === 202);
     assert.equal((await service.anonymous.get('/ready')).status, 200);
   } finally {
     await service.close();
@@ -73,13 +73,13 @@ test('the smaller of the two free-space limits applies', { skip, timeout: 240_00
     assert.match(`${near.status} ${near.message}`, /^warn \d MB are free; Postrider accepts no mail below 3 MB$/);
     rmSync(first);
     const second = fill(disk.folder, 2 * MEGABYTE);
-    await waitUntil('the mark to be noticed', async () =>
+    await waitUntil('the free-space limit to be noticed', async () =>
       /[12] MB free, but 3 MB are needed/.test((await service.anonymous.get('/ready')).text),
     );
     assert.equal((await send(service)).status, 503);
     assert.equal((await doctorOf(disk.folder, 'disk space', env)).status, 'fail');
     rmSync(second);
-    await waitUntil('intake to take up again', async () => (await send(service)).status === 202);
+    await waitUntil('intake to resume', async () => (await send(service)).status === 202);
   } finally {
     await service.close();
   }
@@ -108,11 +108,11 @@ test('without free inodes Postrider rejects mail, reports it, and loses nothing'
         closeSync(openSync(files.at(-1)!, 'w'));
       }
     } catch (error) {
-      assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC', 'control: none is left');
+      assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC', 'control: no inode is left');
     }
     // Before the mark is noticed a blob finds no inode, afterwards nothing is taken at all.
     assert.equal(await sendLarge(), 503);
-    const ready = await waitUntil('the mark to be noticed', async () => {
+    const ready = await waitUntil('the free-space limit to be noticed', async () => {
       const answer = await service.anonymous.get('/ready');
       return answer.status === 503 && answer;
     });
@@ -120,7 +120,7 @@ test('without free inodes Postrider rejects mail, reports it, and loses nothing'
     assert.equal((await send(service)).status, 503, 'small mail too');
     assert.equal((await doctorOf(disk.folder, 'inodes')).status, 'fail');
     for (const file of files) rmSync(file, { force: true });
-    await waitUntil('intake to take up again', async () => (await sendLarge()) === 202);
+    await waitUntil('intake to resume', async () => (await sendLarge()) === 202);
     await service.kill('SIGKILL');
     await service.restart();
     const stored = (await allMessages(service.sandboxApi)).map((one) => one.messageId);
@@ -152,7 +152,7 @@ test('without the limit, a full disk rejects mail and loses nothing', { skip, ti
       if (!answer) break;
       assert.equal(answer.status, 503, answer.text);
     }
-    assert.ok(refusals > 0, 'the disk did fill up');
+    assert.ok(refusals > 0, 'the disk was full');
     rmSync(ballast);
     const alive = await service.anonymous.get('/health').then(
       () => true,

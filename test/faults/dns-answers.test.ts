@@ -97,7 +97,7 @@ for (const [domain, status, enhanced, category, suppressed] of rows) {
 
 test('at most 5 of 500 MX hosts are contacted', () => {
   const asked = new Set(dns.questions.filter((question) => /^A h\d/.test(question)));
-  assert.ok(asked.size <= 5, `${asked.size} exchangers were looked up`);
+  assert.ok(asked.size <= 5, `${asked.size} MX hosts were looked up`);
 });
 
 for (const [stage, reply] of [

@@ -57,7 +57,7 @@ test('80 domains on one set of MX hosts share one limit, which grows from 5 to 2
   const domains = domainsOf(80);
   mx.exchange('peer', 'mx.peer.example', domains);
   await fill(mx, domains, 8);
-  await waitUntil('all to be delivered', () => count(mx, 'work') === 0, 60_000);
+  await waitUntil('all messages to be delivered', () => count(mx, 'work') === 0, 60_000);
   const { peer } = mx.sinks;
   t.diagnostic(`${slow.peak()} connections at once, ${peer!.connections.total} in all`);
   assert.equal(peer!.messages.length, 640);
@@ -74,7 +74,7 @@ test('provider limits apply to all hosts of its customers, and each session serv
   const domains = domainsOf(12);
   for (const domain of domains) mx.exchange('peer', `${domain.split('.')[0]}.acme.example`, [domain]);
   await fill(mx, domains, 10);
-  await waitUntil('all to be delivered', () => count(mx, 'work') === 0, 60_000);
+  await waitUntil('all messages to be delivered', () => count(mx, 'work') === 0, 60_000);
   const { peer } = mx.sinks;
   const bySession = Map.groupBy(peer!.messages, ({ session }) => session);
   t.diagnostic(`${slow.peak()} connections at once, ${bySession.size} sessions for 120 mails`);
@@ -82,9 +82,9 @@ test('provider limits apply to all hosts of its customers, and each session serv
   assert.ok(slow.peak() <= 3, `${slow.peak()} at once`);
   for (const mails of bySession.values()) {
     assert.ok(mails.length <= 5, `${mails.length} messages in a session`);
-    assert.equal(new Set(mails.map(({ to }) => to[0]!.split('@')[1])).size, 1, 'one host serves one customer');
+    assert.equal(new Set(mails.map(({ to }) => to[0]!.split('@')[1])).size, 1, 'each session serves one customer');
   }
-  assert.ok(bySession.size <= 60, `${bySession.size} sessions: they are kept to the mail they are for`);
+  assert.ok(bySession.size <= 60, `${bySession.size} sessions, each only for its customer`);
 });
 
 test('a rate set by the operator holds across domains and connections', async (t) => {
@@ -108,17 +108,20 @@ test('one rate-limit reply pauses all domains of the MX hosts; one probe ends th
   await fill(mx, domains, 5);
   const tries = (): number => mx.sinks.peer!.commands.filter((line) => line.startsWith('MAIL')).length;
   const until = mx.rig.clock.now() + MINUTE;
-  await waitUntil('all to be put off', () => count(mx, `work WHERE leased = 1 OR due < ${until}`) === 0);
-  assert.equal(tries(), 1, 'from a cold start one connection asks for all');
+  await waitUntil('all messages to be deferred', () => count(mx, `work WHERE leased = 1 OR due < ${until}`) === 0);
+  assert.equal(tries(), 1, 'from a cold start, one connection probes for all');
   assert.equal(count(mx, 'work'), 150);
   mx.rig.clock.advance(MINUTE * 1.2);
   await waitUntil('the probe', () => tries() === 2);
   const again = mx.rig.clock.now() + 2 * MINUTE;
-  await waitUntil('all to be put off again', () => count(mx, `work WHERE leased = 1 OR due < ${again}`) === 0);
+  await waitUntil(
+    'all messages to be deferred again',
+    () => count(mx, `work WHERE leased = 1 OR due < ${again}`) === 0,
+  );
   assert.equal(tries(), 2);
   mx.sinks.peer!.setScript({});
   mx.rig.clock.advance(10 * MINUTE);
-  await waitUntil('all to be delivered', () => count(mx, 'work') === 0);
+  await waitUntil('all messages to be delivered', () => count(mx, 'work') === 0);
   assert.equal(mx.sinks.peer!.messages.length, 150);
 });
 
@@ -132,7 +135,7 @@ test('a reply that matches a provider rule pauses it for the time in the rule', 
   mx.exchange('peer', 'mx.acme.example', domains);
   await fill(mx, domains, 5);
   const until = mx.rig.clock.now() + 45 * MINUTE;
-  await waitUntil('all to be put off', () => count(mx, `work WHERE leased = 1 OR due < ${until}`) === 0);
+  await waitUntil('all messages to be deferred', () => count(mx, `work WHERE leased = 1 OR due < ${until}`) === 0);
   assert.equal(mx.sinks.peer!.commands.filter((line) => line.startsWith('RCPT')).length, 1);
   const paused = mx.rig.delivery.state().pausedDestinations;
   assert.deepEqual(paused, [{ key: 'acme', untilMs: until }]);
@@ -151,7 +154,7 @@ test('a backup MX host gets only the mail of its domain', async (t) => {
     return mx.rig.status(id!);
   };
   assert.equal(await deliver('first@b.example'), 'delivered');
-  assert.equal(await deliver('refused@a.example'), 'delayed', 'over the session that was opened for the other domain');
+  assert.equal(await deliver('refused@a.example'), 'delayed', 'over the session opened for the other domain');
   assert.equal(await deliver('refused@b.example'), 'delivered');
   assert.equal(mx.sinks.shared!.connections.total, 1);
   assert.deepEqual(
@@ -172,7 +175,7 @@ function borrow({ dns, sinks }: MxRig, name: string, domain: string): void {
 }
 
 for (const [what, banner] of [
-  ['asks for time', '421 4.7.0 too fast, try again in 3600 seconds'],
+  ['requests time', '421 4.7.0 too fast, try again in 3600 seconds'],
   ['blocks our host', '554 5.7.1 client host blocked using zen.spamhaus.org'],
 ] as const) {
   test(`a domain listing a provider before its own MX host, which ${what}, stops only its own mail`, async (t) => {
@@ -195,8 +198,8 @@ for (const [what, banner] of [
     const [good] = (await mx.rig.send({ to: ['b@good.example'] })) as [string];
     await waitUntil('the mail of others', () => mx.rig.status(good) === 'delivered');
     const [next] = (await mx.rig.send({ to: ['c@other.example'] })) as [string];
-    await waitUntil('the next one to be put off', () => mx.rig.status(next) === 'delayed');
-    assert.equal(mx.sinks.other!.connections.total, 1, 'it has the time that it asked for');
+    await waitUntil('the next message to be deferred', () => mx.rig.status(next) === 'delayed');
+    assert.equal(mx.sinks.other!.connections.total, 1, 'the requested time is respected');
   });
 }
 
@@ -213,7 +216,7 @@ test('a domain listing a provider before its own silent MX host uses none of its
   await waitUntil('a session that hangs', () => mx.sinks.other!.connections.now > 0);
   const ids = await mx.rig.send({ to: ['a@good.example', 'b@good.example'] });
   await waitUntil('the mail of others', () => ids.every((id) => mx.rig.status(id) === 'delivered'));
-  assert.equal(mx.sinks.other!.connections.now, 1, 'one that was never heard of has one session');
+  assert.equal(mx.sinks.other!.connections.now, 1, 'an unknown host gets one session');
 });
 
 test('an MX host name without a dot is no shared destination', async (t) => {
@@ -222,7 +225,7 @@ test('an MX host name without a dot is no shared destination', async (t) => {
   const names = ['sandbox', 'relay', 'fallback', 'acme'];
   for (const name of names) mx.exchange('peer', name, [`${name}.example`]);
   const ids = await Promise.all(names.map((name) => mx.rig.send({ to: [`a@${name}.example`] })));
-  await waitUntil('all to be delivered', () => ids.flat().every((id) => mx.rig.status(id) === 'delivered'));
+  await waitUntil('all messages to be delivered', () => ids.flat().every((id) => mx.rig.status(id) === 'delivered'));
   assert.equal(mx.sinks.peer!.messages.length, names.length, 'counted at the peer');
 });
 
@@ -245,7 +248,7 @@ test('the published node state explains the connection limit', async (t) => {
   const domains = domainsOf(4);
   mx.exchange('peer', 'mx.acme.example', domains);
   await fill(mx, domains, 40);
-  await waitUntil('half to be delivered', () => mx.sinks.peer!.messages.length >= 80);
+  await waitUntil('half the messages to be delivered', () => mx.sinks.peer!.messages.length >= 80);
   const [shown] = mx.rig.delivery.published();
   assert.deepEqual([shown!.key, [...shown!.domains!].sort()], ['acme', domains]);
   assert.equal(shown!.limitReason, 'the limit of the provider acme');
@@ -275,13 +278,13 @@ test('a pause applies to the servers of a domain whose first lookup failed', asy
   const sendTo = async (recipient: string, delayed: number): Promise<number> => {
     await mx.rig.store({ to: [recipient] });
     mx.rig.delivery.nudge();
-    await waitUntil('it to be put off', () => count(mx, "message WHERE status = 'delayed'") === delayed);
+    await waitUntil('the message to be deferred', () => count(mx, "message WHERE status = 'delayed'") === delayed);
     return mx.sinks.busy!.connections.total;
   };
   assert.equal(await sendTo('ann@a.example', 1), 1);
   assert.deepEqual(asked.slice(0, 2), ['a.example', 'a.example'], 'the attempt looked them up again');
   assert.equal(await sendTo('ben@a.example', 2), 1);
-  assert.equal(await sendTo('cat@b.example', 3), 1, 'their other domains wait as well');
+  assert.equal(await sendTo('cat@b.example', 3), 1, 'their other domains are paused as well');
 });
 
 test('a domain whose MX hosts change at each lookup is retried later without connecting', async (t) => {
@@ -297,8 +300,8 @@ test('a domain whose MX hosts change at each lookup is retried later without con
   t.after(() => mx.close());
   const [id] = await mx.rig.store({ to: ['ann@a.example'] });
   mx.rig.delivery.nudge();
-  await waitUntil('it to be put off', () => count(mx, "message WHERE status = 'delayed'") === 1);
+  await waitUntil('the message to be deferred', () => count(mx, "message WHERE status = 'delayed'") === 1);
   const [attempt] = mx.rig.attempts(id!);
   assert.match(attempt!.reply, /the MX hosts of a\.example changed during the lookup/);
-  assert.deepEqual([mx.sinks.peer!.connections.total, asked < 12], [0, true], `${asked} look-ups`);
+  assert.deepEqual([mx.sinks.peer!.connections.total, asked < 12], [0, true], `${asked} lookups`);
 });

@@ -79,7 +79,7 @@ test('a draining process reports it and exits 0 as soon as it is done', { timeou
   assert.match(await session.reply(), /^421 4\.3\.2 /);
   session.destroy();
   assert.deepEqual(await ended, { code: 0, signal: null }, service.log.slice(-2_000));
-  assert.ok(runningMs() - releasedAt < 15_000, 'nothing is waited for that is not there');
+  assert.ok(runningMs() - releasedAt < 15_000, 'the stop waits for nothing else');
   await service.restart();
   const { body } = await service.api.get(`/messages/${sent.body.data.messageId}`);
   assert.equal(body.status, 'delivered');

@@ -74,7 +74,7 @@ after(async () => {
 
 /** Where a server with this fault listens; there is none for the faults of a connection. */
 async function startFaulty(stage: Stage, behaviour: Behaviour): Promise<{ address: string; server?: FaultyServer }> {
-  if (stage === 'connect' && behaviour !== 'as it should') return { address: behaviour === 'stalls' ? HOLE : NOBODY };
+  if (stage === 'connect' && behaviour !== 'as expected') return { address: behaviour === 'stalls' ? HOLE : NOBODY };
   const number = servers.length + 1;
   const address = `127.0.${5 + (number >> 8)}.${number & 255}`;
   const server = await faultyServer({ host: address, port, certificate: testCertificate() }, { stage, behaviour });
@@ -167,7 +167,7 @@ function assertTable(rig: Rig, seen: Seen[]): void {
   assert.deepEqual(differences, []);
   for (const one of seen) {
     assertCopies(one);
-    assert.equal(rig.attempts(one.id).length, 1, `${one.cell.domain}: one attempt is charged`);
+    assert.equal(rig.attempts(one.id).length, 1, `${one.cell.domain}: one attempt is counted`);
   }
   const suppressed = rig.rows<{ email: string }>('SELECT email FROM suppression').map(({ email }) => email);
   const wanted = seen.filter(({ cell }) => cell.wanted === 'suppress').map(({ cell }) => `a@${cell.domain}`);
@@ -184,8 +184,8 @@ async function assertRest(rig: Rig, seen: Seen[], hasSecond: boolean): Promise<v
         const [id] = (await rig.send({ to: [`b@${cell.domain}`], accountId: `late_${index}` })) as [string];
         const [status, attempts] = hasSecond ? ['delivered', 1] : ['delayed', 0];
         await waitUntil(`${cell.domain}: the next mail to be ${status}`, () => rig.status(id) === status);
-        assert.equal(rig.attempts(id).length, attempts, `${cell.domain}: who waits is not charged`);
-        assert.equal(cell.server?.connections, before, `${cell.domain}: no connection while it rests`);
+        assert.equal(rig.attempts(id).length, attempts, `${cell.domain}: queued messages count no attempt`);
+        assert.equal(cell.server?.connections, before, `${cell.domain}: no connection while it is paused`);
       }),
   );
 }

@@ -45,12 +45,12 @@ for (const deadly of ['kill', 'hang'] as const) {
       assert.notEqual(rig.status(guilty!), 'bounced', `after ${death} deaths`);
     }
     const left = innocents.filter((id) => rig.status(id) !== 'delivered').length;
-    assert.ok(left <= innocents.length / 2, `others were delivered while it killed; ${left} were not`);
+    assert.ok(left <= innocents.length / 2, `others were delivered despite the crashes; ${left} were not`);
     start();
-    await waitUntil('the guilty one to be parked', () => rig.status(guilty!) === 'bounced');
+    await waitUntil('the crashing message to be parked', () => rig.status(guilty!) === 'bounced');
     const { bounce } = rig.events(guilty!).at(-1)!.detail;
     assert.equal(bounce!.category, 'internal');
-    for (const id of innocents) await waitUntil('an innocent one', () => rig.status(id) === 'delivered');
+    for (const id of innocents) await waitUntil('an unrelated message', () => rig.status(id) === 'delivered');
     assert.equal(sink.messages.filter((mail) => mail.to[0] === 'guilty@x.example').length, 0);
   });
 }
@@ -76,7 +76,7 @@ test('a service killed six times with deliveries in flight parks nothing', { tim
     await service.restart();
   }
   const settled = await waitUntil(
-    'everything to be settled',
+    'all messages to be settled',
     async () => {
       const all = await allMessages(service.api);
       return all.every((one) => one.status === 'delivered' || one.status === 'bounced') && all;

@@ -113,7 +113,7 @@ async function openWorld(t: TestContext): Promise<World> {
   const settled = async (): Promise<void> => {
     for (let i = 0; i < 5; i += 1) {
       const [id] = await rig.send({ accountId: 'acc_2', to: ['one@other.example'] });
-      await waitUntil('mail to somebody else', () => rig.status(id!) === 'delivered');
+      await waitUntil('mail to another destination', () => rig.status(id!) === 'delivered');
     }
   };
   return { peer, rig, sink: mx.sinks.peer!, settled };
@@ -144,31 +144,31 @@ for (const refusal of refusals) {
     rig.delivery.nudge();
     await grow(world, LIMIT);
     // One more success or two, and a connection more than it keeps is tried.
-    await waitUntil('one connection too many', () => {
+    await waitUntil('the connection over the limit', () => {
       if (peer.refused > 0) return true;
       if (peer.held === LIMIT) peer.releaseOne();
       return false;
     });
-    assert.equal(peer.mostSince(), LIMIT, 'under load we use all that it keeps');
+    assert.equal(peer.mostSince(), LIMIT, 'under load, all permitted connections are used');
 
-    await waitUntil('all of them at work', () => peer.held === LIMIT);
+    await waitUntil('all connections in use', () => peer.held === LIMIT);
     peer.saysOfRate = refusal;
     peer.releaseOne();
-    await waitUntil('its refusal', () => peer.tooFast > 0);
+    await waitUntil('the rejection', () => peer.tooFast > 0);
     await waitUntil('the pause', () => rig.delivery.state().pausedDestinations.length === 1);
     const takenBefore = sink.accepted;
     const under = peer.held;
     for (let i = 0; i < under; i += 1) peer.releaseOne();
-    await waitUntil('what was under way', () => sink.accepted === takenBefore + under);
+    await waitUntil('the sessions in progress', () => sink.accepted === takenBefore + under);
     await settled();
     // The mail that was refused in a session already used is offered once more in a new one.
     assert.ok(peer.tooFast <= 2, `${peer.tooFast} refusals: what was under way ends, and nothing more is begun`);
     peer.hangUp(sink);
-    await waitUntil('nobody there', () => sink.connections.now === 0);
+    await waitUntil('all connections to close', () => sink.connections.now === 0);
 
     peer.saysOfRate = undefined;
     const sessions = sink.connections.total;
-    await waitUntil('all put off', () => rig.rows('SELECT 1 FROM work WHERE leased = 1').length === 0);
+    await waitUntil('all messages to be deferred', () => rig.rows('SELECT 1 FROM work WHERE leased = 1').length === 0);
     rig.clock.advance(1.1 * MINUTE);
     rig.delivery.nudge();
     await waitUntil('the probe', () => peer.held === 1);
@@ -176,9 +176,9 @@ for (const refusal of refusals) {
     assert.deepEqual([sink.connections.total - sessions, sink.connections.now, peer.held], [1, 1, 1], 'one probe');
 
     peer.releaseOne();
-    await waitUntil('half of them', () => peer.held === LIMIT / 2);
+    await waitUntil('half the connections', () => peer.held === LIMIT / 2);
     await settled();
-    assert.deepEqual([sink.connections.now, peer.held], [LIMIT / 2, LIMIT / 2], 'half after the probe, no more');
+    assert.deepEqual([sink.connections.now, peer.held], [LIMIT / 2, LIMIT / 2], 'at most half after the probe');
     const taken: number[] = [];
     for (let next = LIMIT / 2 + 1; next <= LIMIT; next += 1) {
       taken.push(await grow(world, next));
@@ -193,9 +193,9 @@ for (const refusal of refusals) {
     }
     const refused = peer.refused;
     peer.releaseAll();
-    await waitUntil('all to be delivered', () => rig.rows('SELECT 1 FROM work').length === 0);
+    await waitUntil('all messages to be delivered', () => rig.rows('SELECT 1 FROM work').length === 0);
     assert.ok(peer.refused - refused <= 1, `${peer.refused - refused} connections refused at its limit`);
     assert.equal(new Set(sink.messages.map((mail) => mail.to[0])).size, MAILS);
-    assert.equal(sink.messages.length, MAILS, 'none twice');
+    assert.equal(sink.messages.length, MAILS, 'no duplicates');
   });
 }

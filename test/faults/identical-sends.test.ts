@@ -17,8 +17,12 @@ test('100 concurrent identical sends with one key create one message', async (t)
   const accepted = answers.filter((one) => one.status === 202);
   const others = answers.filter((one) => one.status !== 202);
   assert.ok(accepted.length >= 1);
-  assert.equal(new Set(accepted.map((one) => one.text)).size, 1, 'one answer, byte for byte');
-  assert.equal(accepted.filter((one) => one.headers['idempotent-replayed'] !== 'true').length, 1, 'one is the first');
+  assert.equal(new Set(accepted.map((one) => one.text)).size, 1, 'identical responses, byte for byte');
+  assert.equal(
+    accepted.filter((one) => one.headers['idempotent-replayed'] !== 'true').length,
+    1,
+    'one response is the original',
+  );
   assert.deepEqual(
     [...new Set(others.map((one) => `${one.status} ${one.body.error.code}`))],
     others.length > 0 ? ['409 DUPLICATE_REQUEST_IN_PROGRESS'] : [],
@@ -44,6 +48,6 @@ test('100 concurrent identical sends with one key create one message', async (t)
   assert.equal(
     ((await service.api.get('/messages')).body as unknown as unknown[]).length,
     4,
-    'control: other keys add',
+    'control: another key creates another message',
   );
 });

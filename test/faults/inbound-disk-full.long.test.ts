@@ -64,15 +64,18 @@ test('at the limit, senders get a temporary rejection, even at the dot, until sp
     const begun = await openInbound(service.inboundPort);
     for (const line of ['MAIL FROM:<>', `RCPT TO:<${TO}>`, 'DATA']) assert.match(await begun.say(line), /^[23]/);
     const ballast = fill(disk.folder, 4 * MEGABYTE);
-    await waitUntil('the mark to be noticed', async () => (await service.anonymous.get('/ready')).status === 503);
+    await waitUntil(
+      'the free-space limit to be noticed',
+      async () => (await service.anonymous.get('/ready')).status === 503,
+    );
     assert.match(await bring(service, small), /^MAIL: 451 4\.3\.2 /);
     begun.send(`${large}.\r\n`);
-    assert.match(await begun.reply(), /^451 4\.3\.2 /, 'what had begun before');
-    assert.match(await begun.say('NOOP'), /^250/, 'the session goes on');
+    assert.match(await begun.reply(), /^451 4\.3\.2 /, 'a transaction started before');
+    assert.match(await begun.say('NOOP'), /^250/, 'the session continues');
     begun.destroy();
     assert.deepEqual(kept(disk.folder).ids, ids);
     rmSync(ballast);
-    const after = await waitUntil('mail to be taken again', async () => idIn(await bring(service, large)));
+    const after = await waitUntil('mail to be accepted again', async () => idIn(await bring(service, large)));
     await waitUntil('the events', async () => (await eventsOf(service)).length === 2);
     assert.deepEqual(await eventsOf(service), [...ids, after].sort());
   } finally {
@@ -98,26 +101,26 @@ test('without the limit, a full disk rejects temporarily, and nothing is lost or
       if (id === undefined) refusals.push(reply);
       else taken.push(id);
     }
-    assert.equal(refusals.length, until, 'the disk did fill up');
+    assert.equal(refusals.length, until, 'the disk was full');
   };
   try {
     const ballast = fill(disk.folder, 2 * MEGABYTE);
     // Blobs find no room first, then the database.
     await bringAll(large, 3);
     const { length: files } = kept(disk.folder).files;
-    assert.equal(files, taken.length, 'of what was refused no file is left');
+    assert.equal(files, taken.length, 'rejected mail leaves no file');
     fill(disk.folder, 0);
     await bringAll(small, 3);
     for (const reply of refusals) assert.match(reply, /^(MAIL: |RCPT: )?451 4\.3\.[02] /);
     t.diagnostic(`${taken.length} mails taken; refusals: ${[...new Set(refusals)].join(' | ')}`);
     rmSync(ballast);
-    taken.push((await waitUntil('mail to be taken again', async () => idIn(await bring(service, large))))!);
+    taken.push((await waitUntil('mail to be accepted again', async () => idIn(await bring(service, large))))!);
     assert.equal(service.pid, pid);
-    assert.deepEqual(kept(disk.folder).ids, taken.toSorted(), 'what was taken, and nothing else');
+    assert.deepEqual(kept(disk.folder).ids, taken.toSorted(), 'exactly the accepted mail');
     assert.deepEqual(
       await service.kill('SIGKILL'),
       { code: null, signal: 'SIGKILL' },
-      'by itself, in the same process',
+      'automatically, in the same process',
     );
     await service.restart();
     const events = await waitUntil('an event of each', async () => {

@@ -83,11 +83,11 @@ test('kill -9 between 250 and processing: each bounce is one event', { timeout: 
     (await service.api.get('/events?eventType=Bounce&limit=100')).body as unknown as Record<string, unknown>[];
   await waitUntil('every bounce', async () => new Set((await bounces()).map((one) => one.recipient)).size === COUNT);
   // The last mails were dealt with in this process, or in one that was killed; nothing is left.
-  await waitUntil('all that came in to be dealt with', () => {
+  await waitUntil('all inbound mail to be processed', () => {
     const database = new DatabaseSync(path.join(service.dataDir, 'postrider.db'), { readOnly: true });
     const row = database.prepare("SELECT count(*) AS n FROM work WHERE kind = 'inbound'").get() as { n: number };
     database.close();
     return row.n === 0;
   });
-  assert.equal((await bounces()).length, COUNT, 'each once, though half came in twice');
+  assert.equal((await bounces()).length, COUNT, 'one event each, though half arrived twice');
 });

@@ -45,7 +45,7 @@ test('repeated kills during uploads and sends: each key sends one message with i
   let done = 0;
   const sends = Promise.all(
     all.map(async ({ to, bytes }, i) => {
-      await waitUntil('its turn', () => i < done + 6, 60_000);
+      await waitUntil('the next round', () => i < done + 6, 60_000);
       const messageId = await sendPatiently(to, bytes);
       done += 1;
       return messageId;
@@ -53,7 +53,7 @@ test('repeated kills during uploads and sends: each key sends one message with i
   );
   for (let i = 0; i < 4; i += 1) {
     const from = done;
-    await waitUntil('something to kill amid', () => done > from || done === all.length, 60_000);
+    await waitUntil('uploads in progress', () => done > from || done === all.length, 60_000);
     await kill();
   }
   const ids = await sends;
@@ -61,5 +61,5 @@ test('repeated kills during uploads and sends: each key sends one message with i
   for (const { to, bytes } of all) assert.equal(await arrivedFile(sink, to), sha256(bytes), to);
   const list = (await service.api.get('/messages?limit=100')).body as unknown as JsonObject[];
   const messages = list.filter((one) => one.to.startsWith('fire-')).map((one) => one.messageId);
-  assert.deepEqual(messages.sort(), [...ids].sort(), 'one message for each key, and no other');
+  assert.deepEqual(messages.sort(), [...ids].sort(), 'exactly one message per key');
 });

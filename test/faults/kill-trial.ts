@@ -123,15 +123,15 @@ export async function killTrial(options: TrialOptions): Promise<TrialReport> {
 
 /** 0 lost, 0 phantoms, one message for each key, the same Message-ID on every copy. */
 function judgeAcceptance(ledger: Ledger, copies: Map<string, Copy[]>, stored: string[]): void {
-  assert.deepEqual(ledger.strange, [], 'every refusal is one that a retry may follow');
+  assert.deepEqual(ledger.strange, [], 'every rejection can be retried');
   const lost = [...ledger.acknowledged.keys()].filter((key) => !copies.has(key));
   assert.deepEqual(lost, [], 'lost');
   const phantoms = [...copies.keys()].filter((key) => !ledger.attempted.has(key));
   assert.deepEqual(phantoms, [], 'phantoms');
   const ids = [...ledger.acknowledged.values()].map((one) => one.messageId);
-  assert.deepEqual([...stored].sort(), [...ids].sort(), 'one message for each key, and no other');
+  assert.deepEqual([...stored].sort(), [...ids].sort(), 'exactly one message per key');
   const twofold = [...copies].filter(([, list]) => new Set(list.map((one) => one.headerMessageId)).size > 1);
-  assert.deepEqual(twofold, [], 'all copies of a message have one Message-ID');
+  assert.deepEqual(twofold, [], 'all copies of a message have the same Message-ID');
 }
 
 /** What is wrong with several copies of one message; see the rule above. */

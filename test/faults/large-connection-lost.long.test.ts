@@ -12,8 +12,8 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const harms = {
   'the connection is reset': (client: Socket) => void client.resetAndDestroy(),
-  'the receiver hangs up': (client: Socket) => void client.end(),
-  'the receiver takes no more': (client: Socket) => void client.pause(),
+  'the receiver closes the connection': (client: Socket) => void client.end(),
+  'the receiver stops reading': (client: Socket) => void client.pause(),
 };
 
 for (const [name, act] of Object.entries(harms)) {
@@ -83,6 +83,6 @@ async function receiveSlowly(t: TestContext): Promise<void> {
     options: { files: mail.files },
   });
   await waitUntil('the delivery', () => rig.status(id!) === 'delivered', 10_000);
-  assert.ok(performance.now() - began > 500, 'it took longer than one block may take');
+  assert.ok(performance.now() - began > 500, 'it took longer than the timeout of one block');
   assert.ok(sink.messages[0]!.content.subarray(-mail.sizeBytes).equals(mail.whole()));
 }

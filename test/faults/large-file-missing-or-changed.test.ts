@@ -63,11 +63,11 @@ async function delayed({ sink, rig, lines, id }: Scene, alarm: RegExp): Promise<
   const { deliveryDelay } = rig.events(id).at(-1)!.detail;
   assert.deepEqual([deliveryDelay!.category, deliveryDelay!.owner], ['internal', 'service']);
   assert.match(String(deliveryDelay!.reply), alarm);
-  assert.ok(!String(deliveryDelay!.reply).includes(rig.storage.folder), 'no path is told');
+  assert.ok(!String(deliveryDelay!.reply).includes(rig.storage.folder), 'no path is revealed');
   const told = lines.map((line) => JSON.parse(line) as { messageId: string; msg: string });
   assert.ok(told.some((line) => line.messageId === id && alarm.test(line.msg)));
   const [other] = await rig.send({ to: ['other@x.example'] });
-  await waitUntil('another mail', () => rig.status(other!) === 'delivered');
+  await waitUntil('another message', () => rig.status(other!) === 'delivered');
   assert.equal(sink.messages.length, 1, 'only the other mail was accepted');
 }
 

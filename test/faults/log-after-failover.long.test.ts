@@ -51,7 +51,7 @@ async function follow(t: TestContext, url: string, place: { after: EventPlace | 
   const last = rows.at(-1);
   if (last) place.after = { position: last.position!, seq: last.seq };
   if (place.after)
-    assert.equal(await database.execute(isAfterEndOperation, place.after), false, 'its place is not refused');
+    assert.equal(await database.execute(isAfterEndOperation, place.after), false, 'its position is accepted');
   await database.close();
   return rows.map(({ id }) => id);
 }
@@ -74,16 +74,16 @@ test('a follower gets every event written after a failover that lost transaction
     execFileSync('cp', ['-a', folder, `${folder}-standby`]);
     await server.startServer();
     await write(url, next, 200);
-    assert.deepEqual(await follow(t, url, place), ids(next, 200), 'read on the primary that is lost');
+    assert.deepEqual(await follow(t, url, place), ids(next, 200), 'read on the lost primary');
     await server.stopServer('immediate');
     execFileSync('rm', ['-rf', folder]);
     execFileSync('mv', [`${folder}-standby`, folder]);
     writeFileSync(path.join(folder, 'standby.signal'), '');
     execFileSync('chown', ['--reference', folder, path.join(folder, 'standby.signal')]);
     await server.startServer();
-    await assert.rejects(follow(t, url, place), /standby/, 'a standby is not written to');
+    await assert.rejects(follow(t, url, place), /standby/, 'a standby receives no writes');
     await administer(server.url('postgres'), 'SELECT pg_promote(true, 60)');
-    assert.deepEqual(await follow(t, url, place), [], 'nothing is new, and the place of the follower stays good');
+    assert.deepEqual(await follow(t, url, place), [], 'there is nothing new, and the position stays valid');
     next += 200;
     // Fewer than were lost: all of them have ids that were given out before.
     await write(url, next, 50);

@@ -46,7 +46,7 @@ test('mail to a fast domain arrives immediately while 150 others stall, whether 
       await rig.store(mail);
       rig.delivery.nudge();
     }
-    await waitUntil('a mail to a quick domain', () => arrived(to));
+    await waitUntil('a message to a fast domain', () => arrived(to));
     latencies.push(runningMs() - began);
   }
   const slowest = Math.max(...latencies);
@@ -55,12 +55,12 @@ test('mail to a fast domain arrives immediately while 150 others stall, whether 
   assert.ok(stalling.connections.peak <= DOMAINS * 1.2, `${stalling.connections.peak} connections stalled at once`);
   // Each domain costs one session for one deadline; what waits for it is put off untried.
   const waiting = (): number => rig.rows("SELECT 1 FROM message WHERE status = 'queued'").length;
-  await waitUntil('all to be put off', () => waiting() === 0, 60_000);
+  await waitUntil('all messages to be deferred', () => waiting() === 0, 60_000);
   const charged = rig.rows<{ n: number }>(
     `SELECT count(*) AS n FROM attempt
      WHERE json_extract(record, '$.outcome') = 'delayed' AND json_extract(record, '$.host') IS NOT NULL`,
   );
-  assert.ok(charged[0]!.n <= DOMAINS * 1.2, `${charged[0]!.n} attempts were charged`);
+  assert.ok(charged[0]!.n <= DOMAINS * 1.2, `${charged[0]!.n} attempts were counted`);
   // Where the burst of look-ups lost a query, the domain was not dialled at all.
   const paused = rig.delivery.state().pausedDestinations.length;
   assert.ok(paused <= DOMAINS && paused > DOMAINS * 0.5, `${paused} are paused`);
@@ -79,7 +79,7 @@ test('a backlog for many domains queries DNS only for mail that is next in line'
   await rig.restart();
   const parked = (): number => rig.rows('SELECT 1 FROM work WHERE held = 1').length;
   await waitUntil(
-    'what does not fit to be parked',
+    'the overflow to be parked',
     () => parked() > 0 && rig.delivery.state().window + parked() === BACKLOG,
   );
   await waitUntil('sessions', () => mx.sinks.peer!.connections.now > 50);

@@ -50,7 +50,7 @@ async function cutOff(
 async function takenOver({ ledger, sink }: NodesTrial): Promise<void> {
   const before = [...ledger.acknowledged.keys()];
   await waitUntil(
-    'what the distant node held to be taken over',
+    "the disconnected node's leases to be taken over",
     () => {
       const there = copiesByKey(sink.messages);
       return before.every((key) => there.has(key));
@@ -101,5 +101,5 @@ test('a node without its database starts no deliveries', {
     await trial.progress(50);
   });
   t.diagnostic(JSON.stringify(report));
-  assert.deepEqual(late, [], 'the node that cannot record anything began no delivery');
+  assert.deepEqual(late, [], 'the node without a database started no delivery');
 });

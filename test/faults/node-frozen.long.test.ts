@@ -28,7 +28,7 @@ test('a node frozen for three lease periods and resumed', { timeout: 600_000 }, 
         const began = performance.now();
         const before = [...ledger.acknowledged.keys()];
         await waitUntil(
-          'what the frozen node held to be taken over',
+          "the frozen node's leases to be taken over",
           () => {
             const there = copiesByKey(sink.messages);
             return before.every((key) => there.has(key));

@@ -68,7 +68,7 @@ async function sent(recipients: readonly string[]): Promise<Map<string, string>>
 /** Once all these are there: one event for each at the log of this node and at the webhook, and nothing else. */
 async function oneEach(api: Api, type: string, names: readonly string[], nameOf: (event: JsonObject) => string) {
   const events = await waitUntil(
-    `a ${type} for each`,
+    `one ${type} each`,
     async () => {
       const found = await eventsOf(api, type);
       return names.every((name) => found.some((event) => nameOf(event) === name)) && found;
@@ -77,7 +77,7 @@ async function oneEach(api: Api, type: string, names: readonly string[], nameOf:
   );
   const ids = new Set(events.map(({ eventId }) => eventId));
   const areThere = (): boolean => ids.isSubsetOf(new Set(posted(type).map((one) => one.eventId)));
-  await waitUntil('the webhook to have them', areThere, TAKEN_OVER_MS);
+  await waitUntil('the webhook to receive them', areThere, TAKEN_OVER_MS);
   assert.deepEqual(events.map(nameOf).sort(), names.toSorted());
   assert.deepEqual(new Set(posted(type).map(({ eventId }) => eventId)), ids);
   return events;
@@ -150,5 +150,5 @@ test('mail for a route is one Inbound on either node, readable on the other, and
   await oneEach(apis[1], 'Inbound', [...contents.keys()], ({ messageId }) => messageId);
   await nodes[0].restart();
   await both();
-  assert.equal((await eventsOf(apis[0], 'Bounce')).length, COUNT, 'no bounce has come a second time meanwhile');
+  assert.equal((await eventsOf(apis[0], 'Bounce')).length, COUNT, 'no bounce was received twice');
 });

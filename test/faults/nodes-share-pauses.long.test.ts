@@ -66,20 +66,20 @@ test('all nodes, even restarted ones, keep a pause that one of them started, and
   assert.equal(tries(), 1);
   await rest(1_500);
   await send('busy.example', 1, 29);
-  await waitUntil('all to be put off', async () => (await delayed()) === 30);
-  assert.equal(tries(), 1, 'no other node asks');
+  await waitUntil('all messages to be deferred', async () => (await delayed()) === 30);
+  assert.equal(tries(), 1, 'no other node connects');
   await cluster.nodes[2]!.kill('SIGKILL');
   await cluster.nodes[2]!.restart();
   await send('busy.example', 30, 6);
-  await waitUntil('the later ones to be put off', async () => (await delayed()) === 36);
+  await waitUntil('the later messages to be deferred', async () => (await delayed()) === 36);
   assert.ok(Date.now() - pausedAt < PAUSE_MS, 'still within the pause');
-  assert.equal(tries(), 1, 'nor does one that was started anew');
+  assert.equal(tries(), 1, 'nor does a restarted one');
   await waitUntil('the probe', () => tries() === 2, 2 * PAUSE_MS);
   await rest(5_000);
-  assert.equal(tries(), 2, 'one for all nodes');
+  assert.equal(tries(), 2, 'one probe for all nodes');
   busy.setScript({});
-  await waitUntil('all to be delivered', () => busy.accepted === 36, 4 * PAUSE_MS);
-  assert.equal(new Set(busy.messages.map(({ to }) => to[0])).size, 36, 'none twice');
+  await waitUntil('all messages to be delivered', () => busy.accepted === 36, 4 * PAUSE_MS);
+  assert.equal(new Set(busy.messages.map(({ to }) => to[0])).size, 36, 'no duplicates');
 });
 
 test('one node detects a block of our host, and the operator is notified once', async () => {
@@ -87,7 +87,7 @@ test('one node detects a block of our host, and the operator is notified once', 
   await waitUntil('the block', () => listed.connections.total === 1);
   await rest(1_500);
   await send('listed.example', 1, 29);
-  await waitUntil('all to be put off', async () => (await delayed()) === 30);
+  await waitUntil('all messages to be deferred', async () => (await delayed()) === 30);
   assert.equal(listed.connections.total, 1);
   await waitUntil('the notice', () => office.accepted === 1);
   const [notice] = office.messages;
@@ -96,5 +96,5 @@ test('one node detects a block of our host, and the operator is notified once', 
   assert.match(text, /^Subject: listed\.example blocks this host\r$/m);
   assert.match(text, /blocked using zen\.spamhaus\.org/);
   await rest(3_000);
-  assert.deepEqual([office.accepted, listed.connections.total], [1, 1], 'once, and nobody knocks again');
+  assert.deepEqual([office.accepted, listed.connections.total], [1, 1], 'one notice and no further connection');
 });

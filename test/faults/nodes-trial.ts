@@ -127,22 +127,26 @@ async function check({ cluster, sink, ledger, faults }: Evidence): Promise<Nodes
     DRAIN_TIMEOUT_MS,
   );
   const copies = copiesByKey(sink.messages);
-  assert.deepEqual(ledger.strange, [], 'every refusal is one that a retry may follow');
+  assert.deepEqual(ledger.strange, [], 'every rejection can be retried');
   const phantoms = [...copies.keys()].filter((key) => !ledger.attempted.has(key));
   assert.deepEqual(phantoms, [], 'phantoms');
   const ids = [...ledger.acknowledged.values()].map((one) => one.messageId).sort();
-  assert.deepEqual(messages.map((one) => one.messageId).sort(), ids, 'one message for each key, and no other');
+  assert.deepEqual(messages.map((one) => one.messageId).sort(), ids, 'exactly one message per key');
   assert.deepEqual(sink.violations, []);
   let duplicates = 0;
   for (const [key, list] of copies) {
     if (list.length < 2) continue;
     duplicates += list.length - 1;
-    assert.equal(new Set(list.map((one) => one.headerMessageId)).size, 1, `${key}: all copies have one Message-ID`);
+    assert.equal(
+      new Set(list.map((one) => one.headerMessageId)).size,
+      1,
+      `${key}: all copies have the same Message-ID`,
+    );
     for (let i = 1; i < list.length; i += 1) {
       const [earlier, later] = [list[i - 1]!.at, list[i]!.at];
       assert.ok(
         faults.some((fault) => explains(fault, earlier, later)),
-        `${key}: a copy that no fault explains: ${JSON.stringify(list)}; faults: ${JSON.stringify(faults)}`,
+        `${key}: a duplicate not explained by a fault: ${JSON.stringify(list)}; faults: ${JSON.stringify(faults)}`,
       );
     }
     const { body } = await cluster.api.get(`/messages/${ledger.acknowledged.get(key)!.messageId}`);

@@ -47,11 +47,11 @@ const count = async (status: string): Promise<number> =>
 /** Mails by what became of them, when none is under way any more. */
 async function settled(mails: number): Promise<Record<'delivered' | 'delayed', number>> {
   let seen = { delivered: 0, delayed: 0 };
-  return waitUntil(`${mails} mails to be delivered or delayed`, async () => {
+  return waitUntil(`${mails} messages to be delivered or delayed`, async () => {
     seen = { delivered: await count('delivered'), delayed: await count('delayed') };
     return seen.delivered + seen.delayed === mails && seen;
   }).catch((error: unknown) => {
-    throw new Error(`seen last: ${JSON.stringify(seen)}, taken by the server: ${google.accepted}`, { cause: error });
+    throw new Error(`last seen: ${JSON.stringify(seen)}, accepted by the server: ${google.accepted}`, { cause: error });
   });
 }
 
@@ -60,7 +60,7 @@ test('two nodes together send the share of one host and defer the rest, even aft
   const first = await settled(MAILS);
   assert.equal(google.accepted, first.delivered);
   // What one node has in hand when the other finds nothing left, and pauses the provider for both, leaves no more today: a mail or two.
-  assert.ok(first.delivered <= SHARE && first.delivered >= SHARE - 2, `${first.delivered} left`);
+  assert.ok(first.delivered <= SHARE && first.delivered >= SHARE - 2, `${first.delivered} delivered`);
   await cluster.nodes[1]!.kill('SIGKILL');
   await cluster.nodes[1]!.restart();
   await send(MAILS, 10);

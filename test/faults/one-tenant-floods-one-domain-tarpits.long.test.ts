@@ -43,7 +43,7 @@ test("single messages go out immediately despite another tenant's backlog and a 
     const start = runningMs();
     const mail = { accountId: `acc_other${i}`, to: [`one@d${i}.example`] };
     const [id] = rig.delivery.hasCapacity(1, 100) ? await rig.send(mail) : await rig.store(mail);
-    await waitUntil('a mail of another tenant', () => rig.status(id!) === 'delivered');
+    await waitUntil('a message of another tenant', () => rig.status(id!) === 'delivered');
     latencies.push(runningMs() - start);
   }
   assert.ok(Math.max(...latencies) < 2_000, `slowest of the others took ${Math.round(Math.max(...latencies))} ms`);
@@ -59,7 +59,7 @@ test("single messages go out immediately despite another tenant's backlog and a 
   assert.equal(rig.status(last), 'delivered');
   const copies = new Set(good.messages.map((mail) => mail.to[0]));
   assert.equal(copies.size, FLOOD + 20);
-  assert.equal(good.messages.length, FLOOD + 20, 'no mail twice');
+  assert.equal(good.messages.length, FLOOD + 20, 'no duplicates');
 });
 
 test('rows held before a restart are found again', async (t) => {
@@ -67,5 +67,5 @@ test('rows held before a restart are found again', async (t) => {
   for (let i = 0; i < 30; i += 1) await rig.store({ to: [`${i}@x.example`] });
   rig.tamper('UPDATE work SET held = 1');
   await rig.restart();
-  await waitUntil('all to be delivered', () => sink.accepted === 30);
+  await waitUntil('all messages to be delivered', () => sink.accepted === 30);
 });

@@ -39,7 +39,7 @@ async function fill(rig: Rig, mails: number): Promise<string[]> {
 
 /** All that waits is put off until later than now. */
 const allWait = (rig: Rig, mails: number): Promise<unknown> =>
-  waitUntil('all to wait', () => {
+  waitUntil('all messages to be deferred', () => {
     const [row] = rig.rows<{ n: number }>(
       "SELECT count(*) AS n FROM work WHERE leased = 0 AND due > ? AND subject IN (SELECT id FROM message WHERE status = 'delayed')",
       rig.clock.now(),
@@ -55,7 +55,7 @@ test('50 messages to a server whose banner names a blocklist: none bounces, all 
   const ids: string[] = [];
   for (let n = 0; n < 50; n += 1) ids.push(...(await rig.store({ to: [`r${n}@x.example`] })));
   await rig.restart();
-  await waitUntil('all to wait', () => countOf(rig, 'delayed') === 50);
+  await waitUntil('all messages to be deferred', () => countOf(rig, 'delayed') === 50);
   assert.equal(countOf(rig, 'bounced'), 0);
   assert.equal(sink.connections.total, 1);
   assert.deepEqual(rig.rows('SELECT * FROM suppression'), []);
@@ -146,7 +146,7 @@ for (const [stage, reply] of [
     }
     assert.equal(tries(), 26);
     const [{ n: charged }] = rig.rows<{ n: number }>('SELECT count(*) AS n FROM attempt') as [{ n: number }];
-    assert.equal(charged, 26, 'only what probed is charged an attempt');
+    assert.equal(charged, 26, 'only probes count an attempt');
     const [published] = rig.delivery.published();
     assert.deepEqual([published?.blockedSince, published?.fallback], [blockedAt, false]);
     assert.equal(countOf(rig, 'bounced'), 0);
@@ -160,7 +160,7 @@ test('a blocklist reply to RCPT affects only that recipient if others are accept
   };
   const { rig, sink } = await blockedMx(t, {}, script);
   await fill(rig, 60);
-  await waitUntil('the others to be taken', () => countOf(rig, 'delivered') === 49);
+  await waitUntil('the others to be accepted', () => countOf(rig, 'delivered') === 49);
   await allWait(rig, 11);
   assert.equal(sink.accepted, 49);
   assert.deepEqual(rig.delivery.state().pausedDestinations, []);
@@ -180,33 +180,33 @@ test('a fallback route delivers after 15 minutes of being blocked, while one mes
 
   rig.clock.advance(3 * MINUTE);
   rig.delivery.nudge();
-  await waitUntil('all but the probe to be taken by the relay', () => countOf(rig, 'delivered') === 50);
+  await waitUntil('the relay to accept all but the probe', () => countOf(rig, 'delivered') === 50);
   await allWait(rig, 1);
   rig.clock.advance(1_000);
-  await waitUntil('the probe to be taken there, too', () => countOf(rig, 'delivered') === 51);
+  await waitUntil('the relay to accept the probe as well', () => countOf(rig, 'delivered') === 51);
   assert.equal(relay.accepted, 51);
-  assert.equal(new Set(relay.messages.map(({ to }) => to[0])).size, 51, 'none twice');
+  assert.equal(new Set(relay.messages.map(({ to }) => to[0])).size, 51, 'no duplicates');
   assert.equal(sink.connections.total, 2, 'one probe');
   const [published] = rig.delivery.published();
   assert.equal(published?.fallback, true);
 
   for (let n = 0; n < 20; n += 1) await rig.send({ to: [`later${n}@x.example`] });
-  await waitUntil('new mail to go there at once', () => relay.accepted === 71);
-  assert.equal(sink.connections.total, 2, 'nobody knocks within the hour');
+  await waitUntil('new mail to use the relay immediately', () => relay.accepted === 71);
+  assert.equal(sink.connections.total, 2, 'no connection within the hour');
   rig.clock.advance(61 * MINUTE);
   for (let n = 0; n < 20; n += 1) await rig.send({ to: [`next${n}@x.example`] });
   await waitUntil('the mail of the next hour', () => relay.accepted === 90);
   await allWait(rig, 1);
   rig.clock.advance(1_000);
-  await waitUntil('what probed in it', () => relay.accepted === 91);
+  await waitUntil('the probe', () => relay.accepted === 91);
   assert.equal(sink.connections.total, 3, 'one probe');
 
   sink.setScript({});
   rig.clock.advance(61 * MINUTE);
   const [probe] = await rig.send({ to: ['probe@x.example'] });
-  await waitUntil('the probe to be taken', () => rig.status(probe!) === 'delivered');
+  await waitUntil('the probe to be accepted', () => rig.status(probe!) === 'delivered');
   for (let n = 0; n < 20; n += 1) await rig.send({ to: [`free${n}@x.example`] });
-  await waitUntil('mail to go to the server again', () => sink.accepted === 21);
+  await waitUntil('mail to be sent to the server again', () => sink.accepted === 21);
   assert.equal(relay.accepted, 91);
   assert.deepEqual(rig.rows('SELECT * FROM suppression'), []);
   assert.equal(countOf(rig, 'bounced'), 0);

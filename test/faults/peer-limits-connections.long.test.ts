@@ -44,13 +44,13 @@ async function floodAndCount(t: TestContext, parts: { rig: Rig; sink: SmtpSink; 
   const { rig, sink, refused } = parts;
   await Promise.all(Array.from({ length: MAILS }, (_, i) => rig.store({ to: [`${i}@x.example`] })));
   rig.delivery.nudge();
-  await waitUntil('all to be delivered', () => rig.rows('SELECT 1 FROM work').length === 0);
+  await waitUntil('all messages to be delivered', () => rig.rows('SELECT 1 FROM work').length === 0);
   t.diagnostic(`${sink.connections.total} connections, ${refused()} refused`);
   assert.ok(refused() <= 2 * LIMIT, `${refused()} connections were refused`);
   assert.equal(new Set(sink.messages.map((mail) => mail.to[0])).size, MAILS);
   assert.equal(sink.messages.length, MAILS);
   assert.deepEqual(rig.rows("SELECT 1 FROM event WHERE type = 'DeliveryDelay'"), []);
-  assert.deepEqual(rig.rows('SELECT 1 FROM attempt WHERE number > 1'), [], 'no refusal was charged');
+  assert.deepEqual(rig.rows('SELECT 1 FROM attempt WHERE number > 1'), [], 'no rejection counted as an attempt');
 }
 
 const refusals: [at: 'banner' | 'mail', reply: string][] = [
@@ -80,7 +80,7 @@ test('one more connection is tried after a minute; if rejected, the next after t
   const flood = async (): Promise<void> => {
     await Promise.all(Array.from({ length: MAILS }, (_, i) => rig.store({ to: [`${i}@x.example`] })));
     rig.delivery.nudge();
-    await waitUntil('all to be delivered', () => rig.rows('SELECT 1 FROM work').length === 0);
+    await waitUntil('all messages to be delivered', () => rig.rows('SELECT 1 FROM work').length === 0);
   };
   await flood();
   let before = peer.refused();

@@ -38,9 +38,9 @@ const count = (rig: Rig, sql: string): number => rig.rows<{ n: number }>(`SELECT
 async function allPutOff({ rig }: World, pauseMs: number): Promise<void> {
   const until = rig.clock.now() + pauseMs;
   const early = `work WHERE leased = 1 OR due < ${until}`;
-  await waitUntil('all to be put off', () => count(rig, 'work') > 0 && count(rig, early) === 0);
+  await waitUntil('all messages to be deferred', () => count(rig, 'work') > 0 && count(rig, early) === 0);
   const late = count(rig, `work WHERE attempts = 0 AND due > ${until + pauseMs * 0.1}`);
-  assert.equal(late, 0, 'what merely waited is not put off for much longer');
+  assert.equal(late, 0, 'paused messages are not deferred much longer');
 }
 
 /** Transactions that the peer saw, or connections where it lets none of them come so far. */
@@ -67,9 +67,9 @@ for (const [place, open] of Object.entries(places)) {
       assert.ok(sink.connections.total <= most, `${sink.connections.total} connections in the first minute`);
       assert.ok(triesAt(sink) <= most, `${triesAt(sink)} tries in the first minute`);
       const tried = count(rig, 'attempt');
-      assert.ok(tried <= most, `${tried} attempts were charged`);
+      assert.ok(tried <= most, `${tried} attempts were counted`);
       assert.equal(count(rig, "message WHERE status = 'delayed'"), MAILS);
-      assert.equal(count(rig, "event WHERE type = 'DeliveryDelay'"), MAILS, 'each is told once');
+      assert.equal(count(rig, "event WHERE type = 'DeliveryDelay'"), MAILS, 'each has one event');
       const [paused] = rig.delivery.state().pausedDestinations;
       assert.equal(paused?.untilMs, rig.clock.now() + MINUTE);
       // At the end of the pause one probe; refused, it makes the next pause longer.
@@ -81,18 +81,18 @@ for (const [place, open] of Object.entries(places)) {
       rig.clock.advance(MINUTE);
       rig.delivery.nudge();
       const late = await rig.send({ to: ['late@x.example'] });
-      await waitUntil('the late one to be put off', () => rig.status(late[0]!) === 'delayed');
-      assert.equal(triesAt(sink), before, 'nothing during the pause, whatever comes');
+      await waitUntil('the late message to be deferred', () => rig.status(late[0]!) === 'delayed');
+      assert.equal(triesAt(sink), before, 'no connection during the pause');
       sink.setScript({});
       rig.clock.advance(MINUTE * 1.2);
-      await waitUntil('what waited to be delivered', () => count(rig, 'work WHERE attempts = 0') === 0);
+      await waitUntil('the queued mail to be delivered', () => count(rig, 'work WHERE attempts = 0') === 0);
       rig.clock.advance(5 * MINUTE);
-      await waitUntil('all to be delivered', () => count(rig, 'work') === 0);
+      await waitUntil('all messages to be delivered', () => count(rig, 'work') === 0);
       assert.equal(sink.messages.length, MAILS + 1);
-      assert.equal(new Set(sink.messages.map((mail) => mail.to[0])).size, MAILS + 1, 'none twice');
+      assert.equal(new Set(sink.messages.map((mail) => mail.to[0])).size, MAILS + 1, 'no duplicates');
       assert.equal(count(rig, "event WHERE type = 'DeliveryDelay'"), MAILS + 1);
       assert.deepEqual(rig.delivery.state().pausedDestinations, []);
-      assert.ok(count(rig, 'attempt WHERE number > 1') <= most + 1, 'only what met a refusal is charged');
+      assert.ok(count(rig, 'attempt WHERE number > 1') <= most + 1, 'only rejected messages count an attempt');
     });
   }
 }
@@ -128,7 +128,7 @@ test('a message that expires during a pause bounces with the reply that caused t
   const world = await behindMx(t, { script: { mail: '450 4.7.1 rate exceeded, try again in 45 minutes' } });
   const { rig, sink } = world;
   await fill(world, { lifetimeMs: 10 * MINUTE });
-  await waitUntil('all to be put off', () => count(rig, "message WHERE status = 'delayed'") === MAILS);
+  await waitUntil('all messages to be deferred', () => count(rig, "message WHERE status = 'delayed'") === MAILS);
   const before = sink.connections.total;
   rig.clock.advance(10 * MINUTE);
   await waitUntil('all to bounce', () => count(rig, "message WHERE status = 'bounced'") === MAILS);
@@ -158,11 +158,11 @@ test('after a restart during a pause, neither queued nor new mail opens a connec
   rig.tamper(`UPDATE work SET due = ${rig.clock.now()}`);
   const [late] = await rig.store({ to: ['late@x.example'] });
   rig.delivery.nudge();
-  await waitUntil('the late one to be put off', () => rig.status(late!) === 'delayed');
-  await waitUntil('the others, too', () => count(rig, `work WHERE due <= ${rig.clock.now()}`) === 0);
+  await waitUntil('the late message to be deferred', () => rig.status(late!) === 'delayed');
+  await waitUntil('the others as well', () => count(rig, `work WHERE due <= ${rig.clock.now()}`) === 0);
   assert.deepEqual([sink.connections.total, triesAt(sink)], [sessions, tries]);
   const [{ at }] = rig.rows<{ at: number }>('SELECT max(next_attempt_at) AS at FROM message') as [{ at: number }];
-  assert.ok(at <= rig.clock.now() + 4 * MINUTE + 0.1 * 5 * MINUTE, 'the pause is no longer for it');
+  assert.ok(at <= rig.clock.now() + 4 * MINUTE + 0.1 * 5 * MINUTE, 'the new message has expired its pause');
 });
 
 test('after a restart, one connection probes a paused destination', async (t) => {

@@ -19,7 +19,7 @@ test('a stop waits for the reply to a sent final dot, records it, and returns th
   const sent = sink.messages.length;
   const delivered = ids.filter((id) => rig.status(id) === 'delivered');
   assert.equal(delivered.length, sent, 'every accepted copy is recorded');
-  assert.ok(sent < 60, 'the stop came before the end');
+  assert.ok(sent < 60, 'the stop came before all were sent');
   assert.deepEqual(rig.rows('SELECT * FROM work WHERE leased = 1 OR crashes > 0 OR attempts > 0'), []);
   await rig.restart();
   for (const id of ids) await waitUntil('a delivery after the start', () => rig.status(id) === 'delivered');
@@ -76,7 +76,7 @@ test('a stop cuts transactions before their dot early, and gives those after it 
     stopped = true;
   });
   await waitUntil('two sessions to be cut', () => sink.connections.now === 1);
-  assert.equal(stopped, false, 'the stop waits for the answer to the dot');
+  assert.equal(stopped, false, 'the stop waits for the reply to the dot');
   cut.resolve();
   release();
   await stopping;

@@ -165,7 +165,7 @@ async function cutOnce(trial: Trial, kind: Kind): Promise<void> {
 
 /** A process that ended by itself says in one line that the disk failed, and does not blame the database's content. */
 function assertDiskNamed(exit: { code: number | null }, log: string): void {
-  assert.notEqual(exit.code, 0, 'a process whose disk is gone does not end well');
+  assert.notEqual(exit.code, 0, 'a process that lost its disk exits with an error');
   const fatal = log.split('\n').filter((line) => line.includes('"level":"fatal"'));
   assert.equal(fatal.length, 1, log.slice(-3_000));
   assert.match(fatal[0]!, /the disk stopped responding: /);
@@ -202,7 +202,7 @@ async function examine({ load, cuts, disk }: Trial): Promise<void> {
       for (let fact = due.shift(); fact; fact = due.shift()) await look(fact);
     }),
   );
-  assert.deepEqual(broken, [], 'what was answered before a cut is there after it');
+  assert.deepEqual(broken, [], 'responses given before a cut still hold after it');
   const database = new DatabaseSync(path.join(disk.folder, 'postrider.db'), { readOnly: true, timeout: 30_000 });
   try {
     assert.deepEqual(
@@ -230,12 +230,12 @@ async function conclude(trial: Trial): Promise<PowerReport> {
     },
     DRAIN_TIMEOUT_MS,
   );
-  assert.deepEqual(ledger.strange, [], 'every refusal is one that a retry may follow');
+  assert.deepEqual(ledger.strange, [], 'every rejection can be retried');
   const stored = settled.map((one) => one.messageId).sort();
-  assert.deepEqual(stored, standing.map((one) => one.messageId).sort(), 'one message for each key, and no other');
+  assert.deepEqual(stored, standing.map((one) => one.messageId).sort(), 'exactly one message per key');
   const copies = copiesByKey(sink.messages);
   const phantoms = [...copies.keys()].filter((key) => !ledger.attempted.has(key));
-  assert.deepEqual(phantoms, [], 'none invented');
+  assert.deepEqual(phantoms, [], 'nothing was invented');
   let duplicates = 0;
   for (const { key } of standing) {
     const list = copies.get(key) ?? [];
@@ -245,14 +245,14 @@ async function conclude(trial: Trial): Promise<PowerReport> {
     assert.equal(new Set(list.map((one) => one.headerMessageId)).size, 1, `${key} has one Message-ID`);
     list.slice(1).forEach((copy, index) => {
       const explained = cuts.some((cut) => cut.servedAt > list[index]!.at && cut.calledAt < copy.at);
-      assert.ok(explained, `${key}: a second copy that no cut explains: ${JSON.stringify({ list, cuts })}`);
+      assert.ok(explained, `${key}: a duplicate not explained by a power cut: ${JSON.stringify({ list, cuts })}`);
     });
   }
   const spoiled = sink.messages.filter(({ to, content }) => !isMailOf(keyOf(to[0]!), content.toString('latin1')));
   assert.deepEqual(
     spoiled.map(({ to }) => to),
     [],
-    'every mail arrived as it was sent',
+    'every message arrived unchanged',
   );
   assert.deepEqual(sink.violations, []);
   const events = await concludeEvents(trial);
@@ -273,7 +273,7 @@ async function conclude(trial: Trial): Promise<PowerReport> {
 /** Every event of the log was told, and nothing else was, but by a service that ran on without its disk. */
 async function concludeEvents({ service, hook, cuts }: Trial): Promise<number> {
   const log = await waitUntil(
-    'every event to be told',
+    'every event to be posted',
     async () => {
       const ids: string[] = [];
       for (let cursor = ''; ; ) {
@@ -295,7 +295,7 @@ async function concludeEvents({ service, hook, cuts }: Trial): Promise<number> {
   assert.deepEqual(
     unexplained.map((one) => one.body),
     [],
-    'no event that was told is missing in the log',
+    'every posted event is in the log',
   );
   return log.size;
 }

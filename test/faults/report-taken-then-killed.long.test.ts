@@ -88,6 +88,6 @@ test('accepted route mail is one event, whenever the process is killed', async (
     await assertTaken(service, taken);
   }
   const events = await inboundEvents(service);
-  assert.equal(new Set(events).size, events.length, 'no mail has two');
-  assert.ok(events.length <= taken.size + unheard, 'and none that was not brought');
+  assert.equal(new Set(events).size, events.length, 'no message has two events');
+  assert.ok(events.length <= taken.size + unheard, 'and none that was not sent');
 });

@@ -56,7 +56,7 @@ test('an accepted bounce is one event, whenever the power is cut', { skip: canno
     await cutBehind({ service, disk }, async () => {
       assert.match(await bring(service.inboundPort, report), /^250 /);
     });
-    if (cut % 2 === 1) assert.match(await bring(service.inboundPort, report), /^250 /, 'and once more');
+    if (cut % 2 === 1) assert.match(await bring(service.inboundPort, report), /^250 /, 'once more');
     const message = await waitUntil('the bounce', async () => {
       const body = await shown(id);
       return body.status === 'bounced' && body;
@@ -86,5 +86,5 @@ test('accepted route mail is one event, whenever the power is cut', {
     });
     await assertTaken(service, taken);
   }
-  assert.equal((await inboundEvents(service)).length, CUTS, 'none but these');
+  assert.equal((await inboundEvents(service)).length, CUTS, 'no others');
 });

@@ -38,7 +38,7 @@ test('eight kills in a row delay no in-flight message by more than 60 s', { time
   const begun = (): number => sink.commands.filter((line) => line === 'DATA').length;
   for (let kill = 0; kill < KILLS; kill += 1) {
     const [mails, events] = [begun(), hook.requests.length];
-    await waitUntil('work to be under way', () => begun() > mails + 1 && hook.requests.length > events + 1);
+    await waitUntil('work to be in progress', () => begun() > mails + 1 && hook.requests.length > events + 1);
     await service.kill('SIGKILL');
     if (kill < KILLS - 1) await service.restart();
   }
@@ -46,13 +46,13 @@ test('eight kills in a row delay no in-flight message by more than 60 s', { time
   t.diagnostic(JSON.stringify(left));
   assert.ok(
     left.some((row) => row.crashes > 0 && row.n > 50),
-    'control: much was in hand',
+    'control: many deliveries were in flight',
   );
   await service.restart();
   const startedAt = Date.now();
   const told = (): Set<string> => new Set(hook.requests.map((one) => String(one.headers['webhook-id'])));
   const [messages, events] = await waitUntil(
-    'every mail to be delivered and every event told',
+    'every message to be delivered and every event posted',
     async () => {
       const all = await allMessages(service.api);
       if (!all.every((one) => one.status === 'delivered' || one.status === 'bounced')) return false;
@@ -73,7 +73,7 @@ test('eight kills in a row delay no in-flight message by more than 60 s', { time
   assert.deepEqual(
     messages.filter((one) => one.status !== 'delivered'),
     [],
-    'nobody innocent is parked',
+    'no unrelated message is parked',
   );
   assert.equal(events.length, 2 * MAILS);
   // What was in hand at the last kill arrives again, or for the first time: of each the first time after the start counts.
@@ -81,7 +81,7 @@ test('eight kills in a row delay no in-flight message by more than 60 s', { time
     ...sink.messages.map(({ to, at }) => ({ id: to[0]!, at })),
     ...hook.requests.map(({ headers, at }) => ({ id: String(headers['webhook-id']), at })),
   ];
-  assert.equal(new Set(arrivals.map((one) => one.id)).size, 3 * MAILS, 'every mail and every event arrived');
+  assert.equal(new Set(arrivals.map((one) => one.id)).size, 3 * MAILS, 'every message and every event arrived');
   const firsts = new Map<string, number>();
   for (const { id, at } of arrivals) if (at >= startedAt && !firsts.has(id)) firsts.set(id, at);
   const inHand = left.reduce((sum, row) => sum + row.n, 0);

@@ -63,7 +63,7 @@ test('a result that our code rejects does not block others', async (t) => {
   );
   for (const id of ids) await waitUntil('a delivery', () => rig.status(id) === 'delivered');
   await waitUntil(
-    'the bad one to be given back',
+    'the rejected one to be returned to the queue',
     () => rig.rows<{ leased: number }>('SELECT leased FROM work')[0]?.leased === 0,
   );
   assert.equal(rig.status(bad!), 'suppressed');

@@ -58,13 +58,13 @@ test('kill -9 between 250 and the event: each message is one event at the webhoo
     await service.restart({ env });
     await waitUntil('all of them', () => ids.every((id) => postedIds().includes(id)));
   }
-  assert.equal(interrupted, 2, 'mail was still to be posted at two kills');
+  assert.equal(interrupted, 2, 'messages were unposted at two of the kills');
   const events = (await service.api.get('/events?eventType=Inbound&limit=100')).body as unknown as {
     eventId: string;
   }[];
   assert.equal(events.length, ids.length, 'one event each');
   const webhookIds = new Set(catcher.requests.map(({ headers }) => headers['webhook-id']));
-  assert.deepEqual(webhookIds, new Set(events.map(({ eventId }) => eventId)), 'none but these at the webhook');
+  assert.deepEqual(webhookIds, new Set(events.map(({ eventId }) => eventId)), 'no others at the webhook');
 });
 
 test('a route accepts no more than its maxBytes, declared or not', async () => {

@@ -34,7 +34,7 @@ test('with S3 failing, large sends return 503; small mail flows, and retries sen
     assert.ok(Number(refused.headers['retry-after']) > 0);
     // The request's id is random, and may well hold an "s3".
     const told = refused.text.replaceAll(refused.body.requestId, '');
-    assert.doesNotMatch(told, /s3|bucket|127\.0\.0\.1/i, 'the cause is not told');
+    assert.doesNotMatch(told, /s3|bucket|127\.0\.0\.1/i, 'the cause is not revealed');
     assert.ok(proxy.met > 1, `${name}: ${proxy.met} tries`);
     const small = await service.api.post('/send', { ...mail, to: `small-${mail.to}`, text: 'small' });
     assert.equal(small.status, 202, 'small mail needs no blob');
@@ -49,10 +49,10 @@ test('with S3 failing, large sends return 503; small mail flows, and retries sen
     await waitUntil(`${name}: the delivery`, () => sink.messages.some((one) => one.to.includes(mail.to)));
     const received = sink.messages.filter((one) => one.to.includes(mail.to));
     assert.equal(received.length, 1);
-    assert.ok(holds(received[0]!.content, mail), `${name}: the mail is whole`);
+    assert.ok(holds(received[0]!.content, mail), `${name}: the message is complete`);
   }
   const stored = await Array.fromAsync(peer.open().list());
-  assert.ok(stored.length >= faults.length, 'what the store acknowledged into the void is left to the sweeper');
+  assert.ok(stored.length >= faults.length, 'unrecorded uploads are left to the sweeper');
   assert.ok(!service.log.includes(peer.credentials.secretAccessKey), 'no secret in the log');
 });
 
@@ -66,7 +66,7 @@ test('an occasionally lost S3 response loses no mail', { skip }, async () => {
     assert.equal(accepted.status, 202, accepted.text);
     assert.equal(proxy.met, 2);
   }
-  await waitUntil('all to be delivered', () => sink.messages.length === before + mails.length);
+  await waitUntil('all messages to be delivered', () => sink.messages.length === before + mails.length);
   for (const mail of mails) {
     assert.ok(holds(sink.messages.find((one) => one.to.includes(mail.to))!.content, mail));
   }

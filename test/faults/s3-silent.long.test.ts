@@ -23,7 +23,7 @@ test('a silent store: 503 and delay within 30 s, and small mail flows', {
     assert.equal(small.status, 202);
   }
   await waitUntil('the small ones', () => sink.messages.length === 20);
-  assert.ok(runningMs() - startedMs < 10_000, 'nobody waits for what needs no blob');
+  assert.ok(runningMs() - startedMs < 10_000, 'mail without blobs does not wait');
   assert.equal((await refused).status, 503);
   assert.ok(runningMs() - startedMs < 30_000, `${runningMs() - startedMs} ms`);
   const status = async (): Promise<string> => (await service.api.get(`/messages/${id}`)).body.status;

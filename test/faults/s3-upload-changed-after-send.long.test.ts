@@ -29,7 +29,7 @@ test('reusing an upload URL after the send does not change the message', {
   // A few bytes, which the store has read when it refuses: the rest of a large body would reset the connection.
   const few = someBytes(100);
   const bound = await register(service.api, [{ bytes: few }]);
-  assert.equal((await upload(bound, 0, few.subarray(1))).status, 403, 'the length is bound by the signature');
+  assert.equal((await upload(bound, 0, few.subarray(1))).status, 403, 'the signature covers the length');
   const registered = await register(service.api, [{ bytes }]);
   assert.equal((await upload(registered, 0, bytes)).status, 200);
   const changed = await sendSubmission(service.api, registered.id, mail('changed@x.example'));

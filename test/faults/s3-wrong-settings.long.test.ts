@@ -42,7 +42,7 @@ test('a rejected bucket, key, or secret stops the start with one line naming the
     assert.equal(lines.length, 1, stderr);
     assert.match(lines[0]!, /^postrider: POSTRIDER_BLOB_URL: bucket /, what);
     assert.match(lines[0]!, reason, what);
-    assert.ok(!stderr.includes(env.AWS_SECRET_ACCESS_KEY!), 'no secret');
+    assert.ok(!stderr.includes(env.AWS_SECRET_ACCESS_KEY!), 'no secret is printed');
     assert.equal(await doctorSays(dataDir, env), 'fail');
   }
   assert.equal(await doctorSays(dataDir, right), 'ok', 'control: the right settings');

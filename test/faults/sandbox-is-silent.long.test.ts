@@ -67,7 +67,7 @@ test('1,000 sandbox sends use neither DNS nor SMTP', { skip: cannotTrace(), time
   }
   for (const status of ['queued', 'scheduled', 'delayed', 'sending']) {
     const { body } = await service.sandboxApi.get(`/messages?status=${status}`);
-    assert.deepEqual(body, [], `none is ${status}`);
+    assert.deepEqual(body, [], `no message is ${status}`);
   }
   const seen = new Set<string>();
   for (let cursor = ''; ; ) {
@@ -78,7 +78,7 @@ test('1,000 sandbox sends use neither DNS nor SMTP', { skip: cannotTrace(), time
     cursor = `&cursor=${page.headers['x-next-cursor']}`;
     if (!page.headers.link) break;
   }
-  assert.equal(seen.size, SENDS, 'every message came to its end');
+  assert.equal(seen.size, SENDS, 'every message reached a final status');
   assert.deepEqual(outward(readFileSync(file, 'utf8')), []);
   assert.equal(dns.questions.length, 0, dns.questions.join(', '));
   assert.equal(sink.connections.total, 0);
@@ -87,5 +87,5 @@ test('1,000 sandbox sends use neither DNS nor SMTP', { skip: cannotTrace(), time
   assert.equal((await service.api.post('/send', { ...mail, to: 'ann@gmail.com' })).status, 202);
   await waitUntil('the control to reach the sink', () => sink.messages.length === 1);
   assert.ok(dns.questions.includes('MX gmail.com'));
-  assert.ok(outward(readFileSync(file, 'utf8')).length > 0, 'control: a live mail is seen');
+  assert.ok(outward(readFileSync(file, 'utf8')).length > 0, 'control: a live message reaches the sink');
 });

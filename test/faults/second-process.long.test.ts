@@ -20,10 +20,10 @@ test('a second serve on the same directory refuses to start', async (t) => {
   assert.match(lines[0]!, /already serving/);
   assert.equal((await service.anonymous.get('/health')).status, 200);
   const accounts = await service.cli('account', 'list');
-  assert.equal(accounts.accounts.length, 1, 'the command line works beside it');
+  assert.equal(accounts.accounts.length, 1, 'the command line works while it is running');
   await service.kill('SIGKILL');
   await service.restart();
-  assert.equal((await service.anonymous.get('/ready')).status, 200, 'control: a killed process holds nothing');
+  assert.equal((await service.anonymous.get('/ready')).status, 200, 'control: a killed process holds no lock');
 });
 
 test('a wrong setting stops the start with one line naming it', async (t) => {
@@ -82,11 +82,11 @@ test('a failed first start creates nothing and prints no credentials', async (t)
     assert.deepEqual([done.code, done.stdout], [isTransient ? 1 : 78, ''], done.stderr);
     assert.match(done.stderr, line);
     assert.equal(done.stderr.trim().split('\n').length, 1, done.stderr);
-    assert.ok(!existsSync(dataDir), `nothing was made: ${done.stderr}`);
+    assert.ok(!existsSync(dataDir), `nothing was created: ${done.stderr}`);
   }
   const words = { POSTRIDER_INBOUND_PORT: 'off', POSTRIDER_BOUNCE_DOMAIN: 'none', POSTRIDER_MX_ALLOW: 'none' };
   const service = await startService({ dataDir, env: { ...pair(certFile, file('key.pem', key)), ...words } });
   t.after(() => service.close());
-  assert.doesNotMatch(service.log, /is ignored because/, 'the words of the defaults are none to warn about');
-  assert.equal((await service.anonymous.get('/ready')).status, 200, 'control: with what fits it starts');
+  assert.doesNotMatch(service.log, /is ignored because/, 'default values cause no warning');
+  assert.equal((await service.anonymous.get('/ready')).status, 200, 'control: it starts with valid settings');
 });

@@ -108,15 +108,18 @@ export async function smtpKillTrial(t: TestContext, { kills }: { kills: number }
 
   const kept = await messagesBySubject(service);
   const idsOf = (number: number): string[] => (kept.get(`mail ${number}`) ?? []).map((one) => String(one.messageId));
-  for (const [number, id] of answered) assert.deepEqual(idsOf(number), [id], `mail ${number} was answered`);
-  for (const number of unanswered) assert.ok(idsOf(number).length <= 1, `mail ${number} is there twice`);
+  for (const [number, id] of answered) assert.deepEqual(idsOf(number), [id], `message ${number} was acknowledged`);
+  for (const number of unanswered) assert.ok(idsOf(number).length <= 1, `message ${number} is stored twice`);
   const known = new Set([...answered.keys(), ...unanswered].map((number) => `mail ${number}`));
   for (const subject of kept.keys()) assert.ok(known.has(subject), subject);
-  assert.ok(unanswered.size >= kills, 'kills came between dot and answer');
+  assert.ok(unanswered.size >= kills, 'kills came between dot and reply');
   for (const number of [...unanswered, ...[...answered.keys()].slice(-40)]) {
     const [id] = idsOf(number);
     if (id === undefined) continue;
     const { text } = await service.sandboxApi.get(`/messages/${id}/content`);
-    assert.ok(text.endsWith(contentOf(number).slice(contentOf(number).indexOf('\r\n\r\n'))), `mail ${number} is whole`);
+    assert.ok(
+      text.endsWith(contentOf(number).slice(contentOf(number).indexOf('\r\n\r\n'))),
+      `message ${number} is complete`,
+    );
   }
 }

@@ -88,7 +88,7 @@ for (const dialect of DIALECTS) {
     const load = startLoad(api);
     for (let kill = 0; kill < KILLS; kill += 1) {
       const target = load.accepted() + 60;
-      await waitUntil('some mail to be accepted', () => load.accepted() >= target, 60_000);
+      await waitUntil('some messages to be accepted', () => load.accepted() >= target, 60_000);
       // At any point of the pass that comes every second.
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 1_500));
       await service.kill('SIGKILL');
@@ -101,7 +101,7 @@ for (const dialect of DIALECTS) {
       );
       return pages.every(({ body }) => (body as unknown as JsonObject[]).length === 0);
     };
-    await waitUntil('all mail to be delivered', isFinished, 180_000);
+    await waitUntil('all messages to be delivered', isFinished, 180_000);
     const events = await wholeLog(api);
     assert.ok(events.length > 2 * KILLS * 60);
     for (const groupBy of ['none', 'tag', 'recipientDomain'] as const) {

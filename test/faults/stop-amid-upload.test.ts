@@ -45,5 +45,5 @@ async function stopAmidTwo(t: TestContext): Promise<void> {
   assert.equal((JSON.parse(answer?.body ?? '{}') as { reasonCode: string }).reasonCode, 'OVERLOADED');
   assert.ok(answer?.headers['retry-after']);
   await stopping;
-  assert.equal(app.stored().length, before.length + 1, 'of the other one nothing is kept');
+  assert.equal(app.stored().length, before.length + 1, 'nothing of the other one is stored');
 }

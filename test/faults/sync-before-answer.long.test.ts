@@ -55,17 +55,17 @@ const good = [
   '10 write(20<socket:[1]>, "HTTP/1.1 202 Accepted...", 400) = 400',
 ];
 const doctored: [name: string, lines: string[], fault: RegExp | undefined][] = [
-  ['as it should be', good, undefined],
-  ['answered before the sync ended', [0, 1, 2, 3, 5, 4].map((index) => good[index]!), /not succeeded/],
-  ['a sync that failed', good.map((line) => line.replace(/= 0$/, '= -1 EIO (Input/output error)')), /not succeeded/],
+  ['a correct trace', good, undefined],
+  ['a response before the sync completed', [0, 1, 2, 3, 5, 4].map((index) => good[index]!), /not succeeded/],
+  ['a failed sync', good.map((line) => line.replace(/= 0$/, '= -1 EIO (Input/output error)')), /not succeeded/],
   [
     'a sync of another file',
     good.map((line) => line.replace('fdatasync(7</d/postrider.db-wal>', 'fdatasync(8</d/x>')),
     /no sync/,
   ],
-  ['a sync that began too early', [0, 2, 1, 3, 4, 5].map((index) => good[index]!), /no sync/],
+  ['a sync that started too early', [0, 2, 1, 3, 4, 5].map((index) => good[index]!), /no sync/],
   ['a write after the sync', [...good.slice(0, 5), good[1]!, good[5]!], /no sync/],
-  ['no write at all', good.filter((line) => !line.includes('pwrite64')), /not written/],
+  ['no write', good.filter((line) => !line.includes('pwrite64')), /not written/],
 ];
 for (const [name, lines, fault] of doctored) {
   test(`control: the trace checker: ${name}`, () => {

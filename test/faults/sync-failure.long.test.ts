@@ -73,11 +73,11 @@ const FAILING_WRITES: [what: string, options: { call: string; path: string; text
     { call: 'fdatasync', path: '', text: LARGE, said: /^the disk stopped responding: a sync of content failed/ },
   ],
   [
-    'a sync of the folder for content',
+    'a sync of the content directory',
     { call: 'fsync', path: 'blobs', text: LARGE, said: /^the disk stopped responding: a sync of content failed/ },
   ],
   [
-    'a write to the log of the database',
+    "a write to the database's write-ahead log",
     { call: 'pwrite64', path: 'postrider.db-wal', text: 'x', said: /^the disk stopped responding: a write failed/ },
   ],
 ];
@@ -155,7 +155,7 @@ test('a sync of the database file fails during a checkpoint', { skip, timeout: 2
     for (let at = 0; at < 100 && !isGone; at += 1) await Promise.all(Array.from({ length: 8 }, send));
     assert.equal((await sick.exited()).code, 1);
     assert.deepEqual(fatal(sick), ['the disk stopped responding: a sync failed']);
-    assert.doesNotMatch(sick.log, /checkpoint failed/, 'it is not tried again');
+    assert.doesNotMatch(sick.log, /checkpoint failed/, 'it is not retried');
     assert.ok(acknowledged.length > 200, `${acknowledged.length} were acknowledged before`);
     await healthy.restart();
     const stored = (await allMessages(healthy.sandboxApi)).map((one) => one.messageId);
@@ -197,7 +197,7 @@ for (const nth of [1, 3, 4, 5, 6, 7, 8, 10, 13, 17, 22, 30]) {
       }
       const how = sick === undefined ? 'no start' : gone ? 'the process ended' : (refused?.status ?? 'nothing');
       t.diagnostic(`${acknowledged.length} acknowledged, then: ${how}`);
-      assert.notEqual(how, 'nothing', 'control: the failure was felt');
+      assert.notEqual(how, 'nothing', 'control: the failure took effect');
       if (refused) {
         // A commit that could not be synced may stand in the log all the same, and is not denied.
         assert.equal(refused.status, 503, refused.text);
@@ -205,7 +205,7 @@ for (const nth of [1, 3, 4, 5, 6, 7, 8, 10, 13, 17, 22, 30]) {
       }
       if (sick && (refused || gone)) {
         const exit = await sick.exited();
-        assert.notEqual(exit.code, 0, 'a process whose disk failed does not end well');
+        assert.notEqual(exit.code, 0, 'a process with a failed disk exits with an error');
         if (refused) assert.deepEqual(fatal(sick), ['the disk stopped responding: a sync failed'], sick.log);
       }
       await sick?.close();

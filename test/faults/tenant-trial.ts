@@ -78,6 +78,6 @@ export async function tenantTrial(t: TestContext, { rounds }: { rounds: number }
   const shown = (list: number[]): string => list.map((ms) => ms.toFixed(1)).join(' ');
   const figures = `alone ${shown(alone)} ms, beside ${shown(beside)} ms, ${ratio.toFixed(1)} times`;
   t.diagnostic(`${figures}; ${JSON.stringify(arrived)}`);
-  assert.ok(arrived.mails >= rounds * 10, `${arrived.mails} mails of the busy account`);
+  assert.ok(arrived.mails >= rounds * 10, `${arrived.mails} messages of the busy account`);
   assert.ok(ratio <= MOST, figures);
 }

@@ -158,7 +158,7 @@ export async function webhookTrial({ messages, kills }: TrialOptions): Promise<T
     await Promise.all(senders);
     const ends = new Set(['Delivery', 'Bounce', 'Reject']);
     const log = await waitUntil(
-      'every event to be told',
+      'every event to be posted',
       async () => {
         // What two kills met is tried again after some seconds only, and the service is to have the processor until then.
         await pause(LOOK_MS);
@@ -193,13 +193,13 @@ function judge({ log, accepted, messages, hook }: Judged): TrialReport {
   assert.deepEqual(hook.faults, []);
   assert.equal(new Set(accepted).size, messages);
   const ids = log.map((one) => String(one.eventId));
-  assert.equal(new Set(ids).size, ids.length, 'an event is in the log once');
-  assert.deepEqual(new Set(log.map((one) => one.messageId)), new Set(accepted), 'of the accepted messages alone');
+  assert.equal(new Set(ids).size, ids.length, 'each event is in the log once');
+  assert.deepEqual(new Set(log.map((one) => one.messageId)), new Set(accepted), 'only accepted messages have events');
   const known = new Set(ids);
   assert.deepEqual(
     [...hook.told.keys()].filter((id) => !known.has(id)),
     [],
-    'none invented',
+    'nothing was invented',
   );
   const sends = log.filter((one) => one.eventType === 'Send');
   assert.equal(sends.length, messages, 'one Send for each message');

@@ -47,7 +47,7 @@ test('exceeding a limit is rejected by name until something is deleted or the li
     'openSubmissions=2',
     'inboundRoutes=2',
   );
-  await waitUntil('the limits to be felt', async () => (await limitOf('webhooks')) === 2);
+  await waitUntil('the limits to apply', async () => (await limitOf('webhooks')) === 2);
   let made = 0;
   const url = `http://127.0.0.1:${new URL(service.url).port}/hook`;
   const creates: [name: string, create: () => Promise<Answer>][] = [
@@ -76,7 +76,7 @@ test('exceeding a limit is rejected by name until something is deleted or the li
   assert.equal((await api.post('/domains', { domain: 'd0.example.com' })).status, 200);
   const [newest] = (await api.get('/webhooks')).body as unknown as JsonObject[];
   await api.delete(`/webhooks/${newest!.webhookId}`);
-  assert.equal((await api.post('/webhooks', { url, events: ['Send'] })).status, 201, 'one is gone');
+  assert.equal((await api.post('/webhooks', { url, events: ['Send'] })).status, 201, 'one is deleted');
   assert.equal(code(await api.post('/webhooks', { url, events: ['Send'] })), '409 LIMIT_REACHED');
   const set = await setLimits('webhooks=3', 'domains=standard');
   assert.deepEqual([set.limits.webhooks, set.limits.domains, set.limits.templates], [3, 1_000, 2]);
@@ -116,7 +116,7 @@ test('concurrent event streams are limited, and closing one frees its place', as
     [200, 200, 200],
   );
   for (const { apiKey } of [service.live, service.sandbox]) {
-    await waitUntil('the limit to be felt', async () => {
+    await waitUntil('the limit to apply', async () => {
       const { answer, end } = await opened('/events/stream', apiKey);
       end();
       return answer.statusCode === 429;
@@ -126,9 +126,9 @@ test('concurrent event streams are limited, and closing one frees its place', as
   assert.equal(code(refused), '429 RATE_LIMITED');
   assert.ok(Number(refused.headers['retry-after']) > 0);
   assert.equal(refused.headers['ratelimit-limit'], '3');
-  assert.equal(code(await service.sandboxApi.get('/events/stream')), '429 RATE_LIMITED', 'in all, not of each mode');
+  assert.equal(code(await service.sandboxApi.get('/events/stream')), '429 RATE_LIMITED', 'in total, not per mode');
   open[0]!.end();
-  const next = await waitUntil('room for one more', async () => {
+  const next = await waitUntil('capacity for one more', async () => {
     const one = await stream();
     return one.answer.statusCode === 200 ? one : undefined;
   });
@@ -137,7 +137,7 @@ test('concurrent event streams are limited, and closing one frees its place', as
 
 test('concurrent inbox waits are limited, and an answered one frees its place', async () => {
   await setLimits('inboxWaits=2');
-  await waitUntil('the limit to be felt', async () => (await limitOf('inboxWaits')) === 2);
+  await waitUntil('the limit to apply', async () => (await limitOf('inboxWaits')) === 2);
   const wait = (to: string) => service.sandboxApi.get(`/sandbox/inbox/wait?to=${to}&timeoutSeconds=25`);
   const waits = ['one@x.example', 'two@x.example'].map(wait);
   const refused = await waitUntil('both to be open', async () => {
@@ -174,7 +174,7 @@ test('mail over the daily quota is rejected over HTTP, in a batch, and over SMTP
   const wait = Number(refused.headers['retry-after']);
   assert.ok(wait >= 1 && wait <= 86_400, `${wait}`);
   assert.equal(await stored(), 3);
-  assert.equal((await api.post('/send?dryRun=true', mail(tooMany))).status, 200, 'a dry run counts nothing');
+  assert.equal((await api.post('/send?dryRun=true', mail(tooMany))).status, 200, 'a dry run does not count');
   const batch = await api.post('/send/batch', {
     messages: [mail('d@quota.example'), mail(tooMany), mail('e@quota.example')],
   });
@@ -197,7 +197,11 @@ test('mail over the daily quota is rejected over HTTP, in a batch, and over SMTP
   smtp.destroy();
   assert.equal(await stored(), 6);
   await setLimits('messagesPerDay=10');
-  assert.equal((await send(tooMany, { 'Idempotency-Key': 'quota' })).status, 202, 'the refusal did not use the key');
+  assert.equal(
+    (await send(tooMany, { 'Idempotency-Key': 'quota' })).status,
+    202,
+    'the rejection did not use up the key',
+  );
   await setLimits('messagesPerDay=none');
   assert.equal((await send(tooMany)).status, 202);
 });

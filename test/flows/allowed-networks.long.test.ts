@@ -182,7 +182,7 @@ test('a credential logs in only from its networks; elsewhere it gets the wrong-p
   };
   assert.match(await mail('from inside'), /^250 2\.0\.0 queued/);
   await narrow('127.0.0.1/32');
-  assert.equal(await mail('after the change'), LOGIN_FAILED, 'the next mail of an open session');
+  assert.equal(await mail('after the change'), LOGIN_FAILED, 'the next message of an open session');
   talker.destroy();
   assert.equal(await auth(credential, '127.0.0.2'), LOGIN_FAILED);
   assert.match(await auth(credential, '127.0.0.1'), /^235 /);
@@ -268,7 +268,7 @@ test('network restrictions also apply to the Resend, SES, and MCP interfaces', a
   const talker = await session(inside);
   assert.match(await talker.say(`AUTH PLAIN ${plainResponse(login)}`), /^235 /);
   await limit(key.keyId, ['192.0.2.0/24']);
-  assert.equal(await talker.say('MAIL FROM:<a@shop.example>'), LOGIN_FAILED, 'the next mail of an open session');
+  assert.equal(await talker.say('MAIL FROM:<a@shop.example>'), LOGIN_FAILED, 'the next message of an open session');
   talker.destroy();
 });
 

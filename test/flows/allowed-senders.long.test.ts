@@ -46,7 +46,7 @@ for (const mode of ['live', 'sandbox'] as const) {
       allowedSenders: string[];
     }[];
     assert.deepEqual(listed.find((key) => key.keyId === made.body.keyId)?.allowedSenders, SENDERS);
-    assert.deepEqual(listed.at(-1)?.allowedSenders, [], 'a key that is not bound');
+    assert.deepEqual(listed.at(-1)?.allowedSenders, [], 'an unrestricted key');
     const api = clientOf(made.body.apiKey);
 
     for (const from of ['orders@shop.example', 'Orders <ORDERS@shop.example>', 'a@deep.news.shop.example'])
@@ -76,7 +76,7 @@ for (const mode of ['live', 'sandbox'] as const) {
     const { attachmentSubmissionId } = submission;
     const large = (from: string) => api.post('/send', { ...mail(from), attachmentSubmissionId });
     assert.equal(code(await large('ceo@shop.example')), '403 SENDER_NOT_VERIFIED');
-    assert.equal((await large('orders@shop.example')).status, 202, 'the refused send took nothing');
+    assert.equal((await large('orders@shop.example')).status, 202, 'the rejected send consumed nothing');
 
     const { messageId } = (await maker.post('/send', mail('ceo@shop.example'))).body.data;
     await waitUntil(

@@ -134,7 +134,7 @@ test('starts self-signed, orders, and renews without a restart; a CA outage chan
 
   await pebble.start();
   const { file, pem } = await rootOf(pebble, service);
-  assert.equal(await serialOverSmtp(service.smtpPort, file), undefined, 'a careful client refuses it so far');
+  assert.equal(await serialOverSmtp(service.smtpPort, file), undefined, 'a verifying client still rejects it');
   // Within the minute after which an authority that was away is asked again.
   const first = await waitUntil('a certificate', () => serialOverSmtp(service.smtpPort, file), 120_000);
   await waitUntil(
@@ -154,7 +154,7 @@ test('starts self-signed, orders, and renews without a restart; a CA outage chan
     'a renewal',
     async () => {
       const serial = await serialOverSmtp(service.smtpPort, file);
-      assert.ok(serial, `every certificate is good; ${service.log.slice(-2_000)}`);
+      assert.ok(serial, `every certificate is valid; ${service.log.slice(-2_000)}`);
       serials.add(serial);
       return serials.size === 2;
     },
@@ -162,7 +162,7 @@ test('starts self-signed, orders, and renews without a restart; a CA outage chan
   );
   await serialOverHttps(service.httpsPort, pem);
   assert.ok(pebble.count(ISSUED) <= 6, `${pebble.count(ISSUED)} for two names`);
-  assert.equal(await session.say('NOOP'), '250 2.0.0 OK', 'a session that was open then stays');
+  assert.equal(await session.say('NOOP'), '250 2.0.0 OK', 'an open session continues');
 
   await pebble.kill();
   await waitUntil('the end of the last one', async () => (await gauge(service, expiry('authority'))) < 0, 120_000);
@@ -274,7 +274,7 @@ test('one of two nodes orders, both answer the CA, and both serve each new certi
   assert.ok(issuedBy[1]! > 0 && (unrecorded === 0 || unrecorded === 1), `${issuedBy} of ${pebble.count(ISSUED)}`);
   assert.ok(
     targets.length === 2 && targets.every((port) => (led.get(port) ?? 0) >= ORDERS - 1),
-    'both answered the authority',
+    'both answered the CA',
   );
   t.diagnostic(`orders of each node: ${issuedBy}`);
 });

@@ -42,7 +42,7 @@ const FIELD = /^CFBL-Address: ([^;\r]+);\r\n report=arf\r$/im;
 async function sent(to: string): Promise<{ id: string; content: Buffer }> {
   const body = { from: 'Shop <orders@shop.example>', subject: 'Order', text: 'Thank you', to };
   const { data } = (await service.api.post('/send', body)).body;
-  const taken = await waitUntil(`the mail to ${to}`, () => sink.messages.find((mail) => mail.to.includes(to)));
+  const taken = await waitUntil(`the message to ${to}`, () => sink.messages.find((mail) => mail.to.includes(to)));
   return { id: data.messageId, content: taken.content };
 }
 
@@ -90,7 +90,7 @@ test('a report to the feedback address is one Complaint, and its recipient is su
   const verify = () => service.api.post(`/domains/${domain.domainId}/verify`, {});
   assert.equal((await verify()).body.success, true);
   const before = await sent('ann@mailbox.example');
-  assert.doesNotMatch(before.content.toString('latin1'), /^CFBL-Address/im, 'no return path of the domain is seen');
+  assert.doesNotMatch(before.content.toString('latin1'), /^CFBL-Address/im, 'no return path of the domain is used');
 
   dns.zone['bounces.shop.example'] = { CNAME: BOUNCE_DOMAIN };
   await verify();
@@ -111,7 +111,7 @@ test('a report to the feedback address is one Complaint, and its recipient is su
   assert.match(await bring(inboundPort, { to: forged, content: report(content) }), /^550 5\.1\.1 /);
   for (let time = 0; time < 2; time += 1)
     assert.match(await bring(inboundPort, { to: address!, content: report(content) }), /^250 /);
-  await waitUntil('both to be read', async () => {
+  await waitUntil('both to be processed', async () => {
     const { text } = await service.api.get('/metrics');
     return ['complaint', 'repeated'].every((result) =>
       text.includes(`postrider_inbound_reports_total{result="${result}"} 1\n`),

@@ -91,7 +91,7 @@ async function submit({ service }: World): Promise<void> {
     `From: ${FROM}\r\nTo: Bob <bob@example.com>, Erika <${SPELLINGS[1]}>\r\nSubject: Both\r\nX-Postrider-Metadata-User: ${SPELLINGS[1]}\r\n\r\nHello\r\n.\r\n`,
   );
   assert.match(await talker.reply(), /^250/);
-  assert.match(await talker.say('RCPT TO:<erika.muster+post@[192.0.2.1]>'), /^5/, 'a refusal for GET /requests');
+  assert.match(await talker.say('RCPT TO:<erika.muster+post@[192.0.2.1]>'), /^5/, 'a rejection for GET /requests');
   talker.destroy();
 }
 
@@ -249,7 +249,7 @@ for (const dialect of DIALECTS) {
     assert.equal((await api.post('/suppressions', { email: ADDRESS })).status, 201);
     if (link !== undefined)
       assert.equal((await fetch(`${service.url}${new URL(link).pathname}`, { method: 'POST' })).status, 200);
-    assert.deepEqual(await placesOf(LOCAL, { dataDir, url }), [], 'nothing stores it again');
+    assert.deepEqual(await placesOf(LOCAL, { dataDir, url }), [], 'it is not stored again');
     const replay = await api.post(
       '/send/batch',
       { messages: [{ from: FROM, to: [ADDRESS, 'eve@example.com'], subject: 'b', text: 'b' }] },
@@ -279,7 +279,7 @@ for (const dialect of DIALECTS) {
     assert.deepEqual(await placesOf(LOCAL, { dataDir, url }), []);
     assert.equal((await api.delete(`/suppressions/${encodeURIComponent(ADDRESS)}`)).status, 200);
     const back = await send(api, { to: ADDRESS });
-    assert.equal(back.status, 'queued', 'a person who returns can be written to');
+    assert.equal(back.status, 'queued', 'an erased recipient can receive mail again');
   });
 
   test(`a sandbox key erases only sandbox data (${dialect})`, {
@@ -313,7 +313,7 @@ for (const dialect of DIALECTS) {
       assert.equal(status, 200);
     }
     const page = () => sandboxApi.get('/messages?status=queued&limit=1');
-    await waitUntil('all to be delivered', async () => (await page()).body.length === 0);
+    await waitUntil('all messages to be delivered', async () => (await page()).body.length === 0);
     const { erasureId } = (await sandboxApi.post('/recipients/erase', { email: ADDRESS })).body;
     const state = async (): Promise<JsonObject> => (await sandboxApi.get(`/recipients/erasures/${erasureId}`)).body;
     let interrupted = 0;
@@ -332,7 +332,7 @@ for (const dialect of DIALECTS) {
       await service.kill('SIGKILL');
       await service.restart();
     }
-    assert.ok(interrupted > 0, 'it was killed in the middle');
+    assert.ok(interrupted > 0, 'it was killed during the erasure');
     const done = await waitUntil(
       'the end',
       async () => {

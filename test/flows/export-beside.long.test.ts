@@ -39,7 +39,7 @@ test('an export from a running service contains everything accepted before it', 
   assert.equal(made.code, 0, made.stderr);
   const told = JSON.parse(made.stdout);
   assert.deepEqual([told.complete, told.lost.count], [true, 0]);
-  assert.ok(acceptedMeanwhile > 0, 'control: mail came in while it was made');
+  assert.ok(acceptedMeanwhile > 0, 'control: mail was accepted during the export');
 
   const file = openPortableFile(target);
   const there = file.raw.prepare('SELECT id FROM message ORDER BY id').all();

@@ -77,10 +77,10 @@ test('a suspended account sends nothing, and its queued mail is sent soon after 
   const later = await idOf(mailFrom('shop.example', { subject: 'later', sendAt: inMs(HOUR) }));
   const played = await service.sandboxApi.post('/send', mailFrom('x.example', { sendAt: inMs(HOUR) }));
   await service.cli('account', 'set', accountId, '--status', 'suspended');
-  await waitUntil('the suspension to be felt', async () => (await service.api.get('/messages')).status === 403);
+  await waitUntil('the suspension to apply', async () => (await service.api.get('/messages')).status === 403);
   // The live one is due first, so that it has been looked at when the other is gone.
   for (const id of [waiting, played.body.data.messageId]) await service.cli('queue', 'retry', id);
-  await waitUntil('the queue to come to rest', async () => {
+  await waitUntil('the queue to become idle', async () => {
     const status = await service.cli('queue', 'status');
     return status.depth === 2 && status.due === 0;
   });
@@ -90,6 +90,6 @@ test('a suspended account sends nothing, and its queued mail is sent soon after 
   const message = await settled(waiting, 'delivered');
   assert.equal(message.attempts.length, 1);
   assert.equal(arrived('waiting'), 1);
-  assert.equal((await messageOf(later)).status, 'scheduled', 'a time that was asked for is waited for');
+  assert.equal((await messageOf(later)).status, 'scheduled', 'a requested time is respected');
   assert.equal((await service.sandboxApi.get(`/messages/${played.body.data.messageId}`)).body.status, 'delivered');
 });

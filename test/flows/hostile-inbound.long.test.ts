@@ -97,13 +97,13 @@ test('a route URL cannot reach internal servers directly, by name, by redirect, 
   });
   assert.equal(named.status, 201, named.text);
   await mailTo('named@in.shop.example');
-  await waitUntil('the first mail', () => postedTo('named').length === 1);
+  await waitUntil('the first message', () => postedTo('named').length === 1);
   dns.zone['hook.example'] = { A: ['127.0.0.2'] };
   await service.kill('SIGTERM');
   await service.restart({ env });
   await mailTo('named@in.shop.example');
   const deliveries = `/webhooks/${named.body.webhookId}/deliveries`;
-  const [refused] = await waitUntil('it to be refused', async () => {
+  const [refused] = await waitUntil('the rejection', async () => {
     const list = (await service.api.get(deliveries)).body as unknown as JsonObject[];
     return list.some(({ attempts, status }) => attempts > 0 && status !== 'succeeded') && list;
   });
@@ -192,7 +192,7 @@ test('a message cannot set Postrider headers, and its content never executes in 
     assert.doesNotMatch(text, /[\r\n\0]/);
   const names2 = inbound.attachments.map(({ name }: JsonObject) => name);
   for (const name of names2) assert.doesNotMatch(name, /[\r\n\0/\\]/);
-  assert.equal(names2.at(-1), 'x', 'no folders');
+  assert.equal(names2.at(-1), 'x', 'no directories in the name');
   const links = [...inbound.attachments.map(({ url }: JsonObject) => url), inbound.rawUrl];
   assert.equal(links.length, 4);
   for (const link of links) {
@@ -209,7 +209,7 @@ test('a message cannot set Postrider headers, and its content never executes in 
   }
   const whole = await fetchRaw(inbound.rawUrl);
   assert.equal(whole.body.toString('latin1'), HOSTILE, 'byte for byte');
-  assert.equal((await service.api.get(`/inbound/${id}`)).status, 200, 'control of the next test');
+  assert.equal((await service.api.get(`/inbound/${id}`)).status, 200, 'control for the next test');
 });
 
 test('excessive link reads of one account do not block the links of another', async () => {
@@ -242,7 +242,7 @@ test('excessive link reads of one account do not block the links of another', as
   const read = await fetchRaw(fast);
   assert.deepEqual([read.status, read.body.length], [200, content.length]);
   for (const response of answers) response.destroy();
-  await waitUntil('room again', async () => (await fetchRaw(slow)).status === 200);
+  await waitUntil('capacity again', async () => (await fetchRaw(slow)).status === 200);
 });
 
 test('routes and mail of another account respond like nonexistent ones', async () => {
@@ -291,7 +291,7 @@ test('routes and mail of another account respond like nonexistent ones', async (
   ])
     assert.ok((await other.post('/inbound-routes', { match, url: `${catcher.url}/stolen` })).status >= 400, match);
   await mailTo('mine@in.shop.example');
-  await waitUntil('the mail of the owner', () => postedTo('mine').length === 2);
+  await waitUntil('the message of the owner', () => postedTo('mine').length === 2);
   assert.equal(postedTo('stolen').length, 0);
 });
 
@@ -310,7 +310,7 @@ test('slow clients that use all connections of one address do not block other ad
   assert.match(await bringMail(stranger, 'calm@in.shop.example'), /^250 /);
   clearInterval(drip);
   for (const talker of [...held, late, stranger]) talker.destroy();
-  await waitUntil('room again', async () => {
+  await waitUntil('capacity again', async () => {
     const talker = await connectTalker(service.inboundPort);
     const greeting = await talker.reply();
     talker.destroy();
@@ -356,7 +356,7 @@ test('a flood to one account does not delay the mail of another', { timeout: 300
   await Promise.all(Array.from({ length: 4 }, bring));
   await mailTo('calm@in.other.example');
   const began = cpuSeconds(service.pid);
-  await waitUntil('the mail of the other account', () => postedTo('other').length === 1, 100_000);
+  await waitUntil('the message of the other account', () => postedTo('other').length === 1, 100_000);
   const used = cpuSeconds(service.pid) - began;
   const left = FLOOD - postedTo('flood').length;
   assert.ok(left > FLOOD / 4, `the flood is still there: ${left} are left`);
@@ -381,8 +381,8 @@ test('large mail from a domain with unresponsive DNS does not delay reports or o
   const readReports = async (): Promise<boolean> =>
     /^postrider_inbound_reports_total\{result="not-a-report"\} 1$/m.test((await service.api.get('/metrics')).text);
   await Promise.all([mailTo('quick@in.other.example'), mailTo(`abuse@${BOUNCE_DOMAIN}`)]);
-  await waitUntil('the mail of the other account', () => postedTo('quick').length === 1, 100_000);
-  await waitUntil('the mail to abuse', readReports, 100_000);
+  await waitUntil('the message of the other account', () => postedTo('quick').length === 1, 100_000);
+  await waitUntil('the message to abuse', readReports, 100_000);
   assert.ok(postedTo('silent').length < 3, `${postedTo('silent').length} of 4 came first`);
   await waitUntil('all of the large ones', () => postedTo('silent').length === 4, 200_000);
 });

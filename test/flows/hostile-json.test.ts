@@ -27,17 +27,17 @@ function assertRefusal(answer: Answer, status: number, code: string): void {
   assert.equal(answer.body.success, false);
   assert.equal(answer.body.error.code, code);
   assert.equal(answer.body.reasonCode, code);
-  assert.ok(String(answer.body.error.message).length > 10, 'a sentence');
+  assert.ok(String(answer.body.error.message).length > 10, 'a readable message');
   assert.ok(Array.isArray(answer.body.error.details));
   assert.match(answer.body.requestId, /^req_/);
   assert.equal(answer.headers['x-request-id'], answer.body.requestId);
-  assert.doesNotMatch(answer.text, /node_modules|\.ts:\d+|SELECT |INSERT |at Object\./, 'no insides');
+  assert.doesNotMatch(answer.text, /node_modules|\.ts:\d+|SELECT |INSERT |at Object\./, 'no internals');
 }
 
 const malformed: [name: string, body: string | Buffer][] = [
   ['no JSON at all', 'hello'],
   ['cut off', '{"from":"a@x.example"'],
-  ['behind the value', `${JSON.stringify(good)}x`],
+  ['data after the value', `${JSON.stringify(good)}x`],
   ['an array', '[]'],
   ['null', 'null'],
   ['a string', '"send"'],
@@ -65,18 +65,18 @@ for (const [name, body] of malformed) {
   test(`JSON: ${name}`, async () => {
     const startedAt = runningMs();
     assertRefusal(await service.sandboxApi.post('/send', body), 400, 'INVALID_REQUEST');
-    assert.ok(runningMs() - startedAt < 10_000, 'refused soon');
+    assert.ok(runningMs() - startedAt < 10_000, 'rejected quickly');
   });
 }
 
 const badFields: [name: string, change: JsonObject, field: string][] = [
-  ['a field nobody knows', { nonsense: 1 }, 'nonsense'],
+  ['an unknown field', { nonsense: 1 }, 'nonsense'],
   ['an account in the body', { accountId: 'acc_x' }, 'accountId'],
   ['no sender', { from: undefined }, 'from'],
   ['no recipient', { to: undefined }, 'to'],
   ['no subject', { subject: undefined }, 'subject'],
   ['no content', { text: undefined }, 'html'],
-  ['a subject of a wrong type', { subject: 5 }, 'subject'],
+  ['a subject of the wrong type', { subject: 5 }, 'subject'],
   ['CR LF in the subject', { subject: 'Hi\r\nBcc: e@x.example' }, 'subject'],
   ['LF in the subject', { subject: 'Hi\nthere' }, 'subject'],
   ['CR in the subject', { subject: 'Hi\rthere' }, 'subject'],
@@ -98,10 +98,10 @@ const badFields: [name: string, change: JsonObject, field: string][] = [
   ['a tag with a space', { tags: ['a b'] }, 'tags'],
   ['metadata of a number', { metadata: { a: 1 } }, 'metadata'],
   ['a time in two months', { sendAt: new Date(Date.now() + 60 * 86_400_000).toISOString() }, 'sendAt'],
-  ['a time that is none', { sendAt: 'tomorrow' }, 'sendAt'],
+  ['an invalid time', { sendAt: 'tomorrow' }, 'sendAt'],
   ['a lifetime of a second', { expiresAfterSeconds: 1 }, 'expiresAfterSeconds'],
   ['a lifetime of a fraction', { expiresAfterSeconds: 90.5 }, 'expiresAfterSeconds'],
-  ['a retention nobody knows', { retainContent: '1y' }, 'retainContent'],
+  ['an unknown retention', { retainContent: '1y' }, 'retainContent'],
   [
     'an attachment that is not Base64',
     { attachments: [{ name: 'a', contentType: 'text/plain', content: '*' }] },
@@ -247,7 +247,7 @@ const requests: [name: string, bytes: () => string][] = [
     () => `POST /send HTTP/1.1\r\nHost: x\r\n${keys()}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`,
   ],
   ['a folded header', () => `GET /account HTTP/1.1\r\nHost: x\r\n${keys()}X-A: b\r\n c\r\n\r\n`],
-  ['a header without end', () => `GET /account HTTP/1.1\r\nHost: x\r\nX-A: ${'b'.repeat(70_000)}\r\n\r\n`],
+  ['an unterminated header', () => `GET /account HTTP/1.1\r\nHost: x\r\nX-A: ${'b'.repeat(70_000)}\r\n\r\n`],
   ['no HTTP', () => 'EHLO x\r\n\r\n'],
 ];
 for (const [name, bytes] of requests) {
@@ -271,6 +271,6 @@ test('afterwards nothing was sent, and the service still works', async () => {
   assert.deepEqual((await service.sandboxApi.get('/messages')).body, []);
   assert.equal((await service.sandboxApi.post('/send', good)).status, 202);
   assert.deepEqual((await service.anonymous.get('/health')).body, { status: 'ok' });
-  assert.doesNotMatch(service.log, /"level":"(error|fatal)"/, 'nobody shouts about a bad request');
+  assert.doesNotMatch(service.log, /"level":"(error|fatal)"/, 'a bad request logs no error');
   assert.ok(!service.log.includes(service.sandbox.apiKey), 'no key in the log');
 });

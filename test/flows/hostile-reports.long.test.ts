@@ -144,10 +144,16 @@ test('a recipient can complain only for themselves, whatever address the report 
   await brought(`abuse@${BOUNCE_DOMAIN}`, feedbackReport({ recipient: victim, headerMessageId, quoted: own }));
   await brought(tokenAddress('bounce', ids[1]!), forged);
   await stillReaches(victim);
-  assert.ok((await suppressed(service.api)).includes(attacker), 'what he proved is that he does not want it');
+  assert.ok(
+    (await suppressed(service.api)).includes(attacker),
+    'the report proves that the recipient does not want it',
+  );
   const quoted = `Return-Path: <${tokenAddress('bounce', ids[0]!)}>`;
   await brought(`abuse@${BOUNCE_DOMAIN}`, feedbackReport({ recipient: victim, headerMessageId, quoted }));
-  assert.ok((await suppressed(service.api)).includes(victim), 'control: a report with the token of the copy counts');
+  assert.ok(
+    (await suppressed(service.api)).includes(victim),
+    'control: a report with the token of the copy is accepted',
+  );
 });
 
 test('an unsubscribe message affects only the recipient of its token, and a bounce cannot use it', async () => {

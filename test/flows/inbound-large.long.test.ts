@@ -95,7 +95,7 @@ async function bring(
   if (content.includes('\r\n.')) talker.send(stuffed(content));
   else for (const piece of [content, '.\r\n']) talker.send(piece);
   const reply = await talker.reply(60_000);
-  assert.match(await talker.say('NOOP'), /^250/, 'the session goes on');
+  assert.match(await talker.say('NOOP'), /^250/, 'the session continues');
   talker.destroy();
   return reply;
 }
@@ -127,7 +127,7 @@ test('stores the largest message byte for byte, streams its files, and keeps mem
   for (const { subject, inbound } of events) {
     const { content, files } = mails[Number(subject.split(' ')[1])]!;
     assert.deepEqual([inbound.sizeBytes, inbound.unreadable], [MOST, []]);
-    assert.equal(inbound.headers[0].name, 'Return-Path', 'nothing is added in front');
+    assert.equal(inbound.headers[0].name, 'Return-Path', 'nothing is prepended');
     assert.equal(inbound.text.replaceAll('\r\n', '\n').trim(), 'Grüße\n.\n..two\n...three');
     assert.equal(digest(await bytesOf(inbound.rawUrl)), digest(content));
     assert.deepEqual(
@@ -156,8 +156,8 @@ test('rejects one byte more, declared or not, and stores nothing', async () => {
     /^RCPT 552 5\.3\.4 message exceeds the maximum size of 25000000 bytes/,
   );
   assert.match(await bring(TO, content), /^552 5\.3\.4 message exceeds the maximum size of 25000000 bytes/);
-  assert.match(await bring(TO, content, { size: MOST }), /^552 5\.3\.4/, 'nor with a size that is not true');
-  await waitUntil('what was begun to go', () => kept().files === before.files);
+  assert.match(await bring(TO, content, { size: MOST }), /^552 5\.3\.4/, 'nor with a false size');
+  await waitUntil('the partial content to be deleted', () => kept().files === before.files);
   assert.deepEqual(kept(), before);
   assert.equal((await listed()).length, length);
 });
@@ -180,7 +180,7 @@ test('concurrent 50 MB reports use as much memory as small ones, and each create
   assert.ok(growthMb < MOST_GROWTH_MB, `${growthMb} MB`);
   const { body } = await service.api.get('/messages?status=bounced&limit=100');
   assert.deepEqual((body as unknown as JsonObject[]).map(({ messageId }) => messageId).sort(), messageIds.sort());
-  assert.deepEqual(kept(), before, 'nothing of the reports is kept');
+  assert.deepEqual(kept(), before, 'nothing of the reports is stored');
 });
 
 test('rejects a report of one byte more, declared or not', async () => {
@@ -200,6 +200,6 @@ test('a session that ends during a large message stores nothing', async () => {
   talker.send(Buffer.from(`Subject: x\r\n\r\n${`${randomBytes(500).toString('hex')}\r\n`.repeat(10_000)}`));
   await waitUntil('a part of it to be written', () => kept().files > before.files);
   talker.destroy();
-  await waitUntil('it to go', () => kept().files === before.files);
+  await waitUntil('it to be deleted', () => kept().files === before.files);
   assert.deepEqual(kept(), before);
 });

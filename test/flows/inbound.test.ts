@@ -97,7 +97,7 @@ test('a reply becomes one signed event per subscribed endpoint, linked to its me
   assert.equal(again.status, 200);
   for (const gone of ['1', '-1', 'x'])
     assert.equal((await service.sandboxApi.get(`/inbound/${played.inboundId}/attachments/${gone}`)).status, 404);
-  assert.equal((await service.api.get(`/inbound/${played.inboundId}`)).status, 404, 'the sandbox is not live');
+  assert.equal((await service.api.get(`/inbound/${played.inboundId}`)).status, 404, 'sandbox events are not live');
 
   const { webhookId } = own;
   const deliveries = (await service.sandboxApi.get(`/webhooks/${webhookId}/deliveries`))
@@ -116,7 +116,7 @@ test('a reply becomes one signed event per subscribed endpoint, linked to its me
   assert.equal(first!.body.toString(), second!.body.toString(), 'the same bytes');
   assert.ok(
     postedOf(played.inboundId).every(({ path }) => path === '/hook/own'),
-    'others do not get what goes to an address of its own',
+    'others do not receive mail for a route with its own URL',
   );
 });
 
@@ -182,7 +182,7 @@ test('a replay sends a webhook only the messages it would have received', async 
   );
   const log = await service.sandboxApi.get('/events?recipient=Private@again.shop.example');
   const ids = (log.body as unknown as JsonObject[]).map(({ messageId }) => messageId);
-  assert.deepEqual(ids, [toOwn], 'and the log finds it by the address that it came to');
+  assert.deepEqual(ids, [toOwn], 'and the log finds it by recipient');
 });
 
 test('links cannot be altered, and mail to unknown recipients is rejected', async () => {

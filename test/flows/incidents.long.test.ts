@@ -82,7 +82,7 @@ for (const dialect of DIALECTS) {
         ...names(2, 'gone.example'),
         'fine@good.example',
       ]);
-      const found = await waitUntil('all of it to fail', async () => {
+      const found = await waitUntil('all messages to fail', async () => {
         const list = await incidentsOf(service.api);
         return list.length === 3 && list.reduce((sum, one) => sum + one.messages, 0) === 17 ? list : undefined;
       });
@@ -103,7 +103,7 @@ for (const dialect of DIALECTS) {
       assert.ok(slow?.sampleMessageIds.every((id: string) => ids.slice(0, 12).includes(id)));
       assert.ok(Date.parse(slow?.nextAttemptAt) > Date.now());
       assert.ok(slow?.since <= slow?.lastAt);
-      assert.deepEqual(await incidentsOf(service.api), found, 'the same ids as long as it lasts');
+      assert.deepEqual(await incidentsOf(service.api), found, 'the same ids while the incident lasts');
       const paged: Incident[] = [];
       for (let next: string | undefined = '/incidents?limit=1'; next !== undefined; ) {
         const page: Awaited<ReturnType<Api['get']>> = await service.api.get(next);
@@ -143,7 +143,7 @@ for (const dialect of DIALECTS) {
       assert.deepEqual([change?.resourceId, change?.after], [slow?.incidentId, { messages: 12 }]);
       const again = await service.api.post(`/incidents/${slow?.incidentId}/retry`);
       assert.ok(again.status === 404 || again.body.retried === 0, again.text);
-      await waitUntil('the mail to arrive', () => sink.messages.length >= before + 12);
+      await waitUntil('the message to arrive', () => sink.messages.length >= before + 12);
       await waitUntil('the incident to end', async () => (await incidentsOf(service.api)).length === 2);
       const to = sink.messages.slice(before).flatMap((message) => message.to);
       assert.deepEqual(to.sort(), names(12, 'slow.example').sort());
@@ -155,7 +155,7 @@ for (const dialect of DIALECTS) {
       sink.setScript({ mail: '421 4.7.0 too much mail from you, come back in 30 minutes' });
       const [first = '', ...others] = await send(names(4, 'busy.example'));
       const ids = [first, ...others];
-      await waitUntil('all of it to wait', async () => {
+      await waitUntil('all messages to be deferred', async () => {
         const all = await Promise.all(ids.map(statusOf));
         return all.every(({ status, nextAttemptAt }) => status === 'delayed' && Date.parse(nextAttemptAt) > Date.now());
       });
@@ -165,7 +165,7 @@ for (const dialect of DIALECTS) {
       const [connections, arrived] = [sink.connections.total, sink.messages.length];
       const retried = await service.api.post(`/incidents/${busy?.incidentId}/retry`);
       assert.equal(retried.body.retried, 4, retried.text);
-      await waitUntil('all of it to be put off again, untried', async () => {
+      await waitUntil('all messages to be deferred again, untried', async () => {
         const all = await Promise.all(ids.map(statusOf));
         return all.every(({ nextAttemptAt }) => Date.parse(nextAttemptAt) > Date.now() + 60_000);
       });
@@ -204,7 +204,7 @@ for (const dialect of DIALECTS) {
       assert.match(String(first?.record?.name), /\._domainkey\.shop\.example$/);
       const since = first?.since;
       await service.api.post(`/domains/${domainId}/verify`);
-      assert.equal((await incidentsOf(service.api))[0]?.since, since, 'since the first check that did not find it');
+      assert.equal((await incidentsOf(service.api))[0]?.since, since, 'since the first check without the record');
       assert.deepEqual((await service.api.get(`/incidents/${first?.incidentId}`)).body.domainId, domainId);
       assert.equal((await service.api.post(`/incidents/${first?.incidentId}/retry`)).status, 409);
       assert.ok((await incidentsOf(service.sandboxApi)).every(({ kind }) => kind !== 'domain'));

@@ -142,7 +142,7 @@ test('with uses on two nodes, each node lists the newest', async (t) => {
   }
   for (const node of [first, second]) {
     const client = apiClient(() => node.url, first.live);
-    assert.deepEqual(await useOf(client, keyId), [true, '127.0.0.4'], 'the older use, written later, changes nothing');
+    assert.deepEqual(await useOf(client, keyId), [true, '127.0.0.4'], 'an older use written later changes nothing');
     client.close();
   }
 });

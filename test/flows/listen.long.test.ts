@@ -93,7 +93,7 @@ test('forwards signed events to a local URL across a service restart, and exits 
   for (const { body, headers } of machine.requests) new Webhook(secret).verify(body, headers as Record<string, string>);
   machine.answer({ status: 503 });
   const failed = await send('bob@example.com');
-  const line = await waitUntil('the line of it', () => listener.lines().find((one) => one.messageId === failed));
+  const line = await waitUntil('the line for it', () => listener.lines().find((one) => one.messageId === failed));
   assert.equal(line.status, 503);
   assert.deepEqual(Object.keys(line), [
     'eventId',
@@ -105,25 +105,25 @@ test('forwards signed events to a local URL across a service restart, and exits 
     'latencyMs',
   ]);
   machine.answer();
-  await waitUntil('both of its lines', () => listener.lines().filter((one) => one.messageId === failed).length === 2);
-  assert.equal((await service.kill('SIGTERM')).code, 0, 'streams do not hold up a stop');
+  await waitUntil('both lines', () => listener.lines().filter((one) => one.messageId === failed).length === 2);
+  assert.equal((await service.kill('SIGTERM')).code, 0, 'streams do not delay a stop');
   await service.restart();
   const later = await send('carol@example.com');
   await waitUntil('events after the restart', () => eventsOf(later).length === 2);
-  const told = await waitUntil('a line for each', () => {
+  const told = await waitUntil('one line each', () => {
     const lines = listener.lines().slice(1);
     return lines.filter((one) => one.messageId === later).length === 2 && lines.map((one) => one.eventId);
   });
   const list = await service.sandboxApi.get('/events?order=asc&limit=100');
   const all = (list.body as unknown as JsonObject[]).map((event) => event.eventId);
-  assert.equal(new Set(told).size, told.length, 'none twice');
-  assert.deepEqual(all.slice(all.indexOf(told[0])), told, 'none left out');
+  assert.equal(new Set(told).size, told.length, 'no duplicates');
+  assert.deepEqual(all.slice(all.indexOf(told[0])), told, 'none missing');
   assert.equal(await listener.end('SIGINT'), 0, listener.err);
 });
 
 test('without --json it prints readable lines, and reports an unreachable local URL', async () => {
   const listener = listen('--forward', `http://127.0.0.1:${await freePort()}`);
-  await waitUntil('its beginning', () =>
+  await waitUntil('the stream to start', () =>
     /^Ready\. .*\nThe webhook secret of this session is whsec_\S+\n/.test(listener.out),
   );
   await send('dora@example.com');
@@ -142,9 +142,9 @@ test('it prints ready only once the stream is open', async (t) => {
   const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`;
   const listener = listen('--forward', machine.url, '--url', url);
   const response = await asked.promise;
-  assert.equal(listener.out, '', 'the stream is asked for, and not open');
+  assert.equal(listener.out, '', 'the stream is requested but not open');
   response.writeHead(200, { 'Content-Type': 'text/event-stream' }).flushHeaders();
-  await waitUntil('it to be ready', () => listener.out.startsWith('Ready. '));
+  await waitUntil('the stream to be ready', () => listener.out.startsWith('Ready. '));
   assert.equal(await listener.end('SIGINT'), 0);
 });
 

@@ -76,12 +76,12 @@ test('logs a rejection over HTTP, in a batch, and over SMTP without field values
   assert.deepEqual(line.fields, ['to']);
   const batch = await service.api.post('/send/batch', { messages: [body] });
   assert.equal(batch.status, 200);
-  await waitUntil('the refusal in a batch', () =>
+  await waitUntil('the rejection in a batch', () =>
     lines('mail refused').find((one) => one.requestId === batch.headers['x-request-id'] && one.item === 0),
   );
   const stranger = await service.anonymous.post('/send', body);
   assert.equal(stranger.status, 401);
-  const unknown = await waitUntil('the stranger', () =>
+  const unknown = await waitUntil('the unauthenticated client', () =>
     lines('mail refused').find((one) => one.requestId === stranger.headers['x-request-id']),
   );
   assert.equal(unknown.accountId, undefined);
@@ -91,7 +91,7 @@ test('logs a rejection over HTTP, in a batch, and over SMTP without field values
   talker.send('MAIL FROM:<a@elsewhere.example>\r\n');
   const reply = await talker.reply();
   assert.match(reply, /^550 5\.7\.1 /);
-  const overSmtp = await waitUntil('the refusal over SMTP', () =>
+  const overSmtp = await waitUntil('the rejection over SMTP', () =>
     lines('mail refused').find((one) => one.reply === reply),
   );
   assert.equal(overSmtp.accountId, service.live.accountId);

@@ -51,7 +51,7 @@ test('next to a data directory, send uses the sandbox key of first-run.json, or 
   const live = await run(['send', ...MAIL, '--live'], { dataDir });
   assert.match(live.stdout, /^msg_\w+ queued\n$/, live.stderr);
   assert.equal(await modeOf(live.stdout), 'live');
-  await waitUntil('the live one at the peer', () => sink.messages.length === 1);
+  await waitUntil('the live message at the peer', () => sink.messages.length === 1);
   const elsewhere = await run(['send', ...MAIL, '--url', 'http://mail.example.com'], { dataDir });
   assert.equal(elsewhere.code, 2);
   assert.match(elsewhere.stderr, /the saved key is for http:\/\/127\.0\.0\.1:\d+, not for http:\/\/mail\.example\.com/);
@@ -71,7 +71,7 @@ test('login saves a valid key for its owner only, and send uses it', async () =>
   const wrong = await run([...login, 'pr_test_wrong', '--json']);
   assert.equal(wrong.code, 1);
   assert.equal(JSON.parse(wrong.stdout).error.code, 'UNAUTHORIZED');
-  assert.equal((await run(['send', ...MAIL])).code, 2, 'a refused key is not kept');
+  assert.equal((await run(['send', ...MAIL])).code, 2, 'a rejected key is not saved');
 
   const kept = await run([...login, apiKey, '--json']);
   assert.equal(kept.code, 0, kept.stderr);
@@ -98,12 +98,12 @@ test('precedence: options, environment, profile, first-run.json', async () => {
   const { accountId, apiKey } = service.sandbox;
   const wrong = { POSTRIDER_ID: accountId, POSTRIDER_KEY: 'pr_test_wrong', POSTRIDER_URL: service.url };
   const byEnvironment = await run(['send', ...MAIL], { env: wrong, dataDir });
-  assert.match(byEnvironment.stderr, /401 UNAUTHORIZED/, 'not the profile that is there');
+  assert.match(byEnvironment.stderr, /401 UNAUTHORIZED/, 'not the existing profile');
   const byOptions = await run(['send', ...MAIL, '--id', accountId, '--key', apiKey], { env: wrong, dataDir });
   assert.equal(byOptions.code, 0, byOptions.stderr);
   const file = path.join(home, '.config/postrider/default.json');
   writeFileSync(file, readFileSync(file, 'utf8').replace(apiKey, 'pr_test_wrong'));
   assert.match((await run(['send', ...MAIL], { dataDir })).stderr, /401 UNAUTHORIZED/, 'not first-run.json');
   const elsewhere = await run(['send', ...MAIL, '--url', 'http://localhost:1'], { dataDir });
-  assert.match(elsewhere.stderr, /the saved key is for/, 'a kept key goes nowhere else');
+  assert.match(elsewhere.stderr, /the saved key is for/, 'a saved key is sent nowhere else');
 });

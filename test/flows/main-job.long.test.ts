@@ -59,7 +59,7 @@ async function send(extra: JsonObject = {}, headers?: Record<string, string>): P
 }
 
 function arrived(recipient: string): Promise<SinkMessage> {
-  return waitUntil(`mail to ${recipient}`, () => sink.messages.find((one) => one.to.includes(recipient)));
+  return waitUntil(`the message to ${recipient}`, () => sink.messages.find((one) => one.to.includes(recipient)));
 }
 
 /** Events of this type that the webhook got for a message, with the bytes and headers they came in. */
@@ -111,7 +111,7 @@ test('an accepted message arrives with a valid DKIM signature', async () => {
 
   const { results } = await dkimVerify(mail.content, { resolver: await publishedKeys() });
   const outcome = results.map((one: JsonObject) => `${one.algo} ${one.status.result} ${one.signingDomain}`).sort();
-  assert.deepEqual(outcome, ['rsa-sha256 pass shop.example'], 'nobody looked for the Ed25519 key yet');
+  assert.deepEqual(outcome, ['rsa-sha256 pass shop.example'], 'the Ed25519 key was not looked up yet');
 
   const altered = Buffer.from(mail.content.toString('latin1').replace('Thank you', 'Thank them'), 'latin1');
   const judged = await dkimVerify(altered, { resolver: await publishedKeys() });
@@ -184,7 +184,7 @@ test('returns the message, its timeline, SMTP transcript, and content', async ()
   assert.equal(message.attempts.length, 1);
   const dialogue = JSON.stringify(message.attempts[0].dialogue);
   for (const step of ['MAIL FROM:<orders@shop.example>', 'RCPT TO:<cleo@example.com>', '250 2.0.0 queued']) {
-    assert.ok(dialogue.includes(step), `the dialogue tells of ${step}: ${dialogue}`);
+    assert.ok(dialogue.includes(step), `the SMTP transcript contains ${step}: ${dialogue}`);
   }
   const content = await service.api.get(`/messages/${messageId}/content`);
   assert.equal(content.status, 200);
@@ -278,7 +278,7 @@ test('a temporary rejection creates a DeliveryDelay with the time of the next at
   const delay = event!.event.deliveryDelay;
   assert.equal(delay.smtpCode, 451);
   const waitMs = Date.parse(delay.nextAttemptAt) - Date.parse(event!.event.timestamp);
-  assert.ok(waitMs >= 54_000 && waitMs <= 66_500, `the second attempt comes after a minute, not ${waitMs} ms`);
+  assert.ok(waitMs >= 54_000 && waitMs <= 66_500, `the second attempt is after a minute, not ${waitMs} ms`);
   const { body } = await service.api.get(`/messages/${messageId}`);
   assert.equal(body.status, 'delayed');
   assert.equal(body.nextAttemptAt, delay.nextAttemptAt);

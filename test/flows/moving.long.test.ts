@@ -60,18 +60,18 @@ test('a service moves to another machine and back without losing mail', { timeou
   const moved = await runCommand(['import', exported, '--json'], { dataDir, env: withKey });
   assert.equal(moved.code, 0, moved.stderr);
   assert.deepEqual(JSON.parse(moved.stdout).tables, JSON.parse(out.stdout).tables);
-  assert.match(moved.stderr, /message 25\/25/, 'progress is told on stderr');
+  assert.match(moved.stderr, /message 25\/25/, 'progress is printed on stderr');
   const { client, destroy } = await connectPostgres(parsePostgresUrl(env.POSTRIDER_DATABASE_URL));
   const { rows } = await client.query('SELECT DISTINCT tableoid::regclass::text AS place FROM message');
   destroy();
-  assert.match(JSON.stringify(rows), /^\[{"place":"message_\d{8}"}/, 'its messages lie in partitions of their weeks');
+  assert.match(JSON.stringify(rows), /^\[{"place":"message_\d{8}"}/, 'messages are stored in weekly partitions');
   const again = await runCommand(['import', exported], { dataDir, env: withKey });
   assert.equal(again.code, 1);
   assert.match(again.stderr, /already has accounts/);
 
   const node = await startService({ dataDir, env: withKey, joins: old.dataDir });
   t.after(() => node.close());
-  await waitUntil('what waited to be delivered', () => sink.messages.length === 25, 60_000);
+  await waitUntil('the queued mail to be delivered', () => sink.messages.length === 25, 60_000);
   const bySubject = new Set(sink.messages.map((mail) => /^Subject: (.*)$/m.exec(mail.content.toString())?.[1]?.trim()));
   assert.equal(bySubject.size, 25);
   for (const mail of sink.messages) assert.match(mail.content.toString('latin1'), /^DKIM-Signature: /m);
@@ -107,5 +107,5 @@ test('a service moves to another machine and back without losing mail', { timeou
   t.after(() => last.close());
   assert.equal((await last.api.get(`/messages/${fresh.body.data.messageId}`)).body.status, 'scheduled');
   assert.equal((await last.api.get(`/messages/${sent[7]}/content`)).text.length > 300_000, true);
-  assert.equal(sink.messages.length, 25, 'nothing was sent twice on the way');
+  assert.equal(sink.messages.length, 25, 'nothing was sent twice during the move');
 });

@@ -182,12 +182,12 @@ test('mail to an inbound route of this service arrives once; other recipients ar
     [[eventId, 'Inbound']],
   );
   const { url } = events[0]!.inbound.attachments[0];
-  assert.equal(new URL(url).port, new URL(service.url).port, 'links lead to the port that is bound');
+  assert.equal(new URL(url).port, new URL(service.url).port, 'links use the bound port');
   assert.equal(await (await fetch(url)).text(), photo.toString());
 
   const nobody = (await outcome(await send('nobody@in.shop.example'), 'Bounce')).event.bounce;
   assert.deepEqual([nobody.enhancedCode, nobody.category], ['5.1.1', 'mailbox-not-found']);
-  assert.equal(first.connections.total + second.connections.total, seen, 'nothing left');
+  assert.equal(first.connections.total + second.connections.total, seen, 'nothing was sent');
 });
 
 test('mail that returns to an inbound route stops there, even if an application keeps resending it', async () => {
@@ -198,7 +198,7 @@ test('mail that returns to an inbound route stops there, even if an application 
     talker.destroy();
   };
   const outcomesOf = async (to: string, count: number): Promise<string[]> => {
-    const found = await waitUntil(`${count} mails`, async () => {
+    const found = await waitUntil(`${count} messages`, async () => {
       const mails = await cameIn(to);
       return mails.length >= count && mails;
     });

@@ -92,12 +92,12 @@ const WAYS: { name: string; ask(npm: Npm): void; npmEnds: { code: number | null;
     npmEnds: { code: 0, signal: null },
   })),
   {
-    name: 'Ctrl-C, which npm and the service both get',
+    name: 'Ctrl-C, sent to npm and the service',
     ask: ({ child }) => void process.kill(-child.pid!, 'SIGINT'),
     npmEnds: { code: 0, signal: null },
   },
   {
-    name: 'SIGKILL to npm alone, which passes nothing on',
+    name: 'SIGKILL to npm only, which forwards nothing',
     ask: ({ child }) => void child.kill('SIGKILL'),
     npmEnds: { code: null, signal: 'SIGKILL' },
   },
@@ -124,11 +124,11 @@ for (const way of WAYS) {
     const mail = { from: 'a@shop.example', to: 'ann@example.com', subject: 'Hello', text: 'Hello' };
     const answer = await api.post('/send', mail);
     assert.equal(answer.status, 202, answer.text);
-    await waitUntil('the mail to be on its way', () => sink.commands.includes('DATA'));
+    await waitUntil('the message to be in transit', () => sink.commands.includes('DATA'));
 
     way.ask(npm);
-    await waitUntil('the service to say that it stops', async () => (await api.get('/ready')).status === 503);
-    assert.ok(isAlive(serving.pid), 'it waits for the answer to the mail in its hands');
+    await waitUntil('the service to log that it stops', async () => (await api.get('/ready')).status === 503);
+    assert.ok(isAlive(serving.pid), 'it waits for the reply to the message in flight');
     release();
     await waitUntil('the service to end', () => !isAlive(serving.pid), 30_000);
     assert.deepEqual(await npm.ended, way.npmEnds);

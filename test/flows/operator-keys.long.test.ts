@@ -58,7 +58,7 @@ async function provisions(t: TestContext, service: Service): Promise<void> {
     }
   const ofResend = await call(key, 'GET /resend/domains');
   assert.deepEqual([ofResend.status, ofResend.body.name], [403, 'invalid_api_key'], ofResend.text);
-  assert.equal(ofResend.body.message, 'API key is invalid', 'as that service says it');
+  assert.equal(ofResend.body.message, 'API key is invalid', 'in the format of that service');
   assert.equal((await call(apiKey, 'GET /domains')).status, 200, 'control: the Resend interface');
   const account = await call(apiKey, 'GET /operator/accounts');
   assert.deepEqual([account.status, account.body.error?.code], [401, 'UNAUTHORIZED'], account.text);
@@ -116,7 +116,7 @@ async function isRevoked(
   assert.deepEqual(
     await statuses(),
     nodes.map(() => 401),
-    'and it stays refused',
+    'and it stays rejected',
   );
 }
 

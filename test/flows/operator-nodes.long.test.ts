@@ -53,9 +53,9 @@ const depth = async (): Promise<number> => (await operator.call('GET', '/operato
 test('another node lists the pause and ends it: one probe, then the queued mail', async () => {
   const mail = (to: number) => ({ from: 'a@shop.example', to: `${to}@busy.example`, subject: 's', text: 't' });
   for (let to = 0; to < MAILS; to += 1) assert.equal((await cluster.api.post('/send', mail(to))).status, 202);
-  await waitUntil('the pause to be shown', async () => typeof (await destination())?.pausedUntil === 'string');
+  await waitUntil('the pause to be listed', async () => typeof (await destination())?.pausedUntil === 'string');
   await waitUntil(
-    'all to be put off',
+    'all messages to be deferred',
     async () => (await cluster.api.get('/messages?status=delayed')).body.length === MAILS,
   );
   const shown = (await destination())!;
@@ -87,10 +87,10 @@ test('another node lists the pause and ends it: one probe, then the queued mail'
   assert.equal((await resume()).status, 200);
   await waitUntil('the probe', () => sink.connections.total > began);
   assert.ok(Date.now() - resumedAt < 4_000, `probed after ${Date.now() - resumedAt} ms`);
-  await waitUntil('all to be delivered', () => sink.messages.length === MAILS);
+  await waitUntil('all messages to be delivered', () => sink.messages.length === MAILS);
   await waitUntil('the queue to be empty', async () => (await depth()) === 0);
-  assert.equal(new Set(sink.messages.map(({ to }) => to[0])).size, MAILS, 'none twice');
-  await waitUntil('no pause to be shown', async () => ((await destination())?.pausedUntil ?? null) === null);
+  assert.equal(new Set(sink.messages.map(({ to }) => to[0])).size, MAILS, 'no duplicates');
+  await waitUntil('no pause to be listed', async () => ((await destination())?.pausedUntil ?? null) === null);
 
   const log = (await operator.call('GET', '/operator/audit?action=destination.resume')).body as unknown as JsonObject[];
   assert.deepEqual(
@@ -110,7 +110,7 @@ test('lists individually deferred messages with the last reply and the next atte
     assert.equal((await cluster.api.post('/send', mail)).status, 202);
   }
   const queue = async (): Promise<JsonObject> => (await operator.call('GET', '/operator/queue')).body as JsonObject;
-  await waitUntil('all to be deferred', async () => (await queue()).waiting === 3);
+  await waitUntil('all messages to be deferred', async () => (await queue()).waiting === 3);
   const { depth: total, due, leased, held, waiting } = await queue();
   assert.equal(due + leased + held + waiting, total);
 

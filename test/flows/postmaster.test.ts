@@ -71,11 +71,11 @@ test('forwards mail to postmaster and abuse to the operators once, as an attachm
   const ids = [];
   for (const local of ['postmaster', 'abuse', 'Postmaster'])
     ids.push(await send('jorg@provider.example', `${local}@${BOUNCE_DOMAIN}`, LETTER));
-  await waitUntil('the mails at the peer', () => atPeer().length === 3);
+  await waitUntil('the messages at the peer', () => atPeer().length === 3);
   for (const { from, content } of atPeer()) {
     const text = content.toString('latin1');
     const header = text.slice(0, text.indexOf('\r\n\r\n'));
-    assert.match(from, new RegExp(`^b\\+\\w+@${BOUNCE_DOMAIN}$`), 'a bounce of it comes to a return path');
+    assert.match(from, new RegExp(`^b\\+\\w+@${BOUNCE_DOMAIN}$`), 'its envelope sender is a return path');
     assert.match(header, /^From: Postrider <postmaster@mail\.postrider\.test>\r$/m);
     assert.match(header, /^Reply-To: jorg@provider\.example\r?$/m);
     assert.match(header, /^Subject: Fwd: Your mail to us\r?$/m);
@@ -145,5 +145,5 @@ test('reports to these addresses are handled as reports, and forwarded mail is n
       [true, 'forwarded'],
     ],
   );
-  await waitUntil('the last mail at the peer', () => atPeer().length === before[0]! + 1);
+  await waitUntil('the last message at the peer', () => atPeer().length === before[0]! + 1);
 });

@@ -32,20 +32,15 @@ async function listed(service: Service, query = ''): Promise<Listed[]> {
 /** Over HTTP: the call, and what is recorded of it. */
 const CALLS: [name: string, call: (service: Service) => Promise<Answer>, code: string, endpoint: string][] = [
   [
-    'a field that is wrong',
+    'an invalid field',
     ({ api }) => api.post('/send', { ...MAIL, to: `${SECRET} <${TOKEN}` }),
     'INVALID_REQUEST',
     'POST /send',
   ],
-  ['a body that is no JSON', ({ api }) => api.post('/send', `{"to": "${SECRET}`), 'INVALID_REQUEST', 'POST /send'],
+  ['a body that is not JSON', ({ api }) => api.post('/send', `{"to": "${SECRET}`), 'INVALID_REQUEST', 'POST /send'],
+  ['an unknown field', ({ api }) => api.post('/send', { ...MAIL, [TOKEN]: SECRET }), 'INVALID_REQUEST', 'POST /send'],
   [
-    'a field that is unknown',
-    ({ api }) => api.post('/send', { ...MAIL, [TOKEN]: SECRET }),
-    'INVALID_REQUEST',
-    'POST /send',
-  ],
-  [
-    'a template that does not parse',
+    'an invalid template',
     ({ api }) => api.post('/send', { ...MAIL, html: `{% ${SECRET} ${TOKEN} %}` }),
     'TEMPLATE_INVALID',
     'POST /send',
@@ -57,31 +52,31 @@ const CALLS: [name: string, call: (service: Service) => Promise<Answer>, code: s
     'POST /send',
   ],
   [
-    'a sender that is not verified',
+    'an unverified sender',
     ({ api }) => api.post('/send', { ...MAIL, from: 'a@else.example' }),
     'SENDER_NOT_VERIFIED',
     'POST /send',
   ],
   [
-    'a message that is not there',
+    'a missing message',
     ({ api }) => api.get(`/messages/msg_none?x=1`).then(() => api.get('/messages/msg_none')),
     'NOT_FOUND',
     'GET /messages/:id',
   ],
   [
-    'a body of another type',
+    'a body of an unsupported type',
     ({ api }) => api.call({ method: 'POST', path: '/send', body: SECRET, headers: { 'content-type': 'text/plain' } }),
     'UNSUPPORTED_MEDIA_TYPE',
     'POST /send',
   ],
   [
-    'a body that is too large',
+    'a body over the limit',
     ({ api }) => api.post('/domains', { domain: SECRET.repeat(90_000) }),
     'PAYLOAD_TOO_LARGE',
     'POST /domains',
   ],
   [
-    'an address within a path',
+    'an address in the path',
     ({ api }) => api.get(`/suppressions/${SECRET}@example.com`),
     'NOT_FOUND',
     'GET /suppressions/:email',
@@ -247,7 +242,7 @@ for (const dialect of DIALECTS) {
       const texts = postgres ? await rowsOfPostgres(postgres.url) : rowsOfSqlite(service.dataDir);
       assert.ok(texts.length > 15 && (rows === undefined || texts.length >= rows.length));
       const stored = texts.join('\n');
-      assert.ok(stored.includes(last.headers['x-request-id']!), 'the last one is there');
+      assert.ok(stored.includes(last.headers['x-request-id']!), 'the last one is recorded');
       const { live, sandbox, smtpCredential } = service;
       for (const secret of [SECRET, TOKEN, live.apiKey, sandbox.apiKey, smtpCredential.password]) {
         assert.ok(!stored.includes(secret), `${secret} is in ${texts.find((text) => text.includes(secret))}`);
@@ -267,7 +262,7 @@ async function loseCredential(service: Service): Promise<void> {
   await talker.reply();
   await talker.logIn({ username: made.username as string, password: made.password as string });
   await service.api.delete(`/smtp-credentials/${made.smtpCredentialId}`);
-  const reply = await waitUntil('the revocation to be felt', async () => {
+  const reply = await waitUntil('the revocation to apply', async () => {
     const said = await talker.say('MAIL FROM:<a@shop.example>');
     await talker.say('RSET');
     return said.startsWith('535') ? said : undefined;

@@ -39,7 +39,7 @@ test('other roles start while another process has the HTTP port, and log what is
   const env = { POSTRIDER_HTTP_PORT: new URL(first.url).port, POSTRIDER_ROLES: 'delivery' };
   const second = await startService({ env });
   t.after(() => second.close());
-  await waitUntil('its word in the log', () => second.log.includes('/health, /ready, and /metrics are not served'));
+  await waitUntil('its log line', () => second.log.includes('/health, /ready, and /metrics are not served'));
   assert.equal((await first.anonymous.get('/health')).status, 200);
   assert.deepEqual(await second.kill('SIGTERM'), { code: 0, signal: null });
 });

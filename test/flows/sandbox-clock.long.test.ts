@@ -58,7 +58,7 @@ test('always deferred mail runs through all attempts of its 72 hours in seconds,
   assert.deepEqual(types(shown), ['Send', 'DeliveryDelay', 'Bounce']);
   const bounce = shown.timeline[2];
   assert.deepEqual([bounce.mode, bounce.bounce.category], ['sandbox', 'expired']);
-  assert.equal(ms(bounce.timestamp), ms(shown.expiresAt), 'the last attempt is made at the end of the lifetime');
+  assert.equal(ms(bounce.timestamp), ms(shown.expiresAt), 'the last attempt is at the end of the lifetime');
   const times = shown.attempts.map((attempt: JsonObject) => ms(attempt.time));
   assert.equal(times.length, ran + 1, 'the first one was made before');
   const minutes = [1, 5, 15, 30, 60, 120, 240];
@@ -71,7 +71,7 @@ test('always deferred mail runs through all attempts of its 72 hours in seconds,
     assert.ok(waited >= 5.39 && waited <= 6.61, `${waited} h`);
   }
   assert.ok(ms(now) >= ms(bounce.timestamp));
-  assert.equal((await advance(HOUR)).ran, 0, 'nothing is tried any more');
+  assert.equal((await advance(HOUR)).ran, 0, 'nothing is retried after that');
 });
 
 test('delayed@ is delivered at its next attempt, and the clock keeps its position', async () => {
@@ -140,7 +140,7 @@ test('webhooks follow on their own schedule, in order, signed with the real time
   assert.deepEqual(
     told.map((event) => event.eventType),
     ['Delivery', 'Delivery', 'DeliveryDelay'],
-    'the delivery fails once and is told again before the delay',
+    'the webhook delivery fails once and is retried before the delay',
   );
   assert.equal(rest.ran, 4, 'one attempt of the message and three of webhooks');
   assert.equal(ms(told[0]?.timestamp), ms((await message(id)).timeline[2].timestamp));
@@ -205,7 +205,7 @@ test('concurrent moves of one clock run one after another and add up', async () 
     Array.from({ length: 60 }, () => service.sandboxApi.post('/sandbox/clock/advance', { seconds: 0 })),
   );
   const statuses = new Set(crowd.map((answer) => answer.status));
-  assert.deepEqual(statuses, new Set([200, 409]), 'a crowd is refused, and those who came first are not');
+  assert.deepEqual(statuses, new Set([200, 409]), 'excess calls are rejected, and the first ones are not');
 });
 
 test('hundreds of messages over 30 days finish in bounded time, in order', async () => {
@@ -252,13 +252,13 @@ test('a reset deletes sandbox mail and returns to real time', async () => {
   const asked = hook.requests.length;
 
   const again = await send({ to: 'after-reset@example.com' });
-  await waitUntil('the next mail', async () => (await message(again)).status === 'delivered');
+  await waitUntil('the next message', async () => (await message(again)).status === 'delivered');
   assert.ok(Math.abs(ms((await message(again)).createdAt) - Date.now()) < 60_000, 'dated by real time');
   const waited = await sandboxApi.get('/sandbox/inbox/wait?to=after-reset@example.com&timeoutSeconds=10');
   assert.equal(waited.body.messageId, again);
   await waitUntil('its webhook', () => hook.requests.length > asked);
   const { ran } = await advance(HOUR);
-  assert.equal(ran, 0, 'nothing is left of the mail before');
+  assert.equal(ran, 0, 'nothing is left of the earlier messages');
   assert.equal((await service.api.post('/sandbox/clock/reset')).status, 403, 'live');
 });
 

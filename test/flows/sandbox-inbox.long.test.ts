@@ -54,7 +54,7 @@ test('a wait returns the message when it arrives, with its codes and links', asy
   assert.deepEqual([body.messageId, body.to, body.codes], [id, 'new@example.com', ['482913']]);
   assert.deepEqual(body.links, ['https://shop.example/in?a=1&b=2']);
   const again = await wait('to=new@example.com&tag=login&subject=code&timeoutSeconds=0');
-  assert.equal(again.body.messageId, id, 'one that is there already is found');
+  assert.equal(again.body.messageId, id, 'an existing message is found');
   const { age: _, outcome: __, ...shown } = (await service.sandboxApi.get(`/sandbox/inbox/${id}`)).body;
   assert.deepEqual(Object.keys(body).sort(), [...Object.keys(shown), 'age', 'outcome'].sort());
 });
@@ -143,7 +143,7 @@ test('simulated outcomes create events and webhooks', async () => {
     assert.deepEqual([refused.status, refused.body.error.details[0].field], [400, 'outcome'], String(wrong));
   }
   assert.equal((await play('msg_none', 'bounced')).status, 404);
-  assert.deepEqual((await service.sandboxApi.get('/suppressions')).body, [], 'simulated outcomes suppress nobody');
+  assert.deepEqual((await service.sandboxApi.get('/suppressions')).body, [], 'simulated outcomes suppress no address');
   await waitUntil('the webhooks', () => hook.requests.length === 4);
   const told = hook.requests.map((request) => JSON.parse(request.body) as JsonObject);
   assert.deepEqual(told.map((event) => event.messageId).sort(), [delivered, late, waiting, both].sort());

@@ -36,7 +36,7 @@ test('creates a backup at startup, restores it elsewhere, and deletes the oldest
   await waitUntil('the age of the last backup', async () =>
     /^postrider_backup_age_seconds \d/m.test((await service.anonymous.get('/metrics')).text),
   );
-  assert.deepEqual(readdirSync(folder).sort(), files, 'none is due after a restart');
+  assert.deepEqual(readdirSync(folder).sort(), files, 'no backup is due after a restart');
 
   const dataDir = path.join(folder, 'restored');
   const restored = await runCommand(['restore', path.join(folder, made)], { dataDir });

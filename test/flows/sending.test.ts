@@ -60,7 +60,7 @@ test('an email is returned with all recipients by the id of any of its messages'
       const { status, body } = await service.api.get(`/emails/${messageId}`);
       assert.equal(status, 200);
       assert.equal(body.emailId, sent.messageId);
-      assert.deepEqual(body.recipients, recipients, 'in the order of the send');
+      assert.deepEqual(body.recipients, recipients, 'in the order of the recipients');
     }
     assert.equal((await service.sandboxApi.get(`/emails/${sent.messageId}`)).status, 404);
   }
@@ -71,7 +71,7 @@ test('a message rescheduled to now is sent now', async () => {
   const sent = await service.api.post('/send', mail({ to: 'soon@example.com', sendAt: inAnHour() }));
   const { messageId } = sent.body.data;
   await service.api.patch(`/messages/${messageId}`, { sendAt: new Date(Date.now() + 1000).toISOString() });
-  await waitUntil('the moved mail', () => sink.messages.find((one) => one.to.includes('soon@example.com')));
+  await waitUntil('the rescheduled message', () => sink.messages.find((one) => one.to.includes('soon@example.com')));
 });
 
 test('canceling a delivered message is a conflict', async () => {
@@ -175,7 +175,7 @@ test('rejects a variable without a value by its name', async () => {
   assert.match(answer.body.error.message, /render: false/);
   const literal = await service.api.post('/send', mail({ to: 'lit@example.com', text: 'Hi {{name}}', render: false }));
   assert.equal(literal.status, 202);
-  const found = await waitUntil('the literal mail', () =>
+  const found = await waitUntil('the literal message', () =>
     sink.messages.find((one) => one.to.includes('lit@example.com')),
   );
   assert.match(found.content.toString('latin1'), /Hi \{\{name\}\}/);

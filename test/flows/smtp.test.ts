@@ -254,7 +254,7 @@ test('X-Postrider-Track: each copy has its own links and pixel, and using them c
     const headers = { 'user-agent': PERSON };
     const at = new URL(service.url);
     const target = new URL(link);
-    assert.equal(target.port, at.port, 'links lead to this service');
+    assert.equal(target.port, at.port, 'links point to this service');
     target.hostname = at.hostname;
     return fetch(target, { headers, redirect: 'manual' });
   };

@@ -56,7 +56,7 @@ test('resuming on another node during writes neither misses nor repeats events',
   const controller = new AbortController();
   const follower: Follower = { seen: [], lastId: undefined };
   const lost = follow(first!.url, follower, controller.signal);
-  await waitUntil('the stream to begin', () => follower.lastId !== undefined);
+  await waitUntil('the stream to start', () => follower.lastId !== undefined);
   const started = follower.lastId;
   let isOver = false;
   const mail = { from: 'a@shop.example', subject: 'Hello', text: 'Hello' };
@@ -67,12 +67,12 @@ test('resuming on another node during writes neither misses nor repeats events',
       assert.equal(sent.status, 202, sent.text);
     }
   });
-  await waitUntil('events to have come', () => follower.seen.length > 20);
+  await waitUntil('events to arrive', () => follower.seen.length > 20);
   await first!.kill('SIGKILL');
   await lost;
   const before = follower.seen.length;
   const resumed = follow(second!.url, follower, controller.signal);
-  await waitUntil('as many to have come from the other node', () => follower.seen.length > before + 20);
+  await waitUntil('as many events from the other node', () => follower.seen.length > before + 20);
   isOver = true;
   await Promise.all(writers);
   const log = async (): Promise<string[]> => {
@@ -88,7 +88,7 @@ test('resuming on another node during writes neither misses nor repeats events',
     return ids;
   };
   const whole = await log();
-  await waitUntil('the stream to have come as far as the log', () => follower.seen.length >= whole.length);
+  await waitUntil('the stream to reach the end of the log', () => follower.seen.length >= whole.length);
   assert.deepEqual(follower.seen.slice(0, whole.length), whole);
   controller.abort();
   await resumed;

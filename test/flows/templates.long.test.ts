@@ -36,7 +36,7 @@ async function accepted(body: JsonObject): Promise<JsonObject> {
 }
 
 function arrived(to: string) {
-  return waitUntil(`the mail to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
+  return waitUntil(`the message to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
 }
 
 /** The path of a link of ours, wherever its base says that this service is. */
@@ -96,7 +96,11 @@ test('while a template is edited and deleted, each message uses and reports one 
   const after = await service.api.post('/send', mail({ templateId, templateVariables: { n: 1, list: [] } }));
   assert.equal(after.status, 404, after.text);
   assert.equal(after.body.error.code, 'NOT_FOUND');
-  await waitUntil('all mails', () => sink.messages.filter((one) => one.to[0]!.startsWith('n')).length >= SENDS, 60_000);
+  await waitUntil(
+    'all messages',
+    () => sink.messages.filter((one) => one.to[0]!.startsWith('n')).length >= SENDS,
+    60_000,
+  );
   const seen = new Set<string>();
   for (const one of sink.messages.filter((message) => message.to[0]!.startsWith('n'))) {
     const { subject, html, text } = await PostalMime.parse(one.content);
@@ -195,7 +199,7 @@ test('one-click: both headers are present and signed', async () => {
   const signed = [...header.matchAll(/^DKIM-Signature:(?:.*\r\n[ \t])*.*$/gm)].map((match) =>
     match[0].replace(/\s/g, ''),
   );
-  assert.equal(signed.length, 1, 'nobody looked for the Ed25519 key of this domain');
+  assert.equal(signed.length, 1, 'the Ed25519 key of this domain was not looked up');
   for (const signature of signed)
     assert.match(/;h=([^;]+);/.exec(signature)![1]!, /:list-unsubscribe:list-unsubscribe-post:/);
   const link = /^List-Unsubscribe:\s*<([^>]+)>/m.exec(header)![1]!;

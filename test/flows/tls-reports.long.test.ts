@@ -300,9 +300,9 @@ test('reports count every TLS failure as the server saw it; report mail ignores 
   // A node that crashed before it could say that the reports were accepted: they are accepted once.
   rig.tamper("UPDATE tls_report SET next_at = 0, outcome = NULL, served = '[]'");
   await report();
-  assert.equal(rig.rows('SELECT 1 FROM tls_report WHERE outcome IS NULL').length, 0, 'all are made again');
+  assert.equal(rig.rows('SELECT 1 FROM tls_report WHERE outcome IS NULL').length, 0, 'all are created again');
   assert.equal(rig.rows(`SELECT 1 FROM email WHERE account_id = '${SYSTEM_ACCOUNT}'`).length, wanted);
-  assert.equal(httpsCollector.requests.length, 2, 'https knows a report by its id alone');
+  assert.equal(httpsCollector.requests.length, 2, 'https identifies a report only by its id');
 
   // The second day: reports went out, and one other mail to where they went.
   await send('one@collector.example');
@@ -367,7 +367,7 @@ async function assertMail(
   const mail = content.toString('latin1');
   const header = mail.slice(0, mail.indexOf('\r\n\r\n')).replace(/\r\n(?=[ \t])/g, '');
   const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(header)?.[1]?.trim();
-  assert.equal(version, undefined, 'it leaves in the clear where it has to');
+  assert.equal(version, undefined, 'it is sent in plaintext if necessary');
   assert.equal(from, `postmaster@${SENDER}`);
   assert.equal(field('From'), `postmaster@${SENDER}`);
   assert.equal(field('TLS-Report-Domain'), domain);

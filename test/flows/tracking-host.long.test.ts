@@ -130,13 +130,13 @@ test('links use the tracking host of a domain while it resolves here with a vali
   const named = await verify();
   assert.equal(named.status, 'verified');
   assert.match(named.note!, /once Postrider responds at .*\/health, with a certificate that is valid for it/);
-  await waitUntil('another look', async () => {
+  await waitUntil('another check', async () => {
     const { body } = await service.api.get(`/domains/${domainId}/dns-records`);
     return (body as unknown as Record_[]).some(
       ({ purpose, note }) => purpose === 'tracking' && note!.includes('Until then'),
     );
   });
-  assert.deepEqual((await originsOf('named')).origins, [base], 'a certificate for another name is none');
+  assert.deepEqual((await originsOf('named')).origins, [base], 'a certificate for another name is not valid');
 
   show(both);
   const served = await waitUntil('the certificate for both', async () => {
@@ -145,7 +145,7 @@ test('links use the tracking host of a domain while it resolves here with a vali
   });
   assert.equal(served.status, 'verified');
   let round = 0;
-  const linked = await waitUntil('links there', async () => {
+  const linked = await waitUntil('links to the tracking host', async () => {
     round += 1;
     const found = await originsOf(`served ${round}`);
     return found.origins.includes(own) && found;
@@ -157,10 +157,10 @@ test('links use the tracking host of a domain while it resolves here with a vali
 
   delete dns.zone[TRACK];
   assert.equal((await verify()).note, null);
-  await waitUntil('links back', async () => {
+  await waitUntil('links to the default host', async () => {
     round += 1;
     return (await originsOf(`gone ${round}`)).origins.join() === base;
   });
-  assert.equal(await click(linked.unsubscribe), 200, 'what was sent before still opens');
-  assert.equal(await click(linked.unsubscribe.replace(TRACK, MAIL)), 200, 'at any host');
+  assert.equal(await click(linked.unsubscribe), 200, 'links sent before still work');
+  assert.equal(await click(linked.unsubscribe.replace(TRACK, MAIL)), 200, 'on any host');
 });

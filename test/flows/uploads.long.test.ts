@@ -38,7 +38,8 @@ const mail = (to: string): JsonObject => ({
   subject: 'Files',
   html: '<p>See the files.</p>',
 });
-const arrived = (to: string) => waitUntil(`the mail to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
+const arrived = (to: string) =>
+  waitUntil(`the message to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
 const blobFiles = (): string[] =>
   readdirSync(path.join(service.dataDir, 'blobs'), { recursive: true, withFileTypes: true }).flatMap((one) =>
     one.isFile() ? [one.name] : [],
@@ -67,8 +68,8 @@ test('from a request for a larger limit to files at the recipient', async () => 
   assert.equal((await service.api.get('/approvals')).body[0].status, 'approved');
   const began = runningMs();
   const isFelt = async () => (await service.api.post('/attachments', { attachments })).status === 201;
-  await waitUntil('the limit to be felt', isFelt);
-  assert.ok(runningMs() - began < 1_000, `felt after ${runningMs() - began} ms`);
+  await waitUntil('the limit to apply', isFelt);
+  assert.ok(runningMs() - began < 1_000, `applied after ${runningMs() - began} ms`);
 
   const registered = await uploadAll(service.api, files);
   const early = await service.api.get(`/attachments/${registered.id}`);
@@ -91,7 +92,7 @@ test('from a request for a larger limit to files at the recipient', async () => 
   });
   const raw = content.toString('latin1');
   const composed = content.length - raw.indexOf('From: ');
-  assert.equal(composed, stored.sizeBytes, 'the figure that was judged is what left, less our own fields');
+  assert.equal(composed, stored.sizeBytes, "the checked size is the sent size without Postrider's headers");
   assert.equal((await service.api.get(`/attachments/${registered.id}`)).body.status, 'used');
   assert.equal((await upload(registered, 1, files[1]!.bytes)).status, 403);
   assert.equal(
@@ -237,7 +238,7 @@ test('expired URLs are rejected, and repeating the call returns new ones', async
     assert.ok(second.expiresAt > first.expiresAt);
     assert.notEqual(second.uploads[0]!.uploadUrl, uploadUrl);
     // Which is good for a second as well: one that is too late for it makes another.
-    await waitUntil('an upload in its time', async () => {
+    await waitUntil('an upload before the expiry', async () => {
       const [{ uploadUrl: url }] = (await register(brief.api, [{ bytes }], 'again')).uploads as [Upload];
       return (await put({ url: local(url), headers, body: bytes })).status === 200;
     });
@@ -318,7 +319,7 @@ test('send --attach uploads, sends, and prints the id; after an interruption the
     assert.deepEqual(proxy.taken, [1]);
     const second = await run('--json');
     assert.equal(second.code, 0, second.stderr);
-    assert.deepEqual(proxy.taken, [1, 3, 4], 'what was there was not uploaded again');
+    assert.deepEqual(proxy.taken, [1, 3, 4], 'uploaded files were not uploaded again');
     const { data } = JSON.parse(second.stdout) as { data: { messageId: string } };
     assert.match(data.messageId, /^msg_/);
     const parsed = await PostalMime.parse((await arrived(to)).content);
@@ -326,15 +327,15 @@ test('send --attach uploads, sends, and prints the id; after an interruption the
       parsed.attachments.map((one) => [one.filename, sha256(new Uint8Array(one.content as ArrayBuffer))]),
       files.map((one) => [one.name, sha256(one.bytes)]),
     );
-    assert.deepEqual(readdirSync(path.join(state, 'postrider', 'sends')), [], 'nothing is left to be continued');
+    assert.deepEqual(readdirSync(path.join(state, 'postrider', 'sends')), [], 'nothing is left to resume');
     const third = await run();
     assert.equal(third.code, 0, third.stderr);
     assert.match(third.stdout, /^msg_\S+ queued\n$/);
-    assert.ok(!third.stdout.includes(data.messageId), 'a complete send is begun anew');
+    assert.ok(!third.stdout.includes(data.messageId), 'a completed send starts over');
     const unsized = '/proc/version';
     if (existsSync(unsized)) {
       args.splice(args.indexOf('--attach') + 1, paths.length, unsized);
-      assert.equal((await run()).code, 0, 'a file that tells no size before it is read');
+      assert.equal((await run()).code, 0, 'a file of unknown size');
     }
   } finally {
     await behind.close();
@@ -375,7 +376,7 @@ test('send prints how to resume after Ctrl-C', { skip }, async () => {
       said += chunk;
     });
     const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
-    await waitUntil('the upload to begin', () => said.includes('Uploading'));
+    await waitUntil('the upload to start', () => said.includes('Uploading'));
     child.stdin.write('\u0003');
     assert.equal(await ended, 130, said);
     assert.match(said, /Interrupted\. Repeat the same command to resume\./);

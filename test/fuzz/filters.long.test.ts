@@ -176,7 +176,7 @@ test('work between two clock checks never exceeds the budget of one filter', (t)
     unasked = 0;
     run(`{% for k in (1..20) %}{{ few | ${name}: ${args} }}{{ a | ${name} }}{% endfor %}`);
   }
-  assert.ok(most > CHECK_EVERY, 'work is charged');
+  assert.ok(most > CHECK_EVERY, 'work is counted');
   // What a call is given is charged at once, and what it makes of that is about as much again.
   assert.ok(most <= CHECK_EVERY + 400_000, `${most} units of work without a check`);
 });

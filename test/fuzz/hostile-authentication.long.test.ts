@@ -56,7 +56,7 @@ const SHAPES: Record<string, [content: () => string, cpuMs: number]> = {
   ],
   '50,000 signatures': [() => `${times(50_000, () => signature({}))}${FROM}\r\n`, 8_000],
   'a header of 25 MB': [() => `${FROM}X: ${'x'.repeat(MOST - 1_000)}\r\n\r\n`, 8_000],
-  'a header without end': [() => FROM.repeat(1_000_000), 8_000],
+  'an unterminated header': [() => FROM.repeat(1_000_000), 8_000],
   folds: [() => `${FROM}X: y\r\n${' z\r\n'.repeat(4_900)}\r\n`, 8_000],
   'spaces before a colon': [() => `${FROM}X${' '.repeat(200_000)}: y\r\n\r\n`, 8_000],
   'fifty ARC sets': [() => `${times(50, (index) => arcSet(index + 1))}${FROM}\r\n`, 12_000],
@@ -124,7 +124,7 @@ for (const [name, [make, mostCpuMs]] of Object.entries(SHAPES)) {
     const { active } = performance.eventLoopUtilization(loop);
     const cpuMs = Math.round((user + system) / 1_000);
     assert.deepEqual([honest.spf.result, honest.dmarc.result], ['pass', 'pass']);
-    assert.equal(found.spf.result, 'pass', 'verified to its end');
+    assert.equal(found.spf.result, 'pass', 'verified completely');
     assert.ok(found.dkim.every(({ result }) => result !== 'pass'));
     assert.ok(cpuMs < mostCpuMs, `${cpuMs} ms of the processor`);
     // Copying 25 MB and passing on what the DNS says, 150 ms; slow machines are ten times slower for seconds.

@@ -27,7 +27,7 @@ function judge(text: string, sizes: readonly number[]): void {
   const mail = Buffer.from(text, 'latin1');
   const { result, content } = submit(mail, sizes);
   const whole = submit(mail);
-  assert.equal(result.ok, whole.result.ok, 'cut or whole');
+  assert.equal(result.ok, whole.result.ok, 'truncated or complete');
   if (!result.ok || !whole.result.ok) {
     assert.ok(!result.ok && !whole.result.ok);
     const { code, enhanced, text: said } = result.refusal;
@@ -35,17 +35,17 @@ function judge(text: string, sizes: readonly number[]): void {
     assert.match(said, /^[\x20-\x7e]{10,400}$/);
     return;
   }
-  assert.ok(!isBroken(text), 'a broken mail was taken');
+  assert.ok(!isBroken(text), 'a broken message was accepted');
   assert.match(content.toString('latin1'), expectedEdit(mail));
   const { mail: read } = result;
   assert.equal(read.sizeBytes, content.length);
   assert.equal(read.eightBit, /[\x80-\xff]/.test(content.toString('latin1')));
   assert.doesNotMatch(`${read.subject}${read.fromText}${read.headerMessageId}`, /[\x00-\x1f\x7f]/);
-  assert.ok(submit(content).content.equals(content), 'what was taken once is taken again, unchanged');
+  assert.ok(submit(content).content.equals(content), 'an accepted message is accepted again, unchanged');
   const copy = readTrackableMail(content, { links: true })?.copy(TRACKING);
   if (copy !== undefined) {
     const again = submit(copy);
-    assert.ok(again.result.ok && again.content.equals(copy), 'a tracked copy is still a mail that would be taken');
+    assert.ok(again.result.ok && again.content.equals(copy), 'a tracked copy is still acceptable');
   }
   for (const eightBit of [true, false]) {
     const sevenBit = toSevenBit(content, { eightBit, utf8Headers: true });
@@ -53,7 +53,7 @@ function judge(text: string, sizes: readonly number[]): void {
     const header = sevenBit.content.toString('latin1').split('\r\n\r\n', 1)[0]!;
     assert.doesNotMatch(header, /[\x80-\xff]/);
     if (eightBit) assert.ok(isSevenBit(sevenBit.content));
-    assert.ok(submit(sevenBit.content).result.ok, 'what was re-encoded is still a mail that would be taken');
+    assert.ok(submit(sevenBit.content).result.ok, 'a re-encoded message is still acceptable');
   }
 }
 

@@ -125,7 +125,7 @@ test('random templates with random values end soon, never throw, and print only 
     fc.property(source, source, variables, fc.boolean(), (html, text, values, keepMissing) => {
       const given = JSON.stringify([html, text, values]);
       const first = fill({ html, text, subject: text, variables: values, keepMissing });
-      assert.equal(JSON.stringify([html, text, values]), given, 'what was given is not changed');
+      assert.equal(JSON.stringify([html, text, values]), given, 'the input is not changed');
       if (first.ok) filled += 1;
       if (first.ok && !SECRETS.test(given)) {
         for (const part of [first.value.html, first.value.text, first.value.subject])
@@ -137,7 +137,7 @@ test('random templates with random values end soon, never throw, and print only 
     { numRuns: 1_500, interruptAfterTimeLimit: 20_000 },
   );
   assert.equal(({} as { x?: unknown }).x, undefined);
-  assert.ok(filled > 200, `only ${filled} templates were whole enough to be filled in`);
+  assert.ok(filled > 200, `only ${filled} templates were valid enough to render`);
 });
 
 test('a value is never expanded, wherever it appears', () => {
@@ -176,7 +176,7 @@ test('rendering a cached template gives the same result as the first time', () =
     fc.property(source, variables, (html, values) => {
       const once = fill({ html, variables: values });
       const again = fill({ html, variables: values });
-      assert.deepEqual(again, once, 'the second rendering, from memory, gives what the first gave');
+      assert.deepEqual(again, once, 'the cached rendering equals the first one');
     }),
     { numRuns: 500, interruptAfterTimeLimit: 15_000 },
   );

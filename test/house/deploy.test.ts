@@ -17,12 +17,12 @@ function unknownVariables(text: string): string[] {
 }
 
 test('every variable in deploy/ is a setting', () => {
-  assert.ok(files.length >= 6, 'the files of deploy/ are there');
+  assert.ok(files.length >= 6, 'deploy/ has files');
   for (const file of files) assert.deepEqual(unknownVariables(readFileSync(file, 'utf8')), [], file);
   assert.deepEqual(
     unknownVariables('POSTRIDER_HTTP_PROT=1'),
     ['POSTRIDER_HTTP_PROT'],
-    'control: a misspelt one is seen',
+    'control: a misspelled one is found',
   );
 });
 

@@ -21,19 +21,19 @@ const read = (name: string): string => readFileSync(path.join(root, name), 'utf8
 test('docs/reference/errors.md is generated from the error codes', () => {
   assert.equal(read('docs/reference/errors.md'), errorsDocument(), 'run: npm run docs');
   const altered = { ...errorCatalog, NOT_FOUND: { ...errorCatalog.NOT_FOUND, status: 410 } };
-  assert.notEqual(errorsDocument(altered), errorsDocument(), 'control: another status makes another document');
+  assert.notEqual(errorsDocument(altered), errorsDocument(), 'control: another status changes the document');
 });
 
 test('the portal has a message for every error code', () => {
   assert.equal(read('portal/src/texts/error-codes.ts'), errorCodesModule(), 'run: npm run docs');
   const altered = { ...errorCatalog, NOT_FOUND: { ...errorCatalog.NOT_FOUND, text: 'Gone.' } };
-  assert.notEqual(errorCodesModule(altered), errorCodesModule(), 'control: another sentence makes another file');
+  assert.notEqual(errorCodesModule(altered), errorCodesModule(), 'control: another message changes the file');
 });
 
 test('docs/reference/settings.md is generated from the settings table', () => {
   assert.equal(read('docs/reference/settings.md'), configDocument(), 'run: npm run docs');
   const altered = { ...settings, extra: { name: 'POSTRIDER_EXTRA', shown: 'none', meaning: 'nothing' } };
-  assert.notEqual(configDocument(altered), configDocument(), 'control: another setting makes another document');
+  assert.notEqual(configDocument(altered), configDocument(), 'control: another setting changes the document');
 });
 
 test("docs/openapi.json matches the service's own document", async () => {
@@ -186,7 +186,7 @@ function npmCommands(markdown: string): string[] {
 test('README has exactly two npm commands: one to run and one to test', () => {
   assert.deepEqual(npmCommands(read('README.md')), ['npm ci && npm start', 'npm ci && npm test']);
   const more = '```sh\nnpm ci && npm start\nnpm run build\n```\n';
-  assert.deepEqual(npmCommands(more), ['npm ci && npm start', 'npm run build'], 'control: a third command is seen');
+  assert.deepEqual(npmCommands(more), ['npm ci && npm start', 'npm run build'], 'control: a third command is found');
 });
 
 test('README and ARCHITECTURE list every folder of src', () => {

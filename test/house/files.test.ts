@@ -50,7 +50,7 @@ test('no source file is too long', () => {
 test('file names describe the content', () => {
   assert.deepEqual(nameFaults(projectPaths()), []);
   const bad = ['src/base/string-utils.ts', 'src/common/x.ts', 'src/queue-manager.ts', 'src/a/fooBar.ts'];
-  assert.equal(nameFaults(bad).length, bad.length, 'control: empty names are found');
+  assert.equal(nameFaults(bad).length, bad.length, 'control: meaningless names are found');
   assert.deepEqual(nameFaults(['src/mail/uncommonly.ts', 'test/faults/a-b.slow.test.ts']), []);
 });
 

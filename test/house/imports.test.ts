@@ -6,7 +6,7 @@ import { importsOf, productFiles } from './source-tree.ts';
 
 test('imports of the product point down and use a public module', () => {
   const files = productFiles();
-  assert.ok(files.length > 10, 'there is something to check');
+  assert.ok(files.length > 10, 'there are files to check');
   assert.deepEqual(importFaults(files), []);
 });
 
@@ -45,10 +45,10 @@ test('imports are found in every syntax', () => {
 const broken: [name: string, path: string, target: string, expected: RegExp][] = [
   ['upwards', 'src/work/work.ts', '../delivery/delivery.ts', /does not stand below/],
   ['sideways', 'src/accounts/accounts.ts', '../domains/domains.ts', /does not stand below/],
-  ['past the door', 'src/send/accept.ts', '../messages/message.ts', /import the door/],
-  ['a store by others than operations', 'src/roles/serve.ts', '../messages/store.ts', /import the door/],
-  ['a schema by others than routes', 'src/messages/message.ts', '../events/event-schema.ts', /import the door/],
-  ['routes from below', 'src/delivery/worker.ts', '../messages/routes.ts', /by roles only/],
+  ['past the public module', 'src/send/accept.ts', '../messages/message.ts', /import the door/],
+  ['a store imported outside of operations', 'src/roles/serve.ts', '../messages/store.ts', /import the door/],
+  ['a schema imported outside of routes', 'src/messages/message.ts', '../events/event-schema.ts', /import the door/],
+  ['routes imported from a lower layer', 'src/delivery/worker.ts', '../messages/routes.ts', /by roles only/],
   ['routes from their own folder', 'src/messages/message.ts', './routes.ts', /by roles only/],
   ['the settings', 'src/send/accept.ts', '../config.ts', /come in as arguments/],
   ['tests', 'src/send/accept.ts', '../../test/kit/fake-clock.ts', /nothing outside src/],

@@ -27,7 +27,7 @@ const product = (): SourceFile[] =>
 
 test('the portal imports only the client from the service', () => {
   const files = product();
-  assert.ok(files.length > 40, 'there is something to check');
+  assert.ok(files.length > 40, 'there are files to check');
   assert.deepEqual(strayImports(files), []);
   const wrong = { path: 'portal/src/a.tsx', text: "import { x } from '../../src/base/ids.ts';\n" };
   assert.deepEqual(strayImports([wrong]), ['portal/src/a.tsx imports src/base/ids.ts'], 'control');

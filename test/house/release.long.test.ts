@@ -142,7 +142,7 @@ test('minisign verifies the signature and rejects changed checksums, comments, a
 
   copyFileSync(path.join(out, 'SHA256SUMS'), file);
   sign(file, { key: secretKey, epoch: EPOCH });
-  assert.equal(readFileSync(`${file}.minisig`, 'utf8'), signature, 'two signatures have the same bytes');
+  assert.equal(readFileSync(`${file}.minisig`, 'utf8'), signature, 'two signatures are identical');
 });
 
 test('an unsigned release is rejected before it is built', { skip }, async () => {
@@ -380,7 +380,7 @@ test('the image serves read-only and unprivileged, and becomes healthy', {
   await sendsAnEmail(`http://127.0.0.1:${port}`, firstRun);
   assert.match(await inside('bin/postrider.js', 'account', 'list'), new RegExp(firstRun.accountId));
   assert.equal(await inside('-p', 'process.getuid()'), '1000');
-  assert.equal(await inside('-p', 'fs.existsSync("/bin/sh")'), 'false', 'there is no shell');
+  assert.equal(await inside('-p', 'fs.existsSync("/bin/sh")'), 'false', 'the image has no shell');
   await docker('stop', '--time', '40', id);
   assert.equal(await docker('inspect', '--format', '{{.State.ExitCode}}', id), '0');
 });

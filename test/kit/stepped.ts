@@ -100,13 +100,13 @@ export async function overlapEverywhere<F, A, B>(
     });
     ofSecond.catch(() => undefined);
     const isWaiting = async (): Promise<boolean> => (await execute(nodes[2], waitingCall)) > 0;
-    await waitUntil('the second one to end or to wait', async () => isOver || (await isWaiting()), 10_000);
+    await waitUntil('the second transaction to end or to wait', async () => isOver || (await isWaiting()), 10_000);
     if (!isOver) waits += 1;
     standing.release();
     try {
       await check({ fixture, first: await ofFirst, second: await ofSecond });
     } catch (error) {
-      throw new Error(`while the first one stood behind ${places} statements: ${(error as Error).message}`, {
+      throw new Error(`while the first one was after ${places} statements: ${(error as Error).message}`, {
         cause: error,
       });
     }

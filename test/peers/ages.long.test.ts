@@ -128,7 +128,7 @@ function settled(id: string, ...statuses: string[]): Promise<JsonObject> {
 async function deliver(to: string): Promise<JsonObject> {
   const { attempts } = await settled(await send(to), 'delivered');
   for (const sink of sinks) sink.dropAll();
-  await waitUntil('all sessions to be over', () => sinks.every((sink) => sink.connections.now === 0));
+  await waitUntil('all sessions to end', () => sinks.every((sink) => sink.connections.now === 0));
   return attempts.at(-1);
 }
 
@@ -215,7 +215,7 @@ test('after TLS failures, TLS is skipped for an hour, half a day, and three days
   }
   sink.setScript({});
   clock.advance(0.05 * DAY);
-  assert.equal((await deliver('still@broken.example')).tls, null, 'three days are not over');
+  assert.equal((await deliver('still@broken.example')).tls, null, 'three days have not passed');
   clock.advance(0.1 * DAY);
   const { tls, tlsFallback } = await deliver('again@broken.example');
   assert.deepEqual([tls, tlsFallback ?? null], ['TLSv1.3', null]);
@@ -245,7 +245,7 @@ test('an MTA-STS policy lasts three days without DNS and policy host, and no lon
     assert.match(attempts[0].reply, /the MTA-STS policy of sts\.example requires TLS/);
     waiting.push(id);
   }
-  assert.equal(asked(sink, 'MAIL'), mails, 'no envelope leaves while it holds');
+  assert.equal(asked(sink, 'MAIL'), mails, 'no envelope is sent while it is valid');
   assert.equal(policyHost.requests.length, fetched);
   clock.advance(2 * HOUR);
   assert.equal((await deliver('after@sts.example')).tls, null);

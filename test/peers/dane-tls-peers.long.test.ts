@@ -49,7 +49,7 @@ async function assertHeldToDane({ outcomeOf }: DaneRig, user: string): Promise<v
       assert.equal(attempt.tlsPolicy, 'dane', name);
       assert.doesNotMatch(attempt.reply!, /error:|routines|ssl3/, name);
       if (isGood) return;
-      assert.equal(mailAt(peer), before.get(peer), `${name}: no envelope leaves`);
+      assert.equal(mailAt(peer), before.get(peer), `${name}: no envelope is sent`);
       assert.equal(detail.category, 'tls', name);
       if (name !== 'injected') assert.match(attempt.reply!, /DANE policy of mx\..* requires TLS/, name);
     }),

@@ -27,7 +27,7 @@ test('each server gets exactly the mail that its TLSA records allow', { skip }, 
     if (policy) assert.equal(attempt.tlsPolicy, policy, name);
     if (fate === 'encrypted') assert.equal(attempt.tls, 'TLSv1.3', name);
     if (fate !== 'waits') continue;
-    assert.equal(mailAt(sink), 0, `${name}: no envelope leaves`);
+    assert.equal(mailAt(sink), 0, `${name}: no envelope is sent`);
     assert.equal(detail.category, 'tls', name);
     assert.match(attempt.reply!, reply!, name);
   }

@@ -70,7 +70,7 @@ test('NSEC and NSEC3 prove absence', { skip }, async () => {
     assert.deepEqual(await dns.resolveTlsa(`only4.${zone}`), { status: 'no-data', secure: true });
     assert.deepEqual(await dns.resolveMx(`none.${zone}`), { status: 'no-such-domain', secure: true });
     const half = await dns.resolveAddresses(`only4.${zone}`);
-    assert.ok(half.status === 'found' && half.secure, 'an address of one family, and proof that there is no other');
+    assert.ok(half.status === 'found' && half.secure, 'an address of one family, and proof of no other');
     assert.deepEqual(half.value, ['127.0.0.3']);
   }
 });
@@ -107,7 +107,7 @@ test('bogus and expired signatures are failures, never insecure answers', { skip
     assert.deepEqual(await resolver.resolveMx(zone), failed);
     assert.deepEqual(await resolver.resolveAddresses(`mx.${zone}`), failed);
     assert.deepEqual(await resolver.resolveTlsa(`_25._tcp.mx.${zone}`), failed);
-    assert.deepEqual(await resolver.resolveTlsa(`_25._tcp.none.${zone}`), failed, 'nor is absence believed');
+    assert.deepEqual(await resolver.resolveTlsa(`_25._tcp.none.${zone}`), failed, 'absence is not trusted either');
   }
   assert.equal((await later.resolveMx('plain.test')).status, 'found', 'the resolver itself works');
 });

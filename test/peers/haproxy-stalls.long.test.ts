@@ -47,12 +47,12 @@ function endings(peer: PeerProcess): string[] {
 
 function assertAllOnce(sink: SmtpSink, mails: number): void {
   assert.equal(new Set(sink.messages.flatMap(({ to }) => to)).size, mails);
-  assert.equal(sink.messages.length, mails, 'none twice');
+  assert.equal(sink.messages.length, mails, 'no duplicates');
 }
 
 const stalls: [name: string, queueMs: number, bannerMs: number][] = [
-  ['hangs up after a while', 1_000, 30_000],
-  ['stalls for longer than we wait', 60_000, 1_000],
+  ['closes after a while', 1_000, 30_000],
+  ['stalls beyond our timeout', 60_000, 1_000],
 ];
 
 for (const [name, queueMs, bannerMs] of stalls) {
@@ -71,12 +71,12 @@ for (const [name, queueMs, bannerMs] of stalls) {
       { deps: { timeouts: { bannerMs } } },
     );
     await fillWith(rig, 400, DOMAIN);
-    await waitUntil('all to be delivered', () => countRows(rig, 'work') === 0, 60_000);
+    await waitUntil('all messages to be delivered', () => countRows(rig, 'work') === 0, 60_000);
     assertAllOnce(sink, 400);
     const queued = (): number => endings(peer).filter((ending) => ending[1] === 'Q').length;
     t.diagnostic(`${sink.connections.total} connections were served, ${queued()} were not: ${endings(peer)}`);
-    assert.ok(queued() <= 6, `${queued()} connections were tried in vain`);
-    assert.equal(countRows(rig, 'attempt WHERE number > 1'), 0, 'none was charged');
+    assert.ok(queued() <= 6, `${queued()} connections failed`);
+    assert.equal(countRows(rig, 'attempt WHERE number > 1'), 0, 'no attempt was counted');
     assert.equal(countRows(rig, "event WHERE type = 'DeliveryDelay'"), 0);
   });
 }
@@ -94,10 +94,10 @@ test('a late greeting is awaited', { skip, timeout: 60_000 }, async (t) => {
   const peer = await startHaproxy(t, { port, frontend, server: `127.0.0.1:${sink.port}` });
   const rig = await rigToPeer(t, { port, domains: { [DOMAIN]: ['127.0.0.1'] } });
   await fillWith(rig, 100, DOMAIN);
-  await waitUntil('all to be delivered', () => countRows(rig, 'work') === 0, 45_000);
+  await waitUntil('all messages to be delivered', () => countRows(rig, 'work') === 0, 45_000);
   assertAllOnce(sink, 100);
   assert.equal(countRows(rig, 'attempt WHERE number > 1'), 0);
-  assert.ok(!peer.output().includes('mail/<NOSRV>'), 'nobody spoke before the greeting');
+  assert.ok(!peer.output().includes('mail/<NOSRV>'), 'no client sent data before the greeting');
 });
 
 test('a balancer without a server stalls: the next MX host gets the mail, and it is tried once', {
@@ -116,7 +116,7 @@ test('a balancer without a server stalls: the next MX host gets the mail, and it
     { deps: { timeouts: { bannerMs: 1_000 } } },
   );
   await fillWith(rig, 100, DOMAIN);
-  await waitUntil('all to be delivered', () => countRows(rig, 'work') === 0, 45_000);
+  await waitUntil('all messages to be delivered', () => countRows(rig, 'work') === 0, 45_000);
   assertAllOnce(second, 100);
   await waitUntil('its log', () => endings(peer).length >= 1);
   // The look whether it listens is one of them.

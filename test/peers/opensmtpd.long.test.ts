@@ -44,11 +44,11 @@ const outcomeOf = (rig: Rig, id: string) =>
 test('100 messages arrive behind it unchanged, each once', { skip }, async (t) => {
   const rig = await rigToPeer(t, { port: peer.port, domains });
   await fillWith(rig, 100, DOMAIN);
-  await waitUntil('all to be delivered', () => countRows(rig, 'work') === 0, 60_000);
-  await waitUntil('all to be passed on', () => behind.accepted >= 100, 60_000);
+  await waitUntil('all messages to be delivered', () => countRows(rig, 'work') === 0, 60_000);
+  await waitUntil('all messages to be relayed', () => behind.accepted >= 100, 60_000);
   const users = behind.messages.flatMap(({ to }) => to);
   assert.equal(new Set(users).size, 100);
-  assert.equal(users.length, 100, 'none twice');
+  assert.equal(users.length, 100, 'no duplicates');
   for (const { content } of behind.messages) {
     const [head, body] = content.toString().split('\r\n\r\n') as [string, string];
     assert.match(head, /\r\nSubject: Hello\r\nMessage-ID: <1@shop\.example>(\r\nDate: .*)?$/);
@@ -67,7 +67,7 @@ test('its broken TLS prevents no delivery, and is tried once per affected server
     await Promise.all(Array.from({ length: 100 }, (_, user) => rig.store({ to: [`tls${user}@${DOMAIN}`] })))
   ).flat();
   rig.delivery.nudge();
-  await waitUntil('all to be delivered', () => countRows(rig, 'work') === 0, 60_000);
+  await waitUntil('all messages to be delivered', () => countRows(rig, 'work') === 0, 60_000);
   const broken = encrypting.log().match(/SSL routines/g)?.length ?? 0;
   t.diagnostic(broken > 0 ? 'its TLS is broken' : 'its TLS works');
   assert.ok(broken <= 1, `${broken} handshakes failed`);
@@ -98,11 +98,11 @@ test('a 421 that names a time and disconnects pauses all queued mail for that ti
   const before = count(/smtp connected/g);
   for (let user = 0; user < 40; user += 1) await rig.store({ to: [`${user}@${DOMAIN}`], from: 'close@shop.example' });
   rig.delivery.nudge();
-  await waitUntil('all to be put off', () => countRows(rig, "message WHERE status = 'delayed'") === 40);
+  await waitUntil('all messages to be deferred', () => countRows(rig, "message WHERE status = 'delayed'") === 40);
   const [paused] = rig.delivery.state().pausedDestinations;
   assert.equal(paused?.untilMs, rig.clock.now() + 5 * 60_000);
   assert.equal(count(/smtp connected/g) - before, 1, 'one connection in all');
-  assert.equal(countRows(rig, 'attempt'), 1, 'one was charged');
+  assert.equal(countRows(rig, 'attempt'), 1, 'one attempt was counted');
 });
 
 test('a block of our host defers the message and suppresses no address', { skip }, async (t) => {

@@ -78,7 +78,7 @@ test('session state of another client does not weaken a commit', { skip }, async
     leavers.map((one) => one.client.query('BEGIN; SELECT pg_sleep(0.1); COMMIT; SET synchronous_commit = off')),
   );
   const { rows } = await leavers[0]!.client.query("SELECT current_setting('synchronous_commit') AS level");
-  assert.equal((rows[0] as { level: string }).level, 'off', 'control: it is left in the session');
+  assert.equal((rows[0] as { level: string }).level, 'off', 'control: it stays in the session');
   const levels = await Promise.all(
     Array.from({ length: 10 }, () =>
       temp.database.execute(
@@ -101,7 +101,7 @@ test('nodes fall back to polling without waiting for notifications', { skip }, a
   const told: string[] = [];
   const log = { ...silentLog, info: (text: string) => told.push(text) } as unknown as Log;
   const hints = openPostgresHints({ address: parsePostgresUrl(temp.url!), log });
-  await waitUntil('the pooler to be noticed', () => told.length > 0);
+  await waitUntil('the pooler to be detected', () => told.length > 0);
   hints.notify('delivery');
   await hints.stop();
   assert.match(told[0]!, /polling only/);

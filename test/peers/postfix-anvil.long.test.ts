@@ -36,9 +36,9 @@ const said = (postfix: PrivatePostfix, pattern: RegExp): number =>
     .filter((line) => pattern.test(line)).length;
 
 async function assertAllOnce(postfix: PrivatePostfix): Promise<void> {
-  await waitUntil('all to be in mailboxes', () => said(postfix, /status=sent/) >= MAILS, 120_000);
+  await waitUntil('all messages to be in mailboxes', () => said(postfix, /status=sent/) >= MAILS, 120_000);
   for (let user = 0; user < MAILS; user += 1) {
-    assert.equal(postfix.mailbox(String(user)).length, 1, `mails to ${user}`);
+    assert.equal(postfix.mailbox(String(user)).length, 1, `messages to ${user}`);
   }
 }
 
@@ -49,12 +49,12 @@ test('limit of three connections: few are rejected, all mail arrives once, no at
   const postfix = await postfixWith({ smtpd_client_connection_count_limit: '3' });
   const rig = await rigTo(t, postfix);
   await fillWith(rig, MAILS, DOMAIN);
-  await waitUntil('all to be delivered', () => countRows(rig, 'work') === 0, 120_000);
+  await waitUntil('all messages to be delivered', () => countRows(rig, 'work') === 0, 120_000);
   const refused = said(postfix, /Connection concurrency limit exceeded/);
   t.diagnostic(`${said(postfix, / connect from /)} connections, ${refused} refused`);
-  assert.ok(refused >= 1, 'the limit was met');
+  assert.ok(refused >= 1, 'the limit was reached');
   assert.ok(refused <= 6, `${refused} connections were refused`);
-  assert.equal(countRows(rig, 'attempt WHERE number > 1'), 0, 'no refusal was charged');
+  assert.equal(countRows(rig, 'attempt WHERE number > 1'), 0, 'no rejection counted as an attempt');
   assert.equal(countRows(rig, "event WHERE type = 'DeliveryDelay'"), 0);
   await assertAllOnce(postfix);
 });
@@ -85,10 +85,10 @@ test('limit of two connections in four seconds: few are rejected, all mail arriv
   t.diagnostic(`refused in each: ${inEach}`);
   assert.ok(
     inEach.some((one) => one >= 1),
-    'the rate was met',
+    'the rate limit was reached',
   );
-  for (const one of inEach) assert.ok(one <= 6, `${one} connections were refused before all rested`);
+  for (const one of inEach) assert.ok(one <= 6, `${one} connections were rejected before the pause`);
   const charged = countRows(rig, 'attempt WHERE number > 1');
-  assert.ok(charged < inEach.length, `${charged} mails were charged in ${inEach.length - 1} pauses`);
+  assert.ok(charged < inEach.length, `${charged} attempts were counted in ${inEach.length - 1} pauses`);
   await assertAllOnce(postfix);
 });

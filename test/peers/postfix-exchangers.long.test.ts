@@ -96,7 +96,7 @@ async function startCells(t: TestContext, port: number): Promise<Cell[]> {
       if (wanted === NO_CELL || isLeftOut(stage, behaviour)) continue;
       const name = `${stage} ${behaviour}`.toLowerCase().replace(/[^a-z0-9]+/g, '-');
       const common = { stage, behaviour, name, ours: FATES[wanted.split(', ')[0]!]! };
-      if (stage === 'connect' && behaviour !== 'as it should') {
+      if (stage === 'connect' && behaviour !== 'as expected') {
         cells.push({ ...common, address: behaviour === 'stalls' ? HOLE : NOBODY, server: undefined });
         continue;
       }

@@ -70,7 +70,7 @@ const cameIn = async (to: string): Promise<JsonObject[]> =>
   ((await service.api.get('/inbound?limit=100')).body as unknown as JsonObject[]).filter(
     ({ recipient }) => recipient === to,
   );
-const said = (words: RegExp): Promise<unknown> => waitUntil(`Postfix to say ${words}`, () => words.test(postfix.log()));
+const said = (words: RegExp): Promise<unknown> => waitUntil(`Postfix to log ${words}`, () => words.test(postfix.log()));
 
 test('the largest message Postfix can send is stored unchanged', { skip, timeout: 120_000 }, async () => {
   const { content, files } = mailOfSize(MOST - RECEIVED_BYTES);
@@ -88,7 +88,7 @@ test('the largest message Postfix can send is stored unchanged', { skip, timeout
   );
   // Postfix removes a Return-Path that a mail comes with.
   const rest = content.subarray(content.indexOf('Received: '));
-  assert.ok(raw.subarray(-rest.length).equals(rest), 'the rest is what was submitted');
+  assert.ok(raw.subarray(-rest.length).equals(rest), 'the rest is unchanged');
   for (const [index, { url }] of (shown.attachments as JsonObject[]).entries())
     assert.ok(Buffer.from(await (await fetch(url)).arrayBuffer()).equals(files[index]!), `file ${index}`);
   assert.match(postfix.log(), /status=sent \(250 2\.0\.0 queued as inb_/);

@@ -54,7 +54,7 @@ const DIFFERENCES: Record<string, { postfix: PostfixFate; ours: Fate; why: strin
   s502: {
     postfix: 'bounces',
     ours: 'waits',
-    why: 'a refusal of TLS says nothing of the recipient, and may be repaired',
+    why: 'a TLS rejection does not concern the recipient and can be fixed',
   },
   s554: { postfix: 'bounces', ours: 'waits', why: 'the same' },
 };

@@ -59,7 +59,7 @@ function settled(messageId: string, status: string): Promise<JsonObject> {
 const wire = (stored: Buffer): string => stored.toString('latin1').replaceAll('\n', '\r\n');
 
 function onlyMail(user: string): Promise<Buffer> {
-  return waitUntil(`mail for ${user}`, () => postfix.mailbox(user)[0]);
+  return waitUntil(`the message for ${user}`, () => postfix.mailbox(user)[0]);
 }
 
 test('a message with all features arrives byte for byte with valid signatures', { skip }, async () => {
@@ -81,7 +81,7 @@ test('a message with all features arrives byte for byte with valid signatures', 
 
   const { text: content } = await service.api.get(`/messages/${messageId}/content`);
   const composed = Buffer.from(content, 'utf8').toString('latin1');
-  assert.ok(received.endsWith(composed), 'what was composed is what stands in the mailbox');
+  assert.ok(received.endsWith(composed), 'the mailbox has the composed message');
   const added = received.slice(0, received.length - composed.length).split(/\r\n(?![ \t])/);
   const names = new Set(added.filter(Boolean).map((line) => line.slice(0, line.indexOf(':')).toLowerCase()));
   for (const name of names) {

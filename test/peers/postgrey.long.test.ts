@@ -84,13 +84,13 @@ test('a greylisted message arrives once, at the third attempt', {
     assert.equal(type, 'DeliveryDelay');
     assert.equal(detail.deliveryDelay!.category, 'greylisted', String(detail.deliveryDelay!.reply));
   }
-  assert.deepEqual(rig.delivery.state().pausedDestinations, [], 'it concerns single recipients');
+  assert.deepEqual(rig.delivery.state().pausedDestinations, [], 'it applies to single recipients');
   advance(MINUTE * 1.1);
   await made(2);
-  assert.equal(arrived(), 0, 'its five minutes are not over');
+  assert.equal(arrived(), 0, 'its five minutes have not passed');
   advance(5 * MINUTE * 1.1);
-  await waitUntil('all to be delivered', () => countRows(rig, 'work') === 0);
-  await waitUntil('all to stand in the mailboxes', () => arrived() === USERS.length);
+  await waitUntil('all messages to be delivered', () => countRows(rig, 'work') === 0);
+  await waitUntil('all messages to be in mailboxes', () => arrived() === USERS.length);
   assert.deepEqual(
     attemptsMade(),
     USERS.map(() => 3),
@@ -103,13 +103,13 @@ test('with two recipients, the known one gets the message immediately', { skip, 
   const [known, unknown] = USERS as [string, string];
   const before = postfix.mailbox(known).length;
   const [first] = await rig.send({ to: [`${known}@${DOMAIN}`], from: 'other@shop.example' });
-  await waitUntil('the first to be put off', () => rig.status(first!) === 'delayed');
+  await waitUntil('the first to be deferred', () => rig.status(first!) === 'delayed');
   clock.advance(10 * MINUTE);
   const [one, two] = (await rig.send({
     to: [`${known}@${DOMAIN}`, `${unknown}@${DOMAIN}`],
     from: 'other@shop.example',
   })) as [string, string];
-  await waitUntil('the known one to be delivered', () => rig.status(one) === 'delivered');
-  await waitUntil('the unknown one to be put off', () => rig.status(two) === 'delayed');
-  await waitUntil('it to stand in the mailbox', () => postfix.mailbox(known).length === before + 1);
+  await waitUntil('the known recipient to be delivered', () => rig.status(one) === 'delivered');
+  await waitUntil('the unknown recipient to be deferred', () => rig.status(two) === 'delayed');
+  await waitUntil('it to be in the mailbox', () => postfix.mailbox(known).length === before + 1);
 });

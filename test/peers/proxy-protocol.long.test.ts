@@ -175,7 +175,7 @@ test('HAProxy with the configuration of docs/guides/reverse-proxy.md', {
     statuses.push((await call('/session', STRANGER, { email: `nobody${count}@example.com`, password: 'x' })).status);
   }
   assert.deepEqual([statuses.at(0), statuses.at(-1)], [401, 429]);
-  assert.equal((await call('/session', STRANGER, right)).status, 429, 'the stranger is locked out');
+  assert.equal((await call('/session', STRANGER, right)).status, 429, 'the blocked client is locked out');
   const signedIn = await call('/session', CLIENT, right);
   assert.equal(signedIn.status, 200, 'other clients are not');
   assert.match(signedIn.cookie, /; Secure$/);

@@ -39,7 +39,7 @@ interface Proxy {
 /** Replaces what has to be there. */
 function replaced(text: string, pairs: [string, string][]): string {
   return pairs.reduce((now, [from, to]) => {
-    assert.ok(now.includes(from), `${from} stands in ${now}`);
+    assert.ok(now.includes(from), `${from} is in ${now}`);
     return now.replaceAll(from, to);
   }, text);
 }
@@ -225,15 +225,15 @@ async function signIn({ service, port, call }: Behind): Promise<void> {
   const log = await call('/operator/audit?limit=100', { headers: { Cookie: cookie.split(';')[0]! } });
   const entries = JSON.parse(log.text) as { action: string; address: string | null; from?: string }[];
   const entry = entries.find(({ action }) => action === 'account.create');
-  assert.match(JSON.stringify(entry), /"127\.0\.0\.9"/, 'the address of the client, not that of the proxy');
-  assert.doesNotMatch(log.text, /203\.0\.113\.9/, 'the client cannot choose it');
+  assert.match(JSON.stringify(entry), /"127\.0\.0\.9"/, 'the address of the client, not of the proxy');
+  assert.doesNotMatch(log.text, /203\.0\.113\.9/, 'the client cannot set it');
 
   const statuses: number[] = [];
   for (let count = 0; count < 31; count += 1) {
     const wrong = JSON.stringify({ email: `nobody${count}@example.com`, password: 'wrong' });
     statuses.push((await call('/session', { method: 'POST', headers, body: wrong, from: STRANGER })).status);
   }
-  assert.equal(statuses.at(-1), 429, `a stranger is locked out: ${statuses.join(' ')}`);
+  assert.equal(statuses.at(-1), 429, `a blocked client is locked out: ${statuses.join(' ')}`);
   const again = await call('/session', { method: 'POST', headers, body, from: STRANGER });
   assert.equal(again.status, 429);
   const other = await call('/session', { method: 'POST', headers, body, from: '127.0.0.10' });

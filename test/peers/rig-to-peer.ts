@@ -18,7 +18,7 @@ export async function rigToPeer(
   const dns = await fakeDns(Object.fromEntries(zone));
   const resolver = openDns({ servers: [dns.server] });
   const allowed = parseCidrs('127.0.0.0/8');
-  if (!allowed.ok) throw new Error('loopback is no range');
+  if (!allowed.ok) throw new Error('invalid loopback range');
   const rig = await deliveryRig({
     ...options,
     routing: { route: { kind: 'mx' }, dns: resolver, mxPort: peer.port, mxAllow: allowed.cidrs },

@@ -127,7 +127,7 @@ test('swaks gets a rejection for a wrong password, and no AUTH without TLS', {
   const wrong = ['--auth', 'PLAIN', '--auth-user', service.smtpCredential.username, '--auth-password', 'wrong'];
   const failure = async (args: string[]): Promise<{ code: number; stdout: string; stderr: string }> =>
     run('swaks', [...base, ...args]).then(
-      () => assert.fail('swaks was content'),
+      () => assert.fail('swaks succeeded'),
       (error: { code: number; stdout: string; stderr: string }) => error,
     );
   assert.match((await failure(['--tls', ...wrong])).stdout, /<~\* 535 5\.7\.8 /);
@@ -222,7 +222,7 @@ with smtplib.SMTP('127.0.0.1', ${service.smtpPort}, local_hostname='python.examp
     const message = await arrived(`python-mark-${number}`);
     const text = message.content.toString('latin1');
     const encoded = Buffer.from(Array.from({ length: 102_400 }, (_, index) => index % 256)).toString('base64');
-    assert.ok(text.replaceAll('\r\n', '').includes(encoded), 'the attachment is whole');
+    assert.ok(text.replaceAll('\r\n', '').includes(encoded), 'the attachment is complete');
     assert.match(headerOf(message), /Received: from python\.example /);
   }
   assert.deepEqual((await arrived('python-mark-utf8')).to, ['grüße@example.com']);
@@ -321,7 +321,7 @@ test('Postfix relays a message with mixed recipient outcomes through Postrider',
     assert.match(headerOf(message), /^Received: from mx\.local\.example [\s\S]*\r\nReceived: from app\.example /);
     assert.ok(message.content.toString('latin1').endsWith('\r\n\r\n.\r\nHello\r\n'));
   }
-  await waitUntil('the refusal in the log', () => /status=bounced .*550 5\.7\.1/.test(postfix.log()));
+  await waitUntil('the rejection in the log', () => /status=bounced .*550 5\.7\.1/.test(postfix.log()));
   await waitUntil('an acceptance in the log', () => /250 2\.0\.0 queued as msg_/.test(postfix.log()));
   assert.ok(!sink.messages.some((one) => one.content.includes('postfix-foreign-mark')));
 });

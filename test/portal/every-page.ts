@@ -88,7 +88,7 @@ export async function seed(service: Service, text = 'Your order has shipped'): P
   for (const mode of ['live', 'sandbox']) ids[`${mode}/domains`] = domainId;
   await made(live.post('/approvals', { requestedEmailBytes: 20_000_000, reason: text.slice(0, 200) }));
   ids['operator/accounts'] = service.live.accountId;
-  await waitUntil('the sandbox to play', async () => {
+  await waitUntil('the simulated outcomes', async () => {
     const { body } = await sandbox.get('/messages?status=delivered');
     return (body as unknown as JsonObject[]).length > 0;
   });

@@ -246,7 +246,7 @@ test('untrusted text is rendered as text on every page', { skip: noBrowser(), ti
     await everyTab(visit.page);
     await assertHarmless(visit, at);
   }
-  assert.deepEqual(other.asked, [], 'nobody was asked');
+  assert.deepEqual(other.asked, [], 'nothing was requested');
 });
 
 test('control: a page that renders it as HTML executes it and loads remote content', {

@@ -168,7 +168,7 @@ async function filter(stage: Stage, routeId: string): Promise<void> {
   await page.getByText('No emails match your filters').waitFor();
   await button(page, 'Clear filters').click();
   await rows.filter({ hasText: 'Re: Order 17' }).waitFor();
-  assert.equal(catcher.requests.length, 1, 'an automatic reply is posted nowhere');
+  assert.equal(catcher.requests.length, 1, 'an automatic reply is not posted');
 }
 
 /** Edits the route: it is posted nowhere any more, so that its webhook is gone. */
@@ -208,7 +208,7 @@ async function viewerReads({ page, context, assertClean }: Visit, { service }: S
     Origin: service.url,
   };
   const answer = await context.request.delete(`/inbound-routes/${routeId}`, { headers, data: { confirm: true } });
-  assert.equal(answer.status(), 403, 'nor past the page');
+  assert.equal(answer.status(), 403, 'nor directly over the API');
   assertClean();
 }
 
@@ -220,7 +220,7 @@ async function remove({ page, service }: Stage, routeId: string): Promise<void> 
   await page.getByRole('link', { name: 'reply+*@in.shop.example' }).click();
   await button(page, 'Delete').click();
   await page.getByText('No inbound routes yet').waitFor();
-  await waitUntil('the route to be gone', async () => {
+  await waitUntil('the route to be deleted', async () => {
     return (await service.sandboxApi.get(`/inbound-routes/${routeId}`)).status === 404;
   });
   await page.goto('/app/sandbox/inbound');

@@ -71,7 +71,7 @@ test('displays why a message bounced, and resends bounced messages', {
   assert.deepEqual(
     receiver.messages.map(({ to }) => to),
     [['ann@shop.example']],
-    'what the receiver took',
+    'delivered to the receiver',
   );
 
   await waitUntil('both events to be refused', () => catcher.requests.length >= 2);
@@ -85,7 +85,7 @@ test('displays why a message bounced, and resends bounced messages', {
   await page.getByText('1 event will be replayed').waitFor();
   const before = catcher.requests.length;
   await page.getByRole('button', { name: 'Replay 1 event' }).click();
-  await waitUntil('the bounce to come again', () =>
+  await waitUntil('the bounce to be replayed', () =>
     catcher.requests.slice(before).some(({ body }) => JSON.parse(body).eventType === 'Bounce'),
   );
   visit.assertClean();

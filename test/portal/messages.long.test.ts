@@ -103,7 +103,7 @@ test('new messages appear automatically, update live, and export as CSV', { skip
   await page.getByRole('button', { name: 'Export CSV' }).click();
   const csv = readFileSync(await (await saved).path(), 'utf8');
   assert.match(csv, /^\uFEFFSubject,Recipient,Status,Tags,Accepted\r\n/);
-  assert.match(csv, /\r\n'=A formula,delayed@example\.com,delivered,/, 'a formula is none');
+  assert.match(csv, /\r\n'=A formula,delayed@example\.com,delivered,/, 'a formula is escaped');
   await row(page, '=A formula').click();
   await page.waitForURL(`**/messages/${id}`);
   visit.assertClean();

@@ -27,5 +27,5 @@ test('a page whose file no longer exists is reloaded once', { skip: noBrowser() 
   await page.getByRole('heading', { name: 'Suppressions', level: 1 }).waitFor();
   assert.equal(new URL(page.url()).pathname, '/app/live/suppressions');
   assert.ok(loads <= 1, `${loads} loads`);
-  assert.equal(isGone, false, 'the file was asked for while it was gone');
+  assert.equal(isGone, false, 'the missing file was requested');
 });

@@ -249,7 +249,7 @@ test('nodes, the doctor, and the log of all accounts with its files', { skip }, 
   assert.equal(csv.length - 1, entries.length);
   assert.ok(
     entries.length > 0 && entries.every(({ action }) => action === 'account.create'),
-    'filtered as the page is',
+    'with the filters of the page',
   );
   visit.assertClean();
 });

@@ -108,7 +108,7 @@ describe('delivery overview', { skip: noBrowser() }, () => {
     await page.getByRole('button', { name: 'Retry all 2' }).click();
     await page.getByRole('heading', { name: 'This incident is resolved' }).waitFor();
     assert.deepEqual(
-      await waitUntil('nothing to fail', async () => ((await incidents()).length === 0 ? [] : undefined)),
+      await waitUntil('no failures', async () => ((await incidents()).length === 0 ? [] : undefined)),
       [],
     );
     const { body } = await service.api.get('/messages?status=delivered');

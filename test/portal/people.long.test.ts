@@ -79,7 +79,7 @@ test('a user is invited by link, promoted, and removed after the undo period', {
   await remove.waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Undo' }).click();
   await remove.click();
-  assert.ok('ann@example.com' in (await members()), 'not before the time to undo is over');
+  assert.ok('ann@example.com' in (await members()), 'not before the undo period ends');
   await waitUntil('the removal', async () => !('ann@example.com' in (await members())));
   await page.goto('/app/sandbox/team');
   await page.getByRole('link', { name: 'Switch to Live' }).waitFor();
@@ -213,7 +213,7 @@ test('an authenticator app is added after a fresh login, and its codes are then 
   await other.page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await other.page.waitForURL('**/app/live');
   await page.getByRole('region', { name: 'Authenticator app' }).getByRole('button', { name: 'Remove' }).click();
-  await waitUntil('codes to be asked for no more', async () => {
+  await waitUntil('codes to be no longer required', async () => {
     const answer = await visit.context.request.get('/session');
     return !(await answer.json()).twoFactor.totp;
   });
@@ -251,7 +251,7 @@ test('a passkey is added, signs in, and is removed', { skip }, async (t) => {
   await page.waitForURL('**/app/live');
   await page.goto('/app/live/profile');
   await panel.getByRole('button', { name: 'Remove Laptop' }).click();
-  await waitUntil('the passkey to be gone', async () => {
+  await waitUntil('the passkey to be removed', async () => {
     const answer = await visit.context.request.get('/user/passkeys');
     return (await answer.json()).length === 0;
   });

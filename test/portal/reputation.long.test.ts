@@ -60,7 +60,7 @@ test('a viewer sees why live mail is held, and an owner releases it', { skip: no
     return (await visit.context.request.post('/account/resume-sending', { data: { confirm: true }, headers })).status();
   };
   const first = await send('first@x.example');
-  await waitUntil('control: mail leaves', async () => (await statusOf(first)) === 'delivered');
+  await waitUntil('control: mail is sent', async () => (await statusOf(first)) === 'delivered');
   const checkedMs = Date.now();
   await owner.page.goto('/app/live');
   await owner.page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
@@ -73,11 +73,11 @@ test('a viewer sees why live mail is held, and an owner releases it', { skip: no
   await openIncident(viewer);
   await viewer.page.getByText('Only account owners can release held email.').waitFor();
   assert.equal(await letLeave(viewer).count(), 0);
-  assert.equal(await resume(viewer), 403, 'nor past the page');
+  assert.equal(await resume(viewer), 403, 'nor directly over the API');
   await openIncident(owner);
   await letLeave(owner).waitFor();
   assert.deepEqual(await Promise.all(held.map(statusOf)), ['queued', 'queued']);
-  assert.equal(sink.accepted, 1, 'none has left so far');
+  assert.equal(sink.accepted, 1, 'nothing was sent so far');
 
   await letLeave(owner).click();
   await owner.page.getByText('Held email is being sent.').waitFor();

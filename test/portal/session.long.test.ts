@@ -62,7 +62,7 @@ test('logging out in one tab removes the data of the others', { skip }, async (t
   await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
   await other.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
   assert.equal(await other.getByText('nobody@example.com').count(), 0);
-  assert.equal(await other.evaluate('sessionStorage.length'), 0, 'secrets of a tab are gone');
+  assert.equal(await other.evaluate('sessionStorage.length'), 0, 'secrets of the tab are removed');
   assertClean();
 });
 

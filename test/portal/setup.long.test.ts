@@ -95,7 +95,7 @@ test('a domain is added, found in the DNS automatically, and removed unless undo
     .first()
     .waitFor();
   assert.equal(await key.count(), 2, 'the present key and the next one');
-  assert.equal(await button(page, 'Rotate DKIM keys').count(), 0, 'they wait already');
+  assert.equal(await button(page, 'Rotate DKIM keys').count(), 0, 'they are queued already');
 
   await button(page, 'Delete').click();
   await seen(page, 'No domains yet');
@@ -237,7 +237,7 @@ test('a key is created, works, and is replaced', { skip }, async (t) => {
   assert.deepEqual(
     [await statusOf(first), await statusOf(second)],
     [200, 200],
-    'nothing happens before the undo is over',
+    'nothing happens during the undo period',
   );
   await letUndoPass(page, /^\/api-keys\/key_/);
   assert.deepEqual([await statusOf(first), await statusOf(second)], [401, 200]);

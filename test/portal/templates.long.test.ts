@@ -257,7 +257,7 @@ test('in the sandbox a live template is sent and copied, not changed', { skip },
   const link = page.getByRole('link', { name: 'View in inbox' });
   const messageId = (await link.getAttribute('href'))!.split('/').at(-1)!;
   assert.deepEqual(await faultsOf(page), []);
-  const message = await waitUntil('the mail to be in the inbox', async () => {
+  const message = await waitUntil('the message to be in the inbox', async () => {
     const { status, body } = await service.sandboxApi.get(`/sandbox/inbox/${messageId}`);
     return status === 200 && body;
   });

@@ -61,7 +61,7 @@ async function make({ page, catcher }: Stage): Promise<{ id: string; secret: str
   await page.getByText('PHP', { exact: true }).click();
   await page.getByText('hash_equals').waitFor();
   await page.keyboard.press('Escape');
-  assert.equal(await page.getByText('Copy it now.').isVisible(), true, 'a slip does not lose the secret');
+  assert.equal(await page.getByText('Copy it now.').isVisible(), true, 'a mistake does not lose the secret');
   await button(page, 'Done').click();
   await page.getByRole('heading', { name: 'Order service', level: 1 }).waitFor();
   return { id: new URL(page.url()).pathname.split('/').at(-1)!, secret };

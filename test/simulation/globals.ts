@@ -43,7 +43,7 @@ export const isBeforeWorlds = (): boolean => present === undefined;
 
 /** Returns the running world; without one, simulated functions must not be called. */
 export function here(): Present {
-  if (present === undefined) throw new Error('nothing is simulated at the moment');
+  if (present === undefined) throw new Error('no simulation is running');
   return present;
 }
 
