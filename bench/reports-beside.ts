@@ -8,7 +8,7 @@
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { bring, comesBack, tokenAddress } from '../test/kit/come-back.ts';
+import { bring, comesBack, tokenAddress } from '../test/kit/bounce-receiver.ts';
 import { deliveryReport } from '../test/kit/report-mail.ts';
 import {
   freePort,

@@ -5,7 +5,7 @@
  * same for a minute.
  */
 import { parseArgs } from 'node:util';
-import { underFire } from '../test/faults/nodes-fire.ts';
+import { underFire } from '../test/faults/node-kills.ts';
 import { powerCuts } from '../test/faults/power-trial.ts';
 import { cannotCutPower } from '../test/kit/cut-disk.ts';
 

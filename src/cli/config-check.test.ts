@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import test from 'node:test';
 import { commandFolder } from '../../test/kit/command-folder.ts';
-import { commandHere } from '../../test/kit/command-here.ts';
+import { commandHere } from '../../test/kit/in-process-command.ts';
 import { tempPostgres } from '../../test/kit/temp-postgres.ts';
 import { listMigrations } from '../storage/migrate.ts';
 import { openSqlite } from '../storage/sqlite/connection.ts';

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { commandHere } from '../../test/kit/command-here.ts';
+import { commandHere } from '../../test/kit/in-process-command.ts';
 import { type Service, startService } from '../../test/kit/start-service.ts';
 
 let service: Service;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { type WholeApi, wholeApi } from '../../test/kit/in-process-api.ts';
 import { createAccount } from '../accounts/accounts.ts';
 
 let app: WholeApi;

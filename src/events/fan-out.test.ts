@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { storage } from '../../test/kit/counted-database.ts';
-import { roomyAccount } from '../../test/kit/roomy-account.ts';
+import { roomyAccount } from '../../test/kit/high-limit-account.ts';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { newId } from '../base/ids.ts';
 import { acceptOperation } from '../send/acceptance.ts';

@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import type { JsonObject } from '../../test/kit/api.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { type Browser, type WholeApi, wholeApi } from '../../test/kit/in-process-api.ts';
 import { type Mcp, mcpClient } from '../../test/kit/mcp.ts';
-import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
 import { createAccount, createKey, revokeKeyOperation } from '../accounts/accounts.ts';
 import { addDomain } from '../domains/domains.ts';
 

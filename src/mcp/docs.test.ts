@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { apiClient } from '../../test/kit/api.ts';
-import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { type WholeApi, wholeApi } from '../../test/kit/in-process-api.ts';
 import { indexDocs, readDocs } from './docs.ts';
 
 const root = path.join(import.meta.dirname, '../..');

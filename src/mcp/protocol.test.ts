@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { apiClient } from '../../test/kit/api.ts';
+import { type WholeApi, wholeApi } from '../../test/kit/in-process-api.ts';
 import { CURRENT, mcpClient } from '../../test/kit/mcp.ts';
-import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
 import { createKey } from '../accounts/accounts.ts';
 
 const TOOLS = [

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import type { Answer } from '../../test/kit/api.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { featureApp } from '../../test/kit/feature-app.ts';
-import { roomyAccount } from '../../test/kit/roomy-account.ts';
+import { roomyAccount } from '../../test/kit/high-limit-account.ts';
 import { seedMail } from '../../test/kit/seed-mail.ts';
 import { DIALECTS } from '../../test/kit/temp-database.ts';
 import { setAccountOperation } from '../accounts/store.ts';

@@ -4,7 +4,7 @@ import { request as httpRequest } from 'node:http';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import type { Answer } from '../../test/kit/api.ts';
-import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { type Browser, type WholeApi, wholeApi } from '../../test/kit/in-process-api.ts';
 import { createUser } from '../users/users.ts';
 
 type Row = Record<string, unknown>;

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Answer } from '../../test/kit/api.ts';
+import { type Browser, type WholeApi, wholeApi } from '../../test/kit/in-process-api.ts';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
 import { decideProtectionOperation } from '../accounts/accounts.ts';
 import type { Actor } from '../base/actor.ts';
 import { acceptOperation } from '../send/acceptance.ts';

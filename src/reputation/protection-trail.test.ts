@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { wholeApi } from '../../test/kit/in-process-api.ts';
 import { DIALECTS, tempDatabase } from '../../test/kit/temp-database.ts';
-import { wholeApi } from '../../test/kit/whole-api.ts';
 import { createAccount } from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';

@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Answer } from '../../test/kit/api.ts';
-import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { type Browser, type WholeApi, wholeApi } from '../../test/kit/in-process-api.ts';
 import { roleFor } from '../http/identify.ts';
 import { MEMBER_ROLES, type RouteDefinition } from '../http/route.ts';
 

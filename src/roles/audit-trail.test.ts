@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import type { Answer, Api } from '../../test/kit/api.ts';
-import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { type WholeApi, wholeApi } from '../../test/kit/in-process-api.ts';
 import { decideProtectionOperation } from '../accounts/accounts.ts';
 import { addDomain } from '../domains/domains.ts';
 import { recordMxOperation } from '../inbound-routes/store.ts';

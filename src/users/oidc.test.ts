@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 // @ts-expect-error it comes without types
 import Provider from 'oidc-provider';
 import { freePort } from '../../test/kit/free-ports.ts';
-import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { type WholeApi, wholeApi } from '../../test/kit/in-process-api.ts';
 
 const SECRET = 'a-secret-of-the-test-that-is-long-enough';
 let app: WholeApi;

@@ -7,7 +7,7 @@ import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } fr
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
-import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { type Browser, type WholeApi, wholeApi } from '../../test/kit/in-process-api.ts';
 
 let clock: FakeClock;
 let app: WholeApi;

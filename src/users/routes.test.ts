@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
+import { type Browser, type WholeApi, wholeApi } from '../../test/kit/in-process-api.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
 import { readFacts } from '../doctor/doctor.ts';
 import { checkProxies } from '../doctor/proxies.ts';
 import { addDomain } from '../domains/domains.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
-import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { type WholeApi, wholeApi } from '../../test/kit/in-process-api.ts';
 import { hotp, totpStep } from './totp.ts';
 
 let clock: FakeClock;

@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterEach, test } from 'node:test';
 import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { type WebhookWorld, type WorldOptions, webhookWorld } from '../../test/kit/webhook-world.ts';
+import { type WebhookWorld, type WorldOptions, webhookWorld } from '../../test/kit/webhook-rig.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import { LEASE_MS } from '../work/work.ts';
 import { LANE_LIMITS } from './lanes.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { webhookWorld } from '../../test/kit/webhook-world.ts';
+import { webhookWorld } from '../../test/kit/webhook-rig.ts';
 
 const ENDPOINTS = 3_000;
 const closers: (() => Promise<void>)[] = [];

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { webhookWorld } from '../../test/kit/webhook-world.ts';
+import { webhookWorld } from '../../test/kit/webhook-rig.ts';
 import { silentLog } from '../base/log.ts';
 import type { Notice } from '../base/notice.ts';
 import { sendDueNotices } from './notices.ts';

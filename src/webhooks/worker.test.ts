@@ -6,7 +6,7 @@ import { Webhook } from 'standardwebhooks';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { runningMs } from '../../test/kit/running-time.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { secretKey, type WorldOptions, webhookWorld } from '../../test/kit/webhook-world.ts';
+import { secretKey, type WorldOptions, webhookWorld } from '../../test/kit/webhook-rig.ts';
 import { systemClock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';

@@ -10,7 +10,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { type FaultProxy, faultProxy } from '../kit/fault-proxy.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 
 const examples = path.resolve(import.meta.dirname, '../../examples');

@@ -7,7 +7,7 @@ import { StreamableHTTPClientTransport as EarlierTransport } from '@modelcontext
 import { createKey } from '../../src/accounts/accounts.ts';
 import { addDomain } from '../../src/domains/domains.ts';
 import type { JsonObject } from '../kit/api.ts';
-import { type WholeApi, wholeApi } from '../kit/whole-api.ts';
+import { type WholeApi, wholeApi } from '../kit/in-process-api.ts';
 
 const INFO = { name: 'Official client', version: '1.0.0' };
 const EMAIL = { from: 'shop@shop.example', to: ['ann@example.com'], subject: 'Hello', text: 'Hello' };

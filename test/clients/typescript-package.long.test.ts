@@ -9,7 +9,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { startService } from '../kit/start-service.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');

@@ -7,7 +7,7 @@ import type { LateResult } from '../../src/messages/messages.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { claimReportsOperation, settleReportOperation } from '../../src/send/delivery-report-store.ts';
 import { suppressOperation } from '../../src/suppressions/store.ts';
-import { leases } from './late.ts';
+import { leases } from './late-reports.ts';
 import { acceptance, claimRequest, settlement } from './mail.ts';
 import type { Scenario } from './stage.ts';
 

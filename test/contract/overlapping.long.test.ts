@@ -21,8 +21,8 @@ import { openPostgresDatabase } from '../../src/storage/postgres/database.ts';
 import { parsePostgresUrl } from '../../src/storage/postgres/url.ts';
 import { suppress } from '../../src/suppressions/suppressions.ts';
 import { extendOperation } from '../../src/work/store.ts';
+import { type Call, callOf, execute, type Overlap, overlapEverywhere } from '../kit/overlapping-transactions.ts';
 import { acceptance, seedMail } from '../kit/seed-mail.ts';
-import { type Call, callOf, execute, type Overlap, overlapEverywhere } from '../kit/stepped.ts';
 import { type TempDatabase, tempDatabase } from '../kit/temp-database.ts';
 
 const MINUTE = 60_000;

@@ -1,6 +1,6 @@
 /**
- * A data directory that cannot be used stops the start with one line that names the path and the remedy. Where the tests run as
- * root the service runs without root's powers, since for those no directory is closed.
+ * An unusable data directory stops the start with one line that names the path and the remedy. If the tests run as root, the service runs
+ * without root's capabilities, which would bypass permissions.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -17,7 +17,7 @@ import {
 import os from 'node:os';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { missing, notAllowed } from '../kit/peers.ts';
+import { missing, notAllowed } from '../kit/requirements.ts';
 import { runCommand, startService } from '../kit/start-service.ts';
 
 const isRoot = process.getuid?.() === 0;
@@ -32,7 +32,7 @@ function folderOf(t: TestContext): string {
   return folder;
 }
 
-/** The one line that a start on this directory ends with. */
+/** The single line that a start on this directory prints before it exits. */
 async function refusal(dataDir: string): Promise<string> {
   const done = await runCommand(['serve'], { dataDir, wrapper });
   assert.equal(done.code, 1, done.stderr);

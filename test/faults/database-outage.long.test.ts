@@ -1,6 +1,6 @@
 /**
- * The database is away for longer than a lease, and no node died: every lease has ended, and one node finds it back before
- * the other, which holds mail that was delivered meanwhile. Nothing is sent twice, and what nobody holds goes out at once.
+ * The database is unavailable for longer than a lease, and no node crashes: every lease has expired, and one node reconnects before the
+ * other, which has delivered messages in the meantime. Nothing is sent twice, and unleased messages go out immediately.
  */
 import assert from 'node:assert/strict';
 import net, { type AddressInfo, type Socket } from 'node:net';
@@ -16,7 +16,7 @@ interface Way {
   close(): Promise<void>;
 }
 
-/** A way to the database that can be closed. */
+/** A connection to the database that can be closed. */
 async function wayTo(databaseUrl: string): Promise<Way> {
   const target = new URL(databaseUrl);
   const sockets = new Set<Socket>();

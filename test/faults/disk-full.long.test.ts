@@ -1,6 +1,6 @@
 /**
- * The disk fills up: intake stops at its mark, before the disk is full, says so on /ready and takes up again when there
- * is room; and where the mark is switched off, a commit that finds no room is a refusal, never a loss.
+ * The disk fills up: intake stops at the free-space limit before the disk is full, reports it on /ready, and resumes when space is
+ * available. If the limit is disabled, a commit without space is a rejection and never a loss.
  */
 import assert from 'node:assert/strict';
 import { closeSync, openSync, rmSync } from 'node:fs';
@@ -23,7 +23,7 @@ test('intake stops at the free-space limit and resumes when space is available',
 }, async (t) => {
   const disk = mountSmallDisk();
   t.after(() => disk.unmount());
-  // The smaller of this and 10 % of 64 MiB is what has to be free.
+  // // The required free space is the smaller of this and 10 % of 64 MiB.
   const service = await startService({ dataDir: disk.folder, env: { POSTRIDER_MIN_FREE_BYTES: '500000000' } });
   try {
     assert.equal((await send(service)).status, 202);
@@ -49,7 +49,7 @@ test('intake stops at the free-space limit and resumes when space is available',
   }
 });
 
-/** The doctor's check of this name. */
+/** The doctor check with this name. */
 async function doctorOf(dataDir: string, name: string, env: Record<string, string> = {}): Promise<JsonObject> {
   const { stdout } = await runCommand(['doctor', '--json'], { dataDir, env });
   return (JSON.parse(stdout) as { checks: JsonObject[] }).checks.find((one) => one.name === name)!;
@@ -58,7 +58,7 @@ async function doctorOf(dataDir: string, name: string, env: Record<string, strin
 test('the smaller of the two free-space limits applies', { skip, timeout: 240_000 }, async (t) => {
   const disk = mountSmallDisk();
   t.after(() => disk.unmount());
-  // 10 % of 64 MiB are 6.7 MB.
+  // // 10 % of 64 MiB is 6.7 MB.
   const env = { POSTRIDER_MIN_FREE_BYTES: '3000000' };
   const service = await startService({ dataDir: disk.folder, env });
   try {
@@ -110,7 +110,7 @@ test('without free inodes Postrider rejects mail, reports it, and loses nothing'
     } catch (error) {
       assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC', 'control: no inode is left');
     }
-    // Before the mark is noticed a blob finds no inode, afterwards nothing is taken at all.
+    // // Until the limit is noticed, blobs get no inode; after that nothing is accepted at all.
     assert.equal(await sendLarge(), 503);
     const ready = await waitUntil('the free-space limit to be noticed', async () => {
       const answer = await service.anonymous.get('/ready');

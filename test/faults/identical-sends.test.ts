@@ -1,4 +1,4 @@
-/** A hundred identical sends at once under one key make one message, and every client learns the same of it. */
+/** 100 concurrent identical sends with one key create one message, and every client gets the same response. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { smtpSink } from '../kit/smtp-sink.ts';

@@ -1,6 +1,6 @@
 /**
- * The disk fills up under the inbound port: senders are asked to come again (451), nothing is half done, and it takes up again by
- * itself when there is room. What was answered 250 has its event, once, also when the process is killed then.
+ * The disk fills up during inbound mail: senders get a temporary rejection (451), nothing is half stored, and intake resumes automatically
+ * when space is available. Everything acknowledged with 250 has its event once, even if the process is killed at that point.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, rmSync } from 'node:fs';
@@ -26,7 +26,7 @@ async function serviceOn(folder: string, minFreeBytes: number): Promise<Service>
   return service;
 }
 
-/** The reply that decided, over a connection of its own. */
+/** The final reply, over a separate connection. */
 async function bring(service: Service, content: string): Promise<string> {
   const talker = await openInbound(service.inboundPort);
   const reply = await bringMail(talker, TO, content);
@@ -36,7 +36,7 @@ async function bring(service: Service, content: string): Promise<string> {
 
 const idIn = (reply: string): string | undefined => /^250 2\.0\.0 queued as (inb_\w+)/.exec(reply)?.[1];
 
-/** Ids of the mails whose rows are there, and the files. */
+/** Ids of the stored messages, and the files. */
 function kept(folder: string): { ids: string[]; files: string[] } {
   const { databaseFile, blobsFolder } = dataDirectory(folder);
   const database = new DatabaseSync(databaseFile, { readOnly: true });
@@ -105,7 +105,7 @@ test('without the limit, a full disk rejects temporarily, and nothing is lost or
   };
   try {
     const ballast = fill(disk.folder, 2 * MEGABYTE);
-    // Blobs find no room first, then the database.
+    // // Blobs run out of space first, then the database.
     await bringAll(large, 3);
     const { length: files } = kept(disk.folder).files;
     assert.equal(files, taken.length, 'rejected mail leaves no file');

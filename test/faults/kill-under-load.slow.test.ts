@@ -1,4 +1,4 @@
-/** Fifty kills at random moments under load, judged by a ledger (see kill-trial.ts for the rules). */
+/** Fifty kills at random moments under load, checked with a ledger (see kill-trial.ts for the rules). */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { killTrial } from './kill-trial.ts';

@@ -1,4 +1,4 @@
-/** A kill at a random moment, and the controls of the check; the long form is kill-under-load.slow.test.ts. */
+/** A kill at a random moment, and controls of the check; kill-under-load.slow.test.ts is the long form. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { duplicateFaults, killTrial } from './kill-trial.ts';

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
-import { between } from '../kit/between.ts';
+import { between } from '../kit/smtp-proxy.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { startService } from '../kit/start-service.ts';
 import { manifestEntry, put } from '../kit/upload.ts';

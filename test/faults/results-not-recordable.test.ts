@@ -5,7 +5,7 @@ import type { Database } from '../../src/storage/database.ts';
 import { relayRig } from '../kit/relay-rig.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-/** A database of which one operation can be made to refuse. */
+/** A database with one operation that can be made to fail. */
 function refusing(database: () => Database, refuse: { operation: string | undefined; error: Error }): Database {
   return {
     dialect: 'sqlite',
@@ -45,7 +45,7 @@ test('a lease lost while its result could not be recorded causes no second copy'
   await rig.restart({ database: refusing(() => rig.storage.database, refuse) });
   const [id] = await rig.send({ to: ['1@x.example'] });
   await waitUntil('the pause', () => rig.delivery.state().paused);
-  // Somebody else took the row over and gave it back.
+  // // Another node took the row over and returned it.
   rig.tamper('UPDATE work SET fence = fence + 5, leased = 0, due = 0');
   refuse.operation = undefined;
   await waitUntil('the delivery to be recorded', () => rig.status(id!) === 'delivered');
@@ -55,7 +55,7 @@ test('a lease lost while its result could not be recorded causes no second copy'
 test('a result that our code rejects does not block others', async (t) => {
   const { rig } = await relayRig(t);
   const [bad] = await rig.store({ to: ['bad@x.example'], sendAtMs: rig.clock.now() + 1000 });
-  // A state from which there is no way to delivered, with work that says otherwise.
+  // // A status that cannot change to delivered, with a work item that contradicts it.
   rig.tamper("UPDATE message SET status = 'suppressed'");
   rig.clock.advance(1000);
   const ids = await Promise.all(

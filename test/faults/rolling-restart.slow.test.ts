@@ -1,4 +1,4 @@
-/** One node after the other is stopped and started under load: nothing lost, nothing twice, no request fails for good. */
+/** One node after another is stopped and started under load: no loss, no duplicates, and no request fails permanently. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { waitUntil } from '../kit/wait-until.ts';

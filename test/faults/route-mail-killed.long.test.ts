@@ -1,6 +1,6 @@
 /**
- * Mail for an inbound route through the port: a process that is killed between 250 and the event, and mail that is larger
- * than its route takes. Counted at the webhook.
+ * Mail for an inbound route: a process killed between 250 and the event, and messages larger than the route accepts. Counted at the
+ * webhook.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -10,7 +10,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
 
 const COUNT = 10;
-/** A machine may be so slow that everything is posted before the kill: then the round is repeated. */
+/** On a fast machine everything may be posted before the kill; the round is then repeated. */
 const MAX_ROUNDS = 10;
 const env = { POSTRIDER_INBOUND_PORT: '0', POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8' };
 const LINE = `${'x'.repeat(76)}\r\n`;
@@ -35,7 +35,7 @@ async function route(match: string, maxBytes = 25_000_000): Promise<void> {
 const postedIds = (): string[] => catcher.requests.map(({ body }) => JSON.parse(body).messageId as string);
 const idIn = (reply: string): string => /^250 2\.0\.0 queued as (inb_\w+)/.exec(reply)?.[1] ?? assert.fail(reply);
 
-/** A mail of exactly so many bytes. */
+/** A message of exactly this many bytes. */
 function mailOf(bytes: number): string {
   const header = 'Subject: large\r\n\r\n';
   const left = bytes - header.length;

@@ -1,4 +1,4 @@
-/** A data directory has one serving process; a second one refuses with one line, and the first does not notice. */
+/** A data directory has one serving process; a second one exits with one line, and the first is not affected. */
 import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import test from 'node:test';
-import { commandHere } from '../kit/command-here.ts';
+import { commandHere } from '../kit/in-process-command.ts';
 import { environment, runCommand, startService } from '../kit/start-service.ts';
 import { testCertificate } from '../kit/test-certificate.ts';
 
@@ -77,7 +77,7 @@ test('a failed first start creates nothing and prints no credentials', async (t)
   const dataDir = path.join(folder, 'data');
   for (const [env, line] of wrong) {
     const done = await commandHere(['serve'], environment(dataDir, env));
-    // Another process may let go of a port, so a service manager may try that again; a wrong setting it may not.
+    // // A port may become free, so a service manager may retry that; it must not retry a wrong setting.
     const isTransient = Object.values(env).includes(takenPort);
     assert.deepEqual([done.code, done.stdout], [isTransient ? 1 : 78, ''], done.stderr);
     assert.match(done.stderr, line);

@@ -1,4 +1,4 @@
-/** An address with several hosts: the one that accepts writes is used, before and after a failover, on real servers. */
+/** A database URL with several hosts: Postrider uses the one that accepts writes, before and after a failover, on real servers. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** One planned stop under load; many of them are in sigterm-under-load.slow.test.ts. */
+/** One planned stop under load; sigterm-under-load.slow.test.ts has several. */
 import { test } from 'node:test';
 import { stopTrial } from './stop-trial.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Crowds at the submission port: idle connections without number, a thousand clients that drip, and a process that runs out of
- * file descriptors. An honest client from another address is served as if nobody else was there.
+ * Floods at the submission port: many idle connections, 1,000 slow clients, and a process without file descriptors. A well-behaved client
+ * from another address is served as usual.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ async function honest(localAddress: string): Promise<Talker> {
   return talker;
 }
 
-/** Milliseconds that a mail takes from MAIL to its 250. */
+/** Milliseconds from MAIL to 250. */
 async function timeMail(talker: Talker): Promise<number> {
   const since = runningMs();
   talker.send('MAIL FROM:<shop@shop.example>\r\nRCPT TO:<ann@example.invalid>\r\nDATA\r\n');
@@ -88,7 +88,7 @@ test('1,000 slow clients block no one else', { timeout: 150_000 }, async () => {
   for (let i = 0; i < 40; i += 1) meanwhile.push(await timeMail(talker));
   clearInterval(drip);
   const [quiet, loud] = [p95(before), p95(meanwhile)];
-  // Generous, since both ends and the crowd share this machine; a held-up session would wait for seconds.
+  // // Generous, since both ends and the slow clients share this machine; a blocked session would wait for seconds.
   assert.ok(loud < 20 * quiet + 250, `p95 was ${quiet} ms, and ${loud} ms under load`);
   talker.destroy();
   for (const socket of slow) socket.destroy();
@@ -112,7 +112,7 @@ test('running out of file descriptors loses connections, but not the listener', 
     sockets.push(socket);
   }
   const isFull = (): boolean => readdirSync(`/proc/${small.pid}/fd`).length >= 148;
-  // Those beyond are lost, or wait unaccepted where another thread took the descriptor that libuv keeps to turn them away.
+  // // Further connections are lost, or wait unaccepted if another thread used the descriptor that libuv reserves for rejecting them.
   await waitUntil('connections to be lost, or none to be left', () => lost > 100 || isFull());
   for (const socket of sockets) socket.destroy();
   await waitUntil('the listener to greet again', async () => {

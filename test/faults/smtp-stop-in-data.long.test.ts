@@ -1,6 +1,6 @@
 /**
- * SIGTERM while SMTP sessions are open: a mail that is coming in is finished and answered, nothing new begins on old and new
- * connections (451 and 421), all sessions are told with 421 at the end, and the process ends with 0.
+ * SIGTERM with open SMTP sessions: a message in transit is finished and answered, nothing new starts on existing and new connections (451
+ * and 421), all sessions end with 421, and the process exits 0.
  */
 import assert from 'node:assert/strict';
 import test from 'node:test';

@@ -1,6 +1,6 @@
 /**
- * SIGTERM under load, with one delivery that hangs: the service ends with 0 within 30 s, and a planned stop costs
- * nothing: none lost, none twice, and no request that was accepted went without its answer.
+ * SIGTERM under load, with one delivery that hangs: the service exits 0 within 30 s, with no loss, no duplicates, and a response for every
+ * accepted request.
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
@@ -10,7 +10,7 @@ import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { allMessages, copiesByKey, openLedger, startLoad } from './ledger.ts';
 
-/** Runs the trial and throws with the first broken promise. */
+/** Runs the trial and throws at the first broken promise. */
 export async function stopTrial(t: TestContext, { stops }: { stops: number }): Promise<void> {
   let stalled = 0;
   const sink = await smtpSink({

@@ -14,7 +14,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { newSecret, secretKeyOf, signatureOf } from '../../src/webhooks/sign.ts';
 import type { JsonObject } from '../kit/api.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');

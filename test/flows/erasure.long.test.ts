@@ -5,19 +5,19 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Api, JsonObject } from '../kit/api.ts';
-import { bring, comesBack } from '../kit/come-back.ts';
+import { bring, comesBack } from '../kit/bounce-receiver.ts';
 import { openInbound } from '../kit/inbound-rig.ts';
 import { mcpClient } from '../kit/mcp.ts';
 import { feedbackReport } from '../kit/report-mail.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { connectTalker } from '../kit/smtp-talker.ts';
 import { type Service, startService } from '../kit/start-service.ts';
+import { placesOf } from '../kit/stored-data.ts';
 import { DIALECTS, type Dialect } from '../kit/temp-database.ts';
 import { tempPostgres } from '../kit/temp-postgres.ts';
 import { sendSubmission, uploadAll } from '../kit/upload-client.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
-import { placesOf } from '../kit/whole-store.ts';
 
 /** Distinctive, so that a search for it finds every spelling of the address. */
 const LOCAL = 'Erika.Muster+post';

@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs
 import os from 'node:os';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const MAIN = path.resolve(import.meta.dirname, '../../bin/postrider.js');

@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, get as httpGet, type IncomingMessage } from 'node:http';
 import { after, before, test } from 'node:test';
 import { type Api, apiClient, type Credentials, type JsonObject } from '../kit/api.ts';
-import { BOUNCE_DOMAIN, comesBack } from '../kit/come-back.ts';
+import { BOUNCE_DOMAIN, comesBack } from '../kit/bounce-receiver.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { bringMail, openInbound } from '../kit/inbound-rig.ts';
 import { connectTalker } from '../kit/smtp-talker.ts';

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type Api, apiClient, type JsonObject } from '../kit/api.ts';
-import { BOUNCE_DOMAIN, bring, comesBack, tokenAddress } from '../kit/come-back.ts';
+import { BOUNCE_DOMAIN, bring, comesBack, tokenAddress } from '../kit/bounce-receiver.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { openInbound } from '../kit/inbound-rig.ts';
 import { deliveryReport, feedbackReport } from '../kit/report-mail.ts';

@@ -10,7 +10,7 @@ import { after, before, test } from 'node:test';
 import { newId } from '../../src/base/ids.ts';
 import { dataDirectory } from '../../src/storage/data-directory.ts';
 import type { JsonObject } from '../kit/api.ts';
-import { comesBack, tokenAddress } from '../kit/come-back.ts';
+import { comesBack, tokenAddress } from '../kit/bounce-receiver.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { openInbound } from '../kit/inbound-rig.ts';
 import { mailOfSize, stuffed } from '../kit/mail-of-size.ts';

@@ -10,7 +10,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, type TestContext, test } from 'node:test';
 import { apiClient } from '../kit/api.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { runCommand, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';

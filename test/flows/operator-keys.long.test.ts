@@ -6,9 +6,9 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type Answer, apiClient, type JsonObject } from '../kit/api.ts';
 import { startCluster } from '../kit/cluster.ts';
+import { openBrowser } from '../kit/in-process-api.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
-import { openBrowser } from '../kit/whole-api.ts';
 
 const ENV = { POSTRIDER_DOORS: 'resend' };
 

@@ -7,9 +7,9 @@ import { after, before, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
 import { type Cluster, startCluster } from '../kit/cluster.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
+import { type Browser, openBrowser } from '../kit/in-process-api.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
-import { type Browser, openBrowser } from '../kit/whole-api.ts';
 
 const REFUSAL = '421 4.7.28 unusual rate of mail, try again in 20 minutes';
 const MAILS = 6;

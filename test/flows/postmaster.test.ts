@@ -5,14 +5,14 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
-import { BOUNCE_DOMAIN, bring, comesBack, tokenAddress } from '../kit/come-back.ts';
+import { BOUNCE_DOMAIN, bring, comesBack, tokenAddress } from '../kit/bounce-receiver.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
+import { type Browser, openBrowser } from '../kit/in-process-api.ts';
 import { openInbound } from '../kit/inbound-rig.ts';
 import { deliveryReport, feedbackReport } from '../kit/report-mail.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
-import { type Browser, openBrowser } from '../kit/whole-api.ts';
 
 const OPERATORS = 'ops@example.net';
 

@@ -9,12 +9,12 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
 import type { Answer, JsonObject } from '../kit/api.ts';
+import { openBrowser } from '../kit/in-process-api.ts';
 import { connectTalker, type Talker } from '../kit/smtp-talker.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { DIALECTS } from '../kit/temp-database.ts';
 import { type TempPostgres, tempPostgres } from '../kit/temp-postgres.ts';
 import { waitUntil } from '../kit/wait-until.ts';
-import { openBrowser } from '../kit/whole-api.ts';
 
 /** Planted wherever a request has room for a value. */
 const SECRET = 's3cret-Value';

@@ -13,7 +13,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import PostalMime from 'postal-mime';
 import { apiClient, type JsonObject } from '../kit/api.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { runningMs } from '../kit/running-time.ts';
 import { closeShop, openShop } from '../kit/shop.ts';
 import type { SmtpSink } from '../kit/smtp-sink.ts';

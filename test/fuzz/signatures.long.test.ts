@@ -13,7 +13,7 @@ import fc from 'fast-check';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import { compose } from '../../src/mail/compose/compose.ts';
 import { generateDkimKeys, signDkim } from '../../src/mail/compose/dkim-sign.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { anyMail } from './any-mail.ts';
 
 const MAILS = 10_000;

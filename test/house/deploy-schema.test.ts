@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test';
 import { Ajv } from 'ajv';
 import { parse, parseAllDocuments } from 'yaml';
 import { readConfig } from '../../src/config.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { composeShape, kubernetesShape } from './deploy-shapes.ts';
 import { root } from './source-tree.ts';
 

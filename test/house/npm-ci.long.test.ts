@@ -8,7 +8,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { root } from './source-tree.ts';
 
 interface Ran {

@@ -25,7 +25,7 @@ import { buildPortal } from '../../scripts/build-portal.ts';
 import { sign } from '../../scripts/release/sign.ts';
 import { apiClient, type JsonObject } from '../kit/api.ts';
 import { freePort } from '../kit/free-ports.ts';
-import { missing, notAllowed } from '../kit/peers.ts';
+import { missing, notAllowed } from '../kit/requirements.ts';
 import { environment } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 

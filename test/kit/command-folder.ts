@@ -7,7 +7,7 @@ import type { TestContext } from 'node:test';
 import { systemClock } from '../../src/base/clock.ts';
 import { type CommandStore, withStore } from '../../src/cli/store.ts';
 import { readConfig } from '../../src/config.ts';
-import { commandHere, type Ran } from './command-here.ts';
+import { commandHere, type Ran } from './in-process-command.ts';
 
 export function commandFolder(t: TestContext) {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-cli-'));

@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmdirSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { missing } from './peers.ts';
+import { missing } from './requirements.ts';
 import { waitUntil } from './wait-until.ts';
 
 const IMAGE_BYTES = 1024 * 1024 * 1024;

@@ -8,7 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { type Api, apiClient, type Credentials, type JsonObject } from './api.ts';
-import { commandHere } from './command-here.ts';
+import { commandHere } from './in-process-command.ts';
 import { waitUntil } from './wait-until.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');

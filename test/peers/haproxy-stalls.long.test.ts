@@ -8,7 +8,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { blackHole, noBlackHoles } from '../kit/black-hole.ts';
 import { freePort } from '../kit/free-ports.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type PeerProcess, peerFolder, startPeer } from './peer-process.ts';

@@ -11,7 +11,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { freePort } from '../kit/free-ports.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const file = path.resolve(import.meta.dirname, '../../deploy/haproxy.cfg');

@@ -5,10 +5,10 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
-import { BOUNCE_DOMAIN, bring, comesBack } from '../kit/come-back.ts';
+import { BOUNCE_DOMAIN, bring, comesBack } from '../kit/bounce-receiver.ts';
 import { fakeDns } from '../kit/fake-dns.ts';
 import { freePort } from '../kit/free-ports.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import type { SinkContext } from '../kit/smtp-sink-types.ts';
 import { startService } from '../kit/start-service.ts';

@@ -13,7 +13,7 @@ import { sealMessage } from 'mailauth/lib/arc/index.js';
 import { dkimSign } from 'mailauth/lib/dkim/sign.js';
 import { signDkim } from '../../src/mail/compose/dkim-sign.ts';
 import type { JsonObject } from '../kit/api.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { connectTalker } from '../kit/smtp-talker.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';

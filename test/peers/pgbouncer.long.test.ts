@@ -13,7 +13,7 @@ import { openPostgresHints } from '../../src/storage/postgres/hints.ts';
 import { parsePostgresUrl } from '../../src/storage/postgres/url.ts';
 import { scenarios } from '../contract/scenarios.ts';
 import { closeAll, compare, provide } from '../contract/stage.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { seedMail } from '../kit/seed-mail.ts';
 import { type TempDatabase, tempDatabase } from '../kit/temp-database.ts';
 import { postgresServer } from '../kit/temp-postgres.ts';

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { smtpSnippets } from '../../portal/src/pages/start/smtp-snippets.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 
 const run = promisify(execFile);

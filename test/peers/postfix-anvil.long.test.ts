@@ -1,7 +1,7 @@
 /** Debian's Postfix as the receiving server, with anvil counting the connections of a client; what its log says it saw is what counts. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type PrivatePostfix, startPostfix } from './private-postfix.ts';
 import { countRows, fillWith, rigToPeer } from './rig-to-peer.ts';

@@ -8,7 +8,7 @@ import { openSmtpSession } from '../../src/net/smtp-client.ts';
 import type { JsonObject } from '../kit/api.ts';
 import { freePort } from '../kit/free-ports.ts';
 import { mailOfSize } from '../kit/mail-of-size.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type PrivatePostfix, startPostfix } from './private-postfix.ts';

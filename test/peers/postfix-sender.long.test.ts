@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { openSmtpSession } from '../../src/net/smtp-client.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { fateAt, startTlsPeers } from '../kit/tls-peers.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type PrivatePostfix, startPostfix } from './private-postfix.ts';

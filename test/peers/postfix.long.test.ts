@@ -9,7 +9,7 @@ import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import PostalMime from 'postal-mime';
 import type { JsonObject } from '../kit/api.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type PrivatePostfix, startPostfix } from './private-postfix.ts';

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { freePort } from '../kit/free-ports.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type PeerProcess, peerFolder, startPeer } from './peer-process.ts';
 import { type PrivatePostfix, startPostfix } from './private-postfix.ts';

@@ -8,7 +8,7 @@ import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFile
 import os from 'node:os';
 import path from 'node:path';
 import { freePorts } from '../kit/free-ports.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 export interface PrivateZone {

@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { freePort } from '../kit/free-ports.ts';
-import { missing, notAllowed } from '../kit/peers.ts';
+import { missing, notAllowed } from '../kit/requirements.ts';
 import { testCertificate } from '../kit/test-certificate.ts';
 import { peerFolder, startPeer } from './peer-process.ts';
 import { missingUnpacked, unpacked } from './unpacked-peers.ts';

@@ -12,7 +12,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
 import { freePorts } from '../kit/free-ports.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { connectTalker, plainResponse, type Talker } from '../kit/smtp-talker.ts';
 import { runCommand, type Service, startService } from '../kit/start-service.ts';
 import { testCertificate } from '../kit/test-certificate.ts';

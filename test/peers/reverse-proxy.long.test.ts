@@ -12,7 +12,7 @@ import { type TestContext, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
 import { fakeDns } from '../kit/fake-dns.ts';
 import { freePorts } from '../kit/free-ports.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { runCommand, type Service, startService } from '../kit/start-service.ts';
 import { testCertificate } from '../kit/test-certificate.ts';
 import { waitUntil } from '../kit/wait-until.ts';

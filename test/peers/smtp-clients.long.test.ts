@@ -10,7 +10,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import nodemailer from 'nodemailer';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { type SinkMessage, type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { connectTalker } from '../kit/smtp-talker.ts';
 import { type Service, startService } from '../kit/start-service.ts';

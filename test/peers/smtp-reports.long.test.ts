@@ -11,7 +11,7 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import nodemailer from 'nodemailer';
 import type { JsonObject } from '../kit/api.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';

@@ -4,7 +4,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
-import { missing, notAllowed } from '../kit/peers.ts';
+import { missing, notAllowed } from '../kit/requirements.ts';
 
 const folder = process.env.TEST_PEERS ?? path.resolve(import.meta.dirname, '../../.ci/peers');
 

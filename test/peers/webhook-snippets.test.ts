@@ -9,7 +9,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import { newSecret, secretKeyOf, signatureOf } from '../../src/webhooks/sign.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 
 const guide = readFileSync(path.resolve(import.meta.dirname, '../../docs/guides/webhooks.md'), 'utf8');
 const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-snippets-'));

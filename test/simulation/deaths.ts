@@ -5,9 +5,9 @@
 import type { Choices } from './choices.ts';
 import { createCuts, type Death } from './cuts.ts';
 import type { Disk } from './disk.ts';
-import type { Extent } from './extent.ts';
 import type { SimulatedNode } from './node.ts';
 import type { Random } from './random.ts';
+import type { Extent } from './scenario-size.ts';
 import type { Timeline } from './timeline.ts';
 
 interface Mortal {

@@ -4,15 +4,15 @@
  */
 import { createHash } from 'node:crypto';
 import { type Absence, mayBeLost } from './absences.ts';
+import type { MovedWebhook, Suppressed } from './customer-actions.ts';
 import { type Entry, fileOf, lengthOf } from './customers.ts';
 import { daneFaults } from './dane.ts';
 import { dialogueFaults } from './dialogue-oracle.ts';
-import type { MovedWebhook, Suppressed } from './habits.ts';
-import type { Down } from './lives.ts';
 import type { Rows } from './node.ts';
 import type { Copy, Peer } from './peers.ts';
 import { isNowhere, type Policies } from './policies.ts';
 import { type PolicyHost, policyFaults } from './policy-hosts.ts';
+import type { Down } from './process-lifetimes.ts';
 import type { Receiver } from './receivers.ts';
 import { REFUSALS, refusalBehind } from './refusals.ts';
 import { reportedFaults } from './reported-oracle.ts';

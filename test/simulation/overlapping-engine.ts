@@ -5,9 +5,9 @@
  */
 import { writeFileSync } from 'node:fs';
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
-import { RealWorker } from './doors.ts';
 import type { Operations, Progress } from './overlapping-thread.ts';
 import { message, messagesOf, readRows, statement, type Value } from './postgres-protocol.ts';
+import { RealWorker } from './simulated-io.ts';
 
 type Answer<Name extends keyof Operations> = Awaited<ReturnType<Operations[Name]>>;
 

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readKept } from './kept.ts';
+import { readKept } from './kept-seeds.ts';
 import { simulateWell } from './simulate-process.ts';
 
 /**

@@ -3,7 +3,7 @@
  * refuses temporarily or permanently, stalls, or disconnects. The oracle uses what it accepted and replied.
  */
 import { createHash } from 'node:crypto';
-import { GuestBook } from './guest-book.ts';
+import { GuestBook } from './client-behavior.ts';
 import type { Network, SimSocket } from './network.ts';
 import type { Random } from './random.ts';
 import { drawRefusals, type Refusal, type RefusalKind, refusalOf, replyTo } from './refusals.ts';

@@ -4,10 +4,10 @@
  * repeated here as the contract documents it.
  */
 import { mayBeLostBetween } from './absences.ts';
-import type { Down } from './lives.ts';
 import type { EventRow, MessageRow } from './oracle.ts';
 import { type Manners, PERFECT, type Peer } from './peers.ts';
 import type { Policies } from './policies.ts';
+import type { Down } from './process-lifetimes.ts';
 import { refusalBehind, refusalOf } from './refusals.ts';
 
 const MINUTE_MS = 60_000;

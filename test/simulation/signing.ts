@@ -6,8 +6,8 @@
 import { type Answer, apiCall, isLater, untilDone } from './customers.ts';
 import type { DnsWorld } from './dns.ts';
 import { here } from './globals.ts';
-import type { Down } from './lives.ts';
 import type { Copy } from './peers.ts';
+import type { Down } from './process-lifetimes.ts';
 import type { Random } from './random.ts';
 import { SENDER_DOMAIN, type SigningKey, type Template } from './template.ts';
 

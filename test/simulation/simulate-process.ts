@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { readKept } from './kept.ts';
+import { readKept } from './kept-seeds.ts';
 import type { Line } from './simulate.ts';
 import type { Failed, Sums } from './sums.ts';
 

@@ -10,12 +10,12 @@
  *   --overlapping the same, with transactions that overlap and a primary that changes
  */
 import './globals.ts';
-import './doors.ts';
+import './simulated-io.ts';
 import './disk.ts';
 import 'undici';
 import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { readKept } from './kept.ts';
+import { readKept } from './kept-seeds.ts';
 import { makeLimitsSmall, plant } from './planted.ts';
 import type { World } from './seeds.ts';
 import type { Failed, Sums } from './sums.ts';

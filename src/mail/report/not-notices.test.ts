@@ -1,7 +1,7 @@
 /** Mail that only looks like a notice of a delivery is none, whoever sends it: automatic replies, challenges, tickets, and forwarded bounces. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readNotice } from '../../../test/kit/notices.ts';
+import { readNotice } from '../../../test/kit/text-bounces.ts';
 import { readReport } from './report.ts';
 
 /** Mail that is automatic, or from people, and quotes what servers say: subject and text. */

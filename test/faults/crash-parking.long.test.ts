@@ -1,6 +1,6 @@
 /**
- * Who is parked when processes die. The guilty: a message that brings the process down whenever it is tried is parked after
- * three deaths, and the others flow meanwhile. Nobody else: a service that is killed again and again parks nothing.
+ * Which messages are parked when processes crash. A message that crashes the process at every attempt is parked after three crashes, and
+ * other messages are delivered in the meantime. A service that is killed repeatedly parks nothing.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -30,11 +30,11 @@ for (const deadly of ['kill', 'hang'] as const) {
     for (let i = 0; i < 30; i += 1) innocents.push(...(await rig.store({ to: [`after${i}@y.example`] })));
 
     const start = (): ChildProcess => {
-      const script = path.join(import.meta.dirname, 'guilty-process.ts');
+      const script = path.join(import.meta.dirname, 'crashing-process.ts');
       const args = [script, rig.storage.folder, String(sink.port), deadly];
       const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
       child.stdout?.on('data', (said: Buffer) => {
-        // Nobody else would end it: a hung process answers to no other signal.
+        // // A hung process does not react to other signals.
         if (said.includes('hanging')) child.kill('SIGKILL');
       });
       children.push(child);

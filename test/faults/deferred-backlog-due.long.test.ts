@@ -1,4 +1,4 @@
-/** Thousands of mails that were deferred in one moment do not all come back in one moment. Counted at the peer. */
+/** Thousands of messages deferred at the same moment are not all retried at the same moment. Counted at the peer. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Rig, RigOptions } from '../kit/delivery-rig.ts';
@@ -9,7 +9,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const MAILS = 5_000;
 const MINUTE = 60_000;
-/** Jobs in memory at most (src/delivery/queue/window.ts). */
+/** Maximum number of jobs in memory (src/delivery/queue/window.ts). */
 const WINDOW = 2_000;
 
 interface World {
@@ -25,7 +25,7 @@ async function behindRelay(t: TestContext): Promise<World> {
   return { rig, sink };
 }
 
-/** So many domains, each of them a destination. */
+/** Number of domains, each of which is a destination. */
 async function behindMx(t: TestContext, domains: number): Promise<World> {
   const mx = await mxRig({ peer: deferring }, atRandom);
   t.after(() => mx.close());

@@ -2,6 +2,7 @@
 import type { Choices } from './choices.ts';
 import type { Cluster } from './cluster.ts';
 import { planClusterDeaths } from './cluster-deaths.ts';
+import { type Deeds, drawHabits } from './customer-actions.ts';
 import {
   apiCall,
   batchUntilAcknowledged,
@@ -13,22 +14,21 @@ import {
 import { planDeaths } from './deaths.ts';
 import type { Disk } from './disk.ts';
 import type { DnsFaults } from './dns.ts';
-import type { Extent } from './extent.ts';
 import { AWAKE_MS, type Flood } from './flood.ts';
 import { here } from './globals.ts';
-import { type Deeds, drawHabits } from './habits.ts';
-import type { Lives } from './lives.ts';
 import type { Network } from './network.ts';
 import type { SimulatedNode } from './node.ts';
 import { OverlappingServer } from './overlapping-server.ts';
 import type { Peer } from './peers.ts';
 import { domainOf, NOWHERE, PEERS, type Policies } from './policies.ts';
 import { FIRST_ID, MAX_AGE_SECONDS, type PolicyHost } from './policy-hosts.ts';
+import type { Lives } from './process-lifetimes.ts';
 import type { Random } from './random.ts';
 import { Reader } from './readers.ts';
 import type { Receiver } from './receivers.ts';
 import { type Reporters, ROUTE_ADDRESS } from './reporters.ts';
 import type { ObjectStore } from './s3-store.ts';
+import type { Extent } from './scenario-size.ts';
 import type { Signing } from './signing.ts';
 import { type ContentFaults, planContentFaults } from './stored-content.ts';
 import { SENDER_DOMAIN, type Template, type Tenant } from './template.ts';

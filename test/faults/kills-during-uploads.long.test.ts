@@ -1,6 +1,6 @@
 /**
- * Killed again and again while many uploads and sends are under way: a client that repeats its calls with its key gets every
- * mail out once, with the very bytes.
+ * Repeated kills during many uploads and sends: a client that repeats its calls with its key sends every message once, with the right
+ * bytes.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -26,14 +26,14 @@ async function kill(): Promise<void> {
   await service.restart();
 }
 
-/** Repeats the whole flow with one key until the send is accepted, as a client does that loses its connections. */
+/** Repeats the entire flow with one key until the send is accepted, as a client that loses its connections does. */
 async function sendPatiently(to: string, bytes: Buffer): Promise<string> {
   const retry = async <T>(what: string, attempt: () => Promise<T | undefined>): Promise<T> =>
     waitUntil(what, () => attempt().catch(() => undefined), 60_000);
   return retry(`the send to ${to}`, async () => {
     const registered = await register(service.api, [{ bytes }], to);
     const put = await upload(registered, 0, bytes);
-    // 403: an earlier attempt was sent, and its answer lost.
+    // // 403: an earlier attempt was accepted, and its response was lost.
     if (put.status !== 200 && put.status !== 403) return undefined;
     const sent = await sendSubmission(service.api, registered.id, fileMail(to), to);
     return sent.status === 202 ? (sent.body.data.messageId as string) : undefined;

@@ -1,13 +1,13 @@
 /**
- * A witness outside the program: strace sees the message written to the write-ahead log, the log synced, and only then
- * the first byte of the 202. The same for the blob of a larger message. The judge is fed doctored traces as a control.
+ * Observed from outside the process: strace sees the message written to the write-ahead log, the log synced, and only then the first byte
+ * of the 202. Also for the blob of a larger message. As a control, the check gets modified traces.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import test from 'node:test';
-import { cannotTrace } from '../kit/peers.ts';
+import { cannotTrace } from '../kit/requirements.ts';
 import { startService } from '../kit/start-service.ts';
 import { blobOrderFault, orderFault, parseTrace } from './strace-log.ts';
 
@@ -21,7 +21,7 @@ test('the 202 is sent after the message is synced', { skip: cannotTrace(), timeo
     wrapper: ['strace', '-f', '-y', '-qq', '-s', '5000', '-o', file, '-e', `trace=${CALLS}`],
   });
   try {
-    // Scheduled, so that nothing else writes while the sends are accepted one after the other.
+    // // Scheduled, so that nothing else is written while the sends are accepted one after another.
     const sendAt = new Date(Date.now() + 3_600_000).toISOString();
     const markers = Array.from({ length: 5 }, (_, index) => `marker${index}x${process.hrtime.bigint()}`);
     const largeMarker = `large${process.hrtime.bigint()}`;

@@ -1,7 +1,6 @@
 /**
- * Nothing of the sandbox leaves the machine, as a witness outside the program sees it: a thousand sends to names of real
- * providers, their retries and expiry, and not one socket is connected and not one name asked for. A live send is the control:
- * it is seen.
+ * Observed from outside the process, the sandbox sends nothing over the network: 1,000 sends to the domains of real providers, with their
+ * retries and expiry, connect no socket and look up no name. A live send is the control.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -10,7 +9,7 @@ import path from 'node:path';
 import test from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
 import { fakeDns } from '../kit/fake-dns.ts';
-import { cannotTrace } from '../kit/peers.ts';
+import { cannotTrace } from '../kit/requirements.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -19,7 +18,7 @@ const SENDS = 1_000;
 const DOMAINS = ['gmail.com', 'outlook.com', 'yahoo.com', 'gmx.de', 'icloud.com', 'proton.me', 'bücher.example'];
 const WORDS = ['ann', 'bounced', 'delayed', 'complained', 'suppressed'];
 
-/** Calls by which bytes go to a network: anything but the sockets within the machine that Node itself uses. */
+/** System calls that send bytes to a network, except for the sockets within the machine that Node itself uses. */
 function outward(trace: string): string[] {
   return trace
     .split('\n')
@@ -57,8 +56,8 @@ test('1,000 sandbox sends use neither DNS nor SMTP', { skip: cannotTrace(), time
       answer.text.slice(0, 500),
     );
   }
-  // The clock of the sandbox is moved beyond every retry.
-  // One call has its time only, and a traced process may need more of it.
+  // // Moves the sandbox clock past every retry.
+  // // A single call has limited time, and a traced process may need more.
   for (let seconds: number | undefined = 80 * 3_600; seconds !== undefined; ) {
     const advance = { method: 'POST', path: '/sandbox/clock/advance', body: { seconds }, timeoutMs: 60_000 };
     const moved = await service.sandboxApi.call(advance);

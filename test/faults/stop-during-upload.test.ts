@@ -1,6 +1,6 @@
 /**
- * A planned stop while a client is in the middle of an upload: it is waited for, and told with 503 before the deadline when
- * it does not come to its end. Nothing of it is kept.
+ * A planned stop during an upload waits for it, and answers 503 before the deadline if it does not finish. Nothing of such an upload is
+ * stored.
  */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';

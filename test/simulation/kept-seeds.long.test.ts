@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { readKept } from './kept.ts';
+import { readKept } from './kept-seeds.ts';
 import { PLANTED_NODES } from './planted-nodes.ts';
 import { kindOf } from './shrink.ts';
 import { simulate, simulateWell } from './simulate-process.ts';

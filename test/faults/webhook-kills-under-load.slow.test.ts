@@ -1,4 +1,4 @@
-/** Ten thousand messages, a receiver that fails three times out of ten, fifty kills (webhook-trial.ts). */
+/** Ten thousand messages, a receiver that fails three times out of ten, and fifty kills (webhook-trial.ts). */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { webhookTrial } from './webhook-trial.ts';

@@ -19,7 +19,7 @@ import {
   type Stage,
 } from '../kit/faulty-server.ts';
 import { freePort } from '../kit/free-ports.ts';
-import { missing, notAllowed } from '../kit/peers.ts';
+import { missing, notAllowed } from '../kit/requirements.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { testCertificate } from '../kit/test-certificate.ts';
 import { waitUntil } from '../kit/wait-until.ts';

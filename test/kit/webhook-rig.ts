@@ -20,7 +20,7 @@ import { createEndpointOperation } from '../../src/webhooks/store.ts';
 import { startWebhooks, type WebhookDeps, type Webhooks } from '../../src/webhooks/worker.ts';
 import { backlogOperation } from '../../src/work/work.ts';
 import { foundAnswer } from './fake-dns.ts';
-import { roomyAccount } from './roomy-account.ts';
+import { roomyAccount } from './high-limit-account.ts';
 import { seedMail } from './seed-mail.ts';
 import { type TempDatabase, tempDatabase } from './temp-database.ts';
 import { type WebhookCatcher, webhookCatcher } from './webhook-catcher.ts';

@@ -1,7 +1,7 @@
 /**
- * A delivery in a process of its own in which one account's mail is deadly: to sign it kills the process, or hangs it.
- * Started by guilty-or-innocent.long.test.ts as `node guilty-process.ts <data directory> <relay port> <kill|hang>`; says `serving`
- * and `hanging` on stdout.
+ * A delivery in a separate process in which signing the mail of one account kills the process, or hangs it. Started by
+ * crash-parking.long.test.ts as `node crashing-process.ts <data directory> <relay port> <kill|hang>`; prints `serving` and `hanging` to
+ * stdout.
  */
 import { writeSync } from 'node:fs';
 import path from 'node:path';

@@ -1,11 +1,11 @@
 /**
- * kill -9 behind the 250 for a bounce, or before it, again and again, for bounces that are recorded at their dot and for such that are dealt
- * with later: after the next start the event is there, once; a server that heard no 250 and brings the bounce again makes no second one.
- * The same for mail of a route, whose bytes are kept as they came.
+ * Repeated kill -9 just before or after the 250 for a bounce, both for bounces recorded at the dot and for bounces processed later. After
+ * the next start the event exists once, and a server that received no 250 and resends the bounce creates no second event. Also for route
+ * mail, whose bytes are stored unchanged.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bring, comesBack, tokenAddress } from '../kit/come-back.ts';
+import { bring, comesBack, tokenAddress } from '../kit/bounce-receiver.ts';
 import { deliveryReport } from '../kit/report-mail.ts';
 import { assertTaken, inboundEvents, inboundIdIn, routeMail } from '../kit/route-mail.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
@@ -13,7 +13,7 @@ import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const ROUNDS = 8;
-/** From the dot to the kill, ms, where nobody waits for the 250. */
+/** From the dot to the kill, in ms, if the test does not wait for the 250. */
 const UNHEARD_MS = [4, 8, 4, 8];
 
 test('an accepted bounce is one event, whenever the process is killed', async (t) => {
@@ -47,7 +47,7 @@ test('an accepted bounce is one event, whenever the process is killed', async (t
     await service.kill('SIGKILL');
     await service.restart();
     before += (await shown(id)).status === 'delivered' ? 1 : 0;
-    // Who heard nothing comes again; who heard 250 may, too.
+    // // A server without a reply retries; one with a 250 may also send again.
     if (!isHeard || round % 4 === 0) assert.match(await bring(service.inboundPort, report), /^250 /);
     const message = await waitUntil('the bounce', async () => {
       const body = await shown(id);
@@ -83,7 +83,7 @@ test('accepted route mail is one event, whenever the process is killed', async (
     }
     await service.kill('SIGKILL');
     await service.restart();
-    // Who heard nothing comes again; the service cannot know that it is the same mail.
+    // // A server without a reply retries; the service cannot know that it is the same message.
     if (round % 2 === 1) taken.set(inboundIdIn(await bring(service.inboundPort, mail)), content);
     await assertTaken(service, taken);
   }

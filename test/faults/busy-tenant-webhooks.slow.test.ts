@@ -1,4 +1,4 @@
-/** One account with many webhooks and streams beside another, three rounds (tenant-trial.ts). */
+/** Measures the sends of one account while another has many webhooks and streams, in three rounds (tenant-trial.ts). */
 import { test } from 'node:test';
 import { tenantTrial } from './tenant-trial.ts';
 

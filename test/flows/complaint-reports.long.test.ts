@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import type { JsonObject } from '../kit/api.ts';
-import { BOUNCE_DOMAIN, bring, comesBack } from '../kit/come-back.ts';
+import { BOUNCE_DOMAIN, bring, comesBack } from '../kit/bounce-receiver.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { freePort } from '../kit/free-ports.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';

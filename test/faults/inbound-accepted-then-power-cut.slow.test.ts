@@ -1,11 +1,11 @@
 /**
- * The power is cut behind the 250 for a bounce, before its event where it is large: after the next start the event is there, once. The same
- * for mail of a route, whose bytes are kept as they came.
+ * The power is cut after the 250 for a bounce, and before its event if the bounce is large. After the next start the event exists once.
+ * Also for route mail, whose bytes are stored unchanged.
  */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
-import { bring, comesBack, tokenAddress } from '../kit/come-back.ts';
+import { bring, comesBack, tokenAddress } from '../kit/bounce-receiver.ts';
 import { type CutDisk, cannotCutPower, cutDisk } from '../kit/cut-disk.ts';
 import { deliveryReport } from '../kit/report-mail.ts';
 import { assertTaken, inboundEvents, inboundIdIn, routeMail } from '../kit/route-mail.ts';
@@ -20,7 +20,7 @@ interface World {
   disk: CutDisk;
 }
 
-/** Cuts the power at once behind what is done, and starts the service on what the disk has then. */
+/** Cuts the power immediately after the action, and starts the service on what is on the disk. */
 async function cutBehind({ service, disk }: World, act: () => Promise<void>): Promise<void> {
   const cutter = await disk.prepare();
   await act();

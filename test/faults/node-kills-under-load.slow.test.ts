@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { serverIsOurs } from '../kit/temp-postgres.ts';
-import { LEAST_KILLS, LEAST_RESTARTS, underFire } from './nodes-fire.ts';
+import { LEAST_KILLS, LEAST_RESTARTS, underFire } from './node-kills.ts';
 
 test('killed nodes and a restarted database under load', {
   timeout: 420_000,

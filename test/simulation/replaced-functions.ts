@@ -1,6 +1,6 @@
 /**
  * Lists which functions of nondeterministic modules the simulation replaces, and which only compute. All other functions fail while a world
- * runs, and product code that runs in a world must not import them (test/house/doors.test.ts).
+ * runs, and product code that runs in a world must not import them (test/house/simulated-io.test.ts).
  */
 interface Door {
   replaced: readonly string[];

@@ -1,4 +1,4 @@
-/** Three kills while mails are between their dot and our 250 (smtp-kill-trial.ts). */
+/** Three kills between the dot of messages and our 250 (smtp-kill-trial.ts). */
 import { test } from 'node:test';
 import { smtpKillTrial } from './smtp-kill-trial.ts';
 

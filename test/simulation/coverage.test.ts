@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { branchesOf, type Functions, inWords, readReached } from './reached.ts';
+import { branchesOf, type Functions, inWords, readReached } from './coverage.ts';
 
 const range = (startOffset: number, endOffset: number, count: number) => ({ startOffset, endOffset, count });
 

@@ -1,4 +1,7 @@
-/** Many domains behind the same exchangers: one limit, one pause, and no mail over a session that is not for it. Counted at the peers. */
+/**
+ * Many domains with the same MX hosts share one limit and one pause, and no message uses a session of another customer. Counted at the
+ * peers.
+ */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { mergeProviders } from '../../src/delivery/destinations/providers.ts';
@@ -23,7 +26,7 @@ async function world(
 
 const domainsOf = (count: number): string[] => Array.from({ length: count }, (_, i) => `d${i}.example`);
 
-/** One mail after the other for each domain, from claims. */
+/** Claims and sends one message after another for each domain. */
 async function fill({ rig }: MxRig, domains: string[], each: number): Promise<void> {
   for (let i = 0; i < each; i += 1) await Promise.all(domains.map((domain) => rig.store({ to: [`${i}@${domain}`] })));
   rig.delivery.nudge();
@@ -32,7 +35,7 @@ async function fill({ rig }: MxRig, domains: string[], each: number): Promise<vo
 const count = ({ rig }: MxRig, from: string): number =>
   rig.rows<{ n: number }>(`SELECT count(*) AS n FROM ${from}`)[0]!.n;
 
-/** Takes a while for each mail, and counts the sessions that have not said QUIT. */
+/** Delays each message, and counts the sessions that have not sent QUIT. */
 function slowPeer(): { options: SinkOptions; peak(): number } {
   const open = new Set<number>();
   let peak = 0;
@@ -163,7 +166,7 @@ test('a backup MX host gets only the mail of its domain', async (t) => {
   );
 });
 
-/** A domain whose best exchanger is a name of a provider's without an address, and whose second one is its own. */
+/** A domain whose preferred MX host is a provider name without an address, and whose second one is its own. */
 function borrow({ dns, sinks }: MxRig, name: string, domain: string): void {
   dns.zone[`mx.${domain}`] = { A: [sinks[name]!.host] };
   dns.zone[domain] = {

@@ -1,6 +1,6 @@
 /**
- * A server that refuses our host, not the mail: nothing bounces and nobody is suppressed, the schedule is a slow one, the server is
- * dialled a few times at most for all that waits, and everything arrives when the block is lifted. What the server saw counts.
+ * A server that rejects our host instead of the message: nothing bounces and no address is suppressed, retries are slow, few connections
+ * are opened for all queued messages, and everything arrives when the block is lifted. Counted at the server.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -18,7 +18,7 @@ async function rigWithSink(t: TestContext, script: SinkOptions['script']): Promi
   return { rig, sink };
 }
 
-/** x.example by MX, at a server whose banner names a block list. */
+/** x.example with an MX host whose banner names a blocklist. */
 async function blockedMx(
   t: TestContext,
   options: RigOptions = {},
@@ -37,7 +37,7 @@ async function fill(rig: Rig, mails: number): Promise<string[]> {
   return ids;
 }
 
-/** All that waits is put off until later than now. */
+/** Waits until all messages are deferred to a later time. */
 const allWait = (rig: Rig, mails: number): Promise<unknown> =>
   waitUntil('all messages to be deferred', () => {
     const [row] = rig.rows<{ n: number }>(
@@ -127,7 +127,7 @@ for (const [stage, reply] of [
 ] as const) {
   test(`a day of being blocked at ${stage}: one probe after 15 minutes, then one an hour, no other attempts`, async (t) => {
     const { rig, sink } = await blockedMx(t, {}, { [stage]: reply });
-    /** Transactions, where it lets us come so far. */
+    /** Transactions, if the server lets us get that far. */
     const tries = (): number =>
       stage === 'banner' ? sink.connections.total : sink.commands.filter((line) => line.startsWith('MAIL')).length;
     await fill(rig, 40);

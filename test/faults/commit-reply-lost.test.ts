@@ -1,6 +1,6 @@
 /**
- * The database is lost between a commit and its answer, as it is at every failover: nobody may be told that nothing was
- * accepted. The answer is 500, which no proxy repeats by itself; the mail is there once, and a repeat with the key finds it.
+ * The database connection is lost between a commit and its reply, as in every failover, so Postrider must not report that nothing was
+ * accepted. It returns 500, which no proxy retries automatically. The message is stored once, and a retry with the key finds it.
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
