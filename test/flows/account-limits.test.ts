@@ -1,4 +1,4 @@
-/** The limits of an account as its customer and its operator meet them: published, refused by name, changed by a command. */
+/** Account limits as customers and operators see them: published, rejected by name, and changed by a command. */
 import assert from 'node:assert/strict';
 import { type IncomingMessage, request } from 'node:http';
 import { after, before, test } from 'node:test';
@@ -37,7 +37,7 @@ test('exceeding a limit is rejected by name until something is deleted or the li
   const { api, sandboxApi } = service;
   const { limits } = (await api.get('/account')).body;
   for (const [name, most] of Object.entries(STANDARD)) assert.equal(limits[name], most, name);
-  // Two of each: of keys and credentials the first run has made some.
+  // // Two of each: the first run created some of the keys and credentials.
   await setLimits(
     'webhooks=2',
     'domains=2',
@@ -51,7 +51,7 @@ test('exceeding a limit is rejected by name until something is deleted or the li
   let made = 0;
   const url = `http://127.0.0.1:${new URL(service.url).port}/hook`;
   const creates: [name: string, create: () => Promise<Answer>][] = [
-    // By turns with a sandbox key: a limit counts both modes.
+    // // Alternates with a sandbox key: a limit counts both modes.
     ['webhooks', () => [api, sandboxApi][made % 2]!.post('/webhooks', { url, events: ['Send'] })],
     ['domains', () => api.post('/domains', { domain: `d${made}.example.com` })],
     ['templates', () => api.post('/templates', { name: `t${made}`, subject: 'x', text: 'x' })],
@@ -72,7 +72,7 @@ test('exceeding a limit is rejected by name until something is deleted or the li
     assert.ok(answer.body.error.message.includes(`limits.${name}`), answer.body.error.message);
     assert.ok(answer.body.error.message.includes(` ${most} `), answer.body.error.message);
   }
-  // What is there already is no further one.
+  // // Updating an existing item does not count as another one.
   assert.equal((await api.post('/domains', { domain: 'd0.example.com' })).status, 200);
   const [newest] = (await api.get('/webhooks')).body as unknown as JsonObject[];
   await api.delete(`/webhooks/${newest!.webhookId}`);
@@ -94,7 +94,7 @@ test('exceeding a limit is rejected by name until something is deleted or the li
   }
 });
 
-/** An answer whose body is left open; `end` closes its connection. */
+/** A response whose body is left open; `end` closes its connection. */
 function opened(at: string, key: string): Promise<{ answer: IncomingMessage; end(): void }> {
   return new Promise((resolve, reject) => {
     const headers = { 'x-api-key': key, 'x-id': service.live.accountId };

@@ -1,6 +1,6 @@
 /**
- * Keys and credentials that are bound to networks, wherever a client can use them: the API, submission, the interfaces of other services,
- * and agents; from several addresses of this machine, and from clients that a trusted proxy reports.
+ * Keys and credentials restricted to networks, on every interface: the API, submission, the interfaces of other services, and agents; from
+ * several addresses of this machine, and from clients that a trusted proxy reports.
  */
 import assert from 'node:assert/strict';
 import http from 'node:http';

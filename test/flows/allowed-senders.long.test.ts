@@ -1,6 +1,6 @@
 /**
- * Keys and credentials that are bound to senders, on every way that mail takes in: one send, batch, dry run, uploaded files, sending
- * again, and SMTP; made over HTTP and by the command line; in live mode and in the sandbox alike.
+ * Keys and credentials restricted to senders, on every interface that accepts mail: single send, batch, dry run, uploaded files, resend,
+ * and SMTP; created over HTTP and on the command line, in live mode and in the sandbox.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -1,6 +1,6 @@
 /**
- * Addresses of Japanese carriers whose local part has dots where RFC 5321 wants quotes, over the API and SMTP: shown as typed, quoted on the
- * wire and in header fields, and one address with and without quotes.
+ * Addresses of Japanese carriers whose local part has dots where RFC 5321 requires quotes, over the API and SMTP: returned as entered,
+ * quoted in SMTP commands and header fields, and one address with and without quotes.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -1,6 +1,6 @@
 /**
- * The real service orders its certificates at a real authority (Pebble) and renews them while it runs: clients that verify (openssl over
- * STARTTLS, Node over HTTPS) see each new one with their next connection. An authority that is away ends nothing.
+ * The real service orders its certificates from a real CA (Pebble) and renews them while running: verifying clients (openssl over STARTTLS,
+ * Node over HTTPS) see each new one on their next connection. A CA outage breaks nothing.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -27,20 +27,20 @@ const API = 'api.example.com';
 const ISSUED = /Issued certificate serial/;
 const MAKE_DUE = 'UPDATE acme_certificate SET next_at = 0';
 const LIFETIME_SECONDS = 60;
-/** Certificates that two nodes order one after the other. */
+/** Number of certificates that two nodes order, one after another. */
 const ORDERS = 4;
-/** Between two looks of a client that waits for another certificate. */
+/** Interval at which a client checks for another certificate. */
 const PAUSE_MS = 400;
 const skip = noPebble;
 const run = promisify(execFile);
 
-/** The serial number that a careful client sees over STARTTLS; undefined where it refuses the certificate. */
+/** The serial number that a verifying client sees over STARTTLS; undefined if it rejects the certificate. */
 async function serialOverSmtp(port: number, rootFile: string): Promise<string | undefined> {
   const client = run('openssl', [
     ...['s_client', '-starttls', 'smtp', '-connect', `127.0.0.1:${port}`, '-servername', MAIL],
     ...['-CAfile', rootFile, '-no-CApath', '-verify_return_error', '-verify_hostname', MAIL],
   ]);
-  // A client that refuses the certificate reads no more.
+  // // A client that rejects the certificate reads no more.
   client.child.stdin!.on('error', () => undefined).end('QUIT\r\n');
   const said = await client.catch(() => undefined);
   await wait(PAUSE_MS);
@@ -48,7 +48,7 @@ async function serialOverSmtp(port: number, rootFile: string): Promise<string | 
   return pem === undefined ? undefined : new X509Certificate(pem).serialNumber;
 }
 
-/** The same over HTTPS, after an answer of the API; rejects where the certificate is refused. */
+/** The same over HTTPS, after an API response; rejects if the certificate is rejected. */
 function serialOverHttps(port: number, ca: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const options = { host: '127.0.0.1', port, servername: API, ca, agent: false, path: '/health' };
@@ -68,7 +68,7 @@ async function gauge({ anonymous }: Service, pattern: RegExp): Promise<number> {
   return Number(found.split(' ').at(-1));
 }
 
-/** What `postrider doctor` says of the certificate of a name. */
+/** What `postrider doctor` reports about the certificate of a name. */
 async function checkOf(service: Service, env: Record<string, string>, name: string): Promise<string> {
   const { stdout } = await runCommand(['doctor', '--offline', '--json'], { dataDir: service.dataDir, env });
   const { checks } = JSON.parse(stdout) as { checks: { name: string; status: string; message: string }[] };
@@ -135,7 +135,7 @@ test('starts self-signed, orders, and renews without a restart; a CA outage chan
   await pebble.start();
   const { file, pem } = await rootOf(pebble, service);
   assert.equal(await serialOverSmtp(service.smtpPort, file), undefined, 'a verifying client still rejects it');
-  // Within the minute after which an authority that was away is asked again.
+  // // Within the minute after which the order is retried at a CA that was unavailable.
   const first = await waitUntil('a certificate', () => serialOverSmtp(service.smtpPort, file), 120_000);
   await waitUntil(
     'the certificate of the API',
@@ -148,7 +148,7 @@ test('starts self-signed, orders, and renews without a restart; a CA outage chan
   assert.ok(left > 0 && left <= LIFETIME_SECONDS, String(left));
   assert.equal(await gauge(service, failedOrders), 0);
 
-  // A renewal in real time, before the certificate expires: no new connection is ever refused.
+  // // A real-time renewal before the certificate expires: no new connection is ever rejected.
   const serials = new Set([first]);
   await waitUntil(
     'a renewal',
@@ -205,7 +205,7 @@ test('one of two nodes orders, both answer the CA, and both serve each new certi
   skip,
   timeout: 300_000,
 }, async (t) => {
-  // Port 80 leads to each of them in turn, as behind a balancer; an authority asks several times for each order.
+  // // Port 80 is forwarded to each of them in turn, as behind a balancer; a CA sends several requests per order.
   const targets: number[] = [];
   const led = new Map<number, number>();
   const lead = (client: Socket, [port = 0, ...others]: number[]): void => {
@@ -213,7 +213,7 @@ test('one of two nodes orders, both answer the CA, and both serve each new certi
       led.set(port, (led.get(port) ?? 0) + 1);
       client.pipe(node).pipe(client);
     });
-    // One that is not up yet is passed over.
+    // // A node that is not up yet is skipped.
     node.once('error', () => (others.length > 0 ? lead(client, others) : client.destroy()));
     client.once('close', () => node.destroy());
   };
@@ -269,7 +269,7 @@ test('one of two nodes orders, both answer the CA, and both serve each new certi
     await client.end();
   }
   const issuedBy = cluster.nodes.map((node) => node.log.split('certificate issued').length - 1);
-  // The node that was killed may not have come to record its last one.
+  // // The killed node may not have recorded its last one.
   const unrecorded = pebble.count(ISSUED) - issuedBy[0]! - issuedBy[1]!;
   assert.ok(issuedBy[1]! > 0 && (unrecorded === 0 || unrecorded === 1), `${issuedBy} of ${pebble.count(ISSUED)}`);
   assert.ok(

@@ -1,6 +1,6 @@
 /**
- * A mailbox provider without a feedback loop of ours: it believes CFBL-Address (RFC 9477) once the signatures of the mail cover it, and
- * reports there what its user calls spam. The mail itself is all that it knows.
+ * A mailbox provider without a feedback loop agreement: it trusts CFBL-Address (RFC 9477) once the message's signatures cover it, and
+ * reports spam complaints there. It knows nothing but the message.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -38,7 +38,7 @@ after(async () => {
 
 const FIELD = /^CFBL-Address: ([^;\r]+);\r\n report=arf\r$/im;
 
-/** Sends a mail, and answers its message and what the peer took. */
+/** Sends a message, and returns it with what the peer received. */
 async function sent(to: string): Promise<{ id: string; content: Buffer }> {
   const body = { from: 'Shop <orders@shop.example>', subject: 'Order', text: 'Thank you', to };
   const { data } = (await service.api.post('/send', body)).body;
@@ -46,7 +46,7 @@ async function sent(to: string): Promise<{ id: string; content: Buffer }> {
   return { id: data.messageId, content: taken.content };
 }
 
-/** The least that RFC 9477 asks for: who complains is not said. */
+/** The minimum that RFC 9477 requires, without naming the recipient. */
 function report(mail: Buffer): Buffer {
   const headerMessageId = /^Message-ID: *(<[^>]+>)/im.exec(mail.toString('latin1'))![1];
   return Buffer.from(

@@ -1,6 +1,6 @@
 /**
- * Delivery reports (RFC 3461, RFC 3464) of mail that was submitted over SMTP, counted where they arrive: which outcome is reported to
- * whom, what the report says, and that nothing is reported unasked.
+ * Delivery reports (RFC 3461, RFC 3464) of messages submitted over SMTP, counted where they arrive: which outcome is reported to whom, the
+ * content of the report, and that nothing is reported unrequested.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -49,7 +49,7 @@ interface Submitted {
   talker?: Talker;
 }
 
-/** Submits one mail; the id of its first message. */
+/** Submits one message; returns the id of its first recipient's message. */
 async function submit({
   mark,
   mail = '',
@@ -71,14 +71,14 @@ async function submit({
   return found[1]!;
 }
 
-/** Reports about the mail with this mark, at the sink. */
+/** Reports about the message with this mark, at the sink. */
 const reportsOf = (mark: string): SinkMessage[] =>
   sink.messages.filter((one) => one.from === '' && one.content.includes(`<${mark}@shop.example>`));
 
 const reportOf = (mark: string): Promise<SinkMessage> =>
   waitUntil(`the report about ${mark}`, () => reportsOf(mark)[0], 20_000);
 
-/** The parts of multipart/report as they are on the wire. */
+/** The parts of multipart/report as received. */
 function partsOf({ content }: SinkMessage): { header: string; parts: string[] } {
   const text = content.toString('latin1');
   const header = text.slice(0, text.indexOf('\r\n\r\n') + 2);
@@ -88,7 +88,7 @@ function partsOf({ content }: SinkMessage): { header: string; parts: string[] } 
   return { header, parts: pieces.slice(1, 4).map((piece) => piece.slice(2)) };
 }
 
-/** Reports about `mark` are complete once one about a later mail has arrived: reports leave in their order. */
+/** Reports about `mark` are complete once one about a later message has arrived, because reports are sent in order. */
 async function settled(): Promise<void> {
   const mark = `fence-${Math.random().toString(36).slice(2)}`;
   await submit({ mark, rcpt: [`<gone-${mark}@example.com> NOTIFY=FAILURE`] });
@@ -158,7 +158,7 @@ test('SUCCESS reports the delivery, and DELAY the first deferral', async () => {
   await submit({ mark: 'delay-mark', rcpt: ['<later@example.com> NOTIFY=DELAY,FAILURE'] });
   const success = partsOf(await reportOf('success-mark'));
   assert.match(success.parts[1]!, /\r\nAction: relayed\r\nStatus: 2\.0\.0\r\n/);
-  // RFC 3461 §4.3: RET counts for failures.
+  // // RFC 3461 §4.3: RET applies to failures.
   assert.match(success.parts[2]!, /^Content-Type: text\/rfc822-headers\r\n/);
   const delay = partsOf(await reportOf('delay-mark'));
   assert.match(delay.parts[1]!, /\r\nAction: delayed\r\nStatus: 4\.3\.0\r\n/);

@@ -1,4 +1,4 @@
-/** The first start shows its credentials to a person at a terminal, and to nothing that keeps what it reads. */
+/** The first start prints its credentials only on a terminal, and never to output that is stored. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Live mail that was accepted and may not leave any more: its sender's domain was removed from the account, or the account is
- * suspended. The first bounces by our own refusal and never goes out unsigned, the second waits.
+ * Accepted live mail that may no longer be sent: the sender's domain was removed from the account, or the account is suspended. In the
+ * first case it bounces and is never sent unsigned; in the second it stays queued.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -78,7 +78,7 @@ test('a suspended account sends nothing, and its queued mail is sent soon after 
   const played = await service.sandboxApi.post('/send', mailFrom('x.example', { sendAt: inMs(HOUR) }));
   await service.cli('account', 'set', accountId, '--status', 'suspended');
   await waitUntil('the suspension to apply', async () => (await service.api.get('/messages')).status === 403);
-  // The live one is due first, so that it has been looked at when the other is gone.
+  // // The live message is due first, so it was checked by the time the other one is sent.
   for (const id of [waiting, played.body.data.messageId]) await service.cli('queue', 'retry', id);
   await waitUntil('the queue to become idle', async () => {
     const status = await service.cli('queue', 'status');

@@ -1,7 +1,7 @@
 /**
- * Hostile mail for inbound routes, and hostile owners of routes, at a real service: servers inside that must not be asked, headers that must
- * not be forged, bytes that a browser must not run, mail of others, and floods. Counted at webhooks, at a server inside, and in what
- * another account sees.
+ * Hostile inbound mail and hostile route owners at a real service: internal servers that must not be requested, headers that must not be
+ * forged, content that a browser must not execute, mail of other accounts, and floods. Counted at webhooks, at an internal server, and in
+ * what another account sees.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ let service: Service;
 let theirs: Credentials;
 let other: Api;
 let env: Record<string, string>;
-/** A server that no webhook may reach: what it was asked. */
+/** An internal server that no webhook may reach, and its requests. */
 const insideAsked: string[] = [];
 const inside = createServer((request, response) => {
   insideAsked.push(`${request.method} ${request.url}`);
@@ -129,7 +129,7 @@ interface Fetched {
   body: Buffer;
 }
 
-/** What goes over the wire, headers as they came. */
+/** Bytes as transferred, with headers as received. */
 function fetchRaw(link: string): Promise<Fetched> {
   const { pathname } = new URL(link);
   return new Promise((resolve, reject) => {
@@ -333,7 +333,7 @@ test('repeating one recipient 10,000 times ends the session', async () => {
   talker.destroy();
 });
 
-/** Of the process, in seconds; the machine may have much else to do. */
+/** CPU seconds of the process, since the machine may be busy. */
 function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
     .replace(/^.*\) /, '')
@@ -345,7 +345,7 @@ test('a flood to one account does not delay the mail of another', { timeout: 300
   const FLOOD = 40;
   await makeRoute(service.api, 'flood@in.shop.example', 'flood');
   await makeRoute(other, 'calm@in.other.example', 'other');
-  // A tenth of a second of reading each.
+  // // A tenth of a second of reading each.
   const heavy = `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'\r\n'.repeat(1_500_000)}`;
   const bring = async (): Promise<void> => {
     const talker = await openInbound(service.inboundPort);

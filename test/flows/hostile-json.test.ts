@@ -1,6 +1,6 @@
 /**
- * Bad input against the running service: each request gets a clear 4xx in the one error shape, names the field where
- * there is one, and leaves nothing behind. The service is as good afterwards as before.
+ * Invalid input to the running service: each request gets a clear 4xx in the common error format, with the field if there is one, and has
+ * no side effects. The service works as before afterwards.
  */
 
 import assert from 'node:assert/strict';
@@ -218,7 +218,7 @@ test('HTTP layer: unknown paths, methods, and types, and excessive sizes', async
   assertRefusal(await sandboxApi.get('/messages/msg_unknown'), 404, 'NOT_FOUND');
 });
 
-/** What the service says to bytes that no HTTP library would send, until it closes the connection. */
+/** What the service returns to bytes that no HTTP library would send, until it closes the connection. */
 function raw(bytes: string): Promise<string> {
   return new Promise((resolve) => {
     const socket = net.connect(Number(new URL(service.url).port), '127.0.0.1');

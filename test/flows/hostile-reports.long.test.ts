@@ -1,6 +1,6 @@
 /**
- * Forged, replayed and borrowed reports at the inbound port of a real service. What counts is what the other side sees: the timelines
- * and suppressions of two accounts, and whether the next mail still leaves.
+ * Forged, replayed, and borrowed reports at the inbound port of a real service. Checked from outside: the timelines and suppressions of two
+ * accounts, and whether the next message is still sent.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -58,7 +58,7 @@ async function sent(api: Api, from: string, ...to: string[]): Promise<Sent> {
 }
 const fromShop = (...to: string[]) => sent(service.api, 'orders@shop.example', ...to);
 
-/** Brings it, and waits until the service has read it. */
+/** Sends it, and waits until the service has processed it. */
 async function brought(to: string, content: Buffer): Promise<void> {
   const read = async (): Promise<number> => {
     const { text } = await service.api.get('/metrics');
@@ -72,7 +72,7 @@ async function brought(to: string, content: Buffer): Promise<void> {
   await waitUntil('it to be read', async () => (await read()) > before);
 }
 
-/** Leaves for this address, and arrives. */
+/** Whether a message to this address is sent and arrives. */
 async function stillReaches(address: string): Promise<void> {
   const { ids } = await fromShop(address);
   assert.deepEqual(typesOf(await messageOf(service.api, ids[0]!)), ['Send', 'Delivery'], address);

@@ -1,6 +1,6 @@
 /**
- * Mail of the largest size that the inbound port takes, through the whole service: kept byte for byte, its files as links, in
- * bounded memory; and one byte more, declared or not: refused, with nothing kept. Reports may be twice as large, and little of them is kept.
+ * Messages of the maximum size of the inbound port, through the entire service: stored byte for byte, their files as links, in bounded
+ * memory. One byte more, declared or not, is rejected, and nothing is stored. Reports may be twice as large, and little of them is stored.
  */
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
@@ -21,11 +21,11 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const MOST = 25_000_000;
 const MOST_OF_A_REPORT = 50_000_000;
-/** 2 GB in all. */
+/** 2 GB in total. */
 const REPORTS = 40;
 const TO = 'support@in.shop.example';
 const AT_ONCE = 4;
-/** Measured are 55 MB while four come in and 90 MB while they are read, two at a time. */
+/** Measured: 55 MB while four are received, and 90 MB while they are processed, two at a time. */
 const MOST_GROWTH_MB = 200;
 
 let sink: SmtpSink;
@@ -60,14 +60,14 @@ async function deliveredMessages(count: number): Promise<string[]> {
 
 const digest = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
-/** Of the process, in MB; the peak is counted from the last reset. */
+/** Memory of the process, in MB; the peak is counted from the last reset. */
 const memory = (what: 'VmRSS' | 'VmHWM'): number =>
   Number(new RegExp(`${what}:\\s+(\\d+) kB`).exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) / 1_000;
 const resetPeak = (): void => writeFileSync(`/proc/${service.pid}/clear_refs`, '5');
 
 const listed = async (): Promise<JsonObject[]> =>
   (await service.api.get('/inbound?limit=100')).body as unknown as JsonObject[];
-/** What is kept: rows and files. */
+/** The stored rows and files. */
 function kept(): { mails: number; files: number } {
   const { databaseFile, blobsFolder } = dataDirectory(service.dataDir);
   const database = new DatabaseSync(databaseFile, { readOnly: true });
@@ -77,7 +77,7 @@ function kept(): { mails: number; files: number } {
   return { mails, files: all.filter((entry) => entry.isFile() && !entry.name.startsWith('mark')).length };
 }
 
-/** The reply to the dot, or the first that refuses. */
+/** The reply to the dot, or the first rejection. */
 async function bring(
   to: string,
   content: Buffer,
@@ -91,7 +91,7 @@ async function bring(
     talker.destroy();
     return `${line.slice(0, 4)} ${reply}`;
   }
-  // Sent as it is where no line begins with a dot: a copy for each of many sessions would be what fills the memory of the test.
+  // // Sent without dot stuffing, since no line starts with a dot: a copy per session would fill the memory of the test.
   if (content.includes('\r\n.')) talker.send(stuffed(content));
   else for (const piece of [content, '.\r\n']) talker.send(piece);
   const reply = await talker.reply(60_000);

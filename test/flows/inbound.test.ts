@@ -1,4 +1,4 @@
-/** Mail that is played in to routes of the sandbox: its event, by log and by webhook, its files by link, and what goes round. */
+/** Simulated inbound messages to sandbox routes: their events in the log and at webhooks, their attachments as links, and mail loops. */
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';

@@ -1,6 +1,6 @@
 /**
- * What a customer finds of what fails now, on both databases: delayed and bounced messages by destination and reply, webhooks and
- * domains; and one retry for all of a group, counted at the server that gets the mail.
+ * What a customer sees of current failures, on both databases: delayed and bounced messages by destination and reply, webhooks, and
+ * domains; and one retry for an entire group, counted at the receiving server.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -22,7 +22,7 @@ const incidentsOf = async (api: Api, query = ''): Promise<Incident[]> => {
 };
 
 let counted = 0;
-/** Each reply differs from the one before in a number and an id. */
+/** Each reply differs from the previous one in a number and an id. */
 const greylisted = (): string => {
   counted += 1;
   return `451 4.7.1 <u${counted}@x.example>: greylisted, try again in ${counted} seconds (id 4ZqX${counted}T3Mzkz)`;

@@ -1,5 +1,5 @@
 /**
- * When and from where keys and SMTP credentials were last used, by real clients of the real service on both databases: what counts as a
+ * When and from where keys and SMTP credentials were last used, with real clients of the real service on both databases: what counts as a
  * use, what does not, and that uses are written when the process stops.
  */
 import assert from 'node:assert/strict';

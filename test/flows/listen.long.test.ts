@@ -1,6 +1,4 @@
-/**
- * Following events: `postrider listen` as a developer uses it, through a restart of the service; and what ends a stream.
- */
+/** Following events: `postrider listen` as a developer uses it, across a service restart, and what ends a stream. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,7 +21,7 @@ const children: ChildProcess[] = [];
 
 before(async () => {
   machine = await webhookCatcher();
-  // One that it has again after a restart.
+  // // The same port after a restart.
   service = await startService({ env: { POSTRIDER_HTTP_PORT: String(await freePort()) } });
 });
 after(async () => {

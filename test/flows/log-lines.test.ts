@@ -1,4 +1,4 @@
-/** One line at info for each mail that is accepted, refused, delivered, delayed or bounced, with the ids to follow it by. */
+/** One info line for each message that is accepted, rejected, delivered, delayed, or bounced, with the ids needed to trace it. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { closeShop, openShop, type Shop } from '../kit/shop.ts';

@@ -1,4 +1,6 @@
-/** Which account the command line sends for: options, environment, what `postrider login` kept, and first-run.json. */
+/**
+ * The account that the command line sends for: from options, the environment, the profile saved by `postrider login`, and first-run.json.
+ */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -29,11 +31,11 @@ interface Where {
   dataDir?: string;
 }
 
-/** As from a folder of a user's own, unless the service's directory is named. */
+/** As from a user's own directory, unless the service's directory is named. */
 const run = (args: string[], { env = {}, dataDir = path.join(home, 'none') }: Where = {}) =>
   runCommand(args, { dataDir, env: { HOME: home, XDG_CONFIG_HOME: '', XDG_STATE_HOME: '', ...env } });
 
-/** The mode that the service gave the message, which only the key decides. */
+/** The mode of the message at the service, which only the key determines. */
 async function modeOf(stdout: string): Promise<string | undefined> {
   const id = /^(msg_\w+) /.exec(stdout)?.[1];
   for (const api of [service.api, service.sandboxApi]) {

@@ -1,6 +1,6 @@
 /**
- * A service outgrows its machine: stopped, exported, imported into PostgreSQL and started there, it goes on with the mail that
- * waited, the same keys, domains and secrets; and it can come back the same way.
+ * A service outgrows its machine: it is stopped, exported, imported into PostgreSQL, and started there. It continues with the queued mail
+ * and the same keys, domains, and secrets, and can move back in the same way.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -1,7 +1,6 @@
 /**
- * Direct delivery by MX, against a DNS server and receivers of our own: preference and fall-back, no MX, null MX, names
- * that do not exist or cannot be asked, addresses that must not be connected to, opportunistic and required TLS; and mail for
- * inbound routes of the service itself.
+ * Direct delivery by MX, with a local DNS server and receivers: preference and fallback, no MX, null MX, names that do not exist or cannot
+ * be looked up, forbidden addresses, opportunistic and required TLS, and mail for inbound routes of the service itself.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -23,7 +22,7 @@ let dns: FakeDns;
 let first: SmtpSink;
 let second: SmtpSink;
 let service: Service;
-/** File of the authority that the service trusts beside those of the system. */
+/** File of the CA that the service trusts in addition to the system's. */
 let trusted: string;
 
 before(async () => {
@@ -87,7 +86,7 @@ async function send(to: string, extra: JsonObject = {}): Promise<string> {
   return answer.body.data.messageId;
 }
 
-/** The message once it has this event, and the event's own part. */
+/** The message once it has this event, and the details of the event. */
 async function outcome(messageId: string, eventType: string): Promise<{ message: JsonObject; event: JsonObject }> {
   return waitUntil(`${eventType} of ${messageId}`, async () => {
     const { body } = await service.api.get(`/messages/${messageId}`);
@@ -155,7 +154,7 @@ test('a domain whose best MX host is this service bounces without a connection',
   assert.equal(first.connections.total + second.connections.total, before);
 });
 
-/** The mail that came in, newest first. */
+/** The inbound messages, newest first. */
 async function cameIn(recipient: string): Promise<JsonObject[]> {
   const all = (await service.api.get('/inbound?limit=100')).body as unknown as JsonObject[];
   return all.filter((one) => one.recipient === recipient);
@@ -208,10 +207,10 @@ test('mail that returns to an inbound route stops there, even if an application 
   await send(to);
   assert.deepEqual(await outcomesOf(to, 1), ['event']);
   const raw = (await service.api.get(`/inbound/${(await cameIn(to))[0]!.inboundId}/content`)).text;
-  // As somebody's forwarding brings it to another address of the route.
+  // // As if forwarded to another address of the route.
   await bring('again+2@in.shop.example', raw);
   assert.deepEqual(await outcomesOf('again+2@in.shop.example', 1), ['own-mail']);
-  // As a program does that submits what it gets to where it got it.
+  // // As an application that resubmits what it receives to the same address.
   const talker = await connectTalker(service.smtpPort);
   await talker.reply();
   await talker.logIn(service.smtpCredential);
@@ -243,7 +242,7 @@ test('a nonexistent domain bounces immediately', async () => {
 test('a domain that recently accepted mail and disappears is retried', async () => {
   dns.zone['vanishing.example'] = { A: ['127.0.0.2'] };
   await outcome(await send('j@vanishing.example'), 'Delivery');
-  // The service remembers where the domain was, and counts what it has delivered once a minute and when it starts.
+  // // The service remembers where the domain was; it counts deliveries once a minute and at startup.
   await service.kill('SIGTERM');
   delete dns.zone['vanishing.example'];
   await service.restart();

@@ -1,6 +1,6 @@
 /**
- * `npm start` as people run it: npm, and the service below it. However npm is asked to end, or is ended, the service ends
- * with it, and finishes the mail in its hands before.
+ * `npm start` as people run it: npm, and the service as its child. However npm is stopped or killed, the service exits as well, and first
+ * finishes the messages in flight.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -45,7 +45,7 @@ interface Npm {
   ended: Promise<{ code: number | null; signal: string | null }>;
 }
 
-/** Runs it with the machine's own npm and Node, in a process group of its own, as a terminal would. */
+/** Runs it with the machine's npm and Node, in a separate process group, as a terminal would. */
 async function npmStart(t: TestContext, route: string): Promise<Npm> {
   const dataDir = mkdtempSync(path.join(os.tmpdir(), 'postrider-npm-'));
   t.after(() => rmSync(dataDir, { recursive: true, force: true }));

@@ -1,6 +1,6 @@
 /**
- * Operator keys at the real service, on each database: created by the command line while the service runs, used by programs, and revoked
- * everywhere. The service has the Resend interface too, which accepts bearer tokens at the root.
+ * Operator keys at the real service, on each database: created on the command line while the service runs, used by applications, and
+ * revoked on all nodes. The service also has the Resend interface, which accepts bearer tokens at the root.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -12,7 +12,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const ENV = { POSTRIDER_DOORS: 'resend' };
 
-/** Calls with a key alone, from this address. */
+/** Calls with only a key, from this address. */
 function programOf(t: TestContext, service: Service, localAddress = '127.0.0.1') {
   const client = apiClient(() => service.url, undefined, { localAddress });
   t.after(() => client.close());
@@ -98,7 +98,7 @@ async function restricts(t: TestContext, service: Service): Promise<void> {
     await assert.rejects(service.cli('operator-key', 'create', '--name', 'x', ...options), message);
 }
 
-/** The key works on every node until one revokes it; then each refuses it within a second. */
+/** The key works on every node until one revokes it; then each rejects it within a second. */
 async function isRevoked(
   t: TestContext,
   nodes: readonly Service[],

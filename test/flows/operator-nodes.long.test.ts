@@ -1,6 +1,6 @@
 /**
- * The operator on two nodes: a destination that the one which delivers has paused is shown by the other, and resumed there. Sessions
- * and transactions are counted at the exchanger.
+ * Operator view on two nodes: one node pauses a destination, and the other lists the pause and ends it. Sessions and transactions are
+ * counted at the MX host.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -72,7 +72,7 @@ test('another node lists the pause and ends it: one probe, then the queued mail'
   assert.deepEqual(nodes.map(({ roles }) => roles.join()).sort(), ['api', 'smtp,delivery,webhooks']);
   assert.ok(nodes.some(({ nodeId }) => nodeId === shown.nodes[0].nodeId));
 
-  // It refuses again: one transaction, and the next pause.
+  // // It rejects again: one transaction, and the next pause.
   const resume = () => operator.call('POST', '/operator/destinations/mx.busy.example/resume');
   const [sessions, tries] = [sink.connections.total, transactions()];
   assert.equal((await resume()).status, 200);
@@ -114,7 +114,7 @@ test('lists individually deferred messages with the last reply and the next atte
   const { depth: total, due, leased, held, waiting } = await queue();
   assert.equal(due + leased + held + waiting, total);
 
-  // A node that restarts has none of it in memory.
+  // // A restarted node has no queue in memory.
   const [, back] = cluster.nodes;
   await back!.kill('SIGTERM');
   await back!.restart();

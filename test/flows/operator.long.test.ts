@@ -1,6 +1,6 @@
 /**
- * What an operator sees and does: the first run, health and readiness, metrics, the description of the API, logs, the
- * command line beside a running service, suspension, and backup and restore.
+ * Operator tasks: the first run, health and readiness, metrics, the OpenAPI document, logs, the command line next to a running service,
+ * suspension, and backup and restore.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';

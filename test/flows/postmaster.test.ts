@@ -1,6 +1,6 @@
 /**
- * Mail to postmaster@ and abuse@ of the bounce domain through the whole service: forwarded to the operators' address, counted at its server,
- * and listed. Reports become events, and nothing goes round.
+ * Mail to postmaster@ and abuse@ of the bounce domain through the entire service: forwarded to the operators' address, counted at its
+ * server, and listed. Reports become events, and there are no mail loops.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

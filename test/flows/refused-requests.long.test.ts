@@ -1,6 +1,6 @@
 /**
- * What a customer finds of what was refused to it: over HTTP, in a batch and in an SMTP session, at once, on both databases; and none
- * of the secrets that came with it, not even in the rows.
+ * Rejected requests as a customer finds them, immediately and on both databases: over HTTP, in a batch, and in an SMTP session. None of the
+ * secrets in the requests is stored.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { DIALECTS } from '../kit/temp-database.ts';
 import { type TempPostgres, tempPostgres } from '../kit/temp-postgres.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-/** Planted wherever a request has room for a value. */
+/** A secret placed in every field that takes a value. */
 const SECRET = 's3cret-Value';
 const TOKEN = 'Zx81aB3dE5gH7jK9mN1pQ3sT5vW7';
 const MAIL = { from: 'a@shop.example', to: 'ann@example.com', subject: 's', text: 't' };
@@ -29,7 +29,7 @@ async function listed(service: Service, query = ''): Promise<Listed[]> {
   return answer.body as unknown as Listed[];
 }
 
-/** Over HTTP: the call, and what is recorded of it. */
+/** HTTP calls, and the expected record of each. */
 const CALLS: [name: string, call: (service: Service) => Promise<Answer>, code: string, endpoint: string][] = [
   [
     'an invalid field',
@@ -187,7 +187,7 @@ for (const dialect of DIALECTS) {
       for (const [line, verb] of said) {
         const reply = await talker.say(line);
         if (!/^[45]/.test(reply)) continue;
-        // What looks like a key is not recorded.
+        // // Text that looks like a key is not recorded.
         const text = reply.split(' ').slice(2).join(' ').replaceAll(TOKEN.toUpperCase(), '…').replaceAll(TOKEN, '…');
         expected.push([Number(reply.slice(0, 3)), reply.split(' ')[1], verb, text]);
       }
@@ -255,7 +255,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-/** A credential that is revoked while its session is open: the reply that says so is the last one recorded. */
+/** A credential that is revoked during its session: the reply that reports it is the last one recorded. */
 async function loseCredential(service: Service): Promise<void> {
   const made = (await service.api.post('/smtp-credentials', {})).body;
   const talker: Talker = await connectTalker(service.smtpPort);

@@ -1,7 +1,4 @@
-/**
- * What a start makes of its settings. A process without the api role: machines may ask whether it lives, is ready, and what it
- * counts; nothing else is there.
- */
+/** How a start applies its settings. A process without the api role serves only health, readiness, and metrics. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';

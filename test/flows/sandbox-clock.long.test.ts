@@ -1,6 +1,6 @@
 /**
- * Time in the sandbox: moving its clock runs what comes due in that time, in order and by that clock: retries over 72 hours,
- * webhooks with their own schedule, what was scheduled, what expires, how old the inbox is.
+ * Time in the sandbox: moving its clock runs everything due in that period, in order and by that clock: retries over 72 hours, webhooks on
+ * their own schedule, scheduled messages, expiry, and the age of the inbox.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -130,7 +130,7 @@ test('webhooks follow on their own schedule, in order, signed with the real time
   const start = ms((await message(id)).timeline[1].timestamp);
   const waits = ms(first?.nextAttemptAt) - ms(first?.createdAt);
   assert.ok(waits >= 4_500 && waits <= 5_500);
-  // 5 s later the second webhook attempt, after a minute the delivery with its webhook, after five minutes the third attempt.
+  // // 5 s later the second webhook attempt, after a minute the delivery with its webhook, after five minutes the third attempt.
   const { ran } = await advance(30);
   assert.equal(ran, 1);
   assert.equal(hook.requests.length, 2);

@@ -1,7 +1,4 @@
-/**
- * What a test of a sign-up does: it waits for a mail, takes the code or the link out of it, and plays what the mail's
- * recipient might do.
- */
+/** What a sign-up test does: it waits for a message, reads its code or link, and simulates actions of the recipient. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
@@ -78,7 +75,7 @@ test('a stop answers waits with 503, not 404', async () => {
   try {
     const path = '/sandbox/inbox/wait?timeoutSeconds=60';
     const waiting = stopped.sandboxApi.call({ method: 'GET', path, timeoutMs: 60_000 });
-    // Answered behind it, so that it waits by then.
+    // // Answered after the wait request, so that one is waiting by then.
     await stopped.sandboxApi.get('/sandbox/inbox');
     assert.equal((await stopped.kill('SIGTERM')).code, 0);
     const { status, headers, body } = await waiting;

@@ -1,4 +1,7 @@
-/** The sandbox over two nodes that share a database: who waits, follows, or moves the clock at one sees what the other does. */
+/**
+ * The sandbox on two nodes that share a database: a client that waits, follows, or moves the clock on one node sees what happens on the
+ * other.
+ */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Api, JsonObject } from '../kit/api.ts';
@@ -14,7 +17,7 @@ let back: Api;
 
 before(async () => {
   hook = await webhookCatcher();
-  // The first node answers calls alone; the second one does everything.
+  // // The first node only serves API calls; the second one has all roles.
   const envOf = async (index: number): Promise<Record<string, string>> =>
     index === 0 ? { POSTRIDER_ROLES: 'api' } : {};
   cluster = await startCluster({ nodes: 2, envOf, env: { POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8' } });

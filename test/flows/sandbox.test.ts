@@ -1,6 +1,5 @@
 /**
- * The sandbox key: the same calls and answers, the same events, an outcome chosen by the recipient, and nothing that
- * leaves the machine.
+ * The sandbox key: the same calls, responses, and events as live, an outcome selected by the recipient, and nothing sent over the network.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -1,4 +1,4 @@
-/** Scheduled backups of a running service: they are made, restored, and deleted when there are too many. */
+/** Scheduled backups of a running service: they are created, restored, and deleted when there are too many. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import os from 'node:os';

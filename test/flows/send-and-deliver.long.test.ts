@@ -1,6 +1,6 @@
 /**
- * The story of a newcomer: start the service, send with one call, see the mail arrive at a real SMTP server with DKIM
- * signatures that verify, receive signed events at a webhook, and look up what became of it.
+ * The first steps of a new user: start the service, send with one call, see the message arrive at a real SMTP server with valid DKIM
+ * signatures, receive signed events at a webhook, and look up the delivery result.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -62,7 +62,7 @@ function arrived(recipient: string): Promise<SinkMessage> {
   return waitUntil(`the message to ${recipient}`, () => sink.messages.find((one) => one.to.includes(recipient)));
 }
 
-/** Events of this type that the webhook got for a message, with the bytes and headers they came in. */
+/** Events of this type that the webhook received for a message, with body and headers. */
 function caught(
   eventType: string,
   messageId: string,
@@ -76,7 +76,7 @@ function strings(headers: NodeJS.Dict<string | string[]>): Record<string, string
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
 }
 
-/** Answers DNS questions from the records that the service asks its customer to publish. */
+/** Answers DNS queries from the records that the service asks its customer to publish. */
 async function publishedKeys(): Promise<(name: string, type: string) => Promise<string[][]>> {
   const records = await service.api.get(`/domains/${domainId}/dns-records`);
   assert.equal(records.status, 200, records.text);

@@ -1,6 +1,6 @@
 /**
- * What a caller may do around a send: schedule and cancel it, repeat it safely, try it without sending, send many at
- * once, keep addresses off; and what the answers are when a thing is not possible.
+ * Operations around a send: schedule and cancel, retry safely, dry run, batch, and suppression; and the responses when something is not
+ * possible.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -206,7 +206,7 @@ test('an unverified domain cannot send, but its verified subdomain can', async (
 });
 
 test('accepts 2,000,000 bytes of composed mail and rejects one more', async () => {
-  /** Text that takes so many bytes on the wire, in lines of 77 and a last one up to twice as long. */
+  /** Text of this many encoded bytes, in lines of 77 and a last one up to twice as long. */
   const text = (bytes: number): string => {
     const lines = Math.floor(bytes / 77) - 1;
     return `${`${'y'.repeat(75)}\n`.repeat(lines)}${'z'.repeat(bytes - lines * 77 - 2)}\n`;

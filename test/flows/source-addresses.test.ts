@@ -1,4 +1,4 @@
-/** POSTRIDER_SOURCE_ADDRESSES: mail leaves from each of them in turn, seen at the receivers. */
+/** POSTRIDER_SOURCE_ADDRESSES: mail is sent from each of them in turn, observed at the receivers. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';

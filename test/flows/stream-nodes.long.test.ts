@@ -1,4 +1,4 @@
-/** The stream of events over two nodes that share a database: the one that is followed is killed, and the other goes on where it was. */
+/** The event stream on two nodes that share a database: the followed node is killed, and the stream resumes on the other. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type Api, apiClient } from '../kit/api.ts';
@@ -20,12 +20,12 @@ after(async () => {
 const QUERY = 'tag=even&eventType=Send&eventType=Delivery';
 
 interface Follower {
-  /** Ids of events in the order in which they came. */
+  /** Ids of events in the order in which they arrived. */
   seen: string[];
   lastId: string | undefined;
 }
 
-/** Follows at a node until the connection breaks, or the signal is given. */
+/** Follows a node until the connection breaks or the signal is aborted. */
 async function follow(url: string, follower: Follower, signal: AbortSignal): Promise<void> {
   const { apiKey, accountId } = cluster.nodes[0]!.sandbox;
   const headers = {

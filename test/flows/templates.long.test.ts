@@ -1,6 +1,6 @@
 /**
- * Templates, unsubscribing and tracking through the whole service: a template that is edited while a thousand sends use it,
- * and what a recipient's links do, from the mail as it arrived.
+ * Templates, unsubscribing, and tracking through the entire service: a template that is edited while a thousand sends use it, and the
+ * recipient's links in the message as it arrived.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -18,7 +18,7 @@ let sink: SmtpSink;
 let service: Service;
 
 before(async () => {
-  // Mail programs follow List-Unsubscribe over https only; the test itself calls the path on loopback.
+  // // Email clients follow List-Unsubscribe over https only; the test calls the path on loopback.
   ({ sink, service } = await openShop({ env: { POSTRIDER_BASE_URL: 'https://mail.shop.example' } }));
 });
 after(() => closeShop({ sink, service }));
@@ -39,7 +39,7 @@ function arrived(to: string) {
   return waitUntil(`the message to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
 }
 
-/** The path of a link of ours, wherever its base says that this service is. */
+/** The path of a Postrider link, whatever base URL is configured. */
 const pathOf = (link: string): string => new URL(link).pathname;
 
 function follow(method: string, link: string, headers: Record<string, string> = {}, body?: string): Promise<Answer> {

@@ -1,6 +1,6 @@
 /**
- * A host of the sender's own for links: shown as a record, used once its name leads here and this service answers there with a
- * certificate that is valid, and no longer when the name is gone. Links of both hosts open at both.
+ * A sender's own host for links: shown as a DNS record, used once its name resolves here and this service serves it with a valid
+ * certificate, and no longer when the name is removed. Links of both hosts work on both.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -65,7 +65,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The origins of the links of a mail sent now: to unsubscribe, clicks, the picture. */
+/** The origins of the links of a message sent now: unsubscribe, clicks, and the tracking pixel. */
 async function originsOf(subject: string): Promise<{ origins: string[]; unsubscribe: string }> {
   const mail = {
     from: 'a@shop.example',
@@ -87,7 +87,7 @@ async function originsOf(subject: string): Promise<{ origins: string[]; unsubscr
   return { origins: [...new Set(urls.map((url) => new URL(url).origin))], unsubscribe };
 }
 
-/** One click at an address, whatever the DNS says of its host; the status. */
+/** Requests a URL at this server, whatever the DNS says about its host; returns the status. */
 function click(url: string): Promise<number> {
   const { hostname, pathname } = new URL(url);
   return new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 /**
- * Requests of generated and typed clients: null for absent fields, [] for empty maps, an object that was read sent back with PUT, and
- * 64-bit integers as values of templates.
+ * Requests of generated and typed clients: null for absent fields, [] for empty maps, an object sent back with PUT as it was read, and
+ * 64-bit integers as template values.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

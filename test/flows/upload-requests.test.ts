@@ -1,6 +1,6 @@
 /**
- * Upload URLs asked for in ways that no browser would: the target in absolute form, as behind some proxies, and bodies without
- * an end, of which no more than the file's size and a little is read.
+ * Unusual requests for upload URLs: the target in absolute form, as behind some proxies, and endless bodies, of which no more than the
+ * file's size and a little is read.
  */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -18,11 +18,11 @@ after(() => service.close());
 
 interface Poured {
   text: string;
-  /** What left this process. */
+  /** Bytes sent by this process. */
   sentBytes: number;
 }
 
-/** Writes a head and then the same piece again and again, as fast as it is taken, until the server closes. */
+/** Writes a head and then the same piece repeatedly, as fast as it is read, until the server closes. */
 function pour(head: string, piece: Buffer | undefined): Promise<Poured> {
   return new Promise((resolve) => {
     let text = '';
@@ -85,7 +85,7 @@ test('cuts off an endless body and one of 100 GB early', async () => {
   ] as const) {
     const { text, sentBytes } = await pour(await head(bytes, framing), what);
     assert.equal(codeOf(readAnswers(text)[0]?.body), 'UPLOAD_MISMATCH', framing);
-    // What the kernel holds for both ends comes on top of what is read.
+    // // The kernel's buffers of both ends are additional.
     assert.ok(sentBytes < 20_000_000, `${framing}: ${sentBytes} bytes`);
   }
 });

@@ -1,6 +1,6 @@
 /**
- * Large attachments where the blobs are kept in an S3-compatible store: the files go straight to it by presigned URLs, and what
- * it holds is looked at by the send: nothing that differs from the manifest leaves.
+ * Large attachments with an S3-compatible store: files are uploaded directly with presigned URLs, and the send verifies them: nothing that
+ * differs from the manifest is sent.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -89,7 +89,7 @@ test('other bytes of the same size are never sent, whatever the store accepts', 
   const stored = await put({ url, headers, body: other });
   const refused = await sendSubmission(service.api, id, mail('other@example.com'));
   assert.equal(refused.body.reasonCode, 'ATTACHMENT_UPLOAD_INCOMPLETE');
-  // A store that compares the digest has refused the bytes itself.
+  // // A store that compares the digest has rejected the bytes itself.
   const reason = stored.status === 200 ? /SHA-256 that differs/ : /has not been uploaded/;
   assert.match(refused.body.error.details[0].message, reason);
   assert.equal((await put({ url, headers, body: bytes })).status, 200);

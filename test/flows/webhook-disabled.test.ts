@@ -1,6 +1,6 @@
 /**
- * An endpoint that says 410 is disabled, and the account is told by mail: its users, or the operators where it has none. The
- * mail belongs to nobody's messages and sets off no webhooks.
+ * An endpoint that returns 410 is disabled, and the account is notified by email: its users, or the operators if it has none. This email
+ * belongs to no account's messages and triggers no webhooks.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -48,7 +48,7 @@ test("the account's users get one email about a disabled endpoint", { timeout: 1
   const { body } = await service.api.get(`/webhooks/${webhookId}`);
   assert.deepEqual([body.enabled, body.disabledReason], [false, 'the endpoint returned 410 Gone']);
 
-  // The next news comes behind all that the notice could have set off.
+  // // The next notice comes after everything the first one could have triggered.
   assert.equal((await service.api.post('/send', { ...mail, to: 'c@example.com' })).status, 202);
   await waitUntil('both events to be posted', () => other.requests.length >= 4);
   const told = other.requests.map((one) => (JSON.parse(one.body) as { recipient: string }).recipient);
