@@ -292,7 +292,7 @@ export const idempotency: Scenario = async (stage) => {
   await stage.act(storedAnswerOperation, { ...batch.key, nowMs: stage.nowMs });
 };
 
-/** Messages that wait for a paused destination: given back untried, with unchanged attempts and crashes. */
+/** Messages that wait for a paused destination are returned untried, with unchanged attempts and crashes. */
 export const puttingOff: Scenario = async (stage) => {
   const accountId = stage.id('acc');
   const mail = acceptance(stage, { accountId, to: ['a@x.example', 'b@x.example'] });

@@ -1,6 +1,6 @@
 /**
- * What two nodes do to the same rows of a real PostgreSQL at the same moment, for each place at which one can overtake the other. The
- * simulation draws such places (`--overlapping`), and this tries each of them.
+ * Concurrent operations of two nodes on the same rows of a real PostgreSQL, for every point at which one can overtake the other. The
+ * simulation draws such points at random (`--overlapping`); this test tries each of them.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -142,7 +142,7 @@ async function held(): Promise<Mail & { job: DeliveryJob }> {
   return { ...mail, job: jobs[0]! };
 }
 
-/** Its holder has been silent since its lease ended. */
+/** Its holder has been silent since the lease ended. */
 async function overdue(): Promise<Mail & { job: DeliveryJob }> {
   const mail = await held();
   await change('UPDATE work SET due = 0');
@@ -175,7 +175,7 @@ async function left(): Promise<Left> {
   return { status: message!.status, events: events.map(({ type }) => type).filter((type) => type !== 'Send'), work };
 }
 
-/** In both directions: each of them is the one that pauses. */
+/** In both directions: each operation is the one that pauses. */
 async function bothWays<F, A, B>(race: Omit<Overlap<F, A, B>, 'nodes'>): Promise<{ places: number; waits: number }> {
   const { prepare, first, second, check } = race;
   const one = await overlapEverywhere({ ...race, nodes });

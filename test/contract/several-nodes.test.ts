@@ -1,4 +1,4 @@
-/** What several nodes on one PostgreSQL do at the same moment: nothing is done twice, lost, or skipped. */
+/** Concurrent operations of several nodes on one PostgreSQL: nothing is done twice, lost, or skipped. */
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';

@@ -1,6 +1,6 @@
 /**
- * Servers that are good and bad at TLS, whose zone is signed and has TLSA records that fit (RFC 7672): with the records fulfilled mail is
- * encrypted, whatever else the certificate says; where TLS fails nothing leaves, in whatever way it fails. Counted at the servers.
+ * Servers with good and bad TLS, in a signed zone with matching TLSA records (RFC 7672): if the records match, mail is encrypted regardless
+ * of the other certificate fields; if TLS fails in any way, nothing is sent. Counted at the servers.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -10,7 +10,7 @@ import { daneRig, tlsa } from './dane-peers.ts';
 import { noPrivateDns, type PrivateDns, startPrivateDns } from './private-dns.ts';
 
 const skip = noPrivateDns();
-/** Its certificate is the one that the record asks for; self-signed, for another name or expired does not matter. */
+/** Its certificate matches the record; it may be self-signed, for another name, or expired. */
 const GOOD = ['valid', 'self-signed', 'wrong-name', 'expired'];
 let receivers: Awaited<ReturnType<typeof startTlsPeers>>;
 let zones: PrivateDns;

@@ -1,4 +1,4 @@
-/** The suite of operations on the PostgreSQL that the system's packages bring, which is older than the one of the other tests. */
+/** Runs the operation tests on the PostgreSQL of the system's packages, which is older than the one of the other tests. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { globSync } from 'node:fs';

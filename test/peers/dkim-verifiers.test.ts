@@ -1,7 +1,7 @@
 /**
- * Our DKIM signatures before other people's verifiers: OpenDKIM (libopendkim, C) and dkimpy (Python). Every message of the corpus is
- * signed with each algorithm; each judge must accept it, and must reject it with one byte changed. The keys reach the
- * judges from a file, so no DNS is involved. A judge that is not installed is skipped aloud, and is an error in CI.
+ * Verifies our DKIM signatures with other implementations: OpenDKIM (libopendkim, C) and dkimpy (Python). Every message of the corpus is
+ * signed with each algorithm; each verifier must accept it, and must reject it with one byte changed. The verifiers read the keys from a
+ * file, so no DNS is involved. A missing verifier is skipped with a message, and is an error in CI.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -55,10 +55,10 @@ const ALGORITHMS = ['rsa', 'ed25519'] as const;
 const folder = mkdtempSync(join(tmpdir(), 'dkim-judges-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Signed files with what a judge must say of them. */
+/** Signed files with the expected results. */
 const cases: { label: string; file: string; valid: boolean }[] = [];
 
-/** One byte of the signed message changed, in the body where there is one: the first letter of the last line with letters. */
+/** Changes one byte of the signed message, in the body if there is one: the first letter of the last line with letters. */
 function forged(message: Buffer, headerBytes: number): Buffer {
   const copy = Buffer.from(message);
   let at = copy.length - 1;
@@ -93,7 +93,7 @@ before(async () => {
   }
 });
 
-/** A judge that is missing: skipped on a developer's machine, an error in CI. */
+/** A missing verifier: skipped on a developer's machine, an error in CI. */
 function missing(judge: string, skip: (message: string) => void): void {
   if (process.env.CI === 'true') assert.fail(`${judge} is not installed`);
   skip(`${judge} is not installed`);
@@ -120,7 +120,7 @@ for file in sys.argv[2:]:
 `;
 
 test('dkimpy accepts every signature and no forgery', (t) => {
-  // A python of one's own in front of the system's does not see the system's packages.
+  // // Another python earlier in the PATH does not see the system's packages.
   const python = ['/usr/bin/python3', 'python3'].find(
     (path) => spawnSync(path, ['-c', 'import dkim, nacl']).status === 0,
   );
@@ -138,7 +138,7 @@ test('OpenDKIM accepts every signature and no forgery', (t) => {
   if (spawnSync('opendkim', ['-V']).error !== undefined) return missing('opendkim', (message) => t.skip(message));
   const config = join(folder, 'opendkim.conf');
   writeFileSync(config, `Mode v\nTestPublicKeys ${join(folder, 'keys')}\n`);
-  // Its file reader drops a last line without line end, which no message that came over SMTP has.
+  // // Its file reader drops a last line without a line end, which no message received over SMTP has.
   for (const { file } of cases) if (!readFileSync(file, 'latin1').endsWith('\r\n')) appendFileSync(file, '\r\n');
   const files = cases.map(({ file }) => file);
   const { stdout, stderr } = spawnSync('opendkim', ['-x', config, '-t', files.join(',')], {

@@ -1,6 +1,6 @@
 /**
- * What real DNSSEC makes of answers: zones signed by Knot, validated by Unbound, on loopback. Whoever decides by `secure`, as DANE does,
- * relies on each line here.
+ * DNS lookups with real DNSSEC: zones signed by Knot, validated by Unbound, on loopback. Callers that decide by `secure`, such as DANE,
+ * rely on each of these results.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -1,4 +1,4 @@
-/** Debian's Exim as the receiving server, with the limits that its operators set; what its log says it saw is what counts. */
+/** Debian's Exim as the receiving server, with limits that operators set. Counted in its log. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { waitUntil } from '../kit/wait-until.ts';

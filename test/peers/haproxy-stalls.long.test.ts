@@ -1,6 +1,6 @@
 /**
- * HAProxy in front of a mail server, as it stands in front of many: it takes connections for which the server has no room, and stalls or hangs
- * up without a word. Counted in its log.
+ * HAProxy in front of a mail server, as in many deployments: it accepts connections for which the server has no capacity, and stalls or
+ * closes them silently. Counted in its log.
  */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { countRows, fillWith, rigToPeer } from './rig-to-peer.ts';
 const DOMAIN = 'behind.example';
 const skip = missing('haproxy');
 
-/** One that listens on 127.0.0.1, in front of this server. */
+/** Starts HAProxy on 127.0.0.1, in front of this server. */
 async function startHaproxy(
   t: TestContext,
   options: { port: number; frontend?: string[]; backend?: string[]; server: string },
@@ -38,7 +38,7 @@ async function startHaproxy(
   return peer;
 }
 
-/** How its connections ended, as two letters: who ended it, and in which phase. */
+/** How its connections ended, as two letters: who closed it, and in which phase. */
 function endings(peer: PeerProcess): string[] {
   return [...peer.output().matchAll(/ ([A-Za-z-]{2}) \d+\/\d+\/\d+\/\d+\/\d+ \d+\/\d+$/gm)].map(
     ([, ending]) => ending!,
@@ -85,7 +85,7 @@ test('a late greeting is awaited', { skip, timeout: 60_000 }, async (t) => {
   const sink = await smtpSink({});
   t.after(() => sink.close());
   const port = await freePort();
-  // A client that speaks before the greeting is shown in the log as sent to no server.
+  // // The log shows a client that sends data before the greeting as connected to no server.
   const frontend = [
     'tcp-request inspect-delay 2s',
     'tcp-request content reject if { req.len gt 0 }',
@@ -119,7 +119,7 @@ test('a balancer without a server stalls: the next MX host gets the mail, and it
   await waitUntil('all messages to be delivered', () => countRows(rig, 'work') === 0, 45_000);
   assertAllOnce(second, 100);
   await waitUntil('its log', () => endings(peer).length >= 1);
-  // The look whether it listens is one of them.
+  // // The check whether it listens is one of them.
   assert.ok(endings(peer).length <= 2, `asked ${endings(peer)}`);
   assert.equal(countRows(rig, 'attempt WHERE number > 1'), 0);
 });

@@ -1,6 +1,6 @@
 /**
- * Real servers that take a mail and return it later: their bounces come to the inbound port, and become one Bounce of the
- * message that they are about. What was MAIL FROM is seen at the peer alone; the test knows no token.
+ * Real servers that accept a message and return it later: their bounces arrive at the inbound port and become one Bounce of the right
+ * message. The test reads the envelope sender at the peer, and does not compute tokens.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -20,7 +20,7 @@ import { startPostfix } from './private-postfix.ts';
 const DOMAIN = 'later.example';
 const LATE = 30_000;
 
-/** A service whose mail goes to this port, and what it shows of what it sent. */
+/** A service whose mail goes to this port, and its view of the sent messages. */
 async function serviceTo(t: TestContext, { port, inboundPort }: { port: number; inboundPort: number }) {
   const dns = await fakeDns();
   const service = await startService({
@@ -41,7 +41,7 @@ async function serviceTo(t: TestContext, { port, inboundPort }: { port: number; 
     const { data } = (await service.api.post('/send', body)).body;
     return data.recipients.map((one: JsonObject) => one.messageId);
   };
-  /** Once its last event is of this type. */
+  /** Waits until its last event has this type. */
   const until = (id: string, type: string): Promise<JsonObject> =>
     waitUntil(
       `${type} of ${id}`,
@@ -144,7 +144,7 @@ test('OpenSMTPD returns mail that its next hop rejects', {
   assert.deepEqual([bounce.late, bounce.category, bounce.suppressed], [true, 'mailbox-not-found', true]);
 });
 
-/** QSBMF, as qmail-send writes it: text, the addresses in paragraphs, and the mail below. */
+/** QSBMF, as sent by qmail-send: text, the addresses in paragraphs, and the message below. */
 const qmailBounce = (recipient: string, mail: string): Buffer =>
   Buffer.from(
     `Date: 23 Nov 2026 09:00:00 -0000

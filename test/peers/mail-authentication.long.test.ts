@@ -1,6 +1,7 @@
 /**
- * What inbound mail proves, over the real inbound port and a real DNS (Knot behind Unbound): mail signed by OpenDKIM, by dkimpy and by ourselves, and
- * ARC chains. What the event says of each signature and each chain is what dkimpy says of the same bytes and keys.
+ * Authentication results of inbound mail, over the real inbound port and a real DNS server (Knot behind Unbound): messages signed by
+ * OpenDKIM, dkimpy, and Postrider, and ARC chains. For each signature and chain, the event must agree with dkimpy for the same bytes and
+ * keys.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -37,7 +38,7 @@ const pem = ({ privateKey }: typeof rsa): string =>
   privateKey.export({ type: 'pkcs1', format: 'pem' }).toString().replaceAll('\r', '');
 const raw25519 = ed25519.publicKey.export({ type: 'spki', format: 'der' }).subarray(-32).toString('base64');
 
-/** Key records, by their names. */
+/** Key records by name. */
 const KEYS: Record<string, string> = {
   's._domainkey.shop.example': `v=DKIM1; k=rsa; p=${der(rsa)}`,
   'e._domainkey.shop.example': `v=DKIM1; k=ed25519; p=${raw25519}`,
@@ -60,7 +61,7 @@ const includes = Array.from(
   (_, index) => `n${index} ${text(`v=spf1 include:n${index + 1}.many.example -all`)}`,
 );
 const ZONES: Record<string, string[]> = {
-  // Above the others, as a registry has it: DMARC looks there too (RFC 9989 §4.10).
+  // // In the parent zone, as at a registry: DMARC also looks there (RFC 9989 §4.10).
   example: [],
   'shop.example': [
     text('v=spf1 ip4:127.0.0.1 -all'),
@@ -79,7 +80,7 @@ const ZONES: Record<string, string[]> = {
   'plain.example': ['A 127.0.0.9'],
 };
 
-/** Lines without a name are of the zone itself. */
+/** Lines without a name belong to the zone itself. */
 const atZone = (record: string): string => (/^(TXT|MX|A) /.test(record) ? `@ ${record}` : record);
 
 let dns: PrivateDns;
@@ -109,7 +110,7 @@ interface Brought {
   helo?: string;
 }
 
-/** Brings the mail as its sender's server does; answers what its event says. */
+/** Sends the message as the sender's server does; returns the results in its event. */
 async function bring({ content, from = 'ann@shop.example', helo = 'mx.shop.example' }: Brought): Promise<JsonObject> {
   const talker = await connectTalker(service.inboundPort);
   try {
@@ -173,7 +174,7 @@ function byDkimpy({ content = PLAIN, ...change }: Signing): string {
 
 const SBIN = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` };
 
-/** Its test mode says which field it would put on top. */
+/** Its test mode prints the header field that it would add. */
 function byOpenDkim(): string {
   const [key, config, mail] = ['key.pem', 'opendkim.conf', 'mail.eml'].map((name) => path.join(folder, name)) as [
     ...[string, string, string],
@@ -189,7 +190,7 @@ function byOpenDkim(): string {
   return `DKIM-Signature: ${value.replaceAll('\n', '\r\n')}\r\n${PLAIN}`;
 }
 
-/** Its small tool still signs with rsa-sha1, which RFC 8301 forbids. */
+/** Its command line tool still signs with rsa-sha1, which RFC 8301 forbids. */
 function bySha1(): string {
   const file = path.join(folder, 'key.pem');
   const options = { input: PLAIN, encoding: 'latin1', env: SBIN } as const;
@@ -231,7 +232,7 @@ def one(text):
 print(json.dumps([one(text) for text in w['mails']]))
 `;
 
-/** Every mail of these tests with what its event said, for dkimpy to say the same. */
+/** Every message of these tests with its event's results, to compare with dkimpy. */
 const seen: { name: string; content: string; results: JsonObject }[] = [];
 
 /** `dkim` of each, DMARC with its policy, ARC. */
@@ -345,7 +346,7 @@ test('ARC chains', { skip, timeout: 120_000 }, async () => {
 });
 
 test('dkimpy agrees on every signature and chain', { skip, timeout: 120_000 }, () => {
-  // Neither an end of a signature nor an algorithm that is forbidden is its to decide.
+  // // dkimpy does not check expired signatures or forbidden algorithms.
   const same = seen.filter(({ name }) => !['expired', 'rsa-sha1'].includes(name));
   const found = python(VERIFY, { keys: KEYS, mails: same.map(({ content }) => content) }) as [boolean[], string][];
   assert.ok(same.length >= 25);

@@ -1,4 +1,4 @@
-/** OpenSMTPD as the receiving server, with a sink behind it that shows what came through. */
+/** OpenSMTPD as the receiving server, with a sink as its next hop that shows what was relayed. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Rig } from '../kit/delivery-rig.ts';

@@ -1,4 +1,4 @@
-/** PostgreSQL by way of PgBouncer in transaction mode: everything works that works without it, hints between nodes aside. */
+/** PostgreSQL through PgBouncer in transaction mode: everything works except for notifications between nodes. */
 
 import assert from 'node:assert/strict';
 import test, { after, before } from 'node:test';
@@ -73,7 +73,7 @@ test('session state of another client does not weaken a commit', { skip }, async
   t.after(() => {
     for (const one of leavers) one.destroy();
   });
-  // As a careless client of the same pooler would do it; all three sessions are held at once, so that each gets it.
+  // // As a careless client of the same pooler might do; all three sessions are held at the same time, so that each gets it.
   await Promise.all(
     leavers.map((one) => one.client.query('BEGIN; SELECT pg_sleep(0.1); COMMIT; SET synchronous_commit = off')),
   );

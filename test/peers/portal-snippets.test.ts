@@ -1,4 +1,4 @@
-/** The code for a first email that the portal offers runs as it is printed: swaks and Nodemailer. */
+/** The snippets for a first email in the portal run as printed: swaks and Nodemailer. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** Debian's Postfix as the receiving server, with anvil counting the connections of a client; what its log says it saw is what counts. */
+/** Debian's Postfix as the receiving server, with anvil limiting the connections of a client. Counted in its log. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { missing } from '../kit/requirements.ts';
@@ -9,13 +9,13 @@ import { countRows, fillWith, rigToPeer } from './rig-to-peer.ts';
 const DOMAIN = 'postfix.example';
 const MAILS = 300;
 const MINUTE = 60_000;
-/** What Postfix counts a rate over, by its own clock. */
+/** The period of Postfix's rate limit, by its own clock. */
 const WHILE_MS = 4_000;
 const skip = missing('postfix', 'openssl') || (process.getuid?.() === 0 ? false : 'a private Postfix needs root');
 
 function postfixWith(settings: Record<string, string>): Promise<PrivatePostfix> {
   const users = Array.from({ length: MAILS }, (_, user) => String(user));
-  // By default clients of its own networks are not counted.
+  // // By default, clients of its own networks are not limited.
   return startPostfix({
     domain: DOMAIN,
     users,

@@ -1,6 +1,6 @@
 /**
- * Debian's Postfix brings mail to the inbound port, as the world does: the largest that fits is kept as Postfix sent it, and what is
- * larger is returned by Postfix to its sender, by the size that EHLO names or the reply that it gets.
+ * Debian's Postfix sends mail to the inbound port: the largest accepted message is stored as Postfix sent it, and Postfix returns larger
+ * ones to their sender, because of the size in EHLO or the reply.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -14,7 +14,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 import { type PrivatePostfix, startPostfix } from './private-postfix.ts';
 
 const skip = missing('postfix') || (process.getuid?.() === 0 ? false : 'a private Postfix needs root');
-/** What Postfix adds in front, generously. */
+/** A generous limit for the header fields that Postfix adds. */
 const RECEIVED_BYTES = 1_000;
 const MOST = 25_000_000;
 const [LARGE, SMALL] = ['large@in.shop.example', 'small@in.shop.example'];
@@ -49,7 +49,7 @@ after(async () => {
   await service?.close();
 });
 
-/** Hands a mail to Postfix, from the null sender, so that what cannot be delivered ends there. */
+/** Submits a message to Postfix from the null sender, so that undeliverable mail is dropped. */
 async function submit(to: string, content: Buffer): Promise<void> {
   const opened = await openSmtpSession({
     host: 'localhost',
@@ -86,7 +86,7 @@ test('the largest message Postfix can send is stored unchanged', { skip, timeout
     raw.subarray(0, RECEIVED_BYTES).toString('latin1'),
     /^Received: from tester\.example .*\r\n\tby mx\.mx\.example /,
   );
-  // Postfix removes a Return-Path that a mail comes with.
+  // // Postfix removes an existing Return-Path.
   const rest = content.subarray(content.indexOf('Received: '));
   assert.ok(raw.subarray(-rest.length).equals(rest), 'the rest is unchanged');
   for (const [index, { url }] of (shown.attachments as JsonObject[]).entries())

@@ -1,7 +1,7 @@
 /**
- * Debian's Postfix as the sender to the faulty servers of docs/explanation/delivery-behavior.md, each with a good exchanger behind it: after its first attempt
- * the mail is at the first, at the second, or at neither, as the page says of us, but for the cells that the page says we differ in on purpose.
- * Counted at the servers, and said in Postfix' log.
+ * Debian's Postfix as the sender to the faulty servers of docs/explanation/delivery-behavior.md, each with a healthy second MX host: after
+ * its first attempt the message is at the first, at the second, or at neither, as documented for Postrider, except for the documented
+ * intentional differences. Counted at the servers, and read from Postfix's log.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -35,7 +35,7 @@ const skip =
 const [SECOND, NOBODY, HOLE] = ['127.0.8.1', '127.0.8.2', '127.0.8.3'];
 const PATIENCE = '20s';
 const HEAD = 'From: a@shop.example\r\nSubject: x\r\nMessage-ID: <1@shop.example>\r\n\r\n';
-/** Of several blocks, so that a reply in the middle comes before the dot. */
+/** Several blocks long, so that a reply in the middle comes before the dot. */
 const CONTENT = Buffer.from(HEAD + `${'x'.repeat(70)}\r\n`.repeat(3_000));
 
 const SENDING = {
@@ -51,9 +51,9 @@ const SENDING = {
       PATIENCE,
     ]),
   ),
-  // Of a reply as a whole, as ours is, and not of each part.
+  // // The timeout covers an entire reply, as Postrider's does, and not each part.
   smtp_per_request_deadline: 'yes',
-  // Else many silent servers at once would wait for each other.
+  // // Otherwise many silent servers at the same time would wait for each other.
   default_process_limit: '200',
   // One attempt.
   queue_run_delay: '1h',
@@ -62,7 +62,7 @@ const SENDING = {
 
 type Fate = 'first' | 'second' | 'waits' | 'bounce';
 
-/** The words of the page for a first attempt, by where the mail is then. */
+/** The documented results of a first attempt, by where the message is then. */
 const FATES: Record<string, Fate> = {
   delivered: 'first',
   clear: 'first',
@@ -82,7 +82,7 @@ interface Cell {
   server: FaultyServer | undefined;
 }
 
-/** What only a content larger than all buffers between shows is left out. */
+/** Excludes what only content larger than all buffers in between would show. */
 const isLeftOut = (stage: Stage, behaviour: Behaviour): boolean =>
   (stage === 'content' && (behaviour === 'stalls' || behaviour === 'endless line')) ||
   (noBlackHoles !== false && stage === 'connect' && behaviour === 'stalls');
@@ -133,7 +133,7 @@ async function sendBy(postfix: PrivatePostfix, recipients: string[]): Promise<vo
   await opened.session.quit();
 }
 
-/** What Postfix says of its first attempt. */
+/** What Postfix logs about its first attempt. */
 function statusBy(postfix: PrivatePostfix, recipient: string): Promise<{ status: string; said: string }> {
   const line = new RegExp(`to=<${recipient}>, (.* status=(\\w+) .*)`);
   return waitUntil(
@@ -146,7 +146,7 @@ function statusBy(postfix: PrivatePostfix, recipient: string): Promise<{ status:
   );
 }
 
-/** `stage, fault` → what the page says that we do and what Postfix does. */
+/** `stage, fault` → the documented results of Postrider and of Postfix. */
 function knownDifferences(): Map<string, string> {
   const [, , ...rows] = rowsOf('Comparison with Postfix');
   const named = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, one]) => one!);

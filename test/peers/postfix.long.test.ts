@@ -1,6 +1,6 @@
 /**
- * Debian's Postfix as the receiving server: what we hand over stands in its mailboxes byte for byte below its own trace
- * headers, over TLS, several recipients in one transaction; and its refusals become the right outcome.
+ * Debian's Postfix as the receiving server: its mailboxes have our messages byte for byte below its own trace headers, over TLS, with
+ * several recipients per transaction, and its rejections cause the right outcome.
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -27,7 +27,7 @@ before(async () => {
   const env = { POSTRIDER_ROUTE: `smtp://127.0.0.1:${postfix.port}`, POSTRIDER_DNS_SERVERS: dns.server };
   service = await startService({ env });
   const { domainId } = await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
-  // Both keys are published, so that mail carries both signatures.
+  // // Both keys are published, so that messages have both signatures.
   const { body: records } = await service.api.get(`/domains/${domainId}/dns-records`);
   for (const one of records as unknown as JsonObject[]) {
     if (one.purpose === 'dkim') dns.zone[one.name] = { TXT: [one.value] };
@@ -55,7 +55,7 @@ function settled(messageId: string, status: string): Promise<JsonObject> {
   });
 }
 
-/** Postfix stores lines with LF; on the wire they had CRLF. */
+/** Postfix stores lines with LF; they were transferred with CRLF. */
 const wire = (stored: Buffer): string => stored.toString('latin1').replaceAll('\n', '\r\n');
 
 function onlyMail(user: string): Promise<Buffer> {

@@ -1,6 +1,6 @@
 /**
- * Debian's Postfix with postgrey in front of it, which takes no mail of an unknown sender in the first five minutes, by its own clock: what
- * we send arrives by the schedule of attempts, each once, and greylisting of one recipient holds up nobody else.
+ * Debian's Postfix with postgrey, which defers unknown senders for five minutes by its own clock: our messages arrive on the retry
+ * schedule, each once, and greylisting of one recipient does not delay others.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

@@ -19,7 +19,7 @@ import { testCertificate } from '../kit/test-certificate.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const NAME = 'mail.example.com';
-/** Of this machine; proxies connect from 127.0.0.1, the only trusted address. */
+/** Addresses of this machine; proxies connect from 127.0.0.1, the only trusted address. */
 const CLIENT = '127.0.0.9';
 const STRANGER = '127.0.0.66';
 const document = readFileSync(path.join(import.meta.dirname, '../../docs/guides/reverse-proxy.md'), 'utf8');
@@ -34,7 +34,7 @@ function printed(language: string, part: RegExp): string {
 function replaced(text: string, pairs: [string, string][]): string {
   return pairs.reduce((now, [from, to]) => {
     assert.ok(now.includes(from), `${from} is in ${now}`);
-    // A port that was put in before may begin with the digits of another one.
+    // // A port inserted earlier may start with the digits of another one.
     return now.replace(new RegExp(`${RegExp.escape(from)}(?!\\d)`, 'g'), () => to);
   }, text);
 }
@@ -83,7 +83,7 @@ async function greeted(port: number, from: string, isTls = false): Promise<Talke
   return talker!;
 }
 
-/** One connection for each client, not for all of them together. */
+/** One connection per client, not a shared one. */
 async function assertOwnAddresses(port: number, isTls = false): Promise<Talker> {
   const first = await greeted(port, CLIENT, isTls);
   const second = await connectTalker(port, { localAddress: CLIENT });
@@ -95,15 +95,15 @@ async function assertOwnAddresses(port: number, isTls = false): Promise<Talker> 
   return first;
 }
 
-/** Through a proxy: two clients count apart, and the stored message has the address of its client. */
+/** Through a proxy: two clients are limited separately, and the stored message has its client's address. */
 async function assertSubmission(service: Service, port: number, isTls = false): Promise<void> {
   const talker = await assertOwnAddresses(port, isTls);
   if (isTls) await talker.say('EHLO client.example');
   else await talker.secure();
   assert.match(await talker.say(`AUTH PLAIN ${plainResponse(service.smtpCredential)}`), /^235 /);
-  // Held, so that nothing is delivered yet (RFC 4865).
+  // // Held, so that nothing is delivered yet (RFC 4865).
   await talker.say('MAIL FROM:<a@shop.example> HOLDFOR=3600');
-  // Another one each time: a retry is attempted, bounces for want of such a domain, and suppresses its address.
+  // // Another one each time: a retry bounces because the domain does not exist, and suppresses its address.
   await talker.say(`RCPT TO:<ann-${port}@example.com>`);
   await talker.say('DATA');
   const accepted = await talker.say('From: a@shop.example\r\nSubject: Hello\r\n\r\nx\r\n.');
@@ -128,7 +128,7 @@ test('HAProxy with the configuration of docs/guides/reverse-proxy.md', {
     ['bind :465', `bind 127.0.0.1:${submissions}`],
     ['bind :25\n', `bind 127.0.0.1:${inbound}\n`],
     ['127.0.0.1:3000', `127.0.0.1:${new URL(service.url).port}`],
-    // The checks of HAProxy say LOCAL, and have no greeting to wait for.
+    // // HAProxy's health checks send LOCAL, and do not wait for a greeting.
     ['127.0.0.1:2587 send-proxy-v2', `127.0.0.1:${service.smtpPort} send-proxy-v2 check check-send-proxy inter 200ms`],
     ['127.0.0.1:2465', `127.0.0.1:${service.smtpsPort}`],
     ['127.0.0.1:2525', `127.0.0.1:${service.inboundPort}`],

@@ -1,6 +1,6 @@
 /**
- * The clients that people submit mail with, as they come: swaks, msmtp, curl, Python's smtplib, nodemailer, and Postfix as a smart-host
- * user. Each logs in over STARTTLS, some over implicit TLS as well, and what reaches the receiving end is what it sent.
+ * Common clients for submission, unmodified: swaks, msmtp, curl, Python's smtplib, nodemailer, and Postfix with a smarthost. Each logs in
+ * over STARTTLS, some also over implicit TLS, and its messages arrive as sent.
  */
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
@@ -53,7 +53,7 @@ function fileWith(name: string, content: string): string {
   return file;
 }
 
-/** Runs a program with this on its standard input; rejects with what it said when it fails. */
+/** Runs a program with this standard input; rejects with its output if it fails. */
 function pipeInto(program: string, args: string[], input: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
@@ -107,7 +107,7 @@ test('openssl s_client connects to the implicit TLS port', { skip: missing('open
     '-c',
     `printf 'EHLO client.example\\nQUIT\\n' | openssl s_client -connect 127.0.0.1:${service.smtpsPort} -quiet -crlf -ign_eof 2>/dev/null || true`,
   ]);
-  // It speaks before the greeting, which is refused in words that it can read.
+  // // It sends data before the greeting, which is rejected with a readable reply.
   assert.match(stdout, /^(?:554 5\.5\.0 |220 )/);
 });
 
@@ -317,7 +317,7 @@ test('Postfix relays a message with mixed recipient outcomes through Postrider',
       throw new Error(`${error.message}\n${postfix.log()}`);
     });
     assert.deepEqual([...message.to].sort(), ['ann@example.com', 'bob@example.com']);
-    // Its own Received is kept below ours.
+    // // Its Received field is kept below ours.
     assert.match(headerOf(message), /^Received: from mx\.local\.example [\s\S]*\r\nReceived: from app\.example /);
     assert.ok(message.content.toString('latin1').endsWith('\r\n\r\n.\r\nHello\r\n'));
   }

@@ -1,6 +1,6 @@
 /**
- * The service as it runs, by a clock that is set ahead (libfaketime): how long it keeps to what it knows of servers, domains and policies, and when it
- * tries again. Counted at the servers and in the DNS.
+ * The real service with a clock that is set ahead (libfaketime): how long it caches its knowledge of servers, domains, and policies, and
+ * when it retries. Counted at the servers and in the DNS.
  */
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
@@ -65,7 +65,7 @@ before(async () => {
     },
   });
   const { domainId } = await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
-  // Published, so that the hourly look at the domain finds nothing missing.
+  // // Published, so that the hourly domain check finds nothing missing.
   const { body: records } = await service.api.get(`/domains/${domainId}/dns-records`);
   for (const one of records as unknown as JsonObject[]) {
     if (one.type === 'TXT') dns.zone[one.name] = { TXT: [one.value] };
@@ -81,7 +81,7 @@ after(async () => {
   if (folder) rmSync(folder, { recursive: true, force: true });
 });
 
-/** A domain with these servers as its exchangers, the first the best. */
+/** A domain with these servers as its MX hosts, the first preferred. */
 async function domain(name: string, ...servers: SinkOptions[]): Promise<SmtpSink[]> {
   const started: SmtpSink[] = [];
   for (const [index, options] of servers.entries()) {
@@ -95,7 +95,7 @@ async function domain(name: string, ...servers: SinkOptions[]): Promise<SmtpSink
   return started;
 }
 
-/** Over a connection of its own: one that is kept has been idle for hours when the clock has moved. */
+/** On a new connection: a kept one has been idle for hours when the clock has moved. */
 async function call(how: { method: string; path: string; body?: unknown }): Promise<Answer> {
   const client = apiClient(() => service.url, service.live);
   try {
@@ -124,7 +124,7 @@ function settled(id: string, ...statuses: string[]): Promise<JsonObject> {
   });
 }
 
-/** The last attempt of a mail that is delivered. Its session is ended then: by the clock nobody would have kept it until the next. */
+/** The last attempt of a delivered message. Its session is then ended: no one would have kept it open until the next one. */
 async function deliver(to: string): Promise<JsonObject> {
   const { attempts } = await settled(await send(to), 'delivered');
   for (const sink of sinks) sink.dropAll();
@@ -232,7 +232,7 @@ test('an MTA-STS policy lasts three days without DNS and policy host, and no lon
   assert.deepEqual([tls, tlsPolicy], ['TLSv1.3', 'mta-sts']);
   const fetched = policyHost.requests.length;
   assert.equal(fetched, 1);
-  // Somebody on the way withholds the record and the policy, and takes STARTTLS out of the answers.
+  // // An attacker in the middle withholds the record and the policy, and removes STARTTLS from the replies.
   dns.zone['_mta-sts.sts.example'] = { fail: 'SERVFAIL' };
   dns.zone['mta-sts.sts.example'] = { fail: 'SERVFAIL' };
   sink.setScript({ ehlo: '250-sink\r\n250 8BITMIME' });
@@ -273,7 +273,7 @@ test('deferred mail is retried on the published schedule for 72 hours, then boun
     await settled(id, 'delayed');
     const last = seen.at(-1)!;
     if (last + 1.1 * stepMs > began + 72 * HOUR) break;
-    // A mail that comes now is delivered now: whatever is due has been looked at.
+    // // A new message is delivered now: everything due has been checked.
     clock.advance(Math.max(0, last + 0.85 * stepMs - clock.now()));
     await deliver(`early${index}@quick.example`);
     const isEarly = clock.now() - last < 0.9 * stepMs;

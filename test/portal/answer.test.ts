@@ -1,4 +1,4 @@
-/** The sentence on top of a message: every status has one, and it says what happened, who has to act, and what to do. */
+/** The status summary of a message: every status has one, which states what happened, who must act, and what to do. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Answered, answerOf, type Say } from '../../portal/src/pages/messages/answer.ts';

@@ -1,6 +1,6 @@
 /**
- * The portal at a base URL with a path, in a browser: behind a proxy that strips the path, and behind one that leaves it. Everything the
- * browser asks for is below the path, also after a reload of a page deep inside.
+ * The portal at a base URL with a path, in a browser: behind a proxy that strips the path, and behind one that keeps it. Every request of
+ * the browser is below the path, even after reloading a nested page.
  */
 import assert from 'node:assert/strict';
 import http from 'node:http';
@@ -16,11 +16,11 @@ const BASE = '/tools/mail';
 interface Proxy {
   url: string;
   to: string;
-  /** Requests for anything that is not below the path. */
+  /** Requests outside the path. */
   outside: string[];
 }
 
-/** A proxy on a free port, whose target is set once that is known. */
+/** A proxy on a free port; its target is set later. */
 async function startProxy(t: TestContext, { strips }: { strips: boolean }): Promise<Proxy> {
   const proxy: Proxy = { url: '', to: '', outside: [] };
   const server = http.createServer((request, response) => {

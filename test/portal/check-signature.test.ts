@@ -1,4 +1,4 @@
-/** What the checker of signatures blames, against what the service signs: the headers, the clock, the secret or the body. */
+/** The causes that the signature checker reports, for requests signed by the service: the headers, the clock, the secret, or the body. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -18,7 +18,7 @@ const lines = (headers: Record<string, string>): string =>
 const signed = (atMs = nowMs, keys = [secretKeyOf(secret)!]) =>
   signedHeaders({ id: 'evt_1', body }, keys, atMs) as Record<string, string>;
 
-/** The finding, and what is not right, of a true request with some of it changed. */
+/** The finding and the mismatch for a genuine request with some parts changed. */
 async function checked(change: Partial<GivenRequest>, atSeconds = nowSeconds): Promise<string[]> {
   const { finding, ...parts } = await checkSignature({ headers: lines(signed()), body, secret, ...change }, atSeconds);
   const { headers, clock, secret: ofSecret, body: ofBody } = parts;

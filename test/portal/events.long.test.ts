@@ -1,6 +1,6 @@
 /**
- * The feed of events on two nodes: what is sent through one is seen at the other at once, and when the connection of the browser is cut,
- * nothing is missing and nothing comes twice. Pausing, filters, and an event beside the list.
+ * The event feed on two nodes: events from one node appear on the other immediately, and after a lost connection nothing is missing or
+ * duplicated. Also pausing, filters, and an event next to the list.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -20,7 +20,7 @@ async function send(node: Service, subject: string, further: object = {}): Promi
   assert.equal(status, 202, text);
 }
 
-/** Type and subject of each row, in the order of the page. */
+/** Type and subject of each row, in page order. */
 async function shown(page: Page): Promise<string[]> {
   const rows = page.getByRole('table', { name: 'Events' }).locator('tbody tr');
   const cells = await rows.evaluateAll((all) =>
@@ -41,7 +41,7 @@ test('events from another node, a lost connection, a pause, and filters', {
   t.after(() => cluster.close());
   const [here, there] = cluster.nodes as [Service, Service];
   const credentials = await setFirstPassword(here);
-  // Chromium goes on with a stream that it has when it is offline: the line itself is cut, too.
+  // // Offline, Chromium continues a stream that is already open, so the connection is cut as well.
   const line = await faultProxy(Number(new URL(here.url).port));
   t.after(() => line.close());
   const visit = await visitors.visit(line.url);

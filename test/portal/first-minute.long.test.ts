@@ -1,6 +1,6 @@
 /**
- * The first minute of a stranger: from the link of the first start to a mail seen as it arrives, by few clicks, on both databases; a real
- * key in the examples; and a list of what is missing that agrees with the API.
+ * The first minute of a new user: from the first-run link to a received message, with few clicks, on both databases; a real key in the
+ * examples; and a setup checklist that matches the API.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -13,7 +13,7 @@ import { tempPostgres } from '../kit/temp-postgres.ts';
 import { faultsOf } from './every-page.ts';
 
 const CLICKS_AT_MOST = 5;
-/** Nobody's DNS is asked by the doctor. */
+/** The doctor queries no public DNS. */
 const NO_DNS = { POSTRIDER_DNS_SERVERS: '127.0.0.1:1' };
 
 async function started(t: TestContext, dialect: Dialect): Promise<Service> {
@@ -28,7 +28,7 @@ async function started(t: TestContext, dialect: Dialect): Promise<Service> {
 
 const panel = (page: Page, name: string): Locator => page.getByRole('region', { name, exact: true });
 
-/** From the link of the first start to the mail that arrived; answers how many clicks it took. */
+/** From the first-run link to the received message; returns the number of clicks. */
 async function firstMinute(page: Page, service: Service): Promise<number> {
   let clicks = 0;
   const click = async (where: Locator): Promise<void> => {
@@ -128,7 +128,7 @@ test('examples, the setup checklist, and roles', { skip: noBrowser(), timeout: 1
     await item('Sending health').getByText('Not checked').waitFor();
     await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
     await page.reload();
-    // Without its DKIM record in the DNS, the domain may send but is not done.
+    // // Without its DKIM record in the DNS, the domain can send but is not complete.
     await item('Verify a domain').getByText('An operator marked shop.example as verified').waitFor();
     await item('Verify a domain').getByText('To do').waitFor();
     const node = panel(page, 'System health');

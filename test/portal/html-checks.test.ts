@@ -1,10 +1,10 @@
-/** What is found in the html of a mail, rule by rule: mail that has the fault, and mail alike that has not. */
+/** Findings in the HTML of an email, rule by rule: with an email that has the problem, and a similar one that does not. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findingsOf, RULES } from '../../portal/src/pages/inbox/html-checks.ts';
 import { rules } from '../../portal/src/texts/inbox.ts';
 
-/** Mail without a fault, with this in its body. */
+/** A correct email with this in its body. */
 const mailOf = (body: string, head = ''): string =>
   `<!doctype html><html><head><title>Order</title>${head}</head><body><div style="display:none">Shipped</div>${body}</body></html>`;
 

@@ -1,4 +1,4 @@
-/** Lists of addresses as people have them, and the parts that they are imported in. */
+/** Address lists in common formats, and the parts in which they are imported. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { faultyOf, linesOf, partOf, partsOf } from '../../portal/src/pages/suppressions/import-file.ts';

@@ -1,6 +1,6 @@
 /**
- * The inbox as a test bench, in a real browser: mail as it comes, its content, further outcomes, the clock that says what it will bring,
- * emptying with a way back, and tests to copy.
+ * The sandbox inbox in a real browser: incoming messages, their content, simulated outcomes, the clock with its forecast, clearing with
+ * undo, and tests to copy.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-/** Lists on a phone: a row has two lines, opens by a tap anywhere, and has no names of columns. A preview is as high as its email. */
+/** Lists on a phone: a row has two lines, opens with a tap anywhere, and has no column headers. A preview is as tall as its email. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { noBrowser, setFirstPassword, signedIn, startBrowser } from '../kit/browser.ts';

@@ -1,4 +1,4 @@
-/** Live mail in a browser: why a mail bounced at its receiver, and the bounces of the last day sent to a webhook that had been down. */
+/** Live mail in a browser: why a message bounced at its receiver, and replaying the last day's bounces to a webhook that had been down. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { noBrowser, setFirstPassword, signedIn, startBrowser } from '../kit/browser.ts';

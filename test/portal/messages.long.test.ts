@@ -1,4 +1,4 @@
-/** Messages in a browser: they are found, come in by themselves, answer what became of them, and can be acted on and shown to others. */
+/** Messages in a browser: they can be found, appear automatically, show their delivery result, and can be acted on and shared. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';

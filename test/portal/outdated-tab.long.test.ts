@@ -1,4 +1,4 @@
-/** A tab from before a new version, whose files are gone: it loads the new page by itself, where it wanted to go. */
+/** A tab from before an upgrade, whose files no longer exist: it loads the new version automatically, on the requested page. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { noBrowser, setFirstPassword, signedIn, startBrowser } from '../kit/browser.ts';

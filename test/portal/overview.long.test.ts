@@ -1,6 +1,6 @@
 /**
- * How somebody sees how their mail fares: the overview of a new account and of one that sends, an incident that is tried again, why a call
- * failed, who changed what, and what was used. On a service whose mail goes to a server that refuses some of it.
+ * Delivery statistics for users: the overview of a new and of an active account, retrying an incident, failed calls, the audit log, and
+ * usage. The service sends to a server that rejects some messages.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -68,7 +68,7 @@ describe('delivery overview', { skip: noBrowser() }, () => {
     const to = ['a@good.example', 'b@good.example', 'c@good.example', 'd@slow.example', 'e@slow.example'];
     const messages = to.map((one) => ({ from: 'a@shop.example', to: one, subject: 's', text: 't', tags: ['order'] }));
     await service.api.post('/send/batch', { messages });
-    // Without a reload: the page hears of it.
+    // // Without a reload: the page receives events.
     await page.getByRole('button', { name: /^Accepted\s*5$/ }).waitFor();
     await page.getByRole('button', { name: /^Delivered\s*3$/ }).waitFor();
     await page.getByRole('button', { name: /^Delayed\s*2$/ }).waitFor();

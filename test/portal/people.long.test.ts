@@ -1,4 +1,4 @@
-/** People in the portal: the team, the settings of the account, and how somebody signs in. */
+/** Users in the portal: the team, account settings, and login methods. */
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ const members = async (): Promise<Record<string, string>> => {
   const { body } = await service.api.get('/users');
   return Object.fromEntries((body as unknown as JsonObject[]).map(({ email, role }) => [email, role]));
 };
-/** Somebody in the account, with a password. */
+/** A user of the account with a password. */
 const person = async (email: string, role: string): Promise<{ email: string; password: string }> => {
   assert.equal((await service.api.post('/users', { email, role })).status, 201);
   const { password } = await service.cli('user', 'reset-password', '--email', email);
@@ -113,7 +113,7 @@ test('settings are changed individually, and variables are merged', { skip }, as
   await variables.getByLabel('Variable name').fill('brand');
   await variables.getByRole('button', { name: 'Add' }).click();
   await variables.getByRole('textbox', { name: 'brand' }).fill('Shop');
-  // What somebody else has set meanwhile stays.
+  // // Settings changed by someone else in the meantime stay.
   await service.api.patch('/account', { variables: { other: 'x' } });
   await variables.getByRole('button', { name: 'Save' }).click();
   const merged = { kept: '<b>2</b>', company_address_html: 'Shop Ltd<br>1 High Street', brand: 'Shop', other: 'x' };
@@ -130,7 +130,7 @@ test('settings are changed individually, and variables are merged', { skip }, as
   visit.assertClean();
 });
 
-/** As an app makes it (RFC 6238) of the secret that is shown. */
+/** The code an authenticator app computes (RFC 6238) from the displayed secret. */
 function codeOf(secret: string, nowMs: number): string {
   const bits = [...secret].map((one) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(one).toString(2).padStart(5, '0'));
   const key = Buffer.from((bits.join('').match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
@@ -141,7 +141,7 @@ function codeOf(secret: string, nowMs: number): string {
   return String(number % 1_000_000).padStart(6, '0');
 }
 
-/** The session began long ago, for the service. */
+/** Makes the session old for the service. */
 function ageSessions(email: string): void {
   const database = new DatabaseSync(path.join(service.dataDir, 'postrider.db'));
   database
@@ -223,7 +223,7 @@ test('an authenticator app is added after a fresh login, and its codes are then 
 
 test('a passkey is added, signs in, and is removed', { skip }, async (t) => {
   const eva = await person('eva@example.com', 'member');
-  // Passkeys belong to a name, never to an address of numbers.
+  // // Passkeys require a hostname, not an IP address.
   const visit = await visitors.visit(service.url.replace('127.0.0.1', 'localhost'));
   t.after(() => visit.context.close());
   const { page } = visit;

@@ -1,6 +1,6 @@
 /**
- * Live mail held by sending protection, as the people of the account see it: on the overview and as an incident. A viewer reads why, and
- * cannot let it leave; an owner does by one click. Counted at the server that the mail goes to.
+ * Live mail held by sending protection, as users of the account see it: on the overview and as an incident. A viewer reads why and cannot
+ * release it; an owner can with one click. Counted at the receiving server.
  */
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -66,7 +66,7 @@ test('a viewer sees why live mail is held, and an owner releases it', { skip: no
   await owner.page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
   assert.equal(await owner.page.getByText('Live email is held').count(), 0);
 
-  // The delivery may use a check of the account for up to a second.
+  // // The delivery may use a cached account for up to a second.
   await waitUntil('the check of the account to be out of date', () => Date.now() - checkedMs > 1_000);
   hold(service);
   const held = [await send('a@x.example'), await send('b@x.example')];

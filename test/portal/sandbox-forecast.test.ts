@@ -1,4 +1,4 @@
-/** What a move of the sandbox clock is said to bring, and a feed of events in which each event is once. */
+/** The forecast of a move of the sandbox clock, and an event feed in which each event appears once. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Event } from '../../clients/typescript/src/schema.ts';

@@ -1,4 +1,4 @@
-/** Behavior of every page: links to sign in, several tabs, the number of calls of a load, formats of the browser's language, undo. */
+/** Behavior of every page: login links, several tabs, the number of calls per load, locale formats, and undo. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
@@ -66,7 +66,7 @@ test('logging out in one tab removes the data of the others', { skip }, async (t
   assertClean();
 });
 
-/** The calls of the portal from now on, by path, without the stream. */
+/** The API calls of the portal from now on, by path, without the stream. */
 function callsOf(page: Page): string[] {
   const calls: string[] = [];
   page.on('request', (request) => {
@@ -84,7 +84,7 @@ test('a page requests each response once when it loads', { skip }, async (t) => 
     const streamed = page.waitForResponse((response) => response.url().includes('/events/stream'));
     await open(page, at);
     await streamed;
-    // Longer than the portal ever waited before it read everything again.
+    // // Longer than the portal's longest refresh interval.
     await page.clock.fastForward(2_500);
     await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
     const twice = calls.filter((call, index) => calls.indexOf(call) !== index);

@@ -1,4 +1,4 @@
-/** Getting an account ready to send: its domains, its suppression list, its keys, and larger mail. */
+/** Preparing an account to send: its domains, suppression list, keys, and larger messages. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -14,7 +14,7 @@ import { sendSubmission, uploadAll } from '../kit/upload-client.ts';
 import { faultsOf } from './every-page.ts';
 
 const skip = noBrowser();
-/** Longer than the time to undo. */
+/** Longer than the undo period. */
 const UNDO_OVER_MS = 7_000;
 
 let visitors: Awaited<ReturnType<typeof startBrowser>>;
@@ -38,7 +38,7 @@ after(async () => {
   await visitors?.close();
 });
 
-/** A page whose clock can be put forward. */
+/** A page whose clock can be moved forward. */
 async function visit(t: TestContext, at: string): Promise<Visit> {
   const visit = await signedIn(t, visitors, service);
   await visit.page.clock.install();
@@ -50,7 +50,7 @@ const button = (page: Page, name: string) => page.getByRole('button', { name, ex
 const seen = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
 const gone = (page: Page, text: string) => page.getByText(text, { exact: true }).first().waitFor({ state: 'detached' });
 
-/** Waits until the undo is over and what was asked for is done. */
+/** Waits until the undo period ends and the action is done. */
 async function letUndoPass(page: Page, call: RegExp): Promise<void> {
   const answered = page.waitForResponse((response) => call.test(new URL(response.url()).pathname));
   await page.clock.fastForward(UNDO_OVER_MS);

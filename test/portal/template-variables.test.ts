@@ -1,4 +1,4 @@
-/** Which variables the portal finds in a template, and how it reads and sets their values. */
+/** The variables that the portal finds in a template, and how it reads and sets their values. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pathsFound, rootsFound } from '../../portal/src/pages/templates/found.ts';

@@ -1,4 +1,4 @@
-/** Templates in the portal: made, written beside a live preview, saved in versions, compared, restored, sent as a test, deleted. */
+/** Templates in the portal: created, edited with a live preview, saved in versions, compared, restored, sent as a test, deleted. */
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
 import type { Locator, Page } from 'playwright-core';
@@ -146,7 +146,7 @@ test('unsaved changes are kept on leaving the page, offered again, and discarded
   await mail(page).getByText('typed').waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Undo' }).click();
   await see(mail(page), 'typed');
-  // Somebody else saves meanwhile: nothing is lost of either.
+  // // Someone else saves in the meantime: neither change is lost.
   await service.api.put(`/templates/${id}`, { name: 'kept', html: '<p>theirs</p>' });
   await page.getByRole('button', { name: 'Save as version 2' }).click();
   await see(page, 'Version 2 was saved while you were editing.');
@@ -223,7 +223,7 @@ test('any two versions are compared, and an earlier one is restored', { skip }, 
   await service.api.put(`/templates/${id}`, { name: 'versioned', subject: 'Two', html: `${HTML}<p>second</p>` });
   await service.api.put(`/templates/${id}`, { name: 'versioned', subject: 'Two', html: `${HTML}<p>third</p>` });
   const { page, assertClean } = await visited(t, `/app/live/templates/${id}?view=versions`);
-  // The first row has the names of the columns.
+  // // The first row has the column names.
   const row = (at: number): Locator => page.getByRole('row').nth(at);
   await see(row(1), 'Current');
   await see(row(2), 'Subject, HTML');
