@@ -1,4 +1,4 @@
-/** boto3, the AWS SDK of Python: nothing is changed but the endpoint and the access key. Mail is counted at the receiving server. */
+/** boto3, the AWS SDK for Python, with only the endpoint and the access key changed. Messages are counted at the receiving server. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { after, before, test } from 'node:test';

@@ -1,6 +1,6 @@
 /**
- * The programs of examples/, run as they stand against the real service, through a proxy that loses the first answer: each repeats its
- * send with the same key, and one mail arrives. Languages that are not on the machine are skipped.
+ * The programs in examples/, run unmodified against the real service, through a proxy that loses the first response: each retries its send
+ * with the same key, and one message arrives. Languages that are not installed are skipped.
  */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
@@ -31,7 +31,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Languages that few machines have: their examples are run where they are there. */
+/** Languages that few machines have: their examples only run where they are installed. */
 function absent(program: string, ...probe: string[]): string | false {
   try {
     execFileSync(program, probe, { stdio: 'ignore' });

@@ -1,4 +1,7 @@
-/** SMTP user names of other services, as nodemailer logs in with them: with a key of scope send while the interface is on, else never. */
+/**
+ * SMTP usernames of other services, as nodemailer logs in with them: accepted with a sending key while the interface is enabled, and
+ * otherwise rejected.
+ */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { createTransport } from 'nodemailer';
@@ -26,7 +29,7 @@ async function newKey(body: object): Promise<{ keyId: string; apiKey: string }> 
   return made.body as { keyId: string; apiKey: string };
 }
 
-/** The reply code of a login that is refused. */
+/** The reply code of a rejected login. */
 async function refusal(user: string, pass: string, port = service.smtpPort): Promise<number | undefined> {
   const transport = transportFor(port, user, pass);
   try {

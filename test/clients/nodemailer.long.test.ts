@@ -1,6 +1,6 @@
 /**
- * The transport for nodemailer, against the real service: what sendMail was given arrives, attachments and headers included, large ones
- * by an upload; what the API cannot carry is refused.
+ * The nodemailer transport against the real service: everything given to sendMail arrives, including attachments and headers, large ones by
+ * upload; options that the API does not support are rejected.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

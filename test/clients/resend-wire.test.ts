@@ -1,6 +1,6 @@
 /**
- * The Resend interface as clients other than the official one for Node see it: absolute paths and strict UUIDs, bodies with null and
- * unknown fields, attachments in every form, keys of every account, mode and scope, and what an operator sets.
+ * The Resend interface for clients other than the official Node SDK: absolute paths and strict UUIDs, bodies with null and unknown fields,
+ * attachments in every form, keys of every account, mode, and scope, and operator settings.
  */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -144,7 +144,7 @@ test('unsupported endpoints return an error that says so', async () => {
 });
 
 test('clients with absolute paths and strict ids work at the root', async () => {
-  // As HttpClient of .NET: an absolute path replaces whatever the base address has for one.
+  // As .NET's HttpClient: an absolute path replaces the path of the base address.
   const sent = await call('POST', new URL('/emails', `${service.url}/ignored/`).pathname, { body: mail() });
   assert.equal(sent.status, 200);
   const guid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -331,7 +331,7 @@ test('a key cannot read or change data of another account or mode', async () => 
   }
   for (const path of ['/emails', '/domains', '/webhooks', '/suppressions', '/templates', '/emails/receiving'])
     assert.deepEqual((await call('GET', path, { key: foreign })).body.data, [], path);
-  // Mail, webhooks and suppressions are of one mode; what both share a sandbox key reads and does not change.
+  // Messages, webhooks, and suppressions belong to one mode; a sandbox key can read shared resources but not change them.
   const { apiKey: sandbox } = service.sandbox;
   for (const path of [`/emails/${email}`, `/webhooks/${webhook}`, `/suppressions/${suppression}`])
     assert.equal((await call('GET', path, { key: sandbox })).status, 404, path);
@@ -388,7 +388,7 @@ test('rejected requests are listed like those of the Postrider API', async () =>
   });
 });
 
-/** Sends bytes as they are, and answers status and body. */
+/** Sends raw bytes, and returns status and body. */
 function exchange(head: readonly string[], body: string): Promise<{ status: number; body: Record<string, unknown> }> {
   const { port } = new URL(service.url);
   const key = service.live.apiKey;

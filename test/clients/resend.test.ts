@@ -1,7 +1,7 @@
 /**
- * The official SDK of Resend against this service, in its newest version and in the last one that writes Buffers as JSON does: nothing
- * is changed but the base URL. Every method of the subset is called; mail is counted at the receiving server, and webhooks are verified
- * by the SDK and by svix.
+ * The official Resend SDK against this service, in its newest version and in the last one that serializes Buffers as JSON, with only the
+ * base URL changed. Every method of the subset is called; messages are counted at the receiving server, and webhooks are verified by the
+ * SDK and by svix.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -20,7 +20,7 @@ let catcher: WebhookCatcher;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 before(async () => {
-  // Elsewhere the earlier version writes every refusal to the console.
+  // Outside of production, the earlier version logs every rejection to the console.
   process.env.NODE_ENV = 'production';
   sink = await smtpSink();
   catcher = await webhookCatcher();
@@ -39,7 +39,7 @@ after(async () => {
   await catcher.close();
 });
 
-/** The data of an answer, which must not be an error. */
+/** The data of a response, which must not be an error. */
 function data<T>(answer: { data: T | null; error: unknown }): T {
   assert.equal(answer.error, null, JSON.stringify(answer.error));
   return answer.data as T;
@@ -56,7 +56,7 @@ function refused(answer: {
 
 const SDKS = {
   newest: NewestResend,
-  // Its types differ in places that no test touches.
+  // Its types differ in places that no test uses.
   earlier: EarlierResend as unknown as typeof NewestResend,
 };
 
@@ -297,7 +297,7 @@ for (const [name, Resend] of Object.entries(SDKS)) {
     const { id } = data(
       await resend.emails.send({ ...mail(`hook-${name}@example.com`), tags: [{ name: 'order', value: '17' }] }),
     );
-    // A cancelled email has no event there, and the webhook did not ask for scheduled ones.
+    // A canceled email has no event there, and the webhook did not subscribe to scheduled ones.
     const later = data(await resend.emails.send({ ...mail(`never-${name}@example.com`), scheduledAt: 'in 1 hour' }));
     data(await resend.emails.cancel(later.id));
     const caught = await waitUntil('both events', () => {

@@ -1,5 +1,5 @@
 /**
- * The SES interface on the wire: signatures that must be refused, the forms of errors, hosts and paths behind proxies, and keys of every
+ * The SES interface at the HTTP level: signatures that must be rejected, error formats, hosts and paths behind proxies, and keys of every
  * account, mode, and scope. Requests are signed by another implementation (aws4fetch), without X-Amz-Content-Sha256 unless given.
  */
 import assert from 'node:assert/strict';
@@ -52,7 +52,7 @@ interface Call {
   service?: string;
   /** Seconds from now. */
   skew?: number;
-  /** This is sent in place of the signed request. */
+  /** This is sent instead of the signed request. */
   sent?: { path?: string; body?: string; method?: string; headers?: Record<string, string> };
   /** The origin that the client signs. */
   origin?: string;

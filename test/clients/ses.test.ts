@@ -1,6 +1,6 @@
 /**
- * The official SDKs of AWS and nodemailer's SES transport against this service: nothing is changed but the endpoint and the access key.
- * Mail is counted at the receiving server.
+ * The official AWS SDKs and nodemailer's SES transport against this service, with only the endpoint and the access key changed. Messages
+ * are counted at the receiving server.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -54,7 +54,7 @@ async function messagesTo(to: string): Promise<string[]> {
   return (body as unknown as { messageId: string }[]).map(({ messageId }) => messageId);
 }
 
-/** Returns the mail that the receiving server got for a recipient. */
+/** Returns the message that the receiving server got for a recipient. */
 const received = (to: string) =>
   waitUntil(`the message to ${to}`, () => sink.messages.find((one) => one.to.includes(to))?.content.toString('latin1'));
 
@@ -357,7 +357,7 @@ test("nodemailer's SES transport sends with its own MIME", async () => {
 test('retries of one call create one email, for Simple and Raw content in both versions', async () => {
   const raw = Buffer.from('From: hello@shop.example\r\nTo: once-raw@example.com\r\nSubject: once\r\n\r\nonce\r\n');
   let calls = 0;
-  /** Delivers the request, and then reports a lost response, as often as the SDK tries again. */
+  /** Delivers the request, and then simulates a lost response, as often as the SDK retries. */
   const unlucky = <T extends v2.SESv2Client | v1.SESClient>(client: T): T => {
     const { requestHandler } = client.config;
     const handle = requestHandler.handle.bind(requestHandler);

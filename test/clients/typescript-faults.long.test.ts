@@ -1,6 +1,6 @@
 /**
- * What clients/typescript does when the network or the service fails: a send whose answer is lost is repeated with its key and is one
- * message, counted where it arrives; what is not safe to repeat is not repeated; streams and uploads go on where they were.
+ * clients/typescript when the network or the service fails: a send with a lost response is retried with its key and creates one message,
+ * counted where it arrives; unsafe requests are not retried; streams and uploads resume.
  */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
@@ -117,7 +117,7 @@ test('a GET is retried up to maxRetries', async () => {
   assert.equal(proxy.met, 2);
 });
 
-/** Answers by this list, then with a JSON body; counts the tries and keeps their keys. */
+/** Responds from this list, then with a JSON body; counts the requests and records their keys. */
 function scripted(...answers: Response[]) {
   const keys: (string | null)[] = [];
   const waits: number[] = [];
@@ -210,7 +210,7 @@ test('manual upload: an interrupted PUT is retried, and the send uses its key', 
   await arrivedOnce('byhand@example.com', sent.messageId);
 });
 
-/** A fetch whose first calls of this method break. */
+/** A fetch whose first calls of this method fail. */
 function breaking(method: string, times: number): typeof fetch {
   let left = times;
   return (url, init) => {

@@ -1,6 +1,6 @@
 /**
- * What would be published of clients/typescript: built and packed, it holds the build, README and licence and nothing else, depends on
- * nothing, imports nothing of Node, and works where it is installed; its types compile without those of Node.
+ * The package that clients/typescript would publish: it contains the build, README, and license and nothing else, has no dependencies,
+ * imports nothing from Node, and works once installed; its types compile without Node's.
  */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
@@ -60,7 +60,7 @@ const error = await client.account.get().catch((thrown) => thrown);
 console.log(error instanceof PostriderError, error.code, typeof verifyWebhook, new PostriderTransport(client).name);
 `;
   writeFileSync(path.join(folder, 'main.mjs'), main);
-  // The Node of the machine, where it has one of its own, may be older than the service's.
+  // The machine's own Node may be older than the service's.
   assert.equal(run(process.execPath, 'main.mjs'), 'true CONNECTION_FAILED function Postrider\n');
   for (const file of globSync('node_modules/@postrider/client/dist/*.js', { cwd: folder })) {
     const text = readFileSync(path.join(folder, file), 'utf8');
@@ -119,12 +119,12 @@ export async function main(): Promise<string[]> {
   run(process.execPath, tsc, ...options, 'page.ts');
 });
 
-/** Tags whose operations are for programs that send; those for people who sign in are called by operationId. */
+/** Tags whose operations are for applications that send; operations for logged-in users are called by operationId. */
 const WITH_METHODS = new Set([
   ...['send', 'attachments', 'messages', 'events', 'webhooks', 'templates', 'domains', 'suppressions', 'sandbox'],
   ...['inbound', 'account', 'statistics', 'requests', 'incidents', 'audit'],
 ]);
-/** Part of another method, or of pages that are open to those who have a link. */
+/** Part of another method, or of public pages that require only a link. */
 const WITHOUT_METHOD = ['addDomain', 'getInboundFile', 'getSharedMessage', 'getSharedMessageContent', 'uploadFile'];
 
 interface Operation {

@@ -1,4 +1,4 @@
-/** verifyWebhook of clients/typescript takes what the service signs and what standardwebhooks signs, and nothing else. */
+/** verifyWebhook of clients/typescript accepts requests signed by the service and by standardwebhooks, and nothing else. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Webhook } from 'standardwebhooks';

@@ -1,6 +1,4 @@
-/**
- * clients/typescript against the real service: every noun does what it says, lists come page by page, and what is refused says why.
- */
+/** clients/typescript against the real service: every resource method works, lists are paged, and rejections have a reason. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Postrider, PostriderError, verifyWebhook } from '../../clients/typescript/src/index.ts';

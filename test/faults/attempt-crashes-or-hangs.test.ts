@@ -12,7 +12,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 test('a message whose attempt throws is parked after three tries with an event; others proceed', async (t) => {
   const sink = await smtpSink();
   let thrown = 0;
-  // // Invalid keys: signing with them throws in our own code.
+  // Invalid keys: signing with them throws in our own code.
   const keysFor = async (accountId: string, domain: string): Promise<SigningKeys | undefined> => {
     if (accountId !== 'acc_poison') return undefined;
     thrown += 1;
@@ -107,7 +107,7 @@ test('a suspect is attempted under a mark, and one running long without a crash 
   );
   for (let i = 0; i < 2; i += 1) await rig.store({ to: [`${i}@x.example`], sendAtMs: rig.clock.now() + 1000 });
   rig.tamper('UPDATE work SET crashes = 2');
-  // // Records each state in order, however short it is.
+  // Records each state in order, however short it is.
   rig.tamper('CREATE TABLE seen (leased TEXT)');
   rig.tamper(
     `CREATE TRIGGER see AFTER UPDATE OF leased ON work BEGIN
@@ -116,7 +116,7 @@ test('a suspect is attempted under a mark, and one running long without a crash 
   );
   rig.clock.advance(1000);
   const leased = (): string[] => rig.rows<{ leased: string }>('SELECT leased FROM seen').map((row) => row.leased);
-  // // Both rows are also leased while the second one is claimed and has no mark yet.
+  // Both rows are also leased while the second one is claimed and has no mark yet.
   await waitUntil('the second to be marked and cleared', () => leased().includes('1,2') && leased().at(-1) === '1,1');
   const marks = leased().filter((both) => both.includes('2'));
   assert.deepEqual([...new Set(marks)], ['2,0', '1,2'], 'the mark of the first, and the second’s when it was cleared');
@@ -160,7 +160,7 @@ async function hangOnce(t: TestContext): Promise<void> {
   await waitUntil('the delay', () => rig.status(id!) === 'delayed');
   assert.equal(rig.events(id!)[1]!.detail.deliveryDelay!.category, 'internal');
   revive();
-  // // Anything the resumed attempt still does happens before the next message is delivered.
+  // Anything the resumed attempt still does happens before the next message is delivered.
   const [other] = await rig.send({ to: ['b@x.example'] });
   await waitUntil('another message', () => rig.status(other!) === 'delivered');
   assert.deepEqual(

@@ -34,7 +34,7 @@ for (const deadly of ['kill', 'hang'] as const) {
       const args = [script, rig.storage.folder, String(sink.port), deadly];
       const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
       child.stdout?.on('data', (said: Buffer) => {
-        // // A hung process does not react to other signals.
+        // A hung process does not react to other signals.
         if (said.includes('hanging')) child.kill('SIGKILL');
       });
       children.push(child);

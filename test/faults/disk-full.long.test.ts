@@ -23,7 +23,7 @@ test('intake stops at the free-space limit and resumes when space is available',
 }, async (t) => {
   const disk = mountSmallDisk();
   t.after(() => disk.unmount());
-  // // The required free space is the smaller of this and 10 % of 64 MiB.
+  // The required free space is the smaller of this and 10 % of 64 MiB.
   const service = await startService({ dataDir: disk.folder, env: { POSTRIDER_MIN_FREE_BYTES: '500000000' } });
   try {
     assert.equal((await send(service)).status, 202);
@@ -58,7 +58,7 @@ async function doctorOf(dataDir: string, name: string, env: Record<string, strin
 test('the smaller of the two free-space limits applies', { skip, timeout: 240_000 }, async (t) => {
   const disk = mountSmallDisk();
   t.after(() => disk.unmount());
-  // // 10 % of 64 MiB is 6.7 MB.
+  // 10 % of 64 MiB is 6.7 MB.
   const env = { POSTRIDER_MIN_FREE_BYTES: '3000000' };
   const service = await startService({ dataDir: disk.folder, env });
   try {
@@ -110,7 +110,7 @@ test('without free inodes Postrider rejects mail, reports it, and loses nothing'
     } catch (error) {
       assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC', 'control: no inode is left');
     }
-    // // Until the limit is noticed, blobs get no inode; after that nothing is accepted at all.
+    // Until the limit is noticed, blobs get no inode; after that nothing is accepted at all.
     assert.equal(await sendLarge(), 503);
     const ready = await waitUntil('the free-space limit to be noticed', async () => {
       const answer = await service.anonymous.get('/ready');

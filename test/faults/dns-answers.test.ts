@@ -106,7 +106,7 @@ for (const [stage, reply] of [
 ] as const) {
   test(`an MX host that replies ${reply} at ${stage} leaves the message to the next one`, async (t) => {
     const domain = `next-${stage}.example`;
-    // // A separate name, because an MX host that failed is tried last for a while.
+    // A separate name, because an MX host that failed is tried last for a while.
     dns.zone[`first.${domain}`] = { A: ['127.0.0.3'] };
     dns.zone[domain] = {
       MX: [

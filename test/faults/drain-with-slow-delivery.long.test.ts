@@ -57,7 +57,7 @@ test('a draining process reports it and exits 0 as soon as it is done', { timeou
 
   const ended = service.kill('SIGTERM');
   await waitUntil('the stop', () => service.log.includes('"stopping"'));
-  // // The kept connection is served once more, and closes after its response.
+  // The kept connection is served once more, and closes after its response.
   assert.deepEqual(await get(`${service.url}/health`, agent), { status: 200, connection: 'close' });
   const ready = await service.anonymous.get('/ready');
   assert.equal(ready.status, 503);

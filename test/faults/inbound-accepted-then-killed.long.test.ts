@@ -47,7 +47,7 @@ test('an accepted bounce is one event, whenever the process is killed', async (t
     await service.kill('SIGKILL');
     await service.restart();
     before += (await shown(id)).status === 'delivered' ? 1 : 0;
-    // // A server without a reply retries; one with a 250 may also send again.
+    // A server without a reply retries; one with a 250 may also send again.
     if (!isHeard || round % 4 === 0) assert.match(await bring(service.inboundPort, report), /^250 /);
     const message = await waitUntil('the bounce', async () => {
       const body = await shown(id);
@@ -83,7 +83,7 @@ test('accepted route mail is one event, whenever the process is killed', async (
     }
     await service.kill('SIGKILL');
     await service.restart();
-    // // A server without a reply retries; the service cannot know that it is the same message.
+    // A server without a reply retries; the service cannot know that it is the same message.
     if (round % 2 === 1) taken.set(inboundIdIn(await bring(service.inboundPort, mail)), content);
     await assertTaken(service, taken);
   }

@@ -105,7 +105,7 @@ test('without the limit, a full disk rejects temporarily, and nothing is lost or
   };
   try {
     const ballast = fill(disk.folder, 2 * MEGABYTE);
-    // // Blobs run out of space first, then the database.
+    // Blobs run out of space first, then the database.
     await bringAll(large, 3);
     const { length: files } = kept(disk.folder).files;
     assert.equal(files, taken.length, 'rejected mail leaves no file');

@@ -82,7 +82,7 @@ test('kill -9 between 250 and processing: each bounce is one event', { timeout: 
   const bounces = async (): Promise<Record<string, unknown>[]> =>
     (await service.api.get('/events?eventType=Bounce&limit=100')).body as unknown as Record<string, unknown>[];
   await waitUntil('every bounce', async () => new Set((await bounces()).map((one) => one.recipient)).size === COUNT);
-  // // The last messages were processed by this process or by a killed one; nothing is left.
+  // The last messages were processed by this process or by a killed one; nothing is left.
   await waitUntil('all inbound mail to be processed', () => {
     const database = new DatabaseSync(path.join(service.dataDir, 'postrider.db'), { readOnly: true });
     const row = database.prepare("SELECT count(*) AS n FROM work WHERE kind = 'inbound'").get() as { n: number };

@@ -50,7 +50,7 @@ test('a kill during a PUT stores nothing of the file, and repeating the calls co
   assert.equal(again.id, first.id);
   assert.equal((await upload(again, 0, bytes)).status, 200);
 
-  // // Killed between the upload and the send: 200 means stored.
+  // Killed between the upload and the send: 200 means stored.
   await kill();
   assert.equal(await statusOf(first.id), 'uploaded');
   const sent = await sendSubmission(service.api, first.id, fileMail('cut@example.com'), 'cut');

@@ -140,7 +140,7 @@ export function duplicateFaults(copies: Copy[], killedAt: number[], recordedAt: 
   if (recordedAt.length !== 1) faults.push(`${recordedAt.length} Delivery events`);
   for (let i = 1; i < copies.length; i += 1) {
     const [earlier, later] = [copies[i - 1]!.at, copies[i]!.at];
-    // // The sink replies to a dot that was in transit when the process died a moment after the kill.
+    // The sink replies to a dot that was in transit when the process died a moment after the kill.
     const kills = killedAt.filter(
       (kill) =>
         kill < later &&

@@ -33,7 +33,7 @@ async function sendPatiently(to: string, bytes: Buffer): Promise<string> {
   return retry(`the send to ${to}`, async () => {
     const registered = await register(service.api, [{ bytes }], to);
     const put = await upload(registered, 0, bytes);
-    // // 403: an earlier attempt was accepted, and its response was lost.
+    // 403: an earlier attempt was accepted, and its response was lost.
     if (put.status !== 200 && put.status !== 403) return undefined;
     const sent = await sendSubmission(service.api, registered.id, fileMail(to), to);
     return sent.status === 202 ? (sent.body.data.messageId as string) : undefined;

@@ -22,7 +22,7 @@ for (const [name, act] of Object.entries(harms)) {
 
 async function harmOnce(t: TestContext, act: (client: Socket) => void): Promise<void> {
   const sink = await smtpSink();
-  // // Early, because reads grow the system's buffers, and a receiver that stops reading must not have capacity for everything.
+  // Early, because reads grow the system's buffers, and a receiver that stops reading must not have capacity for everything.
   const proxy = await between(sink.port, { afterBytes: 200_000, times: 1, act });
   const rig = await deliveryRig({ relayPort: proxy.port, deps: { timeouts: { contentMs: 300 } } });
   t.after(async () => {
@@ -40,7 +40,7 @@ async function harmOnce(t: TestContext, act: (client: Socket) => void): Promise<
   await waitUntil('the delay', () => rig.status(id!) === 'delayed');
   assert.equal(rig.events(id!).at(-1)!.detail.deliveryDelay!.category, 'network');
   assert.equal(sink.messages.length, 0);
-  // // The timeout per block is only this short for the fault.
+  // The timeout per block is only this short for the fault.
   await rig.restart({ timeouts: {} });
   rig.clock.advance(120_000);
   await waitUntil('the delivery', () => rig.status(id!) === 'delivered');
@@ -53,7 +53,7 @@ test('a slow receiver gets the timeout per block, however long the message takes
 
 async function receiveSlowly(t: TestContext): Promise<void> {
   const sink = await smtpSink();
-  // // Reads part of the available bytes, and pauses for a fraction of the timeout of a block.
+  // Reads part of the available bytes, and pauses for a fraction of the timeout of a block.
   const server = net.createServer((client) => {
     const upstream = net.connect(sink.port, '127.0.0.1');
     for (const socket of [client, upstream]) socket.on('error', () => {});

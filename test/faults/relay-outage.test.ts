@@ -49,7 +49,7 @@ test('a relay that drops connections is tried once per batch of queued or due me
   const afterAttempt = (number: number): boolean =>
     rig.rows<{ n: number }>(`SELECT count(*) AS n FROM work WHERE leased = 0 AND attempts = ${number}`)[0]!.n === MAILS;
   await waitUntil('all messages to be deferred', () => afterAttempt(1));
-  // // Messages claimed in several batches are not covered by the previous connection.
+  // Messages claimed in several batches are not covered by the previous connection.
   assert.ok(dials <= MAILS / 100 + 2, `${dials} connections for ${MAILS} messages`);
   dials = 0;
   rig.clock.advance(60_000);

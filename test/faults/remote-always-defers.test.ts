@@ -20,7 +20,7 @@ test('451 forever: retried on schedule, one DeliveryDelay, one Bounce at expiry,
     assert.equal(work!.due, Math.min(at, start + 24 * HOUR), `due after attempt ${index + 1}`);
     rig.clock.set(work!.due - 1);
     rig.delivery.nudge();
-    // // Writes are applied in order: when this one is done, the claim of the nudge is done too.
+    // Writes are applied in order: when this one is done, the claim of the nudge is done too.
     await rig.storage.database.execute(extendOperation, { leases: [], nowMs: 0, leaseMs: 0 });
     assert.equal(rig.attempts(id!).length, index + 1, 'nothing before its time');
     rig.clock.set(work!.due);

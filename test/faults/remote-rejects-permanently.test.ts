@@ -4,7 +4,7 @@ import { relayRig } from '../kit/relay-rig.ts';
 import type { SinkStage } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-// // A 5xx at the banner or to EHLO, and a policy rejection at MAIL, concern our host: see host-blocked.long.test.ts.
+// A 5xx at the banner or to EHLO, and a policy rejection at MAIL, concern our host: see host-blocked.long.test.ts.
 for (const [stage, enhancedCode] of [
   ['mail', '5.5.4'],
   ['rcpt', '5.7.0'],

@@ -76,7 +76,7 @@ test('eight kills in a row delay no in-flight message by more than 60 s', { time
     'no unrelated message is parked',
   );
   assert.equal(events.length, 2 * MAILS);
-  // // What was in flight at the last kill arrives again, or for the first time: the first arrival after the start counts.
+  // What was in flight at the last kill arrives again, or for the first time: the first arrival after the start counts.
   const arrivals = [
     ...sink.messages.map(({ to, at }) => ({ id: to[0]!, at })),
     ...hook.requests.map(({ headers, at }) => ({ id: String(headers['webhook-id']), at })),

@@ -45,7 +45,7 @@ test('a lease lost while its result could not be recorded causes no second copy'
   await rig.restart({ database: refusing(() => rig.storage.database, refuse) });
   const [id] = await rig.send({ to: ['1@x.example'] });
   await waitUntil('the pause', () => rig.delivery.state().paused);
-  // // Another node took the row over and returned it.
+  // Another node took the row over and returned it.
   rig.tamper('UPDATE work SET fence = fence + 5, leased = 0, due = 0');
   refuse.operation = undefined;
   await waitUntil('the delivery to be recorded', () => rig.status(id!) === 'delivered');
@@ -55,7 +55,7 @@ test('a lease lost while its result could not be recorded causes no second copy'
 test('a result that our code rejects does not block others', async (t) => {
   const { rig } = await relayRig(t);
   const [bad] = await rig.store({ to: ['bad@x.example'], sendAtMs: rig.clock.now() + 1000 });
-  // // A status that cannot change to delivered, with a work item that contradicts it.
+  // A status that cannot change to delivered, with a work item that contradicts it.
   rig.tamper("UPDATE message SET status = 'suppressed'");
   rig.clock.advance(1000);
   const ids = await Promise.all(

@@ -20,7 +20,7 @@ test('mail with unreadable S3 content is delayed, never bounced or truncated, th
 }, async (t) => {
   const { proxy, sink, service } = await s3Service(t);
   const scheduled = async (to: string): Promise<JsonObject & { text: string; id: string }> => {
-    // // A scheduled message is read from the store when it is sent.
+    // A scheduled message is read from the store when it is sent.
     const mail = largeMail(to, { sendAt: new Date(Date.now() + 3_600_000).toISOString() });
     const accepted = await service.api.post('/send', mail);
     assert.equal(accepted.status, 202, accepted.text);

@@ -32,7 +32,7 @@ test('with S3 failing, large sends return 503; small mail flows, and retries sen
     assert.equal(refused.status, 503, `${name}: ${refused.text}`);
     assert.equal(refused.body.error.code, 'UNAVAILABLE');
     assert.ok(Number(refused.headers['retry-after']) > 0);
-    // // The request id is random and can contain "s3".
+    // The request id is random and can contain "s3".
     const told = refused.text.replaceAll(refused.body.requestId, '');
     assert.doesNotMatch(told, /s3|bucket|127\.0\.0\.1/i, 'the cause is not revealed');
     assert.ok(proxy.met > 1, `${name}: ${proxy.met} tries`);

@@ -56,8 +56,8 @@ test('1,000 sandbox sends use neither DNS nor SMTP', { skip: cannotTrace(), time
       answer.text.slice(0, 500),
     );
   }
-  // // Moves the sandbox clock past every retry.
-  // // A single call has limited time, and a traced process may need more.
+  // Moves the sandbox clock past every retry.
+  // A single call has limited time, and a traced process may need more.
   for (let seconds: number | undefined = 80 * 3_600; seconds !== undefined; ) {
     const advance = { method: 'POST', path: '/sandbox/clock/advance', body: { seconds }, timeoutMs: 60_000 };
     const moved = await service.sandboxApi.call(advance);

@@ -77,7 +77,7 @@ test('a failed first start creates nothing and prints no credentials', async (t)
   const dataDir = path.join(folder, 'data');
   for (const [env, line] of wrong) {
     const done = await commandHere(['serve'], environment(dataDir, env));
-    // // A port may become free, so a service manager may retry that; it must not retry a wrong setting.
+    // A port may become free, so a service manager may retry that; it must not retry a wrong setting.
     const isTransient = Object.values(env).includes(takenPort);
     assert.deepEqual([done.code, done.stdout], [isTransient ? 1 : 78, ''], done.stderr);
     assert.match(done.stderr, line);

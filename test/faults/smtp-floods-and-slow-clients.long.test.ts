@@ -88,7 +88,7 @@ test('1,000 slow clients block no one else', { timeout: 150_000 }, async () => {
   for (let i = 0; i < 40; i += 1) meanwhile.push(await timeMail(talker));
   clearInterval(drip);
   const [quiet, loud] = [p95(before), p95(meanwhile)];
-  // // Generous, since both ends and the slow clients share this machine; a blocked session would wait for seconds.
+  // Generous, since both ends and the slow clients share this machine; a blocked session would wait for seconds.
   assert.ok(loud < 20 * quiet + 250, `p95 was ${quiet} ms, and ${loud} ms under load`);
   talker.destroy();
   for (const socket of slow) socket.destroy();
@@ -112,7 +112,7 @@ test('running out of file descriptors loses connections, but not the listener', 
     sockets.push(socket);
   }
   const isFull = (): boolean => readdirSync(`/proc/${small.pid}/fd`).length >= 148;
-  // // Further connections are lost, or wait unaccepted if another thread used the descriptor that libuv reserves for rejecting them.
+  // Further connections are lost, or wait unaccepted if another thread used the descriptor that libuv reserves for rejecting them.
   await waitUntil('connections to be lost, or none to be left', () => lost > 100 || isFull());
   for (const socket of sockets) socket.destroy();
   await waitUntil('the listener to greet again', async () => {

@@ -71,7 +71,7 @@ export async function smtpKillTrial(t: TestContext, { kills }: { kills: number }
         for (let i = 0; i < 3; i += 1) await talker.reply();
         unanswered.add(number);
         talker.send(`${contentOf(number)}.\r\n`);
-        // // Some clients disconnect after their dot.
+        // Some clients disconnect after their dot.
         if (number % 10 === 7) {
           talker.end();
           talker.destroy();

@@ -89,7 +89,7 @@ for (const dialect of DIALECTS) {
     for (let kill = 0; kill < KILLS; kill += 1) {
       const target = load.accepted() + 60;
       await waitUntil('some messages to be accepted', () => load.accepted() >= target, 60_000);
-      // // At any point of the counting pass, which runs every second.
+      // At any point of the counting pass, which runs every second.
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 1_500));
       await service.kill('SIGKILL');
       await service.restart({ env });

@@ -35,7 +35,7 @@ test('a held write lock delays sends, then rejects them, and has no effect once 
     assert.equal(refused.body.error.code, 'OVERLOADED');
     assert.ok(Number(refused.headers['retry-after']) >= 1, 'the response has Retry-After');
     assert.ok(waitedMs > 2_000, `waited ${Math.round(waitedMs)} ms`);
-    // // One round with many short sleeps, which a busy machine lengthens; a second round would double it.
+    // One round with many short sleeps, which a busy machine lengthens; a second round would double it.
     assert.ok(runningMs() - ranMs < 9_000, `waited ${Math.round(waitedMs)} ms`);
     assert.equal((await service.anonymous.get('/health')).status, 200, 'the service keeps running');
     other.exec('ROLLBACK');

@@ -21,7 +21,7 @@ test('the 202 is sent after the message is synced', { skip: cannotTrace(), timeo
     wrapper: ['strace', '-f', '-y', '-qq', '-s', '5000', '-o', file, '-e', `trace=${CALLS}`],
   });
   try {
-    // // Scheduled, so that nothing else is written while the sends are accepted one after another.
+    // Scheduled, so that nothing else is written while the sends are accepted one after another.
     const sendAt = new Date(Date.now() + 3_600_000).toISOString();
     const markers = Array.from({ length: 5 }, (_, index) => `marker${index}x${process.hrtime.bigint()}`);
     const largeMarker = `large${process.hrtime.bigint()}`;

@@ -23,7 +23,7 @@ async function startWithFailure(dataDir: string, nth: number): Promise<Service |
   try {
     return await startService({ dataDir, wrapper });
   } catch (error) {
-    // // A start on a failing disk may fail.
+    // A start on a failing disk may fail.
     assert.match((error as Error).message, /ended with/);
     return undefined;
   }
@@ -40,7 +40,7 @@ test('a disk read error is not mistaken for a corrupt database', { skip, timeout
   const dataDir = mkdtempSync(path.join(os.tmpdir(), 'postrider-eio-'));
   await (await startService({ dataDir })).close();
   const database = path.join(dataDir, 'postrider.db');
-  // // SQLite reads with pread64, the integrity check with read.
+  // SQLite reads with pread64, the integrity check with read.
   const inject = ['-e', 'inject=pread64:error=EIO:when=60+', '-e', 'inject=read:error=EIO'];
   const trace = ['strace', '-f', '-qq', '-o', '/dev/null', '-P', database, '-e', 'trace=read,pread64', ...inject];
   const sick = await startService({ dataDir, wrapper: trace });
@@ -94,7 +94,7 @@ for (const [what, { call, path: at, text, said }] of FAILING_WRITES)
         const { messageId } = (await healthy.sandboxApi.post('/send', body('before'))).body.data;
         await healthy.kill('SIGKILL');
         const of = at === '' ? [] : ['-P', path.join(dataDir, at)];
-        // // A start also writes to the log and must succeed: the failure comes later, and stays.
+        // A start also writes to the log and must succeed: the failure comes later, and stays.
         const when = call === 'pwrite64' ? ':when=40+' : '';
         const inject = [...of, '-e', `trace=${call}`, '-e', `inject=${call}:error=${error}${when}`];
         sick = await startService({ dataDir, wrapper: ['strace', '-f', '-qq', '-o', '/dev/null', ...inject] });
@@ -107,7 +107,7 @@ for (const [what, { call, path: at, text, said }] of FAILING_WRITES)
           if (answer?.status === 202) acknowledged.push(answer.body.data.messageId);
           else refused = answer;
         }
-        // // The process may exit before its response.
+        // The process may exit before its response.
         if (!isCut || error === 'ENOSPC') assert.equal(refused?.status, 503);
         if (error === 'EIO') {
           assert.equal((await sick.exited()).code, 1);
@@ -171,7 +171,7 @@ test('a sync of the database file fails during a checkpoint', { skip, timeout: 2
   }
 });
 
-// // Not the second one: in each thread that is SQLite's sync of the directory, whose failure SQLite ignores.
+// Not the second one: in each thread that is SQLite's sync of the directory, whose failure SQLite ignores.
 for (const nth of [1, 3, 4, 5, 6, 7, 8, 10, 13, 17, 22, 30]) {
   test(`sync number ${nth} fails`, { skip, timeout: 240_000 }, async (t) => {
     const dataDir = mkdtempSync(path.join(os.tmpdir(), 'postrider-eio-'));
@@ -199,7 +199,7 @@ for (const nth of [1, 3, 4, 5, 6, 7, 8, 10, 13, 17, 22, 30]) {
       t.diagnostic(`${acknowledged.length} acknowledged, then: ${how}`);
       assert.notEqual(how, 'nothing', 'control: the failure took effect');
       if (refused) {
-        // // A commit that could not be synced may still be in the log, which is allowed.
+        // A commit that could not be synced may still be in the log, which is allowed.
         assert.equal(refused.status, 503, refused.text);
         assert.equal(refused.body.error.code, 'OVERLOADED');
       }

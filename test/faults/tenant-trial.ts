@@ -66,7 +66,7 @@ export async function tenantTrial(t: TestContext, { rounds }: { rounds: number }
   const beside: number[] = [];
   let arrived = { mails: 0, posts: 0, streamed: 0 };
   const ratioOf = (): number => median(beside) / median(alone);
-  // // Other test files run at the same time: they may spoil one of three rounds.
+  // Other test files run at the same time: they may spoil one of three rounds.
   for (let round = 0; round < rounds || (ratioOf() > MOST && round < rounds + 2); round += 1) {
     alone.push(await medianSendMs(api));
     await tenant.flow();

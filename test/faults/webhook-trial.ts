@@ -149,7 +149,7 @@ export async function webhookTrial({ messages, kills }: TrialOptions): Promise<T
     for (let done = 0; done < kills; done += 1) {
       const target = (messages * (done + 0.5)) / kills;
       await waitUntil('more to be accepted', () => accepted.length >= target, 120_000);
-      // // Every third kill interrupts the work that a moved clock triggers.
+      // Every third kill interrupts the work that a moved clock triggers.
       const moving = done % 3 === 2 ? service.sandboxApi.post('/sandbox/clock/advance', { seconds: 30 }) : undefined;
       moving?.catch(() => undefined);
       await pause(Math.random() * 80);
@@ -160,7 +160,7 @@ export async function webhookTrial({ messages, kills }: TrialOptions): Promise<T
     const log = await waitUntil(
       'every event to be posted',
       async () => {
-        // // Rows that met two kills are retried only after some seconds; until then the service should have the CPU.
+        // Rows that met two kills are retried only after some seconds; until then the service should have the CPU.
         await pause(LOOK_MS);
         const advance = { method: 'POST', path: '/sandbox/clock/advance', body: { seconds: 6 * 3_600 } };
         const moved = await service.sandboxApi.call({ ...advance, timeoutMs: 60_000 });

@@ -37,7 +37,7 @@ test('exceeding a limit is rejected by name until something is deleted or the li
   const { api, sandboxApi } = service;
   const { limits } = (await api.get('/account')).body;
   for (const [name, most] of Object.entries(STANDARD)) assert.equal(limits[name], most, name);
-  // // Two of each: the first run created some of the keys and credentials.
+  // Two of each: the first run created some of the keys and credentials.
   await setLimits(
     'webhooks=2',
     'domains=2',
@@ -51,7 +51,7 @@ test('exceeding a limit is rejected by name until something is deleted or the li
   let made = 0;
   const url = `http://127.0.0.1:${new URL(service.url).port}/hook`;
   const creates: [name: string, create: () => Promise<Answer>][] = [
-    // // Alternates with a sandbox key: a limit counts both modes.
+    // Alternates with a sandbox key: a limit counts both modes.
     ['webhooks', () => [api, sandboxApi][made % 2]!.post('/webhooks', { url, events: ['Send'] })],
     ['domains', () => api.post('/domains', { domain: `d${made}.example.com` })],
     ['templates', () => api.post('/templates', { name: `t${made}`, subject: 'x', text: 'x' })],
@@ -72,7 +72,7 @@ test('exceeding a limit is rejected by name until something is deleted or the li
     assert.ok(answer.body.error.message.includes(`limits.${name}`), answer.body.error.message);
     assert.ok(answer.body.error.message.includes(` ${most} `), answer.body.error.message);
   }
-  // // Updating an existing item does not count as another one.
+  // Updating an existing item does not count as another one.
   assert.equal((await api.post('/domains', { domain: 'd0.example.com' })).status, 200);
   const [newest] = (await api.get('/webhooks')).body as unknown as JsonObject[];
   await api.delete(`/webhooks/${newest!.webhookId}`);

@@ -40,7 +40,7 @@ async function serialOverSmtp(port: number, rootFile: string): Promise<string | 
     ...['s_client', '-starttls', 'smtp', '-connect', `127.0.0.1:${port}`, '-servername', MAIL],
     ...['-CAfile', rootFile, '-no-CApath', '-verify_return_error', '-verify_hostname', MAIL],
   ]);
-  // // A client that rejects the certificate reads no more.
+  // A client that rejects the certificate reads no more.
   client.child.stdin!.on('error', () => undefined).end('QUIT\r\n');
   const said = await client.catch(() => undefined);
   await wait(PAUSE_MS);
@@ -135,7 +135,7 @@ test('starts self-signed, orders, and renews without a restart; a CA outage chan
   await pebble.start();
   const { file, pem } = await rootOf(pebble, service);
   assert.equal(await serialOverSmtp(service.smtpPort, file), undefined, 'a verifying client still rejects it');
-  // // Within the minute after which the order is retried at a CA that was unavailable.
+  // Within the minute after which the order is retried at a CA that was unavailable.
   const first = await waitUntil('a certificate', () => serialOverSmtp(service.smtpPort, file), 120_000);
   await waitUntil(
     'the certificate of the API',
@@ -148,7 +148,7 @@ test('starts self-signed, orders, and renews without a restart; a CA outage chan
   assert.ok(left > 0 && left <= LIFETIME_SECONDS, String(left));
   assert.equal(await gauge(service, failedOrders), 0);
 
-  // // A real-time renewal before the certificate expires: no new connection is ever rejected.
+  // A real-time renewal before the certificate expires: no new connection is ever rejected.
   const serials = new Set([first]);
   await waitUntil(
     'a renewal',
@@ -205,7 +205,7 @@ test('one of two nodes orders, both answer the CA, and both serve each new certi
   skip,
   timeout: 300_000,
 }, async (t) => {
-  // // Port 80 is forwarded to each of them in turn, as behind a balancer; a CA sends several requests per order.
+  // Port 80 is forwarded to each of them in turn, as behind a balancer; a CA sends several requests per order.
   const targets: number[] = [];
   const led = new Map<number, number>();
   const lead = (client: Socket, [port = 0, ...others]: number[]): void => {
@@ -213,7 +213,7 @@ test('one of two nodes orders, both answer the CA, and both serve each new certi
       led.set(port, (led.get(port) ?? 0) + 1);
       client.pipe(node).pipe(client);
     });
-    // // A node that is not up yet is skipped.
+    // A node that is not up yet is skipped.
     node.once('error', () => (others.length > 0 ? lead(client, others) : client.destroy()));
     client.once('close', () => node.destroy());
   };
@@ -269,7 +269,7 @@ test('one of two nodes orders, both answer the CA, and both serve each new certi
     await client.end();
   }
   const issuedBy = cluster.nodes.map((node) => node.log.split('certificate issued').length - 1);
-  // // The killed node may not have recorded its last one.
+  // The killed node may not have recorded its last one.
   const unrecorded = pebble.count(ISSUED) - issuedBy[0]! - issuedBy[1]!;
   assert.ok(issuedBy[1]! > 0 && (unrecorded === 0 || unrecorded === 1), `${issuedBy} of ${pebble.count(ISSUED)}`);
   assert.ok(

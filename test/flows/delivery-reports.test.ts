@@ -158,7 +158,7 @@ test('SUCCESS reports the delivery, and DELAY the first deferral', async () => {
   await submit({ mark: 'delay-mark', rcpt: ['<later@example.com> NOTIFY=DELAY,FAILURE'] });
   const success = partsOf(await reportOf('success-mark'));
   assert.match(success.parts[1]!, /\r\nAction: relayed\r\nStatus: 2\.0\.0\r\n/);
-  // // RFC 3461 §4.3: RET applies to failures.
+  // RFC 3461 §4.3: RET applies to failures.
   assert.match(success.parts[2]!, /^Content-Type: text\/rfc822-headers\r\n/);
   const delay = partsOf(await reportOf('delay-mark'));
   assert.match(delay.parts[1]!, /\r\nAction: delayed\r\nStatus: 4\.3\.0\r\n/);

@@ -47,7 +47,7 @@ test('an export from a running service contains everything accepted before it', 
   assert.equal(there.length, told.tables.message);
   assert.ok(there.length >= acceptedBefore, `${there.length} of ${acceptedBefore}`);
   const ids = new Set(there.map((row) => String(row.id)));
-  // // They were sent one after another: if one is included, so are all before it.
+  // They were sent one after another: if one is included, so are all before it.
   assert.deepEqual(
     sent.filter((id) => ids.has(id)),
     sent.slice(0, there.length),

@@ -78,7 +78,7 @@ test('a suspended account sends nothing, and its queued mail is sent soon after 
   const played = await service.sandboxApi.post('/send', mailFrom('x.example', { sendAt: inMs(HOUR) }));
   await service.cli('account', 'set', accountId, '--status', 'suspended');
   await waitUntil('the suspension to apply', async () => (await service.api.get('/messages')).status === 403);
-  // // The live message is due first, so it was checked by the time the other one is sent.
+  // The live message is due first, so it was checked by the time the other one is sent.
   for (const id of [waiting, played.body.data.messageId]) await service.cli('queue', 'retry', id);
   await waitUntil('the queue to become idle', async () => {
     const status = await service.cli('queue', 'status');

@@ -345,7 +345,7 @@ test('a flood to one account does not delay the mail of another', { timeout: 300
   const FLOOD = 40;
   await makeRoute(service.api, 'flood@in.shop.example', 'flood');
   await makeRoute(other, 'calm@in.other.example', 'other');
-  // // A tenth of a second of reading each.
+  // A tenth of a second of reading each.
   const heavy = `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'\r\n'.repeat(1_500_000)}`;
   const bring = async (): Promise<void> => {
     const talker = await openInbound(service.inboundPort);

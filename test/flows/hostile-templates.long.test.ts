@@ -45,7 +45,7 @@ const ATTACKS: [html: string, said: RegExp, variables?: JsonObject][] = [
     TIME,
     { few },
   ]),
-  // // No item has a `y`: with `x`, the first item would end the search, and 9,999 searches can take less than 50 ms.
+  // No item has a `y`: with `x`, the first item would end the search, and 9,999 searches can take less than 50 ms.
   ['{% for k in (1..9999) %}{{ few | find: "y" | size }}{% endfor %}', TIME, { few }],
   ...['where', 'group_by', 'map', 'sort', 'sort_natural', 'sum'].map((name): [string, RegExp, JsonObject] => [
     `{% for k in (1..9999) %}{{ few | ${name}: "x" | size }}{% endfor %}`,
@@ -87,7 +87,7 @@ test('other requests are served while 100 of them render', async () => {
   const { body } = await batch;
   const results = body.results as { status: number; error: { code: string } }[];
   assert.deepEqual(new Set(results.map((one) => one.error.code)), new Set(['TEMPLATE_INVALID']));
-  // // A hundred of them block the event loop for 25 ms or more each and yield after each; without yielding there would be one or two
+  // A hundred of them block the event loop for 25 ms or more each and yield after each; without yielding there would be one or two
   // responses.
   assert.ok(answered >= 25, `${answered} answers`);
 });

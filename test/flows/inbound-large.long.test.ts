@@ -91,7 +91,7 @@ async function bring(
     talker.destroy();
     return `${line.slice(0, 4)} ${reply}`;
   }
-  // // Sent without dot stuffing, since no line starts with a dot: a copy per session would fill the memory of the test.
+  // Sent without dot stuffing, since no line starts with a dot: a copy per session would fill the memory of the test.
   if (content.includes('\r\n.')) talker.send(stuffed(content));
   else for (const piece of [content, '.\r\n']) talker.send(piece);
   const reply = await talker.reply(60_000);

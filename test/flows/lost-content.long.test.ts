@@ -49,7 +49,7 @@ test('backup and export list missing content and report it in the exit code', { 
     assert.ok(shown.stderr.includes(gone));
   }
 
-  // // Lost content stays lost: scheduled backups continue, report it, and do not accumulate.
+  // Lost content stays lost: scheduled backups continue, report it, and do not accumulate.
   const scheduled = path.join(folder, 'scheduled');
   mkdirSync(scheduled);
   for (const time of ['2026-11-01T031500', '2026-11-02T031500'])

@@ -207,10 +207,10 @@ test('mail that returns to an inbound route stops there, even if an application 
   await send(to);
   assert.deepEqual(await outcomesOf(to, 1), ['event']);
   const raw = (await service.api.get(`/inbound/${(await cameIn(to))[0]!.inboundId}/content`)).text;
-  // // As if forwarded to another address of the route.
+  // As if forwarded to another address of the route.
   await bring('again+2@in.shop.example', raw);
   assert.deepEqual(await outcomesOf('again+2@in.shop.example', 1), ['own-mail']);
-  // // As an application that resubmits what it receives to the same address.
+  // As an application that resubmits what it receives to the same address.
   const talker = await connectTalker(service.smtpPort);
   await talker.reply();
   await talker.logIn(service.smtpCredential);
@@ -242,7 +242,7 @@ test('a nonexistent domain bounces immediately', async () => {
 test('a domain that recently accepted mail and disappears is retried', async () => {
   dns.zone['vanishing.example'] = { A: ['127.0.0.2'] };
   await outcome(await send('j@vanishing.example'), 'Delivery');
-  // // The service remembers where the domain was; it counts deliveries once a minute and at startup.
+  // The service remembers where the domain was; it counts deliveries once a minute and at startup.
   await service.kill('SIGTERM');
   delete dns.zone['vanishing.example'];
   await service.restart();

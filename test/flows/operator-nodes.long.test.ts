@@ -72,7 +72,7 @@ test('another node lists the pause and ends it: one probe, then the queued mail'
   assert.deepEqual(nodes.map(({ roles }) => roles.join()).sort(), ['api', 'smtp,delivery,webhooks']);
   assert.ok(nodes.some(({ nodeId }) => nodeId === shown.nodes[0].nodeId));
 
-  // // It rejects again: one transaction, and the next pause.
+  // It rejects again: one transaction, and the next pause.
   const resume = () => operator.call('POST', '/operator/destinations/mx.busy.example/resume');
   const [sessions, tries] = [sink.connections.total, transactions()];
   assert.equal((await resume()).status, 200);
@@ -114,7 +114,7 @@ test('lists individually deferred messages with the last reply and the next atte
   const { depth: total, due, leased, held, waiting } = await queue();
   assert.equal(due + leased + held + waiting, total);
 
-  // // A restarted node has no queue in memory.
+  // A restarted node has no queue in memory.
   const [, back] = cluster.nodes;
   await back!.kill('SIGTERM');
   await back!.restart();

@@ -187,7 +187,7 @@ for (const dialect of DIALECTS) {
       for (const [line, verb] of said) {
         const reply = await talker.say(line);
         if (!/^[45]/.test(reply)) continue;
-        // // Text that looks like a key is not recorded.
+        // Text that looks like a key is not recorded.
         const text = reply.split(' ').slice(2).join(' ').replaceAll(TOKEN.toUpperCase(), '…').replaceAll(TOKEN, '…');
         expected.push([Number(reply.slice(0, 3)), reply.split(' ')[1], verb, text]);
       }

@@ -130,7 +130,7 @@ test('webhooks follow on their own schedule, in order, signed with the real time
   const start = ms((await message(id)).timeline[1].timestamp);
   const waits = ms(first?.nextAttemptAt) - ms(first?.createdAt);
   assert.ok(waits >= 4_500 && waits <= 5_500);
-  // // 5 s later the second webhook attempt, after a minute the delivery with its webhook, after five minutes the third attempt.
+  // 5 s later the second webhook attempt, after a minute the delivery with its webhook, after five minutes the third attempt.
   const { ran } = await advance(30);
   assert.equal(ran, 1);
   assert.equal(hook.requests.length, 2);

@@ -75,7 +75,7 @@ test('a stop answers waits with 503, not 404', async () => {
   try {
     const path = '/sandbox/inbox/wait?timeoutSeconds=60';
     const waiting = stopped.sandboxApi.call({ method: 'GET', path, timeoutMs: 60_000 });
-    // // Answered after the wait request, so that one is waiting by then.
+    // Answered after the wait request, so that one is waiting by then.
     await stopped.sandboxApi.get('/sandbox/inbox');
     assert.equal((await stopped.kill('SIGTERM')).code, 0);
     const { status, headers, body } = await waiting;

@@ -17,7 +17,7 @@ let back: Api;
 
 before(async () => {
   hook = await webhookCatcher();
-  // // The first node only serves API calls; the second one has all roles.
+  // The first node only serves API calls; the second one has all roles.
   const envOf = async (index: number): Promise<Record<string, string>> =>
     index === 0 ? { POSTRIDER_ROLES: 'api' } : {};
   cluster = await startCluster({ nodes: 2, envOf, env: { POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8' } });

@@ -137,7 +137,7 @@ test('credentials: created with the API and CLI, listed, and revoked; not on the
   assert.deepEqual(Object.keys(byCommand).sort(), ['password', 'smtpCredentialId', 'username']);
   (await open(byCommand as unknown as Credential)).destroy();
 
-  // // A message just now, so that the cached credential is fresh.
+  // A message just now, so that the cached credential is fresh.
   assert.match(await talker.say(`MAIL FROM:<${SENDER}>`), /^250 /);
   assert.match(await talker.say('RSET'), /^250 /);
   assert.equal((await service.api.delete(`/smtp-credentials/${smtpCredentialId}`)).status, 200);
@@ -296,7 +296,7 @@ test('metrics count sessions, logins, and messages by source', async () => {
 test('the rate limit applies to a credential as to a key', async () => {
   const talker = await open();
   let limited = '';
-  // // Rejected commands cost no message but count toward the rate: 200 per second are allowed.
+  // Rejected commands cost no message but count toward the rate: 200 per second are allowed.
   for (let i = 0; i < 190 && limited === ''; i += 1) {
     talker.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<r@example.com>\r\nDATA\r\n`);
     const [mail] = [await talker.reply(), await talker.reply(), await talker.reply()];
@@ -321,7 +321,7 @@ test('the rate limit applies to a credential as to a key', async () => {
     }),
   );
   const refused = replies.flat().filter((reply) => reply.startsWith('451 4.7.0 '));
-  // // Each pause of the machine refills the credit.
+  // Each pause of the machine refills the credit.
   assert.ok(refused.length > 0, `${refused.length} of 600 were refused`);
 });
 
@@ -348,7 +348,7 @@ const mayNotUnshare = notAllowed('make a network of its own', () =>
 );
 
 test('the default port is 587, or 2587 if it is in use', { skip: mayNotUnshare }, async () => {
-  // // In a separate network namespace no one else uses these ports.
+  // In a separate network namespace no one else uses these ports.
   const options = {
     wrapper: ['unshare', '-n', 'sh', '-c', 'ip link set lo up; exec "$@"', 'sh'],
     env: { POSTRIDER_SMTP_PORT: '' },
@@ -357,7 +357,7 @@ test('the default port is 587, or 2587 if it is in use', { skip: mayNotUnshare }
   assert.equal(free.smtpPort, 587);
   await free.close();
   const occupant = `${process.execPath} -e 'require("net").createServer().listen(587)'`;
-  // // Port 587 in the kernel's list of sockets; the process that uses it ends with the service.
+  // Port 587 in the kernel's list of sockets; the process that uses it ends with the service.
   const occupied = `ip link set lo up; ${occupant} & until grep -q :024B /proc/net/tcp6; do :; done; "$@"; kill $!`;
   const second = await startService({ ...options, wrapper: ['unshare', '-n', 'sh', '-c', occupied, 'sh'] });
   assert.equal(second.smtpPort, 2587);

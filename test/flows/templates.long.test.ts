@@ -18,7 +18,7 @@ let sink: SmtpSink;
 let service: Service;
 
 before(async () => {
-  // // Email clients follow List-Unsubscribe over https only; the test calls the path on loopback.
+  // Email clients follow List-Unsubscribe over https only; the test calls the path on loopback.
   ({ sink, service } = await openShop({ env: { POSTRIDER_BASE_URL: 'https://mail.shop.example' } }));
 });
 after(() => closeShop({ sink, service }));

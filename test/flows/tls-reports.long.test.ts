@@ -97,7 +97,7 @@ const addresses = new Map<string, string>();
 
 const certificateOf = (name: string) => testCertificate([`mx.${name}.example`]);
 
-// // Before the first connection that is checked: the CAs are read once. The server that its policy does not name is otherwise correct.
+// Before the first connection that is checked: the CAs are read once. The server that its policy does not name is otherwise correct.
 const trusted = [...trustedCertificates(), certificateOf('unnamed-testing').cert];
 tls.setDefaultCACertificates([...tls.getCACertificates(), ...trusted]);
 
@@ -121,7 +121,7 @@ before(async () => {
     sinks.set(name, await smtpSink({ tls: 'starttls', certificate: certificateOf(name), host, port }));
     addresses.set(name, host);
   }
-  // // Where the reports are sent: its policy is enforced, and it has no TLS.
+  // Where the reports are sent: its policy is enforced, and it has no TLS.
   collector = await smtpSink({ host: '127.0.5.1', port });
   httpsCollector = await webhookCatcher({ certificate: testCertificate(['reports.example']), host: '127.0.5.2' });
   const domains = [...CASES.filter(({ sts }) => sts).map(({ name }) => name), 'collector', 'fetch', 'invalid'];
@@ -266,7 +266,7 @@ test('reports count every TLS failure as the server saw it; report mail ignores 
   const { rig, verifySender, send, nextDay, report, close } = await world();
   t.after(close);
 
-  // // The first day: of two messages to one domain, the second uses the session of the first.
+  // The first day: of two messages to one domain, the second uses the session of the first.
   for (const { name } of CASES) await send(`one@${name}.example`);
   await send('two@valid.example');
   await send('two@opportunistic.example');
@@ -279,7 +279,7 @@ test('reports count every TLS failure as the server saw it; report mail ignores 
   assert.equal(collector.connections.total, 0, 'the domain that reports come from is not verified');
   await verifySender();
   await report();
-  // // One per domain, and one for an MX host with its own report address.
+  // One per domain, and one for an MX host with its own report address.
   const wanted = CASES.length + 1;
   await waitUntil('the reports', () => collector.messages.length >= wanted, 30_000);
   await report();
@@ -297,14 +297,14 @@ test('reports count every TLS failure as the server saw it; report mail ignores 
   const keys = rig.rows<{ selector: string; record: string }>('SELECT selector, public_key AS record FROM dkim_key');
   for (const message of collector.messages) await assertMail(message, keys);
 
-  // // As after a crash before the acceptance of the reports was recorded: they are accepted once.
+  // As after a crash before the acceptance of the reports was recorded: they are accepted once.
   rig.tamper("UPDATE tls_report SET next_at = 0, outcome = NULL, served = '[]'");
   await report();
   assert.equal(rig.rows('SELECT 1 FROM tls_report WHERE outcome IS NULL').length, 0, 'all are created again');
   assert.equal(rig.rows(`SELECT 1 FROM email WHERE account_id = '${SYSTEM_ACCOUNT}'`).length, wanted);
   assert.equal(httpsCollector.requests.length, 2, 'https identifies a report only by its id');
 
-  // // The second day: reports were sent, and one other message to the report domain.
+  // The second day: reports were sent, and one other message to the report domain.
   await send('one@collector.example');
   await nextDay();
   await report();

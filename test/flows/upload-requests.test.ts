@@ -85,7 +85,7 @@ test('cuts off an endless body and one of 100 GB early', async () => {
   ] as const) {
     const { text, sentBytes } = await pour(await head(bytes, framing), what);
     assert.equal(codeOf(readAnswers(text)[0]?.body), 'UPLOAD_MISMATCH', framing);
-    // // The kernel's buffers of both ends are additional.
+    // The kernel's buffers of both ends are additional.
     assert.ok(sentBytes < 20_000_000, `${framing}: ${sentBytes} bytes`);
   }
 });

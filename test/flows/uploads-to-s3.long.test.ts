@@ -89,7 +89,7 @@ test('other bytes of the same size are never sent, whatever the store accepts', 
   const stored = await put({ url, headers, body: other });
   const refused = await sendSubmission(service.api, id, mail('other@example.com'));
   assert.equal(refused.body.reasonCode, 'ATTACHMENT_UPLOAD_INCOMPLETE');
-  // // A store that compares the digest has rejected the bytes itself.
+  // A store that compares the digest has rejected the bytes itself.
   const reason = stored.status === 200 ? /SHA-256 that differs/ : /has not been uploaded/;
   assert.match(refused.body.error.details[0].message, reason);
   assert.equal((await put({ url, headers, body: bytes })).status, 200);

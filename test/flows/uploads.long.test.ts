@@ -165,7 +165,7 @@ test('changing any character of an upload URL invalidates it', async () => {
     assert.equal(answer.status, 403, `${flipped} at ${at}`);
     assert.equal(answer.body.reasonCode, 'UPLOAD_URL_INVALID');
   }
-  // // The signature of one file does not match another, even of the same submission.
+  // The signature of one file does not match another, even of the same submission.
   const other = url.replace(/-0-/, '-1-');
   assert.equal((await put({ url: other, headers, body: bytes })).status, 403);
   assert.equal(blobFiles().length, kept);
@@ -227,7 +227,7 @@ test('expired URLs are rejected, and repeating the call returns new ones', async
     const first = await register(brief.api, [{ bytes }], 'again');
     const [{ uploadUrl, requiredHeaders: headers }] = first.uploads as [Upload];
     assert.match(uploadUrl, /^http:\/\/public\.test\/mail\/uploads\//);
-    // // As a reverse proxy for the public URL forwards it.
+    // As a reverse proxy for the public URL forwards it.
     const local = (url: string): string => url.replace('http://public.test/mail', brief.url);
     await waitUntil('the URL to expire', () => Date.now() > first.expiresAt);
     const late = await put({ url: local(uploadUrl), headers, body: bytes });
@@ -237,7 +237,7 @@ test('expired URLs are rejected, and repeating the call returns new ones', async
     assert.equal(second.id, first.id);
     assert.ok(second.expiresAt > first.expiresAt);
     assert.notEqual(second.uploads[0]!.uploadUrl, uploadUrl);
-    // // Valid for only a second: an upload that is too late requests another URL.
+    // Valid for only a second: an upload that is too late requests another URL.
     await waitUntil('an upload before the expiry', async () => {
       const [{ uploadUrl: url }] = (await register(brief.api, [{ bytes }], 'again')).uploads as [Upload];
       return (await put({ url: local(url), headers, body: bytes })).status === 200;

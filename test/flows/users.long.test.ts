@@ -121,7 +121,7 @@ test('1,000 concurrent wrong logins do not block health, mail, or the right logi
   const counts = new Map<number, number>();
   for (const { status } of answers) counts.set(status, (counts.get(status) ?? 0) + 1);
   assert.deepEqual([...counts.keys()].sort(), [401, 429]);
-  // // Thirty per address, ten for the known user, plus what refills in the meantime.
+  // Thirty per address, ten for the known user, plus what refills in the meantime.
   assert.ok(counts.get(401)! <= 30 + 10 + 5, `${counts.get(401)} were checked`);
   assert.ok(answers.every(({ status, retryAfter }) => (status === 429) === (retryAfter !== undefined)));
   assert.equal(new Set(answers.filter(({ status }) => status === 401).map(({ text }) => withoutId(text))).size, 1);
@@ -136,7 +136,7 @@ test('neither the response nor its time reveals whether a user exists', async ()
       ['known', EMAIL],
       ['unknown', 'nobody@example.com'],
     ] as const) {
-      // // Each from a separate address, so that no address limit is reached.
+      // Each from a separate address, so that no address limit is reached.
       const from = `127.0.${who === 'known' ? 21 : 22}.${i + 1}`;
       const answer = await call(service, 'POST /session', { body: { email, password: 'wrong' }, from });
       if (answer.status === 429) continue;
@@ -147,7 +147,7 @@ test('neither the response nor its time reveals whether a user exists', async ()
   assert.equal(texts.size, 1);
   const median = (list: number[]): number => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)]!;
   const [known, unknown] = [median(times.known), median(times.unknown)];
-  // // One argon2 hash takes about 30 ms; without it for unknown users, the time would be a tenth.
+  // One argon2 hash takes about 30 ms; without it for unknown users, the time would be a tenth.
   assert.ok(unknown > known / 3 && unknown < known * 3, `${known} ms and ${unknown} ms`);
 });
 
@@ -201,7 +201,7 @@ test('several nodes share sessions, their end within a second, and limits', asyn
     current: boolean;
   }[];
   const { sessionId } = list.find(({ current }) => current)!;
-  // // Kept in the other node's cache, so only the age of the cached entry ends it there.
+  // Kept in the other node's cache, so only the age of the cached entry ends it there.
   assert.equal((await call(two, 'GET /account', account)).status, 200);
   assert.equal((await call(one, `DELETE /sessions/${sessionId}`, { cookie: mine })).status, 200);
   assert.equal((await call(one, 'GET /account', account)).status, 401, 'immediately on the node that ended it');

@@ -48,7 +48,7 @@ test("the account's users get one email about a disabled endpoint", { timeout: 1
   const { body } = await service.api.get(`/webhooks/${webhookId}`);
   assert.deepEqual([body.enabled, body.disabledReason], [false, 'the endpoint returned 410 Gone']);
 
-  // // The next notice comes after everything the first one could have triggered.
+  // The next notice comes after everything the first one could have triggered.
   assert.equal((await service.api.post('/send', { ...mail, to: 'c@example.com' })).status, 202);
   await waitUntil('both events to be posted', () => other.requests.length >= 4);
   const told = other.requests.map((one) => (JSON.parse(one.body) as { recipient: string }).recipient);

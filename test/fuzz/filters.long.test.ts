@@ -1,7 +1,7 @@
 /**
- * Every filter and operator with lists and texts of hostile size and shape: none holds the event loop for more than 100 ms. What
- * counts is processor time of the thread, since the machine may be busy; of two runs the quicker one, since the collector of
- * garbage may come in between. A filter or operator of Liquid that nobody has looked at is named.
+ * Every filter and operator with lists and texts of hostile size and shape: none blocks the event loop for more than 100 ms. CPU time of
+ * the thread is measured, since the machine may be busy, and the faster of two runs counts, since garbage collection may interfere. A
+ * Liquid filter or operator without a test fails by name.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -19,7 +19,7 @@ const texts = (count: number): string[] => Array.from({ length: count }, (_, i) 
 const objects = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ x: `v${i}`, n: i % 9, deep: [[`d${i}`]] }));
 
-/** What a request may bring: 16 MB, and 100,000 values in all. */
+/** The maximum of a request: 16 MB, and 100,000 values in total. */
 const values: Record<string, unknown> = {
   few: texts(9_900),
   many: texts(90_000),
@@ -39,7 +39,7 @@ const INPUTS = [
   ...['(1..9999)', '(1..4900000)', '(-4900000..1)', '(1..nested)'],
 ];
 
-/** What comes in front of a filter under test. */
+/** Declarations before a filter under test. */
 const BEFORE = ['', '| split: "" ', '| push: nested | concat: few ', '| group_by: "x" | map: "items" '];
 
 function argumentsOf(name: string): string[] {
@@ -48,7 +48,7 @@ function argumentsOf(name: string): string[] {
   return ['', '"x"', '"deep", nested', 'sought, "b"', '1, 150000', 'a', 'few', '"latin"', 'nested, nested'];
 }
 
-/** Processor time of one rendering, and whether it was refused. */
+/** CPU time of one rendering, and whether it was rejected. */
 function run(html: string): { ms: number; said: string | undefined } {
   const began = threadTimeMs();
   const result = render({ html, variables: values, accountVariables: {}, keepMissing: false, deriveText: true });
@@ -80,7 +80,7 @@ test('every filter is bounded, once and in a loop, for any input', () => {
   for (const [place, name] of [...FILTERS.keys()].entries()) {
     const all = argumentsOf(name);
     for (const [index, input] of INPUTS.entries()) {
-      // The inputs share the arguments among them, so that each filter meets all of both.
+      // The inputs share the arguments, so that each filter gets all combinations.
       const args = all[(place + index) % all.length]!;
       assertBounded(`{{ ${input} | ${name}${args === '' ? '' : `: ${args}`} | size }}`);
       const before = BEFORE[(place + index) % BEFORE.length]!;
@@ -177,6 +177,6 @@ test('work between two clock checks never exceeds the budget of one filter', (t)
     run(`{% for k in (1..20) %}{{ few | ${name}: ${args} }}{{ a | ${name} }}{% endfor %}`);
   }
   assert.ok(most > CHECK_EVERY, 'work is counted');
-  // What a call is given is charged at once, and what it makes of that is about as much again.
+  // The input of a call is counted immediately, and its output is about as much again.
   assert.ok(most <= CHECK_EVERY + 400_000, `${most} units of work without a check`);
 });

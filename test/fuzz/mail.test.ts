@@ -1,6 +1,6 @@
 /**
- * Arbitrary input for the formats of src/mail: parsers answer, whatever they are given, and composed mail never carries a
- * byte that a mail may not carry. Bounded to about two seconds; a failure prints its seed.
+ * Arbitrary input for the formats of src/mail: parsers always return, and composed messages never contain a forbidden byte. Limited to
+ * about two seconds; a failure prints its seed.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -97,7 +97,7 @@ test('composed mail has no bare CR or LF, NUL, line over 998, or 8-bit byte outs
       for (const field of header.split(/\r\n(?![ \t])/)) {
         if (/[^\x00-\x7f]/.test(field)) assert.ok(smtpUtf8 && /^(?:From|To|Cc|Reply-To):/.test(field), field);
       }
-      // Fields cannot be added: every line of the header is one of ours or a continuation.
+      // Fields cannot be added: every header line is one of ours or a continuation.
       for (const line of header.split('\r\n')) {
         assert.match(
           line,

@@ -1,7 +1,6 @@
 /**
- * Arbitrary mail for the reader of submissions and for the re-encoding behind it: both answer, whatever they are given, and
- * what they let through is what they promise. Committed seeds and inputs run always, then a fresh seed, which is printed when it
- * fails. About two seconds.
+ * Arbitrary messages for the reader of submissions and the re-encoding after it: both always return, and accepted messages keep their
+ * guarantees. Committed seeds and inputs always run, then a fresh seed, which is printed on failure. Takes about two seconds.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -18,7 +17,7 @@ const mails = corpus().map(({ content }) => content.toString('latin1'));
 const TRACKING = { rewriteLink: (url: string) => `https://t.test/${url.length}`, pixelUrl: 'https://t.test/p' };
 const REPLIES = ['550 5.6.0', '550 5.7.1', '554 5.6.0', '552 5.3.4'];
 
-/** What may not be in a mail, told in another way than the reader tells it. */
+/** Checks for forbidden content, independent of the reader's own checks. */
 function isBroken(text: string): boolean {
   return /\r(?!\n)|(?<!\r)\n|\0/.test(text) || text.split('\r\n').some((line) => line.length > 998);
 }

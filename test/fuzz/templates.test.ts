@@ -1,7 +1,6 @@
 /**
- * Templates and values out of random pieces: whatever they are, they end soon, throw nothing, change no object, print
- * nothing that was not given, and give the same result twice. Bounds in time only have to tell what is bounded from what
- * is not: a rendering may take 50 ms, and the machine may be busy.
+ * Templates and values of random pieces: rendering always ends soon, never throws, changes no object, prints only given values, and gives
+ * the same result twice. Time limits only distinguish bounded from unbounded work: a rendering may take 50 ms, and the machine may be busy.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -108,7 +107,7 @@ const variables = fc.dictionary(fc.constantFrom('a', 'b', 'list', 'o', 'a_html',
   maxKeys: 6,
 });
 
-/** What only the program itself could print. */
+/** Text that only internals could print. */
 const SECRETS = /native code|function |\[object |process\.|node:/;
 
 function fill(mail: Partial<ToRender>) {
@@ -234,7 +233,7 @@ test('two million braces are cheap to parse, whatever is between them', () => {
     const started = runningMs();
     render({ text, html: text, variables: {}, accountVariables: {}, keepMissing: true, deriveText: false });
     const tookMs = runningMs() - started;
-    // 200 ms on a quiet machine (both parts), five times that on a busy one.
+    // 200 ms on an idle machine (both parts), five times that on a busy one.
     assert.ok(tookMs < 1_000, `${unit} took ${tookMs} ms`);
   }
 });

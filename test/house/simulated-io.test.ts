@@ -1,7 +1,7 @@
 /**
  * Nondeterminism (time, sockets, disks, threads, randomness) comes from modules of Node. The simulation replaces the parts that the product
- * uses, and blocks the others (test/simulation/replaced-functions.ts). This is the list of files with exceptions, because a simulated node does not
- * run them or they only read at the start. The command line is not part of a node.
+ * uses, and blocks the others (test/simulation/replaced-functions.ts). This is the list of files with exceptions, because a simulated node
+ * does not run them or they only read at the start. The command line is not part of a node.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

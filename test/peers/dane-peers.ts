@@ -123,7 +123,7 @@ function peers(): DanePeer[] {
       name: 'withheld',
       fate: 'waits',
       certificate: own('withheld'),
-      // // The zone has invalid signatures: someone may be withholding the records.
+      // The zone has invalid signatures: someone may be withholding the records.
       lines: (port) => [`_${port}._tcp.mx-withheld CNAME records.bogus.test.`],
       reply: /cannot tell whether DANE requires TLS for mx-withheld\.good\.test/,
     },
@@ -160,7 +160,7 @@ export async function startDanePeers(options: { resolverAddress?: string } = {})
     const tls = certificate ? ({ tls: 'starttls', certificate } as const) : {};
     started.push({ ...peer, sink: await smtpSink({ ...tls, host: address, port }) });
   }
-  // // An unsigned zone can claim anything.
+  // An unsigned zone can claim anything.
   const unsigned = ['@ MX 10 mx', 'mx A 127.0.3.1', `_${port}._tcp.mx ${tlsa([3, 1, 1, another.cert])}`];
   const bogus = ['@ MX 10 mx', 'mx A 127.0.3.1', `records TLSA 3 1 1 ${'0'.repeat(64)}`];
   const zones = await startPrivateDns(

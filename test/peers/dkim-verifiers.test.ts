@@ -120,7 +120,7 @@ for file in sys.argv[2:]:
 `;
 
 test('dkimpy accepts every signature and no forgery', (t) => {
-  // // Another python earlier in the PATH does not see the system's packages.
+  // Another python earlier in the PATH does not see the system's packages.
   const python = ['/usr/bin/python3', 'python3'].find(
     (path) => spawnSync(path, ['-c', 'import dkim, nacl']).status === 0,
   );
@@ -138,7 +138,7 @@ test('OpenDKIM accepts every signature and no forgery', (t) => {
   if (spawnSync('opendkim', ['-V']).error !== undefined) return missing('opendkim', (message) => t.skip(message));
   const config = join(folder, 'opendkim.conf');
   writeFileSync(config, `Mode v\nTestPublicKeys ${join(folder, 'keys')}\n`);
-  // // Its file reader drops a last line without a line end, which no message received over SMTP has.
+  // Its file reader drops a last line without a line end, which no message received over SMTP has.
   for (const { file } of cases) if (!readFileSync(file, 'latin1').endsWith('\r\n')) appendFileSync(file, '\r\n');
   const files = cases.map(({ file }) => file);
   const { stdout, stderr } = spawnSync('opendkim', ['-x', config, '-t', files.join(',')], {

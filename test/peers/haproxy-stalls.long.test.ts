@@ -85,7 +85,7 @@ test('a late greeting is awaited', { skip, timeout: 60_000 }, async (t) => {
   const sink = await smtpSink({});
   t.after(() => sink.close());
   const port = await freePort();
-  // // The log shows a client that sends data before the greeting as connected to no server.
+  // The log shows a client that sends data before the greeting as connected to no server.
   const frontend = [
     'tcp-request inspect-delay 2s',
     'tcp-request content reject if { req.len gt 0 }',
@@ -119,7 +119,7 @@ test('a balancer without a server stalls: the next MX host gets the mail, and it
   await waitUntil('all messages to be delivered', () => countRows(rig, 'work') === 0, 45_000);
   assertAllOnce(second, 100);
   await waitUntil('its log', () => endings(peer).length >= 1);
-  // // The check whether it listens is one of them.
+  // The check whether it listens is one of them.
   assert.ok(endings(peer).length <= 2, `asked ${endings(peer)}`);
   assert.equal(countRows(rig, 'attempt WHERE number > 1'), 0);
 });

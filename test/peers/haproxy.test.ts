@@ -72,7 +72,7 @@ test('only rejected or idempotent requests are retried on a second node', {
   const nodes = [await fakeNode(), await fakeNode()];
   const port = await freePort();
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-haproxy-'));
-  // // These names only resolve inside the compose network.
+  // These names only resolve inside the compose network.
   const configuration = readFileSync(file, 'utf8')
     .replace('bind :3000', `bind 127.0.0.1:${port}`)
     .replaceAll('node-1:3000', `127.0.0.1:${nodes[0]!.port}`)
@@ -105,7 +105,7 @@ test('only rejected or idempotent requests are retried on a second node', {
   const ask = async (how: How, behaviours: Behaviour[]): Promise<{ statuses: number[]; asked: number }> => {
     const statuses: number[] = [];
     for (const node of nodes) node.asked = [];
-    // // Twice, so that each node is the first one once.
+    // Twice, so that each node is the first one once.
     for (let round = 0; round < 2; round += 1) {
       for (const [index, node] of nodes.entries()) node.behaviour = behaviours[index]!;
       statuses.push(await statusOf(`${url}/send`, how));

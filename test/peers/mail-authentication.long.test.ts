@@ -61,7 +61,7 @@ const includes = Array.from(
   (_, index) => `n${index} ${text(`v=spf1 include:n${index + 1}.many.example -all`)}`,
 );
 const ZONES: Record<string, string[]> = {
-  // // In the parent zone, as at a registry: DMARC also looks there (RFC 9989 §4.10).
+  // In the parent zone, as at a registry: DMARC also looks there (RFC 9989 §4.10).
   example: [],
   'shop.example': [
     text('v=spf1 ip4:127.0.0.1 -all'),
@@ -346,7 +346,7 @@ test('ARC chains', { skip, timeout: 120_000 }, async () => {
 });
 
 test('dkimpy agrees on every signature and chain', { skip, timeout: 120_000 }, () => {
-  // // dkimpy does not check expired signatures or forbidden algorithms.
+  // dkimpy does not check expired signatures or forbidden algorithms.
   const same = seen.filter(({ name }) => !['expired', 'rsa-sha1'].includes(name));
   const found = python(VERIFY, { keys: KEYS, mails: same.map(({ content }) => content) }) as [boolean[], string][];
   assert.ok(same.length >= 25);

@@ -73,7 +73,7 @@ test('session state of another client does not weaken a commit', { skip }, async
   t.after(() => {
     for (const one of leavers) one.destroy();
   });
-  // // As a careless client of the same pooler might do; all three sessions are held at the same time, so that each gets it.
+  // As a careless client of the same pooler might do; all three sessions are held at the same time, so that each gets it.
   await Promise.all(
     leavers.map((one) => one.client.query('BEGIN; SELECT pg_sleep(0.1); COMMIT; SET synchronous_commit = off')),
   );

@@ -15,7 +15,7 @@ const skip = missing('postfix', 'openssl') || (process.getuid?.() === 0 ? false 
 
 function postfixWith(settings: Record<string, string>): Promise<PrivatePostfix> {
   const users = Array.from({ length: MAILS }, (_, user) => String(user));
-  // // By default, clients of its own networks are not limited.
+  // By default, clients of its own networks are not limited.
   return startPostfix({
     domain: DOMAIN,
     users,

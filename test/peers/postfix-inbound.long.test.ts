@@ -86,7 +86,7 @@ test('the largest message Postfix can send is stored unchanged', { skip, timeout
     raw.subarray(0, RECEIVED_BYTES).toString('latin1'),
     /^Received: from tester\.example .*\r\n\tby mx\.mx\.example /,
   );
-  // // Postfix removes an existing Return-Path.
+  // Postfix removes an existing Return-Path.
   const rest = content.subarray(content.indexOf('Received: '));
   assert.ok(raw.subarray(-rest.length).equals(rest), 'the rest is unchanged');
   for (const [index, { url }] of (shown.attachments as JsonObject[]).entries())

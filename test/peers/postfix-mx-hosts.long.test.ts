@@ -51,9 +51,9 @@ const SENDING = {
       PATIENCE,
     ]),
   ),
-  // // The timeout covers an entire reply, as Postrider's does, and not each part.
+  // The timeout covers an entire reply, as Postrider's does, and not each part.
   smtp_per_request_deadline: 'yes',
-  // // Otherwise many silent servers at the same time would wait for each other.
+  // Otherwise many silent servers at the same time would wait for each other.
   default_process_limit: '200',
   // One attempt.
   queue_run_delay: '1h',

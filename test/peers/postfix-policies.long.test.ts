@@ -38,7 +38,7 @@ const skip =
 const UNNAMED = testCertificate(['mx.unnamed.example']);
 const TRUSTED = [...trustedCertificates(), UNNAMED.cert];
 
-// // Before the first verified connection: the CAs are read once.
+// Before the first verified connection: the CAs are read once.
 tls.setDefaultCACertificates([...tls.getCACertificates(), ...TRUSTED]);
 
 const SENDING = {
@@ -148,7 +148,7 @@ test('DANE: both deliver, or neither', { skip, timeout: 240_000 }, async (t) => 
       smtp_tls_security_level: 'dane',
       smtp_dns_support_level: 'dnssec',
       smtp_host_lookup: 'dns',
-      // // With a port, and still with an MX lookup.
+      // With a port, and still with an MX lookup.
       transport_maps: `inline:{ ${routes.join(', ')} }`,
     },
   });
@@ -197,7 +197,7 @@ test('enforced MTA-STS: both deliver, or neither', { skip, timeout: 240_000 }, a
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(path.join(folder, 'authorities.pem'), TRUSTED.join('\n'));
   const routes = cells.map(({ domain, peer }) => `{ ${domain} = smtp:[${peer.address}]:${port} }`);
-  // // Answers as a policy server for Postfix does.
+  // Answers as a policy server for Postfix does.
   const answers = cells.map(
     ({ peer, named }) => `[${peer.address}]:${port} secure match=${named} servername=hostname\n`,
   );

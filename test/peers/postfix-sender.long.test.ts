@@ -25,7 +25,7 @@ before(async () => {
     settings: {
       transport_maps: `inline:{ ${routes.join(', ')} }`,
       smtp_tls_security_level: 'may',
-      // // As for Postrider: older versions do not count as encryption.
+      // As for Postrider: older versions do not count as encryption.
       smtp_tls_protocols: '>=TLSv1.2',
       mynetworks: '127.0.0.0/8',
       smtpd_relay_restrictions: 'permit_mynetworks, reject_unauth_destination',

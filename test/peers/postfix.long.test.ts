@@ -27,7 +27,7 @@ before(async () => {
   const env = { POSTRIDER_ROUTE: `smtp://127.0.0.1:${postfix.port}`, POSTRIDER_DNS_SERVERS: dns.server };
   service = await startService({ env });
   const { domainId } = await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
-  // // Both keys are published, so that messages have both signatures.
+  // Both keys are published, so that messages have both signatures.
   const { body: records } = await service.api.get(`/domains/${domainId}/dns-records`);
   for (const one of records as unknown as JsonObject[]) {
     if (one.purpose === 'dkim') dns.zone[one.name] = { TXT: [one.value] };

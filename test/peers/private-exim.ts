@@ -51,7 +51,7 @@ export async function startExim(options: {
   const folder = peerFolder('exim');
   const at = (name: string): string => path.join(folder, name);
   const port = await freePort();
-  // // Exim re-executes itself as its own user, which cannot access the directory it was unpacked to.
+  // Exim re-executes itself as its own user, which cannot access the directory it was unpacked to.
   copyFileSync(unpacked(PROGRAM), at('exim4'));
   chmodSync(at('exim4'), 0o755);
   mkdirSync(at('spool'));
@@ -101,7 +101,7 @@ export async function startExim(options: {
     log()
       .split('\n')
       .filter((line) => pattern.test(line)).length;
-  // // The check whether it listens is its first connection.
+  // The check whether it listens is its first connection.
   const before = said(/SMTP connection from /);
   return {
     port,

@@ -123,7 +123,7 @@ export async function startPostfix(options: {
     execFileSync('/usr/sbin/postfix', ['-c', at('etc'), command], { stdio: 'pipe', timeout: 60_000 });
   };
   const { resolverAddress } = options;
-  // // Its DNS library uses one fixed file and port: it runs in a mount namespace in which that file is replaced.
+  // Its DNS library uses one fixed file and port: it runs in a mount namespace in which that file is replaced.
   const startWithResolver = (): void => {
     writeFileSync(at('etc/resolv.conf'), `nameserver ${resolverAddress}\noptions edns0 trust-ad\n`);
     const script = 'mount --bind "$0/resolv.conf" /etc/resolv.conf && exec /usr/sbin/postfix -c "$0" start';
@@ -147,7 +147,7 @@ export async function startPostfix(options: {
     try {
       stop();
     } catch {
-      // // It never ran: its earlier output is what matters.
+      // It never ran: its earlier output is what matters.
     }
     throw new Error(`Postfix did not start: ${(error as Error).message}\n${said}`);
   }

@@ -34,7 +34,7 @@ function printed(language: string, part: RegExp): string {
 function replaced(text: string, pairs: [string, string][]): string {
   return pairs.reduce((now, [from, to]) => {
     assert.ok(now.includes(from), `${from} is in ${now}`);
-    // // A port inserted earlier may start with the digits of another one.
+    // A port inserted earlier may start with the digits of another one.
     return now.replace(new RegExp(`${RegExp.escape(from)}(?!\\d)`, 'g'), () => to);
   }, text);
 }
@@ -101,9 +101,9 @@ async function assertSubmission(service: Service, port: number, isTls = false): 
   if (isTls) await talker.say('EHLO client.example');
   else await talker.secure();
   assert.match(await talker.say(`AUTH PLAIN ${plainResponse(service.smtpCredential)}`), /^235 /);
-  // // Held, so that nothing is delivered yet (RFC 4865).
+  // Held, so that nothing is delivered yet (RFC 4865).
   await talker.say('MAIL FROM:<a@shop.example> HOLDFOR=3600');
-  // // Another one each time: a retry bounces because the domain does not exist, and suppresses its address.
+  // Another one each time: a retry bounces because the domain does not exist, and suppresses its address.
   await talker.say(`RCPT TO:<ann-${port}@example.com>`);
   await talker.say('DATA');
   const accepted = await talker.say('From: a@shop.example\r\nSubject: Hello\r\n\r\nx\r\n.');
@@ -128,7 +128,7 @@ test('HAProxy with the configuration of docs/guides/reverse-proxy.md', {
     ['bind :465', `bind 127.0.0.1:${submissions}`],
     ['bind :25\n', `bind 127.0.0.1:${inbound}\n`],
     ['127.0.0.1:3000', `127.0.0.1:${new URL(service.url).port}`],
-    // // HAProxy's health checks send LOCAL, and do not wait for a greeting.
+    // HAProxy's health checks send LOCAL, and do not wait for a greeting.
     ['127.0.0.1:2587 send-proxy-v2', `127.0.0.1:${service.smtpPort} send-proxy-v2 check check-send-proxy inter 200ms`],
     ['127.0.0.1:2465', `127.0.0.1:${service.smtpsPort}`],
     ['127.0.0.1:2525', `127.0.0.1:${service.inboundPort}`],

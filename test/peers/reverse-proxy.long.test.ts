@@ -65,7 +65,7 @@ function startNginx({ port, behind, folder }: Proxy): ChildProcess {
 }
 
 function startCaddy({ port, behind, folder }: Proxy): ChildProcess {
-  // // Its certificate comes from a public CA, which a test does not use.
+  // Its certificate comes from a public CA, which a test does not use.
   const site = replaced(printed('caddy'), [
     ['mail.example.com {', `mail.example.com:${port} {\n  bind 127.0.0.1\n  tls ${folder}/cert.pem ${folder}/key.pem`],
     ['127.0.0.1:3000', `127.0.0.1:${behind}`],

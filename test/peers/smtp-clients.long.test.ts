@@ -107,7 +107,7 @@ test('openssl s_client connects to the implicit TLS port', { skip: missing('open
     '-c',
     `printf 'EHLO client.example\\nQUIT\\n' | openssl s_client -connect 127.0.0.1:${service.smtpsPort} -quiet -crlf -ign_eof 2>/dev/null || true`,
   ]);
-  // // It sends data before the greeting, which is rejected with a readable reply.
+  // It sends data before the greeting, which is rejected with a readable reply.
   assert.match(stdout, /^(?:554 5\.5\.0 |220 )/);
 });
 
@@ -317,7 +317,7 @@ test('Postfix relays a message with mixed recipient outcomes through Postrider',
       throw new Error(`${error.message}\n${postfix.log()}`);
     });
     assert.deepEqual([...message.to].sort(), ['ann@example.com', 'bob@example.com']);
-    // // Its Received field is kept below ours.
+    // Its Received field is kept below ours.
     assert.match(headerOf(message), /^Received: from mx\.local\.example [\s\S]*\r\nReceived: from app\.example /);
     assert.ok(message.content.toString('latin1').endsWith('\r\n\r\n.\r\nHello\r\n'));
   }

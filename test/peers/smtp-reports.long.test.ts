@@ -178,7 +178,7 @@ test('Postfix: sendmail -N, with the service as its relayhost', {
     'failed rfc822; gone-postfix@example.com post+17',
     'relayed rfc822; ann@example.com post+17',
   ]);
-  // // It leaves the reports to Postrider: it neither bounces the message itself nor reports that it relayed it.
+  // It leaves the reports to Postrider: it neither bounces the message itself nor reports that it relayed it.
   assert.doesNotMatch(postfix.log(), /sender (?:non-)?delivery (?:status )?notification/);
   const events = (await service.api.get('/events?eventType=Bounce&limit=100')).body as unknown as JsonObject[];
   assert.ok(events.some((one) => one.envid === 'post+17'));

@@ -65,7 +65,7 @@ before(async () => {
     },
   });
   const { domainId } = await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
-  // // Published, so that the hourly domain check finds nothing missing.
+  // Published, so that the hourly domain check finds nothing missing.
   const { body: records } = await service.api.get(`/domains/${domainId}/dns-records`);
   for (const one of records as unknown as JsonObject[]) {
     if (one.type === 'TXT') dns.zone[one.name] = { TXT: [one.value] };
@@ -232,7 +232,7 @@ test('an MTA-STS policy lasts three days without DNS and policy host, and no lon
   assert.deepEqual([tls, tlsPolicy], ['TLSv1.3', 'mta-sts']);
   const fetched = policyHost.requests.length;
   assert.equal(fetched, 1);
-  // // An attacker in the middle withholds the record and the policy, and removes STARTTLS from the replies.
+  // An attacker in the middle withholds the record and the policy, and removes STARTTLS from the replies.
   dns.zone['_mta-sts.sts.example'] = { fail: 'SERVFAIL' };
   dns.zone['mta-sts.sts.example'] = { fail: 'SERVFAIL' };
   sink.setScript({ ehlo: '250-sink\r\n250 8BITMIME' });
@@ -273,7 +273,7 @@ test('deferred mail is retried on the published schedule for 72 hours, then boun
     await settled(id, 'delayed');
     const last = seen.at(-1)!;
     if (last + 1.1 * stepMs > began + 72 * HOUR) break;
-    // // A new message is delivered now: everything due has been checked.
+    // A new message is delivered now: everything due has been checked.
     clock.advance(Math.max(0, last + 0.85 * stepMs - clock.now()));
     await deliver(`early${index}@quick.example`);
     const isEarly = clock.now() - last < 0.9 * stepMs;

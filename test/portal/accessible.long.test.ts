@@ -13,7 +13,7 @@ const WINDOWS = {
   'light zoom': { colorScheme: 'light', viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 },
 } as const;
 
-// // The windows are checked at the same time, since most of the time is spent waiting for pages.
+// The windows are checked at the same time, since most of the time is spent waiting for pages.
 test('every page in every viewport and color scheme is accessible', {
   skip: noBrowser(),
   timeout: 890_000,

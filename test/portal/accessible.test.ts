@@ -17,7 +17,7 @@ test('every page is accessible in a desktop window', { skip: noBrowser(), timeou
   const service = await startService({ env: SEED_ENV });
   t.after(() => service.close());
   await setFirstPassword(service);
-  // // The slow tests check the pages of live mail.
+  // The slow tests check the pages of live mail.
   const pages = everyPage(await seed(service)).filter((at) => !at.startsWith('/app/live/'));
   const visit = await signedIn(t, visitors, service, { reducedMotion: 'reduce' });
   const faults: Record<string, string[]> = {};

@@ -85,7 +85,7 @@ const KINDS: Kind[] = [
   {
     name: 'pytest',
     file: 'test_email.py',
-    // // As pytest does; it is not installed everywhere.
+    // As pytest does; it is not installed everywhere.
     command: () => ['python3', ['-c', 'import test_email; test_email.test_email_arrives()']],
     language: 'py',
   },

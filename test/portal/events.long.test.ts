@@ -41,7 +41,7 @@ test('events from another node, a lost connection, a pause, and filters', {
   t.after(() => cluster.close());
   const [here, there] = cluster.nodes as [Service, Service];
   const credentials = await setFirstPassword(here);
-  // // Offline, Chromium continues a stream that is already open, so the connection is cut as well.
+  // Offline, Chromium continues a stream that is already open, so the connection is cut as well.
   const line = await faultProxy(Number(new URL(here.url).port));
   t.after(() => line.close());
   const visit = await visitors.visit(line.url);

@@ -96,7 +96,7 @@ export async function seed(service: Service, text = 'Your order has shipped'): P
 export async function open(page: Page, at: string): Promise<void> {
   await page.goto(at);
   await page.locator('h1, h2').first().waitFor();
-  // // Not waitForFunction: the content security policy forbids its eval.
+  // Not waitForFunction: the content security policy forbids its eval.
   await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
 }
 
@@ -109,7 +109,7 @@ interface Violation {
 export async function animationsEnded(page: Page): Promise<void> {
   const running =
     'document.getAnimations().filter(({ effect }) => Number.isFinite(effect.getComputedTiming().endTime)).length';
-  // // An animation that starts with the next frame does not exist yet.
+  // An animation that starts with the next frame does not exist yet.
   await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
   await waitUntil('the animations to end', async () => (await page.evaluate(running)) === 0);
 }

@@ -128,7 +128,7 @@ test('examples, the setup checklist, and roles', { skip: noBrowser(), timeout: 1
     await item('Sending health').getByText('Not checked').waitFor();
     await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
     await page.reload();
-    // // Without its DKIM record in the DNS, the domain can send but is not complete.
+    // Without its DKIM record in the DNS, the domain can send but is not complete.
     await item('Verify a domain').getByText('An operator marked shop.example as verified').waitFor();
     await item('Verify a domain').getByText('To do').waitFor();
     const node = panel(page, 'System health');

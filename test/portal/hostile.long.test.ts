@@ -165,7 +165,7 @@ async function nameAll({ api }: Service, texts: string[]): Promise<void> {
 async function unfold(page: Page): Promise<void> {
   for (const one of (await page.locator('main summary, main [aria-expanded="false"]').all()).slice(0, 6)) {
     await one.click({ timeout: 2_000 }).catch(() => undefined);
-    // // A menu or dialog that opened over the page.
+    // A menu or dialog that opened over the page.
     await page.keyboard.press('Escape');
   }
 }
@@ -239,7 +239,7 @@ test('untrusted text is rendered as text on every page', { skip: noBrowser(), ti
     await open(visit.page, at);
     await assertHarmless(visit, at);
   }
-  // // The list has displayed all of them.
+  // The list has displayed all of them.
   for (const id of inboundIds.filter((_, index) => index % 5 === 0)) {
     const at = `/app/sandbox/inbound/${id}`;
     await open(visit.page, at);

@@ -68,7 +68,7 @@ test('the queue shows queued messages with reasons, and a pause is ended', { ski
   const { page } = visit;
   await page.goto('/app/operator');
   const row = page.getByRole('table', { name: 'Destinations' }).getByRole('row', { name: /busy\.example/ });
-  // // Updated without a reload.
+  // Updated without a reload.
   await row.getByText('Paused', { exact: true }).waitFor({ timeout: 20_000 });
   await row.getByText(REFUSAL, { exact: true }).waitFor();
   await row.getByText(/mx\.busy\.example requested a pause until .*; 3 messages queued\. Last reply: /).waitFor();

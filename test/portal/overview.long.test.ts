@@ -68,7 +68,7 @@ describe('delivery overview', { skip: noBrowser() }, () => {
     const to = ['a@good.example', 'b@good.example', 'c@good.example', 'd@slow.example', 'e@slow.example'];
     const messages = to.map((one) => ({ from: 'a@shop.example', to: one, subject: 's', text: 't', tags: ['order'] }));
     await service.api.post('/send/batch', { messages });
-    // // Without a reload: the page receives events.
+    // Without a reload: the page receives events.
     await page.getByRole('button', { name: /^Accepted\s*5$/ }).waitFor();
     await page.getByRole('button', { name: /^Delivered\s*3$/ }).waitFor();
     await page.getByRole('button', { name: /^Delayed\s*2$/ }).waitFor();

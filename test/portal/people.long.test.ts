@@ -113,7 +113,7 @@ test('settings are changed individually, and variables are merged', { skip }, as
   await variables.getByLabel('Variable name').fill('brand');
   await variables.getByRole('button', { name: 'Add' }).click();
   await variables.getByRole('textbox', { name: 'brand' }).fill('Shop');
-  // // Settings changed by someone else in the meantime stay.
+  // Settings changed by someone else in the meantime stay.
   await service.api.patch('/account', { variables: { other: 'x' } });
   await variables.getByRole('button', { name: 'Save' }).click();
   const merged = { kept: '<b>2</b>', company_address_html: 'Shop Ltd<br>1 High Street', brand: 'Shop', other: 'x' };
@@ -223,7 +223,7 @@ test('an authenticator app is added after a fresh login, and its codes are then 
 
 test('a passkey is added, signs in, and is removed', { skip }, async (t) => {
   const eva = await person('eva@example.com', 'member');
-  // // Passkeys require a hostname, not an IP address.
+  // Passkeys require a hostname, not an IP address.
   const visit = await visitors.visit(service.url.replace('127.0.0.1', 'localhost'));
   t.after(() => visit.context.close());
   const { page } = visit;

@@ -66,7 +66,7 @@ test('a viewer sees why live mail is held, and an owner releases it', { skip: no
   await owner.page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
   assert.equal(await owner.page.getByText('Live email is held').count(), 0);
 
-  // // The delivery may use a cached account for up to a second.
+  // The delivery may use a cached account for up to a second.
   await waitUntil('the check of the account to be out of date', () => Date.now() - checkedMs > 1_000);
   hold(service);
   const held = [await send('a@x.example'), await send('b@x.example')];

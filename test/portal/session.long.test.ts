@@ -84,7 +84,7 @@ test('a page requests each response once when it loads', { skip }, async (t) => 
     const streamed = page.waitForResponse((response) => response.url().includes('/events/stream'));
     await open(page, at);
     await streamed;
-    // // Longer than the portal's longest refresh interval.
+    // Longer than the portal's longest refresh interval.
     await page.clock.fastForward(2_500);
     await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
     const twice = calls.filter((call, index) => calls.indexOf(call) !== index);

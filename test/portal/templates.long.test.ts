@@ -146,7 +146,7 @@ test('unsaved changes are kept on leaving the page, offered again, and discarded
   await mail(page).getByText('typed').waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Undo' }).click();
   await see(mail(page), 'typed');
-  // // Someone else saves in the meantime: neither change is lost.
+  // Someone else saves in the meantime: neither change is lost.
   await service.api.put(`/templates/${id}`, { name: 'kept', html: '<p>theirs</p>' });
   await page.getByRole('button', { name: 'Save as version 2' }).click();
   await see(page, 'Version 2 was saved while you were editing.');
@@ -223,7 +223,7 @@ test('any two versions are compared, and an earlier one is restored', { skip }, 
   await service.api.put(`/templates/${id}`, { name: 'versioned', subject: 'Two', html: `${HTML}<p>second</p>` });
   await service.api.put(`/templates/${id}`, { name: 'versioned', subject: 'Two', html: `${HTML}<p>third</p>` });
   const { page, assertClean } = await visited(t, `/app/live/templates/${id}?view=versions`);
-  // // The first row has the column names.
+  // The first row has the column names.
   const row = (at: number): Locator => page.getByRole('row').nth(at);
   await see(row(1), 'Current');
   await see(row(2), 'Subject, HTML');

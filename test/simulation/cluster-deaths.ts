@@ -139,7 +139,7 @@ export function planClusterDeaths(world: Mortal): void {
   };
 }
 
-/** How many commits a world has before its first failover, and between two of them. */
+/** How many commits a scenario has before its first failover, and between two of them. */
 const COMMITS = 250;
 
 /** Changes of the primary during a commit or just after one: its answer is lost in most of them. */

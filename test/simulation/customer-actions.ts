@@ -62,7 +62,7 @@ export interface Habit {
   ledger: Entry[];
   deeds: Deeds;
   startMs: number;
-  /** A multiple of the usual shares of worlds. */
+  /** A multiple of the usual shares of scenarios. */
   share: number;
   /** Creates new DKIM keys, and publishes them. */
   rotate(): Promise<void>;
@@ -76,7 +76,7 @@ export interface Habit {
 
 type Run = () => Promise<unknown>;
 
-/** Draws the habits of a world. */
+/** Draws the habits of a scenario. */
 export function drawHabits(habit: Habit, choices: Choices): Run[] {
   const { random } = habit;
   const habits: [name: string, share: number, run: (own: Habit) => Promise<unknown>][] = [
@@ -150,7 +150,7 @@ async function repeatLate(habit: Habit): Promise<void> {
   const hours = random.pick([1, 23, 25, 25, 30]);
   const key = `repeated-after-${hours}`;
   const waits = random.stream('unsettled');
-  // In some worlds, scheduled for after the repetition.
+  // In some scenarios, scheduled for after the repetition.
   const isStillScheduled = hours > 24 && waits.chance(0.4);
   const scheduledMs = Math.round(habit.startMs + now() + hours * HOUR_MS + waits.between(HOUR_MS, 3 * HOUR_MS));
   const entry = entryOf(habit, key, { sendAtMs: isStillScheduled ? scheduledMs : undefined });

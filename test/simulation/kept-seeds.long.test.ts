@@ -1,5 +1,5 @@
 /**
- * A seed that finds a planted bug is shrunk and kept in a file, and its command finds the bug again; without the bug its world succeeds.
+ * A seed that finds a planted bug is shrunk and kept in a file, and its command finds the bug again; without the bug its scenario succeeds.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,5 +1,5 @@
 /**
- * Failing seeds, kept in the tree permanently: a file for each, with the parts of its world that the failure needed. The fast tests run
+ * Failing seeds, kept in the tree permanently: a file for each, with the parts of its scenario that the failure needed. The fast tests run
  * them again, and all must succeed.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -10,12 +10,12 @@ export const KEPT_FOLDER = path.join(import.meta.dirname, 'kept');
 
 export interface Kept {
   seed: string;
-  /** The remaining parts of the world; see choices.ts. */
+  /** The remaining parts of the scenario; see choices.ts. */
   only: readonly string[];
   fault: string;
-  /** A world of several nodes. */
+  /** A scenario of several nodes. */
   nodes?: boolean;
-  /** A world whose transactions overlap. */
+  /** A scenario whose transactions overlap. */
   overlapping?: boolean;
   /** The bug that was planted. */
   planted?: string;
@@ -24,7 +24,7 @@ export interface Kept {
   date: string;
 }
 
-/** Reads the seeds of one kind of worlds. */
+/** Reads the seeds of one kind of scenarios. */
 export function readKept({ nodes, overlapping = false, folder = KEPT_FOLDER }: Omit<Keeping, 'planted'>): Kept[] {
   const names = readdirSync(folder).filter((name) => name.endsWith('.json'));
   const all = names.sort().map((name) => JSON.parse(readFileSync(path.join(folder, name), 'utf8')) as Kept);

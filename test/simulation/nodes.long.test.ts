@@ -1,4 +1,4 @@
-/** Worlds of one to three nodes that share a PostgreSQL database; one of them runs twice, with the same result both times. */
+/** Scenarios of one to three nodes that share a PostgreSQL database; one of them runs twice, with the same result both times. */
 import { test } from 'node:test';
 import { simulateWell } from './simulate-process.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Checks a world after its end, by the responses to customers, what the other servers accepted, and the database. Each failure is a
+ * Checks a scenario after its end, by the responses to customers, what the other servers accepted, and the database. Each failure is a
  * sentence that names a promise of docs/explanation/promises.md.
  */
 import { createHash } from 'node:crypto';
@@ -67,7 +67,7 @@ export interface Evidence {
   deathsOf(messageId: string): number;
   /** Maximum time from a reply to its record. */
   recordMs: number;
-  /** Whether the world ended regularly. */
+  /** Whether the scenario ended regularly. */
   isOver: boolean;
 }
 

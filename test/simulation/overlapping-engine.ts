@@ -1,7 +1,7 @@
 /**
- * A real PostgreSQL server for simulated worlds, with many sessions whose transactions overlap. Each call returns once the server has done
+ * A real PostgreSQL server for scenarios, with many sessions whose transactions overlap. Each call returns once the server has done
  * what it can: a statement has its reply, or waits for a lock of another session. The simulation decides which session runs next, so the
- * order of all statements depends on the seed alone. The server's time is that of the world.
+ * order of all statements depends on the seed alone. The server's time is that of the scenario.
  */
 import { writeFileSync } from 'node:fs';
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';

@@ -1,5 +1,5 @@
 /**
- * Worlds of one to three nodes on a real PostgreSQL server: transactions overlap at every statement, and the primary changes.
+ * Scenarios of one to three nodes on a real PostgreSQL server: transactions overlap at every statement, and the primary changes.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,8 +7,8 @@ import { readKept } from './kept-seeds.ts';
 import { simulateWell } from './simulate-process.ts';
 
 /**
- * Each world takes about ten seconds of CPU time, and several times as long on a busy machine, where every statement waits for its turn to
- * run. Each test simulates few, so that it ends in time.
+ * Each scenario takes about ten seconds of CPU time, and several times as long on a busy machine, where every statement waits for its turn
+ * to run. Each test simulates few, so that it ends in time.
  */
 const WORLDS = 4;
 const FIRSTS = [1, 5, 9, 13];

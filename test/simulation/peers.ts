@@ -1,6 +1,6 @@
 /**
- * The mail servers of the world. The seed draws the behavior of each: how many connections it accepts, whether it supports TLS, greylists,
- * refuses temporarily or permanently, stalls, or disconnects. The oracle uses what it accepted and replied.
+ * The mail servers of the scenario. The seed draws the behavior of each: how many connections it accepts, whether it supports TLS,
+ * greylists, refuses temporarily or permanently, stalls, or disconnects. The oracle uses what it accepted and replied.
  */
 import { createHash } from 'node:crypto';
 import { GuestBook } from './client-behavior.ts';

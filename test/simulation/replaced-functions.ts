@@ -1,6 +1,6 @@
 /**
- * Lists which functions of nondeterministic modules the simulation replaces, and which only compute. All other functions fail while a world
- * runs, and product code that runs in a world must not import them (test/house/simulated-io.test.ts).
+ * Lists which functions of nondeterministic modules the simulation replaces, and which only compute. All other functions fail while a
+ * scenario runs, and product code that runs in a scenario must not import them (test/house/simulated-io.test.ts).
  */
 interface Door {
   replaced: readonly string[];
@@ -45,7 +45,7 @@ export const DOORS: Readonly<Record<string, Door>> = {
   },
 };
 
-/** Makes every other function of a module fail once there is a world. Classes stay, because others extend them. */
+/** Makes every other function of a module fail once there is a scenario. Classes stay, because others extend them. */
 export function closeDoor(name: string, module: object, isOpen: () => boolean): void {
   const { replaced, pure } = DOORS[name]!;
   for (const [member, real] of Object.entries(module)) {

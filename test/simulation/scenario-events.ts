@@ -1,4 +1,4 @@
-/** The events of a world by seed: what customers send and when, when nodes die, and failures of the clock, the disk and its content. */
+/** The events of a scenario by seed: what customers send and when, when nodes die, and failures of the clock, the disk and its content. */
 import type { Choices } from './choices.ts';
 import type { Cluster } from './cluster.ts';
 import { planClusterDeaths } from './cluster-deaths.ts';
@@ -38,7 +38,7 @@ import type { Process, Timeline } from './timeline.ts';
 export const START_MS = Date.parse('2026-11-23T09:00:00Z');
 export const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
-/** The period in which half of the messages of a long world are sent. */
+/** The period in which half of the messages of a long scenario are sent. */
 const EARLY_MS = HOUR_MS / 3;
 
 export interface World {
@@ -52,7 +52,7 @@ export interface World {
   /** Whether the storage fails occasionally. */
   isFailing: boolean;
   disk: Disk;
-  /** The service; several nodes appear as one to the rest of the world. */
+  /** The service; several nodes appear as one to the rest of the scenario. */
   node: SimulatedNode;
   cluster: Cluster | undefined;
   peers: Peer[];
@@ -73,7 +73,7 @@ export interface World {
   deeds: Deeds;
   /** The client that follows the log and reads the API; undefined if there is none. */
   reader: Reader | undefined;
-  /** The two tenants and a slow server, in worlds of that kind. */
+  /** The two tenants and a slow server, in scenarios of that kind. */
   flood: Flood | undefined;
   deathsMs: number[];
   lives: Lives;
@@ -188,7 +188,7 @@ function spanOf(draw: Random, { extent, flood }: World): number {
   return draw.chance(0.5) ? 2_000 : draw.between(10_000, Math.min(extent.longestSpanMs, HOUR_MS));
 }
 
-/** Schedules an action; the world is not over before it is done. */
+/** Schedules an action; the scenario is not over before it is done. */
 function begin(world: World, afterMs: number, run: () => Promise<unknown>): void {
   world.busy += 1;
   world.timeline.after(afterMs, 'customer', () => {
@@ -198,7 +198,7 @@ function begin(world: World, afterMs: number, run: () => Promise<unknown>): void
   });
 }
 
-/** In some worlds: a batch, messages with an uploaded file, and sandbox messages. */
+/** In some scenarios: a batch, messages with an uploaded file, and sandbox messages. */
 function furtherMail(world: World, template: Template): (() => Promise<unknown>)[] {
   const { random, ledger, choices, extent, count } = world;
   const draw = random.stream('further mail');
@@ -288,7 +288,7 @@ function pour(world: World, template: Template, { fromMs, flood, victims }: Floo
   }
 }
 
-/** In most worlds a client follows the log, returns after minutes or hours, and reads everything at the end. */
+/** In most scenarios a client follows the log, returns after minutes or hours, and reads everything at the end. */
 function planReading(world: World, template: Template): void {
   const draw = world.random.stream('reader');
   if (!draw.chance(world.extent.readers) || !world.choices.has('reader')) return;
@@ -329,7 +329,7 @@ function keepPolicies({ policies: { enforced, publishing }, threads, node, clust
   }
 }
 
-/** The record of the RSA key is in the DNS when the world starts: the domain is checked every hour from then on. */
+/** The record of the RSA key is in the DNS when the scenario starts: the domain is checked every hour from then on. */
 function proveDomain({ threads, node, cluster }: World): void {
   const database = cluster?.rows ?? threads.connection(node.file, 'write');
   const [domain] = database.all<{ id: string }>('SELECT id FROM domain WHERE domain = ?', SENDER_DOMAIN);

@@ -1,5 +1,5 @@
 /**
- * The size and duration of a world. Two thirds are small: a few messages with a lifetime of up to an hour, so that a machine can run a
+ * The size and duration of a scenario. Two thirds are small: a few messages with a lifetime of up to an hour, so that a machine can run a
  * hundred thousand per night. The others last longer than a day and have twenty or more messages, some of which are retried for days.
  */
 import type { Random } from './random.ts';
@@ -14,13 +14,13 @@ export interface Extent {
   single: number;
   /** The share of mail servers without a fault. */
   goodServers: number;
-  /** The share of worlds with more endpoints. */
+  /** The share of scenarios with more endpoints. */
   further: number;
-  /** The share of worlds whose first endpoint subscribes to a few types of events. */
+  /** The share of scenarios whose first endpoint subscribes to a few types of events. */
   fewTypes: number;
-  /** The share of worlds with messages in a batch. */
+  /** The share of scenarios with messages in a batch. */
   batches: number;
-  /** A multiple of the usual share of customers' later actions; how many worlds have a reading client. */
+  /** A multiple of the usual share of customers' later actions; how many scenarios have a reading client. */
   habits: number;
   readers: number;
   /** The period in which customers send, ms, unless all send at once; `isDay`: longer than a day, half of the messages at its start. */
@@ -102,7 +102,7 @@ const LONG: Extent = {
   badUntilMs: 2 * HOUR_MS,
 };
 
-/** Worlds of several nodes are few and expensive, whatever happens in them, so each of them is large, with lifetimes of an hour. */
+/** Scenarios of several nodes are few and expensive, whatever happens in them, so each of them is large, with lifetimes of an hour. */
 export function drawExtent(random: Random, { isShared }: { isShared: boolean }): Extent {
   if (isShared) return { ...LARGE, longestSeconds: HOUR_SECONDS };
   if (!random.stream('how large').chance(LONG_SHARE)) return SMALL;

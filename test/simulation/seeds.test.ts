@@ -1,4 +1,4 @@
-/** Simulated worlds that must all succeed, in separate processes, since these replace their time and their sockets. */
+/** Simulated scenarios that must all succeed, in separate processes, since these replace their time and their sockets. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { kindOf, shrink } from './shrink.ts';

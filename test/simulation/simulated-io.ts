@@ -1,5 +1,5 @@
 /**
- * Redirects the sockets, datagrams, servers and storage threads of this process into the simulated world, as globals.ts does with time.
+ * Redirects the sockets, datagrams, servers and storage threads of this process into the simulation, as globals.ts does with time.
  * Functions that the product does not use are missing and fail visibly.
  */
 import crypto from 'node:crypto';
@@ -21,7 +21,7 @@ import { SimTlsSocket } from './tls.ts';
 /** Node's own class, for threads of the simulation itself. */
 export const RealWorker = workerThreads.Worker;
 
-/** The address of the simulated machine; every node of a world has its own port. */
+/** The address of the simulated machine; every node of a scenario has its own port. */
 export const OUR_ADDRESS = '192.0.2.1';
 
 interface ListenOptions {

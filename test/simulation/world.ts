@@ -1,6 +1,6 @@
 /**
- * One simulated world from start to end: what the seed draws, what happens, and the verdict of the oracle. The same seed gives the same
- * world, step by step.
+ * One scenario from start to end: what the seed draws, what happens, and the verdict of the oracle. The same seed gives the same
+ * scenario, step by step.
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -59,7 +59,7 @@ export interface Report {
   trace: string;
   steps: number;
   simulatedMs: number;
-  /** What happened in the world, by kind. */
+  /** What happened in the scenario, by kind. */
   counts: Record<string, number>;
   /** Changes of state that were seen. */
   transitions: Record<string, number>;
@@ -166,7 +166,7 @@ const isRefused = ({ counts }: World): boolean =>
 
 const IO_ERROR = 'disk I/O error';
 
-/** Returns the conditions of the world that delay messages. */
+/** Returns the conditions of the scenario that delay messages. */
 function conditionsOf(world: World): Conditions {
   const { network, lookups, counts, lives, store, flood, clockSetAtMs } = world;
   const { resets, silences, blackHoles } = network.faults;
@@ -233,7 +233,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const lookups = choices.faults('dns', { lost: share(0.1), failed: share(0.1) }, { lost: 0, failed: 0 });
   const dns = createDns(timeline, { random: random.stream('dns'), faults: lookups, count });
   enterWorld({ timeline, startMs: START_MS, setMs: 0, random: random.stream('product'), network, dns, disk, threads });
-  // Discards the remaining random bytes of the previous world.
+  // Discards the remaining random bytes of the previous scenario.
   for (const before = timesFilled(); timesFilled() === before; ) randomText(1);
   const dots: World['dots'] = { begun: () => undefined, came: () => undefined };
   const contentFaults = flood ? SAFE : drawContentFaults(random);
@@ -375,11 +375,11 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   return world;
 }
 
-/** The subscriptions of the first endpoint: everything, in most worlds. */
+/** The subscriptions of the first endpoint: everything, in most scenarios. */
 const drawTypes = (random: Random, { fewTypes }: Extent): readonly EventType[] =>
   random.chance(fewTypes) ? EVENT_TYPES.filter((type) => type === 'Bounce' || random.chance(0.2)) : EVENT_TYPES;
 
-/** Returns whether the world ended. */
+/** Returns whether the scenario ended. */
 async function run(world: World): Promise<boolean> {
   const { timeline } = world;
   let lookedMs = 0;
