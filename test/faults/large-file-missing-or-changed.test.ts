@@ -1,6 +1,6 @@
 /**
- * A stored file of a large mail that is gone, changed, or breaks while it is read: nothing is accepted by the receiver, the
- * operator is told, others flow, and the mail arrives whole once the file is back, or bounces when its lifetime ends.
+ * A stored file of a large message is missing, changed, or fails while it is read: the receiver accepts nothing, the operator is alerted,
+ * other mail is delivered, and the message arrives complete once the file is restored, or bounces when it expires.
  */
 import assert from 'node:assert/strict';
 import { createPrivateKey, randomBytes } from 'node:crypto';
@@ -24,9 +24,9 @@ interface Scene {
   lines: string[];
   mail: LargeMail;
   id: string;
-  /** Where the second file of the mail is stored. */
+  /** Where the second file of the message is stored. */
   file: string;
-  /** Lets the mail become due. */
+  /** Makes the message due. */
   go(): void;
 }
 
@@ -57,7 +57,7 @@ async function scene(
   return { sink, rig, lines, mail, id: id!, file, go: () => rig.clock.advance(1000) };
 }
 
-/** What happens while the file is not as it was. */
+/** What happens while the file is damaged. */
 async function delayed({ sink, rig, lines, id }: Scene, alarm: RegExp): Promise<void> {
   await waitUntil('the delay', () => rig.status(id) === 'delayed');
   const { deliveryDelay } = rig.events(id).at(-1)!.detail;
@@ -99,7 +99,7 @@ for (const signed of [true, false]) {
     await writeFile(one.file, changed);
     one.go();
     await delayed(one, /SHA-256 differs/);
-    // Signing reads the file before; without it the connection is cut in the middle.
+    // Signing reads the file first; without signing, the connection is cut in the middle.
     assert.equal(
       one.sink.commands.some((line) => line.includes('<a@x.example>')),
       !signed,
@@ -118,7 +118,7 @@ for (const signed of [true, false]) {
         open: async (blobKey) => {
           const reader = (await blobs.open!(blobKey))!;
           opens.count += 1;
-          // Both files are read once more where the mail is signed: that pass goes through.
+          // Signing reads both files once more: that pass succeeds.
           const breaks = broken && opens.count === (signed ? 4 : 2);
           let fills = 0;
           const fill = (into: Buffer): Promise<number> => {

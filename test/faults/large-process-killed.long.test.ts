@@ -1,6 +1,6 @@
 /**
- * kill -9 while a large mail is on the wire: the receiver has no dot and keeps nothing; the next start sends the mail anew from
- * its stored files, once and whole.
+ * kill -9 during the transfer of a large message: the receiver gets no dot and keeps nothing; the next start sends the message again from
+ * its stored files, complete and once.
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';

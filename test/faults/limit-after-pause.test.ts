@@ -1,6 +1,6 @@
 /**
- * A peer that keeps eight connections and then says that we send too fast: one pause, one probe, then half as many connections,
- * and one more each time when as many messages as there are connections were taken. Counted at the peer.
+ * A peer that accepts eight connections and then replies that we send too fast: one pause, one probe, then half as many connections, and
+ * one more each time as many messages as there are connections were accepted. Counted at the peer.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -15,21 +15,21 @@ const MINUTE = 60_000;
 
 interface GatedPeer {
   options: SinkOptions;
-  /** What it answers to MAIL or RCPT from now on; undefined is yes. */
+  /** Its reply to MAIL or RCPT from now on; undefined to accept. */
   saysOfRate: { stage: 'mail' | 'rcpt'; reply: string } | undefined;
-  /** Final dots that wait for their answer. */
+  /** Final dots that wait for a reply. */
   readonly held: number;
-  /** It ends all sessions, as after its own time for idle ones. */
+  /** Closes all sessions, as after an idle timeout. */
   hangUp(sink: SmtpSink): void;
-  /** Answers the one that has waited longest. */
+  /** Replies to the dot that has waited longest. */
   releaseOne(): void;
-  /** Answers all dots at once from now on. */
+  /** Replies to all dots immediately from now on. */
   releaseAll(): void;
-  /** Connections refused for their number. */
+  /** Connections rejected because of their number. */
   readonly refused: number;
-  /** Commands refused for their rate. */
+  /** Commands rejected because of their rate. */
   readonly tooFast: number;
-  /** Connections that it kept at once, since this was called last. */
+  /** The number of concurrent connections since the last call. */
   mostSince(): number;
 }
 
@@ -99,7 +99,7 @@ interface World {
   peer: GatedPeer;
   rig: Rig;
   sink: SmtpSink;
-  /** Resolves when whatever the delivery would do now has been done: mail to somebody else has gone through. */
+  /** Resolves when the current work of the delivery is done: mail to another destination was delivered. */
   settled(): Promise<void>;
 }
 
@@ -119,12 +119,12 @@ async function openWorld(t: TestContext): Promise<World> {
   return { peer, rig, sink: mx.sinks.peer!, settled };
 }
 
-/** Answers one dot after the other until so many connections wait for theirs; says after how many. */
+/** Replies to one dot after another until this many connections wait for a reply; returns after how many. */
 async function grow({ peer, sink }: World, connections: number): Promise<number> {
   const before = sink.accepted;
   await waitUntil(`${connections} connections at once`, () => {
     if (peer.held >= connections) return true;
-    // The session whose dot was answered comes back with its next message; nobody else is slow.
+    // The session whose dot was answered continues with its next message; no other one is slow.
     if (peer.held > 0 && peer.held === sink.connections.now) peer.releaseOne();
     return false;
   });
@@ -143,7 +143,7 @@ for (const refusal of refusals) {
     await Promise.all(Array.from({ length: MAILS }, (_, i) => rig.store({ to: [`${i}@x.example`] })));
     rig.delivery.nudge();
     await grow(world, LIMIT);
-    // One more success or two, and a connection more than it keeps is tried.
+    // After one or two more successes, a connection over the limit is tried.
     await waitUntil('the connection over the limit', () => {
       if (peer.refused > 0) return true;
       if (peer.held === LIMIT) peer.releaseOne();
@@ -161,7 +161,7 @@ for (const refusal of refusals) {
     for (let i = 0; i < under; i += 1) peer.releaseOne();
     await waitUntil('the sessions in progress', () => sink.accepted === takenBefore + under);
     await settled();
-    // The mail that was refused in a session already used is offered once more in a new one.
+    // A message rejected in a reused session is sent once more in a new one.
     assert.ok(peer.tooFast <= 2, `${peer.tooFast} refusals: what was under way ends, and nothing more is begun`);
     peer.hangUp(sink);
     await waitUntil('all connections to close', () => sink.connections.now === 0);

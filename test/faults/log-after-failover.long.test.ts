@@ -1,6 +1,6 @@
 /**
- * A standby of PostgreSQL is promoted that lacks the last transactions of the old primary: transaction ids are given out again, and followers
- * of the log must not skip the events that carry them. The standby is a copy of the data folder from before those transactions.
+ * A PostgreSQL standby is promoted that lacks the last transactions of the old primary: transaction ids are reused, and followers of the
+ * log must not skip the events that have them. The standby is a copy of the data directory from before those transactions.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -30,7 +30,7 @@ async function administer(url: string, sql: string): Promise<pg.QueryResult> {
   }
 }
 
-/** Writes events, each in a transaction of its own. */
+/** Writes events, each in a separate transaction. */
 async function write(url: string, from: number, count: number): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -42,7 +42,7 @@ async function write(url: string, from: number, count: number): Promise<void> {
   await client.end();
 }
 
-/** What a follower reads from its place on; its place moves along. */
+/** Reads as a follower from its position, and advances the position. */
 async function follow(t: TestContext, url: string, place: { after: EventPlace | null }): Promise<string[]> {
   const database = await openPostgresDatabase({ address: parsePostgresUrl(url), log: silentLog });
   t.after(() => database.close());
@@ -85,7 +85,7 @@ test('a follower gets every event written after a failover that lost transaction
     await administer(server.url('postgres'), 'SELECT pg_promote(true, 60)');
     assert.deepEqual(await follow(t, url, place), [], 'there is nothing new, and the position stays valid');
     next += 200;
-    // Fewer than were lost: all of them have ids that were given out before.
+    // Fewer than were lost, so all of them have reused ids.
     await write(url, next, 50);
     assert.deepEqual(await follow(t, url, place), ids(next, 50), `after failover ${failover}`);
     next += 50;

@@ -1,4 +1,4 @@
-/** 150 domains of one account fall silent at RCPT while it sends to a quick one: counted at the quick peer. */
+/** 150 domains of one account stall at RCPT while it also sends to a fast one: counted at the fast peer. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock } from '../../src/base/clock.ts';
@@ -53,7 +53,7 @@ test('mail to a fast domain arrives immediately while 150 others stall, whether 
   t.diagnostic(`slowest ${Math.round(slowest)} ms; ${stalling.connections.peak} connections to those that stall`);
   assert.ok(slowest < 1_000, `the slowest took ${Math.round(slowest)} ms`);
   assert.ok(stalling.connections.peak <= DOMAINS * 1.2, `${stalling.connections.peak} connections stalled at once`);
-  // Each domain costs one session for one deadline; what waits for it is put off untried.
+  // Each domain costs one session for one deadline; its other messages are deferred untried.
   const waiting = (): number => rig.rows("SELECT 1 FROM message WHERE status = 'queued'").length;
   await waitUntil('all messages to be deferred', () => waiting() === 0, 60_000);
   const charged = rig.rows<{ n: number }>(
@@ -61,7 +61,7 @@ test('mail to a fast domain arrives immediately while 150 others stall, whether 
      WHERE json_extract(record, '$.outcome') = 'delayed' AND json_extract(record, '$.host') IS NOT NULL`,
   );
   assert.ok(charged[0]!.n <= DOMAINS * 1.2, `${charged[0]!.n} attempts were counted`);
-  // Where the burst of look-ups lost a query, the domain was not dialled at all.
+  // If the burst of lookups lost a query, the domain was not contacted at all.
   const paused = rig.delivery.state().pausedDestinations.length;
   assert.ok(paused <= DOMAINS && paused > DOMAINS * 0.5, `${paused} are paused`);
 });

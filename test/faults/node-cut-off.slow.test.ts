@@ -1,6 +1,6 @@
 /**
- * A node is cut off: from everything, by pulling its cable, and from the database alone while the receiving server stays in
- * reach. It must begin no delivery once its leases have ended, the others take over, and nothing is lost.
+ * A node is cut off: from everything, by disconnecting its network, and from only the database while the receiving server stays reachable.
+ * It must start no delivery once its leases have ended, other nodes take over, and nothing is lost.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,7 +12,7 @@ import { type NodesReport, type NodesTrial, nodesTrial } from './nodes-trial.ts'
 
 const LEASE_MS = 60_000;
 
-/** Two nodes here, one in a namespace; `cut` is what happens to that one. */
+/** Two nodes, one of them in a network namespace; `cut` acts on that one. */
 async function cutOff(
   cut: (place: { space: NetworkNamespace; databasePort: number }, trial: NodesTrial) => Promise<void>,
 ): Promise<NodesReport> {
@@ -24,7 +24,7 @@ async function cutOff(
       reachable: 2,
       workers: 4,
       wrapperOf: (index) => (index === 2 ? space.wrapper : []),
-      // Nodes that only accept leave all mail to be claimed, so that the distant one gets its part.
+      // Nodes without the delivery role leave all messages to be claimed, so that the distant node gets a share.
       envOf: async (index, env) => {
         if (index === 0) return { POSTRIDER_ROLES: 'api' };
         if (index === 1) return {};

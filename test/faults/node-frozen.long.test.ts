@@ -1,7 +1,7 @@
 /**
- * A node is stopped in the middle of its work for three leases, and then let go. Others take over what it held; when it wakes
- * up it must not record anything over them, nor begin a delivery of what is no longer its own, nor end one that it had begun: the
- * receiving server has said 354 to it meanwhile, and waits for the mail.
+ * A node is stopped in the middle of its work for three lease periods, and then resumed. Other nodes take over its leases. When it resumes,
+ * it must not overwrite their results, start a delivery that it no longer holds, or complete one that it had started: the receiving server
+ * has replied 354 in the meantime, and waits for the content.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

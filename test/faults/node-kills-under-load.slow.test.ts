@@ -1,6 +1,6 @@
 /**
- * Three nodes on PostgreSQL and S3: a random one is killed every 5 seconds, the database is restarted in immediate mode every
- * 10, and mail keeps flowing. The short form; `npm run torture` runs longer.
+ * Three nodes on PostgreSQL and S3: a random one is killed every 5 seconds, the database is restarted in immediate mode every 10, and mail
+ * keeps flowing. The short form of `npm run torture`.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

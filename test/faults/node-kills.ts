@@ -1,4 +1,4 @@
-/** Kills and restarts for as long as asked, a node every 5 seconds and the database every 10, and until there were enough of both. */
+/** Kills a node every 5 seconds and restarts the database every 10, for the requested time and until both happened often enough. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Service } from '../kit/start-service.ts';
 import { ownPostgresServer } from '../kit/temp-postgres.ts';
@@ -8,7 +8,7 @@ import { type NodesReport, nodesTrial } from './nodes-trial.ts';
 const KILL_EVERY_MS = 5_000;
 const RESTART_EVERY_MS = 10_000;
 
-/** So many at least, however slowly the machine starts what was killed. */
+/** The minimum number, however slowly the machine restarts what was killed. */
 export const LEAST_KILLS = 8;
 export const LEAST_RESTARTS = 4;
 
@@ -57,7 +57,7 @@ export function underFire(options: { seconds: number; nodes?: number }): Promise
   });
 }
 
-/** As a supervisor does: a node that finds no database at its start ends with a line that says so, and is started again. */
+/** As a supervisor does: a node that finds no database at startup exits with one line that says so, and is started again. */
 async function startAgain(node: Service): Promise<void> {
   const start = (): Promise<boolean> =>
     node.restart().then(

@@ -1,7 +1,7 @@
 /**
- * Two nodes that share a database and a directory of content, both with an inbound port. The same bounce comes in by both at once, and
- * mail for a route by either; then one is killed at the moment at which it has said 250. Counted at a webhook: one event for each,
- * whichever node it came in by, and the content can be read at the other.
+ * Two nodes with a shared database and content directory, both with an inbound port. The same bounce arrives at both at the same time, and
+ * route mail at either; then one is killed just after its 250. Counted at a webhook: one event each, whichever node received it, and the
+ * content is readable on the other node.
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -24,7 +24,7 @@ const TAKEN_OVER_MS = 120_000;
 let cluster: Cluster;
 let catcher: WebhookCatcher;
 let sink: SmtpSink;
-/** Calls at one node, in their order. */
+/** Sequential calls at one node. */
 let apis: [Api, Api];
 let nodes: [Service, Service];
 
@@ -54,7 +54,7 @@ const eventsOf = async (api: Api, type: string): Promise<JsonObject[]> =>
   (await api.get(`/events?eventType=${type}&limit=100`)).body as unknown as JsonObject[];
 const digest = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
-/** Sends a mail to each; answers the return paths by recipient, as the other side saw them. */
+/** Sends a message to each; returns the return paths by recipient, as the receiving server saw them. */
 async function sent(recipients: readonly string[]): Promise<Map<string, string>> {
   for (const to of recipients) {
     const mail = { from: 'orders@shop.example', to, subject: 'Order', text: 'Thank you' };
@@ -65,7 +65,7 @@ async function sent(recipients: readonly string[]): Promise<Map<string, string>>
   return new Map(arrived().map(({ to, from }) => [to[0]!, from]));
 }
 
-/** Once all these are there: one event for each at the log of this node and at the webhook, and nothing else. */
+/** Resolves once there is exactly one event for each in this node's log and at the webhook. */
 async function oneEach(api: Api, type: string, names: readonly string[], nameOf: (event: JsonObject) => string) {
   const events = await waitUntil(
     `one ${type} each`,

@@ -1,6 +1,6 @@
 /**
- * Three nodes that deliver, and a server that asks for time or refuses the host. What the server saw counts: all nodes keep the pause
- * that one of them met, also one that is killed and started anew, and one transaction of all of them together probes at its end.
+ * Three delivering nodes, and a server that requests time or blocks the host. Counted at the server: all nodes keep a pause that one of
+ * them started, even one that is killed and restarted, and one transaction in total probes at its end.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -1,4 +1,4 @@
-/** A peer that serves three connections and refuses each one more; what it saw is what counts. */
+/** A peer that serves three connections and rejects more. Counted at the peer. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Rig } from '../kit/delivery-rig.ts';
@@ -15,10 +15,10 @@ interface Peer {
   refused(): number;
 }
 
-/** `at` says where it refuses; which connections, is decided when they come. */
+/** `at` is the stage at which it rejects; which connections, is decided when they arrive. */
 function limitedPeer(at: 'banner' | 'mail', reply: string): Peer {
   let refused = 0;
-  // A session that has said QUIT makes room, as it does where the server counts and not the kernel.
+  // A session that has sent QUIT no longer counts, as for a server that counts sessions itself.
   const open = new Set<number>();
   const over = new Set<number>();
   const banner = ({ session }: { session: number }) => {

@@ -1,4 +1,4 @@
-/** A peer that says we send too fast: one pause for all that waits, one probe at its end. Counted at the peer. */
+/** A peer that replies that we send too fast: one pause for all queued messages, one probe at its end. Counted at the peer. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Rig, RigMail } from '../kit/delivery-rig.ts';
@@ -34,7 +34,7 @@ async function fill({ rig }: World, mail: Partial<RigMail> = {}): Promise<void> 
 
 const count = (rig: Rig, sql: string): number => rig.rows<{ n: number }>(`SELECT count(*) AS n FROM ${sql}`)[0]!.n;
 
-/** All that waits is put off, and not before the time the pause ends at. */
+/** Waits until all queued messages are deferred, not before the end of the pause. */
 async function allPutOff({ rig }: World, pauseMs: number): Promise<void> {
   const until = rig.clock.now() + pauseMs;
   const early = `work WHERE leased = 1 OR due < ${until}`;
@@ -43,7 +43,7 @@ async function allPutOff({ rig }: World, pauseMs: number): Promise<void> {
   assert.equal(late, 0, 'paused messages are not deferred much longer');
 }
 
-/** Transactions that the peer saw, or connections where it lets none of them come so far. */
+/** Transactions at the peer, or connections if it allows no transaction. */
 function triesAt(sink: SmtpSink): number {
   const transactions = sink.commands.filter((line) => line.startsWith('MAIL')).length;
   return transactions > 0 ? transactions : sink.connections.total;
@@ -72,7 +72,7 @@ for (const [place, open] of Object.entries(places)) {
       assert.equal(count(rig, "event WHERE type = 'DeliveryDelay'"), MAILS, 'each has one event');
       const [paused] = rig.delivery.state().pausedDestinations;
       assert.equal(paused?.untilMs, rig.clock.now() + MINUTE);
-      // At the end of the pause one probe; refused, it makes the next pause longer.
+      // One probe at the end of the pause; if it is rejected, the next pause is longer.
       let before = triesAt(sink);
       rig.clock.advance(MINUTE * 1.1);
       await allPutOff(world, 2 * MINUTE);

@@ -50,7 +50,7 @@ test('a stop cuts transactions before their dot early, and gives those after it 
   const sink = await smtpSink({
     script: {
       rcpt: ({ line }) => (line.includes('stuck') ? { silent: true } : undefined),
-      // Answered when nobody waits any more: what follows a late 354 would be a mail.
+      // Answered when no client waits any more: content after a late 354 would be a message.
       data: async ({ to }) => {
         if (to[0]!.startsWith('late')) await cut.promise;
         return undefined;

@@ -1,6 +1,6 @@
 /**
- * Power cuts under load, of both kinds (power-trial.ts tells which and what is examined); `npm run torture -- --power-cuts 300` is
- * the long form. Needs root and a loop device; cut-disk.ts tells when it may be skipped in CI.
+ * Power cuts under load, of both kinds (see power-trial.ts for the checks); `npm run torture -- --power-cuts 300` is the long form. Needs
+ * root and a loop device; cut-disk.ts documents when it may be skipped in CI.
  */
 import assert from 'node:assert/strict';
 import test from 'node:test';

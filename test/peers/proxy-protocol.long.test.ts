@@ -1,6 +1,6 @@
 /**
- * HAProxy with the settings in docs/guides/reverse-proxy.md, in front of HTTP and of every SMTP port, and the stream module of nginx: each client keeps
- * its own address for limits, logins, and stored messages.
+ * HAProxy with the configuration in docs/guides/reverse-proxy.md, in front of HTTP and of every SMTP port, and nginx's stream module: each
+ * client keeps its own address for limits, logins, and stored messages.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
