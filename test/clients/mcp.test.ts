@@ -7,16 +7,16 @@ import { StreamableHTTPClientTransport as EarlierTransport } from '@modelcontext
 import { createKey } from '../../src/accounts/accounts.ts';
 import { addDomain } from '../../src/domains/domains.ts';
 import type { JsonObject } from '../kit/api.ts';
-import { type WholeApi, wholeApi } from '../kit/in-process-api.ts';
+import { type InProcessApi, inProcessApi } from '../kit/in-process-api.ts';
 
 const INFO = { name: 'Official client', version: '1.0.0' };
 const EMAIL = { from: 'shop@shop.example', to: ['ann@example.com'], subject: 'Hello', text: 'Hello' };
 
-let app: WholeApi;
+let app: InProcessApi;
 let url: URL;
 
 before(async () => {
-  app = await wholeApi({ env: { POSTRIDER_MCP: 'on' } });
+  app = await inProcessApi({ env: { POSTRIDER_MCP: 'on' } });
   url = new URL(`http://127.0.0.1:${app.port}/mcp`);
   await addDomain(app.parts, { accountId: app.accountId, domain: 'shop.example', verified: true });
 });

@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bring, comesBack, tokenAddress } from '../kit/bounce-receiver.ts';
+import { bounceAddresses, bring, tokenAddress } from '../kit/bounce-receiver.ts';
 import { deliveryReport } from '../kit/report-mail.ts';
 import { assertTaken, inboundEvents, inboundIdIn, routeMail } from '../kit/route-mail.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
@@ -18,7 +18,7 @@ const UNHEARD_MS = [4, 8, 4, 8];
 
 test('an accepted bounce is one event, whenever the process is killed', async (t) => {
   const sink = await smtpSink();
-  const service = await startService({ env: { ...comesBack, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
+  const service = await startService({ env: { ...bounceAddresses, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
   t.after(async () => {
     await service.close();
     await sink.close();
@@ -63,7 +63,7 @@ test('an accepted bounce is one event, whenever the process is killed', async (t
 });
 
 test('accepted route mail is one event, whenever the process is killed', async (t) => {
-  const service = await startService({ env: comesBack });
+  const service = await startService({ env: bounceAddresses });
   t.after(() => service.close());
   await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
   await service.api.post('/inbound-routes', { match: '*@in.shop.example' });

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
-import { bring, comesBack, tokenAddress } from '../kit/bounce-receiver.ts';
+import { bounceAddresses, bring, tokenAddress } from '../kit/bounce-receiver.ts';
 import { type CutDisk, cannotCutPower, cutDisk } from '../kit/cut-disk.ts';
 import { deliveryReport } from '../kit/report-mail.ts';
 import { assertTaken, inboundEvents, inboundIdIn, routeMail } from '../kit/route-mail.ts';
@@ -35,7 +35,7 @@ async function cutBehind({ service, disk }: World, act: () => Promise<void>): Pr
 test('an accepted bounce is one event, whenever the power is cut', { skip: cannotCutPower() }, async (t) => {
   const sink = await smtpSink();
   const disk = await cutDisk();
-  const env = { ...comesBack, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` };
+  const env = { ...bounceAddresses, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` };
   const service = await startService({ env, dataDir: path.join(disk.folder, 'data') });
   t.after(async () => {
     await service.close();
@@ -70,7 +70,7 @@ test('accepted route mail is one event, whenever the power is cut', {
   skip: cannotCutPower(),
 }, async (t) => {
   const disk = await cutDisk();
-  const service = await startService({ env: comesBack, dataDir: path.join(disk.folder, 'data') });
+  const service = await startService({ env: bounceAddresses, dataDir: path.join(disk.folder, 'data') });
   t.after(async () => {
     await service.close();
     await disk.remove();

@@ -5,13 +5,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { serverIsOurs } from '../kit/temp-postgres.ts';
-import { LEAST_KILLS, LEAST_RESTARTS, underFire } from './node-kills.ts';
+import { killUnderLoad, LEAST_KILLS, LEAST_RESTARTS } from './node-kills.ts';
 
 test('killed nodes and a restarted database under load', {
   timeout: 420_000,
   skip: !serverIsOurs && 'the server of TEST_PG_URL is not ours to restart',
 }, async (t) => {
-  const report = await underFire({ seconds: 60 });
+  const report = await killUnderLoad({ seconds: 60 });
   t.diagnostic(JSON.stringify(report));
   assert.ok(report.acknowledged >= 300, `too little load to be meaningful: ${report.acknowledged}`);
   assert.ok((report.faults.kill ?? 0) >= LEAST_KILLS && (report.faults['database restart'] ?? 0) >= LEAST_RESTARTS);

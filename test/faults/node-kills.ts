@@ -12,7 +12,7 @@ const RESTART_EVERY_MS = 10_000;
 export const LEAST_KILLS = 8;
 export const LEAST_RESTARTS = 4;
 
-export function underFire(options: { seconds: number; nodes?: number }): Promise<NodesReport> {
+export function killUnderLoad(options: { seconds: number; nodes?: number }): Promise<NodesReport> {
   ownPostgresServer();
   return nodesTrial({
     nodes: options.nodes ?? 3,

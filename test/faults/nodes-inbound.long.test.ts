@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { type Api, apiClient, type JsonObject } from '../kit/api.ts';
-import { bring, comesBack } from '../kit/bounce-receiver.ts';
+import { bounceAddresses, bring } from '../kit/bounce-receiver.ts';
 import { type Cluster, startCluster } from '../kit/cluster.ts';
 import { mailOfSize } from '../kit/mail-of-size.ts';
 import { deliveryReport } from '../kit/report-mail.ts';
@@ -32,7 +32,7 @@ before(async () => {
   catcher = await webhookCatcher();
   sink = await smtpSink();
   const env = { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8' };
-  cluster = await startCluster({ nodes: 2, env: { ...comesBack, ...env } });
+  cluster = await startCluster({ nodes: 2, env: { ...bounceAddresses, ...env } });
   nodes = [cluster.nodes[0]!, cluster.nodes[1]!];
   const { live } = nodes[0];
   apis = [apiClient(() => nodes[0].url, live), apiClient(() => nodes[1].url, live)];

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type Api, apiClient, type JsonObject } from '../kit/api.ts';
-import { bring, comesBack, tokenAddress } from '../kit/bounce-receiver.ts';
+import { bounceAddresses, bring, tokenAddress } from '../kit/bounce-receiver.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { fewestOf } from '../kit/running-time.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
@@ -25,7 +25,7 @@ before(async () => {
   [dns, sink] = await Promise.all([fakeDns(), smtpSink()]);
   service = await startService({
     env: {
-      ...comesBack,
+      ...bounceAddresses,
       POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`,
       POSTRIDER_DNS_SERVERS: dns.server,
       POSTRIDER_INBOUND_MAX_CONNECTIONS_PER_ADDRESS: '100',

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import test from 'node:test';
-import { commandHere } from '../kit/in-process-command.ts';
+import { runInProcess } from '../kit/in-process-command.ts';
 import { environment, runCommand, startService } from '../kit/start-service.ts';
 import { testCertificate } from '../kit/test-certificate.ts';
 
@@ -76,7 +76,7 @@ test('a failed first start creates nothing and prints no credentials', async (t)
   ];
   const dataDir = path.join(folder, 'data');
   for (const [env, line] of wrong) {
-    const done = await commandHere(['serve'], environment(dataDir, env));
+    const done = await runInProcess(['serve'], environment(dataDir, env));
     // A port may become free, so a service manager may retry that; it must not retry a wrong setting.
     const isTransient = Object.values(env).includes(takenPort);
     assert.deepEqual([done.code, done.stdout], [isTransient ? 1 : 78, ''], done.stderr);

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import type { JsonObject } from '../kit/api.ts';
-import { BOUNCE_DOMAIN, bring, comesBack } from '../kit/bounce-receiver.ts';
+import { BOUNCE_DOMAIN, bounceAddresses, bring } from '../kit/bounce-receiver.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { freePort } from '../kit/free-ports.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
@@ -24,7 +24,7 @@ before(async () => {
   inboundPort = await freePort();
   service = await startService({
     env: {
-      ...comesBack,
+      ...bounceAddresses,
       POSTRIDER_INBOUND_PORT: String(inboundPort),
       POSTRIDER_DNS_SERVERS: dns.server,
       POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`,

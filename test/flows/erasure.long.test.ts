@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Api, JsonObject } from '../kit/api.ts';
-import { bring, comesBack } from '../kit/bounce-receiver.ts';
+import { bounceAddresses, bring } from '../kit/bounce-receiver.ts';
 import { openInbound } from '../kit/inbound-rig.ts';
 import { mcpClient } from '../kit/mcp.ts';
 import { feedbackReport } from '../kit/report-mail.ts';
@@ -40,7 +40,7 @@ async function world(t: TestContext, dialect: Dialect): Promise<World> {
   const [sink, catcher] = [await smtpSink(), await webhookCatcher()];
   const service = await startService({
     env: {
-      ...comesBack,
+      ...bounceAddresses,
       POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`,
       POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8',
       POSTRIDER_MCP: 'on',

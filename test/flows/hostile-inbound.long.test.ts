@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, get as httpGet, type IncomingMessage } from 'node:http';
 import { after, before, test } from 'node:test';
 import { type Api, apiClient, type Credentials, type JsonObject } from '../kit/api.ts';
-import { BOUNCE_DOMAIN, comesBack } from '../kit/bounce-receiver.ts';
+import { BOUNCE_DOMAIN, bounceAddresses } from '../kit/bounce-receiver.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { bringMail, openInbound } from '../kit/inbound-rig.ts';
 import { connectTalker } from '../kit/smtp-talker.ts';
@@ -32,7 +32,7 @@ const inside = createServer((request, response) => {
 before(async () => {
   [dns, catcher] = await Promise.all([fakeDns(), webhookCatcher()]);
   await new Promise<void>((resolve) => inside.listen(catcher.port, '127.0.0.2', () => resolve()));
-  env = { ...comesBack, POSTRIDER_DNS_SERVERS: dns.server, POSTRIDER_WEBHOOK_ALLOW: '127.0.0.1/32' };
+  env = { ...bounceAddresses, POSTRIDER_DNS_SERVERS: dns.server, POSTRIDER_WEBHOOK_ALLOW: '127.0.0.1/32' };
   service = await startService({ env });
   const { accountId, apiKey } = await service.cli('account', 'create', '--name', 'Other');
   theirs = { accountId, apiKey };

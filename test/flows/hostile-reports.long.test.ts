@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type Api, apiClient, type JsonObject } from '../kit/api.ts';
-import { BOUNCE_DOMAIN, bring, comesBack, tokenAddress } from '../kit/bounce-receiver.ts';
+import { BOUNCE_DOMAIN, bounceAddresses, bring, tokenAddress } from '../kit/bounce-receiver.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { openInbound } from '../kit/inbound-rig.ts';
 import { deliveryReport, feedbackReport } from '../kit/report-mail.ts';
@@ -21,7 +21,7 @@ before(async () => {
   [dns, sink] = await Promise.all([fakeDns(), smtpSink()]);
   const route = `smtp://127.0.0.1:${sink.port}`;
   service = await startService({
-    env: { ...comesBack, POSTRIDER_ROUTE: route, POSTRIDER_DNS_SERVERS: dns.server },
+    env: { ...bounceAddresses, POSTRIDER_ROUTE: route, POSTRIDER_DNS_SERVERS: dns.server },
   });
   const { accountId, apiKey } = await service.cli('account', 'create', '--name', 'Other');
   other = apiClient(() => service.url, { accountId, apiKey });

@@ -10,7 +10,7 @@ import { after, before, test } from 'node:test';
 import { newId } from '../../src/base/ids.ts';
 import { dataDirectory } from '../../src/storage/data-directory.ts';
 import type { JsonObject } from '../kit/api.ts';
-import { comesBack, tokenAddress } from '../kit/bounce-receiver.ts';
+import { bounceAddresses, tokenAddress } from '../kit/bounce-receiver.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { openInbound } from '../kit/inbound-rig.ts';
 import { mailOfSize, stuffed } from '../kit/mail-of-size.ts';
@@ -34,7 +34,7 @@ let service: Service;
 before(async () => {
   [dns, sink] = await Promise.all([fakeDns(), smtpSink()]);
   service = await startService({
-    env: { ...comesBack, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_DNS_SERVERS: dns.server },
+    env: { ...bounceAddresses, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_DNS_SERVERS: dns.server },
   });
   await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
   assert.equal((await service.api.post('/inbound-routes', { match: TO })).status, 201);

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
-import { BOUNCE_DOMAIN, bring, comesBack, tokenAddress } from '../kit/bounce-receiver.ts';
+import { BOUNCE_DOMAIN, bounceAddresses, bring, tokenAddress } from '../kit/bounce-receiver.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { type Browser, openBrowser } from '../kit/in-process-api.ts';
 import { openInbound } from '../kit/inbound-rig.ts';
@@ -24,7 +24,7 @@ before(async () => {
   [dns, sink] = await Promise.all([fakeDns(), smtpSink()]);
   service = await startService({
     env: {
-      ...comesBack,
+      ...bounceAddresses,
       POSTRIDER_POSTMASTER: OPERATORS,
       POSTRIDER_SMTP_HOSTNAME: 'mail.postrider.test',
       POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`,

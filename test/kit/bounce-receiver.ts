@@ -6,7 +6,7 @@ export const BOUNCE_DOMAIN = 'bounces.postrider.test';
 const SECRET_KEY = Buffer.alloc(32, 17);
 
 /** Settings of such a service. */
-export const comesBack = {
+export const bounceAddresses = {
   POSTRIDER_SECRET_KEY: SECRET_KEY.toString('base64'),
   POSTRIDER_BOUNCE_DOMAIN: BOUNCE_DOMAIN,
   POSTRIDER_INBOUND_PORT: '0',

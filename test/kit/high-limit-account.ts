@@ -5,7 +5,7 @@ import { HIGHEST_LIMIT, type Limits } from '../../src/limits/limits.ts';
 import type { Database } from '../../src/storage/database.ts';
 
 /** Creates the account with the given id. */
-export async function roomyAccount(
+export async function highLimitAccount(
   { execute }: Pick<Database, 'execute'>,
   id: string,
   limits: Partial<Limits> = { webhooks: HIGHEST_LIMIT },

@@ -37,7 +37,7 @@ export interface Browser {
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
 }
 
-export interface WholeApi {
+export interface InProcessApi {
   parts: Parts;
   accountId: string;
   databaseFile: string;
@@ -62,12 +62,12 @@ export interface WholeApi {
   close(): Promise<void>;
 }
 
-export interface WholeApiOptions {
+export interface InProcessApiOptions {
   env?: Record<string, string>;
   clock?: Clock;
 }
 
-export async function wholeApi({ env = {}, clock }: WholeApiOptions = {}): Promise<WholeApi> {
+export async function inProcessApi({ env = {}, clock }: InProcessApiOptions = {}): Promise<InProcessApi> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-api-'));
   const dns = await fakeDns();
   const config = readConfig({
@@ -81,7 +81,7 @@ export async function wholeApi({ env = {}, clock }: WholeApiOptions = {}): Promi
   const parts = await openParts({ config, log: silentLog, onBroken: assert.fail, ...(clock && { clock }) });
   const http = openHttpClient({ lookup: parts.dns.lookupHost, allow: [], connectionsPerOrigin: 1 });
   const followers = createFollowers(parts);
-  const mails: WholeApi['mails'] = [];
+  const mails: InProcessApi['mails'] = [];
   const mail = { canSend: false, sendTo: async (one: Parameters<UserMail['sendTo']>[0]) => mails.push(one) > 0 };
   const node = { clock: parts.clock, database: parts.database, log: silentLog, host: 'postrider.test' };
   const nodes = await joinNodes({ ...node, version: VERSION, roles: config.roles });

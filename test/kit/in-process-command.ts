@@ -6,7 +6,7 @@ export interface Ran {
   stderr: string;
 }
 
-export async function commandHere(args: string[], environment: NodeJS.ProcessEnv): Promise<Ran> {
+export async function runInProcess(args: string[], environment: NodeJS.ProcessEnv): Promise<Ran> {
   // Loaded on demand: it imports the entire service.
   const { runCommandLine } = await import('../../src/cli/command-line.ts');
   const ran: Ran = { code: 0, stdout: '', stderr: '' };

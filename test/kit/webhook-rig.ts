@@ -20,7 +20,7 @@ import { createEndpointOperation } from '../../src/webhooks/store.ts';
 import { startWebhooks, type WebhookDeps, type Webhooks } from '../../src/webhooks/worker.ts';
 import { backlogOperation } from '../../src/work/work.ts';
 import { foundAnswer } from './fake-dns.ts';
-import { roomyAccount } from './high-limit-account.ts';
+import { highLimitAccount } from './high-limit-account.ts';
 import { seedMail } from './seed-mail.ts';
 import { type TempDatabase, tempDatabase } from './temp-database.ts';
 import { type WebhookCatcher, webhookCatcher } from './webhook-catcher.ts';
@@ -31,7 +31,7 @@ const allow = loopback.cidrs;
 /** The service's key in these tests. */
 export const secretKey = randomBytes(32);
 
-export interface WebhookWorld {
+export interface WebhookRig {
   db: TempDatabase;
   accountId: string;
   worker: Webhooks;
@@ -53,10 +53,10 @@ export interface WorldOptions {
 }
 
 /** Creates a separate environment; `onClose` receives functions to call at the end, in reverse order. */
-export async function webhookWorld(
+export async function webhookRig(
   onClose: (close: () => Promise<void>) => void,
   options: WorldOptions = {},
-): Promise<WebhookWorld> {
+): Promise<WebhookRig> {
   const db = await tempDatabase();
   onClose(() => db.close());
   const clock: Clock = options.clock ?? { now: () => Date.now() };
@@ -67,7 +67,7 @@ export async function webhookWorld(
   });
   onClose(() => http.close());
   const accountId = newId('acc');
-  await roomyAccount(db.database, accountId);
+  await highLimitAccount(db.database, accountId);
   const execute = db.database.execute;
   const start = (): Webhooks => {
     const { limits, random } = options;

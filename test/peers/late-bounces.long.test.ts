@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
-import { BOUNCE_DOMAIN, bring, comesBack } from '../kit/bounce-receiver.ts';
+import { BOUNCE_DOMAIN, bounceAddresses, bring } from '../kit/bounce-receiver.ts';
 import { fakeDns } from '../kit/fake-dns.ts';
 import { freePort } from '../kit/free-ports.ts';
 import { missing } from '../kit/requirements.ts';
@@ -25,7 +25,7 @@ async function serviceTo(t: TestContext, { port, inboundPort }: { port: number; 
   const dns = await fakeDns();
   const service = await startService({
     env: {
-      ...comesBack,
+      ...bounceAddresses,
       POSTRIDER_INBOUND_PORT: String(inboundPort),
       POSTRIDER_ROUTE: `smtp://127.0.0.1:${port}`,
       POSTRIDER_DNS_SERVERS: dns.server,

@@ -8,7 +8,7 @@ import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { JsonObject } from '../kit/api.ts';
-import { bring, comesBack, tokenAddress } from '../kit/bounce-receiver.ts';
+import { bounceAddresses, bring, tokenAddress } from '../kit/bounce-receiver.ts';
 import { invited, noBrowser, setFirstPassword, signedIn, startBrowser, type Visit } from '../kit/browser.ts';
 import { fakeDns } from '../kit/fake-dns.ts';
 import { deliveryReport } from '../kit/report-mail.ts';
@@ -283,7 +283,7 @@ test('inbound routes and inbound messages', { skip: noBrowser(), timeout: 300_00
 test('a bounce received by email appears in the timeline after the delivery', { skip: noBrowser() }, async (t) => {
   const visitors = await startBrowser();
   const sink = await smtpSink();
-  const service = await startService({ env: { ...comesBack, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
+  const service = await startService({ env: { ...bounceAddresses, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
   t.after(async () => {
     await visitors.close();
     await service.close();

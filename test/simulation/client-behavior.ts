@@ -23,7 +23,7 @@ const BACK_MS = 20_000;
 interface Wish {
   saidAtMs: number;
   untilMs: number;
-  guest: Process | undefined;
+  remoteProcess: Process | undefined;
   /** Whether the reply may not have been received. */
   isCut(): boolean;
   /** Whether it arrived after the client had closed the connection. */
@@ -35,18 +35,18 @@ interface Note {
   atMs: number;
   /** The requests for time that the record is based on, and the clients with connections at that time. */
   wishes: readonly Wish[];
-  guests: readonly (Process | undefined)[];
+  clients: readonly (Process | undefined)[];
 }
 
 /** Rounds a sum of fractions down, without floating-point errors. */
 const whole = (allowed: number): number => Math.floor(allowed + 1e-6);
 
-export class GuestBook {
+export class ClientBehavior {
   readonly #timeline: Timeline;
   readonly #sockets = new Set<SimSocket>();
   readonly #wishes: Wish[] = [];
   readonly #notes: Note[] = [];
-  #guest: Process | undefined;
+  #remoteProcess: Process | undefined;
   /** Connections that are currently allowed. */
   #allowed = INITIAL_CONNECTIONS;
   /** No recipient was answered since the last request for time: one connection at a time probes. */
@@ -71,24 +71,24 @@ export class GuestBook {
 
   /** Connections held by the client; for others the end is in transit. */
   get held(): number {
-    return [...this.#sockets].filter((one) => one.isHeldByGuest).length;
+    return [...this.#sockets].filter((one) => one.isHeldByRemote).length;
   }
 
   came(socket: SimSocket): void {
     const { nowMs } = this.#timeline;
-    if (socket.guest !== this.#guest) this.#allowed = Math.max(this.#allowed, INITIAL_CONNECTIONS);
-    this.#guest = socket.guest;
+    if (socket.remoteProcess !== this.#remoteProcess) this.#allowed = Math.max(this.#allowed, INITIAL_CONNECTIONS);
+    this.#remoteProcess = socket.remoteProcess;
     this.#sockets.add(socket);
     socket.on('close', () => this.#sockets.delete(socket));
     const open = this.held;
-    this.#checkShare(socket.guest);
+    this.#checkShare(socket.remoteProcess);
     const wish = this.#wish;
     if (wish === undefined) return;
     if (this.isResting) {
       if (nowMs > wish.saidAtMs + UNDER_WAY_MS) this.#note(`a connection in the ${this.#since(wish)} it asked for`);
     } else if (this.#isProbed) {
       this.#probing.add(socket);
-      const probes = [...this.#probing].filter((one) => one.isHeldByGuest).length;
+      const probes = [...this.#probing].filter((one) => one.isHeldByRemote).length;
       if (probes > 1) this.#note(`${probes} connections at once to see whether its time is over`);
     } else if (open > Math.max(1, whole(this.#allowed))) {
       this.#note(`${open} connections at once, of ${this.#allowed.toFixed(1)} after it asked for time`);
@@ -99,15 +99,15 @@ export class GuestBook {
     this.#shares = { nodes, untilMs };
   }
 
-  #shareOf(guest: Process | undefined): number {
-    return this.#ownShares.get(guest) ?? Math.max(1, Math.floor(INITIAL_CONNECTIONS / this.#shares.nodes));
+  #shareOf(remoteProcess: Process | undefined): number {
+    return this.#ownShares.get(remoteProcess) ?? Math.max(1, Math.floor(INITIAL_CONNECTIONS / this.#shares.nodes));
   }
 
-  #checkShare(guest: Process | undefined): void {
+  #checkShare(remoteProcess: Process | undefined): void {
     const { nodes, untilMs } = this.#shares;
     if (nodes === 1 || this.#timeline.nowMs > untilMs) return;
-    const open = [...this.#sockets].filter((one) => one.guest === guest && one.isHeldByGuest).length;
-    const share = this.#shareOf(guest);
+    const open = [...this.#sockets].filter((one) => one.remoteProcess === remoteProcess && one.isHeldByRemote).length;
+    const share = this.#shareOf(remoteProcess);
     if (open > Math.ceil(share)) this.#note(`${open} connections of a node whose share is ${share.toFixed(1)}`);
   }
 
@@ -116,8 +116,8 @@ export class GuestBook {
   }
 
   #note(text: string): void {
-    const guests = [...this.#sockets].map(({ guest }) => guest);
-    this.#notes.push({ text, atMs: this.#timeline.nowMs, wishes: [...this.#wishes], guests });
+    const clients = [...this.#sockets].map(({ remoteProcess }) => remoteProcess);
+    this.#notes.push({ text, atMs: this.#timeline.nowMs, wishes: [...this.#wishes], clients });
   }
 
   asksFor(ms: number, socket: SimSocket): void {
@@ -125,37 +125,38 @@ export class GuestBook {
     if (!this.#isProbed) this.#allowed = Math.max(1, this.#allowed / 2);
     this.#isProbed = true;
     this.#probing.clear();
-    const { guest } = socket;
+    const { remoteProcess } = socket;
     const heard = { isCut: () => socket.isCut, isUnheard: () => socket.isUnheard };
-    this.#wishes.push({ saidAtMs: nowMs, untilMs: nowMs + ms, guest, ...heard });
+    this.#wishes.push({ saidAtMs: nowMs, untilMs: nowMs + ms, remoteProcess, ...heard });
   }
 
   /** Records that a recipient was answered. */
-  answered({ took, guest }: { took: boolean; guest: Process | undefined }): void {
+  answered({ took, remoteProcess }: { took: boolean; remoteProcess: Process | undefined }): void {
     if (!this.isResting) this.#isProbed = false;
     if (!took) return;
-    const share = this.#shareOf(guest);
-    this.#ownShares.set(guest, Math.min(MOST_CONNECTIONS / this.#shares.nodes, share + 1 / share));
+    const share = this.#shareOf(remoteProcess);
+    this.#ownShares.set(remoteProcess, Math.min(MOST_CONNECTIONS / this.#shares.nodes, share + 1 / share));
     // Each node's limit grows separately.
     this.#allowed = Math.min(MOST_CONNECTIONS, this.#allowed + this.#shares.nodes / Math.max(1, whole(this.#allowed)));
   }
 
   /** Returns the violations that Postrider had to avoid, given what it must have known. */
   faults(outages: readonly Absence[]): string[] {
-    const isPassedOn = ({ guest, saidAtMs }: Wish): boolean =>
-      !isOutOfTouch(guest, saidAtMs) &&
+    const isPassedOn = ({ remoteProcess, saidAtMs }: Wish): boolean =>
+      !isOutOfTouch(remoteProcess, saidAtMs) &&
       !outages.some(({ fromMs, untilMs }) => saidAtMs > fromMs - READ_MS && saidAtMs < untilMs + BACK_MS);
     // The connection was opened by a node that was ending.
-    const isTooLate = ({ guest, saidAtMs, isUnheard }: Wish): boolean =>
-      guest?.endedMs !== undefined && saidAtMs > guest.endedMs - (isUnheard() ? STOPPING_MS : ON_ITS_WAY_MS);
-    const isKnown = ({ wishes, guests, atMs }: Note): boolean =>
+    const isTooLate = ({ remoteProcess, saidAtMs, isUnheard }: Wish): boolean =>
+      remoteProcess?.endedMs !== undefined &&
+      saidAtMs > remoteProcess.endedMs - (isUnheard() ? STOPPING_MS : ON_ITS_WAY_MS);
+    const isKnown = ({ wishes, clients, atMs }: Note): boolean =>
       wishes.every(
         (wish) =>
           !wish.isCut() &&
           !isTooLate(wish) &&
-          !mayBeLost(wish.guest, wish.saidAtMs) &&
-          (isPassedOn(wish) || guests.every((guest) => guest === wish.guest)),
-      ) && !guests.some((guest) => isOutOfTouch(guest, atMs));
+          !mayBeLost(wish.remoteProcess, wish.saidAtMs) &&
+          (isPassedOn(wish) || clients.every((remoteProcess) => remoteProcess === wish.remoteProcess)),
+      ) && !clients.some((remoteProcess) => isOutOfTouch(remoteProcess, atMs));
     return this.#notes.filter(isKnown).map(({ text, atMs }) => `${text}, at ${atMs}`);
   }
 }

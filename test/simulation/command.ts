@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { inWords as branchesInWords, type Reached, readReached } from './coverage.ts';
+import { inWords as branchesInWords, type Reached, readCoverage } from './coverage.ts';
 import { keep, onlyOf } from './kept-seeds.ts';
 import { startSimulation } from './simulate-process.ts';
 import { unseen } from './states.ts';
@@ -170,7 +170,7 @@ await Promise.all(Array.from({ length: cores }, () => runNext(left)));
 clearInterval(showing);
 const sums = add(soFar);
 const reached =
-  coverage === undefined ? undefined : readReached({ folder: coverage, sources: SOURCES, counted: COUNTED });
+  coverage === undefined ? undefined : readCoverage({ folder: coverage, sources: SOURCES, counted: COUNTED });
 if (coverage) rmSync(coverage, { recursive: true, force: true });
 console.log(
   values.json

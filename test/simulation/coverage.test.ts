@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { branchesOf, type Functions, inWords, readReached } from './coverage.ts';
+import { branchesOf, type Functions, inWords, readCoverage } from './coverage.ts';
 
 const range = (startOffset: number, endOffset: number, count: number) => ({ startOffset, endOffset, count });
 
@@ -35,7 +35,7 @@ test('branches are counted by folder and listed by line', (t) => {
     functions,
   }));
   writeFileSync(path.join(folder, 'coverage-1.json'), JSON.stringify({ result }));
-  const reached = readReached({ folder, sources, counted: ['send'] });
+  const reached = readCoverage({ folder, sources, counted: ['send'] });
   assert.deepEqual(reached, { send: { branches: 2, reached: 1, missed: { 'send/a.ts': [2] } } });
   assert.match(inWords(reached), /src\/send that were reached: 1 of 2.*\n.*src\/send\/a\.ts:2/);
 });

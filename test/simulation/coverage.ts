@@ -59,7 +59,7 @@ export function branchesOf(processes: readonly Functions[]): FileBranches {
 const lineAt = (source: string, offset: number): number => source.slice(0, offset).split('\n').length;
 
 /** `counted`: folders in `sources`. */
-export function readReached(from: { folder: string; sources: string; counted: readonly string[] }): Reached {
+export function readCoverage(from: { folder: string; sources: string; counted: readonly string[] }): Reached {
   const { folder, sources, counted } = from;
   const byFile = new Map<string, Functions[]>();
   const root = `${pathToFileURL(sources).href}/`;

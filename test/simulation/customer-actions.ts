@@ -50,7 +50,7 @@ export interface MovedWebhook {
 }
 
 /** Actions of customers that the oracle must know. */
-export interface Deeds {
+export interface CustomerActions {
   readonly faults: string[];
   readonly suppressed: Suppressed[];
   readonly movedWebhooks: MovedWebhook[];
@@ -60,7 +60,7 @@ export interface Habit {
   template: Template;
   random: Random;
   ledger: Entry[];
-  deeds: Deeds;
+  deeds: CustomerActions;
   startMs: number;
   /** A multiple of the usual shares of scenarios. */
   share: number;
@@ -77,7 +77,7 @@ export interface Habit {
 type Run = () => Promise<unknown>;
 
 /** Draws the habits of a scenario. */
-export function drawHabits(habit: Habit, choices: Choices): Run[] {
+export function drawCustomerActions(habit: Habit, choices: Choices): Run[] {
   const { random } = habit;
   const habits: [name: string, share: number, run: (own: Habit) => Promise<unknown>][] = [
     ['late-key', 0.16, repeatLate],

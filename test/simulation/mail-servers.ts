@@ -12,7 +12,7 @@ import type { Process } from './timeline.ts';
 
 const TTL_SECONDS = 300;
 
-export function startExchangers(world: {
+export function startMailServers(world: {
   network: Network;
   random: Random;
   dns: DnsWorld;
@@ -23,7 +23,7 @@ export function startExchangers(world: {
   goodServers: number;
   policies: Policies;
   choices: Choices;
-  onBegun(guest: Process | undefined): void;
+  onBegun(remoteProcess: Process | undefined): void;
   onDot(): void;
   onTaken(copy: Copy): void;
   count(what: string): void;

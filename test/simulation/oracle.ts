@@ -405,8 +405,10 @@ function ofLimit({ name, manners, turnedAway }: Peer): string[] {
   for (const { atMs: fromMs } of turnedAway) {
     const untilMs = fromMs + 60_000;
     const minute = turnedAway.filter(({ atMs }) => atMs >= fromMs && atMs < untilMs);
-    const guests = [...new Set(minute.map(({ guest }) => guest))];
-    const ended = guests.filter((guest) => guest?.endedMs !== undefined && guest.endedMs < untilMs).length;
+    const guests = [...new Set(minute.map(({ remoteProcess }) => remoteProcess))];
+    const ended = guests.filter(
+      (remoteProcess) => remoteProcess?.endedMs !== undefined && remoteProcess.endedMs < untilMs,
+    ).length;
     if (minute.length > most * (1 + ended)) return [`${name} sent ${minute.length} connections away in a minute`];
   }
   return [];

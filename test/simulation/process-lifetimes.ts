@@ -33,7 +33,7 @@ export interface Down {
   untilMs: number;
 }
 
-export class Lives {
+export class ProcessLifetimes {
   readonly faults: string[] = [];
   readonly downs: Down[] = [];
   starts = 0;

@@ -2,7 +2,7 @@
 import type { Choices } from './choices.ts';
 import type { Cluster } from './cluster.ts';
 import { planClusterDeaths } from './cluster-deaths.ts';
-import { type Deeds, drawHabits } from './customer-actions.ts';
+import { type CustomerActions, drawCustomerActions } from './customer-actions.ts';
 import {
   apiCall,
   batchUntilAcknowledged,
@@ -22,13 +22,13 @@ import { OverlappingServer } from './overlapping-server.ts';
 import type { Peer } from './peers.ts';
 import { domainOf, NOWHERE, PEERS, type Policies } from './policies.ts';
 import { FIRST_ID, MAX_AGE_SECONDS, type PolicyHost } from './policy-hosts.ts';
-import type { Lives } from './process-lifetimes.ts';
+import type { ProcessLifetimes } from './process-lifetimes.ts';
 import type { Random } from './random.ts';
 import { Reader } from './readers.ts';
 import type { Receiver } from './receivers.ts';
 import { type Reporters, ROUTE_ADDRESS } from './reporters.ts';
 import type { ObjectStore } from './s3-store.ts';
-import type { Extent } from './scenario-size.ts';
+import type { ScenarioSize } from './scenario-size.ts';
 import type { Signing } from './signing.ts';
 import { type ContentFaults, planContentFaults } from './stored-content.ts';
 import { SENDER_DOMAIN, type Template, type Tenant } from './template.ts';
@@ -57,7 +57,7 @@ export interface World {
   cluster: Cluster | undefined;
   peers: Peer[];
   receiver: Receiver;
-  extent: Extent;
+  extent: ScenarioSize;
   contentFaults: ContentFaults;
   /** Whether content is kept for only a day. */
   isContentShort: boolean;
@@ -70,20 +70,20 @@ export interface World {
   ledger: Entry[];
   signing: Signing;
   /** What customers did after their messages were accepted. */
-  deeds: Deeds;
+  deeds: CustomerActions;
   /** The client that follows the log and reads the API; undefined if there is none. */
   reader: Reader | undefined;
   /** The two tenants and a slow server, in scenarios of that kind. */
   flood: Flood | undefined;
   deathsMs: number[];
-  lives: Lives;
+  lives: ProcessLifetimes;
   /** Whether the message was in progress at enough deaths to be dead-lettered. */
   isDeadly(messageId: string): boolean;
   faults: string[];
   /** Wall clock after it was set. */
   clockSetAtMs: number[];
   /** Called with each message whose content a mail server requests, and its client, and with each dot that the server receives. */
-  dots: { begun: (guest: Process | undefined) => void; came: () => void };
+  dots: { begun: (remoteProcess: Process | undefined) => void; came: () => void };
   count(what: string): void;
   counts: Record<string, number>;
   /** Customers that are not done. */
@@ -253,7 +253,7 @@ function habitsOf(world: World, template: Template): (() => Promise<unknown>)[] 
   const drawn = (key: string): WantedMail => drawMail(draw.stream(`${key} drawn`), 100, world);
   const isSteady = (): boolean => clockSetAtMs.length === 0;
   const { rotate } = world.signing;
-  return drawHabits(
+  return drawCustomerActions(
     {
       template,
       random: draw,

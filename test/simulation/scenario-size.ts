@@ -4,7 +4,7 @@
  */
 import type { Random } from './random.ts';
 
-export interface Extent {
+export interface ScenarioSize {
   isSmall: boolean;
   /** The share of the drawn messages, and the number of additional ones. */
   mails: number;
@@ -42,7 +42,7 @@ const HOUR_SECONDS = 3_600;
 const HOUR_MS = 3_600_000;
 const LONG_SHARE = 0.34;
 
-const SMALL: Extent = {
+const SMALL: ScenarioSize = {
   isSmall: true,
   mails: 1 / 4,
   moreMails: 0,
@@ -63,7 +63,7 @@ const SMALL: Extent = {
   deaths: 2,
 };
 
-const LARGE: Extent = {
+const LARGE: ScenarioSize = {
   isSmall: false,
   mails: 1,
   moreMails: 0,
@@ -84,7 +84,7 @@ const LARGE: Extent = {
   deaths: 4,
 };
 
-const LONG: Extent = {
+const LONG: ScenarioSize = {
   ...LARGE,
   mails: 0.5,
   moreMails: 8,
@@ -103,7 +103,7 @@ const LONG: Extent = {
 };
 
 /** Scenarios of several nodes are few and expensive, whatever happens in them, so each of them is large, with lifetimes of an hour. */
-export function drawExtent(random: Random, { isShared }: { isShared: boolean }): Extent {
+export function drawScenarioSize(random: Random, { isShared }: { isShared: boolean }): ScenarioSize {
   if (isShared) return { ...LARGE, longestSeconds: HOUR_SECONDS };
   if (!random.stream('how large').chance(LONG_SHARE)) return SMALL;
   const lives = random.stream('lifetimes');

@@ -15,7 +15,7 @@ import workerThreads from 'node:worker_threads';
 import { notVerified } from '../../src/inbound-routes/authentication-results.ts';
 import { here, isBeforeWorlds } from './globals.ts';
 import { SimSocket } from './network.ts';
-import { closeDoor } from './replaced-functions.ts';
+import { blockUnreplaced } from './replaced-functions.ts';
 import { SimTlsSocket } from './tls.ts';
 
 /** Node's own class, for threads of the simulation itself. */
@@ -267,5 +267,5 @@ const modules = {
   'node:tls': tls,
   'node:worker_threads': workerThreads,
 };
-for (const [name, module] of Object.entries(modules)) closeDoor(name, module, isBeforeWorlds);
+for (const [name, module] of Object.entries(modules)) blockUnreplaced(name, module, isBeforeWorlds);
 syncBuiltinESMExports();

@@ -14,19 +14,19 @@ import { Disk } from './disk.ts';
 import { createDns } from './dns.ts';
 import { AWAKE_MS, drawFlood, floodFaults } from './flood.ts';
 import { enterWorld, timesFilled } from './globals.ts';
-import { startExchangers, startPolicyHosts } from './mail-servers.ts';
+import { startMailServers, startPolicyHosts } from './mail-servers.ts';
 import { Network } from './network.ts';
 import { createNode, type NodeOptions, type Rows, type SimulatedNode } from './node.ts';
 import { DEADLY, faultsOf } from './oracle.ts';
 import type { Copy } from './peers.ts';
 import { drawPolicies, NO_POLICIES } from './policies.ts';
-import { Lives } from './process-lifetimes.ts';
+import { ProcessLifetimes } from './process-lifetimes.ts';
 import { type Random, seededRandom } from './random.ts';
 import { drawFurther, drawManners, NO_FAULTS, startReceiver } from './receivers.ts';
 import { Reporters } from './reporters.ts';
 import { NO_STORE_FAULTS, ObjectStore } from './s3-store.ts';
 import { DAY_MS, live, START_MS, type World } from './scenario-events.ts';
-import { drawExtent, type Extent } from './scenario-size.ts';
+import { drawScenarioSize, type ScenarioSize } from './scenario-size.ts';
 import type { Conditions } from './schedule-oracle.ts';
 import { startSigning } from './signing.ts';
 import { drawContentFaults, SAFE, type StoredEvidence, storedFaults } from './stored-content.ts';
@@ -203,7 +203,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const draw = random.stream('faults');
   const floods = random.stream('flood');
   const isShared = template.engine !== undefined;
-  const extent = drawExtent(random, { isShared });
+  const extent = drawScenarioSize(random, { isShared });
   // Expensive if one node does everything: a hundred messages each.
   const flood = floods.chance(isShared ? 0.06 : 0.02) ? drawFlood(floods, { isShared }) : undefined;
   const isCalm = draw.chance(0.2) || flood !== undefined;
@@ -259,7 +259,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
       : undefined;
   const onTaken = (copy: Copy): void => reporters?.taken(copy);
   const policies = flood ? NO_POLICIES : drawPolicies(random, { choices, isShared });
-  const peers = startExchangers({
+  const peers = startMailServers({
     goodServers: extent.goodServers,
     policies,
     flood,
@@ -270,7 +270,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
     count,
     onTaken,
     random: random.stream('peers'),
-    onBegun: (guest) => dots.begun(guest),
+    onBegun: (remoteProcess) => dots.begun(remoteProcess),
     onDot: () => dots.came(),
   });
   const signing = startSigning({ dns, template, random: random.stream('signing') });
@@ -293,7 +293,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const faults: string[] = [];
   const deathsMs: number[] = [];
   const clockSetAtMs: number[] = [];
-  const lives = new Lives(timeline, { clocks: () => clockSetAtMs.length, isRefused: () => failing });
+  const lives = new ProcessLifetimes(timeline, { clocks: () => clockSetAtMs.length, isRefused: () => failing });
   // Several nodes take over from each other without a start.
   const isDeadly = (messageId: string): boolean =>
     (template.engine ? deathsMs.length : lives.deathsOf(messageId)) >= DEADLY;
@@ -336,7 +336,8 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
     engine && createCluster({ engine, random: random.stream('cluster'), isCalm, choices, count, onFault, makeNode });
   const node = cluster ?? makeNode();
   if (!cluster) lives.watch(node);
-  if (flood && cluster) for (const { guests } of peers) guests.isSharedBy(cluster.nodes.length, AWAKE_MS);
+  if (flood && cluster)
+    for (const { clientBehavior } of peers) clientBehavior.isSharedBy(cluster.nodes.length, AWAKE_MS);
   const world: World = {
     choices,
     random,
@@ -376,7 +377,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
 }
 
 /** The subscriptions of the first endpoint: everything, in most scenarios. */
-const drawTypes = (random: Random, { fewTypes }: Extent): readonly EventType[] =>
+const drawTypes = (random: Random, { fewTypes }: ScenarioSize): readonly EventType[] =>
   random.chance(fewTypes) ? EVENT_TYPES.filter((type) => type === 'Bounce' || random.chance(0.2)) : EVENT_TYPES;
 
 /** Returns whether the scenario ended. */
