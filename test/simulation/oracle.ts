@@ -405,8 +405,8 @@ function ofLimit({ name, manners, turnedAway }: Peer): string[] {
   for (const { atMs: fromMs } of turnedAway) {
     const untilMs = fromMs + 60_000;
     const minute = turnedAway.filter(({ atMs }) => atMs >= fromMs && atMs < untilMs);
-    const guests = [...new Set(minute.map(({ remoteProcess }) => remoteProcess))];
-    const ended = guests.filter(
+    const processes = [...new Set(minute.map(({ remoteProcess }) => remoteProcess))];
+    const ended = processes.filter(
       (remoteProcess) => remoteProcess?.endedMs !== undefined && remoteProcess.endedMs < untilMs,
     ).length;
     if (minute.length > most * (1 + ended)) return [`${name} sent ${minute.length} connections away in a minute`];
@@ -419,7 +419,7 @@ function ofPeers({ peers, outages, clockSetAtMs }: Evidence): string[] {
     const faults: string[] = [];
     if (peer.mostOpen > MOST_CONNECTIONS) faults.push(`${peer.name} had ${peer.mostOpen} connections at once`);
     // Pauses use the wall clock.
-    if (clockSetAtMs.length === 0) faults.push(...peer.guests.faults(outages).map((one) => `${peer.name} had ${one}`));
+    if (clockSetAtMs.length === 0) faults.push(...peer.clientBehavior.faults(outages).map((one) => `${peer.name} had ${one}`));
     return [...faults, ...ofLimit(peer)];
   });
 }
