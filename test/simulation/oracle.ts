@@ -419,7 +419,8 @@ function ofPeers({ peers, outages, clockSetAtMs }: Evidence): string[] {
     const faults: string[] = [];
     if (peer.mostOpen > MOST_CONNECTIONS) faults.push(`${peer.name} had ${peer.mostOpen} connections at once`);
     // Pauses use the wall clock.
-    if (clockSetAtMs.length === 0) faults.push(...peer.clientBehavior.faults(outages).map((one) => `${peer.name} had ${one}`));
+    if (clockSetAtMs.length === 0)
+      faults.push(...peer.clientBehavior.faults(outages).map((one) => `${peer.name} had ${one}`));
     return [...faults, ...ofLimit(peer)];
   });
 }
