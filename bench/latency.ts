@@ -37,7 +37,7 @@ interface Exchangers {
   taken: Map<string, number>;
 }
 
-async function startExchangers(delayMs: number): Promise<Exchangers> {
+async function startMailServers(delayMs: number): Promise<Exchangers> {
   const port = await freePort();
   const taken = new Map<string, number>();
   const args = ['--port', String(port), '--delayMs', String(delayMs)];
@@ -116,12 +116,12 @@ async function measure(): Promise<void> {
       ...{ POSTRIDER_ROUTE: 'mx', POSTRIDER_MX_PORT: String(exchangers.port), POSTRIDER_MX_ALLOW: '127.80.0.0/16' },
       POSTRIDER_DNS_SERVERS: dns.server,
     });
-  const near = await startExchangers(0);
+  const near = await startMailServers(0);
   const nearby = await serve(near);
   await rateTo(nearby, near);
   const wanted = options.rows.split(',');
   if (wanted.includes('distant')) {
-    const distant = await startExchangers(100);
+    const distant = await startMailServers(100);
     const far = await serve(distant);
     await rateTo(far, distant);
     const rates = { near: [] as number[], distant: [] as number[] };

@@ -8,7 +8,7 @@
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { bring, comesBack, tokenAddress } from '../test/kit/come-back.ts';
+import { bounceAddresses, bring, tokenAddress } from '../test/kit/bounce-receiver.ts';
 import { deliveryReport } from '../test/kit/report-mail.ts';
 import {
   freePort,
@@ -98,7 +98,11 @@ await row(`acceptance beside ${options.reports} bounces a second`, 600, async ()
   await waitForPort(sinkPort);
   const inboundPort = await freePort();
   const service = await startService({
-    ...{ ...comesBack, POSTRIDER_INBOUND_PORT: String(inboundPort), POSTRIDER_ROUTE: `smtp://127.0.0.1:${sinkPort}` },
+    ...{
+      ...bounceAddresses,
+      POSTRIDER_INBOUND_PORT: String(inboundPort),
+      POSTRIDER_ROUTE: `smtp://127.0.0.1:${sinkPort}`,
+    },
     ...{ POSTRIDER_ROLES: 'api,delivery,webhooks,inbound', POSTRIDER_INBOUND_MAX_CONNECTIONS_PER_ADDRESS: '1000' },
   });
   const known = await delivered(

@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, suite } from 'node:test';
-import { endKept, keepForNextFiles } from '../test/kit/kept.ts';
+import { endKept, keepForNextFiles } from '../test/kit/shared-resources.ts';
 
 export interface Took {
   file: string;

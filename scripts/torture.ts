@@ -5,7 +5,7 @@
  * same for a minute.
  */
 import { parseArgs } from 'node:util';
-import { underFire } from '../test/faults/nodes-fire.ts';
+import { killUnderLoad } from '../test/faults/node-kills.ts';
 import { powerCuts } from '../test/faults/power-trial.ts';
 import { cannotCutPower } from '../test/kit/cut-disk.ts';
 
@@ -28,7 +28,7 @@ async function run(): Promise<object> {
   if (values['power-cuts'] === undefined) {
     const [seconds, nodes] = [positive('seconds', false), positive('nodes', true)];
     console.log(`${nodes} nodes under fire for ${seconds} seconds`);
-    return underFire({ seconds, nodes });
+    return killUnderLoad({ seconds, nodes });
   }
   const reason = cannotCutPower();
   if (reason) throw new Error(reason);

@@ -14,7 +14,7 @@ import {
 import path from 'node:path';
 import test from 'node:test';
 import { commandFolder } from '../../test/kit/command-folder.ts';
-import { missing } from '../../test/kit/peers.ts';
+import { missing } from '../../test/kit/requirements.ts';
 import { runCommand } from '../../test/kit/start-service.ts';
 
 test('a backup or an export without a name gets one that git ignores', { skip: missing('git') }, async (t) => {

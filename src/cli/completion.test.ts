@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
 import { commandFolder } from '../../test/kit/command-folder.ts';
-import { missing } from '../../test/kit/peers.ts';
+import { missing } from '../../test/kit/requirements.ts';
 
 test('bash completes commands, options, option values, and files', { skip: missing('bash') }, async (t) => {
   const { folder, run } = commandFolder(t);

@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import test from 'node:test';
 import { commandFolder } from '../../test/kit/command-folder.ts';
-import { commandHere } from '../../test/kit/command-here.ts';
+import { runInProcess } from '../../test/kit/in-process-command.ts';
 import { tempPostgres } from '../../test/kit/temp-postgres.ts';
 import { listMigrations } from '../storage/migrate.ts';
 import { openSqlite } from '../storage/sqlite/connection.ts';
@@ -136,7 +136,7 @@ test('migrate --status lists the migrations of a PostgreSQL database and creates
   const dataDir = path.join(folder, 'data');
   const environment = { POSTRIDER_DATABASE_URL: postgres.url, POSTRIDER_DATA_DIR: dataDir };
   const json = async (...args: string[]) => {
-    const ran = await commandHere([...args, '--json'], environment);
+    const ran = await runInProcess([...args, '--json'], environment);
     assert.equal(ran.code, 0, ran.stderr);
     return JSON.parse(ran.stdout);
   };

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { commandHere } from '../../test/kit/command-here.ts';
+import { runInProcess } from '../../test/kit/in-process-command.ts';
 import { type Service, startService } from '../../test/kit/start-service.ts';
 
 let service: Service;
@@ -27,7 +27,7 @@ function file(content: unknown): string {
 }
 
 const run = (...args: string[]) =>
-  commandHere(['import-from', ...args], { ...process.env, POSTRIDER_DATA_DIR: service.dataDir });
+  runInProcess(['import-from', ...args], { ...process.env, POSTRIDER_DATA_DIR: service.dataDir });
 
 async function json(...args: string[]) {
   const ran = await run(...args, '--json');

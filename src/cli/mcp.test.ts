@@ -3,17 +3,17 @@ import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { after, before, test } from 'node:test';
 import type { JsonObject } from '../../test/kit/api.ts';
+import { type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
 import { CURRENT } from '../../test/kit/mcp.ts';
-import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
 import { createKey } from '../accounts/accounts.ts';
 import type { CommandCall } from './command.ts';
 import { mcp } from './mcp.ts';
 
-let app: WholeApi;
+let app: InProcessApi;
 let key: string;
 
 before(async () => {
-  app = await wholeApi({ env: { POSTRIDER_MCP: 'on' } });
+  app = await inProcessApi({ env: { POSTRIDER_MCP: 'on' } });
   const made = await createKey(app.parts, { accountId: app.accountId, mode: 'sandbox', scope: 'full', name: 'agent' });
   assert.ok(made.ok);
   key = made.value.apiKey;

@@ -1,8 +1,8 @@
 /** `postrider doctor --send-test` through a real service to an SMTP server on loopback. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { commandHere } from '../../test/kit/command-here.ts';
 import { type FakeDns, fakeDns } from '../../test/kit/fake-dns.ts';
+import { runInProcess } from '../../test/kit/in-process-command.ts';
 import { type SmtpSink, smtpSink } from '../../test/kit/smtp-sink.ts';
 import { environment, type Service, startService } from '../../test/kit/start-service.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
@@ -32,7 +32,7 @@ after(async () => {
   await Promise.all([sink.close(), dns.close()]);
 });
 
-const doctor = (...args: string[]) => commandHere(['doctor', ...args], environment(service.dataDir));
+const doctor = (...args: string[]) => runInProcess(['doctor', ...args], environment(service.dataDir));
 
 test('an accepted message is displayed with its transcript', async () => {
   const without = await doctor('--send-test', 'ann@friend.example');

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
 import { createAccount } from '../accounts/accounts.ts';
 
-let app: WholeApi;
+let app: InProcessApi;
 before(async () => {
-  app = await wholeApi();
+  app = await inProcessApi();
 });
 after(() => app.close());
 

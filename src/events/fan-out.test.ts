@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { storage } from '../../test/kit/counted-database.ts';
-import { roomyAccount } from '../../test/kit/roomy-account.ts';
+import { highLimitAccount } from '../../test/kit/high-limit-account.ts';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { newId } from '../base/ids.ts';
 import { acceptOperation } from '../send/acceptance.ts';
@@ -14,7 +14,7 @@ import { createEndpointOperation, removeEndpointOperation, replaceEndpointOperat
 const accountId = 'acc_1';
 const { database, counted, rows, close } = await storage();
 after(close);
-await roomyAccount(database, accountId);
+await highLimitAccount(database, accountId);
 
 const made: string[] = [];
 async function endpoints(count: number, events: string[], owner = accountId): Promise<void> {

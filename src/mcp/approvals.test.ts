@@ -7,8 +7,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import type { JsonObject } from '../../test/kit/api.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { type Browser, type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
 import { type Mcp, mcpClient } from '../../test/kit/mcp.ts';
-import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
 import { createAccount, createKey, revokeKeyOperation } from '../accounts/accounts.ts';
 import { addDomain } from '../domains/domains.ts';
 
@@ -22,14 +22,14 @@ const EMAIL = {
 };
 const ASKS = { elicitation: {} };
 
-let app: WholeApi;
+let app: InProcessApi;
 let url: string;
 let agent: Mcp;
 let owner: Browser;
 let headers: Record<string, string>;
 
 before(async () => {
-  app = await wholeApi({ env: { POSTRIDER_MCP: 'on' }, clock });
+  app = await inProcessApi({ env: { POSTRIDER_MCP: 'on' }, clock });
   url = `http://127.0.0.1:${app.port}`;
   await addDomain(app.parts, { accountId: app.accountId, domain: 'shop.example', verified: true });
   agent = await newAgent();

@@ -4,13 +4,13 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { apiClient } from '../../test/kit/api.ts';
-import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
 import { indexDocs, readDocs } from './docs.ts';
 
 const root = path.join(import.meta.dirname, '../..');
-let app: WholeApi;
+let app: InProcessApi;
 before(async () => {
-  app = await wholeApi();
+  app = await inProcessApi();
 });
 after(() => app.close());
 

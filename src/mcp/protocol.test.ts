@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { apiClient } from '../../test/kit/api.ts';
+import { type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
 import { CURRENT, mcpClient } from '../../test/kit/mcp.ts';
-import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
 import { createKey } from '../accounts/accounts.ts';
 
 const TOOLS = [
@@ -14,12 +14,12 @@ const TOOLS = [
 ];
 const CHANGES = ['send_email', 'change_suppression', 'sandbox_control'];
 
-let app: WholeApi;
+let app: InProcessApi;
 let key: string;
 let at: string;
 
 before(async () => {
-  app = await wholeApi({ env: { POSTRIDER_MCP: 'on' } });
+  app = await inProcessApi({ env: { POSTRIDER_MCP: 'on' } });
   at = `http://127.0.0.1:${app.port}`;
   key = await newKey('sandbox');
 });
@@ -253,7 +253,7 @@ test('POSTRIDER_MCP=off disables the endpoint, and =read makes it read-only', as
     ['off', 404, undefined],
     ['read', 200, 14],
   ] as const) {
-    const other = await wholeApi({ env: { POSTRIDER_MCP: setting } });
+    const other = await inProcessApi({ env: { POSTRIDER_MCP: setting } });
     const made = await createKey(other.parts, {
       accountId: other.accountId,
       mode: 'live',

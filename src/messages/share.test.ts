@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import type { Answer } from '../../test/kit/api.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { featureApp } from '../../test/kit/feature-app.ts';
-import { roomyAccount } from '../../test/kit/roomy-account.ts';
+import { highLimitAccount } from '../../test/kit/high-limit-account.ts';
 import { seedMail } from '../../test/kit/seed-mail.ts';
 import { DIALECTS } from '../../test/kit/temp-database.ts';
 import { setAccountOperation } from '../accounts/store.ts';
@@ -50,7 +50,7 @@ for (const dialect of DIALECTS) {
     );
     t.after(app.close);
     const { database } = app.temp;
-    await roomyAccount(database, 'acc_one');
+    await highLimitAccount(database, 'acc_one');
     const api = app.api('acc_one');
     const { recipients } = await seedMail(database, {
       accountId: 'acc_one',
@@ -191,7 +191,7 @@ for (const dialect of DIALECTS) {
     const { database } = app.temp;
     const api = app.api('acc_one');
     const strangers = [app.api('acc_two'), app.api('acc_one', 'sandbox')];
-    for (const accountId of ['acc_one', 'acc_two']) await roomyAccount(database, accountId);
+    for (const accountId of ['acc_one', 'acc_two']) await highLimitAccount(database, accountId);
     const seeded = async () =>
       (await seedMail(database, { accountId: 'acc_one', nowMs: clock.now() })).recipients[0]!.messageId;
     const [id, other] = [await seeded(), await seeded()];

@@ -4,16 +4,19 @@ import { request as httpRequest } from 'node:http';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import type { Answer } from '../../test/kit/api.ts';
-import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { type Browser, type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
 import { createUser } from '../users/users.ts';
 
 type Row = Record<string, unknown>;
 
-let rig: WholeApi;
+let rig: InProcessApi;
 let browser: Browser;
 let skewMs = 0;
 before(async () => {
-  rig = await wholeApi({ clock: { now: () => Date.now() + skewMs }, env: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.1' } });
+  rig = await inProcessApi({
+    clock: { now: () => Date.now() + skewMs },
+    env: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.1' },
+  });
   const made = await createUser(rig.parts, { email: 'op@example.com', isOperator: true });
   assert.ok(made.ok);
   browser = await rig.signedIn(made.value.email, made.value.password);

@@ -2,19 +2,19 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Answer } from '../../test/kit/api.ts';
+import { type Browser, type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
 import { decideProtectionOperation } from '../accounts/accounts.ts';
 import type { Actor } from '../base/actor.ts';
 import { acceptOperation } from '../send/acceptance.ts';
 import { createUser } from '../users/users.ts';
 
-let rig: WholeApi;
+let rig: InProcessApi;
 let browser: Browser;
 let actor: Actor;
 before(async () => {
-  rig = await wholeApi();
+  rig = await inProcessApi();
   const made = await createUser(rig.parts, { email: 'op@example.com', isOperator: true });
   assert.ok(made.ok);
   actor = { kind: 'user', id: made.value.userId, name: made.value.email };

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { inProcessApi } from '../../test/kit/in-process-api.ts';
 import { DIALECTS, tempDatabase } from '../../test/kit/temp-database.ts';
-import { wholeApi } from '../../test/kit/whole-api.ts';
 import { createAccount } from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
@@ -32,7 +32,7 @@ for (const dialect of DIALECTS) {
     t.after(temp.close);
     const clock = fakeClock();
     const env = temp.url === undefined ? {} : { POSTRIDER_DATABASE_URL: temp.url };
-    const rig = await wholeApi({ clock, env });
+    const rig = await inProcessApi({ clock, env });
     t.after(rig.close);
     const { accountId, live } = rig;
     const { database } = rig.parts;

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Answer } from '../../test/kit/api.ts';
-import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { type Browser, type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
 import { roleFor } from '../http/identify.ts';
 import { MEMBER_ROLES, type RouteDefinition } from '../http/route.ts';
 
@@ -61,10 +61,10 @@ function whoMay(route: RouteDefinition<never>): Who {
   return route.auth === 'key' ? roleFor(route) : route.auth;
 }
 
-let app: WholeApi;
+let app: InProcessApi;
 const browsers = {} as Record<(typeof MEMBER_ROLES)[number] | 'stranger', Browser>;
 before(async () => {
-  app = await wholeApi();
+  app = await inProcessApi();
   for (const role of MEMBER_ROLES) {
     const { email, password } = await app.user(`${role}@example.com`, role);
     browsers[role] = await app.signedIn(email, password);

@@ -6,16 +6,16 @@ import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import type { Answer, Api } from '../../test/kit/api.ts';
-import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
 import { decideProtectionOperation } from '../accounts/accounts.ts';
 import { addDomain } from '../domains/domains.ts';
 import { recordMxOperation } from '../inbound-routes/store.ts';
 
-let rig: WholeApi;
+let rig: InProcessApi;
 let live: Api;
 let sandbox: Api;
 before(async () => {
-  rig = await wholeApi();
+  rig = await inProcessApi();
   ({ live, sandbox } = rig);
 });
 after(() => rig.close());

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import type { Answer, Api } from '../../test/kit/api.ts';
-import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
 import { decideProtectionOperation } from '../accounts/accounts.ts';
 import type { RouteDefinition } from '../http/route.ts';
 
@@ -91,13 +91,13 @@ const BODIES: Record<string, unknown> = {
   'PATCH /users/:id': { role: 'viewer' },
 };
 
-let rig: WholeApi;
-let routes: WholeApi['routes'];
+let rig: InProcessApi;
+let routes: InProcessApi['routes'];
 let live: Api;
 let sandbox: Api;
 
 before(async () => {
-  rig = await wholeApi();
+  rig = await inProcessApi();
   ({ routes, live, sandbox } = rig);
 });
 after(() => rig.close());

@@ -5,13 +5,13 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
-import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { type Browser, type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
 import { resetPassword } from './create.ts';
 import { hotp, totpStep } from './totp.ts';
 
-let app: WholeApi;
+let app: InProcessApi;
 before(async () => {
-  app = await wholeApi();
+  app = await inProcessApi();
 });
 after(() => app.close());
 

@@ -5,10 +5,10 @@ import { after, before, test } from 'node:test';
 // @ts-expect-error it comes without types
 import Provider from 'oidc-provider';
 import { freePort } from '../../test/kit/free-ports.ts';
-import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
 
 const SECRET = 'a-secret-of-the-test-that-is-long-enough';
-let app: WholeApi;
+let app: InProcessApi;
 let issuer: string;
 let server: Server;
 /** How the provider began each flow. */
@@ -19,7 +19,7 @@ before(async () => {
   issuer = `http://localhost:${port}`;
   const names = ['ISSUER', 'CLIENT_ID', 'CLIENT_SECRET'].map((name) => `POSTRIDER_OIDC_${name}`);
   const values = [issuer, 'postrider', SECRET];
-  app = await wholeApi({ env: Object.fromEntries(names.map((name, index) => [name, values[index]!])) });
+  app = await inProcessApi({ env: Object.fromEntries(names.map((name, index) => [name, values[index]!])) });
   const provider = new Provider(issuer, {
     clients: [{ client_id: 'postrider', client_secret: SECRET, redirect_uris: [`${app.url}/session/oidc/callback`] }],
     claims: { openid: ['sub'], email: ['email', 'email_verified'] },
@@ -118,7 +118,7 @@ test('rejects an unverified address, an unknown one, and a flow of another brows
 });
 
 test('the routes do not exist without a provider', async (t) => {
-  const plain = await wholeApi();
+  const plain = await inProcessApi();
   t.after(plain.close);
   for (const at of ['/session/oidc', '/session/oidc/callback?code=x'])
     assert.equal((await fetch(`${plain.url}${at}`, { redirect: 'manual' })).status, 404, at);

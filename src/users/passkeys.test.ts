@@ -7,13 +7,13 @@ import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } fr
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
-import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { type Browser, type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
 
 let clock: FakeClock;
-let app: WholeApi;
+let app: InProcessApi;
 before(async () => {
   clock = fakeClock();
-  app = await wholeApi({ clock });
+  app = await inProcessApi({ clock });
 });
 after(() => app.close());
 

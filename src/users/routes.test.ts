@@ -2,18 +2,18 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
+import { type Browser, type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
 import { readFacts } from '../doctor/doctor.ts';
 import { checkProxies } from '../doctor/proxies.ts';
 import { addDomain } from '../domains/domains.ts';
 
 const HOUR = 3_600_000;
 let clock: FakeClock;
-let app: WholeApi;
+let app: InProcessApi;
 before(async () => {
   clock = fakeClock();
-  app = await wholeApi({ clock });
+  app = await inProcessApi({ clock });
 });
 after(() => app.close());
 
@@ -50,7 +50,7 @@ test('login sets a cookie that replaces a key; logout ends it', async () => {
 });
 
 test('the cookie is Secure if the base URL is https', async (t) => {
-  const secure = await wholeApi({ env: { POSTRIDER_BASE_URL: 'https://mail.example.com' } });
+  const secure = await inProcessApi({ env: { POSTRIDER_BASE_URL: 'https://mail.example.com' } });
   t.after(secure.close);
   const { email, password } = await secure.user('ann@example.com');
   const headers = { origin: 'https://mail.example.com' };
@@ -60,7 +60,7 @@ test('the cookie is Secure if the base URL is https', async (t) => {
 
 test('each client behind a trusted proxy has its own limit of failed logins', async (t) => {
   const env = { POSTRIDER_TRUSTED_PROXIES: '127.0.0.1, ::1' };
-  const proxied = await wholeApi({ env });
+  const proxied = await inProcessApi({ env });
   t.after(proxied.close);
   const { email, password } = await proxied.user('ann@example.com');
   const from = (client: string) => ({ 'x-forwarded-for': `198.51.100.1, ${client}` });
@@ -82,7 +82,7 @@ test('each client behind a trusted proxy has its own limit of failed logins', as
 });
 
 test('X-Forwarded-For and X-Forwarded-Proto are ignored without trusted proxies', async (t) => {
-  const direct = await wholeApi();
+  const direct = await inProcessApi();
   t.after(direct.close);
   const { email, password } = await direct.user('ann@example.com');
   for (let count = 0; count < 30; count += 1) {

@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
-import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
 import { hotp, totpStep } from './totp.ts';
 
 let clock: FakeClock;
-let app: WholeApi;
+let app: InProcessApi;
 before(async () => {
   clock = fakeClock();
-  app = await wholeApi({ clock });
+  app = await inProcessApi({ clock });
 });
 after(() => app.close());
 

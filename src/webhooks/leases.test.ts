@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterEach, test } from 'node:test';
 import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { type WebhookWorld, type WorldOptions, webhookWorld } from '../../test/kit/webhook-world.ts';
+import { type WebhookRig, type WorldOptions, webhookRig } from '../../test/kit/webhook-rig.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import { LEASE_MS } from '../work/work.ts';
 import { LANE_LIMITS } from './lanes.ts';
@@ -23,7 +23,7 @@ interface Row {
   crashes: number;
 }
 
-interface Watched extends WebhookWorld {
+interface Watched extends WebhookRig {
   clock: FakeClock;
   rows(): Row[];
   tamper(sql: string): void;
@@ -31,7 +31,7 @@ interface Watched extends WebhookWorld {
 
 async function world(options: WorldOptions = {}): Promise<Watched> {
   const clock = fakeClock();
-  const made = await webhookWorld((close) => closers.push(close), { clock, random: () => 0.5, ...options });
+  const made = await webhookRig((close) => closers.push(close), { clock, random: () => 0.5, ...options });
   const beside = new DatabaseSync(dataDirectory(made.db.folder).databaseFile);
   beside.exec('PRAGMA busy_timeout = 5000');
   closers.push(async () => beside.close());

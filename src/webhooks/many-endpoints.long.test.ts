@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { webhookWorld } from '../../test/kit/webhook-world.ts';
+import { webhookRig } from '../../test/kit/webhook-rig.ts';
 
 const ENDPOINTS = 3_000;
 const closers: (() => Promise<void>)[] = [];
@@ -12,7 +12,7 @@ afterEach(async () => {
 
 test('an unreachable endpoint among thousands does not delay the others', async () => {
   const calls = new Map<string, number>();
-  const w = await webhookWorld((close) => closers.push(close), {
+  const w = await webhookRig((close) => closers.push(close), {
     wrap: (database) => ({
       ...database,
       execute: (op, args) => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { webhookWorld } from '../../test/kit/webhook-world.ts';
+import { webhookRig } from '../../test/kit/webhook-rig.ts';
 import { silentLog } from '../base/log.ts';
 import type { Notice } from '../base/notice.ts';
 import { sendDueNotices } from './notices.ts';
@@ -16,7 +16,7 @@ afterEach(async () => {
 
 test('a notice is retried with the same key until sent or the endpoint is enabled', async () => {
   const clock = fakeClock();
-  const w = await webhookWorld((close) => closers.push(close), { clock });
+  const w = await webhookRig((close) => closers.push(close), { clock });
   const hook = await w.catcher({ status: 410 });
   const { id } = await w.endpoint(`${hook.url}?token=secret`);
   const key = { id, accountId: w.accountId, mode: 'live' as const };

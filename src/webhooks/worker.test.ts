@@ -6,7 +6,7 @@ import { Webhook } from 'standardwebhooks';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { runningMs } from '../../test/kit/running-time.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { secretKey, type WorldOptions, webhookWorld } from '../../test/kit/webhook-world.ts';
+import { secretKey, type WorldOptions, webhookRig } from '../../test/kit/webhook-rig.ts';
 import { systemClock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
@@ -23,7 +23,7 @@ const closers: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
-const world = (options?: WorldOptions) => webhookWorld((close) => closers.push(close), options);
+const world = (options?: WorldOptions) => webhookRig((close) => closers.push(close), options);
 
 test('an event arrives once with a valid signature, and its delivery is recorded', async () => {
   const w = await world();

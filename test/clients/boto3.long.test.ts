@@ -1,4 +1,4 @@
-/** boto3, the AWS SDK of Python: nothing is changed but the endpoint and the access key. Mail is counted at the receiving server. */
+/** boto3, the AWS SDK for Python, with only the endpoint and the access key changed. Messages are counted at the receiving server. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { after, before, test } from 'node:test';
@@ -72,7 +72,7 @@ after(async () => {
   await sink.close();
 });
 
-test('boto3 sends with both versions of SES, and reads refusals as exceptions', { skip }, async () => {
+test('boto3 sends with both SES API versions and raises rejections as exceptions', { skip }, async () => {
   await service.api.post('/templates', { name: 'greeting', subject: 'Hi {{ name }}', text: 'Dear {{ name }}' });
   const { body: key } = await service.api.post('/api-keys', { kind: 'sigv4' });
   const python = run(PYTHON, ['-c', PROGRAM], { timeout: 60_000 });
@@ -96,7 +96,7 @@ test('boto3 sends with both versions of SES, and reads refusals as exceptions', 
   assert.deepEqual(Object.keys(ids), Object.keys(texts));
   for (const [name, text] of Object.entries(texts)) {
     const to = `${name}@example.com`;
-    const mail = await waitUntil(`mail to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
+    const mail = await waitUntil(`the message to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
     assert.ok(mail.content.includes(text), mail.content.toString());
     assert.equal(mail.content.includes('X-Own: kept'), name.endsWith('raw'));
   }

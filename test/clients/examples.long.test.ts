@@ -1,6 +1,6 @@
 /**
- * The programs of examples/, run as they stand against the real service, through a proxy that loses the first answer: each repeats its
- * send with the same key, and one mail arrives. Languages that are not on the machine are skipped.
+ * The programs in examples/, run unmodified against the real service, through a proxy that loses the first response: each retries its send
+ * with the same key, and one message arrives. Languages that are not installed are skipped.
  */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
@@ -10,7 +10,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { type FaultProxy, faultProxy } from '../kit/fault-proxy.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 
 const examples = path.resolve(import.meta.dirname, '../../examples');
@@ -31,7 +31,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Languages that few machines have: their examples are run where they are there. */
+/** Languages that few machines have: their examples only run where they are installed. */
 function absent(program: string, ...probe: string[]): string | false {
   try {
     execFileSync(program, probe, { stdio: 'ignore' });
@@ -50,7 +50,7 @@ async function runExample(program: string, ...args: string[]): Promise<void> {
   const { stdout } = await run(program, args, { cwd: examples, env, timeout: 120_000 });
   assert.match(stdout, /msg_[0-9A-Za-z]+/);
   assert.match(stdout, /Order 17/);
-  assert.equal(proxy.met, 1, 'its first answer was lost');
+  assert.equal(proxy.met, 1, 'its first response was lost');
   const { body } = await service.sandboxApi.get('/sandbox/inbox');
   assert.equal(body.length, 1);
 }

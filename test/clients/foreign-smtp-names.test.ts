@@ -1,4 +1,7 @@
-/** SMTP user names of other services, as nodemailer logs in with them: with a key of scope send while the interface is on, else never. */
+/**
+ * SMTP usernames of other services, as nodemailer logs in with them: accepted with a sending key while the interface is enabled, and
+ * otherwise rejected.
+ */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { createTransport } from 'nodemailer';
@@ -26,7 +29,7 @@ async function newKey(body: object): Promise<{ keyId: string; apiKey: string }> 
   return made.body as { keyId: string; apiKey: string };
 }
 
-/** The reply code of a login that is refused. */
+/** The reply code of a rejected login. */
 async function refusal(user: string, pass: string, port = service.smtpPort): Promise<number | undefined> {
   const transport = transportFor(port, user, pass);
   try {
@@ -39,7 +42,7 @@ async function refusal(user: string, pass: string, port = service.smtpPort): Pro
   }
 }
 
-test('each name logs in with a key of scope send', async () => {
+test('each username accepts an API key with send scope as the password', async () => {
   const { apiKey } = await newKey({ scope: 'send' });
   for (const user of ['resend', 'apikey', 'SMTP_Injection']) {
     const to = `${user.toLowerCase()}@example.com`;
@@ -58,18 +61,18 @@ test('each name logs in with a key of scope send', async () => {
   assert.equal(sink.messages.length, before);
 });
 
-test('other keys, names and passwords are refused like a wrong password', async () => {
+test('other keys, usernames, and passwords are rejected like a wrong password', async () => {
   const { apiKey } = await newKey({ scope: 'send' });
   assert.equal(await refusal('resend', service.live.apiKey), 535, 'a key of scope full');
   assert.equal(await refusal('resend', `${apiKey}x`), 535);
-  assert.equal(await refusal('Resend', apiKey), 535, 'names are compared as they are');
+  assert.equal(await refusal('Resend', apiKey), 535, 'names are case-sensitive');
   assert.equal(await refusal('postmark', apiKey), 535);
   await service.cli('account', 'set', service.live.accountId, '--plan', 'free');
   await waitUntil('the plan', async () => (await refusal('apikey', apiKey)) === 535);
   await service.cli('account', 'set', service.live.accountId, '--plan', 'paid');
 });
 
-test('the next mail of an open session is refused once its key is revoked', async () => {
+test('a revoked key rejects the next message of an open session', async () => {
   const { keyId, apiKey } = await newKey({ scope: 'send' });
   const transport = transportFor(service.smtpPort, 'resend', apiKey, true);
   await waitUntil('a login', () =>
@@ -83,12 +86,12 @@ test('the next mail of an open session is refused once its key is revoked', asyn
   transport.close();
 });
 
-test('a key may send from its own senders only', async () => {
+test('a key sends only from its allowed senders', async () => {
   const { apiKey } = await newKey({ scope: 'send', allowedSenders: ['other.example'] });
   assert.equal(await refusal('resend', apiKey), 550);
 });
 
-test('without the interface the names are unknown', async () => {
+test('the usernames are unknown when the interface is disabled', async () => {
   const plain = await openShop();
   try {
     const made = await plain.service.api.post('/api-keys', { scope: 'send' });

@@ -54,7 +54,7 @@ const EXPECTED = {
   unknown: 404,
 };
 
-test('a client of @hey-api/openapi-ts', { skip }, () => {
+test('@hey-api/openapi-ts generates a working client', { skip }, () => {
   node(toolPath('@hey-api/openapi-ts/bin/run.js'), '-i', 'openapi.json', '-o', 'hey', '-c', '@hey-api/client-fetch');
   const { accountId, apiKey } = service.sandbox;
   const printed = run(
@@ -91,7 +91,7 @@ console.log(JSON.stringify({
   assert.deepEqual(printed, EXPECTED);
 });
 
-test('a client of orval', { skip }, () => {
+test('orval generates a working client', { skip }, () => {
   const config = {
     postrider: {
       input: './openapi.json',

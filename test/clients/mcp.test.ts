@@ -7,16 +7,16 @@ import { StreamableHTTPClientTransport as EarlierTransport } from '@modelcontext
 import { createKey } from '../../src/accounts/accounts.ts';
 import { addDomain } from '../../src/domains/domains.ts';
 import type { JsonObject } from '../kit/api.ts';
-import { type WholeApi, wholeApi } from '../kit/whole-api.ts';
+import { type InProcessApi, inProcessApi } from '../kit/in-process-api.ts';
 
 const INFO = { name: 'Official client', version: '1.0.0' };
 const EMAIL = { from: 'shop@shop.example', to: ['ann@example.com'], subject: 'Hello', text: 'Hello' };
 
-let app: WholeApi;
+let app: InProcessApi;
 let url: URL;
 
 before(async () => {
-  app = await wholeApi({ env: { POSTRIDER_MCP: 'on' } });
+  app = await inProcessApi({ env: { POSTRIDER_MCP: 'on' } });
   url = new URL(`http://127.0.0.1:${app.port}/mcp`);
   await addDomain(app.parts, { accountId: app.accountId, domain: 'shop.example', verified: true });
 });
@@ -28,7 +28,7 @@ async function withKey(mode: 'live' | 'sandbox') {
   return { requestInit: { headers: { Authorization: `Bearer ${made.value.apiKey}` } } };
 }
 
-test('the SDK of earlier revisions', async () => {
+test('SDK for earlier protocol revisions', async () => {
   const client = new EarlierClient(INFO);
   await client.connect(new EarlierTransport(url, await withKey('sandbox')) as never);
   assert.equal(client.getServerVersion()?.name, 'postrider');
@@ -45,7 +45,7 @@ test('the SDK of earlier revisions', async () => {
   await client.close();
 });
 
-test('the current SDK, with a user who approves', async () => {
+test('current SDK, with user approval', async () => {
   const asked: string[] = [];
   const options = { capabilities: { elicitation: {} }, versionNegotiation: { mode: { pin: '2026-07-28' } } };
   const client = new Client(INFO, options as never);

@@ -1,6 +1,6 @@
 /**
- * The transport for nodemailer, against the real service: what sendMail was given arrives, attachments and headers included, large ones
- * by an upload; what the API cannot carry is refused.
+ * The nodemailer transport against the real service: everything given to sendMail arrives, including attachments and headers, large ones by
+ * upload; options that the API does not support are rejected.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -32,11 +32,11 @@ after(async () => {
 });
 
 async function arrived(to: string) {
-  const message = await waitUntil(`the mail to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
+  const message = await waitUntil(`the message to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
   return PostalMime.parse(message.content);
 }
 
-test('addresses, content, attachments, headers and the fields of the API', async () => {
+test('maps addresses, content, attachments, headers, and API fields', async () => {
   const transporter = nodemailer.createTransport(transport);
   const info = await transporter.sendMail({
     from: { name: 'Shop "Nord", Köln', address: 'orders@shop.example' },
@@ -96,11 +96,11 @@ test('addresses, content, attachments, headers and the fields of the API', async
   });
   assert.ok(
     sink.messages.some((one) => one.to.includes('dora@example.com')),
-    'the Bcc got its copy',
+    'the Bcc recipient got a copy',
   );
 });
 
-test('a large attachment goes by an upload', async () => {
+test('uploads a large attachment', async () => {
   const content = someBytes(3_000_000);
   const info = await nodemailer.createTransport(transport).sendMail({
     from: 'orders@shop.example',
@@ -113,7 +113,7 @@ test('a large attachment goes by an upload', async () => {
   assert.equal(await arrivedFile(sink, 'large@example.com'), sha256(content));
 });
 
-test('suppressed addresses are rejected, refusals are errors, and nothing is left out silently', async () => {
+test('reports suppressed addresses as rejected, rejections as errors, and ignores no option silently', async () => {
   await service.api.post('/suppressions', { email: 'gone@example.com' });
   const mail = { from: 'orders@shop.example', to: 'gone@example.com', subject: 'x', text: 'x' };
   const transporter = nodemailer.createTransport(transport);
@@ -134,7 +134,7 @@ test('suppressed addresses are rejected, refusals are errors, and nothing is lef
   }
 });
 
-test('verify() says whether the key is good, with a promise and with a callback', async () => {
+test('verify() reports whether the key is valid, by promise and by callback', async () => {
   assert.equal(await nodemailer.createTransport(transport).verify(), true);
   const { body } = await service.api.post('/api-keys', { scope: 'send' });
   const options = { url: service.url, accountId: service.live.accountId };

@@ -1,6 +1,6 @@
 /**
- * The Resend interface as clients other than the official one for Node see it: absolute paths and strict UUIDs, bodies with null and
- * unknown fields, attachments in every form, keys of every account, mode and scope, and what an operator sets.
+ * The Resend interface for clients other than the official Node SDK: absolute paths and strict UUIDs, bodies with null and unknown fields,
+ * attachments in every form, keys of every account, mode, and scope, and operator settings.
  */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -67,9 +67,9 @@ const mail = (extra: object = {}) => ({
 });
 
 const received = (to: string) =>
-  waitUntil(`mail to ${to}`, () => sink.messages.find((one) => one.to.includes(to))?.content.toString());
+  waitUntil(`the message to ${to}`, () => sink.messages.find((one) => one.to.includes(to))?.content.toString());
 
-test('refusals have the shape and the names of this interface', async () => {
+test('errors have the shape and names of the Resend API', async () => {
   const cases: [name: string, status: number, answer: Promise<Reply>][] = [
     ['missing_api_key', 401, call('POST', '/resend/emails', { key: '', body: mail() })],
     ['invalid_api_key', 403, call('POST', '/emails', { key: 're_123456789', body: mail() })],
@@ -121,7 +121,7 @@ test('refusals have the shape and the names of this interface', async () => {
   assert.equal(sink.messages.length, 0);
 });
 
-test('what is not part of it says so', async () => {
+test('unsupported endpoints return an error that says so', async () => {
   for (const path of [
     '/contacts',
     '/audiences/1/contacts',
@@ -143,8 +143,8 @@ test('what is not part of it says so', async () => {
   }
 });
 
-test('a client with absolute paths and strict ids works at the root', async () => {
-  // As HttpClient of .NET: an absolute path replaces whatever the base address has for one.
+test('clients with absolute paths and strict ids work at the root', async () => {
+  // As .NET's HttpClient: an absolute path replaces the path of the base address.
   const sent = await call('POST', new URL('/emails', `${service.url}/ignored/`).pathname, { body: mail() });
   assert.equal(sent.status, 200);
   const guid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -169,7 +169,7 @@ test('a client with absolute paths and strict ids works at the root', async () =
   assert.equal((await call('GET', `/emails/${sent.body.id.toUpperCase()}`)).body.id, sent.body.id, 'upper case');
 });
 
-test('the same paths are ours with X-Api-Key, and without a bearer token', async () => {
+test('the same paths serve the Postrider API with X-Api-Key or without a bearer token', async () => {
   assert.equal((await service.api.get('/domains')).status, 200);
   assert.ok(Array.isArray((await service.api.get('/domains')).body));
   const both = await call('GET', '/domains', {
@@ -178,15 +178,15 @@ test('the same paths are ours with X-Api-Key, and without a bearer token', async
   assert.ok(Array.isArray(both.body), 'X-Api-Key wins');
   const none = await service.anonymous.get('/domains');
   assert.deepEqual([none.status, none.body.reasonCode], [401, 'UNAUTHORIZED']);
-  assert.equal((await call('GET', '/health', {})).body.status, 'ok', 'a probe may have a token');
+  assert.equal((await call('GET', '/health', {})).body.status, 'ok', 'a health check can have a token');
   const metrics = await fetch(`${service.url}/metrics`, { headers: { authorization: 'Bearer x' } });
   assert.match(await metrics.text(), /^# HELP/);
   const upload = await call('PUT', '/uploads/none', { body: {} });
-  assert.equal(upload.body.error.code, 'UPLOAD_URL_INVALID', 'an upload may come with the headers of the client');
+  assert.equal(upload.body.error.code, 'UPLOAD_URL_INVALID', "an upload can have the client's headers");
   assert.equal((await service.anonymous.get('/resend/emails')).body.name, 'missing_api_key');
 });
 
-test('the interface describes itself, each operation under its own name', async () => {
+test('the OpenAPI document describes each Resend operation under its own name', async () => {
   const document = (await (await fetch(`${service.url}/openapi/resend.json`)).json()) as {
     openapi: string;
     paths: Record<string, Record<string, { operationId: string; requestBody?: object }>>;
@@ -208,7 +208,7 @@ test('the interface describes itself, each operation under its own name', async 
   assert.ok(document.paths['/emails']!.post!.requestBody !== undefined);
 });
 
-test('null is nothing, and unknown fields are ignored and named', async () => {
+test('null means absent, and ignored unknown fields are listed in a header', async () => {
   const body = mail({
     cc: null,
     bcc: null,
@@ -228,7 +228,7 @@ test('null is nothing, and unknown fields are ignored and named', async () => {
   assert.equal(batch.status, 200, JSON.stringify(batch.body));
 });
 
-test('attachments come as Base64, as Buffers in JSON, and from addresses', async () => {
+test('attachments arrive as Base64, as JSON Buffers, and from URLs', async () => {
   const bytes = Buffer.alloc(1_300_000, 'x');
   const buffer = await call('POST', '/emails', {
     body: mail({ to: 'buffer@example.com', attachments: [{ filename: 'big.bin', content: bytes.toJSON() }] }),
@@ -288,7 +288,7 @@ test('attachments come as Base64, as Buffers in JSON, and from addresses', async
   assert.match(await received('unnamed@example.com'), /filename="?attachment-1/);
 });
 
-test('a key reads and changes nothing of another account, and of the other mode', async () => {
+test('a key cannot read or change data of another account or mode', async () => {
   const other = await service.cli('account', 'create', '--name', 'Other');
   const foreign = String(other.apiKey);
   const { id: email } = (await call('POST', '/emails', { body: mail({ scheduled_at: 'in 1 hour' }) })).body;
@@ -331,7 +331,7 @@ test('a key reads and changes nothing of another account, and of the other mode'
   }
   for (const path of ['/emails', '/domains', '/webhooks', '/suppressions', '/templates', '/emails/receiving'])
     assert.deepEqual((await call('GET', path, { key: foreign })).body.data, [], path);
-  // Mail, webhooks and suppressions are of one mode; what both share a sandbox key reads and does not change.
+  // Messages, webhooks, and suppressions belong to one mode; a sandbox key can read shared resources but not change them.
   const { apiKey: sandbox } = service.sandbox;
   for (const path of [`/emails/${email}`, `/webhooks/${webhook}`, `/suppressions/${suppression}`])
     assert.equal((await call('GET', path, { key: sandbox })).status, 404, path);
@@ -354,7 +354,7 @@ test('a key reads and changes nothing of another account, and of the other mode'
     assert.equal((await call(method, path)).status, 200);
 });
 
-test('a key that may only send may call nothing else', async () => {
+test('a sending key can call nothing else', async () => {
   const { token } = (await call('POST', '/api-keys', { body: { name: 'sender', permission: 'sending_access' } })).body;
   assert.equal((await call('POST', '/emails', { key: token, body: mail() })).status, 200);
   assert.equal((await call('POST', '/emails/batch', { key: token, body: [mail()] })).status, 200);
@@ -380,7 +380,7 @@ test('a key that may only send may call nothing else', async () => {
   }
 });
 
-test('requests that are refused are listed like those of our API', async () => {
+test('rejected requests are listed like those of the Postrider API', async () => {
   await call('POST', '/emails', { body: mail({ from: 'x@unverified.example' }) });
   await waitUntil('the refusal', async () => {
     const { body } = await service.api.get('/requests?code=SENDER_NOT_VERIFIED');
@@ -388,7 +388,7 @@ test('requests that are refused are listed like those of our API', async () => {
   });
 });
 
-/** Sends bytes as they are, and answers status and body. */
+/** Sends raw bytes, and returns status and body. */
 function exchange(head: readonly string[], body: string): Promise<{ status: number; body: Record<string, unknown> }> {
   const { port } = new URL(service.url);
   const key = service.live.apiKey;
@@ -416,7 +416,7 @@ function exchange(head: readonly string[], body: string): Promise<{ status: numb
   });
 }
 
-test('requests as SDKs of other languages write them', async () => {
+test('accepts requests as SDKs of other languages write them', async () => {
   const python = (line: string) => [
     ...[
       line,
@@ -466,10 +466,10 @@ test('requests as SDKs of other languages write them', async () => {
   );
   assert.equal(phpSent.status, 200, JSON.stringify(phpSent.body));
   const canceled = await exchange([`POST /emails/${phpSent.body.id}/cancel HTTP/1.1`, ...php], '');
-  assert.equal(canceled.status, 422, 'it has been sent, and an empty body is none');
+  assert.equal(canceled.status, 422, 'the message was sent, and an empty body counts as none');
 });
 
-test('an email that differs for each recipient is still one', async () => {
+test('an email whose content differs per recipient is still one email', async () => {
   const hook = (await call('POST', '/webhooks', { body: { endpoint: files.url, events: ['email.delivered'] } })).body;
   files.answer();
   const to = ['p1@example.com', 'p2@example.com', 'p3@example.com'];
@@ -500,7 +500,7 @@ test('an email that differs for each recipient is still one', async () => {
   await call('DELETE', `/webhooks/${hook.id}`);
 });
 
-test('a limit on requests is answered as this interface does', async () => {
+test('an exceeded account limit returns an error in the format of the Resend API', async () => {
   const limited = await startService({ env: { POSTRIDER_DOORS: 'resend', POSTRIDER_RATE_LIMIT: '1' } });
   try {
     const headers = { authorization: `Bearer ${limited.live.apiKey}` };
@@ -516,14 +516,14 @@ test('a limit on requests is answered as this interface does', async () => {
   }
 });
 
-test('more requests than are worked on wait or are accepted, and none is refused for its rate', async () => {
+test('concurrent requests over the capacity wait instead of being rate limited', async () => {
   const answers = await Promise.all(
     Array.from({ length: 200 }, (_, index) => call('POST', '/emails', { body: mail({ to: `n${index}@example.com` }) })),
   );
   assert.deepEqual([...new Set(answers.map((one) => one.status))], [200]);
 });
 
-test('a repeat at the same moment is told to wait', async () => {
+test('a concurrent request with the same idempotency key returns 409', async () => {
   const headers = { 'idempotency-key': 'at-once' };
   const answers = await Promise.all(
     Array.from({ length: 8 }, () => call('POST', '/emails', { body: mail({ to: 'at-once@example.com' }), headers })),
@@ -536,7 +536,7 @@ test('a repeat at the same moment is told to wait', async () => {
   assert.equal(sink.messages.filter((one) => one.to.includes('at-once@example.com')).length, 1);
 });
 
-test('inbound mail is listed with its files', async () => {
+test('inbound messages are listed with their attachments', async () => {
   const key = service.sandbox.apiKey;
   const hook = await call('POST', '/webhooks', { key, body: { endpoint: files.url, events: ['email.received'] } });
   const route = await service.sandboxApi.post('/inbound-routes', { match: 'support@in.shop.example', events: true });
@@ -591,6 +591,6 @@ test('inbound mail is listed with its files', async () => {
     files.requests.find((sent) => sent.body.includes('email.received')),
   );
   const { data: event } = JSON.parse(posted.body) as { data: { email_id: string; attachments: { id: string }[] } };
-  assert.deepEqual([event.email_id, event.attachments[0]!.id], [id, file.id], 'the event names what the API has');
+  assert.deepEqual([event.email_id, event.attachments[0]!.id], [id, file.id], 'the event matches the API');
   assert.equal((await call('DELETE', `/webhooks/${hook.body.id}`, { key })).body.deleted, true);
 });

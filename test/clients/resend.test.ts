@@ -1,7 +1,7 @@
 /**
- * The official SDK of Resend against this service, in its newest version and in the last one that writes Buffers as JSON does: nothing
- * is changed but the base URL. Every method of the subset is called; mail is counted at the receiving server, and webhooks are verified
- * by the SDK and by svix.
+ * The official Resend SDK against this service, in its newest version and in the last one that serializes Buffers as JSON, with only the
+ * base URL changed. Every method of the subset is called; messages are counted at the receiving server, and webhooks are verified by the
+ * SDK and by svix.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -20,7 +20,7 @@ let catcher: WebhookCatcher;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 before(async () => {
-  // Elsewhere the earlier version writes every refusal to the console.
+  // Outside of production, the earlier version logs every rejection to the console.
   process.env.NODE_ENV = 'production';
   sink = await smtpSink();
   catcher = await webhookCatcher();
@@ -39,7 +39,7 @@ after(async () => {
   await catcher.close();
 });
 
-/** The data of an answer, which must not be an error. */
+/** The data of a response, which must not be an error. */
 function data<T>(answer: { data: T | null; error: unknown }): T {
   assert.equal(answer.error, null, JSON.stringify(answer.error));
   return answer.data as T;
@@ -56,7 +56,7 @@ function refused(answer: {
 
 const SDKS = {
   newest: NewestResend,
-  // Its types differ in places that no test touches.
+  // Its types differ in places that no test uses.
   earlier: EarlierResend as unknown as typeof NewestResend,
 };
 
@@ -70,7 +70,7 @@ for (const [name, Resend] of Object.entries(SDKS)) {
     html: '<p>{{ literal }}</p>',
   });
 
-  test(`${name}: an email is sent, shown and listed as one, whatever the number of its recipients`, async () => {
+  test(`${name}: an email is sent, returned, and listed as one, regardless of its number of recipients`, async () => {
     const resend = live();
     const { id } = data(
       await resend.emails.send({
@@ -137,13 +137,13 @@ for (const [name, Resend] of Object.entries(SDKS)) {
     assert.deepEqual([malformed.name, malformed.statusCode], ['invalid_parameter', 422]);
   });
 
-  test(`${name}: a key makes repeats one email, and tells other bodies apart`, async () => {
+  test(`${name}: an idempotency key deduplicates retries and rejects a different body`, async () => {
     const resend = live();
     const to = `once-${name}@example.com`;
     const wish = { ...mail(to), scheduledAt: 'in 20 min' };
     const options = { idempotencyKey: `key-${name}-${'k'.repeat(256 - 5 - name.length)}` };
     const first = data(await resend.emails.send(wish, options));
-    assert.deepEqual(data(await resend.emails.send(wish, options)), first, 'a relative time makes no other body');
+    assert.deepEqual(data(await resend.emails.send(wish, options)), first, 'a relative time is the same body');
     const other = refused(await resend.emails.send({ ...wish, subject: 'Other' }, options));
     assert.deepEqual([other.name, other.statusCode], ['invalid_idempotent_request', 409]);
     const long = refused(await resend.emails.send(wish, { idempotencyKey: 'k'.repeat(257) }));
@@ -152,7 +152,7 @@ for (const [name, Resend] of Object.entries(SDKS)) {
     assert.equal(listed.filter((one) => one.to.includes(to)).length, 1);
   });
 
-  test(`${name}: a scheduled email is moved and canceled, for all of its recipients`, async () => {
+  test(`${name}: a scheduled email is rescheduled and canceled for all recipients`, async () => {
     const resend = live();
     const to = [`later-${name}@example.com`, `later2-${name}@example.com`];
     const at = new Date(Date.now() + 3_600_000).toISOString();
@@ -170,7 +170,7 @@ for (const [name, Resend] of Object.entries(SDKS)) {
     assert.equal(sink.messages.filter((one) => one.to.some((one) => to.includes(one))).length, 0);
   });
 
-  test(`${name}: a batch is all or nothing, unless it is permissive`, async () => {
+  test(`${name}: a batch is all or nothing unless it is permissive`, async () => {
     const resend = live();
     const good = mail(`batch-${name}@example.com`);
     const bad = { ...good, from: 'a@other.example' };
@@ -197,7 +197,7 @@ for (const [name, Resend] of Object.entries(SDKS)) {
     assert.equal(refused(await resend.batch.send([good], once)).name, 'invalid_idempotent_request');
   });
 
-  test(`${name}: sandbox keys simulate the outcomes of the test addresses; live keys refuse them`, async () => {
+  test(`${name}: sandbox keys simulate the outcomes of test addresses; live keys reject them`, async () => {
     const resend = sandbox();
     for (const [address, event] of [
       ['delivered+a@resend.dev', 'delivered'],
@@ -214,7 +214,7 @@ for (const [name, Resend] of Object.entries(SDKS)) {
     assert.ok(!sink.messages.some((one) => one.to.some((to) => to.endsWith('@resend.dev'))));
   });
 
-  test(`${name}: a link shows an email, and metrics count emails`, async () => {
+  test(`${name}: a share link opens an email, and metrics count emails`, async () => {
     const resend = live();
     const { id } = data(await resend.emails.send(mail(`shared-${name}@example.com`)));
     if (name === 'newest') {
@@ -230,7 +230,7 @@ for (const [name, Resend] of Object.entries(SDKS)) {
     }
   });
 
-  test(`${name}: domains, keys and their limits`, async () => {
+  test(`${name}: domains, keys, and their limits`, async () => {
     const resend = live();
     const domain = data(await resend.domains.create({ name: `${name}.shop.test` }));
     assert.match(domain.id, UUID);
@@ -267,7 +267,7 @@ for (const [name, Resend] of Object.entries(SDKS)) {
     assert.equal(refused(await resend.domains.get(domain.id)).name, 'not_found');
   });
 
-  test(`${name}: lists go forward with after and back with before`, async () => {
+  test(`${name}: lists page forward with after and backward with before`, async () => {
     const resend = live();
     for (const number of [1, 2, 3, 4, 5]) data(await resend.domains.create({ name: `d${number}.${name}.list.test` }));
     const all = data(await resend.domains.list({ limit: 100 })).data.map((one) => one.id);
@@ -288,7 +288,7 @@ for (const [name, Resend] of Object.entries(SDKS)) {
     assert.equal(refused(await resend.emails.list({ limit: 101 })).name, 'invalid_parameter');
   });
 
-  test(`${name}: webhooks carry the payload of this interface, signed`, async () => {
+  test(`${name}: webhooks carry the signed payload of the Resend API`, async () => {
     const resend = live();
     const events = ['email.sent', 'email.delivered', 'contact.created'] as const;
     const hook = data(await resend.webhooks.create({ endpoint: `${catcher.url}${name}`, events: [...events] }));
@@ -297,7 +297,7 @@ for (const [name, Resend] of Object.entries(SDKS)) {
     const { id } = data(
       await resend.emails.send({ ...mail(`hook-${name}@example.com`), tags: [{ name: 'order', value: '17' }] }),
     );
-    // A cancelled email has no event there, and the webhook did not ask for scheduled ones.
+    // A canceled email has no event there, and the webhook did not subscribe to scheduled ones.
     const later = data(await resend.emails.send({ ...mail(`never-${name}@example.com`), scheduledAt: 'in 1 hour' }));
     data(await resend.emails.cancel(later.id));
     const caught = await waitUntil('both events', () => {
@@ -412,7 +412,7 @@ for (const [name, Resend] of Object.entries(SDKS)) {
   });
 }
 
-test('suppressions are added, found and removed by id and by address', async () => {
+test('suppressions are added, found, and removed by id and by address', async () => {
   const resend = new NewestResend(service.live.apiKey, { baseUrl: service.url });
   const { id } = data(await resend.suppressions.add({ email: 'No@Example.com' }));
   const entry = data(await resend.suppressions.get('no@example.com'));

@@ -1,5 +1,5 @@
 /**
- * The SES interface on the wire: signatures that must be refused, the forms of errors, hosts and paths behind proxies, and keys of every
+ * The SES interface at the HTTP level: signatures that must be rejected, error formats, hosts and paths behind proxies, and keys of every
  * account, mode, and scope. Requests are signed by another implementation (aws4fetch), without X-Amz-Content-Sha256 unless given.
  */
 import assert from 'node:assert/strict';
@@ -52,7 +52,7 @@ interface Call {
   service?: string;
   /** Seconds from now. */
   skew?: number;
-  /** This is sent in place of the signed request. */
+  /** This is sent instead of the signed request. */
   sent?: { path?: string; body?: string; method?: string; headers?: Record<string, string> };
   /** The origin that the client signs. */
   origin?: string;
@@ -103,7 +103,7 @@ async function call(options: Call) {
 
 const messageIn = (text: string): string => (JSON.parse(text) as { message: string }).message;
 
-test('a request that was signed is accepted, with and without the hash of its body in a header', async () => {
+test('accepts a signed request with and without the body hash in a header', async () => {
   assert.equal((await call({ body: email('signed@example.com') })).status, 200);
   const body = email('hashed@example.com');
   const digest = Buffer.from(await crypto.subtle.digest('SHA-256', Buffer.from(body))).toString('hex');
@@ -112,7 +112,7 @@ test('a request that was signed is accepted, with and without the hash of its bo
   assert.match(hashed.requestId ?? '', /^req_/);
 });
 
-test('a request that differs from what was signed is refused, and nothing is sent', async () => {
+test('rejects a request that differs from the signed one, and sends nothing', async () => {
   const body = email('refused@example.com');
   const digest = Buffer.from(await crypto.subtle.digest('SHA-256', Buffer.from(body))).toString('hex');
   const wrongSecret = { ...live, secretAccessKey: `${live.secretAccessKey.slice(0, -1)}!` };
@@ -121,7 +121,7 @@ test('a request that differs from what was signed is refused, and nothing is sen
   const cases: [name: string, type: string, given: Call][] = [
     ['another body', mismatch, { sent: { body: email('other@example.com') } }],
     [
-      'another body than its hash',
+      'a body that does not match its hash',
       mismatch,
       { body, headers: { 'x-amz-content-sha256': digest }, sent: { body: email('other@example.com') } },
     ],
@@ -164,7 +164,7 @@ test('a request that differs from what was signed is refused, and nothing is sen
   assert.equal((messages as unknown as unknown[]).length, 0);
 });
 
-test('Host and X-Amz-Date must be signed', async () => {
+test('requires Host and X-Amz-Date to be signed', async () => {
   for (const missing of ['host', 'x-amz-date']) {
     const answer = await call({
       sent: {
@@ -178,7 +178,7 @@ test('Host and X-Amz-Date must be signed', async () => {
   }
 });
 
-test('a proxy can replace the host and remove a part of the path', async () => {
+test('a proxy can replace the host and strip part of the path', async () => {
   const to = () => ({ body: email('proxied@example.com') });
   const cases: [origin: string, signed: string, sent: string, headers?: Record<string, string>][] = [
     [service.url, `/ses${SEND}`, `/ses${SEND}`],
@@ -194,7 +194,7 @@ test('a proxy can replace the host and remove a part of the path', async () => {
   }
 });
 
-test('errors have the types of version 2', async () => {
+test('errors have the types of SES version 2', async () => {
   const cases: [type: string, status: number, given: Call, message: RegExp][] = [
     [
       'MessageRejected',
@@ -252,7 +252,7 @@ test('errors have the types of version 2', async () => {
   }
 });
 
-test('errors of version 1 are XML documents', async () => {
+test('errors of SES version 1 are XML documents', async () => {
   const form = (fields: Record<string, string>): Call => ({
     path: '/',
     body: new URLSearchParams(fields).toString(),
@@ -288,7 +288,7 @@ test('errors of version 1 are XML documents', async () => {
   }
 });
 
-test('a key acts for its account, mode, scope, and senders only, and stops with its revocation', async () => {
+test('a key is limited to its account, mode, scope, and senders, and stops working when revoked', async () => {
   const sending = await accessKey({ scope: 'send' });
   assert.equal((await call({ key: sending, body: email('scope@example.com') })).status, 200);
   assert.equal((await call({ key: sending, method: 'GET', path: '/v2/email/account' })).type, 'AccessDeniedException');
@@ -319,7 +319,7 @@ test('a key acts for its account, mode, scope, and senders only, and stops with 
   assert.equal((await call({ key: sending })).type, 'UnrecognizedClientException');
 });
 
-test('the command line creates access keys, and other requests are not affected', async () => {
+test('the command line creates access keys, and other requests are unaffected', async () => {
   const made = await service.cli('key', 'create', service.live.accountId, '--kind', 'sigv4', '--scope', 'send');
   assert.deepEqual(Object.keys(made), ['keyId', 'accessKeyId', 'secretAccessKey']);
   assert.equal((await call({ key: made as unknown as AccessKey, body: email('cli@example.com') })).status, 200);
@@ -328,7 +328,7 @@ test('the command line creates access keys, and other requests are not affected'
   assert.equal(resend.status, 200);
 });
 
-test('the document of the interface lists the operations of version 2', async () => {
+test('the OpenAPI document lists the operations of SES version 2', async () => {
   const answer = await fetch(`${service.url}/openapi/ses.json`);
   assert.equal(answer.status, 200);
   const document = (await answer.json()) as { info: { title: string }; paths: Record<string, object> };

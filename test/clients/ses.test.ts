@@ -1,6 +1,6 @@
 /**
- * The official SDKs of AWS and nodemailer's SES transport against this service: nothing is changed but the endpoint and the access key.
- * Mail is counted at the receiving server.
+ * The official AWS SDKs and nodemailer's SES transport against this service, with only the endpoint and the access key changed. Messages
+ * are counted at the receiving server.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -54,9 +54,9 @@ async function messagesTo(to: string): Promise<string[]> {
   return (body as unknown as { messageId: string }[]).map(({ messageId }) => messageId);
 }
 
-/** Returns the mail that the receiving server got for a recipient. */
+/** Returns the message that the receiving server got for a recipient. */
 const received = (to: string) =>
-  waitUntil(`mail to ${to}`, () => sink.messages.find((one) => one.to.includes(to))?.content.toString('latin1'));
+  waitUntil(`the message to ${to}`, () => sink.messages.find((one) => one.to.includes(to))?.content.toString('latin1'));
 
 const simple = (to: string, more: object = {}): v2.SendEmailCommandInput => ({
   FromEmailAddress: 'Shop <hello@shop.example>',
@@ -104,7 +104,7 @@ test('version 2: Simple content with every field arrives', async () => {
   assert.deepEqual(shown.body.metadata, { kind: 'welcome' });
 });
 
-test('version 2: Raw content keeps its bytes, except for the headers that are instructions', async () => {
+test('version 2: Raw content keeps its bytes except for instruction headers', async () => {
   const body = `--b\r\nContent-Type: text/plain; charset=iso-8859-1\r\nContent-Transfer-Encoding: 8bit\r\n\r\nna\xefve  \r\n--b--\r\n`;
   const raw = Buffer.from(
     `From: hello@shop.example\r\nTo: a-raw@example.com\r\nBcc: b-raw@example.com\r\nX-SES-MESSAGE-TAGS: order=17, kind=raw\r\nx-ses-configuration-set: c\r\nSubject:   folded\r\n  subject\r\nDate: Fri, 27 Nov 2026 12:00:00 +0000\r\nMessage-ID: <raw-1@shop.example>\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${body}`,
@@ -124,7 +124,7 @@ test('version 2: Raw content keeps its bytes, except for the headers that are in
   assert.deepEqual(shown.body.metadata, { order: '17', kind: 'raw' });
 });
 
-test('version 2: a destination decides about the recipients of Raw content, and lone line feeds get CRLF', async () => {
+test('version 2: Destination overrides the recipients of Raw content, and bare LF becomes CRLF', async () => {
   const raw = 'From: hello@shop.example\nTo: shown@example.com\nSubject: lf\n\nline 1\nline 2';
   await sesv2().send(
     new v2.SendEmailCommand({
@@ -137,7 +137,7 @@ test('version 2: a destination decides about the recipients of Raw content, and 
   assert.ok(!sink.messages.some((one) => one.to.includes('shown@example.com')));
 });
 
-test('version 2: templates, inline and stored, one email and many', async () => {
+test('version 2: inline and stored templates, single and bulk email', async () => {
   const inline = { Subject: 'Hi {{name}}', Text: 'Hi {{name}}', Html: '<p>{{name}} {{{link}}}</p>' };
   await sesv2().send(
     new v2.SendEmailCommand({
@@ -213,7 +213,7 @@ test('version 2: templates, inline and stored, one email and many', async () => 
   assert.deepEqual((await service.api.get(`/messages/${results[1]!.MessageId}`)).body.metadata, { kind: 'own' });
 });
 
-test('version 2: the account, the identities, and the suppression list', async () => {
+test('version 2: account, identities, and suppression list', async () => {
   const client = sesv2();
   const account = await client.send(new v2.GetAccountCommand({}));
   assert.deepEqual(
@@ -260,7 +260,7 @@ test('version 2: the account, the identities, and the suppression list', async (
   );
 });
 
-test('version 1: composed, raw, and templated email, and the quota', async () => {
+test('version 1: composed, raw, and templated email, and the send quota', async () => {
   for (const path of ['', '/ses', '/ses/']) {
     const to = `v1${path.replaceAll('/', '-')}@example.com`;
     const { MessageId } = await ses(live, path).send(
@@ -354,10 +354,10 @@ test("nodemailer's SES transport sends with its own MIME", async () => {
   await received('nodemailer-bcc@example.com');
 });
 
-test('the attempts of one call are one email, Simple and Raw, version 1 and 2', async () => {
+test('retries of one call create one email, for Simple and Raw content in both versions', async () => {
   const raw = Buffer.from('From: hello@shop.example\r\nTo: once-raw@example.com\r\nSubject: once\r\n\r\nonce\r\n');
   let calls = 0;
-  /** Delivers the request, and then reports a lost response, as often as the SDK tries again. */
+  /** Delivers the request, and then simulates a lost response, as often as the SDK retries. */
   const unlucky = <T extends v2.SESv2Client | v1.SESClient>(client: T): T => {
     const { requestHandler } = client.config;
     const handle = requestHandler.handle.bind(requestHandler);

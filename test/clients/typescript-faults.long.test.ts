@@ -1,6 +1,6 @@
 /**
- * What clients/typescript does when the network or the service fails: a send whose answer is lost is repeated with its key and is one
- * message, counted where it arrives; what is not safe to repeat is not repeated; streams and uploads go on where they were.
+ * clients/typescript when the network or the service fails: a send with a lost response is retried with its key and creates one message,
+ * counted where it arrives; unsafe requests are not retried; streams and uploads resume.
  */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
@@ -41,7 +41,7 @@ const clientOf = (options: { fetch?: typeof fetch; timeoutMs?: number; maxRetrie
 const sentTo = (to: string): number => sink.messages.filter((one) => one.to.includes(to)).length;
 
 async function arrivedOnce(to: string, messageId: string): Promise<void> {
-  await waitUntil('the mail to be delivered', async () => {
+  await waitUntil('the message to be delivered', async () => {
     const { body } = await service.api.get(`/messages/${messageId}`);
     return body.status === 'delivered';
   });
@@ -51,14 +51,14 @@ async function arrivedOnce(to: string, messageId: string): Promise<void> {
 }
 
 const FAULTS = {
-  'the answer is lost after the mail was accepted': { kind: 'lost' },
-  'the answer is cut in its middle': { kind: 'cut', afterBytes: 200 },
+  'the response is lost after acceptance': { kind: 'lost' },
+  'the response is truncated': { kind: 'cut', afterBytes: 200 },
   'the request is lost': { kind: 'down' },
   'a proxy answers 503': { kind: 'busy' },
 } as const;
 
 for (const [name, fault] of Object.entries(FAULTS)) {
-  test(`${name}: the retry yields exactly one message`, async () => {
+  test(`${name}: the retry creates exactly one message`, async () => {
     const to = `${fault.kind}@example.com`;
     proxy.set(fault, { methods: ['POST'], times: 2 });
     const sent = await clientOf().emails.send({ from, to, subject: 'Once', text: 'x' });
@@ -67,7 +67,7 @@ for (const [name, fault] of Object.entries(FAULTS)) {
   });
 }
 
-test('a service that says nothing is left after timeoutMs, and the retry yields one message', async () => {
+test('a silent server times out after timeoutMs, and the retry creates one message', async () => {
   proxy.set({ kind: 'silent' }, { methods: ['POST'], times: 1 });
   const sent = await clientOf({ timeoutMs: 2_000 }).emails.send({
     from,
@@ -80,13 +80,13 @@ test('a service that says nothing is left after timeoutMs, and the retry yields 
   const error = await clientOf({ timeoutMs: 300, maxRetries: 0 })
     .account.get()
     .then(
-      () => assert.fail('it was answered'),
+      () => assert.fail('the response was lost after acceptance'),
       (thrown: PostriderError) => thrown,
     );
   assert.deepEqual([error.code, error.status], ['TIMEOUT', 0]);
 });
 
-test('a batch, too, is sent once', async () => {
+test('a batch is also sent once', async () => {
   proxy.set({ kind: 'lost' }, { methods: ['POST'], times: 1 });
   const emails = ['batch1@example.com', 'batch2@example.com'].map((to) => ({ from, to, subject: 'Once', text: 'x' }));
   const results = await clientOf().emails.sendBatch(emails);
@@ -97,7 +97,7 @@ test('a batch, too, is sent once', async () => {
   for (const [index, { to }] of emails.entries()) await arrivedOnce(to, results[index]!.data!.messageId);
 });
 
-test('what is no GET, PUT, DELETE and takes no key is tried once', async () => {
+test('a POST without an idempotency key is tried once', async () => {
   proxy.set({ kind: 'lost' }, { methods: ['POST'] });
   const client = clientOf();
   await assert.rejects(
@@ -109,7 +109,7 @@ test('what is no GET, PUT, DELETE and takes no key is tried once', async () => {
   assert.equal((await client.templates.list().page()).items.length, 1);
 });
 
-test('a GET is repeated, as often as is asked for and not more', async () => {
+test('a GET is retried up to maxRetries', async () => {
   proxy.set({ kind: 'lost' }, { times: 1 });
   assert.ok((await clientOf().account.get()).accountId);
   proxy.set({ kind: 'lost' });
@@ -117,7 +117,7 @@ test('a GET is repeated, as often as is asked for and not more', async () => {
   assert.equal(proxy.met, 2);
 });
 
-/** Answers by this list, then with a JSON body; counts the tries and keeps their keys. */
+/** Responds from this list, then with a JSON body; counts the requests and records their keys. */
 function scripted(...answers: Response[]) {
   const keys: (string | null)[] = [];
   const waits: number[] = [];
@@ -137,7 +137,7 @@ const refusal = (status: number, code: string, headers: Record<string, string> =
     { status, headers },
   );
 
-test('Retry-After is kept, the key is the same each time, and a long one is left to the caller', async () => {
+test('Retry-After is respected with the same key, and a long one is left to the caller', async () => {
   const email = { from, to: 'ann@example.com', subject: 'x', text: 'x' };
   const patient = scripted(
     refusal(429, 'RATE_LIMITED', { 'retry-after': '1' }),
@@ -168,7 +168,7 @@ test('Retry-After is kept, the key is the same each time, and a long one is left
   });
 });
 
-test('large attachments are uploaded with progress, through a connection that breaks, and arrive byte for byte', async () => {
+test('large attachments upload with progress across a broken connection and arrive byte for byte', async () => {
   const content = someBytes(3_000_000);
   proxy.set({ kind: 'lost' }, { methods: ['POST'], times: 1 });
   const seen: number[] = [];
@@ -194,7 +194,7 @@ test('large attachments are uploaded with progress, through a connection that br
   assert.equal(await arrivedFile(sink, 'large@example.com'), sha256(content));
 });
 
-test('an upload by hand: a PUT that breaks is put again, and the send takes its key', async () => {
+test('manual upload: an interrupted PUT is retried, and the send uses its key', async () => {
   const content = new Blob([new Uint8Array(someBytes(2_500_000))]);
   const client = new Postrider({ url: service.url, ...service.live, fetch: breaking('PUT', 1) });
   const files = [{ name: 'a.bin', contentType: 'application/octet-stream', content }];
@@ -210,7 +210,7 @@ test('an upload by hand: a PUT that breaks is put again, and the send takes its 
   await arrivedOnce('byhand@example.com', sent.messageId);
 });
 
-/** A fetch whose first calls of this method break. */
+/** A fetch whose first calls of this method fail. */
 function breaking(method: string, times: number): typeof fetch {
   let left = times;
   return (url, init) => {
@@ -220,7 +220,7 @@ function breaking(method: string, times: number): typeof fetch {
   };
 }
 
-test('an upload URL that has expired is replaced by a fresh one', async () => {
+test('an expired upload URL is replaced by a new one', async () => {
   let refused = 0;
   const expiring: typeof fetch = (url, init) => {
     if (init?.method !== 'PUT' || refused === 1) return fetch(url, init);
@@ -236,7 +236,7 @@ test('an upload URL that has expired is replaced by a fresh one', async () => {
   assert.equal((await client.attachments.get(attachmentSubmissionId)).files[0]?.status, 'uploaded');
 });
 
-test('the stream of events goes on behind the last event, through lost connections and a restart', async () => {
+test('the event stream resumes after the last event, across lost connections and a restart', async () => {
   const stop = new AbortController();
   const client = clientOf();
   const stream = client.events.stream({ eventType: ['Send'] }, { signal: stop.signal });
@@ -244,7 +244,7 @@ test('the stream of events goes on behind the last event, through lost connectio
   const reading = (async () => {
     for await (const event of stream) seen.push(event.subject);
   })();
-  await waitUntil('the stream to begin', () => stream.lastEventId !== undefined);
+  await waitUntil('the stream to start', () => stream.lastEventId !== undefined);
   const wanted: string[] = [];
   const sendOne = async (): Promise<void> => {
     const subject = `Streamed ${wanted.length}`;

@@ -1,6 +1,6 @@
 /**
- * What would be published of clients/typescript: built and packed, it holds the build, README and licence and nothing else, depends on
- * nothing, imports nothing of Node, and works where it is installed; its types compile without those of Node.
+ * The package that clients/typescript would publish: it contains the build, README, and license and nothing else, has no dependencies,
+ * imports nothing from Node, and works once installed; its types compile without Node's.
  */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
@@ -9,7 +9,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { startService } from '../kit/start-service.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -36,7 +36,7 @@ before(() => {
 
 after(() => rmSync(folder ?? '', { recursive: true, force: true }));
 
-test('the package holds the build of every source, README, licence and manifest', { skip }, () => {
+test('the package contains every built module, README, license, and manifest', { skip }, () => {
   const built = globSync('*.ts', { cwd: path.join(source, 'src') }).flatMap((file) => [
     `dist/${file.replace(/\.ts$/, '.js')}`,
     `dist/${file.replace(/\.ts$/, '.d.ts')}`,
@@ -51,7 +51,7 @@ test('the package holds the build of every source, README, licence and manifest'
   assert.match(readFileSync(path.join(source, 'src/nodemailer.ts'), 'utf8'), new RegExp(`version = '${version}'`));
 });
 
-test('it runs where it is installed, and imports nothing but its own files', { skip }, () => {
+test('it runs from its install location and imports only its own files', { skip }, () => {
   const main = `
 import { Postrider, PostriderError, verifyWebhook } from '@postrider/client';
 import { PostriderTransport } from '@postrider/client/nodemailer';
@@ -60,7 +60,7 @@ const error = await client.account.get().catch((thrown) => thrown);
 console.log(error instanceof PostriderError, error.code, typeof verifyWebhook, new PostriderTransport(client).name);
 `;
   writeFileSync(path.join(folder, 'main.mjs'), main);
-  // The Node of the machine, where it has one of its own, may be older than the service's.
+  // The machine's own Node may be older than the service's.
   assert.equal(run(process.execPath, 'main.mjs'), 'true CONNECTION_FAILED function Postrider\n');
   for (const file of globSync('node_modules/@postrider/client/dist/*.js', { cwd: folder })) {
     const text = readFileSync(path.join(folder, file), 'utf8');
@@ -70,7 +70,7 @@ console.log(error instanceof PostriderError, error.code, typeof verifyWebhook, n
   }
 });
 
-test('the program that README begins with sends a mail', { skip }, async () => {
+test('the first example of the README sends a message', { skip }, async () => {
   const [, program = ''] = /```ts\n([\s\S]*?)```/.exec(readFileSync(path.join(source, 'README.md'), 'utf8')) ?? [];
   writeFileSync(path.join(folder, 'readme.ts'), program);
   const service = await startService();
@@ -84,7 +84,7 @@ test('the program that README begins with sends a mail', { skip }, async () => {
   }
 });
 
-test('its types compile in a page without the types of Node, and say what is wrong', { skip }, () => {
+test('its types compile for browsers without Node types, and report misuse', { skip }, () => {
   const page = `
 import { type Event, Postrider, PostriderError } from '@postrider/client';
 const client = new Postrider({ url: 'https://mail.example.com', accountId: 'acc_1', apiKey: 'pr_test_1' });
@@ -119,12 +119,12 @@ export async function main(): Promise<string[]> {
   run(process.execPath, tsc, ...options, 'page.ts');
 });
 
-/** Tags whose operations are for programs that send; those for people who sign in are called by operationId. */
+/** Tags whose operations are for applications that send; operations for logged-in users are called by operationId. */
 const WITH_METHODS = new Set([
   ...['send', 'attachments', 'messages', 'events', 'webhooks', 'templates', 'domains', 'suppressions', 'sandbox'],
   ...['inbound', 'account', 'statistics', 'requests', 'incidents', 'audit'],
 ]);
-/** Part of another method, or of pages that are open to those who have a link. */
+/** Part of another method, or of public pages that require only a link. */
 const WITHOUT_METHOD = ['addDomain', 'getInboundFile', 'getSharedMessage', 'getSharedMessageContent', 'uploadFile'];
 
 interface Operation {
@@ -132,7 +132,7 @@ interface Operation {
   tags: string[];
 }
 
-test('every operation that programs call has a method', () => {
+test('every operation that applications call has a method', () => {
   const sources = globSync('*.ts', { cwd: path.join(source, 'src') }).filter((file) => file !== 'schema.ts');
   const text = sources.map((file) => readFileSync(path.join(source, 'src', file), 'utf8')).join('\n');
   const document = JSON.parse(readFileSync(path.join(root, 'docs/openapi.json'), 'utf8'));

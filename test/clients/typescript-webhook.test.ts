@@ -1,4 +1,4 @@
-/** verifyWebhook of clients/typescript takes what the service signs and what standardwebhooks signs, and nothing else. */
+/** verifyWebhook of clients/typescript accepts requests signed by the service and by standardwebhooks, and nothing else. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
@@ -21,7 +21,7 @@ function signed(seconds = now(), secrets = [secret], text = body): Record<string
 
 const refused = { name: 'PostriderError', code: 'WEBHOOK_INVALID' };
 
-test('genuine ones, as text and bytes, with one signature and two, with one secret and two', async () => {
+test('accepts genuine requests as text and bytes, with one or two signatures and secrets', async () => {
   assert.equal((await verifyWebhook(body, signed(), secret)).subject, 'Grüße – 100 %');
   await verifyWebhook(new TextEncoder().encode(body), new Headers(signed()), secret);
   await verifyWebhook(body, signed(now(), [other, secret]), secret);
@@ -36,7 +36,7 @@ test('genuine ones, as text and bytes, with one signature and two, with one secr
   await verifyWebhook(body, theirs, secret);
 });
 
-test('forged, altered, old and malformed ones are refused', async () => {
+test('rejects forged, altered, old, and malformed requests', async () => {
   const cases: [string, Record<string, string | string[] | undefined>, string?][] = [
     ['another body', signed(), `${body} `],
     ['another secret', signed(now(), [other])],

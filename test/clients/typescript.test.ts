@@ -1,6 +1,4 @@
-/**
- * clients/typescript against the real service: every noun does what it says, lists come page by page, and what is refused says why.
- */
+/** clients/typescript against the real service: every resource method works, lists are paged, and rejections have a reason. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Postrider, PostriderError, verifyWebhook } from '../../clients/typescript/src/index.ts';
@@ -36,7 +34,7 @@ const codeOf = (promise: Promise<unknown>): Promise<string> =>
     (error: PostriderError) => error.code,
   );
 
-test('emails are sent, one by one and many at once, and tried dry', async () => {
+test('sends single emails and batches, and runs dry runs', async () => {
   const sent = await client.emails.send({
     from,
     to: ['ann@example.com', 'bounced@example.com'],
@@ -60,7 +58,7 @@ test('emails are sent, one by one and many at once, and tried dry', async () => 
   assert.deepEqual(dry.missingVariables, ['gone']);
 });
 
-test('lists come item by item over all pages, and page by page', async () => {
+test('iterates lists item by item over all pages, and page by page', async () => {
   const messages = Array.from({ length: 7 }, (_, index) => ({
     from,
     to: 'ann@example.com',
@@ -89,9 +87,9 @@ test('lists come item by item over all pages, and page by page', async () => {
   await waitUntil('the events', async () => (await listed(client.events.list({ order: 'asc' }))).length >= 7);
 });
 
-test('what is refused is one error with code, status, details and request id, and is not repeated', async () => {
+test('a rejection is one error with code, status, details, and request id, and is not retried', async () => {
   const error: PostriderError = await client.emails.send({ from: 'nobody', to: [], subject: 'x', text: 'x' }).then(
-    () => assert.fail('it was sent'),
+    () => assert.fail('the event was sent'),
     (thrown) => thrown,
   );
   assert.ok(error instanceof PostriderError);
@@ -105,7 +103,7 @@ test('what is refused is one error with code, status, details and request id, an
   assert.throws(() => new Postrider({ url: service.url, accountId: '', apiKey: 'x' }), /accountId/);
 });
 
-test('messages are looked up, moved, cancelled and sent again', async () => {
+test('retrieves, reschedules, cancels, and resends messages', async () => {
   const later = new Date(Date.now() + 3_600_000);
   const { messageId } = await client.emails.send({
     from,
@@ -122,7 +120,7 @@ test('messages are looked up, moved, cancelled and sent again', async () => {
   assert.ok((await client.messages.get(messageId)).timeline.some((one) => one.eventType === 'Reject'));
 });
 
-test('the sandbox: waiting for a mail, its outcome by hand, its clock', async () => {
+test('sandbox: waits for a message, simulates outcomes, and moves the clock', async () => {
   const waiting = client.sandbox.inbox.wait({ to: 'wait@example.com', timeoutSeconds: 30 });
   await client.emails.send({ from, to: 'wait@example.com', subject: 'Code 123456', text: 'Your code is 123456' });
   const item = await waiting;
@@ -134,7 +132,7 @@ test('the sandbox: waiting for a mail, its outcome by hand, its clock', async ()
   assert.ok((await listed(client.sandbox.inbox.list({ limit: 50 }))).length > 0);
 });
 
-test('templates, with versions and previews', async () => {
+test('templates with versions and previews', async () => {
   const made = await client.templates.create({ name: 'receipt', subject: 'Order {{ number }}', text: 'Thanks' });
   const { templateId } = made;
   assert.equal((await client.templates.replace(templateId, { name: 'receipt', subject: 'New', text: 'x' })).version, 2);
@@ -156,7 +154,7 @@ test('templates, with versions and previews', async () => {
   assert.equal(await codeOf(client.templates.get(templateId)), 'NOT_FOUND');
 });
 
-test('webhooks, and what they post is verified, also with two secrets', async () => {
+test('webhooks, and verification of their requests with two secrets', async () => {
   const made = await client.webhooks.create({ url: catcher.url, events: ['Delivery'] });
   await client.webhooks.test(made.webhookId);
   const first = await waitUntil('the test event', () => catcher.requests.at(-1));
@@ -173,7 +171,7 @@ test('webhooks, and what they post is verified, also with two secrets', async ()
   await client.webhooks.delete(made.webhookId);
 });
 
-test('domains, suppressions, account', async () => {
+test('domains, suppressions, and account', async () => {
   const live = new Postrider({ url: service.url, ...service.live });
   const domain = await live.domains.add('shop.example');
   assert.equal((await live.domains.add('shop.example')).domainId, domain.domainId);
@@ -202,13 +200,13 @@ test('domains, suppressions, account', async () => {
   );
 });
 
-test('an operation is called by its operationId, and other content than JSON comes as a Response', async () => {
+test('calls an operation by operationId, and returns non-JSON content as a Response', async () => {
   assert.deepEqual(await client.call('getHealth'), { status: 'ok' });
   const metrics = await client.call('getMetrics');
   assert.match(await metrics.text(), /^# HELP /);
 });
 
-test('a page sends what a signed-in browser has to, and no key', async () => {
+test('in a browser, sends what a session needs and no key', async () => {
   const seen: Headers[] = [];
   const fetchIt: typeof fetch = async (_, init) => {
     seen.push(new Headers(init?.headers));
@@ -227,7 +225,7 @@ test('a page sends what a signed-in browser has to, and no key', async () => {
   );
 });
 
-test('a call ends when its signal is aborted, with the reason of the signal', async () => {
+test('an aborted signal ends the call with its reason', async () => {
   const reason = new Error('the user went away');
   const waiting = client.sandbox.inbox.wait({ to: 'never@example.com' }, { signal: AbortSignal.abort(reason) });
   await assert.rejects(waiting, reason);

@@ -189,14 +189,14 @@ export const keys: Scenario = async (stage) => {
       [two, 2_001, '2001:db8::2'],
       [one, 1_000, '192.0.2.1'],
     ],
-    'the newest use of each',
+    'the newest use of each key',
   );
   const renamed = await update({ name: 'Renamed' });
   assert.ok(typeof renamed !== 'string');
   assert.deepEqual([renamed.lastUsedAt, renamed.lastUsedAddress], [1_000, '192.0.2.1']);
   assert.equal(await revoke({ accountId: 'acc_other' }), 'unknown');
   assert.equal(await revoke({ mode: 'sandbox' }), 'other-mode');
-  assert.deepEqual((await usesOf()).at(-1), [one, 1_000, '192.0.2.1'], 'kept by refused revocations');
+  assert.deepEqual((await usesOf()).at(-1), [one, 1_000, '192.0.2.1'], 'kept after rejected revocations');
   assert.equal(await revoke({ mode: 'live' }), 'revoked');
   assert.equal(await revoke({}), 'unknown');
   assert.equal(await update({ allowedNetworks }), 'unknown', 'revoked');
@@ -264,7 +264,7 @@ export const agentRequests: Scenario = async (stage) => {
   const first = requestOf('d1');
   const expired = requestOf('d2', nowMs);
   assert.equal((await ask(first))?.id, first.id);
-  assert.equal((await ask(requestOf('d1')))?.id, first.id, 'the same call is one request');
+  assert.equal((await ask(requestOf('d1')))?.id, first.id, 'repeating the call creates one request');
   assert.equal((await ask(expired))?.id, expired.id);
   const second = requestOf('d3');
   assert.equal((await ask(second))?.id, second.id);
@@ -296,7 +296,7 @@ export const agentRequests: Scenario = async (stage) => {
   const done = await stage.act(agentRequestOperation, key);
   assert.deepEqual([done?.status, done?.call, done?.result], ['done', '', '{"status":200}']);
   const declined = await stage.act(agentRequestOperation, { ...key, id: second.id });
-  assert.deepEqual([declined?.status, declined?.result], ['declined', null], 'what was declined is never done');
+  assert.deepEqual([declined?.status, declined?.result], ['declined', null], 'a declined request is never executed');
   await stage.act(removeAgentRequestsOperation, { beforeMs: 0, nowMs: nowMs + 1, limit: 10 });
   assert.equal((await stage.act(agentRequestOperation, { ...key, id: expired.id }))?.call, '');
   assert.equal(await stage.act(removeAgentRequestsOperation, { beforeMs: nowMs + 1, nowMs, limit: 2 }), 2);
@@ -383,7 +383,11 @@ export const domains: Scenario = async (stage) => {
     failingAfterMs: null,
   });
   await stage.act(addDomainOperation, add('shop.example', 'verified'));
-  assert.equal(await stage.act(signingAccountOperation, 'shop.example'), null, 'vouched for, and not in the DNS');
+  assert.equal(
+    await stage.act(signingAccountOperation, 'shop.example'),
+    null,
+    'marked as verified, and not in the DNS',
+  );
   await stage.act(addDomainOperation, add('mail.shop.example', 'verified'));
   await stage.act(addDomainOperation, { ...add('other.example', 'verified'), accountId: 'acc_none' });
   await stage.act(sendingDomainOperation, {
@@ -416,7 +420,7 @@ export const domains: Scenario = async (stage) => {
     assert.deepEqual(
       sending?.selectors,
       ed25519 === false ? ['s1'] : ['s1', 's1e'],
-      'a key of which the DNS says nothing stays as it was',
+      'a key without a DNS result is unchanged',
     );
     const signer = await stage.act(signingAccountOperation, 'shop.example');
     assert.equal(signer, status === 'verified' ? account.id : null);
@@ -448,7 +452,7 @@ async function domainKeys(stage: Stage, id: string): Promise<void> {
   assert.equal((await stage.act(domainNoticesOperation, 10)).length, 0);
   for (const beforeMs of [nowMs, nowMs + 1]) {
     const due = await stage.act(dueChecksOperation, { beforeMs, limit: 5 });
-    assert.equal(due.length, beforeMs - nowMs, 'vouched ones are not looked at');
+    assert.equal(due.length, beforeMs - nowMs, 'domains marked as verified are not checked');
   }
   const seen = (selector: string) => ({ selector, isPublished: true, isEverywhere: true });
   const check = {
@@ -469,7 +473,7 @@ async function domainKeys(stage: Stage, id: string): Promise<void> {
   ];
   const rotation = { id, keys, nowMs: nowMs + 3, isNoticed: true };
   assert.equal(await stage.act(rotateKeysOperation, rotation), true);
-  assert.equal(await stage.act(rotateKeysOperation, rotation), false, 'there are such keys already');
+  assert.equal(await stage.act(rotateKeysOperation, rotation), false, 'such keys exist already');
   assert.equal(await stage.act(rotateKeysOperation, { ...rotation, id: 'dom_none' }), false);
   assert.equal((await stage.act(domainNoticesOperation, 10))[0]?.kind, 'rotation');
   assert.equal((await stage.act(dueRotationsOperation, { beforeMs: nowMs + 9, limit: 5 })).length, 0);

@@ -18,7 +18,7 @@ export const certificates: Scenario = async (stage) => {
   const key = Uint8Array.of(0, 1, 255);
   assert.deepEqual([...(await stage.act(accountKeyOperation, { directory, keySealed: key }))], [...key]);
   const second = await stage.act(accountKeyOperation, { directory, keySealed: Uint8Array.of(2) });
-  assert.deepEqual([...second], [...key], 'the first stays');
+  assert.deepEqual([...second], [...key], 'the first one is kept');
 
   const name = 'mail.example.com';
   const claim = { directory, name, delaysMs: [HOUR, 2 * HOUR], nowMs: stage.nowMs };

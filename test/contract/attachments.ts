@@ -68,7 +68,7 @@ export const registering: Scenario = async (stage) => {
     assert.equal((await stage.act(registerOperation, registration(stage, accountId))).outcome, outcome);
   }
   const large = { ...repeat, fits: false, maximumUnsentBytes: 0 };
-  assert.equal((await stage.act(registerOperation, large)).outcome, 'same', 'what is known is not judged again');
+  assert.equal((await stage.act(registerOperation, large)).outcome, 'same', 'a known file is not checked again');
   assert.equal((await stage.act(registerOperation, { ...other, fits: false })).outcome, 'other-manifest');
   const anew = { ...large, idempotencyKey: 'never seen' };
   assert.equal((await stage.act(registerOperation, anew)).outcome, 'does-not-fit');
@@ -95,11 +95,11 @@ export const unsentFiles: Scenario = async (stage) => {
   // All of them count; the one without bytes is the first that no longer will.
   assert.deepEqual(await act(of(1)), { outcome: 'no-room', roomAtMs: waiting.expiresAtMs });
   assert.equal((await act(of(31, { mode: 'sandbox' }))).outcome, 'no-room');
-  assert.equal((await act(of(30, { mode: 'sandbox' }))).outcome, 'made', 'each mode has a bound of its own');
+  assert.equal((await act(of(30, { mode: 'sandbox' }))).outcome, 'made', 'each mode has its own limit');
   const use = { submissionId: sent.id, accountId, mode: 'live', version: 0, nowMs: stage.nowMs } as const;
   await stage.act(acceptLargeOperation, { acceptance: acceptance(stage, { accountId }), use });
   assert.equal((await act(of(11))).outcome, 'no-room');
-  assert.equal((await act(of(10))).outcome, 'made', 'what was sent no longer counts');
+  assert.equal((await act(of(10))).outcome, 'made', 'a sent submission no longer counts');
 
   // Once the URLs have expired, only what may have bytes counts, until it is removed.
   const later = { nowMs: waiting.expiresAtMs, expiresAtMs: waiting.expiresAtMs + HOUR };
@@ -107,7 +107,7 @@ export const unsentFiles: Scenario = async (stage) => {
   const direct = { ...file!, direct: true, blobKey: `${accountId}/direct` };
   assert.equal((await act(of(15, { ...later, files: [direct] }))).outcome, 'made');
   const much = { nowMs: later.expiresAtMs, expiresAtMs: later.expiresAtMs + HOUR };
-  assert.equal((await act(of(6, much))).outcome, 'no-room', 'direct uploads may be there');
+  assert.equal((await act(of(6, much))).outcome, 'no-room', 'direct uploads are possible');
   assert.equal((await act(of(5, { ...much, mode: 'live' }))).outcome, 'made');
 
   // A submission that no longer counted counts again with its new URLs, and is checked like a new one.
@@ -115,7 +115,7 @@ export const unsentFiles: Scenario = async (stage) => {
   assert.equal((await act(renewal)).outcome, 'no-room');
   const over = await act({ ...renewal, maximumUnsentBytes: 40 });
   assert.ok(over.outcome === 'same' && over.submission.id === waiting.id);
-  assert.equal((await act(renewal)).outcome, 'same', 'while it counts a repeat finds it');
+  assert.equal((await act(renewal)).outcome, 'same', 'a repeat finds it while it counts');
 };
 
 export const registeringAtOnce: Scenario = async (stage) => {
@@ -146,7 +146,7 @@ export const uploading: Scenario = async (stage) => {
   assert.equal(await stampOf(), 'second');
   const file = { submissionId, number: 0, blobStamp: 'third' };
   await stage.act(confirmFileOperation, { ...file, blobKey: one });
-  assert.equal(await stampOf(), 'second', 'of a blob that another upload has replaced');
+  assert.equal(await stampOf(), 'second', 'a blob replaced by another upload');
   await stage.act(confirmFileOperation, { ...file, blobKey: two });
   assert.equal(await stampOf(), 'third');
   assert.equal(
@@ -286,6 +286,6 @@ export const keeping: Scenario = async (stage) => {
   assert.equal(await stage.act(batchOperation, { accountId, mode: 'live', id: unkept.id }), null);
   const beforeMs = stage.nowMs + 40 * DAY;
   const last = await stage.act(removeContentOperation, { beforeMs, beforeOf7DaysMs: beforeMs, limit: 10 });
-  assert.equal(last.count, 0, 'the message is still to be sent, and so its files are');
+  assert.equal(last.count, 0, 'the message is still queued, so its files are kept');
   assert.equal((await stage.act(batchOperation, { accountId, mode: 'live', id: kept.id }))?.files.length, 2);
 };

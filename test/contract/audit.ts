@@ -46,7 +46,7 @@ export const audit: Scenario = async (stage) => {
   assert.deepEqual(
     rows.map((row) => row.action),
     ['webhook.replay', 'account.set', 'account.create'],
-    'what changes nothing leaves no row',
+    'a call without changes leaves no entry',
   );
   assert.equal(JSON.parse(rows[1]!.beforeChange!).status, 'active');
   assert.equal(JSON.parse(rows[1]!.afterChange!).status, 'suspended');

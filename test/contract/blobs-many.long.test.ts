@@ -21,13 +21,13 @@ async function listsAll(blobs: Blobs): Promise<void> {
   assert.deepEqual(listed.sort(), keys.sort());
 }
 
-test('a folder lists them all, each once', async (t) => {
+test('a directory lists each blob once', async (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-blobs-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   await listsAll(openDiskBlobs(folder));
 });
 
-test('S3 lists them all, each once', { skip: noS3 }, async (t) => {
+test('S3 lists each blob once', { skip: noS3 }, async (t) => {
   const peer = await startS3();
   t.after(() => peer.close());
   await listsAll(peer.open());

@@ -55,7 +55,7 @@ function put(url: string, headers: Record<string, string | undefined>, body: Buf
   });
 }
 
-test('an upload as announced is stored, and may be repeated', { skip }, async () => {
+test('an upload as declared is stored and can be repeated', { skip }, async () => {
   const key = blobs.newKey();
   const { url, headers } = await presign(key);
   assert.deepEqual(Object.keys(headers).sort(), ['Content-Type', 'x-amz-checksum-sha256']);
@@ -64,7 +64,7 @@ test('an upload as announced is stored, and may be repeated', { skip }, async ()
   assert.deepEqual(await blobs.get(key), CONTENT);
 });
 
-test('another length, type or digest than the signed one is refused, and so are missing ones', { skip }, async () => {
+test('rejects a missing or different length, type, or digest', { skip }, async () => {
   const key = blobs.newKey();
   const { url, headers } = await presign(key);
   const type = { 'Content-Type': headers['Content-Type']! };
@@ -80,7 +80,7 @@ test('another length, type or digest than the signed one is refused, and so are 
   assert.equal(await blobs.sizeOf(key), undefined, 'and nothing is stored');
 });
 
-test('a URL that is altered, expired or used otherwise is refused', { skip }, async () => {
+test('rejects an altered, expired, or misused URL', { skip }, async () => {
   const key = blobs.newKey();
   const { url, headers } = await presign(key);
   const signature = new URL(url).searchParams.get('X-Amz-Signature')!;
@@ -106,7 +106,7 @@ test('a URL that is altered, expired or used otherwise is refused', { skip }, as
   assert.equal(await blobs.sizeOf(key), undefined, 'and nothing is stored');
 });
 
-test('other bytes of the same length: refused by stores that compare the digest; Swift is known not to', {
+test('stores that check the digest reject other bytes of the same length; Swift does not', {
   skip,
 }, async () => {
   const key = blobs.newKey();
@@ -115,7 +115,7 @@ test('other bytes of the same length: refused by stores that compare the digest;
   forged[500]! ^= 1;
   const status = await put(url, headers, forged);
   if (peer.kind === 'swift') {
-    assert.equal(status, 200, 'if Swift compares now, docs/guides/s3.md says otherwise');
+    assert.equal(status, 200, 'if Swift checks the digest now, update docs/guides/s3.md');
     assert.notDeepEqual(await blobs.get(key), CONTENT);
   } else {
     assert.equal(status, 400);
@@ -123,7 +123,7 @@ test('other bytes of the same length: refused by stores that compare the digest;
   }
 });
 
-test('buckets are addressed by host name as well', { skip }, async () => {
+test('supports buckets addressed by hostname', { skip }, async () => {
   if (peer.kind !== 'swift') return;
   const key = blobs.newKey();
   const { port } = new URL(peer.location.endpoint);
@@ -143,10 +143,10 @@ test('buckets are addressed by host name as well', { skip }, async () => {
   assert.deepEqual(await blobs.get(key), CONTENT);
 });
 
-test('a clock of ours that is wrong by days stops nothing: the store is believed', { skip }, async () => {
+test("tolerates a local clock that is days off by using the store's time", { skip }, async () => {
   for (const wrongMs of [3 * 86_400_000, -86_400_000]) {
     const clock = { now: () => Date.now() + wrongMs };
-    assert.equal(await peer.open({ clock }).sizeOf(blobs.newKey()), undefined, 'also where the answer has no body');
+    assert.equal(await peer.open({ clock }).sizeOf(blobs.newKey()), undefined, 'also for responses without a body');
     const wrong = peer.open({ clock });
     assert.deepEqual(await wrong.get(await wrong.put(CONTENT)), CONTENT);
     const { url, headers } = await wrong.presignPut({

@@ -87,7 +87,7 @@ function contract(open: () => Promise<Store>): void {
   });
   after(() => store?.close());
 
-  test('its mark stands beside the blobs, and is none', async () => {
+  test('the mark is stored next to the blobs and is not listed as a blob', async () => {
     const { blobs } = store;
     assert.equal(await blobs.mark!.read(), undefined);
     await blobs.mark!.write('one');
@@ -99,7 +99,7 @@ function contract(open: () => Promise<Store>): void {
   });
 
   for (const sizeBytes of SIZES) {
-    test(`${sizeBytes} bytes come back as they were put, whole and as a stream`, async () => {
+    test(`${sizeBytes} bytes are read back unchanged, whole and as a stream`, async () => {
       const content = LARGE.subarray(0, sizeBytes);
       const key = await blobs.put(content);
       const found = await blobs.get(key);
@@ -111,7 +111,7 @@ function contract(open: () => Promise<Store>): void {
       assert.equal(await blobs.sizeOf(key), undefined);
     });
 
-    test(`${sizeBytes} bytes come back as they were streamed, of unknown and of known length`, async () => {
+    test(`${sizeBytes} bytes are read back as streamed, with unknown and known length`, async () => {
       const content = LARGE.subarray(0, sizeBytes);
       const unknown = await blobs.putStream(pieces(content));
       const key = blobs.newKey();
@@ -124,8 +124,8 @@ function contract(open: () => Promise<Store>): void {
     });
   }
 
-  test('a stamp, where the store says one, stays until the blob is another', async () => {
-    if (!blobs.stampOf) return assert.ok(blobs.presignPut, 'uploads past us are read at the send anyhow');
+  test('the stamp of a blob, if the store has one, changes only when the blob is replaced', async () => {
+    if (!blobs.stampOf) return assert.ok(blobs.presignPut, 'direct uploads are read again when sending');
     const key = blobs.newKey();
     assert.equal(await blobs.stampOf(key), undefined);
     await blobs.putStream(pieces(Buffer.from('one')), { key });
@@ -138,7 +138,7 @@ function contract(open: () => Promise<Store>): void {
     await blobs.remove(key);
   });
 
-  test('what is not there is undefined, and removing it is no error', async () => {
+  test('a missing blob reads as undefined, and removing it is not an error', async () => {
     const key = blobs.newKey();
     assert.equal(await blobs.get(key), undefined);
     assert.equal(await blobs.read(key), undefined);
@@ -146,7 +146,7 @@ function contract(open: () => Promise<Store>): void {
     await blobs.remove(key);
   });
 
-  test('what is no key never reaches the store', async () => {
+  test('invalid keys never reach the store', async () => {
     for (const key of ['', 'aa', '../../etc/passwd', `aa/${'b'.repeat(26)}/../x`, `aa/${'b'.repeat(25)}\n`]) {
       for (const call of [blobs.get, blobs.read, blobs.sizeOf, blobs.remove]) {
         await assert.rejects(async () => call(key), /not a valid blob key/);
@@ -155,7 +155,7 @@ function contract(open: () => Promise<Store>): void {
     }
   });
 
-  test('a source that throws leaves nothing, and its error passes; what was under the key stays', async () => {
+  test('a failing source stores nothing, passes on its error, and keeps the existing blob', async () => {
     const before = await keysOf(blobs);
     const key = await blobs.putStream(pieces(Buffer.from('the old one')), { key: blobs.newKey() });
     for (const bytes of [0, 100_000, 20_000_000, 33_554_432]) {
@@ -169,7 +169,7 @@ function contract(open: () => Promise<Store>): void {
     await blobs.remove(key);
   });
 
-  test('a source of another length than announced leaves nothing', async () => {
+  test('a source of another length than declared stores nothing', async () => {
     const before = await keysOf(blobs);
     for (const [bytes, sizeBytes] of [
       [10, 11],
@@ -184,7 +184,7 @@ function contract(open: () => Promise<Store>): void {
     assert.equal(await store.unfinished(), 0);
   });
 
-  test('a source is closed when the write fails or the source is too long', async () => {
+  test('the source is closed when the write fails or the source is too long', async () => {
     let closed = false;
     async function* endless(): AsyncGenerator<Uint8Array> {
       try {
@@ -197,7 +197,7 @@ function contract(open: () => Promise<Store>): void {
     assert.ok(closed);
   });
 
-  test('of writes to one key at the same time, one is stored whole; writes to other keys do not mix', async () => {
+  test('concurrent writes to one key store one of them completely; writes to other keys do not mix', async () => {
     const key = blobs.newKey();
     const lengths = [1_000_000, 1_000_001, 20_000_000, 300_000];
     await Promise.all(lengths.map((bytes) => blobs.putStream(pieces(LARGE.subarray(0, bytes)), { key })));
@@ -213,7 +213,7 @@ function contract(open: () => Promise<Store>): void {
     for (const one of [key, ...keys]) await blobs.remove(one);
   });
 
-  test('content that was changed behind our back is never given out as what was written', async () => {
+  test('content that was modified in the store is never returned as the original', async () => {
     const content = LARGE.subarray(0, 2_000_000);
     const changed = Buffer.from(content);
     changed[1_999_999]! ^= 1;
@@ -229,14 +229,14 @@ function contract(open: () => Promise<Store>): void {
     }
   });
 
-  test('a blob that is written again under its key is replaced as a whole', async () => {
+  test('writing an existing key replaces the entire blob', async () => {
     const key = await blobs.putStream(pieces(LARGE.subarray(0, 20_000_000)), { key: blobs.newKey() });
     await blobs.putStream(pieces(LARGE.subarray(5, 500)), { key });
     assert.deepEqual(await blobs.get(key), LARGE.subarray(5, 500));
     await blobs.remove(key);
   });
 
-  test('a stream that is not read to its end holds nothing up', async () => {
+  test('an abandoned stream blocks nothing', async () => {
     const key = await blobs.put(LARGE);
     for (let i = 0; i < 5; i += 1) {
       const stream = (await blobs.read(key))!;
@@ -247,7 +247,7 @@ function contract(open: () => Promise<Store>): void {
     await blobs.remove(key);
   });
 
-  test('the list has every blob once, with its time by the clock of the store, and nothing else', async () => {
+  test("the list has every blob once, with the store's time, and nothing else", async () => {
     for (const name of ['README', `zz/${'x'.repeat(25)}`, 'deeper/aa/below', `zz/${'y'.repeat(26)}.old`]) {
       await store.addForeign(name);
     }
@@ -266,7 +266,7 @@ function contract(open: () => Promise<Store>): void {
     }
   });
 
-  test('a write that is under way is not taken for an unfinished one', async () => {
+  test('a write in progress is not treated as an unfinished one', async () => {
     async function* slow(): AsyncGenerator<Uint8Array> {
       yield LARGE.subarray(0, 20_000_000);
       assert.equal(await store.unfinished(), 1);

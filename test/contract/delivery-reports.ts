@@ -7,7 +7,7 @@ import type { LateResult } from '../../src/messages/messages.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { claimReportsOperation, settleReportOperation } from '../../src/send/delivery-report-store.ts';
 import { suppressOperation } from '../../src/suppressions/store.ts';
-import { leases } from './late.ts';
+import { leases } from './late-reports.ts';
 import { acceptance, claimRequest, settlement } from './mail.ts';
 import type { Scenario } from './stage.ts';
 
@@ -56,7 +56,7 @@ export const deliveryReports: Scenario = async (stage) => {
   assert.equal(await stage.act(settleReportOperation, { lease: { seq, fence: fence + 5 }, againAtMs: null }), false);
   assert.deepEqual(await due(), [[ada, 'Delivery']], 'rescheduled');
   await stage.act(settleOperation, settlements);
-  assert.deepEqual(await due(), [], 'leases that were lost report nothing');
+  assert.deepEqual(await due(), [], 'lost leases report nothing');
 
   await suppress('shop@example.org');
   const bounce = (): LateResult => ({

@@ -134,7 +134,7 @@ export const erasure: Scenario = async (stage) => {
   const lost = { id, lease: { seq: first!.seq, fence: first!.fence }, ...limits };
   for (const crashes of [0, 1, 2]) {
     const crashed = await stage.act(claimErasureOperation, { ...limits, leaseMs: -3_600_000 });
-    assert.equal(crashed?.crashes, crashes, 'of a process that ended without a step');
+    assert.equal(crashed?.crashes, crashes, 'of a process that exited before a step');
   }
   const claimed = (await stage.act(claimErasureOperation, limits))!;
   assert.equal(claimed.crashes, 3);

@@ -172,7 +172,7 @@ export const mails: Scenario = async (stage) => {
   await stage.act(findInboundMessageOperation, 'inb_none');
   const log = { ...page, order: 'desc', after: null, messageId: mails[0]!.id, sinceMs: null, untilMs: null } as const;
   const [event] = await stage.act(readEventsOperation, log);
-  assert.match(event!.detail, /hello/, 'the event says what is in the record');
+  assert.match(event!.detail, /hello/, 'the event matches the record');
   const beforeMs = stage.nowMs + 1;
   await stage.act(forgetInboundOperation, { beforeMs: stage.nowMs, limit: 10 });
   assert.equal(await stage.act(forgetInboundOperation, { beforeMs, limit: 10 }), 5);
@@ -181,7 +181,7 @@ export const mails: Scenario = async (stage) => {
   assert.deepEqual(
     (JSON.parse(left) as { inbound: { authentication: unknown } }).inbound.authentication,
     NOT_AUTHENTICATED,
-    'what was proven is kept as long as the event',
+    'authentication results are kept as long as the event',
   );
   assert.equal(await stage.act(removeInboundMessagesOperation, { beforeMs, limit: 10 }), 5);
   assert.deepEqual(await stage.act(readEventsOperation, log), []);
@@ -364,7 +364,7 @@ export const routes: Scenario = async (stage) => {
     stage.act(hasRoutesOperation, { domain, covering: { names: [name], failingAfterMs: 0 } });
   assert.equal(await hasRoutes('in.shop.example'), true);
   assert.equal(await hasRoutes('shop.example'), false);
-  assert.equal(await hasRoutes('in.shop.example', 'other.example'), false, 'of a domain that is not verified');
+  assert.equal(await hasRoutes('in.shop.example', 'other.example'), false, 'of an unverified domain');
   for (const local of ['reply+1', 'any'])
     await stage.act(matchSandboxRouteOperation, { accountId, local, domain: 'in.shop.example' });
   await stage.act(listRoutesOperation, { ...live, before: null, limit: 1 });

@@ -59,7 +59,7 @@ export const inboundMail: Scenario = async (stage) => {
   await stage.act(storeInboundOperation, [mail()]);
   const claim = { nowMs, leaseMs: 60_000, limit: 10, quarantined: true, freeOnly: false };
   const { jobs } = await stage.act(claimInboundOperation, { ...claim, overQuota: [`route ${accountId}`] });
-  assert.equal(jobs.length, 3, 'the lane over its quota is parked');
+  assert.equal(jobs.length, 3, 'the lane over its limit is parked');
   const leaseOf = ({ seq, fence, mail: { id: inboundId } }: InboundJob) => ({ seq, fence, inboundId });
   const [shared, off, aside] = jobs.map(leaseOf);
   const owner = { accountId: '', mode: 'live' } as const;
@@ -71,7 +71,7 @@ export const inboundMail: Scenario = async (stage) => {
   ]);
   assert.equal(await stage.act(clampInboundOperation, { nowMs, latestMs: [HOUR_MS], crashPauseMs: 60_000 }), 1);
   assert.deepEqual(await stage.actNumbers(keepInboundOperation, [shared!]), []);
-  assert.equal((await stage.actNumbers(keepInboundOperation, [shared!])).length, 1, 'it is ended once');
+  assert.equal((await stage.actNumbers(keepInboundOperation, [shared!])).length, 1, 'it ends once');
   assert.deepEqual(await stage.act(inboundBlobsOperation, ['zz/1', 'zz/2']), ['zz/1']);
   assert.deepEqual(await stage.act(inboundBlobsOperation, []), []);
   const kept = mail({ use: ofRoute.use, content: null, blobKey: 'zz/3', sizeBytes: 70_000 });
@@ -86,7 +86,7 @@ export const inboundMail: Scenario = async (stage) => {
   const early = await stage.act(removeInboundOperation, { beforeMs: nowMs, limit: 10 });
   assert.equal(early.count, 0);
   const removed = await stage.act(removeInboundOperation, { beforeMs: nowMs + 1, limit: 10 });
-  assert.deepEqual(removed, { count: 3, blobKeys: ['zz/3'] }, 'what waits stays, and with it the blob that it shares');
+  assert.deepEqual(removed, { count: 3, blobKeys: ['zz/3'] }, 'a queued item is kept with its shared blob');
 };
 
 export const operatorMail: Scenario = async (stage) => {

@@ -229,7 +229,11 @@ export const atOnce: Scenario = async (stage) => {
     ...Array.from({ length: 40 }, () => acceptance(stage, { accountId })),
   ];
   const answers = await Promise.all(calls.map((call) => stage.database.execute(acceptOperation, call)));
-  assert.equal(answers.filter((one) => one.stored).length, calls.length - 1, 'one of the two with one key is stored');
+  assert.equal(
+    answers.filter((one) => one.stored).length,
+    calls.length - 1,
+    'one of two messages with the same key is stored',
+  );
   await stage.act(listMessagesOperation, { ...wholePage('acc_none') });
   const stored = await stage.database.execute(listMessagesOperation, { ...wholePage(accountId), limit: 100 });
   assert.equal(stored.length, calls.length - 1);
@@ -288,7 +292,7 @@ export const idempotency: Scenario = async (stage) => {
   await stage.act(storedAnswerOperation, { ...batch.key, nowMs: stage.nowMs });
 };
 
-/** Messages that wait for a paused destination: given back untried, with unchanged attempts and crashes. */
+/** Messages that wait for a paused destination are returned untried, with unchanged attempts and crashes. */
 export const puttingOff: Scenario = async (stage) => {
   const accountId = stage.id('acc');
   const mail = acceptance(stage, { accountId, to: ['a@x.example', 'b@x.example'] });
@@ -379,7 +383,7 @@ export const delivering: Scenario = async (stage) => {
   assert.deepEqual(
     taken.map((job) => job.crashes),
     [1, 1],
-    'both leases were over',
+    'both leases had expired',
   );
   await stage.act(markRunningOperation, { leases: taken, running: true });
   await stage.act(markRunningOperation, { leases: taken.slice(0, 1), running: false });

@@ -13,7 +13,7 @@ const OF_POSTGRES = new Set(['storage.serverHealth']);
 
 for (const [name, scenario] of Object.entries(scenarios)) test(name, () => compare(scenario));
 
-test('every operation took part on every database', () => {
+test('every operation runs on every database', () => {
   // Operations of the kit are registered if another test of this process uses them.
   const names = operationNames().filter((name) => !name.startsWith('test.') && !OF_POSTGRES.has(name));
   assert.ok(names.length > 50);

@@ -80,7 +80,7 @@ export const operatorKeys: Scenario = async (stage) => {
   await create(narrow, Buffer.alloc(32, 2));
   assert.deepEqual(await find(plain.id, secretHash), { ...plain, createdAt });
   assert.deepEqual(await find(narrow.id, Buffer.alloc(32, 2)), { ...narrow, createdAt });
-  assert.equal(await find(plain.id, Buffer.alloc(32, 2)), null, 'the secret of another key');
+  assert.equal(await find(plain.id, Buffer.alloc(32, 2)), null, 'the secret of a different key');
   assert.equal(await find(stage.id('opk'), Buffer.alloc(32, 2)), null, 'an id above all keys');
   const page = (before: string | null, limit = 5) => stage.act(operatorKeysOperation, { before, limit });
   assert.deepEqual(
@@ -128,7 +128,7 @@ export const endingPauses: Scenario = async (stage) => {
       ['unpaused.example', 0],
       ['paused.example', 1_000],
     ],
-    'neither other times nor the sandbox',
+    'neither other time ranges nor the sandbox',
   );
   assert.deepEqual(
     (await stage.act(deferredByDomainOperation, { ...span, rows: 10, domains: 10 })).map((one) => Object.values(one)),
@@ -140,7 +140,7 @@ export const endingPauses: Scenario = async (stage) => {
   assert.equal((await stage.act(deferredByDomainOperation, { ...span, rows: 10, domains: 1 })).length, 1);
   const seqs = [rest[0]!.seq];
   const bring = (more: object) => stage.act(bringForwardOperation, { ...span, seqs, nowMs, ...more });
-  assert.equal(await bring({ fromMs: untilMs + 1_001 }), 0, 'what has another time by now keeps it');
+  assert.equal(await bring({ fromMs: untilMs + 1_001 }), 0, 'a message rescheduled in the meantime keeps its time');
   assert.equal(await bring({}), 1);
   assert.equal(await bring({}), 0);
   assert.equal((await stage.act(deferredPageOperation, { ...span, after: null, limit: 10 })).length, 1);
@@ -172,17 +172,17 @@ export const sharedPauses: Scenario = async (stage) => {
 
   await write([pause('x.example', nowMs), pause('y.example', nowMs, { blockedSince: nowMs })], nowMs);
   await write([pause('x.example', nowMs + 5, { level: 3 })], nowMs + 5);
-  assert.equal((await read('x.example'))?.level, 0, 'of two that begin at once the first one stands');
+  assert.equal((await read('x.example'))?.level, 0, 'of two concurrent pauses the first one wins');
   await write([], nowMs + 10, ['x.example']);
-  assert.equal((await read('x.example'))?.endedAt, null, 'only a probe ends it, and none can be before its time is up');
+  assert.equal((await read('x.example'))?.endedAt, null, 'only a probe ends it, and none starts early');
 
   const claim = (holder: string, atMs: number) =>
     stage.act(claimProbeOperation, { destination: 'x.example', holder, nowMs: atMs, untilMs: atMs + 30_000 });
   assert.deepEqual(await claim('a', later - 1), { granted: false, untilMs: later });
   assert.deepEqual(await claim('a', later), { granted: true, untilMs: later + 30_000 });
   assert.deepEqual(await claim('b', later + 1), { granted: false, untilMs: later + 30_000 });
-  assert.equal((await claim('a', later + 10_000)).granted, true, 'its holder extends it');
-  assert.equal((await claim('b', later + 40_000)).granted, true, 'it ends with its time');
+  assert.equal((await claim('a', later + 10_000)).granted, true, 'the holder extends it');
+  assert.equal((await claim('b', later + 40_000)).granted, true, 'it ends at its expiry');
   await write([pause('x.example', later + 41_000, { level: 1 })], later + 41_000);
   assert.deepEqual([(await read('x.example'))?.level, (await claim('b', later + 42_000)).granted], [1, false]);
   await stage.act(resumeDestinationOperation, { destination: 'x.example', nowMs: later + 50_000 });
@@ -190,7 +190,7 @@ export const sharedPauses: Scenario = async (stage) => {
   assert.equal((await claim('a', later + 50_000)).granted, true);
   await write([], later + 51_000, ['x.example']);
   assert.equal((await read('x.example'))?.endedAt, later + 51_000);
-  assert.equal((await claim('a', later + 52_000)).granted, false, 'what is ended is not probed');
+  assert.equal((await claim('a', later + 52_000)).granted, false, 'an ended pause is not probed');
   await write([pause('x.example', later + 53_000)], later + 53_000);
   assert.equal((await read('x.example'))?.endedAt, null);
 
@@ -203,7 +203,7 @@ export const sharedPauses: Scenario = async (stage) => {
   await write([pause('y.example', later, { blockedSince: nowMs })], later);
   assert.deepEqual([await toNotify(later), await toNotify(nowMs + 86_400_000)], [0, 1], 'once a day');
   await write([], nowMs + 10 * 86_400_000);
-  assert.equal(await read('x.example'), undefined, 'what nobody speaks of any more is forgotten');
+  assert.equal(await read('x.example'), undefined, 'an unused pause is deleted');
 };
 
 export const warmUpShares: Scenario = async (stage) => {

@@ -1,6 +1,6 @@
 /**
- * What two nodes do to the same rows of a real PostgreSQL at the same moment, for each place at which one can overtake the other. The
- * simulation draws such places (`--overlapping`), and this tries each of them.
+ * Concurrent operations of two nodes on the same rows of a real PostgreSQL, for every point at which one can overtake the other. The
+ * simulation draws such points at random (`--overlapping`); this test tries each of them.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -21,8 +21,8 @@ import { openPostgresDatabase } from '../../src/storage/postgres/database.ts';
 import { parsePostgresUrl } from '../../src/storage/postgres/url.ts';
 import { suppress } from '../../src/suppressions/suppressions.ts';
 import { extendOperation } from '../../src/work/store.ts';
+import { type Call, callOf, execute, type Overlap, overlapEverywhere } from '../kit/overlapping-transactions.ts';
 import { acceptance, seedMail } from '../kit/seed-mail.ts';
-import { type Call, callOf, execute, type Overlap, overlapEverywhere } from '../kit/stepped.ts';
 import { type TempDatabase, tempDatabase } from '../kit/temp-database.ts';
 
 const MINUTE = 60_000;
@@ -142,7 +142,7 @@ async function held(): Promise<Mail & { job: DeliveryJob }> {
   return { ...mail, job: jobs[0]! };
 }
 
-/** Its holder has been silent since its lease ended. */
+/** Its holder has been silent since the lease ended. */
 async function overdue(): Promise<Mail & { job: DeliveryJob }> {
   const mail = await held();
   await change('UPDATE work SET due = 0');
@@ -175,7 +175,7 @@ async function left(): Promise<Left> {
   return { status: message!.status, events: events.map(({ type }) => type).filter((type) => type !== 'Send'), work };
 }
 
-/** In both directions: each of them is the one that pauses. */
+/** In both directions: each operation is the one that pauses. */
 async function bothWays<F, A, B>(race: Omit<Overlap<F, A, B>, 'nodes'>): Promise<{ places: number; waits: number }> {
   const { prepare, first, second, check } = race;
   const one = await overlapEverywhere({ ...race, nodes });
@@ -186,11 +186,11 @@ async function bothWays<F, A, B>(race: Omit<Overlap<F, A, B>, 'nodes'>): Promise
     second: first,
     check: (answers) => check({ ...answers, first: answers.second, second: answers.first }),
   });
-  assert.ok(one.places > 1 && other.places > 1, 'each stands at some place');
+  assert.ok(one.places > 1 && other.places > 1, 'every pair runs at some position');
   return { places: one.places + other.places, waits: one.waits + other.waits };
 }
 
-describe('two nodes at the same rows', () => {
+describe('two nodes on the same rows', () => {
   /** An account with two keys. */
   const accountWithKeys = async (): Promise<{ accountId: string; keyIds: string[] }> => {
     await temp.empty();
@@ -208,7 +208,7 @@ describe('two nodes at the same rows', () => {
   const storedUses = () =>
     ask<{ id: string; address: string }>('SELECT credential_id AS id, address FROM credential_use ORDER BY id');
 
-  test('a revoked key has no stored use, whichever of revocation and use comes first', async () => {
+  test('a revoked key has no stored use, in either order of revocation and use', async () => {
     const { waits } = await bothWays({
       prepare: accountWithKeys,
       first: ({ keyIds }) => using(...keyIds.map((id) => use(id, 1))),
@@ -222,7 +222,7 @@ describe('two nodes at the same rows', () => {
     assert.ok(waits > 0);
   });
 
-  test('of the uses of the same keys that two nodes record, the newest of each is stored', async () => {
+  test('when two nodes record uses of the same keys, the newest of each is stored', async () => {
     await bothWays({
       prepare: accountWithKeys,
       first: ({ keyIds: [one, other] }) => using(use(one!, 1), use(other!, 4)),
@@ -240,7 +240,7 @@ describe('two nodes at the same rows', () => {
     });
   });
 
-  test('a message is claimed by one of them', async () => {
+  test('one node claims a message', async () => {
     await bothWays({
       prepare: queued,
       first: claiming,
@@ -249,7 +249,7 @@ describe('two nodes at the same rows', () => {
     });
   });
 
-  test('a result is recorded, or its message taken over when the lease has ended, never both', async () => {
+  test('either the result is recorded or the expired lease is taken over, never both', async () => {
     await bothWays({
       prepare: overdue,
       first: ({ job }) => settling(job),
@@ -265,7 +265,7 @@ describe('two nodes at the same rows', () => {
     });
   });
 
-  test('a lease is extended, or its message taken over when it has ended, never both', async () => {
+  test('either the lease is extended or the expired lease is taken over, never both', async () => {
     await bothWays({
       prepare: overdue,
       first: ({ job }) => extending(job),
@@ -274,7 +274,7 @@ describe('two nodes at the same rows', () => {
     });
   });
 
-  test('of results under an old and a new lease the new one is recorded', async () => {
+  test('the result under the new lease wins over the one under the old lease', async () => {
     await bothWays({
       prepare: async (): Promise<TakenOver> => {
         const { job } = await overdue();
@@ -290,7 +290,7 @@ describe('two nodes at the same rows', () => {
     });
   });
 
-  test('of two mails with one key one is accepted', async () => {
+  test('one of two sends with the same idempotency key is accepted', async () => {
     const { waits } = await bothWays({
       prepare: async () => {
         await temp.empty();
@@ -304,10 +304,10 @@ describe('two nodes at the same rows', () => {
         assert.equal((await ask('SELECT 1 AS one FROM idempotency')).length, 1);
       },
     });
-    assert.ok(waits > 0, 'who comes second waits for the end of the first');
+    assert.ok(waits > 0, 'the second transaction waits for the first');
   });
 
-  test('mail to an address that is suppressed meanwhile is suppressed at its acceptance or at its delivery', async () => {
+  test('a suppression added concurrently applies at acceptance or at delivery', async () => {
     await bothWays({
       prepare: () => temp.empty(),
       first: () => accepting(),
@@ -320,7 +320,7 @@ describe('two nodes at the same rows', () => {
     });
   });
 
-  test('a late bounce beside the record of its delivery counts after it, and not at all before', async () => {
+  test('a late bounce concurrent with its delivery record applies only after it', async () => {
     await bothWays({
       prepare: held,
       first: ({ job }) => settling(job),
@@ -335,7 +335,7 @@ describe('two nodes at the same rows', () => {
     });
   });
 
-  test('a late bounce that two nodes got is one', async () => {
+  test('a late bounce that two nodes received is recorded once', async () => {
     await bothWays({
       prepare: sent,
       first: ({ messageId }) => reporting(messageId, 'Bounce'),
@@ -348,7 +348,7 @@ describe('two nodes at the same rows', () => {
     });
   });
 
-  test('a late bounce beside a complaint: both in one order, or the bounce too late', async () => {
+  test('a late bounce concurrent with a complaint is recorded first or rejected as late', async () => {
     await bothWays({
       prepare: sent,
       first: ({ messageId }) => reporting(messageId, 'Bounce'),
@@ -362,7 +362,7 @@ describe('two nodes at the same rows', () => {
     });
   });
 
-  test('a message is cancelled or claimed, never both', async () => {
+  test('a message is canceled or claimed, never both', async () => {
     await bothWays({
       prepare: queued,
       first: ({ messageId }) => cancelling(messageId),
@@ -375,7 +375,7 @@ describe('two nodes at the same rows', () => {
     });
   });
 
-  test('a message that is put off is cancelled, or stays in the queue', async () => {
+  test('a message that is being deferred is canceled or stays in the queue', async () => {
     await bothWays({
       prepare: held,
       first: ({ job }) => settling(job, 'delayed'),
@@ -389,7 +389,7 @@ describe('two nodes at the same rows', () => {
     });
   });
 
-  test('two nodes that remove each other after a long silence do not wait for each other', async () => {
+  test('two nodes that remove each other after a long silence do not deadlock', async () => {
     let runs = 0;
     const beating = (id: string): Call<unknown> => {
       const beat = { id, host: id, version: '1', roles: 'api', state: '{}', nowMs: Date.now(), silentMs: MINUTE };
@@ -415,7 +415,7 @@ describe('two nodes at the same rows', () => {
     });
   });
 
-  test('a destination whose pause is over is probed by one of them', async () => {
+  test('one node probes a destination whose pause has ended', async () => {
     const destination = 'mx.example';
     const nowMs = Date.now();
     const probing = (holder: string): Call<{ granted: boolean }> =>

@@ -64,7 +64,7 @@ async function goOn(database: Database, before: number): Promise<void> {
   assert.equal(await compare(database), before + 1);
 }
 
-test('counted once, from PostgreSQL to either database', async (t) => {
+test('statistics count each event once after a move from PostgreSQL to either database', async (t) => {
   const [source, target] = [await tempDatabase('postgres'), await tempDatabase('postgres')];
   t.after(() => Promise.all([source.close(), target.close()]));
   const mix = eventMix(source, { nowMs: NOW, days: 2 });

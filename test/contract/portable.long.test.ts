@@ -118,7 +118,7 @@ async function importInto(target: TempDatabase, name: string) {
   }
 }
 
-test('everything moves into PostgreSQL and back, row by row', async () => {
+test('all data moves to PostgreSQL and back, row by row', async () => {
   const { file, accountId, messages } = await embeddedWithMail();
   const target = await tempDatabase('postgres');
   try {
@@ -151,7 +151,7 @@ test('everything moves into PostgreSQL and back, row by row', async () => {
       ...acceptance({ accountId, nowMs }),
       leaseUntilMs: nowMs + 60_000,
     });
-    assert.ok(result.leased[0]!.seq > highest, 'a number of a row is never used twice');
+    assert.ok(result.leased[0]!.seq > highest, 'row numbers are never reused');
 
     // As at every opening of a server's database; the log continues where its followers are.
     await target.database.execute(alignEventOrderOperation, null);
@@ -172,13 +172,15 @@ test('everything moves into PostgreSQL and back, row by row', async () => {
     const later = acceptance({ accountId, nowMs });
     await target.database.execute(acceptOperation, later);
     const id = later.emails[0]!.recipients[0]!.messageId;
-    await waitUntil('the event of new mail', async () => (await follow(last)).some((one) => one.message_id === id));
+    await waitUntil('the event of a new message', async () =>
+      (await follow(last)).some((one) => one.message_id === id),
+    );
   } finally {
     await target.close();
   }
 });
 
-test('a file that is broken, of another version, or none at all is refused with a sentence', async () => {
+test('rejects a corrupt file, another version, or another format with a clear message', async () => {
   const { file } = await embeddedWithMail();
   assert.throws(() => openPortableFile(path.join(folder, 'nothing')), /the file .*nothing does not exist/);
   const other = path.join(folder, 'other-version');
@@ -199,7 +201,7 @@ test('a file that is broken, of another version, or none at all is refused with 
   assert.throws(() => openPortableFile(cut), /not a complete file/);
 });
 
-test('an import that fails half way leaves the database empty', async () => {
+test('a failed import leaves the database empty', async () => {
   const { file } = await embeddedWithMail();
   const spoilt = path.join(folder, 'spoilt');
   copyFileSync(file, spoilt);
@@ -224,7 +226,7 @@ test('an import that fails half way leaves the database empty', async () => {
 
 import { firstRun } from '../../src/users/users.ts';
 
-test('blobs that rows name and that are gone or changed are told, and the rest is copied', async () => {
+test('reports missing or changed blobs and copies the rest', async () => {
   const target = await tempDatabase('postgres');
   const embedded = await tempDatabase();
   try {
@@ -265,7 +267,7 @@ test('blobs that rows name and that are gone or changed are told, and the rest i
   }
 });
 
-test('content that a running service removes while it is copied is no loss', async () => {
+test('content deleted by the running service during the copy is not an error', async () => {
   const embedded = await tempDatabase();
   try {
     const { blobsFolder, databaseFile } = prepareDataDirectory(embedded.folder);
@@ -292,7 +294,7 @@ test('content that a running service removes while it is copied is no loss', asy
   }
 });
 
-test('a file made beside a running service holds one moment', async () => {
+test('a file created while the service is running is a consistent snapshot', async () => {
   const target = await tempDatabase('postgres');
   const embedded = await tempDatabase();
   const accept = (into: TempDatabase) => into.database.execute(acceptOperation, acceptance({ accountId: 'acc_1' }));
@@ -311,7 +313,7 @@ test('a file made beside a running service holds one moment', async () => {
       const answered = await server.client.query(sql, values);
       if (dropped === undefined && sql.startsWith('SELECT count(*)')) {
         dropped = beside.client.query(`DROP TABLE ${rows[0]!.week}`);
-        await assert.rejects(dropped, /lock timeout/, 'what is in the snapshot stays until it is copied');
+        await assert.rejects(dropped, /lock timeout/, 'content of the snapshot is kept until it is copied');
         await accept(target);
       }
       return answered;
@@ -338,7 +340,7 @@ test('a file made beside a running service holds one moment', async () => {
       for (const table of held) writer.run(`DELETE FROM ${table}`);
     };
     await backUp({ connection, blobs: openDiskBlobs(directory.blobsFolder), onSnapshot }, fromEmbedded);
-    assert.equal(writer.get<{ n: number }>('SELECT count(*) AS n FROM message')?.n, 0, 'control: it was written to');
+    assert.equal(writer.get<{ n: number }>('SELECT count(*) AS n FROM message')?.n, 0, 'control: writes continued');
     connection.close();
     writer.close();
 

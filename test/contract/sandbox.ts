@@ -151,7 +151,7 @@ export const movingTheClock: Scenario = async (stage) => {
   const released = unfinished.map(({ seq, fence }) => ({ seq, fence, atMs: second[0]!.atMs }));
   const end = { accountId, by: 'one', nowMs: stage.nowMs, toMs: stage.nowMs + 61 * MINUTE, released };
   assert.equal(await stage.act(endMoveOperation, end), stage.nowMs + 61 * MINUTE);
-  assert.equal(await stage.act(endMoveOperation, end), stage.nowMs + 61 * MINUTE, 'a move that is over ends nothing');
+  assert.equal(await stage.act(endMoveOperation, end), stage.nowMs + 61 * MINUTE, 'an expired move ends nothing');
   assert.equal(await stage.act(clockOffsetOperation, accountId), 61 * MINUTE);
 
   const after = { nowMs: stage.nowMs + 61 * MINUTE, clockOffsetMs: 61 * MINUTE, mode };
@@ -172,7 +172,7 @@ export const movingTheClock: Scenario = async (stage) => {
   assert.deepEqual(
     third.map((row) => row.atMs - stage.nowMs),
     [65 * MINUTE],
-    'where endpoints listen one moment is taken at a time',
+    'with subscribed endpoints, one point in time is processed at a time',
   );
   await stage.act(endMoveOperation, { ...end, toMs: stage.nowMs, released: [] });
   const key = { accountId, mode, id: webhookId };
@@ -187,7 +187,7 @@ export const movingTheClock: Scenario = async (stage) => {
       ['webhook', 62 * MINUTE],
       ['delivery', 65 * MINUTE],
     ],
-    'until the first of them may come back',
+    'until the first of them can be retried',
   );
   const gone = await stage.act(
     claimWebhooksOperation,
@@ -237,7 +237,7 @@ export const playingByHand: Scenario = async (stage) => {
     return { seq: seq!, fence };
   };
   const { jobs } = await stage.act(claimOperation, only(stage, [await work(messageId)]));
-  assert.equal((await stage.act(claimOperation, only(stage, [await work(messageId)]))).taken, 0, 'somebody has it');
+  assert.equal((await stage.act(claimOperation, only(stage, [await work(messageId)]))).taken, 0, 'it is leased');
   assert.equal(await find('msg_none'), undefined);
   const late = {
     ...({ accountId, messageId, to: 'complained', atMs: stage.nowMs + 9, sandboxOutcome: 'Complained' } as const),

@@ -1,4 +1,4 @@
-/** What several nodes on one PostgreSQL do at the same moment: nothing is done twice, lost, or skipped. */
+/** Concurrent operations of several nodes on one PostgreSQL: nothing is done twice, lost, or skipped. */
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -71,7 +71,7 @@ function delivered(job: DeliveryJob): Settlement {
   };
 }
 
-test('every message is claimed by one node', async (t) => {
+test('one node claims each message', async (t) => {
   fresh(t);
   await Promise.all(Array.from({ length: 300 }, (_, i) => seedMail(nodes[i % 3]!, { accountId: 'acc_1' })));
   const taken: string[] = [];
@@ -87,7 +87,7 @@ test('every message is claimed by one node', async (t) => {
   assert.equal(new Set(taken).size, 300);
 });
 
-test('nodes whose clocks are five minutes wrong steal no lease, and find what is due', async (t) => {
+test('nodes with clocks five minutes off steal no leases and find due messages', async (t) => {
   fresh(t);
   const now = Date.now();
   for (const skewMs of [-5 * MINUTE, 5 * MINUTE]) {
@@ -98,12 +98,12 @@ test('nodes whose clocks are five minutes wrong steal no lease, and find what is
     for (const node of nodes) assert.deepEqual(await claim(node, now + 5 * MINUTE), [], 'leased at its acceptance');
   }
   await seedMail(nodes[0]!, { accountId: 'acc_1', nowMs: now });
-  assert.equal((await claim(nodes[1]!, now - 5 * MINUTE)).length, 1, 'due by the clock of the server');
+  assert.equal((await claim(nodes[1]!, now - 5 * MINUTE)).length, 1, "due by the server's clock");
   assert.equal((await claim(nodes[2]!, now + 5 * MINUTE)).length, 0);
   assert.ok(Math.abs(nodes[1]!.clock!.now() - now) < 10_000);
 });
 
-test('of two copies that are settled at once one removes the content they share', async (t) => {
+test('of two copies settled at the same time, one deletes the content they share', async (t) => {
   fresh(t);
   for (let round = 0; round < 15; round += 1) {
     const recipients = ['a@x.example', 'b@x.example'];
@@ -119,7 +119,7 @@ test('of two copies that are settled at once one removes the content they share'
   }
 });
 
-test('a delay whose commit was not acknowledged and that is recorded again is one attempt with one event', async (t) => {
+test('recording a deferral again after an unacknowledged commit counts one attempt and one event', async (t) => {
   fresh(t);
   const { recipients } = await seedMail(nodes[0]!, { accountId: 'acc_1' });
   const { messageId } = recipients[0]!;
@@ -151,7 +151,7 @@ test('a delay whose commit was not acknowledged and that is recorded again is on
   assert.deepEqual(await nodes[1]!.execute(found, null), [{ attempts: 1 }, { id: 'evt_delay' }]);
 });
 
-test('a result under an old lease that is recorded beside the one under the new lease does not keep that back', async (t) => {
+test('a result under an old lease does not block a concurrent one under the new lease', async (t) => {
   fresh(t);
   await seedMail(nodes[0]!, { accountId: 'acc_1' });
   const [old] = await claim(nodes[0]!);
@@ -168,7 +168,7 @@ test('a result under an old lease that is recorded beside the one under the new 
   );
 });
 
-test('a message is cancelled or claimed, never both', async (t) => {
+test('a message is canceled or claimed, never both', async (t) => {
   fresh(t);
   for (let round = 0; round < 20; round += 1) {
     const { recipients } = await seedMail(nodes[0]!, { accountId: 'acc_1' });
@@ -182,7 +182,7 @@ test('a message is cancelled or claimed, never both', async (t) => {
   }
 });
 
-test('an opening told to several nodes at once is one event', async (t) => {
+test('an open reported to several nodes at the same time is one event', async (t) => {
   fresh(t);
   const { recipients } = await seedMail(nodes[0]!, { accountId: 'acc_1' });
   const { messageId } = recipients[0]!;
@@ -203,7 +203,7 @@ test('an opening told to several nodes at once is one event', async (t) => {
   assert.equal(told.filter(Boolean).length, 1);
 });
 
-test('one idempotency key on all nodes at once is accepted once', async (t) => {
+test('an idempotency key used on all nodes at the same time is accepted once', async (t) => {
   fresh(t);
   for (let round = 0; round < 10; round += 1) {
     const idempotency = {
@@ -221,7 +221,7 @@ test('one idempotency key on all nodes at once is accepted once', async (t) => {
   }
 });
 
-test('of several first runs at once one is done; of settings patched at once none is lost', async (t) => {
+test('one of several concurrent first runs succeeds, and concurrent settings patches are all kept', async (t) => {
   fresh(t);
   const settings = { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null } as const;
   const runs = await Promise.all(
@@ -275,7 +275,7 @@ test('of several first runs at once one is done; of settings patched at once non
   assert.deepEqual('account' in last && Object.keys(last.account.settings.variables).sort(), names.sort());
 });
 
-test('a node with another secret key is refused with one line', async (t) => {
+test('rejects a node with a different secret key with a one-line error', async (t) => {
   fresh(t);
   const directory = dataDirectory(temp.folder);
   const key = randomBytes(32);
@@ -302,7 +302,7 @@ async function follow(node: Database, after: EventRow | undefined): Promise<Even
   });
 }
 
-test('whoever follows the events misses none of a transaction that takes longer than later ones', async (t) => {
+test('event readers miss no event of a transaction that commits after later ones', async (t) => {
   fresh(t);
   const { recipients } = await seedMail(nodes[0]!, { accountId: 'acc_1' });
   const { messageId } = recipients[0]!;
@@ -332,7 +332,7 @@ test('whoever follows the events misses none of a transaction that takes longer 
     write((tx) => appendEvents(tx, [{ ...event, id: 'evt_quick' }])),
     null,
   );
-  assert.deepEqual(await follow(nodes[0]!, sent), [], 'what is committed is not shown before what lies in front of it');
+  assert.deepEqual(await follow(nodes[0]!, sent), [], 'committed events wait for earlier uncommitted ones');
   const newest = await nodes[0]!.execute(readEventsOperation, {
     accountId: 'acc_1',
     mode: 'live',
@@ -343,7 +343,7 @@ test('whoever follows the events misses none of a transaction that takes longer 
     sinceMs: null,
     untilMs: null,
   });
-  assert.equal(newest[0]!.id, 'evt_quick', 'control: it is there');
+  assert.equal(newest[0]!.id, 'evt_quick', 'control: the event is committed');
   finish();
   await slow;
   const seen = await waitUntil('both events', async () => {
@@ -356,7 +356,7 @@ test('whoever follows the events misses none of a transaction that takes longer 
   );
 });
 
-test('after a restore into another cluster the log goes on behind what is in it', async (t) => {
+test('after a restore into another cluster, the event log continues after its last event', async (t) => {
   fresh(t);
   await seedMail(nodes[0]!, { accountId: 'acc_1' });
   // As in a cluster whose transaction ids restart.
@@ -367,7 +367,7 @@ test('after a restore into another cluster the log goes on behind what is in it'
   assert.equal(
     (await follow(nodes[0]!, undefined)).length,
     0,
-    'control: nothing would be shown for a million transactions',
+    'control: nothing would be returned for a million transactions',
   );
   const aligned = await Promise.all(nodes.map((node) => node.execute(alignEventOrderOperation, null)));
   assert.equal(aligned.filter(Boolean).length, 1);
@@ -376,10 +376,10 @@ test('after a restore into another cluster the log goes on behind what is in it'
     return events.length === 1 && events;
   });
   await seedMail(nodes[1]!, { accountId: 'acc_1' });
-  await waitUntil('the new event behind it', async () => (await follow(nodes[2]!, old)).length === 1);
+  await waitUntil('the new event after it', async () => (await follow(nodes[2]!, old)).length === 1);
 });
 
-test('a hint reaches the other nodes, and not the one that gives it', async (t) => {
+test('a hint reaches every node except its sender', async (t) => {
   const address = parsePostgresUrl(temp.url!);
   const hints = [0, 1].map(() => openPostgresHints({ address, log: silentLog }));
   t.after(() => Promise.all(hints.map((one) => one.stop())));

@@ -226,7 +226,7 @@ export const templatesOfModes: Scenario = async (stage) => {
     stage.act(removeTemplateOperation, { accountId, mode, templateId });
   assert.equal(await remove('sandbox', live.templateId), 'is-live');
   assert.equal(await remove('live', own.templateId), 'not-found');
-  assert.equal(await remove('live', live.templateId), 'removed', 'a template of the sandbox keeps no live one');
+  assert.equal(await remove('live', live.templateId), 'removed', 'a sandbox template does not protect a live one');
   assert.equal(await remove('sandbox', own.templateId), 'removed');
 };
 
@@ -238,7 +238,7 @@ export const templatesAtOnce: Scenario = async (stage) => {
   const made = await Promise.all(
     Array.from({ length: 8 }, () => stage.database.execute(createTemplateOperation, writing(stage, accountId, 'one'))),
   );
-  assert.equal(made.filter((one) => 'template' in one).length, 1, 'one of those who want a name gets it');
+  assert.equal(made.filter((one) => 'template' in one).length, 1, 'one of the concurrent renames gets the name');
   const frame = writing(stage, accountId, 'frame', { html: '{{ content }}' });
   await stage.act(createTemplateOperation, frame);
   const users = Array.from({ length: 4 }, (_, i) =>
@@ -249,7 +249,7 @@ export const templatesAtOnce: Scenario = async (stage) => {
     ...users.map((user) => stage.database.execute(createTemplateOperation, user)),
   ]);
   const written = used.filter((one) => 'template' in one).length;
-  assert.ok(removed === 'removed' ? written === 0 : written > 0, 'nothing has a layout that is gone');
+  assert.ok(removed === 'removed' ? written === 0 : written > 0, 'no template uses the deleted layout');
   const counted = writing(stage, accountId, 'counted');
   await stage.act(createTemplateOperation, counted);
   const replaced = await Promise.all(
@@ -278,7 +278,7 @@ export const engagement: Scenario = async (stage) => {
       nowMs: stage.nowMs,
       ...change,
     });
-  assert.equal(await track({}), true, 'before the delivery: by a machine');
+  assert.equal(await track({}), true, 'before the delivery: a machine open');
   const { jobs } = await stage.database.execute(claimOperation, claimRequest(stage));
   const job = jobs.find((one) => one.messageId === ada)!;
   await stage.act(settleOperation, [settlement(stage, job)]);
@@ -312,7 +312,7 @@ export const engagement: Scenario = async (stage) => {
   });
   const again = unsubscribing(bob!, 'bob@example.com');
   const both = await Promise.all([1, 2].map(() => stage.database.execute(unsubscribeOperation, again)));
-  assert.deepEqual(both.sort(), [false, true], 'of two at once one is new');
+  assert.deepEqual(both.sort(), [false, true], 'of two concurrent ones, one is new');
   await stage.act(unsubscribeOperation, unsubscribing('msg_none', 'eve@example.com'));
   const list = { accountId, mode: 'live' as const, nowMs: later, after: null, limit: 10 };
   assert.equal((await stage.act(suppressionsOperation, list)).length, 3);

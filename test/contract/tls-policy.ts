@@ -106,7 +106,7 @@ export const tlsReports: Scenario = async (stage) => {
   const sent = { ...settled, domain: 'a.example', outcome: 'sent' as const };
   assert.equal(await stage.act(settleReportOperation, { ...sent, attempts: 2 }), false, 'another claim');
   assert.equal(await stage.act(settleReportOperation, { ...sent, attempts: 1 }), true);
-  assert.equal(await stage.act(settleReportOperation, { ...sent, attempts: 1 }), false, 'done already');
+  assert.equal(await stage.act(settleReportOperation, { ...sent, attempts: 1 }), false, 'already settled');
   const later = { ...settled, domain: 'b.example', attempts: 1, againInMs: DAY_MS, outcome: null };
   assert.equal(await stage.act(settleReportOperation, later), true);
   assert.deepEqual(await stage.act(lastReportsOperation, null), { day, counts: { sent: 1, waiting: 1 } });

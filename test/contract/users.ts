@@ -104,7 +104,11 @@ export const users: Scenario = async (stage) => {
   assert.equal(await ask('none@example.com', 'x'), false);
   for (const text of ['zero', 'one', 'two']) assert.equal(await ask(ada.email, text), true);
   assert.equal(await ask(ada.email, 'three'), false, 'three mails at once');
-  assert.equal(await stage.act(tokenUserOperation, { tokenHash: hash('one'), nowMs }), null, 'the last link counts');
+  assert.equal(
+    await stage.act(tokenUserOperation, { tokenHash: hash('one'), nowMs }),
+    null,
+    'only the last link is valid',
+  );
   assert.equal((await stage.act(tokenUserOperation, { tokenHash: hash('two'), nowMs }))?.id, ada.id);
   const change = { userId: ada.id, oldHash: 'p', passwordHash: 'r', keptSessionId: 'ses_1' };
   assert.equal(await stage.act(changePasswordOperation, { ...change, oldHash: 'wrong' }), false);
@@ -140,7 +144,7 @@ export const members: Scenario = async (stage) => {
   assert.equal(await outcomeOf(invite(two.id, 'ann@example.com')), 'unproven', 'the link would open the other account');
   assert.equal(await outcomeOf(invite(two.id, 'ann@example.com', { byMail: 1 })), 'invited');
   const old = { tokenHash: hash(`${one.id} ann@example.com`), nowMs: stage.nowMs };
-  assert.equal(await stage.act(tokenUserOperation, old), null, 'the link that was shown to another is void');
+  assert.equal(await stage.act(tokenUserOperation, old), null, 'the link shown to someone else is invalid');
   await stage.act(createUserOperation, newUser(stage, 'bob@example.com'));
   await stage.act(createUserOperation, newUser(stage, 'eve@example.com', { emailVerified: 0 }));
   assert.equal(await outcomeOf(invite(one.id, 'bob@example.com')), 'added');
@@ -207,7 +211,7 @@ export const signingIn: Scenario = async (stage) => {
   assert.equal(await complete('a', { passwordHash: 'changed' }), false);
   assert.equal(await complete('a'), true);
   assert.equal(await complete('b', { totpStep: 7 }), true);
-  assert.equal(await complete('c', { totpStep: 7 }), false, 'a code counts once');
+  assert.equal(await complete('c', { totpStep: 7 }), false, 'a code is valid once');
   assert.equal(await complete('c', { recoveryCodeHash: hash('none') }), false);
   assert.equal(await complete('d', { totpStep: 8, formerTokenHash: hash('b') }), true);
   assert.ok('isKnown' in (await begin()));
@@ -278,7 +282,7 @@ export const supportAccess: Scenario = async (stage) => {
   };
   assert.deepEqual(await memberOf('one', other.id), ['viewer', nowMs + 9]);
   assert.deepEqual(await memberOf('one', own.id), ['owner', undefined]);
-  assert.deepEqual(await memberOf('two', other.id), [undefined, undefined], 'another session does not');
+  assert.deepEqual(await memberOf('two', other.id), [undefined, undefined], 'another session is not affected');
   const accounts = async (sessionId: string, at: number) =>
     (await stage.act(profileOperation, { userId: operator.id, sessionId, nowMs: at })).memberships.map(
       ({ account }) => account.id,
@@ -311,16 +315,16 @@ export const limits: Scenario = async (stage) => {
 
   for (let i = 0; i < 10; i += 1) assert.equal(await waits(ada.email, `198.51.100.${i}`), 0);
   assert.equal(await waits(ada.email, '198.51.100.99'), 60_000, 'ten at a user, then one a minute');
-  assert.equal(await waits(ada.email, '192.0.2.7'), 0, 'not from where the user is known');
+  assert.equal(await waits(ada.email, '192.0.2.7'), 0, 'not from a known address');
   nowMs += 60_000;
   assert.equal(await waits(ada.email, '198.51.100.99'), 0);
   assert.equal(await waits(ada.email, '198.51.100.99'), 60_000);
   for (let i = 0; i < 10; i += 1) assert.equal(await waits('none@example.com', `203.0.113.${i}`), 0);
-  assert.equal(await waits('none@example.com', '203.0.113.99'), 60_000, 'as for a user that there is');
+  assert.equal(await waits('none@example.com', '203.0.113.99'), 60_000, 'as for an existing user');
   for (let i = 0; i < 30; i += 1) assert.equal(await waits(`${i}@example.com`, '203.0.113.200'), 0);
   assert.equal(await waits('30@example.com', '203.0.113.200'), 20_000, 'thirty from an address');
   for (let i = 0; i < 10; i += 1) assert.equal(await waits(ada.email, '192.0.2.7'), 0);
-  assert.equal(await waits(ada.email, '192.0.2.7'), 60_000, 'those who are known guess no more often');
+  assert.equal(await waits(ada.email, '192.0.2.7'), 60_000, 'known addresses get no more guesses');
 };
 
 export const factors: Scenario = async (stage) => {

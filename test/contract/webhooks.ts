@@ -156,7 +156,7 @@ export const formatted: Scenario = async (stage) => {
   await stage.act(replaceEndpointOperation, { ...later, format: { ...format, events }, secretSealed: null });
   const { id: deliveryId } = deliveries!.rows[0]!;
   await stage.act(retryDeliveryOperation, { ...page, deliveryId, nowMs: stage.nowMs });
-  assert.equal((await take(stage)).jobs.length, 1, 'what was posted before is posted again, whatever is asked for now');
+  assert.equal((await take(stage)).jobs.length, 1, 'events posted before are replayed, whatever is subscribed now');
 };
 
 export const carrying: Scenario = async (stage) => {
@@ -267,7 +267,7 @@ export const carrying: Scenario = async (stage) => {
   await stage.act(removeEndpointOperation, { accountId, mode: 'live', id: wanting.id });
   await stage.act(dropDeliveriesOperation, { webhookId: wanting.id, limit: 2 });
   await stage.act(dropDeliveriesOperation, { webhookId: wanting.id, limit: 9 });
-  assert.equal((await take(stage)).jobs.length, 0, 'nobody waits for what is left');
+  assert.equal((await take(stage)).jobs.length, 0, 'no endpoint waits for the remaining events');
   await stage.act(backlogOperation, WEBHOOK_WORK);
 };
 

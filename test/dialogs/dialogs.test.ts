@@ -29,7 +29,7 @@ for (const file of inboundFiles) {
     }));
 }
 
-test('there are transcripts, and one that is wrong fails with its line', async (t) => {
+test('transcripts exist, and a wrong one fails with its line', async (t) => {
   assert.ok(files.length >= 10 && inboundFiles.length >= 5);
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-dialog-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));

@@ -9,10 +9,10 @@ import { againIfPaused } from '../kit/running-time.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-test('a message over which our code throws is parked after three tries, with an event; the others flow', async (t) => {
+test('a message whose attempt throws is parked after three tries with an event; others proceed', async (t) => {
   const sink = await smtpSink();
   let thrown = 0;
-  // Keys that are none: signing with them throws in our own code.
+  // Invalid keys: signing with them throws in our own code.
   const keysFor = async (accountId: string, domain: string): Promise<SigningKeys | undefined> => {
     if (accountId !== 'acc_poison') return undefined;
     thrown += 1;
@@ -40,7 +40,7 @@ test('a message over which our code throws is parked after three tries, with an 
   assert.deepEqual(rig.rows('SELECT * FROM work'), []);
 });
 
-test('keys that cannot be read delay the message and are no crash of it', async (t) => {
+test('unreadable DKIM keys delay the message without counting a crash', async (t) => {
   const sink = await smtpSink();
   let refusing = true;
   const keysFor = async (): Promise<undefined> => {
@@ -62,7 +62,7 @@ test('keys that cannot be read delay the message and are no crash of it', async 
   await waitUntil('the delivery', () => rig.status(id!) === 'delivered');
 });
 
-test('rows whose holder died three times are parked without another attempt', async (t) => {
+test('rows whose lease holder died three times are parked without another attempt', async (t) => {
   const { sink, rig } = await relayRig(t);
   const [id] = await rig.store({ to: ['a@x.example'], sendAtMs: rig.clock.now() + 1000 });
   rig.tamper('UPDATE work SET crashes = 3');
@@ -71,7 +71,7 @@ test('rows whose holder died three times are parked without another attempt', as
   assert.equal(sink.connections.total, 0);
 });
 
-test('suspects are attempted one at a time and cleared', async (t) => {
+test('suspect messages are attempted one at a time and cleared', async (t) => {
   let open = 0;
   let most = 0;
   const sink = await smtpSink({
@@ -99,7 +99,7 @@ test('suspects are attempted one at a time and cleared', async (t) => {
   assert.equal(most, 1);
 });
 
-test('a suspect is tried under a mark, and one that is tried for long without harm makes room for the next', async (t) => {
+test('a suspect is attempted under a mark, and one running long without a crash frees its place', async (t) => {
   const { rig } = await relayRig(
     t,
     { script: { dot: { silent: true } } },
@@ -107,7 +107,7 @@ test('a suspect is tried under a mark, and one that is tried for long without ha
   );
   for (let i = 0; i < 2; i += 1) await rig.store({ to: [`${i}@x.example`], sendAtMs: rig.clock.now() + 1000 });
   rig.tamper('UPDATE work SET crashes = 2');
-  // Each state in its order, however short it is.
+  // Records each state in order, however short it is.
   rig.tamper('CREATE TABLE seen (leased TEXT)');
   rig.tamper(
     `CREATE TRIGGER see AFTER UPDATE OF leased ON work BEGIN
@@ -116,7 +116,7 @@ test('a suspect is tried under a mark, and one that is tried for long without ha
   );
   rig.clock.advance(1000);
   const leased = (): string[] => rig.rows<{ leased: string }>('SELECT leased FROM seen').map((row) => row.leased);
-  // Both are leased, too, when the second was claimed and has no mark yet.
+  // Both rows are also leased while the second one is claimed and has no mark yet.
   await waitUntil('the second to be marked and cleared', () => leased().includes('1,2') && leased().at(-1) === '1,1');
   const marks = leased().filter((both) => both.includes('2'));
   assert.deepEqual([...new Set(marks)], ['2,0', '1,2'], 'the mark of the first, and the second’s when it was cleared');
@@ -126,7 +126,7 @@ test('a suspect is tried under a mark, and one that is tried for long without ha
   );
 });
 
-test('a young process takes no suspects; the rest flows', async (t) => {
+test('a recently started process attempts no suspects; other messages proceed', async (t) => {
   const { rig } = await relayRig(t, {}, { deps: { quarantineAfterMs: 60_000 } });
   const sendAtMs = rig.clock.now() + 1000;
   const [suspect] = await rig.store({ to: ['a@x.example'], sendAtMs });
@@ -137,7 +137,7 @@ test('a young process takes no suspects; the rest flows', async (t) => {
   assert.equal(rig.status(suspect!), 'scheduled');
 });
 
-test('an attempt that hangs in our own code frees its slot at the deadline and is tried again', (t) =>
+test('an attempt that hangs in our code frees its slot at the deadline and is retried', (t) =>
   againIfPaused(() => hangOnce(t)));
 
 async function hangOnce(t: TestContext): Promise<void> {
@@ -160,9 +160,9 @@ async function hangOnce(t: TestContext): Promise<void> {
   await waitUntil('the delay', () => rig.status(id!) === 'delayed');
   assert.equal(rig.events(id!)[1]!.detail.deliveryDelay!.category, 'internal');
   revive();
-  // Whatever the revived attempt still does comes before the next mail is through.
+  // Anything the resumed attempt still does happens before the next message is delivered.
   const [other] = await rig.send({ to: ['b@x.example'] });
-  await waitUntil('another mail', () => rig.status(other!) === 'delivered');
+  await waitUntil('another message', () => rig.status(other!) === 'delivered');
   assert.deepEqual(
     sink.messages.map((mail) => mail.to[0]),
     ['b@x.example'],
@@ -171,7 +171,7 @@ async function hangOnce(t: TestContext): Promise<void> {
   await waitUntil('the delivery', () => rig.status(id!) === 'delivered');
 }
 
-test('a server that never answers the dot is cut at the deadline, and its slot is free', async (t) => {
+test('a server that never replies to the final dot is cut off at the deadline and frees the slot', async (t) => {
   const { rig } = await relayRig(t, { script: { dot: [{ silent: true }] } }, { deps: { attemptDeadlineMs: 100 } });
   const [id] = await rig.send({ to: ['a@x.example'] });
   await waitUntil('the delay', () => rig.status(id!) === 'delayed');

@@ -1,6 +1,6 @@
 /**
- * A process of its own for one busy account: the endpoints of its webhooks, the readers of its event streams, and its sends in
- * a steady flow. Its parent says `flow` and `rest`, and is answered when it is so.
+ * A separate process for one busy account: its webhook endpoints, the readers of its event streams, and a steady flow of sends. The parent
+ * sends `flow` or `rest`, and receives a reply once that is done.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,19 +22,19 @@ interface Seen {
   mails: number;
   /** Webhook requests that arrived. */
   posts: number;
-  /** Events that the streams brought. */
+  /** Events received by the streams. */
   streamed: number;
 }
 
 export interface BusyTenant {
-  /** Begins to send; resolves when the load is there. */
+  /** Starts sending; resolves when the load is established. */
   flow(): Promise<void>;
-  /** Ends it; resolves when every event of all mails so far has arrived at every endpoint and stream. */
+  /** Stops sending; resolves when every event of all messages so far has arrived at every endpoint and stream. */
   rest(): Promise<Seen>;
   close(): void;
 }
 
-/** Posts of a flow after which it counts as there. */
+/** Posts of a flow after which the load counts as established. */
 const IN_FLOW = 1_000;
 const EVENTS = ['Send', 'Delivery'];
 

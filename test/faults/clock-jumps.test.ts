@@ -6,7 +6,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const DAY = 86_400_000;
 
-test('three days forward: leases of attempts under way are kept, nothing is sent twice', async (t) => {
+test('three days forward: leases of running attempts stay, and nothing is sent twice', async (t) => {
   const { sink, rig, release } = await heldDots(t);
   const [id] = await rig.send({ to: ['a@x.example'] });
   await waitUntil('the content to be sent', () => sink.commands.includes('DATA'));
@@ -23,7 +23,7 @@ test('three days forward: leases of attempts under way are kept, nothing is sent
   assert.equal(rig.events(id!).length, 2);
 });
 
-test('three days forward: a deferred mail past its lifetime is tried before it expires', async (t) => {
+test('three days forward: an expired deferred message is tried before it expires', async (t) => {
   const { rig } = await relayRig(t, { script: { rcpt: ['451 4.3.0 not now'] } });
   const [id] = await rig.send({ to: ['a@x.example'], lifetimeMs: DAY });
   await waitUntil('the delay', () => rig.status(id!) === 'delayed');
@@ -31,7 +31,7 @@ test('three days forward: a deferred mail past its lifetime is tried before it e
   await waitUntil('the delivery', () => rig.status(id!) === 'delivered');
 });
 
-test('a day back: what is deferred is tried within its step, not a day later; what a user scheduled stays', async (t) => {
+test('a day back: deferred mail is retried within its interval; scheduled mail stays', async (t) => {
   const { rig } = await relayRig(t, { script: { rcpt: ['451 4.3.0 not now'] } });
   const [deferred] = await rig.send({ to: ['a@x.example'] });
   await waitUntil('the delay', () => rig.status(deferred!) === 'delayed');
@@ -47,7 +47,7 @@ test('a day back: what is deferred is tried within its step, not a day later; wh
   assert.equal(rig.status(scheduled!), 'scheduled');
 });
 
-test('a row that comes back under a new fence while its attempt runs is the same attempt', async (t) => {
+test('a row claimed again under a new fence during its attempt is the same attempt', async (t) => {
   const { sink, rig, release } = await heldDots(t);
   const [id] = await rig.send({ to: ['a@x.example'] });
   await waitUntil('the content to be sent', () => sink.commands.includes('DATA'));
@@ -61,7 +61,7 @@ test('a row that comes back under a new fence while its attempt runs is the same
   assert.equal(sink.messages.length, 1);
 });
 
-test('a day back: what was set aside or crashed while it was never tried does not wait a day either', async (t) => {
+test('a day back: held or crashed messages that were never tried do not wait a day either', async (t) => {
   const { rig } = await relayRig(t, {}, { idle: true });
   const [crashed] = await rig.store({ to: ['a@x.example'] });
   const [aside] = await rig.store({ to: ['b@x.example'] });
@@ -82,7 +82,7 @@ test('a day back: what was set aside or crashed while it was never tried does no
   assert.equal(work!.due, rig.clock.now() + DAY / 2);
 });
 
-test('a restart keeps the long waits of mail for servers that block the host, and shortens what no schedule allows', async (t) => {
+test('a restart keeps long waits for servers that block the host, and shortens impossible ones', async (t) => {
   const { rig } = await relayRig(t, {}, { idle: true });
   const [blocked] = await rig.store({ to: ['a@x.example'] });
   const [lost] = await rig.store({ to: ['b@x.example'] });

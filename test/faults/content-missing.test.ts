@@ -7,7 +7,7 @@ import { deliveryRig } from '../kit/delivery-rig.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-test('content that is gone or has changed is never sent: alarm, delay, bounce after the lifetime; others flow', async (t) => {
+test('missing or changed content is never sent: alarm, delay, bounce at expiry; others proceed', async (t) => {
   const sink = await smtpSink();
   const lines: string[] = [];
   const log = createLog('error', (line) => lines.push(line));
@@ -49,7 +49,7 @@ test('content that is gone or has changed is never sent: alarm, delay, bounce af
   assert.equal(sink.messages.length, 1);
 });
 
-test('content in the database of which one bit has changed is never sent, whichever bit it is', async (t) => {
+test('content in the database with any single flipped bit is never sent', async (t) => {
   const sink = await smtpSink();
   const rig = await deliveryRig({ relayPort: sink.port });
   t.after(async () => {

@@ -1,6 +1,6 @@
 /**
- * A data directory that cannot be used stops the start with one line that names the path and the remedy. Where the tests run as
- * root the service runs without root's powers, since for those no directory is closed.
+ * An unusable data directory stops the start with one line that names the path and the remedy. If the tests run as root, the service runs
+ * without root's capabilities, which would bypass permissions.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -17,7 +17,7 @@ import {
 import os from 'node:os';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { missing, notAllowed } from '../kit/peers.ts';
+import { missing, notAllowed } from '../kit/requirements.ts';
 import { runCommand, startService } from '../kit/start-service.ts';
 
 const isRoot = process.getuid?.() === 0;
@@ -32,7 +32,7 @@ function folderOf(t: TestContext): string {
   return folder;
 }
 
-/** The one line that a start on this directory ends with. */
+/** The single line that a start on this directory prints before it exits. */
 async function refusal(dataDir: string): Promise<string> {
   const done = await runCommand(['serve'], { dataDir, wrapper });
   assert.equal(done.code, 1, done.stderr);
@@ -41,7 +41,7 @@ async function refusal(dataDir: string): Promise<string> {
   return lines[0]!.replace('postrider: ', '');
 }
 
-test('a directory that this user may not write to, new or used before', { skip }, async (t) => {
+test('a directory without write permission, new or used before', { skip }, async (t) => {
   const dataDir = folderOf(t);
   const closed = async (mode: number): Promise<string> => {
     chmodSync(dataDir, mode);
@@ -70,7 +70,7 @@ test('a directory that this user may not write to, new or used before', { skip }
   );
 });
 
-test('a parent that this user may not write to', { skip }, async (t) => {
+test('a parent directory without write permission', { skip }, async (t) => {
   const parent = folderOf(t);
   chmodSync(parent, 0o500);
   const may = `(this user cannot write to ${parent}); change its owner to the user of the service, ${ELSEWHERE}`;
@@ -79,7 +79,7 @@ test('a parent that this user may not write to', { skip }, async (t) => {
   chmodSync(parent, 0o700);
 });
 
-test('a file in the place of the directory, or above it', async (t) => {
+test('a file instead of the directory, or of a parent', async (t) => {
   const folder = folderOf(t);
   const file = path.join(folder, 'data');
   writeFileSync(file, 'x');
@@ -93,7 +93,7 @@ test('a file in the place of the directory, or above it', async (t) => {
   );
 });
 
-test('a database that is missing or has 0 bytes, in a directory that was in use', async (t) => {
+test('a missing or empty database in a directory that was in use', async (t) => {
   const dataDir = path.join(folderOf(t), 'data');
   const service = await startService({ dataDir });
   await service.kill('SIGTERM');
@@ -107,7 +107,7 @@ test('a database that is missing or has 0 bytes, in a directory that was in use'
       /the database .*postrider\.db is (empty \(0 bytes\)|missing), but .* was in use \(it has .*secret\.key/,
     );
     assert.match(said, /postrider restore FILE/);
-    assert.equal(statSync(database, { throwIfNoEntry: false })?.size ?? 0, 0, 'nothing is made in its place');
+    assert.equal(statSync(database, { throwIfNoEntry: false })?.size ?? 0, 0, 'nothing is created instead');
   }
   writeFileSync(database, whole);
   await service.restart();

@@ -1,6 +1,6 @@
 /**
- * A bit of the database file or of its write-ahead log is another one at the next start: that is refused with a sentence, or the process
- * ends with one once it meets the damage, or every mail that was acknowledged is there. Never is some of it gone and nothing said.
+ * Flips one bit of the database file or of its write-ahead log before a start. The start fails with a message, or the process exits with
+ * one once it reads the damage, or every acknowledged message is present. Postrider never loses mail silently.
  */
 import assert from 'node:assert/strict';
 import { cpSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -11,10 +11,10 @@ import { type Service, startService } from '../kit/start-service.ts';
 import { allMessages } from './ledger.ts';
 
 const SENDS = 60;
-/** Places of the flips, as shares of the file: its header, its schema, and all over it. */
+/** Positions of the flips, as shares of the file: its header, its schema, and the rest. */
 const PLACES = [0.0001, 0.002, 0.01, 0.1, 0.23, 0.37, 0.5, 0.61, 0.74, 0.88, 0.97];
 
-/** A data directory with mail that waits, and the ids of what was acknowledged. */
+/** A data directory with queued messages, and the ids of the acknowledged ones. */
 async function filled(t: { after(run: () => void): void }, signal: 'SIGKILL' | 'SIGTERM') {
   const dataDir = mkdtempSync(path.join(os.tmpdir(), 'postrider-flips-'));
   t.after(() => rmSync(dataDir, { recursive: true, force: true }));
@@ -31,7 +31,7 @@ async function filled(t: { after(run: () => void): void }, signal: 'SIGKILL' | '
   return { dataDir, acknowledged };
 }
 
-/** What became of a start with this byte changed. */
+/** The result of a start with this byte changed. */
 async function startedWith(dataDir: string, { file, place }: { file: string; place: number }) {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-flip-'));
   let service: Service | undefined;

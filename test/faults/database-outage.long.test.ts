@@ -1,6 +1,6 @@
 /**
- * The database is away for longer than a lease, and no node died: every lease has ended, and one node finds it back before
- * the other, which holds mail that was delivered meanwhile. Nothing is sent twice, and what nobody holds goes out at once.
+ * The database is unavailable for longer than a lease, and no node crashes: every lease has expired, and one node reconnects before the
+ * other, which has delivered messages in the meantime. Nothing is sent twice, and unleased messages go out immediately.
  */
 import assert from 'node:assert/strict';
 import net, { type AddressInfo, type Socket } from 'node:net';
@@ -16,7 +16,7 @@ interface Way {
   close(): Promise<void>;
 }
 
-/** A way to the database that can be closed. */
+/** A connection to the database that can be closed. */
 async function wayTo(databaseUrl: string): Promise<Way> {
   const target = new URL(databaseUrl);
   const sockets = new Set<Socket>();
@@ -60,7 +60,9 @@ async function wayTo(databaseUrl: string): Promise<Way> {
   };
 }
 
-test('an outage longer than a lease doubles nothing, whoever is back first', { timeout: 170_000 }, async (t) => {
+test('an outage longer than a lease causes no duplicates, whichever node returns first', {
+  timeout: 170_000,
+}, async (t) => {
   const { promise: dots, resolve: answerDots } = Promise.withResolvers<void>();
   let arrived = 0;
   const dot = async (): Promise<string> => {
@@ -93,23 +95,23 @@ test('an outage longer than a lease doubles nothing, whoever is back first', { t
 
   const held = ['1', '2', '3'].map((name) => `held${name}@x.example`);
   for (const to of held) assert.equal((await send(to)).status, 202);
-  await waitUntil('the mails to be with the receiving server', () => arrived === held.length);
+  await waitUntil('the messages to reach the receiving server', () => arrived === held.length);
   const later = new Date(Date.now() + 3_600_000).toISOString();
   assert.equal((await send('free@x.example', { sendAt: later })).status, 202);
 
   for (const way of ways) way.set(false);
   const isAway = async (node: typeof holder): Promise<boolean> => (await node.api.get('/ready')).status === 503;
-  await waitUntil('both to have lost it', async () => (await isAway(holder)) && (await isAway(other)));
+  await waitUntil('both nodes to lose the database', async () => (await isAway(holder)) && (await isAway(other)));
   const told = await holder.api.get('/ready');
-  assert.doesNotMatch(told.text, /127\.0\.0\.1|postgres|postrider_/, 'whoever asks does not learn where it is');
+  assert.doesNotMatch(told.text, /127\.0\.0\.1|postgres|postrider_/, 'the error does not reveal the database address');
   answerDots();
   const ended = await direct.query('UPDATE work SET due = 0');
-  assert.equal(ended.rowCount, 4, 'control: the leases of three, and one that nobody holds');
+  assert.equal(ended.rowCount, 4, 'control: three leases, and one row without a lease');
 
   ways[1]!.set(true);
-  await waitUntil('what nobody holds to go out by the other node', () => copies('free@x.example') === 1);
+  await waitUntil('the other node to send the unleased message', () => copies('free@x.example') === 1);
   const { rows } = await direct.query('SELECT 1 FROM work WHERE leased > 0 AND due = 0');
-  assert.equal(rows.length, 3, 'what the first node holds is left to it');
+  assert.equal(rows.length, 3, 'the leases of the first node are kept');
   ways[0]!.set(true);
   await waitUntil('all to be recorded', async () => (await direct.query('SELECT 1 FROM work')).rowCount === 0);
   for (const to of [...held, 'free@x.example']) assert.equal(copies(to), 1, to);

@@ -1,6 +1,6 @@
 /**
- * The disk fills up: intake stops at its mark, before the disk is full, says so on /ready and takes up again when there
- * is room; and where the mark is switched off, a commit that finds no room is a refusal, never a loss.
+ * The disk fills up: intake stops at the free-space limit before the disk is full, reports it on /ready, and resumes when space is
+ * available. If the limit is disabled, a commit without space is a rejection and never a loss.
  */
 import assert from 'node:assert/strict';
 import { closeSync, openSync, rmSync } from 'node:fs';
@@ -17,45 +17,48 @@ const MEGABYTE = 1_000_000;
 const send = (service: Service, text = 'x') =>
   service.sandboxApi.post('/send', { from: 'a@x.example', to: 'b@x.example', subject: 'Full', text });
 
-test('intake stops at the mark and takes up again when there is room', { skip, timeout: 240_000 }, async (t) => {
+test('intake stops at the free-space limit and resumes when space is available', {
+  skip,
+  timeout: 240_000,
+}, async (t) => {
   const disk = mountSmallDisk();
   t.after(() => disk.unmount());
-  // The smaller of this and 10 % of 64 MiB is what has to be free.
+  // The required free space is the smaller of this and 10 % of 64 MiB.
   const service = await startService({ dataDir: disk.folder, env: { POSTRIDER_MIN_FREE_BYTES: '500000000' } });
   try {
     assert.equal((await send(service)).status, 202);
     assert.equal((await service.anonymous.get('/ready')).status, 200);
     const ballast = fill(disk.folder, 4 * MEGABYTE);
-    const ready = await waitUntil('the mark to be noticed', async () => {
+    const ready = await waitUntil('the free-space limit to be noticed', async () => {
       const answer = await service.anonymous.get('/ready');
       return answer.status === 503 && answer;
     });
-    assert.match(ready.text, /disk|space|free/i, 'it says why');
+    assert.match(ready.text, /disk|space|free/i, 'the log has the reason');
     const refused = await send(service);
     assert.equal(refused.status, 503);
     assert.equal(refused.body.error.code, 'OVERLOADED');
     assert.ok(Number(refused.headers['retry-after']) >= 1);
     assert.equal((await service.anonymous.get('/health')).status, 200);
-    assert.equal((await service.sandboxApi.get('/messages')).status, 200, 'reading goes on');
+    assert.equal((await service.sandboxApi.get('/messages')).status, 200, 'reads still work');
     assert.ok(freeBytes(disk.folder) > MEGABYTE, 'the service itself has not filled the rest');
     rmSync(ballast);
-    await waitUntil('intake to take up again', async () => (await send(service)).status === 202);
+    await waitUntil('intake to resume', async () => (await send(service)).status === 202);
     assert.equal((await service.anonymous.get('/ready')).status, 200);
   } finally {
     await service.close();
   }
 });
 
-/** The doctor's check of this name. */
+/** The doctor check with this name. */
 async function doctorOf(dataDir: string, name: string, env: Record<string, string> = {}): Promise<JsonObject> {
   const { stdout } = await runCommand(['doctor', '--json'], { dataDir, env });
   return (JSON.parse(stdout) as { checks: JsonObject[] }).checks.find((one) => one.name === name)!;
 }
 
-test('of the two marks of space the smaller one counts', { skip, timeout: 240_000 }, async (t) => {
+test('the smaller of the two free-space limits applies', { skip, timeout: 240_000 }, async (t) => {
   const disk = mountSmallDisk();
   t.after(() => disk.unmount());
-  // 10 % of 64 MiB are 6.7 MB.
+  // 10 % of 64 MiB is 6.7 MB.
   const env = { POSTRIDER_MIN_FREE_BYTES: '3000000' };
   const service = await startService({ dataDir: disk.folder, env });
   try {
@@ -70,19 +73,22 @@ test('of the two marks of space the smaller one counts', { skip, timeout: 240_00
     assert.match(`${near.status} ${near.message}`, /^warn \d MB are free; Postrider accepts no mail below 3 MB$/);
     rmSync(first);
     const second = fill(disk.folder, 2 * MEGABYTE);
-    await waitUntil('the mark to be noticed', async () =>
+    await waitUntil('the free-space limit to be noticed', async () =>
       /[12] MB free, but 3 MB are needed/.test((await service.anonymous.get('/ready')).text),
     );
     assert.equal((await send(service)).status, 503);
     assert.equal((await doctorOf(disk.folder, 'disk space', env)).status, 'fail');
     rmSync(second);
-    await waitUntil('intake to take up again', async () => (await send(service)).status === 202);
+    await waitUntil('intake to resume', async () => (await send(service)).status === 202);
   } finally {
     await service.close();
   }
 });
 
-test('a disk without inodes refuses, says so, and loses nothing', { skip, timeout: 240_000 }, async (t) => {
+test('without free inodes Postrider rejects mail, reports it, and loses nothing', {
+  skip,
+  timeout: 240_000,
+}, async (t) => {
   const disk = mountSmallDisk('size=64m,nr_inodes=600');
   t.after(() => disk.unmount());
   const service = await startService({ dataDir: disk.folder });
@@ -102,11 +108,11 @@ test('a disk without inodes refuses, says so, and loses nothing', { skip, timeou
         closeSync(openSync(files.at(-1)!, 'w'));
       }
     } catch (error) {
-      assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC', 'control: none is left');
+      assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC', 'control: no inode is left');
     }
-    // Before the mark is noticed a blob finds no inode, afterwards nothing is taken at all.
+    // Until the limit is noticed, blobs get no inode; after that nothing is accepted at all.
     assert.equal(await sendLarge(), 503);
-    const ready = await waitUntil('the mark to be noticed', async () => {
+    const ready = await waitUntil('the free-space limit to be noticed', async () => {
       const answer = await service.anonymous.get('/ready');
       return answer.status === 503 && answer;
     });
@@ -114,7 +120,7 @@ test('a disk without inodes refuses, says so, and loses nothing', { skip, timeou
     assert.equal((await send(service)).status, 503, 'small mail too');
     assert.equal((await doctorOf(disk.folder, 'inodes')).status, 'fail');
     for (const file of files) rmSync(file, { force: true });
-    await waitUntil('intake to take up again', async () => (await sendLarge()) === 202);
+    await waitUntil('intake to resume', async () => (await sendLarge()) === 202);
     await service.kill('SIGKILL');
     await service.restart();
     const stored = (await allMessages(service.sandboxApi)).map((one) => one.messageId);
@@ -128,7 +134,7 @@ test('a disk without inodes refuses, says so, and loses nothing', { skip, timeou
   }
 });
 
-test('without the mark, a full disk refuses and loses nothing', { skip, timeout: 240_000 }, async (t) => {
+test('without the limit, a full disk rejects mail and loses nothing', { skip, timeout: 240_000 }, async (t) => {
   const disk = mountSmallDisk();
   t.after(() => disk.unmount());
   const service = await startService({ dataDir: disk.folder, env: { POSTRIDER_MIN_FREE_BYTES: '0' } });
@@ -146,7 +152,7 @@ test('without the mark, a full disk refuses and loses nothing', { skip, timeout:
       if (!answer) break;
       assert.equal(answer.status, 503, answer.text);
     }
-    assert.ok(refusals > 0, 'the disk did fill up');
+    assert.ok(refusals > 0, 'the disk was full');
     rmSync(ballast);
     const alive = await service.anonymous.get('/health').then(
       () => true,

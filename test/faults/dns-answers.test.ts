@@ -95,18 +95,18 @@ for (const [domain, status, enhanced, category, suppressed] of rows) {
   });
 }
 
-test('of 500 exchangers five were asked for at most', () => {
+test('at most 5 of 500 MX hosts are contacted', () => {
   const asked = new Set(dns.questions.filter((question) => /^A h\d/.test(question)));
-  assert.ok(asked.size <= 5, `${asked.size} exchangers were looked up`);
+  assert.ok(asked.size <= 5, `${asked.size} MX hosts were looked up`);
 });
 
 for (const [stage, reply] of [
   ['banner', '554 5.7.1 not you'],
   ['mail', '451 4.3.0 not now'],
 ] as const) {
-  test(`an exchanger that answers ${reply} at ${stage} leaves the mail to the next one`, async (t) => {
+  test(`an MX host that replies ${reply} at ${stage} leaves the message to the next one`, async (t) => {
     const domain = `next-${stage}.example`;
-    // A name of its own: an exchanger that failed is tried last for a while.
+    // A separate name, because an MX host that failed is tried last for a while.
     dns.zone[`first.${domain}`] = { A: ['127.0.0.3'] };
     dns.zone[domain] = {
       MX: [

@@ -1,6 +1,6 @@
 /**
- * SIGTERM while a delivery waits for its last answer: as long as that is under way both ports are open and say that nothing
- * is accepted, over HTTP on kept and on new connections, over SMTP in sessions and at the greeting. Then the process ends.
+ * SIGTERM while a delivery waits for its last reply: until it ends, both ports stay open and report that nothing is accepted, over HTTP on
+ * existing and new connections, over SMTP in sessions and in the greeting. Then the process exits.
  */
 import assert from 'node:assert/strict';
 import { Agent, request } from 'node:http';
@@ -25,7 +25,7 @@ function get(url: string, agent: Agent): Promise<Said> {
   });
 }
 
-test('what drains says so, and ends with 0 as soon as it is done', { timeout: 120_000 }, async (t) => {
+test('a draining process reports it and exits 0 as soon as it is done', { timeout: 120_000 }, async (t) => {
   let release = (): void => undefined;
   const held = new Promise<void>((resolve) => {
     release = resolve;
@@ -57,7 +57,7 @@ test('what drains says so, and ends with 0 as soon as it is done', { timeout: 12
 
   const ended = service.kill('SIGTERM');
   await waitUntil('the stop', () => service.log.includes('"stopping"'));
-  // The connection that was kept is served once more, and ends with its answer.
+  // The kept connection is served once more, and closes after its response.
   assert.deepEqual(await get(`${service.url}/health`, agent), { status: 200, connection: 'close' });
   const ready = await service.anonymous.get('/ready');
   assert.equal(ready.status, 503);
@@ -79,7 +79,7 @@ test('what drains says so, and ends with 0 as soon as it is done', { timeout: 12
   assert.match(await session.reply(), /^421 4\.3\.2 /);
   session.destroy();
   assert.deepEqual(await ended, { code: 0, signal: null }, service.log.slice(-2_000));
-  assert.ok(runningMs() - releasedAt < 15_000, 'nothing is waited for that is not there');
+  assert.ok(runningMs() - releasedAt < 15_000, 'the stop waits for nothing else');
   await service.restart();
   const { body } = await service.api.get(`/messages/${sent.body.data.messageId}`);
   assert.equal(body.status, 'delivered');

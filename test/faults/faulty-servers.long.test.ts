@@ -1,6 +1,7 @@
 /**
- * The tables of docs/explanation/delivery-behavior.md, cell by cell: a server that does one thing wrong at one stage, alone or with a good one behind it. What is
- * counted: who has the mail, how often, over TLS or in the clear; what was charged; whether the destination rests; who is suppressed.
+ * Checks the tables of docs/explanation/delivery-behavior.md cell by cell: a server with one fault at one stage, alone or with a healthy
+ * second one. Each cell states who has the message, how many copies, with or without TLS, whether an attempt counts, whether the
+ * destination is paused, and whether an address is suppressed.
  */
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -23,7 +24,7 @@ import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { testCertificate } from '../kit/test-certificate.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-/** For servers that stall; the others are never given up, however slow this machine is. */
+/** For servers that stall; other servers get unlimited time, however slow this machine is. */
 const SHORT_MS = 10_000;
 const LONG_MS = 60_000;
 const SECOND = '127.0.4.1';
@@ -31,7 +32,7 @@ const NOBODY = '127.0.4.2';
 const HOLE = '127.0.4.3';
 const HEAD = 'From: orders@shop.example\r\nSubject: Hello\r\nMessage-ID: <1@shop.example>\r\n\r\n';
 const LINE = `${'x'.repeat(70)}\r\n`;
-/** More than the kernel takes for a reader that does not read. */
+/** More than the kernel buffers for a client that does not read. */
 const LARGE = HEAD + LINE.repeat(200_000);
 const SEVERAL_BLOCKS = HEAD + LINE.repeat(15_000);
 
@@ -72,9 +73,9 @@ after(async () => {
   await dns?.close();
 });
 
-/** Where a server with this fault listens; there is none for the faults of a connection. */
+/** Where a server with this fault listens; connection faults have no server. */
 async function startFaulty(stage: Stage, behaviour: Behaviour): Promise<{ address: string; server?: FaultyServer }> {
-  if (stage === 'connect' && behaviour !== 'as it should') return { address: behaviour === 'stalls' ? HOLE : NOBODY };
+  if (stage === 'connect' && behaviour !== 'as expected') return { address: behaviour === 'stalls' ? HOLE : NOBODY };
   const number = servers.length + 1;
   const address = `127.0.${5 + (number >> 8)}.${number & 255}`;
   const server = await faultyServer({ host: address, port, certificate: testCertificate() }, { stage, behaviour });
@@ -126,7 +127,7 @@ const outcomesOf = (rig: Rig, id: string) => rig.events(id).filter((one) => one.
 const isPaused = (rig: Rig, { domain }: Cell): boolean =>
   rig.delivery.state().pausedDestinations.some(({ key }) => key.includes(domain));
 
-/** What became of the first attempt, in the words of the page. */
+/** The result of the first attempt, in the words of the documentation. */
 function wordFor(rig: Rig, cell: Cell, id: string): string {
   const [{ type, detail }] = outcomesOf(rig, id) as [ReturnType<typeof outcomesOf>[number]];
   if (type === 'Bounce') return detail.bounce!.suppressed ? 'suppress' : 'bounce';
@@ -135,7 +136,7 @@ function wordFor(rig: Rig, cell: Cell, id: string): string {
   return String(remoteHost).startsWith('mx2.') ? 'second' : tls === null ? 'clear' : 'delivered';
 }
 
-/** One mail for each cell, each of an account of its own, all at the same time. */
+/** One message for each cell, each from a separate account, all at the same time. */
 function firstAttempts(rig: Rig, cells: Cell[]): Promise<Seen[]> {
   return Promise.all(
     cells.map(async (cell, index): Promise<Seen> => {
@@ -148,7 +149,7 @@ function firstAttempts(rig: Rig, cells: Cell[]): Promise<Seen[]> {
   );
 }
 
-/** The copies that each of the two has: one in all where it was delivered, and none that was refused. */
+/** The copies at each of the two servers: one in total if it was delivered, and none if it was rejected. */
 function assertCopies({ cell, word }: Seen): void {
   const recipient = `a@${cell.domain}`;
   const atFirst = cell.server?.taken.filter((one) => one === recipient).length ?? 0;
@@ -167,14 +168,14 @@ function assertTable(rig: Rig, seen: Seen[]): void {
   assert.deepEqual(differences, []);
   for (const one of seen) {
     assertCopies(one);
-    assert.equal(rig.attempts(one.id).length, 1, `${one.cell.domain}: one attempt is charged`);
+    assert.equal(rig.attempts(one.id).length, 1, `${one.cell.domain}: one attempt is counted`);
   }
   const suppressed = rig.rows<{ email: string }>('SELECT email FROM suppression').map(({ email }) => email);
   const wanted = seen.filter(({ cell }) => cell.wanted === 'suppress').map(({ cell }) => `a@${cell.domain}`);
   assert.deepEqual(suppressed.sort(), wanted.sort());
 }
 
-/** Mail that comes while an exchanger rests goes to the second, or is put off without a connection and charged nothing. */
+/** A message accepted while an MX host is paused goes to the second one, or is deferred without a connection or an attempt. */
 async function assertRest(rig: Rig, seen: Seen[], hasSecond: boolean): Promise<void> {
   await Promise.all(
     seen
@@ -184,13 +185,13 @@ async function assertRest(rig: Rig, seen: Seen[], hasSecond: boolean): Promise<v
         const [id] = (await rig.send({ to: [`b@${cell.domain}`], accountId: `late_${index}` })) as [string];
         const [status, attempts] = hasSecond ? ['delivered', 1] : ['delayed', 0];
         await waitUntil(`${cell.domain}: the next mail to be ${status}`, () => rig.status(id) === status);
-        assert.equal(rig.attempts(id).length, attempts, `${cell.domain}: who waits is not charged`);
-        assert.equal(cell.server?.connections, before, `${cell.domain}: no connection while it rests`);
+        assert.equal(rig.attempts(id).length, attempts, `${cell.domain}: queued messages count no attempt`);
+        assert.equal(cell.server?.connections, before, `${cell.domain}: no connection while it is paused`);
       }),
   );
 }
 
-/** The cells in two parts, those of servers that fall silent with less patience; the table is checked in each. */
+/** The cells in two parts, with shorter timeouts for stalling servers; the table is checked in each. */
 async function check(
   t: TestContext,
   cells: Cell[],
@@ -211,11 +212,11 @@ async function check(
   }
 }
 
-test('one exchanger: each cell of the table', { timeout: 240_000 }, async (t) => {
+test('one MX host: every cell of the table', { timeout: 240_000 }, async (t) => {
   await check(t, await cellsOf('One MX host', 1), { hasSecond: false });
 });
 
-test('two exchangers, the second of them good: each cell of the table, and what waits goes to the second', {
+test('two MX hosts, the second one healthy: every cell of the table, and retries use the second', {
   timeout: 240_000,
 }, async (t) => {
   const also = async (rig: Rig, seen: Seen[]): Promise<void> => {

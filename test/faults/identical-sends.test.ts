@@ -1,11 +1,11 @@
-/** A hundred identical sends at once under one key make one message, and every client learns the same of it. */
+/** 100 concurrent identical sends with one key create one message, and every client gets the same response. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-test('100 identical sends at once under one key make one message', async (t) => {
+test('100 concurrent identical sends with one key create one message', async (t) => {
   const sink = await smtpSink();
   t.after(() => sink.close());
   const service = await startService({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
@@ -17,8 +17,12 @@ test('100 identical sends at once under one key make one message', async (t) => 
   const accepted = answers.filter((one) => one.status === 202);
   const others = answers.filter((one) => one.status !== 202);
   assert.ok(accepted.length >= 1);
-  assert.equal(new Set(accepted.map((one) => one.text)).size, 1, 'one answer, byte for byte');
-  assert.equal(accepted.filter((one) => one.headers['idempotent-replayed'] !== 'true').length, 1, 'one is the first');
+  assert.equal(new Set(accepted.map((one) => one.text)).size, 1, 'identical responses, byte for byte');
+  assert.equal(
+    accepted.filter((one) => one.headers['idempotent-replayed'] !== 'true').length,
+    1,
+    'one response is the original',
+  );
   assert.deepEqual(
     [...new Set(others.map((one) => `${one.status} ${one.body.error.code}`))],
     others.length > 0 ? ['409 DUPLICATE_REQUEST_IN_PROGRESS'] : [],
@@ -44,6 +48,6 @@ test('100 identical sends at once under one key make one message', async (t) => 
   assert.equal(
     ((await service.api.get('/messages')).body as unknown as unknown[]).length,
     4,
-    'control: other keys add',
+    'control: another key creates another message',
   );
 });

@@ -1,6 +1,6 @@
 /**
- * The disk fills up under the inbound port: senders are asked to come again (451), nothing is half done, and it takes up again by
- * itself when there is room. What was answered 250 has its event, once, also when the process is killed then.
+ * The disk fills up during inbound mail: senders get a temporary rejection (451), nothing is half stored, and intake resumes automatically
+ * when space is available. Everything acknowledged with 250 has its event once, even if the process is killed at that point.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, rmSync } from 'node:fs';
@@ -26,7 +26,7 @@ async function serviceOn(folder: string, minFreeBytes: number): Promise<Service>
   return service;
 }
 
-/** The reply that decided, over a connection of its own. */
+/** The final reply, over a separate connection. */
 async function bring(service: Service, content: string): Promise<string> {
   const talker = await openInbound(service.inboundPort);
   const reply = await bringMail(talker, TO, content);
@@ -36,7 +36,7 @@ async function bring(service: Service, content: string): Promise<string> {
 
 const idIn = (reply: string): string | undefined => /^250 2\.0\.0 queued as (inb_\w+)/.exec(reply)?.[1];
 
-/** Ids of the mails whose rows are there, and the files. */
+/** Ids of the stored messages, and the files. */
 function kept(folder: string): { ids: string[]; files: string[] } {
   const { databaseFile, blobsFolder } = dataDirectory(folder);
   const database = new DatabaseSync(databaseFile, { readOnly: true });
@@ -52,7 +52,7 @@ const eventsOf = async (service: Service): Promise<string[]> =>
     .map(({ messageId }) => messageId as string)
     .sort();
 
-test('at the mark senders are asked to come again, also at the dot, until there is room', {
+test('at the limit, senders get a temporary rejection, even at the dot, until space is available', {
   skip,
   timeout: 240_000,
 }, async (t) => {
@@ -64,15 +64,18 @@ test('at the mark senders are asked to come again, also at the dot, until there 
     const begun = await openInbound(service.inboundPort);
     for (const line of ['MAIL FROM:<>', `RCPT TO:<${TO}>`, 'DATA']) assert.match(await begun.say(line), /^[23]/);
     const ballast = fill(disk.folder, 4 * MEGABYTE);
-    await waitUntil('the mark to be noticed', async () => (await service.anonymous.get('/ready')).status === 503);
+    await waitUntil(
+      'the free-space limit to be noticed',
+      async () => (await service.anonymous.get('/ready')).status === 503,
+    );
     assert.match(await bring(service, small), /^MAIL: 451 4\.3\.2 /);
     begun.send(`${large}.\r\n`);
-    assert.match(await begun.reply(), /^451 4\.3\.2 /, 'what had begun before');
-    assert.match(await begun.say('NOOP'), /^250/, 'the session goes on');
+    assert.match(await begun.reply(), /^451 4\.3\.2 /, 'a transaction started before');
+    assert.match(await begun.say('NOOP'), /^250/, 'the session continues');
     begun.destroy();
     assert.deepEqual(kept(disk.folder).ids, ids);
     rmSync(ballast);
-    const after = await waitUntil('mail to be taken again', async () => idIn(await bring(service, large)));
+    const after = await waitUntil('mail to be accepted again', async () => idIn(await bring(service, large)));
     await waitUntil('the events', async () => (await eventsOf(service)).length === 2);
     assert.deepEqual(await eventsOf(service), [...ids, after].sort());
   } finally {
@@ -80,7 +83,7 @@ test('at the mark senders are asked to come again, also at the dot, until there 
   }
 });
 
-test('without the mark, a disk that is full refuses for now, and nothing is lost or half done', {
+test('without the limit, a full disk rejects temporarily, and nothing is lost or half stored', {
   skip,
   timeout: 240_000,
 }, async (t) => {
@@ -98,26 +101,26 @@ test('without the mark, a disk that is full refuses for now, and nothing is lost
       if (id === undefined) refusals.push(reply);
       else taken.push(id);
     }
-    assert.equal(refusals.length, until, 'the disk did fill up');
+    assert.equal(refusals.length, until, 'the disk was full');
   };
   try {
     const ballast = fill(disk.folder, 2 * MEGABYTE);
-    // Blobs find no room first, then the database.
+    // Blobs run out of space first, then the database.
     await bringAll(large, 3);
     const { length: files } = kept(disk.folder).files;
-    assert.equal(files, taken.length, 'of what was refused no file is left');
+    assert.equal(files, taken.length, 'rejected mail leaves no file');
     fill(disk.folder, 0);
     await bringAll(small, 3);
     for (const reply of refusals) assert.match(reply, /^(MAIL: |RCPT: )?451 4\.3\.[02] /);
     t.diagnostic(`${taken.length} mails taken; refusals: ${[...new Set(refusals)].join(' | ')}`);
     rmSync(ballast);
-    taken.push((await waitUntil('mail to be taken again', async () => idIn(await bring(service, large))))!);
+    taken.push((await waitUntil('mail to be accepted again', async () => idIn(await bring(service, large))))!);
     assert.equal(service.pid, pid);
-    assert.deepEqual(kept(disk.folder).ids, taken.toSorted(), 'what was taken, and nothing else');
+    assert.deepEqual(kept(disk.folder).ids, taken.toSorted(), 'exactly the accepted mail');
     assert.deepEqual(
       await service.kill('SIGKILL'),
       { code: null, signal: 'SIGKILL' },
-      'by itself, in the same process',
+      'automatically, in the same process',
     );
     await service.restart();
     const events = await waitUntil('an event of each', async () => {

@@ -1,6 +1,6 @@
 /**
- * Bounces that were answered 250, half of them so large that they are dealt with later, and a process that is killed then: each has its effect
- * once after the next start. Bounces of one copy that come in twice are one Bounce. Counted in the log of events.
+ * The process is killed after bounces were acknowledged with 250, half of them so large that they are processed later: each takes effect
+ * once after the next start. Bounces of one copy that arrive twice are one Bounce. Counted in the event log.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -41,7 +41,7 @@ function report(recipient: string, isLarge: boolean): string {
   ].join('\r\n');
 }
 
-test('kill -9 between 250 and its handling: each bounce is one event', { timeout: 600_000 }, async (t) => {
+test('kill -9 between 250 and processing: each bounce is one event', { timeout: 600_000 }, async (t) => {
   const sink = await smtpSink();
   t.after(() => sink.close());
   const env = {
@@ -82,12 +82,12 @@ test('kill -9 between 250 and its handling: each bounce is one event', { timeout
   const bounces = async (): Promise<Record<string, unknown>[]> =>
     (await service.api.get('/events?eventType=Bounce&limit=100')).body as unknown as Record<string, unknown>[];
   await waitUntil('every bounce', async () => new Set((await bounces()).map((one) => one.recipient)).size === COUNT);
-  // The last mails were dealt with in this process, or in one that was killed; nothing is left.
-  await waitUntil('all that came in to be dealt with', () => {
+  // The last messages were processed by this process or by a killed one; nothing is left.
+  await waitUntil('all inbound mail to be processed', () => {
     const database = new DatabaseSync(path.join(service.dataDir, 'postrider.db'), { readOnly: true });
     const row = database.prepare("SELECT count(*) AS n FROM work WHERE kind = 'inbound'").get() as { n: number };
     database.close();
     return row.n === 0;
   });
-  assert.equal((await bounces()).length, COUNT, 'each once, though half came in twice');
+  assert.equal((await bounces()).length, COUNT, 'one event each, though half arrived twice');
 });

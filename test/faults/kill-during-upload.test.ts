@@ -1,6 +1,6 @@
 /**
- * Killed in the middle of an upload, and between upload and send: half a file is never taken for a whole one, an upload that was
- * answered is still there, and a client that repeats its calls completes what it began.
+ * A kill during an upload, and between upload and send: a partial file is never accepted as complete, an acknowledged upload is still
+ * stored, and a client that repeats its calls completes the send.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -27,7 +27,7 @@ async function kill(): Promise<void> {
   await service.restart();
 }
 
-test('killed during a PUT: nothing of the file is taken, and repeating the calls completes it', async () => {
+test('a kill during a PUT stores nothing of the file, and repeating the calls completes it', async () => {
   const bytes = someBytes(4_000_000);
   const first = await register(service.api, [{ bytes }], 'cut');
   const { uploadUrl: url, requiredHeaders: headers } = first.uploads[0]!;
@@ -50,7 +50,7 @@ test('killed during a PUT: nothing of the file is taken, and repeating the calls
   assert.equal(again.id, first.id);
   assert.equal((await upload(again, 0, bytes)).status, 200);
 
-  // Killed between the upload and the send: 200 meant stored.
+  // Killed between the upload and the send: 200 means stored.
   await kill();
   assert.equal(await statusOf(first.id), 'uploaded');
   const sent = await sendSubmission(service.api, first.id, fileMail('cut@example.com'), 'cut');

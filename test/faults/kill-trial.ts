@@ -1,11 +1,11 @@
 /**
- * Kills the service with SIGKILL at random moments under load and judges what is left: nothing acknowledged is lost,
- * nothing arrives that nobody sent, no key makes two messages, and a second copy exists only where the rule allows it.
+ * Kills the service with SIGKILL at random moments under load and checks the result: nothing acknowledged is lost, nothing arrives that was
+ * not sent, no key creates two messages, and a duplicate exists only where the rule allows it.
  *
- * The rule (RFC 1047): a copy may follow another only if a kill lies between the first one's final dot and our record of
- * its 250. It is checked from both ends. At the sink: between two copies there is a kill, and the earlier copy's dot came
- * no longer before that kill than recording may take. In the service: the message has exactly one Delivery event, and it
- * is younger than that kill, so that no recorded delivery was ever repeated.
+ * The rule (RFC 1047): a copy may follow another only if a kill lies between the first one's final dot and the record of its 250. It is
+ * checked on both sides. At the sink: there is a kill between two copies, and the earlier copy's dot arrived no longer before that kill
+ * than recording may take. In the service: the message has exactly one Delivery event, and it is younger than that kill, so no recorded
+ * delivery was ever repeated.
  */
 import assert from 'node:assert/strict';
 import type { JsonObject } from '../kit/api.ts';
@@ -15,19 +15,19 @@ import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { allMessages, type Copy, copiesByKey, type Ledger, openLedger, startLoad } from './ledger.ts';
 
-/** Longest time from the sink's answer to the durable record of it, on a loaded machine with a slow disk that runs. */
+/** Longest time from the sink's reply to its durable record, on a loaded machine with a slow disk. */
 const RECORDING_MS = 1_000;
-/** The sink answers a dot after up to this time, so that kills fall between dot and answer. */
+/** The sink delays its reply to a dot by up to this time, so that kills fall between dot and reply. */
 const DOT_DELAY_MS = 30;
-/** How long after a kill the sink may still answer a dot that was sent before it. */
+/** How long after a kill the sink may still reply to a dot that was sent before it. */
 const STRAGGLER_MS = 4 * DOT_DELAY_MS;
-/** Leases of a killed process end within 60 s; then what it held is delivered. */
+/** Leases of a killed process end within 60 s; its messages are then delivered. */
 const DRAIN_TIMEOUT_MS = 120_000;
 
 export interface TrialOptions {
   kills: number;
   workers: number;
-  /** Acknowledgements between a start and its kill: at least and at most. */
+  /** Minimum and maximum number of acknowledgements between a start and its kill. */
   between: [least: number, most: number];
 }
 
@@ -35,15 +35,15 @@ export interface TrialReport {
   acknowledged: number;
   kills: number;
   duplicates: number;
-  /** Longest time between a dot's answer and the kill that forgot it, of all duplicates. */
+  /** Longest time between the reply to a dot and the kill that lost it, over all duplicates. */
   unrecordedMs: number;
-  /** Answers that told a retry of its earlier, unanswered acceptance. */
+  /** Responses that returned an earlier, unanswered acceptance to a retry. */
   replays: number;
 }
 
 const random = (least: number, most: number): number => least + Math.floor(Math.random() * (most - least + 1));
 
-/** Runs the trial and throws with the first broken promise. */
+/** Runs the trial and throws at the first broken promise. */
 export async function killTrial(options: TrialOptions): Promise<TrialReport> {
   const sink = await smtpSink({ script: { dot: () => ({ delayMs: random(0, DOT_DELAY_MS) }) } });
   const service = await startService({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } }).catch(
@@ -121,26 +121,26 @@ export async function killTrial(options: TrialOptions): Promise<TrialReport> {
   }
 }
 
-/** 0 lost, 0 phantoms, one message for each key, the same Message-ID on every copy. */
+/** Nothing lost, nothing invented, one message per key, the same Message-ID on every copy. */
 function judgeAcceptance(ledger: Ledger, copies: Map<string, Copy[]>, stored: string[]): void {
-  assert.deepEqual(ledger.strange, [], 'every refusal is one that a retry may follow');
+  assert.deepEqual(ledger.strange, [], 'every rejection can be retried');
   const lost = [...ledger.acknowledged.keys()].filter((key) => !copies.has(key));
   assert.deepEqual(lost, [], 'lost');
   const phantoms = [...copies.keys()].filter((key) => !ledger.attempted.has(key));
   assert.deepEqual(phantoms, [], 'phantoms');
   const ids = [...ledger.acknowledged.values()].map((one) => one.messageId);
-  assert.deepEqual([...stored].sort(), [...ids].sort(), 'one message for each key, and no other');
+  assert.deepEqual([...stored].sort(), [...ids].sort(), 'exactly one message per key');
   const twofold = [...copies].filter(([, list]) => new Set(list.map((one) => one.headerMessageId)).size > 1);
-  assert.deepEqual(twofold, [], 'all copies of a message have one Message-ID');
+  assert.deepEqual(twofold, [], 'all copies of a message have the same Message-ID');
 }
 
-/** What is wrong with several copies of one message; see the rule above. */
+/** Returns what is wrong with several copies of one message; see the rule above. */
 export function duplicateFaults(copies: Copy[], killedAt: number[], recordedAt: number[]): string[] {
   const faults: string[] = [];
   if (recordedAt.length !== 1) faults.push(`${recordedAt.length} Delivery events`);
   for (let i = 1; i < copies.length; i += 1) {
     const [earlier, later] = [copies[i - 1]!.at, copies[i]!.at];
-    // A dot that was on its way when the process died is answered by the sink a moment after the kill.
+    // The sink replies to a dot that was in transit when the process died a moment after the kill.
     const kills = killedAt.filter(
       (kill) =>
         kill < later &&

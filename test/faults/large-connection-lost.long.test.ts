@@ -1,28 +1,28 @@
-/** Connections that die or stand still in the middle of a large mail: it is sent again from its beginning, and arrives once. */
+/** Connections that end or stall in the middle of a large message: it is sent again from the start, and arrives once. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import net, { type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { between } from '../kit/between.ts';
 import { deliveryRig } from '../kit/delivery-rig.ts';
 import { largeMail } from '../kit/large-mail.ts';
 import { againIfPaused } from '../kit/running-time.ts';
+import { between } from '../kit/smtp-proxy.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const harms = {
   'the connection is reset': (client: Socket) => void client.resetAndDestroy(),
-  'the receiver hangs up': (client: Socket) => void client.end(),
-  'the receiver takes no more': (client: Socket) => void client.pause(),
+  'the receiver closes the connection': (client: Socket) => void client.end(),
+  'the receiver stops reading': (client: Socket) => void client.pause(),
 };
 
 for (const [name, act] of Object.entries(harms)) {
-  test(`${name} in the middle: delayed, then delivered whole, once`, (t) => againIfPaused(() => harmOnce(t, act)));
+  test(`${name} mid-message: delayed, then delivered completely, once`, (t) => againIfPaused(() => harmOnce(t, act)));
 }
 
 async function harmOnce(t: TestContext, act: (client: Socket) => void): Promise<void> {
   const sink = await smtpSink();
-  // Early, as what is read lets the buffers of the system grow, and one that takes no more is not to have room for all.
+  // Early, because reads grow the system's buffers, and a receiver that stops reading must not have capacity for everything.
   const proxy = await between(sink.port, { afterBytes: 200_000, times: 1, act });
   const rig = await deliveryRig({ relayPort: proxy.port, deps: { timeouts: { contentMs: 300 } } });
   t.after(async () => {
@@ -40,7 +40,7 @@ async function harmOnce(t: TestContext, act: (client: Socket) => void): Promise<
   await waitUntil('the delay', () => rig.status(id!) === 'delayed');
   assert.equal(rig.events(id!).at(-1)!.detail.deliveryDelay!.category, 'network');
   assert.equal(sink.messages.length, 0);
-  // The time for a block is so short for the harm alone.
+  // The timeout per block is only this short for the fault.
   await rig.restart({ timeouts: {} });
   rig.clock.advance(120_000);
   await waitUntil('the delivery', () => rig.status(id!) === 'delivered');
@@ -48,12 +48,12 @@ async function harmOnce(t: TestContext, act: (client: Socket) => void): Promise<
   assert.ok(sink.messages[0]!.content.subarray(-mail.sizeBytes).equals(mail.whole()));
 }
 
-test('a slow receiver is given its time for each block, however long the whole takes', (t) =>
+test('a slow receiver gets the timeout per block, however long the message takes', (t) =>
   againIfPaused(() => receiveSlowly(t)));
 
 async function receiveSlowly(t: TestContext): Promise<void> {
   const sink = await smtpSink();
-  // Takes a bite of what is there, and rests for a fraction of the time that a block may take.
+  // Reads part of the available bytes, and pauses for a fraction of the timeout of a block.
   const server = net.createServer((client) => {
     const upstream = net.connect(sink.port, '127.0.0.1');
     for (const socket of [client, upstream]) socket.on('error', () => {});
@@ -83,6 +83,6 @@ async function receiveSlowly(t: TestContext): Promise<void> {
     options: { files: mail.files },
   });
   await waitUntil('the delivery', () => rig.status(id!) === 'delivered', 10_000);
-  assert.ok(performance.now() - began > 500, 'it took longer than one block may take');
+  assert.ok(performance.now() - began > 500, 'it took longer than the timeout of one block');
   assert.ok(sink.messages[0]!.content.subarray(-mail.sizeBytes).equals(mail.whole()));
 }

@@ -1,6 +1,6 @@
 /**
- * A stored file of a large mail that is gone, changed, or breaks while it is read: nothing is accepted by the receiver, the
- * operator is told, others flow, and the mail arrives whole once the file is back, or bounces when its lifetime ends.
+ * A stored file of a large message is missing, changed, or fails while it is read: the receiver accepts nothing, the operator is alerted,
+ * other mail is delivered, and the message arrives complete once the file is restored, or bounces when it expires.
  */
 import assert from 'node:assert/strict';
 import { createPrivateKey, randomBytes } from 'node:crypto';
@@ -24,9 +24,9 @@ interface Scene {
   lines: string[];
   mail: LargeMail;
   id: string;
-  /** Where the second file of the mail is stored. */
+  /** Where the second file of the message is stored. */
   file: string;
-  /** Lets the mail become due. */
+  /** Makes the message due. */
   go(): void;
 }
 
@@ -57,17 +57,17 @@ async function scene(
   return { sink, rig, lines, mail, id: id!, file, go: () => rig.clock.advance(1000) };
 }
 
-/** What happens while the file is not as it was. */
+/** What happens while the file is damaged. */
 async function delayed({ sink, rig, lines, id }: Scene, alarm: RegExp): Promise<void> {
   await waitUntil('the delay', () => rig.status(id) === 'delayed');
   const { deliveryDelay } = rig.events(id).at(-1)!.detail;
   assert.deepEqual([deliveryDelay!.category, deliveryDelay!.owner], ['internal', 'service']);
   assert.match(String(deliveryDelay!.reply), alarm);
-  assert.ok(!String(deliveryDelay!.reply).includes(rig.storage.folder), 'no path is told');
+  assert.ok(!String(deliveryDelay!.reply).includes(rig.storage.folder), 'no path is revealed');
   const told = lines.map((line) => JSON.parse(line) as { messageId: string; msg: string });
   assert.ok(told.some((line) => line.messageId === id && alarm.test(line.msg)));
   const [other] = await rig.send({ to: ['other@x.example'] });
-  await waitUntil('another mail', () => rig.status(other!) === 'delivered');
+  await waitUntil('another message', () => rig.status(other!) === 'delivered');
   assert.equal(sink.messages.length, 1, 'only the other mail was accepted');
 }
 
@@ -81,7 +81,7 @@ async function deliveredWhole({ sink, rig, mail, id }: Scene): Promise<void> {
 for (const signed of [true, false]) {
   const kind = signed ? 'signed' : 'unsigned';
 
-  test(`${kind}: a missing file is found before anybody is called`, async (t) => {
+  test(`${kind}: a missing file is found before any server is contacted`, async (t) => {
     const one = await scene(t, { signed });
     await rename(one.file, `${one.file}.away`);
     one.go();
@@ -91,7 +91,7 @@ for (const signed of [true, false]) {
     await deliveredWhole(one);
   });
 
-  test(`${kind}: a changed file is never accepted by the receiver`, async (t) => {
+  test(`${kind}: the receiver never accepts a changed file`, async (t) => {
     const one = await scene(t, { signed });
     const bytes = await readFile(one.file);
     const changed = Buffer.from(bytes);
@@ -99,7 +99,7 @@ for (const signed of [true, false]) {
     await writeFile(one.file, changed);
     one.go();
     await delayed(one, /SHA-256 differs/);
-    // Signing reads the file before; without it the connection is cut in the middle.
+    // Signing reads the file first; without signing, the connection is cut in the middle.
     assert.equal(
       one.sink.commands.some((line) => line.includes('<a@x.example>')),
       !signed,
@@ -108,7 +108,7 @@ for (const signed of [true, false]) {
     await deliveredWhole(one);
   });
 
-  test(`${kind}: a file that breaks while it is sent cuts the connection`, async (t) => {
+  test(`${kind}: a file that fails during sending closes the connection`, async (t) => {
     let broken = true;
     const opens = { count: 0 };
     const one = await scene(t, {
@@ -118,7 +118,7 @@ for (const signed of [true, false]) {
         open: async (blobKey) => {
           const reader = (await blobs.open!(blobKey))!;
           opens.count += 1;
-          // Both files are read once more where the mail is signed: that pass goes through.
+          // Signing reads both files once more: that pass succeeds.
           const breaks = broken && opens.count === (signed ? 4 : 2);
           let fills = 0;
           const fill = (into: Buffer): Promise<number> => {
@@ -137,7 +137,7 @@ for (const signed of [true, false]) {
   });
 }
 
-test('a file that stays away: the mail bounces when its lifetime ends', async (t) => {
+test('a file that stays missing: the message bounces when it expires', async (t) => {
   const one = await scene(t, { signed: true, lifetimeMs: 60_000 });
   await one.rig.blobs.remove(one.mail.files[1]!.blobKey);
   one.go();

@@ -1,18 +1,18 @@
 /**
- * kill -9 while a large mail is on the wire: the receiver has no dot and keeps nothing; the next start sends the mail anew from
- * its stored files, once and whole.
+ * kill -9 during the transfer of a large message: the receiver gets no dot and keeps nothing; the next start sends the message again from
+ * its stored files, complete and once.
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
-import { between } from '../kit/between.ts';
+import { between } from '../kit/smtp-proxy.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { startService } from '../kit/start-service.ts';
 import { manifestEntry, put } from '../kit/upload.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-test('kill -9 in the middle of a large mail: whole at the receiver after the start, and once', async (t) => {
+test('kill -9 during a large message: delivered completely and once after the restart', async (t) => {
   const sink = await smtpSink();
   const proxy = await between(sink.port, { afterBytes: 5_000_000, times: 1, act: (client) => void client.pause() });
   const service = await startService({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${proxy.port}` } });
@@ -27,7 +27,7 @@ test('kill -9 in the middle of a large mail: whole at the receiver after the sta
   const bytes = randomBytes(20_000_000);
   const manifest = { attachments: [manifestEntry(bytes)] };
   let registered: JsonObject = {};
-  await waitUntil('the new limit to be felt', async () => {
+  await waitUntil('the new limit to apply', async () => {
     const answer = await service.api.post('/attachments', manifest);
     registered = answer.body;
     return answer.status === 201;
@@ -43,7 +43,7 @@ test('kill -9 in the middle of a large mail: whole at the receiver after the sta
     attachmentSubmissionId: registered.attachmentSubmissionId,
   });
   assert.equal(sent.status, 202, sent.text);
-  await waitUntil('the mail to stand still on the wire', () => proxy.harmed === 1);
+  await waitUntil('the transfer to stall', () => proxy.harmed === 1);
   assert.equal((await service.kill('SIGKILL')).signal, 'SIGKILL');
   assert.equal(sink.messages.length, 0);
   await service.restart({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${proxy.port}` } });
@@ -55,7 +55,7 @@ test('kill -9 in the middle of a large mail: whole at the receiver after the sta
   await waitUntil('the record', async () => (await service.api.get(path)).body.status === 'delivered');
   const shown = (await service.api.get(path)).body;
   const own = content.slice(content.indexOf('\r\nFrom: ') + 2);
-  assert.equal(own.length, shown.sizeBytes, 'the size is that of the wire less Received and DKIM-Signature');
+  assert.equal(own.length, shown.sizeBytes, 'the size is the transferred size minus Received and DKIM-Signature');
   assert.equal((await service.api.get(`${path}/content`)).text.length, shown.sizeBytes);
   assert.equal(sink.messages.length, 1);
 });

@@ -1,4 +1,7 @@
-/** Files of a large mail in S3: streamed whole; a store that cuts off or goes down in the middle costs an attempt, never a part. */
+/**
+ * Files of a large message in S3 are streamed completely; a store that closes the connection or goes down in the middle costs an attempt,
+ * and never causes a partial message.
+ */
 import assert from 'node:assert/strict';
 import { createPrivateKey, randomBytes } from 'node:crypto';
 import { test } from 'node:test';
@@ -11,7 +14,7 @@ import { noLocalS3, startLocalS3 } from '../kit/s3.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-test('a mail whose files are in S3 arrives whole; cut off in the middle, it is delayed and arrives later', {
+test('a message with files in S3 arrives; if cut off midway, it is delayed and arrives later', {
   skip: noLocalS3,
 }, async (t) => {
   const peer = await startLocalS3();
@@ -51,7 +54,7 @@ test('a mail whose files are in S3 arrives whole; cut off in the middle, it is d
   };
   await arrived(await send(), 1);
 
-  // Unsigned, so that the first reading is the one that is sent.
+  // Unsigned, so that the first read is the one that is sent.
   signed = false;
   for (const [fault, count] of [
     [{ kind: 'cut', afterBytes: 2_000_000 }, 2],

@@ -1,8 +1,7 @@
 /**
- * Load with a ledger, for tests that kill things under it. Every key that is attempted and every id that is acknowledged
- * goes into a file outside the service's data directory and is synced before the load goes on, so that what the service
- * promised is known whatever becomes of the service. A request that gets no 202 is repeated with the same key until it
- * gets one, as a customer would.
+ * Load with a ledger, for tests that kill things under load. Every attempted key and every acknowledged id is written to a file outside the
+ * service's data directory and synced before the load continues, so the service's promises are known whatever happens to it. A request
+ * without a 202 is retried with the same key until it gets one, as a customer would.
  */
 import { closeSync, fsyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import os from 'node:os';
@@ -13,9 +12,9 @@ import type { SinkMessage } from '../kit/smtp-sink.ts';
 export interface Acknowledged {
   key: string;
   messageId: string;
-  /** The answer said that an earlier request had been accepted. */
+  /** The response said that an earlier request had been accepted. */
   replayed: boolean;
-  /** Requests with this key that were cut off without an answer. */
+  /** Requests with this key that were cut off without a response. */
   unanswered: number;
   /** Unix milliseconds at which the 202 was read. */
   at: number;
@@ -24,7 +23,7 @@ export interface Acknowledged {
 export interface Ledger {
   attempted: Set<string>;
   acknowledged: Map<string, Acknowledged>;
-  /** Answers that were neither 202, 409, 429 nor 503, nor the 500 of an outcome that is not known. */
+  /** Responses other than 202, 409, 429, 503, and the 500 of an unknown outcome. */
   strange: string[];
   attempt(key: string): void;
   acknowledge(one: Acknowledged): void;
@@ -55,14 +54,14 @@ export function openLedger(): Ledger {
   };
 }
 
-/** The address that belongs to a key, and the key of an address. */
+/** The address of a key, and the key of an address. */
 export const addressOf = (key: string): string => `${key}@load.example`;
 export const keyOf = (address: string): string => address.slice(0, address.indexOf('@'));
 
 export interface Load {
-  /** Starts no new keys, and resolves when every key begun has its 202. */
+  /** Starts no new keys, and resolves when every started key has its 202. */
   finish(): Promise<void>;
-  /** Gives up keys that have no 202 yet: for a trial that failed. */
+  /** Gives up keys without a 202, after a failed trial. */
   abandon(): void;
 }
 
@@ -70,18 +69,21 @@ export interface LoadOptions {
   api: Api;
   ledger: Ledger;
   from: string;
-  /** Requests at a time. */
+  /** Number of concurrent requests. */
   workers: number;
   /** Distinguishes the keys of one load from those of another. */
   prefix: string;
-  /** Sends the mail of a key, which is the same at every call; a small mail unless given. Without an answer, it waits and is called again. */
+  /**
+   * Sends the message of a key, which is the same at every call; a small one by default. Called again after a delay if there is no
+   * response.
+   */
   request?: (key: string) => Promise<Answer | undefined>;
 }
 
-/** Resolves after a while; a client that is refused does not come back at once. */
+/** Resolves after a delay, since a rejected client does not retry immediately. */
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** The mail of a key where nothing else is asked for. */
+/** The message of a key by default. */
 export const smallMail = (from: string, key: string) => ({
   from,
   to: addressOf(key),
@@ -148,7 +150,7 @@ export interface Copy {
   at: number;
 }
 
-/** Copies per key, oldest first; the key `?address` for mail that no load has sent. */
+/** Copies per key, oldest first; the key `?address` for messages that no load has sent. */
 export function copiesByKey(messages: SinkMessage[]): Map<string, Copy[]> {
   const copies = new Map<string, Copy[]>();
   for (const message of messages) {

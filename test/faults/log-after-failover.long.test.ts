@@ -1,6 +1,6 @@
 /**
- * A standby of PostgreSQL is promoted that lacks the last transactions of the old primary: transaction ids are given out again, and followers
- * of the log must not skip the events that carry them. The standby is a copy of the data folder from before those transactions.
+ * A PostgreSQL standby is promoted that lacks the last transactions of the old primary: transaction ids are reused, and followers of the
+ * log must not skip the events that have them. The standby is a copy of the data directory from before those transactions.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -30,7 +30,7 @@ async function administer(url: string, sql: string): Promise<pg.QueryResult> {
   }
 }
 
-/** Writes events, each in a transaction of its own. */
+/** Writes events, each in a separate transaction. */
 async function write(url: string, from: number, count: number): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -42,7 +42,7 @@ async function write(url: string, from: number, count: number): Promise<void> {
   await client.end();
 }
 
-/** What a follower reads from its place on; its place moves along. */
+/** Reads as a follower from its position, and advances the position. */
 async function follow(t: TestContext, url: string, place: { after: EventPlace | null }): Promise<string[]> {
   const database = await openPostgresDatabase({ address: parsePostgresUrl(url), log: silentLog });
   t.after(() => database.close());
@@ -51,14 +51,14 @@ async function follow(t: TestContext, url: string, place: { after: EventPlace | 
   const last = rows.at(-1);
   if (last) place.after = { position: last.position!, seq: last.seq };
   if (place.after)
-    assert.equal(await database.execute(isAfterEndOperation, place.after), false, 'its place is not refused');
+    assert.equal(await database.execute(isAfterEndOperation, place.after), false, 'its position is accepted');
   await database.close();
   return rows.map(({ id }) => id);
 }
 
 const ids = (from: number, count: number): string[] => Array.from({ length: count }, (_, at) => `evt_${from + at}`);
 
-test('a follower gets every event that is written after a failover that lost transactions', {
+test('a follower gets every event written after a failover that lost transactions', {
   skip: !serverIsOurs,
 }, async (t) => {
   const { url, server, drop } = await tempPostgres();
@@ -74,18 +74,18 @@ test('a follower gets every event that is written after a failover that lost tra
     execFileSync('cp', ['-a', folder, `${folder}-standby`]);
     await server.startServer();
     await write(url, next, 200);
-    assert.deepEqual(await follow(t, url, place), ids(next, 200), 'read on the primary that is lost');
+    assert.deepEqual(await follow(t, url, place), ids(next, 200), 'read on the lost primary');
     await server.stopServer('immediate');
     execFileSync('rm', ['-rf', folder]);
     execFileSync('mv', [`${folder}-standby`, folder]);
     writeFileSync(path.join(folder, 'standby.signal'), '');
     execFileSync('chown', ['--reference', folder, path.join(folder, 'standby.signal')]);
     await server.startServer();
-    await assert.rejects(follow(t, url, place), /standby/, 'a standby is not written to');
+    await assert.rejects(follow(t, url, place), /standby/, 'a standby receives no writes');
     await administer(server.url('postgres'), 'SELECT pg_promote(true, 60)');
-    assert.deepEqual(await follow(t, url, place), [], 'nothing is new, and the place of the follower stays good');
+    assert.deepEqual(await follow(t, url, place), [], 'there is nothing new, and the position stays valid');
     next += 200;
-    // Fewer than were lost: all of them have ids that were given out before.
+    // Fewer than were lost, so all of them have reused ids.
     await write(url, next, 50);
     assert.deepEqual(await follow(t, url, place), ids(next, 50), `after failover ${failover}`);
     next += 50;

@@ -1,4 +1,4 @@
-/** 150 domains of one account fall silent at RCPT while it sends to a quick one: counted at the quick peer. */
+/** 150 domains of one account stall at RCPT while it also sends to a fast one: counted at the fast peer. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock } from '../../src/base/clock.ts';
@@ -14,7 +14,7 @@ const ENVELOPE_MS = 4_000;
 /** More than one account may have in memory. */
 const BACKLOG = 1_600;
 
-test('mail to a quick domain arrives at once while 150 others stall, whether it was known before or is new', async (t) => {
+test('mail to a fast domain arrives immediately while 150 others stall, whether known or new', async (t) => {
   const mx = await mxRig(
     { quick: {}, stalling: { script: { rcpt: { silent: true } } } },
     {
@@ -46,27 +46,27 @@ test('mail to a quick domain arrives at once while 150 others stall, whether it 
       await rig.store(mail);
       rig.delivery.nudge();
     }
-    await waitUntil('a mail to a quick domain', () => arrived(to));
+    await waitUntil('a message to a fast domain', () => arrived(to));
     latencies.push(runningMs() - began);
   }
   const slowest = Math.max(...latencies);
   t.diagnostic(`slowest ${Math.round(slowest)} ms; ${stalling.connections.peak} connections to those that stall`);
   assert.ok(slowest < 1_000, `the slowest took ${Math.round(slowest)} ms`);
   assert.ok(stalling.connections.peak <= DOMAINS * 1.2, `${stalling.connections.peak} connections stalled at once`);
-  // Each domain costs one session for one deadline; what waits for it is put off untried.
+  // Each domain costs one session for one deadline; its other messages are deferred untried.
   const waiting = (): number => rig.rows("SELECT 1 FROM message WHERE status = 'queued'").length;
-  await waitUntil('all to be put off', () => waiting() === 0, 60_000);
+  await waitUntil('all messages to be deferred', () => waiting() === 0, 60_000);
   const charged = rig.rows<{ n: number }>(
     `SELECT count(*) AS n FROM attempt
      WHERE json_extract(record, '$.outcome') = 'delayed' AND json_extract(record, '$.host') IS NOT NULL`,
   );
-  assert.ok(charged[0]!.n <= DOMAINS * 1.2, `${charged[0]!.n} attempts were charged`);
-  // Where the burst of look-ups lost a query, the domain was not dialled at all.
+  assert.ok(charged[0]!.n <= DOMAINS * 1.2, `${charged[0]!.n} attempts were counted`);
+  // If the burst of lookups lost a query, the domain was not contacted at all.
   const paused = rig.delivery.state().pausedDestinations.length;
   assert.ok(paused <= DOMAINS && paused > DOMAINS * 0.5, `${paused} are paused`);
 });
 
-test('a backlog for many domains asks the DNS for those whose mail has its turn, and the rest waits without a question', async (t) => {
+test('a backlog for many domains queries DNS only for mail that is next in line', async (t) => {
   const mx = await mxRig(
     { peer: { script: { rcpt: { silent: true } } } },
     { clock: systemClock, idle: true, deps: { stopGraceMs: 200 } },
@@ -79,7 +79,7 @@ test('a backlog for many domains asks the DNS for those whose mail has its turn,
   await rig.restart();
   const parked = (): number => rig.rows('SELECT 1 FROM work WHERE held = 1').length;
   await waitUntil(
-    'what does not fit to be parked',
+    'the overflow to be parked',
     () => parked() > 0 && rig.delivery.state().window + parked() === BACKLOG,
   );
   await waitUntil('sessions', () => mx.sinks.peer!.connections.now > 50);
@@ -87,7 +87,7 @@ test('a backlog for many domains asks the DNS for those whose mail has its turn,
   assert.ok(asked.size > 50 && asked.size <= BACKLOG - parked(), `${asked.size} domains; ${parked()} are parked`);
 });
 
-test('a domain that stalled gets a fifth of the time at its next mail, and all of it once it answers', async (t) => {
+test('a domain that stalled gets a fifth of the timeout for its next message until it responds', async (t) => {
   const mx = await mxRig(
     { peer: { script: { rcpt: { silent: true } } } },
     { deps: { timeouts: { envelopeMs: 5_000 }, stopGraceMs: 200 } },

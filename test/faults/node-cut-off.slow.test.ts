@@ -1,6 +1,6 @@
 /**
- * A node is cut off: from everything, by pulling its cable, and from the database alone while the receiving server stays in
- * reach. It must begin no delivery once its leases have ended, the others take over, and nothing is lost.
+ * A node is cut off: from everything, by disconnecting its network, and from only the database while the receiving server stays reachable.
+ * It must start no delivery once its leases have ended, other nodes take over, and nothing is lost.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,7 +12,7 @@ import { type NodesReport, type NodesTrial, nodesTrial } from './nodes-trial.ts'
 
 const LEASE_MS = 60_000;
 
-/** Two nodes here, one in a namespace; `cut` is what happens to that one. */
+/** Two nodes, one of them in a network namespace; `cut` acts on that one. */
 async function cutOff(
   cut: (place: { space: NetworkNamespace; databasePort: number }, trial: NodesTrial) => Promise<void>,
 ): Promise<NodesReport> {
@@ -24,7 +24,7 @@ async function cutOff(
       reachable: 2,
       workers: 4,
       wrapperOf: (index) => (index === 2 ? space.wrapper : []),
-      // Nodes that only accept leave all mail to be claimed, so that the distant one gets its part.
+      // Nodes without the delivery role leave all messages to be claimed, so that the distant node gets a share.
       envOf: async (index, env) => {
         if (index === 0) return { POSTRIDER_ROLES: 'api' };
         if (index === 1) return {};
@@ -50,7 +50,7 @@ async function cutOff(
 async function takenOver({ ledger, sink }: NodesTrial): Promise<void> {
   const before = [...ledger.acknowledged.keys()];
   await waitUntil(
-    'what the distant node held to be taken over',
+    "the disconnected node's leases to be taken over",
     () => {
       const there = copiesByKey(sink.messages);
       return before.every((key) => there.has(key));
@@ -59,7 +59,7 @@ async function takenOver({ ledger, sink }: NodesTrial): Promise<void> {
   );
 }
 
-test('a node whose cable is pulled for longer than a lease', { timeout: 400_000, skip: noNamespaces }, async (t) => {
+test('a node whose network is down for longer than a lease', { timeout: 400_000, skip: noNamespaces }, async (t) => {
   const report = await cutOff(async ({ space }, trial) => {
     await trial.progress(100);
     await trial.fault('cable pulled', async () => {
@@ -76,7 +76,7 @@ test('a node whose cable is pulled for longer than a lease', { timeout: 400_000,
   assert.ok(report.acknowledged >= 150);
 });
 
-test('a node cut off from the database alone begins no delivery', {
+test('a node without its database starts no deliveries', {
   timeout: 400_000,
   skip: noNamespaces,
 }, async (t) => {
@@ -101,5 +101,5 @@ test('a node cut off from the database alone begins no delivery', {
     await trial.progress(50);
   });
   t.diagnostic(JSON.stringify(report));
-  assert.deepEqual(late, [], 'the node that cannot record anything began no delivery');
+  assert.deepEqual(late, [], 'the node without a database started no delivery');
 });

@@ -1,7 +1,7 @@
 /**
- * A node is stopped in the middle of its work for three leases, and then let go. Others take over what it held; when it wakes
- * up it must not record anything over them, nor begin a delivery of what is no longer its own, nor end one that it had begun: the
- * receiving server has said 354 to it meanwhile, and waits for the mail.
+ * A node is stopped in the middle of its work for three lease periods, and then resumed. Other nodes take over its leases. When it resumes,
+ * it must not overwrite their results, start a delivery that it no longer holds, or complete one that it had started: the receiving server
+ * has replied 354 in the meantime, and waits for the content.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -13,7 +13,7 @@ import { nodesTrial } from './nodes-trial.ts';
 const THREE_LEASES_MS = 3 * 60_000;
 const TAKE_OVER_MS = 60_000;
 
-test('a node frozen for three leases and let go again', { timeout: 600_000 }, async (t) => {
+test('a node frozen for three lease periods and resumed', { timeout: 600_000 }, async (t) => {
   let takenOverMs = 0;
   const report = await nodesTrial({
     nodes: 2,
@@ -28,7 +28,7 @@ test('a node frozen for three leases and let go again', { timeout: 600_000 }, as
         const began = performance.now();
         const before = [...ledger.acknowledged.keys()];
         await waitUntil(
-          'what the frozen node held to be taken over',
+          "the frozen node's leases to be taken over",
           () => {
             const there = copiesByKey(sink.messages);
             return before.every((key) => there.has(key));

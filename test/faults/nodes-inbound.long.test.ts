@@ -1,14 +1,14 @@
 /**
- * Two nodes that share a database and a directory of content, both with an inbound port. The same bounce comes in by both at once, and
- * mail for a route by either; then one is killed at the moment at which it has said 250. Counted at a webhook: one event for each,
- * whichever node it came in by, and the content can be read at the other.
+ * Two nodes with a shared database and content directory, both with an inbound port. The same bounce arrives at both at the same time, and
+ * route mail at either; then one is killed just after its 250. Counted at a webhook: one event each, whichever node received it, and the
+ * content is readable on the other node.
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { type Api, apiClient, type JsonObject } from '../kit/api.ts';
+import { bounceAddresses, bring } from '../kit/bounce-receiver.ts';
 import { type Cluster, startCluster } from '../kit/cluster.ts';
-import { bring, comesBack } from '../kit/come-back.ts';
 import { mailOfSize } from '../kit/mail-of-size.ts';
 import { deliveryReport } from '../kit/report-mail.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
@@ -24,7 +24,7 @@ const TAKEN_OVER_MS = 120_000;
 let cluster: Cluster;
 let catcher: WebhookCatcher;
 let sink: SmtpSink;
-/** Calls at one node, in their order. */
+/** Sequential calls at one node. */
 let apis: [Api, Api];
 let nodes: [Service, Service];
 
@@ -32,7 +32,7 @@ before(async () => {
   catcher = await webhookCatcher();
   sink = await smtpSink();
   const env = { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8' };
-  cluster = await startCluster({ nodes: 2, env: { ...comesBack, ...env } });
+  cluster = await startCluster({ nodes: 2, env: { ...bounceAddresses, ...env } });
   nodes = [cluster.nodes[0]!, cluster.nodes[1]!];
   const { live } = nodes[0];
   apis = [apiClient(() => nodes[0].url, live), apiClient(() => nodes[1].url, live)];
@@ -54,7 +54,7 @@ const eventsOf = async (api: Api, type: string): Promise<JsonObject[]> =>
   (await api.get(`/events?eventType=${type}&limit=100`)).body as unknown as JsonObject[];
 const digest = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
-/** Sends a mail to each; answers the return paths by recipient, as the other side saw them. */
+/** Sends a message to each; returns the return paths by recipient, as the receiving server saw them. */
 async function sent(recipients: readonly string[]): Promise<Map<string, string>> {
   for (const to of recipients) {
     const mail = { from: 'orders@shop.example', to, subject: 'Order', text: 'Thank you' };
@@ -65,10 +65,10 @@ async function sent(recipients: readonly string[]): Promise<Map<string, string>>
   return new Map(arrived().map(({ to, from }) => [to[0]!, from]));
 }
 
-/** Once all these are there: one event for each at the log of this node and at the webhook, and nothing else. */
+/** Resolves once there is exactly one event for each in this node's log and at the webhook. */
 async function oneEach(api: Api, type: string, names: readonly string[], nameOf: (event: JsonObject) => string) {
   const events = await waitUntil(
-    `a ${type} for each`,
+    `one ${type} each`,
     async () => {
       const found = await eventsOf(api, type);
       return names.every((name) => found.some((event) => nameOf(event) === name)) && found;
@@ -77,13 +77,13 @@ async function oneEach(api: Api, type: string, names: readonly string[], nameOf:
   );
   const ids = new Set(events.map(({ eventId }) => eventId));
   const areThere = (): boolean => ids.isSubsetOf(new Set(posted(type).map((one) => one.eventId)));
-  await waitUntil('the webhook to have them', areThere, TAKEN_OVER_MS);
+  await waitUntil('the webhook to receive them', areThere, TAKEN_OVER_MS);
   assert.deepEqual(events.map(nameOf).sort(), names.toSorted());
   assert.deepEqual(new Set(posted(type).map(({ eventId }) => eventId)), ids);
   return events;
 }
 
-test('a bounce that comes in by both nodes at once is one Bounce, also when one is killed after its 250', {
+test('a bounce received by both nodes is one Bounce, even if one is killed after its 250', {
   timeout: 400_000,
 }, async (t) => {
   const recipients = Array.from({ length: COUNT }, (_, index) => `r${index}@x.example`);
@@ -116,7 +116,7 @@ test('a bounce that comes in by both nodes at once is one Bounce, also when one 
   t.diagnostic(`${COUNT} bounces in ${2 * COUNT} reports, ${again} of their webhooks posted again after the kill`);
 });
 
-test('mail for a route is one Inbound by either node, its content is read at the other, and a kill loses none', {
+test('mail for a route is one Inbound on either node, readable on the other, and survives a kill', {
   timeout: 400_000,
 }, async () => {
   const sizes = [20_000, 300_000];
@@ -150,5 +150,5 @@ test('mail for a route is one Inbound by either node, its content is read at the
   await oneEach(apis[1], 'Inbound', [...contents.keys()], ({ messageId }) => messageId);
   await nodes[0].restart();
   await both();
-  assert.equal((await eventsOf(apis[0], 'Bounce')).length, COUNT, 'no bounce has come a second time meanwhile');
+  assert.equal((await eventsOf(apis[0], 'Bounce')).length, COUNT, 'no bounce was received twice');
 });

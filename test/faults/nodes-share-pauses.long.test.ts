@@ -1,6 +1,6 @@
 /**
- * Three nodes that deliver, and a server that asks for time or refuses the host. What the server saw counts: all nodes keep the pause
- * that one of them met, also one that is killed and started anew, and one transaction of all of them together probes at its end.
+ * Three delivering nodes, and a server that requests time or blocks the host. Counted at the server: all nodes keep a pause that one of
+ * them started, even one that is killed and restarted, and one transaction in total probes at its end.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -59,35 +59,35 @@ const tries = (): number => busy.commands.filter((line) => line.startsWith('MAIL
 const delayed = async (): Promise<number> => (await cluster.api.get('/messages?status=delayed&limit=100')).body.length;
 const rest = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-test('all nodes keep a pause that one of them met, a restarted one too, and one of them probes', async () => {
+test('all nodes, even restarted ones, keep a pause that one of them started, and one probes', async () => {
   await send('busy.example', 0, 1);
   await waitUntil('the pause', async () => (await delayed()) === 1);
   const pausedAt = Date.now();
   assert.equal(tries(), 1);
   await rest(1_500);
   await send('busy.example', 1, 29);
-  await waitUntil('all to be put off', async () => (await delayed()) === 30);
-  assert.equal(tries(), 1, 'no other node asks');
+  await waitUntil('all messages to be deferred', async () => (await delayed()) === 30);
+  assert.equal(tries(), 1, 'no other node connects');
   await cluster.nodes[2]!.kill('SIGKILL');
   await cluster.nodes[2]!.restart();
   await send('busy.example', 30, 6);
-  await waitUntil('the later ones to be put off', async () => (await delayed()) === 36);
+  await waitUntil('the later messages to be deferred', async () => (await delayed()) === 36);
   assert.ok(Date.now() - pausedAt < PAUSE_MS, 'still within the pause');
-  assert.equal(tries(), 1, 'nor does one that was started anew');
+  assert.equal(tries(), 1, 'nor does a restarted one');
   await waitUntil('the probe', () => tries() === 2, 2 * PAUSE_MS);
   await rest(5_000);
-  assert.equal(tries(), 2, 'one for all nodes');
+  assert.equal(tries(), 2, 'one probe for all nodes');
   busy.setScript({});
-  await waitUntil('all to be delivered', () => busy.accepted === 36, 4 * PAUSE_MS);
-  assert.equal(new Set(busy.messages.map(({ to }) => to[0])).size, 36, 'none twice');
+  await waitUntil('all messages to be delivered', () => busy.accepted === 36, 4 * PAUSE_MS);
+  assert.equal(new Set(busy.messages.map(({ to }) => to[0])).size, 36, 'no duplicates');
 });
 
-test('a block of our host is met by one node, and the operator is notified once', async () => {
+test('one node detects a block of our host, and the operator is notified once', async () => {
   await send('listed.example', 0, 1);
   await waitUntil('the block', () => listed.connections.total === 1);
   await rest(1_500);
   await send('listed.example', 1, 29);
-  await waitUntil('all to be put off', async () => (await delayed()) === 30);
+  await waitUntil('all messages to be deferred', async () => (await delayed()) === 30);
   assert.equal(listed.connections.total, 1);
   await waitUntil('the notice', () => office.accepted === 1);
   const [notice] = office.messages;
@@ -96,5 +96,5 @@ test('a block of our host is met by one node, and the operator is notified once'
   assert.match(text, /^Subject: listed\.example blocks this host\r$/m);
   assert.match(text, /blocked using zen\.spamhaus\.org/);
   await rest(3_000);
-  assert.deepEqual([office.accepted, listed.connections.total], [1, 1], 'once, and nobody knocks again');
+  assert.deepEqual([office.accepted, listed.connections.total], [1, 1], 'one notice and no further connection');
 });

@@ -1,9 +1,9 @@
 /**
- * Several nodes under load while things are done to them, judged by the ledger: nothing acknowledged is lost, nothing arrives
- * that nobody sent, no key makes two messages, and a second copy exists only where a fault explains it.
+ * Several nodes under load with faults, checked with the ledger: nothing acknowledged is lost, nothing arrives that was not sent, no key
+ * creates two messages, and a duplicate exists only where a fault explains it.
  *
- * The rule (RFC 1047): between two copies of a message lies a fault that began or lasted while the first one's dot was being
- * answered and recorded. A planned stop is no fault: it explains no copy. Each message has one Delivery event.
+ * The rule (RFC 1047): between two copies of a message there is a fault that started or lasted while the first one's dot was being answered
+ * and recorded. A planned stop is not a fault and explains no copy. Each message has one Delivery event.
  */
 import assert from 'node:assert/strict';
 import type { JsonObject } from '../kit/api.ts';
@@ -13,21 +13,21 @@ import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { allMessages, copiesByKey, type Ledger, type Load, openLedger, startLoad } from './ledger.ts';
 
-/** Longest time from the sink's answer to the durable record of it, on a loaded machine with a slow disk. */
+/** Longest time from the sink's reply to its durable record, on a loaded machine with a slow disk. */
 const RECORDING_MS = 2_000;
 const DOT_DELAY_MS = 30;
-/** How long after a fault began the sink may still answer a dot that was sent before it. */
+/** How long after the start of a fault the sink may still reply to a dot that was sent before it. */
 const STRAGGLER_MS = 4 * DOT_DELAY_MS;
-/** Leases of a dead node end within 60 s; then what it held is delivered. */
+/** Leases of a dead node end within 60 s; its messages are then delivered. */
 const DRAIN_TIMEOUT_MS = 150_000;
 
-/** Something done to a node or to what it depends on that may cut off a delivery between dot and record. */
+/** An action on a node or its dependencies that may interrupt a delivery between dot and record. */
 export interface Fault {
   what: string;
   fromMs: number;
   /** Undefined while it lasts. */
   untilMs: number | undefined;
-  /** The node stood still: it explains copies of what was sent before it, and none of what was sent behind it. */
+  /** The node was frozen: this explains copies of messages sent before it, and none of messages sent after it. */
   isStandstill: boolean;
 }
 
@@ -35,18 +35,18 @@ export interface NodesTrial {
   cluster: Cluster;
   sink: SmtpSink;
   ledger: Ledger;
-  /** Does something and keeps the time in which it lasted. */
+  /** Runs an action and records its time span. */
   fault(what: string, act: () => Promise<void>, kind?: { isStandstill: boolean }): Promise<void>;
-  /** Until so many more messages were acknowledged. */
+  /** Resolves when this many more messages were acknowledged. */
   progress(more: number): Promise<void>;
 }
 
 export interface NodesTrialOptions extends Omit<ClusterOptions, 'env'> {
   env?: Record<string, string>;
   workers: number;
-  /** What is done while the load runs; the trial ends with it. */
+  /** Actions during the load; the trial ends with them. */
   script(trial: NodesTrial): Promise<void>;
-  /** Where mail goes to; loopback unless nodes live elsewhere. */
+  /** Where messages are sent to; loopback unless nodes run elsewhere. */
   sinkHost?: string;
 }
 
@@ -58,7 +58,7 @@ export interface NodesReport {
   blobs: Cluster['blobs'];
 }
 
-/** Runs the trial and throws with the first broken promise. */
+/** Runs the trial and throws at the first broken promise. */
 export async function nodesTrial(options: NodesTrialOptions): Promise<NodesReport> {
   const sink = await smtpSink({ script: { dot: () => ({ delayMs: Math.floor(Math.random() * DOT_DELAY_MS) }) } });
   const env = { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`, ...options.env };
@@ -127,22 +127,26 @@ async function check({ cluster, sink, ledger, faults }: Evidence): Promise<Nodes
     DRAIN_TIMEOUT_MS,
   );
   const copies = copiesByKey(sink.messages);
-  assert.deepEqual(ledger.strange, [], 'every refusal is one that a retry may follow');
+  assert.deepEqual(ledger.strange, [], 'every rejection can be retried');
   const phantoms = [...copies.keys()].filter((key) => !ledger.attempted.has(key));
   assert.deepEqual(phantoms, [], 'phantoms');
   const ids = [...ledger.acknowledged.values()].map((one) => one.messageId).sort();
-  assert.deepEqual(messages.map((one) => one.messageId).sort(), ids, 'one message for each key, and no other');
+  assert.deepEqual(messages.map((one) => one.messageId).sort(), ids, 'exactly one message per key');
   assert.deepEqual(sink.violations, []);
   let duplicates = 0;
   for (const [key, list] of copies) {
     if (list.length < 2) continue;
     duplicates += list.length - 1;
-    assert.equal(new Set(list.map((one) => one.headerMessageId)).size, 1, `${key}: all copies have one Message-ID`);
+    assert.equal(
+      new Set(list.map((one) => one.headerMessageId)).size,
+      1,
+      `${key}: all copies have the same Message-ID`,
+    );
     for (let i = 1; i < list.length; i += 1) {
       const [earlier, later] = [list[i - 1]!.at, list[i]!.at];
       assert.ok(
         faults.some((fault) => explains(fault, earlier, later)),
-        `${key}: a copy that no fault explains: ${JSON.stringify(list)}; faults: ${JSON.stringify(faults)}`,
+        `${key}: a duplicate not explained by a fault: ${JSON.stringify(list)}; faults: ${JSON.stringify(faults)}`,
       );
     }
     const { body } = await cluster.api.get(`/messages/${ledger.acknowledged.get(key)!.messageId}`);
@@ -155,7 +159,7 @@ async function check({ cluster, sink, ledger, faults }: Evidence): Promise<Nodes
   return { acknowledged: keys.length, faults: counted, duplicates, replays, blobs: cluster.blobs };
 }
 
-/** Whether the fault may have kept the earlier copy's delivery from being recorded. */
+/** Whether the fault may have prevented the record of the earlier copy's delivery. */
 export function explains(fault: Fault, earlierMs: number, laterMs: number): boolean {
   const begun =
     fault.fromMs < laterMs && fault.fromMs <= earlierMs + RECORDING_MS + pausedMsBetween(earlierMs, fault.fromMs);

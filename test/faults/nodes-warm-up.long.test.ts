@@ -1,4 +1,4 @@
-/** Two nodes whose addresses warm up: what a large provider's server took in a day counts, whichever node it came from. */
+/** Two nodes with addresses in warm-up: the messages that a large provider's server accepts in a day are limited across both nodes. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type Cluster, startCluster } from '../kit/cluster.ts';
@@ -22,7 +22,7 @@ before(async () => {
       POSTRIDER_DNS_SERVERS: dns.server,
       POSTRIDER_MX_PORT: String(google.port),
       POSTRIDER_MX_ALLOW: '127.0.0.0/8',
-      // Tomorrow: it is the first day today, and still after a midnight within this test.
+      // Tomorrow is the first day today, and still after a midnight within this test.
       POSTRIDER_WARMUP: new Date(Date.now() + 86_400_000).toISOString().slice(0, 10),
     },
   });
@@ -44,23 +44,23 @@ async function send(from: number, count: number): Promise<void> {
 const count = async (status: string): Promise<number> =>
   (await cluster.api.get(`/messages?status=${status}&limit=100`)).body.length;
 
-/** Mails by what became of them, when none is under way any more. */
+/** Counts messages by result, once none is in progress. */
 async function settled(mails: number): Promise<Record<'delivered' | 'delayed', number>> {
   let seen = { delivered: 0, delayed: 0 };
-  return waitUntil(`${mails} mails to be delivered or delayed`, async () => {
+  return waitUntil(`${mails} messages to be delivered or delayed`, async () => {
     seen = { delivered: await count('delivered'), delayed: await count('delayed') };
     return seen.delivered + seen.delayed === mails && seen;
   }).catch((error: unknown) => {
-    throw new Error(`seen last: ${JSON.stringify(seen)}, taken by the server: ${google.accepted}`, { cause: error });
+    throw new Error(`last seen: ${JSON.stringify(seen)}, accepted by the server: ${google.accepted}`, { cause: error });
   });
 }
 
-test('two nodes send the share of one host, and the rest waits, also when one was killed', async () => {
+test('two nodes together send the share of one host and defer the rest, even after a kill', async () => {
   await send(0, MAILS);
   const first = await settled(MAILS);
   assert.equal(google.accepted, first.delivered);
-  // What one node has in hand when the other finds nothing left, and pauses the provider for both, leaves no more today: a mail or two.
-  assert.ok(first.delivered <= SHARE && first.delivered >= SHARE - 2, `${first.delivered} left`);
+  // Messages in flight on one node while the other has used up the share, and pauses the provider for both, are not sent today: one or two.
+  assert.ok(first.delivered <= SHARE && first.delivered >= SHARE - 2, `${first.delivered} delivered`);
   await cluster.nodes[1]!.kill('SIGKILL');
   await cluster.nodes[1]!.restart();
   await send(MAILS, 10);
@@ -71,7 +71,7 @@ test('two nodes send the share of one host, and the rest waits, also when one wa
   const warm = delays.filter(({ category, owner }) => category === 'warm-up' && owner === 'service');
   assert.ok(warm.length > first.delayed, `${warm.length} of ${delays.length} for the warm-up`);
   for (const { reply } of warm) assert.match(reply!, /^warm-up day 1: (49|50) of 50 messages to google today/);
-  // Nodes publish their destinations every two seconds, and the command reads what they published last.
+  // Nodes publish their destinations every two seconds, and the command reads the last published state.
   await waitUntil('the used share to be published', async () =>
     /warm-up day 1: (49|50) of 50 messages to google today/.test(
       JSON.stringify(await cluster.nodes[0]!.cli('queue', 'status')),

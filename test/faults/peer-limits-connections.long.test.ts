@@ -1,4 +1,4 @@
-/** A peer that serves three connections and refuses each one more; what it saw is what counts. */
+/** A peer that serves three connections and rejects more. Counted at the peer. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Rig } from '../kit/delivery-rig.ts';
@@ -15,10 +15,10 @@ interface Peer {
   refused(): number;
 }
 
-/** `at` says where it refuses; which connections, is decided when they come. */
+/** `at` is the stage at which it rejects; which connections, is decided when they arrive. */
 function limitedPeer(at: 'banner' | 'mail', reply: string): Peer {
   let refused = 0;
-  // A session that has said QUIT makes room, as it does where the server counts and not the kernel.
+  // A session that has sent QUIT no longer counts, as for a server that counts sessions itself.
   const open = new Set<number>();
   const over = new Set<number>();
   const banner = ({ session }: { session: number }) => {
@@ -44,13 +44,13 @@ async function floodAndCount(t: TestContext, parts: { rig: Rig; sink: SmtpSink; 
   const { rig, sink, refused } = parts;
   await Promise.all(Array.from({ length: MAILS }, (_, i) => rig.store({ to: [`${i}@x.example`] })));
   rig.delivery.nudge();
-  await waitUntil('all to be delivered', () => rig.rows('SELECT 1 FROM work').length === 0);
+  await waitUntil('all messages to be delivered', () => rig.rows('SELECT 1 FROM work').length === 0);
   t.diagnostic(`${sink.connections.total} connections, ${refused()} refused`);
   assert.ok(refused() <= 2 * LIMIT, `${refused()} connections were refused`);
   assert.equal(new Set(sink.messages.map((mail) => mail.to[0])).size, MAILS);
   assert.equal(sink.messages.length, MAILS);
   assert.deepEqual(rig.rows("SELECT 1 FROM event WHERE type = 'DeliveryDelay'"), []);
-  assert.deepEqual(rig.rows('SELECT 1 FROM attempt WHERE number > 1'), [], 'no refusal was charged');
+  assert.deepEqual(rig.rows('SELECT 1 FROM attempt WHERE number > 1'), [], 'no rejection counted as an attempt');
 }
 
 const refusals: [at: 'banner' | 'mail', reply: string][] = [
@@ -59,13 +59,13 @@ const refusals: [at: 'banner' | 'mail', reply: string][] = [
 ];
 
 for (const [at, reply] of refusals) {
-  test(`a relay that says "${reply}" at ${at}: few refusals from a cold start, none charged`, async (t) => {
+  test(`a relay that replies "${reply}" at ${at}: few rejections from a cold start, no attempts counted`, async (t) => {
     const peer = limitedPeer(at, reply);
     const { sink, rig } = await relayRig(t, peer.options);
     await floodAndCount(t, { rig, sink, refused: peer.refused });
   });
 
-  test(`an exchanger that says "${reply}" at ${at}: few refusals from a cold start, none charged`, async (t) => {
+  test(`an MX host that replies "${reply}" at ${at}: few rejections from a cold start, no attempts counted`, async (t) => {
     const peer = limitedPeer(at, reply);
     const mx = await mxRig({ peer: peer.options });
     t.after(() => mx.close());
@@ -74,13 +74,13 @@ for (const [at, reply] of refusals) {
   });
 }
 
-test('a minute later one connection more is tried, and when it is refused two minutes pass before the next', async (t) => {
+test('one more connection is tried after a minute; if rejected, the next after two minutes', async (t) => {
   const peer = limitedPeer('banner', '421 4.7.0 too many connections');
   const { rig } = await relayRig(t, peer.options);
   const flood = async (): Promise<void> => {
     await Promise.all(Array.from({ length: MAILS }, (_, i) => rig.store({ to: [`${i}@x.example`] })));
     rig.delivery.nudge();
-    await waitUntil('all to be delivered', () => rig.rows('SELECT 1 FROM work').length === 0);
+    await waitUntil('all messages to be delivered', () => rig.rows('SELECT 1 FROM work').length === 0);
   };
   await flood();
   let before = peer.refused();

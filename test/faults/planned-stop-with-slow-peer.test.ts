@@ -7,7 +7,7 @@ import { runningMs } from '../kit/running-time.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-test('a stop waits for the answer to a final dot that was sent, records it, and gives the rest back untried', async (t) => {
+test('a stop waits for the reply to a sent final dot, records it, and returns the rest untried', async (t) => {
   const { sink, rig, release } = await heldDots(t);
   const ids: string[] = [];
   for (let i = 0; i < 60; i += 1) ids.push(...(await rig.send({ to: [`${i}@x.example`] })));
@@ -19,14 +19,14 @@ test('a stop waits for the answer to a final dot that was sent, records it, and 
   const sent = sink.messages.length;
   const delivered = ids.filter((id) => rig.status(id) === 'delivered');
   assert.equal(delivered.length, sent, 'every accepted copy is recorded');
-  assert.ok(sent < 60, 'the stop came before the end');
+  assert.ok(sent < 60, 'the stop came before all were sent');
   assert.deepEqual(rig.rows('SELECT * FROM work WHERE leased = 1 OR crashes > 0 OR attempts > 0'), []);
   await rig.restart();
   for (const id of ids) await waitUntil('a delivery after the start', () => rig.status(id) === 'delivered');
   assert.equal(sink.messages.length, 60);
 });
 
-test('a stop cuts a peer that does not answer before the dot, and the message is untried', async (t) => {
+test('a stop cuts off a peer that does not reply before the dot; the message counts as untried', async (t) => {
   const { sink, rig } = await relayRig(t, { script: { rcpt: [{ silent: true }] } }, { deps: { stopGraceMs: 100 } });
   const [id] = await rig.send({ to: ['a@x.example'] });
   await waitUntil('the RCPT', () => sink.commands.some((line) => line.startsWith('RCPT')));
@@ -41,7 +41,7 @@ test('a stop cuts a peer that does not answer before the dot, and the message is
   assert.equal(rig.attempts(id!).length, 1);
 });
 
-test('a stop cuts transactions before their dot early, and gives those behind it all the time there is', async (t) => {
+test('a stop cuts transactions before their dot early, and gives those after it all the time', async (t) => {
   let release = (): void => {};
   const held = new Promise<void>((resolve) => {
     release = resolve;
@@ -50,7 +50,7 @@ test('a stop cuts transactions before their dot early, and gives those behind it
   const sink = await smtpSink({
     script: {
       rcpt: ({ line }) => (line.includes('stuck') ? { silent: true } : undefined),
-      // Answered when nobody waits any more: what follows a late 354 would be a mail.
+      // Answered when no client waits any more: content after a late 354 would be a message.
       data: async ({ to }) => {
         if (to[0]!.startsWith('late')) await cut.promise;
         return undefined;
@@ -76,7 +76,7 @@ test('a stop cuts transactions before their dot early, and gives those behind it
     stopped = true;
   });
   await waitUntil('two sessions to be cut', () => sink.connections.now === 1);
-  assert.equal(stopped, false, 'the stop waits for the answer to the dot');
+  assert.equal(stopped, false, 'the stop waits for the reply to the dot');
   cut.resolve();
   release();
   await stopping;
@@ -98,7 +98,7 @@ test('a stop cuts transactions before their dot early, and gives those behind it
   assert.equal(sink.messages.length, 3);
 });
 
-test('a stop while a connection is being opened gives the message back at once', async (t) => {
+test('a stop while a connection is being opened returns the message immediately', async (t) => {
   const { sink, rig } = await relayRig(t, { script: { banner: [{ silent: true }] } });
   const [id] = await rig.send({ to: ['a@x.example'] });
   await waitUntil('the connection', () => sink.connections.total === 1);

@@ -1,13 +1,13 @@
 /**
- * Power cuts under load, of both kinds (power-trial.ts tells which and what is examined); `npm run torture -- --power-cuts 300` is
- * the long form. Needs root and a loop device; cut-disk.ts tells when it may be skipped in CI.
+ * Power cuts under load, of both kinds (see power-trial.ts for the checks); `npm run torture -- --power-cuts 300` is the long form. Needs
+ * root and a loop device; cut-disk.ts documents when it may be skipped in CI.
  */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { cannotCutPower } from '../kit/cut-disk.ts';
 import { powerTrial } from './power-trial.ts';
 
-test('six power cuts: what was answered is there, and the database is whole', {
+test('six power cuts keep all acknowledged mail and an intact database', {
   skip: cannotCutPower(),
   timeout: 500_000,
 }, async (t) => {
@@ -19,5 +19,5 @@ test('six power cuts: what was answered is there, and the database is whole', {
   });
   t.diagnostic(JSON.stringify(report));
   assert.deepEqual(report.cuts, { frozen: 3, running: 3 });
-  assert.ok(report.accepted >= 90, `enough load to mean something: ${report.accepted}`);
+  assert.ok(report.accepted >= 90, `too little load to be meaningful: ${report.accepted}`);
 });

@@ -1,6 +1,6 @@
 /**
- * Load of every kind that keeps something on the disk: small mail, mail with a file, templates that change, uploads. Each
- * answer that promises something leaves a fact: when it was read, and how to find out later whether it still holds.
+ * Load of every kind that is stored on the disk: small messages, messages with a file, changing templates, uploads. Each acknowledged
+ * response is recorded as a fact: when it was read, and how to check later whether it still holds.
  */
 import { createCipheriv, createHash } from 'node:crypto';
 import type { Answer, Api } from '../kit/api.ts';
@@ -11,11 +11,11 @@ const FILE_BYTES = 150_000;
 
 export interface Fact {
   what: string;
-  /** The key of the mail, where the fact is one. */
+  /** The key of the message, if the fact is about one. */
   key: string | undefined;
-  /** Unix milliseconds at which the answer was read. */
+  /** Unix milliseconds at which the response was read. */
   at: number;
-  /** How many cuts there had been when the request began. */
+  /** Number of cuts before the request started. */
   cutsBefore: number;
   holds(): Promise<boolean>;
 }
@@ -24,7 +24,7 @@ export interface PowerLoad extends Load {
   facts: Fact[];
 }
 
-/** The file of a key: other bytes for every key, the same at every call. */
+/** The file of a key: different for every key, and the same at every call. */
 export function fileOf(key: string): Buffer {
   const digest = createHash('sha256').update(key).digest();
   const stream = createCipheriv('aes-128-ctr', digest.subarray(0, 16), digest.subarray(16));
@@ -35,7 +35,7 @@ const KINDS = ['small', 'file', 'template', 'upload', 'small', 'file', 'new temp
 
 export const kindOf = (key: string): (typeof KINDS)[number] => KINDS[Number(key.replace(/\D/g, '')) % KINDS.length]!;
 
-/** Whether a composed mail is the one of the key, to the last byte of its file. */
+/** Whether a composed message belongs to the key, to the last byte of its file. */
 export function isMailOf(key: string, raw: string): boolean {
   if (!raw.includes(`This is ${key}.`)) return false;
   if (!['file', 'upload'].includes(kindOf(key))) return true;
@@ -47,9 +47,9 @@ export interface PowerLoadOptions {
   ledger: Ledger;
   from: string;
   workers: number;
-  /** How many cuts there have been. */
+  /** Number of cuts so far. */
   cuts: () => number;
-  /** Resolves when the load may go on. */
+  /** Resolves when the load may continue. */
   ready: () => Promise<void>;
 }
 
@@ -57,7 +57,7 @@ export async function startPowerLoad(options: PowerLoadOptions): Promise<PowerLo
   const { api, ledger, from } = options;
   const facts: Fact[] = [];
 
-  /** Makes the call, and notes what it promised when it was answered so. */
+  /** Makes the call, and records its promise if it is acknowledged. */
   const promised = async (
     call: () => Promise<Answer>,
     fact: { what: string; key?: string; status: number; holds: (answer: Answer) => Promise<boolean> },
@@ -104,7 +104,7 @@ export async function startPowerLoad(options: PowerLoadOptions): Promise<PowerLo
     };
     const put = () => upload(registered, 0, bytes);
     const answer = await promised(put, { what: 'upload', status: 200, holds });
-    // 403: an earlier request was accepted, and its answer lost.
+    // 403: an earlier request was accepted, and its response was lost.
     if (answer.status !== 200 && answer.status !== 403) return undefined;
     return send(key, () => sendSubmission(api, registered.id, mail, key));
   };

@@ -21,9 +21,9 @@ import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
 import { allMessages, copiesByKey, keyOf, type Ledger, openLedger } from './ledger.ts';
 import { type Fact, isMailOf, type PowerLoad, startPowerLoad } from './power-load.ts';
 
-/** A service that does not notice within this time is ended. */
+/** A service that does not notice within this time is killed. */
 const RUN_ON_MS = 1_500;
-/** Leases of a process that ended are over within 60 s; then what it held is delivered. */
+/** Leases of a process that exited end within 60 s; its messages are then delivered. */
 const DRAIN_TIMEOUT_MS = 180_000;
 const DOT_DELAY_MS = 30;
 const CUTS_ON_A_DISK = 10;
@@ -33,27 +33,27 @@ type Kind = 'frozen' | 'running';
 interface PowerOptions {
   cuts: number;
   workers: number;
-  /** Acknowledgements between a start and its cut: at least and at most. */
+  /** Minimum and maximum number of acknowledgements between a start and its cut. */
   between: [least: number, most: number];
   kinds?: Kind[];
   /** Program and arguments in front of the service, such as strace. */
   wrapper?: string[];
-  /** Told of each cut as it was examined. */
+  /** Called with each cut after its check. */
   onCut?: (one: CutReport) => void;
 }
 
 interface CutReport extends Cut {
   kind: Kind;
-  /** When the service had ended. */
+  /** When the service had exited. */
   endedAt: number;
-  /** When the next one served. A dot that was under way at the end may be answered a moment after that, and before this. */
+  /** When the next one served. A dot in transit at the end may be answered a moment after that, and before this. */
   servedAt: number;
-  /** It ended by itself. */
+  /** It exited on its own. */
   noticed: boolean;
-  /** Answers read before the shutdown was called, and after. */
+  /** Responses read before and after the shutdown was called. */
   before: number;
   after: number;
-  /** Of those after it, what does not hold: kind, and milliseconds since the call. */
+  /** Of those after it, the ones that do not hold: kind, and milliseconds since the call. */
   lost: { what: string; key: string | undefined; afterMs: number }[];
 }
 
@@ -61,7 +61,7 @@ interface PowerReport {
   cuts: Record<Kind, number>;
   accepted: number;
   facts: number;
-  /** Of cuts under a running service: answers after the shutdown, and what of these does not hold. */
+  /** For cuts under a running service: responses after the shutdown, and those of them that do not hold. */
   after: number;
   lostAfter: number;
   noticed: number;
@@ -79,11 +79,11 @@ interface Trial {
   ledger: Ledger;
   load: PowerLoad;
   cuts: CutReport[];
-  /** Keys of which a running cut may have swallowed an acceptance: answered after it, or not answered at it. */
+  /** Keys whose acceptance a running cut may have lost: acknowledged after it, or unanswered at it. */
   uncertain: Set<string>;
 }
 
-/** Runs the trial and throws with the first broken promise. */
+/** Runs the trial and throws at the first broken promise. */
 export async function powerTrial(options: PowerOptions): Promise<PowerReport> {
   const kinds = options.kinds ?? ['frozen', 'running'];
   const disk = cutDisk();
@@ -91,7 +91,7 @@ export async function powerTrial(options: PowerOptions): Promise<PowerReport> {
   const hook = await webhookCatcher();
   const ledger = openLedger();
   const cuts: CutReport[] = [];
-  /** While what a cut left is examined, nothing is sent: a slow machine would never come to an end of it. */
+  /** Nothing is sent while a cut is checked: a slow machine would never finish. */
   let examining: Promise<void> = Promise.resolve();
   let service: Service | undefined;
   let load: PowerLoad | undefined;
@@ -163,16 +163,16 @@ async function cutOnce(trial: Trial, kind: Kind): Promise<void> {
   cuts.at(-1)!.servedAt = Date.now();
 }
 
-/** A process that ended by itself says in one line that the disk failed, and does not blame the database's content. */
+/** A process that exits on its own logs in one line that the disk failed, and does not blame the database's content. */
 function assertDiskNamed(exit: { code: number | null }, log: string): void {
-  assert.notEqual(exit.code, 0, 'a process whose disk is gone does not end well');
+  assert.notEqual(exit.code, 0, 'a process that lost its disk exits with an error');
   const fatal = log.split('\n').filter((line) => line.includes('"level":"fatal"'));
   assert.equal(fatal.length, 1, log.slice(-3_000));
   assert.match(fatal[0]!, /the disk stopped responding: /);
   assert.doesNotMatch(log, /malformed/);
 }
 
-/** Resolves when no thread of the process runs: each is stopped, or within the kernel and stopped when it comes out. */
+/** Resolves when no thread of the process runs: each is stopped, or stops when it leaves the kernel. */
 async function freeze(pid: number): Promise<void> {
   process.kill(pid, 'SIGSTOP');
   await waitUntil('every thread to be stopped', () =>
@@ -183,7 +183,7 @@ async function freeze(pid: number): Promise<void> {
   );
 }
 
-/** Looks after each fact that the last cut may have undone, and at the database. */
+/** Checks each fact that the last cut may have undone, and the database. */
 async function examine({ load, cuts, disk }: Trial): Promise<void> {
   const due = load.facts.filter((fact) => fact.cutsBefore < cuts.length);
   load.facts.splice(0, load.facts.length, ...load.facts.filter((fact) => fact.cutsBefore === cuts.length));
@@ -202,7 +202,7 @@ async function examine({ load, cuts, disk }: Trial): Promise<void> {
       for (let fact = due.shift(); fact; fact = due.shift()) await look(fact);
     }),
   );
-  assert.deepEqual(broken, [], 'what was answered before a cut is there after it');
+  assert.deepEqual(broken, [], 'responses given before a cut still hold after it');
   const database = new DatabaseSync(path.join(disk.folder, 'postrider.db'), { readOnly: true, timeout: 30_000 });
   try {
     assert.deepEqual(
@@ -217,7 +217,7 @@ async function examine({ load, cuts, disk }: Trial): Promise<void> {
   }
 }
 
-/** Everything that stands arrives, once unless a cut came between, and every event of it is told. */
+/** Every accepted message arrives, once unless a cut explains a duplicate, and every event is posted. */
 async function conclude(trial: Trial): Promise<PowerReport> {
   const { sink, service, ledger, cuts, uncertain } = trial;
   const lost = new Set(cuts.flatMap((cut) => cut.lost.map(({ key }) => key)));
@@ -230,12 +230,12 @@ async function conclude(trial: Trial): Promise<PowerReport> {
     },
     DRAIN_TIMEOUT_MS,
   );
-  assert.deepEqual(ledger.strange, [], 'every refusal is one that a retry may follow');
+  assert.deepEqual(ledger.strange, [], 'every rejection can be retried');
   const stored = settled.map((one) => one.messageId).sort();
-  assert.deepEqual(stored, standing.map((one) => one.messageId).sort(), 'one message for each key, and no other');
+  assert.deepEqual(stored, standing.map((one) => one.messageId).sort(), 'exactly one message per key');
   const copies = copiesByKey(sink.messages);
   const phantoms = [...copies.keys()].filter((key) => !ledger.attempted.has(key));
-  assert.deepEqual(phantoms, [], 'none invented');
+  assert.deepEqual(phantoms, [], 'nothing was invented');
   let duplicates = 0;
   for (const { key } of standing) {
     const list = copies.get(key) ?? [];
@@ -245,14 +245,14 @@ async function conclude(trial: Trial): Promise<PowerReport> {
     assert.equal(new Set(list.map((one) => one.headerMessageId)).size, 1, `${key} has one Message-ID`);
     list.slice(1).forEach((copy, index) => {
       const explained = cuts.some((cut) => cut.servedAt > list[index]!.at && cut.calledAt < copy.at);
-      assert.ok(explained, `${key}: a second copy that no cut explains: ${JSON.stringify({ list, cuts })}`);
+      assert.ok(explained, `${key}: a duplicate not explained by a power cut: ${JSON.stringify({ list, cuts })}`);
     });
   }
   const spoiled = sink.messages.filter(({ to, content }) => !isMailOf(keyOf(to[0]!), content.toString('latin1')));
   assert.deepEqual(
     spoiled.map(({ to }) => to),
     [],
-    'every mail arrived as it was sent',
+    'every message arrived unchanged',
   );
   assert.deepEqual(sink.violations, []);
   const events = await concludeEvents(trial);
@@ -270,10 +270,10 @@ async function conclude(trial: Trial): Promise<PowerReport> {
   };
 }
 
-/** Every event of the log was told, and nothing else was, but by a service that ran on without its disk. */
+/** Every event of the log was posted, and nothing else, except by a service that kept running without its disk. */
 async function concludeEvents({ service, hook, cuts }: Trial): Promise<number> {
   const log = await waitUntil(
-    'every event to be told',
+    'every event to be posted',
     async () => {
       const ids: string[] = [];
       for (let cursor = ''; ; ) {
@@ -295,12 +295,12 @@ async function concludeEvents({ service, hook, cuts }: Trial): Promise<number> {
   assert.deepEqual(
     unexplained.map((one) => one.body),
     [],
-    'no event that was told is missing in the log',
+    'every posted event is in the log',
   );
   return log.size;
 }
 
-/** Many cuts, a few on each disk: what is accepted would fill one. Answers the sums. */
+/** Many cuts, a few per disk, because the accepted mail would fill one. Returns the sums. */
 export async function powerCuts(cuts: number, onCut: (one: CutReport) => void): Promise<PowerReport> {
   const sums: PowerReport[] = [];
   for (let left = cuts; left > 0; left -= CUTS_ON_A_DISK) {

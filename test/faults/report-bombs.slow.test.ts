@@ -1,11 +1,11 @@
 /**
- * Reports that are made to cost much, 1 MB each, come in by valid return paths: another account's sends are answered meanwhile as
- * if nothing came.
+ * Reports of 1 MB each that are made to be expensive arrive through valid return paths: another account's sends are answered as usual in
+ * the meantime.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type Api, apiClient, type JsonObject } from '../kit/api.ts';
-import { bring, comesBack, tokenAddress } from '../kit/come-back.ts';
+import { bounceAddresses, bring, tokenAddress } from '../kit/bounce-receiver.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { fewestOf } from '../kit/running-time.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
@@ -14,7 +14,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const BYTES = 990_000;
 const ROUNDS = 5;
-/** Promised are 100 ms; the rest is for machines that do other things too. The best of a few runs counts. */
+/** The promise is 100 ms; the rest allows for other load on the machine. The best of a few runs counts. */
 const LONGEST_MS = 250;
 
 let dns: FakeDns;
@@ -25,7 +25,7 @@ before(async () => {
   [dns, sink] = await Promise.all([fakeDns(), smtpSink()]);
   service = await startService({
     env: {
-      ...comesBack,
+      ...bounceAddresses,
       POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`,
       POSTRIDER_DNS_SERVERS: dns.server,
       POSTRIDER_INBOUND_MAX_CONNECTIONS_PER_ADDRESS: '100',
@@ -73,7 +73,7 @@ async function readReports(): Promise<number> {
   return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
-/** The longest that the other account waits for an answer until it is over. */
+/** The longest time that the other account waits for a response. */
 async function longestWait(isOver: () => boolean): Promise<number> {
   let longestMs = 0;
   while (!isOver()) {
@@ -84,7 +84,7 @@ async function longestWait(isOver: () => boolean): Promise<number> {
   return longestMs;
 }
 
-test('an account waits no longer for its answers while another one gets reports that cost much', async () => {
+test('expensive reports of one account do not delay the replies of another', async () => {
   const id = await sent(service.api, 'orders@shop.example');
   await waitUntil('the delivery', async () => {
     const message: JsonObject = (await service.api.get(`/messages/${id}`)).body;

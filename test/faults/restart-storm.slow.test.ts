@@ -1,7 +1,7 @@
 /**
- * A storm of kills: eight in a row, each as soon as work is under way again. Whatever was in hand is innocent, and within 60 s of
- * the last start every mail is delivered and every event told, counted at the receivers. Few rows may stand under the mark at a
- * kill, since those are tried one by one afterwards; were they as many as there are connections, the last would come minutes later.
+ * Eight kills in a row, each as soon as deliveries are in progress again. None of the messages caused a crash, so within 60 s of the last
+ * start every message is delivered and every event posted, counted at the receivers. Few rows may be marked at a kill, since those are
+ * attempted one at a time afterwards: with as many as there are connections, the last would take minutes.
  */
 import assert from 'node:assert/strict';
 import path from 'node:path';
@@ -17,10 +17,10 @@ import { allMessages } from './ledger.ts';
 const MAILS = 300;
 const KILLS = 8;
 const PROMISED_MS = 60_000;
-/** How long each receiver takes, so that many are under way at every kill. */
+/** How long each receiver takes, so that many deliveries are in flight at every kill. */
 const SLOW_MS = 300;
 
-test('eight kills in a row: nothing that was in hand waits longer than 60 s', { timeout: 400_000 }, async (t) => {
+test('eight kills in a row delay no in-flight message by more than 60 s', { timeout: 400_000 }, async (t) => {
   const sink = await smtpSink({ script: { dot: () => ({ delayMs: SLOW_MS }) } });
   t.after(() => sink.close());
   const hook = await webhookCatcher({ script: () => ({ delayMs: SLOW_MS }) });
@@ -38,7 +38,7 @@ test('eight kills in a row: nothing that was in hand waits longer than 60 s', { 
   const begun = (): number => sink.commands.filter((line) => line === 'DATA').length;
   for (let kill = 0; kill < KILLS; kill += 1) {
     const [mails, events] = [begun(), hook.requests.length];
-    await waitUntil('work to be under way', () => begun() > mails + 1 && hook.requests.length > events + 1);
+    await waitUntil('work to be in progress', () => begun() > mails + 1 && hook.requests.length > events + 1);
     await service.kill('SIGKILL');
     if (kill < KILLS - 1) await service.restart();
   }
@@ -46,13 +46,13 @@ test('eight kills in a row: nothing that was in hand waits longer than 60 s', { 
   t.diagnostic(JSON.stringify(left));
   assert.ok(
     left.some((row) => row.crashes > 0 && row.n > 50),
-    'control: much was in hand',
+    'control: many deliveries were in flight',
   );
   await service.restart();
   const startedAt = Date.now();
   const told = (): Set<string> => new Set(hook.requests.map((one) => String(one.headers['webhook-id'])));
   const [messages, events] = await waitUntil(
-    'every mail to be delivered and every event told',
+    'every message to be delivered and every event posted',
     async () => {
       const all = await allMessages(service.api);
       if (!all.every((one) => one.status === 'delivered' || one.status === 'bounced')) return false;
@@ -73,15 +73,15 @@ test('eight kills in a row: nothing that was in hand waits longer than 60 s', { 
   assert.deepEqual(
     messages.filter((one) => one.status !== 'delivered'),
     [],
-    'nobody innocent is parked',
+    'no unrelated message is parked',
   );
   assert.equal(events.length, 2 * MAILS);
-  // What was in hand at the last kill arrives again, or for the first time: of each the first time after the start counts.
+  // What was in flight at the last kill arrives again, or for the first time: the first arrival after the start counts.
   const arrivals = [
     ...sink.messages.map(({ to, at }) => ({ id: to[0]!, at })),
     ...hook.requests.map(({ headers, at }) => ({ id: String(headers['webhook-id']), at })),
   ];
-  assert.equal(new Set(arrivals.map((one) => one.id)).size, 3 * MAILS, 'every mail and every event arrived');
+  assert.equal(new Set(arrivals.map((one) => one.id)).size, 3 * MAILS, 'every message and every event arrived');
   const firsts = new Map<string, number>();
   for (const { id, at } of arrivals) if (at >= startedAt && !firsts.has(id)) firsts.set(id, at);
   const inHand = left.reduce((sum, row) => sum + row.n, 0);
@@ -97,7 +97,7 @@ interface Rows {
   n: number;
 }
 
-/** The queue as it stands on the disk. */
+/** The queue as stored on the disk. */
 function rowsOf(dataDir: string): Rows[] {
   const database = new DatabaseSync(path.join(dataDir, 'postrider.db'), { readOnly: true, timeout: 30_000 });
   try {

@@ -5,7 +5,7 @@ import type { Database } from '../../src/storage/database.ts';
 import { relayRig } from '../kit/relay-rig.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-/** A database of which one operation can be made to refuse. */
+/** A database with one operation that can be made to fail. */
 function refusing(database: () => Database, refuse: { operation: string | undefined; error: Error }): Database {
   return {
     dialect: 'sqlite',
@@ -15,7 +15,7 @@ function refusing(database: () => Database, refuse: { operation: string | undefi
   };
 }
 
-test('while results cannot be recorded nothing more is sent, and what was sent is recorded later, not sent again', async (t) => {
+test('while results cannot be recorded, sending stops; sent mail is recorded later, not resent', async (t) => {
   const { sink, rig } = await relayRig(t, {}, { idle: true });
   const refuse = { operation: 'delivery.settle' as string | undefined, error: new Unavailable('disk is full') };
   await rig.restart({ database: refusing(() => rig.storage.database, refuse) });
@@ -39,23 +39,23 @@ test('while results cannot be recorded nothing more is sent, and what was sent i
   );
 });
 
-test('a lease that was lost while the result could not be recorded does not lead to a second copy from this process', async (t) => {
+test('a lease lost while its result could not be recorded causes no second copy', async (t) => {
   const { sink, rig } = await relayRig(t, {}, { idle: true });
   const refuse = { operation: 'delivery.settle' as string | undefined, error: new Unavailable('disk is full') };
   await rig.restart({ database: refusing(() => rig.storage.database, refuse) });
   const [id] = await rig.send({ to: ['1@x.example'] });
   await waitUntil('the pause', () => rig.delivery.state().paused);
-  // Somebody else took the row over and gave it back.
+  // Another node took the row over and returned it.
   rig.tamper('UPDATE work SET fence = fence + 5, leased = 0, due = 0');
   refuse.operation = undefined;
   await waitUntil('the delivery to be recorded', () => rig.status(id!) === 'delivered');
   assert.equal(sink.accepted, 1);
 });
 
-test('a result that our own code refuses to record does not hold up the others', async (t) => {
+test('a result that our code rejects does not block others', async (t) => {
   const { rig } = await relayRig(t);
   const [bad] = await rig.store({ to: ['bad@x.example'], sendAtMs: rig.clock.now() + 1000 });
-  // A state from which there is no way to delivered, with work that says otherwise.
+  // A status that cannot change to delivered, with a work item that contradicts it.
   rig.tamper("UPDATE message SET status = 'suppressed'");
   rig.clock.advance(1000);
   const ids = await Promise.all(
@@ -63,13 +63,13 @@ test('a result that our own code refuses to record does not hold up the others',
   );
   for (const id of ids) await waitUntil('a delivery', () => rig.status(id) === 'delivered');
   await waitUntil(
-    'the bad one to be given back',
+    'the rejected one to be returned to the queue',
     () => rig.rows<{ leased: number }>('SELECT leased FROM work')[0]?.leased === 0,
   );
   assert.equal(rig.status(bad!), 'suppressed');
 });
 
-test('rows of a full lane that could not be parked are parked later, and count no crash', async (t) => {
+test('rows of a full lane that could not be parked are parked later and count no crash', async (t) => {
   const { sink, rig } = await relayRig(t, {}, { idle: true });
   const ids: string[] = [];
   for (let i = 0; i < 12; i += 1) ids.push(...(await rig.store({ to: [`${i}@x.example`] })));

@@ -1,10 +1,10 @@
-/** One node after the other is stopped and started under load: nothing lost, nothing twice, no request fails for good. */
+/** One node after another is stopped and started under load: no loss, no duplicates, and no request fails permanently. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { waitUntil } from '../kit/wait-until.ts';
 import { nodesTrial } from './nodes-trial.ts';
 
-test('a rolling restart under load loses and repeats nothing', { timeout: 300_000 }, async (t) => {
+test('a rolling restart under load loses and duplicates nothing', { timeout: 300_000 }, async (t) => {
   const exits: (number | null)[] = [];
   const report = await nodesTrial({
     nodes: 3,

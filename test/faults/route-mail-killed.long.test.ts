@@ -1,6 +1,6 @@
 /**
- * Mail for an inbound route through the port: a process that is killed between 250 and the event, and mail that is larger
- * than its route takes. Counted at the webhook.
+ * Mail for an inbound route: a process killed between 250 and the event, and messages larger than the route accepts. Counted at the
+ * webhook.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -10,7 +10,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
 
 const COUNT = 10;
-/** A machine may be so slow that everything is posted before the kill: then the round is repeated. */
+/** On a fast machine everything may be posted before the kill; the round is then repeated. */
 const MAX_ROUNDS = 10;
 const env = { POSTRIDER_INBOUND_PORT: '0', POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8' };
 const LINE = `${'x'.repeat(76)}\r\n`;
@@ -35,7 +35,7 @@ async function route(match: string, maxBytes = 25_000_000): Promise<void> {
 const postedIds = (): string[] => catcher.requests.map(({ body }) => JSON.parse(body).messageId as string);
 const idIn = (reply: string): string => /^250 2\.0\.0 queued as (inb_\w+)/.exec(reply)?.[1] ?? assert.fail(reply);
 
-/** A mail of exactly so many bytes. */
+/** A message of exactly this many bytes. */
 function mailOf(bytes: number): string {
   const header = 'Subject: large\r\n\r\n';
   const left = bytes - header.length;
@@ -43,7 +43,7 @@ function mailOf(bytes: number): string {
   return `${header}${LINE.repeat(lines)}${'y'.repeat(left - lines * LINE.length - 2)}\r\n`;
 }
 
-test('kill -9 between 250 and the event: each mail has one event at the webhook', { timeout: 300_000 }, async () => {
+test('kill -9 between 250 and the event: each message is one event at the webhook', { timeout: 300_000 }, async () => {
   await route('*@in.shop.example');
   const ids: string[] = [];
   let interrupted = 0;
@@ -58,16 +58,16 @@ test('kill -9 between 250 and the event: each mail has one event at the webhook'
     await service.restart({ env });
     await waitUntil('all of them', () => ids.every((id) => postedIds().includes(id)));
   }
-  assert.equal(interrupted, 2, 'mail was still to be posted at two kills');
+  assert.equal(interrupted, 2, 'messages were unposted at two of the kills');
   const events = (await service.api.get('/events?eventType=Inbound&limit=100')).body as unknown as {
     eventId: string;
   }[];
   assert.equal(events.length, ids.length, 'one event each');
   const webhookIds = new Set(catcher.requests.map(({ headers }) => headers['webhook-id']));
-  assert.deepEqual(webhookIds, new Set(events.map(({ eventId }) => eventId)), 'none but these at the webhook');
+  assert.deepEqual(webhookIds, new Set(events.map(({ eventId }) => eventId)), 'no others at the webhook');
 });
 
-test('a route takes no more than its own maxBytes, declared or not', async () => {
+test('a route accepts no more than its maxBytes, declared or not', async () => {
   await route('small@small.shop.example', 2_000);
   const talker = await openInbound(service.inboundPort);
   const TOO_LARGE = /^552 5\.3\.4 message exceeds the maximum size of 2000 bytes/;

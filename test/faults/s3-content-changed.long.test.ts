@@ -7,7 +7,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const skip = noLocalS3;
 
-test('content that was changed or removed in S3 is not sent: alarm and delay, others flow; put back, it goes out', {
+test('content changed or removed in S3 is not sent until restored: alarm, delay, others proceed', {
   skip,
 }, async (t) => {
   const { peer, sink, service } = await s3Service(t);
@@ -47,7 +47,7 @@ test('content that was changed or removed in S3 is not sent: alarm and delay, ot
     );
     assert.equal(JSON.parse(alarm).level, 'error');
   }
-  await assert.rejects(service.api.get(`/messages/${changed.id}/content`), /aborted/, 'nor is it shown as whole');
+  await assert.rejects(service.api.get(`/messages/${changed.id}/content`), /aborted/, 'nor is it returned as complete');
   assert.equal(sink.messages.length, 1);
   assert.equal((await peer.call('PUT', changed.key, { body: original })).status, 200);
   await service.cli('queue', 'retry', changed.id);

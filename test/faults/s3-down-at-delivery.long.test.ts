@@ -15,12 +15,12 @@ const FAULTS: [string, Fault][] = [
   ['lost', { kind: 'lost' }],
 ];
 
-test('mail whose content S3 does not give is delayed, never bounced and never cut short, and then delivered whole', {
+test('mail with unreadable S3 content is delayed, never bounced or truncated, then delivered', {
   skip,
 }, async (t) => {
   const { proxy, sink, service } = await s3Service(t);
   const scheduled = async (to: string): Promise<JsonObject & { text: string; id: string }> => {
-    // Mail that was not to leave at once is read back when it leaves.
+    // A scheduled message is read from the store when it is sent.
     const mail = largeMail(to, { sendAt: new Date(Date.now() + 3_600_000).toISOString() });
     const accepted = await service.api.post('/send', mail);
     assert.equal(accepted.status, 202, accepted.text);
@@ -41,17 +41,17 @@ test('mail whose content S3 does not give is delayed, never bounced and never cu
     assert.equal(delay.deliveryDelay.category, 'internal');
     assert.equal(delay.deliveryDelay.suppressed, false);
     assert.ok(Date.parse(delay.deliveryDelay.nextAttemptAt) - Date.parse(delay.timestamp) > 50_000);
-    assert.ok(!/127\.0\.0\.1|bucket/i.test(JSON.stringify(delayed)), `no inner address: ${JSON.stringify(delayed)}`);
+    assert.ok(!/127\.0\.0\.1|bucket/i.test(JSON.stringify(delayed)), `no internal address: ${JSON.stringify(delayed)}`);
     const other = { ...mail, to: `other-${name}@x.example`, text: 'small' };
     assert.equal((await service.api.post('/send', { ...other, id: undefined, sendAt: undefined })).status, 202);
     await waitUntil(`${name}: others to flow`, () => sink.messages.some((one) => one.to.includes(other.to)));
-    assert.ok(!sink.messages.some((one) => one.to.includes(mail.to)), 'nothing of it went out');
+    assert.ok(!sink.messages.some((one) => one.to.includes(mail.to)), 'nothing of it was sent');
     proxy.set();
     await service.cli('queue', 'retry', mail.id);
     await waitUntil(`${name}: the delivery`, () => sink.messages.some((one) => one.to.includes(mail.to)));
     const received = sink.messages.filter((one) => one.to.includes(mail.to));
     assert.equal(received.length, 1);
-    assert.ok(holds(received[0]!.content, mail), `${name}: the mail is whole`);
+    assert.ok(holds(received[0]!.content, mail), `${name}: the message is complete`);
     await waitUntil('the record', async () => (await message(mail.id)).status === 'delivered');
     const types = (await message(mail.id)).timeline.map((event: JsonObject) => event.eventType);
     assert.deepEqual(types, ['Send', 'DeliveryDelay', 'Delivery'], name);

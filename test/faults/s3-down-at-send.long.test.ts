@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => rig?.close());
 
-test('with S3 in trouble, large content is answered 503 and nothing is accepted; small mail flows; repeating sends once', {
+test('with S3 failing, large sends return 503; small mail flows, and retries send once', {
   skip,
 }, async () => {
   const { peer, proxy, sink, service } = rig;
@@ -32,9 +32,9 @@ test('with S3 in trouble, large content is answered 503 and nothing is accepted;
     assert.equal(refused.status, 503, `${name}: ${refused.text}`);
     assert.equal(refused.body.error.code, 'UNAVAILABLE');
     assert.ok(Number(refused.headers['retry-after']) > 0);
-    // The request's id is random, and may well hold an "s3".
+    // The request id is random and can contain "s3".
     const told = refused.text.replaceAll(refused.body.requestId, '');
-    assert.doesNotMatch(told, /s3|bucket|127\.0\.0\.1/i, 'the cause is not told');
+    assert.doesNotMatch(told, /s3|bucket|127\.0\.0\.1/i, 'the cause is not revealed');
     assert.ok(proxy.met > 1, `${name}: ${proxy.met} tries`);
     const small = await service.api.post('/send', { ...mail, to: `small-${mail.to}`, text: 'small' });
     assert.equal(small.status, 202, 'small mail needs no blob');
@@ -49,14 +49,14 @@ test('with S3 in trouble, large content is answered 503 and nothing is accepted;
     await waitUntil(`${name}: the delivery`, () => sink.messages.some((one) => one.to.includes(mail.to)));
     const received = sink.messages.filter((one) => one.to.includes(mail.to));
     assert.equal(received.length, 1);
-    assert.ok(holds(received[0]!.content, mail), `${name}: the mail is whole`);
+    assert.ok(holds(received[0]!.content, mail), `${name}: the message is complete`);
   }
   const stored = await Array.fromAsync(peer.open().list());
-  assert.ok(stored.length >= faults.length, 'what the store acknowledged into the void is left to the sweeper');
+  assert.ok(stored.length >= faults.length, 'unrecorded uploads are left to the sweeper');
   assert.ok(!service.log.includes(peer.credentials.secretAccessKey), 'no secret in the log');
 });
 
-test('an answer of S3 that is lost now and then costs nobody a mail', { skip }, async () => {
+test('an occasionally lost S3 response loses no mail', { skip }, async () => {
   const { proxy, sink, service } = rig;
   const mails = [1, 2, 3].map((n) => largeMail(`lost-${n}@x.example`));
   const before = sink.messages.length;
@@ -66,13 +66,13 @@ test('an answer of S3 that is lost now and then costs nobody a mail', { skip }, 
     assert.equal(accepted.status, 202, accepted.text);
     assert.equal(proxy.met, 2);
   }
-  await waitUntil('all to be delivered', () => sink.messages.length === before + mails.length);
+  await waitUntil('all messages to be delivered', () => sink.messages.length === before + mails.length);
   for (const mail of mails) {
     assert.ok(holds(sink.messages.find((one) => one.to.includes(mail.to))!.content, mail));
   }
 });
 
-test('with S3 down, a send of uploaded files is answered 503 and does not use them up', { skip }, async () => {
+test('with S3 down, sending uploaded files returns 503 and does not consume them', { skip }, async () => {
   const { proxy, sink, service } = rig;
   const { id } = await uploadAll(service.api, [{ bytes: someBytes(100_000) }]);
   const mail = { from: 'orders@shop.example', to: 'files@x.example', subject: 'Files', text: 'See the files.' };

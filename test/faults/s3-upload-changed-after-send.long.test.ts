@@ -15,26 +15,26 @@ const mail = (to: string): JsonObject => ({
   to,
   subject: 'Files',
   text: 'See the files.',
-  // So that there is time to come in between.
+  // Leaves time to act in between.
   sendAt: new Date(Date.now() + 3_600_000).toISOString(),
 });
 
-test('an upload URL that is still good after the send changes no mail: what came late is not sent', {
+test('reusing an upload URL after the send does not change the message', {
   skip,
 }, async (t) => {
   const { sink, service } = await s3Service(t);
   const [bytes, other] = [someBytes(500_000), someBytes(500_000)];
   const message = async (id: string): Promise<JsonObject> => (await service.api.get(`/messages/${id}`)).body;
 
-  // A few bytes, which the store has read when it refuses: the rest of a large body would reset the connection.
+  // A few bytes, which the store reads before rejecting: the rest of a large body would reset the connection.
   const few = someBytes(100);
   const bound = await register(service.api, [{ bytes: few }]);
-  assert.equal((await upload(bound, 0, few.subarray(1))).status, 403, 'the length is bound by the signature');
+  assert.equal((await upload(bound, 0, few.subarray(1))).status, 403, 'the signature covers the length');
   const registered = await register(service.api, [{ bytes }]);
   assert.equal((await upload(registered, 0, bytes)).status, 200);
   const changed = await sendSubmission(service.api, registered.id, mail('changed@x.example'));
   assert.equal(changed.status, 202, changed.text);
-  // The digest is bound as well, but Swift does not compare it with the bytes.
+  // The signature also covers the digest, but Swift does not compare it with the bytes.
   assert.equal((await upload(registered, 0, other)).status, 200);
   const kept = await uploadAll(service.api, [{ bytes }]);
   const repeated = await sendSubmission(service.api, kept.id, mail('repeated@x.example'));

@@ -10,7 +10,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const skip = noLocalS3;
 
-test('a bucket, key or secret that the store refuses stops the start with one line that names the variable', {
+test('a rejected bucket, key, or secret stops the start with one line naming the variable', {
   skip,
 }, async (t) => {
   const peer = await startLocalS3();
@@ -42,7 +42,7 @@ test('a bucket, key or secret that the store refuses stops the start with one li
     assert.equal(lines.length, 1, stderr);
     assert.match(lines[0]!, /^postrider: POSTRIDER_BLOB_URL: bucket /, what);
     assert.match(lines[0]!, reason, what);
-    assert.ok(!stderr.includes(env.AWS_SECRET_ACCESS_KEY!), 'no secret');
+    assert.ok(!stderr.includes(env.AWS_SECRET_ACCESS_KEY!), 'no secret is printed');
     assert.equal(await doctorSays(dataDir, env), 'fail');
   }
   assert.equal(await doctorSays(dataDir, right), 'ok', 'control: the right settings');
@@ -55,7 +55,7 @@ async function doctorSays(dataDir: string, env: Record<string, string>): Promise
   return checks.find((check) => check.name === 'blob storage')?.status ?? 'none';
 }
 
-test('a store that does not answer does not keep the service from starting: small mail flows, large mail follows', {
+test('a store that does not respond does not block the start: small mail flows, large follows', {
   skip,
 }, async (t) => {
   const { proxy, sink, service } = await s3Service(t);

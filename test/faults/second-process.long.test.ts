@@ -1,4 +1,4 @@
-/** A data directory has one serving process; a second one refuses with one line, and the first does not notice. */
+/** A data directory has one serving process; a second one exits with one line, and the first is not affected. */
 import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import test from 'node:test';
-import { commandHere } from '../kit/command-here.ts';
+import { runInProcess } from '../kit/in-process-command.ts';
 import { environment, runCommand, startService } from '../kit/start-service.ts';
 import { testCertificate } from '../kit/test-certificate.ts';
 
@@ -20,13 +20,13 @@ test('a second serve on the same directory refuses to start', async (t) => {
   assert.match(lines[0]!, /already serving/);
   assert.equal((await service.anonymous.get('/health')).status, 200);
   const accounts = await service.cli('account', 'list');
-  assert.equal(accounts.accounts.length, 1, 'the command line works beside it');
+  assert.equal(accounts.accounts.length, 1, 'the command line works while it is running');
   await service.kill('SIGKILL');
   await service.restart();
-  assert.equal((await service.anonymous.get('/ready')).status, 200, 'control: a killed process holds nothing');
+  assert.equal((await service.anonymous.get('/ready')).status, 200, 'control: a killed process holds no lock');
 });
 
-test('a wrong setting stops the start with one line that names it', async (t) => {
+test('a wrong setting stops the start with one line naming it', async (t) => {
   const service = await startService();
   t.after(() => service.close());
   const env = { POSTRIDER_MX_PORT: 'smtp' };
@@ -37,7 +37,7 @@ test('a wrong setting stops the start with one line that names it', async (t) =>
   assert.match(lines[0]!, /POSTRIDER_MX_PORT="smtp".*1 to 65535/);
 });
 
-test('a first start that cannot be makes nothing, and prints no credentials', async (t) => {
+test('a failed first start creates nothing and prints no credentials', async (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-first-start-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const taken = createServer();
@@ -76,17 +76,17 @@ test('a first start that cannot be makes nothing, and prints no credentials', as
   ];
   const dataDir = path.join(folder, 'data');
   for (const [env, line] of wrong) {
-    const done = await commandHere(['serve'], environment(dataDir, env));
-    // Another process may let go of a port, so a service manager may try that again; a wrong setting it may not.
+    const done = await runInProcess(['serve'], environment(dataDir, env));
+    // A port may become free, so a service manager may retry that; it must not retry a wrong setting.
     const isTransient = Object.values(env).includes(takenPort);
     assert.deepEqual([done.code, done.stdout], [isTransient ? 1 : 78, ''], done.stderr);
     assert.match(done.stderr, line);
     assert.equal(done.stderr.trim().split('\n').length, 1, done.stderr);
-    assert.ok(!existsSync(dataDir), `nothing was made: ${done.stderr}`);
+    assert.ok(!existsSync(dataDir), `nothing was created: ${done.stderr}`);
   }
   const words = { POSTRIDER_INBOUND_PORT: 'off', POSTRIDER_BOUNCE_DOMAIN: 'none', POSTRIDER_MX_ALLOW: 'none' };
   const service = await startService({ dataDir, env: { ...pair(certFile, file('key.pem', key)), ...words } });
   t.after(() => service.close());
-  assert.doesNotMatch(service.log, /is ignored because/, 'the words of the defaults are none to warn about');
-  assert.equal((await service.anonymous.get('/ready')).status, 200, 'control: with what fits it starts');
+  assert.doesNotMatch(service.log, /is ignored because/, 'default values cause no warning');
+  assert.equal((await service.anonymous.get('/ready')).status, 200, 'control: it starts with valid settings');
 });

@@ -1,4 +1,4 @@
-/** An address with several hosts: the one that accepts writes is used, before and after a failover, on real servers. */
+/** A database URL with several hosts: Postrider uses the one that accepts writes, before and after a failover, on real servers. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
@@ -29,7 +29,7 @@ async function administer(url: string, sql: string): Promise<pg.QueryResult> {
   }
 }
 
-test('the host that accepts writes is used, and the new primary after a failover', {
+test('uses the host that accepts writes, and the new primary after a failover', {
   skip: !serverIsOurs,
 }, async (t) => {
   const { url, name, server, drop } = await tempPostgres();

@@ -1,5 +1,5 @@
-/** One planned stop under load; many of them are in sigterm-under-load.slow.test.ts. */
+/** One planned stop under load; sigterm-under-load.slow.test.ts has several. */
 import { test } from 'node:test';
 import { stopTrial } from './stop-trial.ts';
 
-test('a planned stop under load costs nothing', { timeout: 170_000 }, (t) => stopTrial(t, { stops: 1 }));
+test('a planned stop under load loses and duplicates nothing', { timeout: 170_000 }, (t) => stopTrial(t, { stops: 1 }));

@@ -2,4 +2,6 @@
 import { test } from 'node:test';
 import { stopTrial } from './stop-trial.ts';
 
-test('three planned stops under load cost nothing', { timeout: 170_000 }, (t) => stopTrial(t, { stops: 3 }));
+test('three planned stops under load lose and duplicate nothing', { timeout: 170_000 }, (t) =>
+  stopTrial(t, { stops: 3 }),
+);

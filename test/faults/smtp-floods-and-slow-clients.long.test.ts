@@ -1,6 +1,6 @@
 /**
- * Crowds at the submission port: idle connections without number, a thousand clients that drip, and a process that runs out of
- * file descriptors. An honest client from another address is served as if nobody else was there.
+ * Floods at the submission port: many idle connections, 1,000 slow clients, and a process without file descriptors. A well-behaved client
+ * from another address is served as usual.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ async function honest(localAddress: string): Promise<Talker> {
   return talker;
 }
 
-/** Milliseconds that a mail takes from MAIL to its 250. */
+/** Milliseconds from MAIL to 250. */
 async function timeMail(talker: Talker): Promise<number> {
   const since = runningMs();
   talker.send('MAIL FROM:<shop@shop.example>\r\nRCPT TO:<ann@example.invalid>\r\nDATA\r\n');
@@ -39,7 +39,7 @@ async function timeMail(talker: Talker): Promise<number> {
 
 const p95 = (all: number[]): number => all.sort((a, b) => a - b)[Math.floor(all.length * 0.95)]!;
 
-test('2,000 idle connections from one address: 50 are borne, and others are greeted soon', async () => {
+test('2,000 idle connections from one address: 50 are served, and others are greeted soon', async () => {
   const codes = new Map<string, number>();
   const sockets: net.Socket[] = [];
   for (let batch = 0; batch < 20; batch += 1) {
@@ -66,7 +66,7 @@ test('2,000 idle connections from one address: 50 are borne, and others are gree
   for (const socket of sockets) socket.destroy();
 });
 
-test('1,000 clients that drip hold up nobody', { timeout: 150_000 }, async () => {
+test('1,000 slow clients block no one else', { timeout: 150_000 }, async () => {
   const talker = await honest('127.0.0.6');
   const before: number[] = [];
   for (let i = 0; i < 40; i += 1) before.push(await timeMail(talker));
@@ -88,13 +88,13 @@ test('1,000 clients that drip hold up nobody', { timeout: 150_000 }, async () =>
   for (let i = 0; i < 40; i += 1) meanwhile.push(await timeMail(talker));
   clearInterval(drip);
   const [quiet, loud] = [p95(before), p95(meanwhile)];
-  // Generous, since both ends and the crowd share this machine; a held-up session would wait for seconds.
-  assert.ok(loud < 20 * quiet + 250, `p95 was ${quiet} ms, and ${loud} ms beside the crowd`);
+  // Generous, since both ends and the slow clients share this machine; a blocked session would wait for seconds.
+  assert.ok(loud < 20 * quiet + 250, `p95 was ${quiet} ms, and ${loud} ms under load`);
   talker.destroy();
   for (const socket of slow) socket.destroy();
 });
 
-test('without file descriptors connections are lost, and the listener is not', { timeout: 150_000 }, async (t) => {
+test('running out of file descriptors loses connections, but not the listener', { timeout: 150_000 }, async (t) => {
   const small = await startService({
     wrapper: ['sh', '-c', 'ulimit -n 150; exec "$@"', 'sh'],
     env: { POSTRIDER_SMTP_MAX_CONNECTIONS_PER_ADDRESS: '1000' },
@@ -112,7 +112,7 @@ test('without file descriptors connections are lost, and the listener is not', {
     sockets.push(socket);
   }
   const isFull = (): boolean => readdirSync(`/proc/${small.pid}/fd`).length >= 148;
-  // Those beyond are lost, or wait unaccepted where another thread took the descriptor that libuv keeps to turn them away.
+  // Further connections are lost, or wait unaccepted if another thread used the descriptor that libuv reserves for rejecting them.
   await waitUntil('connections to be lost, or none to be left', () => lost > 100 || isFull());
   for (const socket of sockets) socket.destroy();
   await waitUntil('the listener to greet again', async () => {

@@ -1,6 +1,6 @@
 /**
- * A kill -9 while mails are between their dot and our 250, and clients that die there: whatever was answered with 250 is there after the
- * restart, whatever was not is there once or not at all, and every content that is there is whole.
+ * A kill -9 between the dot of messages and our 250, and clients that disconnect at that point: everything acknowledged with 250 exists
+ * after the restart, everything else exists at most once, and all stored content is complete.
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
@@ -17,7 +17,7 @@ interface Credential {
   password: string;
 }
 
-/** What a mail with this number says; every third is large enough to be a blob. */
+/** Content of the message with this number; every third is large enough to be a blob. */
 function contentOf(number: number): string {
   const lines = number % 3 === 0 ? 900 : 3;
   const body = Array.from({ length: lines }, (_, line) => `${number}/${line} ${'x'.repeat(80)}\r\n`).join('');
@@ -31,7 +31,7 @@ async function openSession(service: Service, credential: Credential): Promise<Ta
   return talker;
 }
 
-/** All that is kept, by subject. */
+/** All stored messages, by subject. */
 async function messagesBySubject(service: Service): Promise<Map<string, JsonObject[]>> {
   const found = new Map<string, JsonObject[]>();
   let cursor = '';
@@ -46,7 +46,7 @@ async function messagesBySubject(service: Service): Promise<Map<string, JsonObje
   }
 }
 
-/** Runs the trial and throws with the first broken promise. */
+/** Runs the trial and throws at the first broken promise. */
 export async function smtpKillTrial(t: TestContext, { kills }: { kills: number }): Promise<void> {
   const service = await startService();
   t.after(() => service.close());
@@ -71,7 +71,7 @@ export async function smtpKillTrial(t: TestContext, { kills }: { kills: number }
         for (let i = 0; i < 3; i += 1) await talker.reply();
         unanswered.add(number);
         talker.send(`${contentOf(number)}.\r\n`);
-        // Some clients die behind their dot.
+        // Some clients disconnect after their dot.
         if (number % 10 === 7) {
           talker.end();
           talker.destroy();
@@ -108,15 +108,18 @@ export async function smtpKillTrial(t: TestContext, { kills }: { kills: number }
 
   const kept = await messagesBySubject(service);
   const idsOf = (number: number): string[] => (kept.get(`mail ${number}`) ?? []).map((one) => String(one.messageId));
-  for (const [number, id] of answered) assert.deepEqual(idsOf(number), [id], `mail ${number} was answered`);
-  for (const number of unanswered) assert.ok(idsOf(number).length <= 1, `mail ${number} is there twice`);
+  for (const [number, id] of answered) assert.deepEqual(idsOf(number), [id], `message ${number} was acknowledged`);
+  for (const number of unanswered) assert.ok(idsOf(number).length <= 1, `message ${number} is stored twice`);
   const known = new Set([...answered.keys(), ...unanswered].map((number) => `mail ${number}`));
   for (const subject of kept.keys()) assert.ok(known.has(subject), subject);
-  assert.ok(unanswered.size >= kills, 'kills came between dot and answer');
+  assert.ok(unanswered.size >= kills, 'kills came between dot and reply');
   for (const number of [...unanswered, ...[...answered.keys()].slice(-40)]) {
     const [id] = idsOf(number);
     if (id === undefined) continue;
     const { text } = await service.sandboxApi.get(`/messages/${id}/content`);
-    assert.ok(text.endsWith(contentOf(number).slice(contentOf(number).indexOf('\r\n\r\n'))), `mail ${number} is whole`);
+    assert.ok(
+      text.endsWith(contentOf(number).slice(contentOf(number).indexOf('\r\n\r\n'))),
+      `message ${number} is complete`,
+    );
   }
 }

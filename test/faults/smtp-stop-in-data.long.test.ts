@@ -1,6 +1,6 @@
 /**
- * SIGTERM while SMTP sessions are open: a mail that is coming in is finished and answered, nothing new begins on old and new
- * connections (451 and 421), all sessions are told with 421 at the end, and the process ends with 0.
+ * SIGTERM with open SMTP sessions: a message in transit is finished and answered, nothing new starts on existing and new connections (451
+ * and 421), all sessions end with 421, and the process exits 0.
  */
 import assert from 'node:assert/strict';
 import test from 'node:test';
@@ -8,7 +8,7 @@ import { connectTalker, type Talker } from '../kit/smtp-talker.ts';
 import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-test('a planned stop loses no mail that is under way', { timeout: 150_000 }, async (t) => {
+test('a planned stop loses no message in transit', { timeout: 150_000 }, async (t) => {
   const service = await startService();
   t.after(() => service.close());
   await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');

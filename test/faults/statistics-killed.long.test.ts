@@ -1,6 +1,6 @@
 /**
- * The service is killed again and again while mail is accepted and counted: in the end statistics agree with the log, neither an event
- * that was counted twice nor one that was not counted.
+ * The service is killed repeatedly while messages are accepted and counted: in the end the statistics match the log, with no event counted
+ * twice or missed.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -37,7 +37,7 @@ async function started(t: TestContext, dialect: Dialect): Promise<{ service: Ser
   return { service, env };
 }
 
-/** Sends until it is stopped, whatever comes of it; answers how many mails were taken. */
+/** Sends until stopped, ignoring errors; returns the number of accepted messages. */
 function startLoad(api: Api): { accepted(): number; stop(): Promise<void> } {
   let accepted = 0;
   let stopping = false;
@@ -70,7 +70,7 @@ async function wholeLog(api: Api): Promise<JsonObject[]> {
   }
 }
 
-/** Where the log is far ahead of what is counted after the last kill, there is no answer yet (docs/reference/statistics.md). */
+/** If counting is far behind the log after the last kill, statistics are not available yet (docs/reference/statistics.md). */
 async function statistics(api: Api, query: string): Promise<JsonObject> {
   for (;;) {
     const { status, headers, body, text } = await api.get(`/statistics?${query}`);
@@ -81,15 +81,15 @@ async function statistics(api: Api, query: string): Promise<JsonObject> {
 }
 
 for (const dialect of DIALECTS) {
-  test(`killed while it counts, ${dialect}`, { timeout: 600_000 }, async (t) => {
+  test(`killed while counting statistics, ${dialect}`, { timeout: 600_000 }, async (t) => {
     const { service, env } = await started(t, dialect);
     const since = iso(Date.now() - 3_600_000);
     const api = service.sandboxApi;
     const load = startLoad(api);
     for (let kill = 0; kill < KILLS; kill += 1) {
       const target = load.accepted() + 60;
-      await waitUntil('some mail to be accepted', () => load.accepted() >= target, 60_000);
-      // At any point of the pass that comes every second.
+      await waitUntil('some messages to be accepted', () => load.accepted() >= target, 60_000);
+      // At any point of the counting pass, which runs every second.
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 1_500));
       await service.kill('SIGKILL');
       await service.restart({ env });
@@ -101,7 +101,7 @@ for (const dialect of DIALECTS) {
       );
       return pages.every(({ body }) => (body as unknown as JsonObject[]).length === 0);
     };
-    await waitUntil('all mail to be delivered', isFinished, 180_000);
+    await waitUntil('all messages to be delivered', isFinished, 180_000);
     const events = await wholeLog(api);
     assert.ok(events.length > 2 * KILLS * 60);
     for (const groupBy of ['none', 'tag', 'recipientDomain'] as const) {

@@ -1,6 +1,6 @@
 /**
- * SIGTERM under load, with one delivery that hangs: the service ends with 0 within 30 s, and a planned stop costs
- * nothing: none lost, none twice, and no request that was accepted went without its answer.
+ * SIGTERM under load, with one delivery that hangs: the service exits 0 within 30 s, with no loss, no duplicates, and a response for every
+ * accepted request.
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
@@ -10,7 +10,7 @@ import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { allMessages, copiesByKey, openLedger, startLoad } from './ledger.ts';
 
-/** Runs the trial and throws with the first broken promise. */
+/** Runs the trial and throws at the first broken promise. */
 export async function stopTrial(t: TestContext, { stops }: { stops: number }): Promise<void> {
   let stalled = 0;
   const sink = await smtpSink({
@@ -40,13 +40,13 @@ export async function stopTrial(t: TestContext, { stops }: { stops: number }): P
     const startedAt = runningMs();
     const exit = await service.kill('SIGTERM');
     assert.deepEqual(exit, { code: 0, signal: null }, service.log.slice(-2000));
-    assert.ok(runningMs() - startedAt < 30_000, 'ended within 30 s');
+    assert.ok(runningMs() - startedAt < 30_000, 'exited within 30 s');
     await service.restart();
   }
   await load.finish();
   const keys = [...ledger.acknowledged.keys()];
   await waitUntil(
-    'everything to arrive',
+    'all messages to arrive',
     () => {
       const there = copiesByKey(sink.messages);
       return keys.every((key) => there.has(key));
@@ -65,8 +65,8 @@ export async function stopTrial(t: TestContext, { stops }: { stops: number }): P
     'phantoms',
   );
   const stored = await allMessages(service.api);
-  assert.equal(stored.length, keys.length + 1, 'one message for each key, and the stalled one');
+  assert.equal(stored.length, keys.length + 1, 'one message per key, and the stalled one');
   const answered = [...ledger.acknowledged.values()].filter((one) => one.replayed && one.unanswered > 0);
-  assert.deepEqual(answered, [], 'accepted, but cut off before the answer');
+  assert.deepEqual(answered, [], 'accepted, but cut off before the response');
   assert.deepEqual(ledger.strange, []);
 }

@@ -1,15 +1,15 @@
 /**
- * Reads what strace -f wrote, and judges the order of what was stored and what was answered. Lines stand in the order in
- * which the calls began and ended; a call that was interrupted by another thread's has a line for each.
+ * Reads the output of strace -f, and checks the order of writes and responses. Lines are in the order in which calls started and ended; a
+ * call interrupted by another thread has a line for each.
  */
 
 export interface SystemCall {
   name: string;
   /** Arguments as strace prints them, with the paths of descriptors (-y). */
   args: string;
-  /** What it returned, as printed; undefined when it never returned. */
+  /** The return value as printed; undefined if the call never returned. */
   result: string | undefined;
-  /** Numbers of the lines at which it began and ended. */
+  /** Numbers of the lines at which it started and ended. */
   begin: number;
   end: number;
 }
@@ -52,8 +52,8 @@ const isSync = (call: SystemCall): boolean => /^f(data)?sync$/.test(call.name);
 const on = (call: SystemCall, file: RegExp): boolean => file.test(/^\d+<([^>]*)>/.exec(call.args)?.[1] ?? '');
 
 /**
- * Undefined when the answer to the request that carries the marker began only after a sync of the write-ahead log that
- * began after the last byte of the message had been written to it, and that succeeded; else what was wrong.
+ * Returns undefined if the response to the request with the marker started only after a successful sync of the write-ahead log that started
+ * after the last byte of the message was written; otherwise what was wrong.
  */
 export function orderFault(calls: SystemCall[], marker: string): string | undefined {
   const request = calls.find((call) => /^(read|recvfrom|recvmsg|readv)$/.test(call.name) && call.args.includes(marker));
@@ -75,8 +75,8 @@ export function orderFault(calls: SystemCall[], marker: string): string | undefi
 }
 
 /**
- * Undefined when the blob of the request was synced, renamed to its place and its directory synced, in this order, before
- * the row that names it was written to the log; else what was wrong.
+ * Returns undefined if the blob of the request was synced, renamed, and its directory synced, in this order, before the row that names it
+ * was written to the log; otherwise what was wrong.
  */
 export function blobOrderFault(calls: SystemCall[], marker: string): string | undefined {
   const request = calls.find((call) => /^(read|recvfrom|recvmsg|readv)$/.test(call.name) && call.args.includes(marker));

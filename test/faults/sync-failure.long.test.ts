@@ -1,7 +1,7 @@
 /**
- * The disk fails a sync (EIO, injected by strace at the n-th one of each thread), of the database or of content, or a write: what had been
- * acknowledged is there after a start on a healthy disk, what was not acknowledged was never answered 202, and the process does not go
- * on as if a second sync could make the first one good. A disk that is full ends nothing.
+ * The disk fails a sync (EIO, injected by strace at the nth one of each thread) of the database or of content, or a write. Acknowledged
+ * mail exists after a start on a healthy disk, other mail never got a 202, and the process does not continue as if a second sync could
+ * repair the first one. A full disk does not end the process.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -9,7 +9,7 @@ import os from 'node:os';
 import path from 'node:path';
 import test from 'node:test';
 import type { Answer } from '../kit/api.ts';
-import { cannotTrace } from '../kit/peers.ts';
+import { cannotTrace } from '../kit/requirements.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { allMessages } from './ledger.ts';
@@ -23,24 +23,24 @@ async function startWithFailure(dataDir: string, nth: number): Promise<Service |
   try {
     return await startService({ dataDir, wrapper });
   } catch (error) {
-    // A start that fails on a failing disk is an honest one.
+    // A start on a failing disk may fail.
     assert.match((error as Error).message, /ended with/);
     return undefined;
   }
 }
 
-/** What is said at fatal, up to the names of files. */
+/** The messages logged as fatal, without file names. */
 const fatal = (service: Service): string[] =>
   service.log
     .split('\n')
     .filter((line) => line.includes('"level":"fatal"'))
     .map((line) => (JSON.parse(line) as { reason: string }).reason.replace(/ on \/.*/, '').replace(/ where \/.*/, ''));
 
-test('a disk that fails to read is not taken for a damaged database', { skip, timeout: 240_000 }, async () => {
+test('a disk read error is not mistaken for a corrupt database', { skip, timeout: 240_000 }, async () => {
   const dataDir = mkdtempSync(path.join(os.tmpdir(), 'postrider-eio-'));
   await (await startService({ dataDir })).close();
   const database = path.join(dataDir, 'postrider.db');
-  // SQLite reads by pread64, the look at what is wrong by read.
+  // SQLite reads with pread64, the integrity check with read.
   const inject = ['-e', 'inject=pread64:error=EIO:when=60+', '-e', 'inject=read:error=EIO'];
   const trace = ['strace', '-f', '-qq', '-o', '/dev/null', '-P', database, '-e', 'trace=read,pread64', ...inject];
   const sick = await startService({ dataDir, wrapper: trace });
@@ -66,18 +66,18 @@ test('a disk that fails to read is not taken for a damaged database', { skip, ti
 });
 
 const LARGE = 'x'.repeat(200_000);
-/** SQLite syncs by fsync; content by fdatasync, and its folders by fsync. */
+/** SQLite syncs with fsync; content with fdatasync, and its directories with fsync. */
 const FAILING_WRITES: [what: string, options: { call: string; path: string; text: string; said: RegExp }][] = [
   [
     'a sync of content',
     { call: 'fdatasync', path: '', text: LARGE, said: /^the disk stopped responding: a sync of content failed/ },
   ],
   [
-    'a sync of the folder for content',
+    'a sync of the content directory',
     { call: 'fsync', path: 'blobs', text: LARGE, said: /^the disk stopped responding: a sync of content failed/ },
   ],
   [
-    'a write to the log of the database',
+    "a write to the database's write-ahead log",
     { call: 'pwrite64', path: 'postrider.db-wal', text: 'x', said: /^the disk stopped responding: a write failed/ },
   ],
 ];
@@ -94,7 +94,7 @@ for (const [what, { call, path: at, text, said }] of FAILING_WRITES)
         const { messageId } = (await healthy.sandboxApi.post('/send', body('before'))).body.data;
         await healthy.kill('SIGKILL');
         const of = at === '' ? [] : ['-P', path.join(dataDir, at)];
-        // A start writes to the log as well, and is to succeed: the failure comes later, and stays.
+        // A start also writes to the log and must succeed: the failure comes later, and stays.
         const when = call === 'pwrite64' ? ':when=40+' : '';
         const inject = [...of, '-e', `trace=${call}`, '-e', `inject=${call}:error=${error}${when}`];
         sick = await startService({ dataDir, wrapper: ['strace', '-f', '-qq', '-o', '/dev/null', ...inject] });
@@ -107,7 +107,7 @@ for (const [what, { call, path: at, text, said }] of FAILING_WRITES)
           if (answer?.status === 202) acknowledged.push(answer.body.data.messageId);
           else refused = answer;
         }
-        // The process may be gone before its answer.
+        // The process may exit before its response.
         if (!isCut || error === 'ENOSPC') assert.equal(refused?.status, 503);
         if (error === 'EIO') {
           assert.equal((await sick.exited()).code, 1);
@@ -133,7 +133,7 @@ for (const [what, { call, path: at, text, said }] of FAILING_WRITES)
       }
     });
 
-test('a sync of the database file fails when its log is moved there', { skip, timeout: 240_000 }, async () => {
+test('a sync of the database file fails during a checkpoint', { skip, timeout: 240_000 }, async () => {
   const dataDir = mkdtempSync(path.join(os.tmpdir(), 'postrider-eio-'));
   const healthy = await startService({ dataDir });
   let sick: Service | undefined;
@@ -155,7 +155,7 @@ test('a sync of the database file fails when its log is moved there', { skip, ti
     for (let at = 0; at < 100 && !isGone; at += 1) await Promise.all(Array.from({ length: 8 }, send));
     assert.equal((await sick.exited()).code, 1);
     assert.deepEqual(fatal(sick), ['the disk stopped responding: a sync failed']);
-    assert.doesNotMatch(sick.log, /checkpoint failed/, 'it is not tried again');
+    assert.doesNotMatch(sick.log, /checkpoint failed/, 'it is not retried');
     assert.ok(acknowledged.length > 200, `${acknowledged.length} were acknowledged before`);
     await healthy.restart();
     const stored = (await allMessages(healthy.sandboxApi)).map((one) => one.messageId);
@@ -171,7 +171,7 @@ test('a sync of the database file fails when its log is moved there', { skip, ti
   }
 });
 
-// Not the second: in each thread it is SQLite's own sync of the directory, whose failure SQLite passes over.
+// Not the second one: in each thread that is SQLite's sync of the directory, whose failure SQLite ignores.
 for (const nth of [1, 3, 4, 5, 6, 7, 8, 10, 13, 17, 22, 30]) {
   test(`sync number ${nth} fails`, { skip, timeout: 240_000 }, async (t) => {
     const dataDir = mkdtempSync(path.join(os.tmpdir(), 'postrider-eio-'));
@@ -197,15 +197,15 @@ for (const nth of [1, 3, 4, 5, 6, 7, 8, 10, 13, 17, 22, 30]) {
       }
       const how = sick === undefined ? 'no start' : gone ? 'the process ended' : (refused?.status ?? 'nothing');
       t.diagnostic(`${acknowledged.length} acknowledged, then: ${how}`);
-      assert.notEqual(how, 'nothing', 'control: the failure was felt');
+      assert.notEqual(how, 'nothing', 'control: the failure took effect');
       if (refused) {
-        // A commit that could not be synced may stand in the log all the same, and is not denied.
+        // A commit that could not be synced may still be in the log, which is allowed.
         assert.equal(refused.status, 503, refused.text);
         assert.equal(refused.body.error.code, 'OVERLOADED');
       }
       if (sick && (refused || gone)) {
         const exit = await sick.exited();
-        assert.notEqual(exit.code, 0, 'a process whose disk failed does not end well');
+        assert.notEqual(exit.code, 0, 'a process with a failed disk exits with an error');
         if (refused) assert.deepEqual(fatal(sick), ['the disk stopped responding: a sync failed'], sick.log);
       }
       await sick?.close();

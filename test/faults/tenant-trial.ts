@@ -1,6 +1,6 @@
 /**
- * One account at its limits, 100 webhooks and 20 event streams, sends 50 mails a second: 10,000 posts a second are wanted, more
- * than the machine has. Another account's sends are timed at the other side, in rounds with that load and without it.
+ * One account at its limits, with 100 webhooks and 20 event streams, sends 50 messages a second, which needs 10,000 posts a second, more
+ * than the machine can do. Another account's sends are timed from outside, in rounds with and without that load.
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
@@ -13,9 +13,8 @@ const SENDS = 30;
 const WEBHOOKS = 100;
 const STREAMS = 20;
 /**
- * How many times as long sends may take beside the load, by medians; 2 is wanted. Two cores: 1.2 and 1.3 times (2.7 to 3.8 ms), 1.9
- * with two other programs that took all they could get; 10.8 times before webhooks gave way to mail (src/webhooks/pace.ts), and 13 to
- * 19 with others at work.
+ * How much longer sends may take under load, by medians; the goal is 2. On two cores: 1.2 and 1.3 times (2.7 to 3.8 ms), 1.9 with two other
+ * busy programs; 10.8 times before webhooks yielded to mail (src/webhooks/pace.ts), and 13 to 19 with other load.
  */
 const MOST = 4;
 
@@ -36,7 +35,7 @@ async function medianSendMs(api: Api): Promise<number> {
   return median(took);
 }
 
-/** Runs the trial and throws where the sends of the other account took too long. */
+/** Runs the trial and throws if the sends of the other account took too long. */
 export async function tenantTrial(t: TestContext, { rounds }: { rounds: number }): Promise<void> {
   const sink = await smtpSink();
   const service = await startService({
@@ -67,7 +66,7 @@ export async function tenantTrial(t: TestContext, { rounds }: { rounds: number }
   const beside: number[] = [];
   let arrived = { mails: 0, posts: 0, streamed: 0 };
   const ratioOf = (): number => median(beside) / median(alone);
-  // Other files run beside this one: a round that they spoilt is one of three.
+  // Other test files run at the same time: they may spoil one of three rounds.
   for (let round = 0; round < rounds || (ratioOf() > MOST && round < rounds + 2); round += 1) {
     alone.push(await medianSendMs(api));
     await tenant.flow();
@@ -78,6 +77,6 @@ export async function tenantTrial(t: TestContext, { rounds }: { rounds: number }
   const shown = (list: number[]): string => list.map((ms) => ms.toFixed(1)).join(' ');
   const figures = `alone ${shown(alone)} ms, beside ${shown(beside)} ms, ${ratio.toFixed(1)} times`;
   t.diagnostic(`${figures}; ${JSON.stringify(arrived)}`);
-  assert.ok(arrived.mails >= rounds * 10, `${arrived.mails} mails of the busy account`);
+  assert.ok(arrived.mails >= rounds * 10, `${arrived.mails} messages of the busy account`);
   assert.ok(ratio <= MOST, figures);
 }

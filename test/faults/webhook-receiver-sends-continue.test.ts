@@ -6,7 +6,7 @@ import type { JsonObject } from '../kit/api.ts';
 import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-test('one POST for each event, at the receiver', async (t) => {
+test('the receiver gets one POST per event', async (t) => {
   const posted: string[] = [];
   const receiver = net.createServer((socket) => {
     let got = '';

@@ -1,8 +1,8 @@
 /**
- * Kills the service with SIGKILL again and again while it takes mail in and tells of it to a receiver that fails three times
- * out of ten, and judges what arrived against the log: every event of it arrived, with one id and one body however often, and
- * nothing arrived that is not in it. It runs in the sandbox, whose clock is moved through the retries; the worker, the queue
- * and the requests are those of live mail. Moves of the clock are killed too.
+ * Kills the service with SIGKILL repeatedly while it accepts messages and posts events to a receiver that fails three times out of ten, and
+ * compares the received events with the log: every event arrived, with one id and one body on every attempt, and nothing else arrived. It
+ * runs in the sandbox, whose clock is moved through the retries; the worker, the queue, and the requests are those of live mail. Kills also
+ * interrupt clock moves.
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -14,7 +14,7 @@ import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const BATCH = 50;
-/** Between two looks at the whole log. */
+/** Time between two reads of the entire log. */
 const LOOK_MS = 500;
 /** No event fails so often that its schedule ends. */
 const MOST_FAILURES = 5;
@@ -30,7 +30,7 @@ export interface TrialReport {
   events: number;
   requests: number;
   failed: number;
-  /** Events that were told more than once after they had been taken. */
+  /** Events posted again after they had been accepted. */
   repeated: number;
 }
 
@@ -43,7 +43,7 @@ interface Told {
 interface Receiver {
   url: string;
   told: Map<string, Told>;
-  /** What was not as it must be. */
+  /** What was wrong. */
   faults: string[];
   requests: number;
   failed: number;
@@ -92,7 +92,7 @@ async function receiver(): Promise<Receiver> {
 
 const WORDS = ['ann', 'bob', 'bounced', 'complained', 'delayed', 'suppressed'];
 
-/** Repeats the batch with its key until it is answered, as a customer would. */
+/** Repeats the batch with its key until it gets a response, as a customer would. */
 async function sendBatch(service: Service, number: number, size: number): Promise<string[]> {
   const messages = Array.from({ length: size }, (_, index) => ({
     from: 'a@shop.example',
@@ -124,7 +124,7 @@ async function readLog(service: Service): Promise<JsonObject[]> {
   }
 }
 
-/** Runs the trial and throws with the first broken promise. */
+/** Runs the trial and throws at the first broken promise. */
 export async function webhookTrial({ messages, kills }: TrialOptions): Promise<TrialReport> {
   const hook = await receiver();
   const service = await startService({ env: { POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8' } });
@@ -149,7 +149,7 @@ export async function webhookTrial({ messages, kills }: TrialOptions): Promise<T
     for (let done = 0; done < kills; done += 1) {
       const target = (messages * (done + 0.5)) / kills;
       await waitUntil('more to be accepted', () => accepted.length >= target, 120_000);
-      // In the middle of what a clock that is moved makes happen, every third time.
+      // Every third kill interrupts the work that a moved clock triggers.
       const moving = done % 3 === 2 ? service.sandboxApi.post('/sandbox/clock/advance', { seconds: 30 }) : undefined;
       moving?.catch(() => undefined);
       await pause(Math.random() * 80);
@@ -158,9 +158,9 @@ export async function webhookTrial({ messages, kills }: TrialOptions): Promise<T
     await Promise.all(senders);
     const ends = new Set(['Delivery', 'Bounce', 'Reject']);
     const log = await waitUntil(
-      'every event to be told',
+      'every event to be posted',
       async () => {
-        // What two kills met is tried again after some seconds only, and the service is to have the processor until then.
+        // Rows that met two kills are retried only after some seconds; until then the service should have the CPU.
         await pause(LOOK_MS);
         const advance = { method: 'POST', path: '/sandbox/clock/advance', body: { seconds: 6 * 3_600 } };
         const moved = await service.sandboxApi.call({ ...advance, timeoutMs: 60_000 });
@@ -193,13 +193,13 @@ function judge({ log, accepted, messages, hook }: Judged): TrialReport {
   assert.deepEqual(hook.faults, []);
   assert.equal(new Set(accepted).size, messages);
   const ids = log.map((one) => String(one.eventId));
-  assert.equal(new Set(ids).size, ids.length, 'an event is in the log once');
-  assert.deepEqual(new Set(log.map((one) => one.messageId)), new Set(accepted), 'of the accepted messages alone');
+  assert.equal(new Set(ids).size, ids.length, 'each event is in the log once');
+  assert.deepEqual(new Set(log.map((one) => one.messageId)), new Set(accepted), 'only accepted messages have events');
   const known = new Set(ids);
   assert.deepEqual(
     [...hook.told.keys()].filter((id) => !known.has(id)),
     [],
-    'none invented',
+    'nothing was invented',
   );
   const sends = log.filter((one) => one.eventType === 'Send');
   assert.equal(sends.length, messages, 'one Send for each message');

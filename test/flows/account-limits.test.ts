@@ -1,4 +1,4 @@
-/** The limits of an account as its customer and its operator meet them: published, refused by name, changed by a command. */
+/** Account limits as customers and operators see them: published, rejected by name, and changed by a command. */
 import assert from 'node:assert/strict';
 import { type IncomingMessage, request } from 'node:http';
 import { after, before, test } from 'node:test';
@@ -33,11 +33,11 @@ const STANDARD = {
 
 const file = { name: 'a.pdf', contentType: 'application/pdf', sizeBytes: 5, sha256: 'ab'.repeat(32) };
 
-test('one more than a limit is refused by name, until one is gone or the operator allows more', async () => {
+test('exceeding a limit is rejected by name until something is deleted or the limit is raised', async () => {
   const { api, sandboxApi } = service;
   const { limits } = (await api.get('/account')).body;
   for (const [name, most] of Object.entries(STANDARD)) assert.equal(limits[name], most, name);
-  // Two of each: of keys and credentials the first run has made some.
+  // Two of each: the first run created some of the keys and credentials.
   await setLimits(
     'webhooks=2',
     'domains=2',
@@ -47,11 +47,11 @@ test('one more than a limit is refused by name, until one is gone or the operato
     'openSubmissions=2',
     'inboundRoutes=2',
   );
-  await waitUntil('the limits to be felt', async () => (await limitOf('webhooks')) === 2);
+  await waitUntil('the limits to apply', async () => (await limitOf('webhooks')) === 2);
   let made = 0;
   const url = `http://127.0.0.1:${new URL(service.url).port}/hook`;
   const creates: [name: string, create: () => Promise<Answer>][] = [
-    // By turns with a sandbox key: a limit counts both modes.
+    // Alternates with a sandbox key: a limit counts both modes.
     ['webhooks', () => [api, sandboxApi][made % 2]!.post('/webhooks', { url, events: ['Send'] })],
     ['domains', () => api.post('/domains', { domain: `d${made}.example.com` })],
     ['templates', () => api.post('/templates', { name: `t${made}`, subject: 'x', text: 'x' })],
@@ -72,11 +72,11 @@ test('one more than a limit is refused by name, until one is gone or the operato
     assert.ok(answer.body.error.message.includes(`limits.${name}`), answer.body.error.message);
     assert.ok(answer.body.error.message.includes(` ${most} `), answer.body.error.message);
   }
-  // What is there already is no further one.
+  // Updating an existing item does not count as another one.
   assert.equal((await api.post('/domains', { domain: 'd0.example.com' })).status, 200);
   const [newest] = (await api.get('/webhooks')).body as unknown as JsonObject[];
   await api.delete(`/webhooks/${newest!.webhookId}`);
-  assert.equal((await api.post('/webhooks', { url, events: ['Send'] })).status, 201, 'one is gone');
+  assert.equal((await api.post('/webhooks', { url, events: ['Send'] })).status, 201, 'one is deleted');
   assert.equal(code(await api.post('/webhooks', { url, events: ['Send'] })), '409 LIMIT_REACHED');
   const set = await setLimits('webhooks=3', 'domains=standard');
   assert.deepEqual([set.limits.webhooks, set.limits.domains, set.limits.templates], [3, 1_000, 2]);
@@ -94,7 +94,7 @@ test('one more than a limit is refused by name, until one is gone or the operato
   }
 });
 
-/** An answer whose body is left open; `end` closes its connection. */
+/** A response whose body is left open; `end` closes its connection. */
 function opened(at: string, key: string): Promise<{ answer: IncomingMessage; end(): void }> {
   return new Promise((resolve, reject) => {
     const headers = { 'x-api-key': key, 'x-id': service.live.accountId };
@@ -107,7 +107,7 @@ function opened(at: string, key: string): Promise<{ answer: IncomingMessage; end
   });
 }
 
-test('streams held open at once are bounded, and one that ends makes room', async () => {
+test('concurrent event streams are limited, and closing one frees its place', async () => {
   await setLimits('eventStreams=3');
   const stream = () => opened('/events/stream', service.live.apiKey);
   const open = await Promise.all([stream(), stream(), stream()]);
@@ -116,7 +116,7 @@ test('streams held open at once are bounded, and one that ends makes room', asyn
     [200, 200, 200],
   );
   for (const { apiKey } of [service.live, service.sandbox]) {
-    await waitUntil('the limit to be felt', async () => {
+    await waitUntil('the limit to apply', async () => {
       const { answer, end } = await opened('/events/stream', apiKey);
       end();
       return answer.statusCode === 429;
@@ -126,18 +126,18 @@ test('streams held open at once are bounded, and one that ends makes room', asyn
   assert.equal(code(refused), '429 RATE_LIMITED');
   assert.ok(Number(refused.headers['retry-after']) > 0);
   assert.equal(refused.headers['ratelimit-limit'], '3');
-  assert.equal(code(await service.sandboxApi.get('/events/stream')), '429 RATE_LIMITED', 'in all, not of each mode');
+  assert.equal(code(await service.sandboxApi.get('/events/stream')), '429 RATE_LIMITED', 'in total, not per mode');
   open[0]!.end();
-  const next = await waitUntil('room for one more', async () => {
+  const next = await waitUntil('capacity for one more', async () => {
     const one = await stream();
     return one.answer.statusCode === 200 ? one : undefined;
   });
   for (const { end } of [...open, next]) end();
 });
 
-test('waits for the inbox held open at once are bounded, and one that is answered makes room', async () => {
+test('concurrent inbox waits are limited, and an answered one frees its place', async () => {
   await setLimits('inboxWaits=2');
-  await waitUntil('the limit to be felt', async () => (await limitOf('inboxWaits')) === 2);
+  await waitUntil('the limit to apply', async () => (await limitOf('inboxWaits')) === 2);
   const wait = (to: string) => service.sandboxApi.get(`/sandbox/inbox/wait?to=${to}&timeoutSeconds=25`);
   const waits = ['one@x.example', 'two@x.example'].map(wait);
   const refused = await waitUntil('both to be open', async () => {
@@ -158,7 +158,7 @@ test('waits for the inbox held open at once are bounded, and one that is answere
   );
 });
 
-test('mail beyond the quota of a day is refused over HTTP, in a batch, and over SMTP; nothing of it is stored', async () => {
+test('mail over the daily quota is rejected over HTTP, in a batch, and over SMTP, and not stored', async () => {
   const { sandboxApi: api } = service;
   const mail = (to: string | string[]) => ({ from: 'a@x.example', to, subject: 'x', text: 'x' });
   const send = (to: string | string[], headers = {}) => api.post('/send', mail(to), headers);
@@ -174,7 +174,7 @@ test('mail beyond the quota of a day is refused over HTTP, in a batch, and over 
   const wait = Number(refused.headers['retry-after']);
   assert.ok(wait >= 1 && wait <= 86_400, `${wait}`);
   assert.equal(await stored(), 3);
-  assert.equal((await api.post('/send?dryRun=true', mail(tooMany))).status, 200, 'a dry run counts nothing');
+  assert.equal((await api.post('/send?dryRun=true', mail(tooMany))).status, 200, 'a dry run does not count');
   const batch = await api.post('/send/batch', {
     messages: [mail('d@quota.example'), mail(tooMany), mail('e@quota.example')],
   });
@@ -197,7 +197,11 @@ test('mail beyond the quota of a day is refused over HTTP, in a batch, and over 
   smtp.destroy();
   assert.equal(await stored(), 6);
   await setLimits('messagesPerDay=10');
-  assert.equal((await send(tooMany, { 'Idempotency-Key': 'quota' })).status, 202, 'the refusal did not use the key');
+  assert.equal(
+    (await send(tooMany, { 'Idempotency-Key': 'quota' })).status,
+    202,
+    'the rejection did not use up the key',
+  );
   await setLimits('messagesPerDay=none');
   assert.equal((await send(tooMany)).status, 202);
 });

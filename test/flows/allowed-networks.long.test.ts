@@ -1,6 +1,6 @@
 /**
- * Keys and credentials that are bound to networks, wherever a client can use them: the API, submission, the interfaces of other services,
- * and agents; from several addresses of this machine, and from clients that a trusted proxy reports.
+ * Keys and credentials restricted to networks, on every interface: the API, submission, the interfaces of other services, and agents; from
+ * several addresses of this machine, and from clients that a trusted proxy reports.
  */
 import assert from 'node:assert/strict';
 import http from 'node:http';
@@ -64,7 +64,7 @@ const limit = async (keyId: string, allowedNetworks: string[]): Promise<void> =>
 };
 const requests = async (query: string) => (await service.api.get(`/requests?${query}`)).body as unknown as JsonObject[];
 
-test('a key works from its networks alone, also right after a request from inside', async () => {
+test('a key works only from its networks, even right after a request from inside', async () => {
   const { apiKey, keyId } = await newKey(['127.0.0.2', '::1/128']);
   for (let round = 0; round < 3; round += 1) {
     for (const inside of ['127.0.0.2', '::1'] as const)
@@ -81,7 +81,7 @@ test('a key works from its networks alone, also right after a request from insid
   assert.equal((await account(`${apiKey.slice(0, -1)}-`, '127.0.0.2')).status, 401);
 });
 
-test('changed networks apply to the next request, and end event streams', async () => {
+test('changed networks apply to the next request and end event streams', async () => {
   const { apiKey, keyId } = await newKey([]);
   const statuses = async () => [
     (await account(apiKey, '127.0.0.1')).status,
@@ -109,7 +109,7 @@ test('changed networks apply to the next request, and end event streams', async 
   await waitUntil('the end of the stream', () => stream.closed);
 });
 
-test('behind a trusted proxy the address of the client decides, and no other header can choose it', async () => {
+test('behind a trusted proxy the client address decides, and no other header can change it', async () => {
   const { apiKey } = await newKey(['203.0.113.0/24', '2001:db8::/32']);
   const forwarded = async (address: Address, chain: string) =>
     (await account(apiKey, address, { 'x-forwarded-for': chain })).status;
@@ -142,7 +142,7 @@ async function auth(credential: { username: string; password: string }, address:
 
 const LOGIN_FAILED = '535 5.7.8 authentication failed; check username and password';
 
-test('a credential logs in from its networks alone, with the reply of a wrong password from outside', async () => {
+test('a credential logs in only from its networks; elsewhere it gets the wrong-password reply', async () => {
   const made = await service.api.post('/smtp-credentials', { allowedNetworks: ['127.0.0.2', '203.0.113.0/24'] });
   assert.deepEqual([made.status, made.body.allowedNetworks], [201, ['127.0.0.2/32', '203.0.113.0/24']]);
   const credential = made.body as JsonObject & { username: string; password: string };
@@ -182,7 +182,7 @@ test('a credential logs in from its networks alone, with the reply of a wrong pa
   };
   assert.match(await mail('from inside'), /^250 2\.0\.0 queued/);
   await narrow('127.0.0.1/32');
-  assert.equal(await mail('after the change'), LOGIN_FAILED, 'the next mail of an open session');
+  assert.equal(await mail('after the change'), LOGIN_FAILED, 'the next message of an open session');
   talker.destroy();
   assert.equal(await auth(credential, '127.0.0.2'), LOGIN_FAILED);
   assert.match(await auth(credential, '127.0.0.1'), /^235 /);
@@ -195,7 +195,7 @@ test('a credential logs in from its networks alone, with the reply of a wrong pa
   assert.equal(delivered.length, 1);
 });
 
-test('the interfaces of other services and agents are bound too', async () => {
+test('network restrictions also apply to the Resend, SES, and MCP interfaces', async () => {
   const inside = '127.0.0.2';
   const key = await newKey([inside], { scope: 'send' });
   const full = await newKey([inside]);
@@ -268,7 +268,7 @@ test('the interfaces of other services and agents are bound too', async () => {
   const talker = await session(inside);
   assert.match(await talker.say(`AUTH PLAIN ${plainResponse(login)}`), /^235 /);
   await limit(key.keyId, ['192.0.2.0/24']);
-  assert.equal(await talker.say('MAIL FROM:<a@shop.example>'), LOGIN_FAILED, 'the next mail of an open session');
+  assert.equal(await talker.say('MAIL FROM:<a@shop.example>'), LOGIN_FAILED, 'the next message of an open session');
   talker.destroy();
 });
 

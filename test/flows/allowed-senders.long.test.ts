@@ -1,6 +1,6 @@
 /**
- * Keys and credentials that are bound to senders, on every way that mail takes in: one send, batch, dry run, uploaded files, sending
- * again, and SMTP; made over HTTP and by the command line; in live mode and in the sandbox alike.
+ * Keys and credentials restricted to senders, on every interface that accepts mail: single send, batch, dry run, uploaded files, resend,
+ * and SMTP; created over HTTP and on the command line, in live mode and in the sandbox.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -37,7 +37,7 @@ function clientOf(apiKey: string): Api {
 }
 
 for (const mode of ['live', 'sandbox'] as const) {
-  test(`${mode}: a bound key sends from its senders alone, on every way`, async () => {
+  test(`${mode}: a restricted key sends only from its senders, through every interface`, async () => {
     const maker = mode === 'live' ? service.api : service.sandboxApi;
     const made = await maker.post('/api-keys', { mode, scope: 'full', allowedSenders: SENDERS });
     assert.deepEqual([made.status, made.body.allowedSenders], [201, SENDERS]);
@@ -46,7 +46,7 @@ for (const mode of ['live', 'sandbox'] as const) {
       allowedSenders: string[];
     }[];
     assert.deepEqual(listed.find((key) => key.keyId === made.body.keyId)?.allowedSenders, SENDERS);
-    assert.deepEqual(listed.at(-1)?.allowedSenders, [], 'a key that is not bound');
+    assert.deepEqual(listed.at(-1)?.allowedSenders, [], 'an unrestricted key');
     const api = clientOf(made.body.apiKey);
 
     for (const from of ['orders@shop.example', 'Orders <ORDERS@shop.example>', 'a@deep.news.shop.example'])
@@ -76,7 +76,7 @@ for (const mode of ['live', 'sandbox'] as const) {
     const { attachmentSubmissionId } = submission;
     const large = (from: string) => api.post('/send', { ...mail(from), attachmentSubmissionId });
     assert.equal(code(await large('ceo@shop.example')), '403 SENDER_NOT_VERIFIED');
-    assert.equal((await large('orders@shop.example')).status, 202, 'the refused send took nothing');
+    assert.equal((await large('orders@shop.example')).status, 202, 'the rejected send consumed nothing');
 
     const { messageId } = (await maker.post('/send', mail('ceo@shop.example'))).body.data;
     await waitUntil(
@@ -87,7 +87,7 @@ for (const mode of ['live', 'sandbox'] as const) {
     assert.equal((await maker.post(`/messages/${messageId}/resend`)).status, 200);
   });
 
-  test(`${mode}: a bound credential is held to its senders in the envelope and in From`, async () => {
+  test(`${mode}: a restricted credential is limited in the envelope and in From`, async () => {
     const maker = mode === 'live' ? service.api : service.sandboxApi;
     const made = await maker.post('/smtp-credentials', { mode, allowedSenders: SENDERS });
     assert.deepEqual([made.status, made.body.allowedSenders], [201, SENDERS]);
@@ -108,7 +108,7 @@ for (const mode of ['live', 'sandbox'] as const) {
   });
 }
 
-test('the command line makes bound keys and credentials, and says what is no sender', async () => {
+test('the command line creates restricted keys and credentials, and rejects invalid senders', async () => {
   const { accountId } = service.live;
   const bound = ['--allowed-sender', 'orders@shop.example', '--allowed-sender', 'news.shop.example'];
   const key = await service.cli('key', 'create', accountId, ...bound);
@@ -123,7 +123,7 @@ test('the command line makes bound keys and credentials, and says what is no sen
   await assert.rejects(service.cli('key', 'create', accountId, '--allowed-sender', 'nobody'), /allowedSenders\[0\]/);
 });
 
-test('a bound key makes keys for no more than it has, and issues are named with all others', async () => {
+test('a restricted key cannot grant more than it has, and all validation errors are listed', async () => {
   const { apiKey } = (await service.api.post('/api-keys', { allowedSenders: SENDERS })).body;
   const api = clientOf(apiKey);
   for (const path of ['/api-keys', '/smtp-credentials']) {

@@ -1,6 +1,6 @@
 /**
- * Addresses of Japanese carriers whose local part has dots where RFC 5321 wants quotes, over the API and SMTP: shown as typed, quoted on the
- * wire and in header fields, and one address with and without quotes.
+ * Addresses of Japanese carriers whose local part has dots where RFC 5321 requires quotes, over the API and SMTP: returned as entered,
+ * quoted in SMTP commands and header fields, and one address with and without quotes.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -26,7 +26,7 @@ after(async () => {
 
 const mail = { subject: 'hello', text: 'x' };
 
-test('over the API, as recipient and as sender', async () => {
+test('over the API, as recipient and sender', async () => {
   const to = ['a..b@docomo.ne.jp', 'Ann <a.@docomo.ne.jp>'];
   const sent = await service.api.post('/send', { ...mail, from: 'Shop <.shop.@shop.example>', to });
   assert.equal(sent.status, 202, sent.text);
@@ -85,7 +85,7 @@ test('over SMTP', async () => {
   assert.doesNotMatch(copies()[0]!.content.toString('latin1'), /^From shop/m);
 });
 
-test('a suppression holds for both forms, whichever it was made with', async () => {
+test('a suppression applies to both forms, whichever was used to create it', async () => {
   for (const [listed, to] of [
     ['"s..1"@docomo.ne.jp', 's..1@docomo.ne.jp'],
     ['s..2@docomo.ne.jp', '"s..2"@docomo.ne.jp'],
@@ -100,14 +100,14 @@ test('a suppression holds for both forms, whichever it was made with', async () 
   }
 });
 
-test('the sandbox finds them in its inbox', async () => {
+test('the sandbox inbox finds both forms', async () => {
   const sent = await service.sandboxApi.post('/send', { ...mail, from: 'x@shop.example', to: 'q..r@docomo.ne.jp' });
   assert.equal(sent.status, 202, sent.text);
   const path = `/sandbox/inbox/wait?timeoutSeconds=10&to=${encodeURIComponent('"q..r"@docomo.ne.jp')}`;
   assert.equal((await service.sandboxApi.get(path)).body.to, 'q..r@docomo.ne.jp');
 });
 
-test('comments, trailing commas and several addresses in from and to', async () => {
+test('comments, trailing commas, and several addresses in from and to', async () => {
   const send = (change: object) =>
     service.sandboxApi.post('/send', { ...mail, from: 'shop@shop.example', to: 'ann@example.com', ...change });
   for (const from of ['shop@shop.example (Shop)', 'Shop <shop@shop.example>,', 'Shop (orders) <shop@shop.example>'])

@@ -1,6 +1,6 @@
 /**
- * The real service orders its certificates at a real authority (Pebble) and renews them while it runs: clients that verify (openssl over
- * STARTTLS, Node over HTTPS) see each new one with their next connection. An authority that is away ends nothing.
+ * The real service orders its certificates from a real CA (Pebble) and renews them while running: verifying clients (openssl over STARTTLS,
+ * Node over HTTPS) see each new one on their next connection. A CA outage breaks nothing.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -27,20 +27,20 @@ const API = 'api.example.com';
 const ISSUED = /Issued certificate serial/;
 const MAKE_DUE = 'UPDATE acme_certificate SET next_at = 0';
 const LIFETIME_SECONDS = 60;
-/** Certificates that two nodes order one after the other. */
+/** Number of certificates that two nodes order, one after another. */
 const ORDERS = 4;
-/** Between two looks of a client that waits for another certificate. */
+/** Interval at which a client checks for another certificate. */
 const PAUSE_MS = 400;
 const skip = noPebble;
 const run = promisify(execFile);
 
-/** The serial number that a careful client sees over STARTTLS; undefined where it refuses the certificate. */
+/** The serial number that a verifying client sees over STARTTLS; undefined if it rejects the certificate. */
 async function serialOverSmtp(port: number, rootFile: string): Promise<string | undefined> {
   const client = run('openssl', [
     ...['s_client', '-starttls', 'smtp', '-connect', `127.0.0.1:${port}`, '-servername', MAIL],
     ...['-CAfile', rootFile, '-no-CApath', '-verify_return_error', '-verify_hostname', MAIL],
   ]);
-  // A client that refuses the certificate reads no more.
+  // A client that rejects the certificate reads no more.
   client.child.stdin!.on('error', () => undefined).end('QUIT\r\n');
   const said = await client.catch(() => undefined);
   await wait(PAUSE_MS);
@@ -48,7 +48,7 @@ async function serialOverSmtp(port: number, rootFile: string): Promise<string | 
   return pem === undefined ? undefined : new X509Certificate(pem).serialNumber;
 }
 
-/** The same over HTTPS, after an answer of the API; rejects where the certificate is refused. */
+/** The same over HTTPS, after an API response; rejects if the certificate is rejected. */
 function serialOverHttps(port: number, ca: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const options = { host: '127.0.0.1', port, servername: API, ca, agent: false, path: '/health' };
@@ -68,7 +68,7 @@ async function gauge({ anonymous }: Service, pattern: RegExp): Promise<number> {
   return Number(found.split(' ').at(-1));
 }
 
-/** What `postrider doctor` says of the certificate of a name. */
+/** What `postrider doctor` reports about the certificate of a name. */
 async function checkOf(service: Service, env: Record<string, string>, name: string): Promise<string> {
   const { stdout } = await runCommand(['doctor', '--offline', '--json'], { dataDir: service.dataDir, env });
   const { checks } = JSON.parse(stdout) as { checks: { name: string; status: string; message: string }[] };
@@ -104,7 +104,7 @@ async function rootOf(pebble: Pebble, { dataDir }: Service): Promise<{ file: str
   return { file, pem };
 }
 
-test('first self-signed, then ordered, then renewed, without a restart; an authority that goes away ends nothing', {
+test('starts self-signed, orders, and renews without a restart; a CA outage changes nothing', {
   skip,
   timeout: 500_000,
 }, async (t) => {
@@ -134,8 +134,8 @@ test('first self-signed, then ordered, then renewed, without a restart; an autho
 
   await pebble.start();
   const { file, pem } = await rootOf(pebble, service);
-  assert.equal(await serialOverSmtp(service.smtpPort, file), undefined, 'a careful client refuses it so far');
-  // Within the minute after which an authority that was away is asked again.
+  assert.equal(await serialOverSmtp(service.smtpPort, file), undefined, 'a verifying client still rejects it');
+  // Within the minute after which the order is retried at a CA that was unavailable.
   const first = await waitUntil('a certificate', () => serialOverSmtp(service.smtpPort, file), 120_000);
   await waitUntil(
     'the certificate of the API',
@@ -148,13 +148,13 @@ test('first self-signed, then ordered, then renewed, without a restart; an autho
   assert.ok(left > 0 && left <= LIFETIME_SECONDS, String(left));
   assert.equal(await gauge(service, failedOrders), 0);
 
-  // A renewal in real time, before the certificate expires: no new connection is ever refused.
+  // A real-time renewal before the certificate expires: no new connection is ever rejected.
   const serials = new Set([first]);
   await waitUntil(
     'a renewal',
     async () => {
       const serial = await serialOverSmtp(service.smtpPort, file);
-      assert.ok(serial, `every certificate is good; ${service.log.slice(-2_000)}`);
+      assert.ok(serial, `every certificate is valid; ${service.log.slice(-2_000)}`);
       serials.add(serial);
       return serials.size === 2;
     },
@@ -162,7 +162,7 @@ test('first self-signed, then ordered, then renewed, without a restart; an autho
   );
   await serialOverHttps(service.httpsPort, pem);
   assert.ok(pebble.count(ISSUED) <= 6, `${pebble.count(ISSUED)} for two names`);
-  assert.equal(await session.say('NOOP'), '250 2.0.0 OK', 'a session that was open then stays');
+  assert.equal(await session.say('NOOP'), '250 2.0.0 OK', 'an open session continues');
 
   await pebble.kill();
   await waitUntil('the end of the last one', async () => (await gauge(service, expiry('authority'))) < 0, 120_000);
@@ -175,7 +175,7 @@ test('first self-signed, then ordered, then renewed, without a restart; an autho
   assert.deepEqual(await service.kill('SIGTERM'), { code: 0, signal: null });
 });
 
-test('a restart shows what is kept; an authority that has forgotten everything gives a new one', {
+test('a restart reuses the stored certificate, and a CA that lost its state issues a new one', {
   skip,
   timeout: 200_000,
 }, async (t) => {
@@ -201,11 +201,11 @@ test('a restart shows what is kept; an authority that has forgotten everything g
   assert.notEqual(await shown(), first);
 });
 
-test('of two nodes one orders and both answer the authority; both show each new certificate', {
+test('one of two nodes orders, both answer the CA, and both serve each new certificate', {
   skip,
   timeout: 300_000,
 }, async (t) => {
-  // Port 80 leads to each of them in turn, as behind a balancer; an authority asks several times for each order.
+  // Port 80 is forwarded to each of them in turn, as behind a balancer; a CA sends several requests per order.
   const targets: number[] = [];
   const led = new Map<number, number>();
   const lead = (client: Socket, [port = 0, ...others]: number[]): void => {
@@ -213,7 +213,7 @@ test('of two nodes one orders and both answer the authority; both show each new 
       led.set(port, (led.get(port) ?? 0) + 1);
       client.pipe(node).pipe(client);
     });
-    // One that is not up yet is passed over.
+    // A node that is not up yet is skipped.
     node.once('error', () => (others.length > 0 ? lead(client, others) : client.destroy()));
     client.once('close', () => node.destroy());
   };
@@ -269,12 +269,12 @@ test('of two nodes one orders and both answer the authority; both show each new 
     await client.end();
   }
   const issuedBy = cluster.nodes.map((node) => node.log.split('certificate issued').length - 1);
-  // The node that was killed may not have come to record its last one.
+  // The killed node may not have recorded its last one.
   const unrecorded = pebble.count(ISSUED) - issuedBy[0]! - issuedBy[1]!;
   assert.ok(issuedBy[1]! > 0 && (unrecorded === 0 || unrecorded === 1), `${issuedBy} of ${pebble.count(ISSUED)}`);
   assert.ok(
     targets.length === 2 && targets.every((port) => (led.get(port) ?? 0) >= ORDERS - 1),
-    'both answered the authority',
+    'both answered the CA',
   );
   t.diagnostic(`orders of each node: ${issuedBy}`);
 });

@@ -1,6 +1,6 @@
 /**
- * Delivery reports (RFC 3461, RFC 3464) of mail that was submitted over SMTP, counted where they arrive: which outcome is reported to
- * whom, what the report says, and that nothing is reported unasked.
+ * Delivery reports (RFC 3461, RFC 3464) of messages submitted over SMTP, counted where they arrive: which outcome is reported to whom, the
+ * content of the report, and that nothing is reported unrequested.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -49,7 +49,7 @@ interface Submitted {
   talker?: Talker;
 }
 
-/** Submits one mail; the id of its first message. */
+/** Submits one message; returns the id of its first recipient's message. */
 async function submit({
   mark,
   mail = '',
@@ -71,14 +71,14 @@ async function submit({
   return found[1]!;
 }
 
-/** Reports about the mail with this mark, at the sink. */
+/** Reports about the message with this mark, at the sink. */
 const reportsOf = (mark: string): SinkMessage[] =>
   sink.messages.filter((one) => one.from === '' && one.content.includes(`<${mark}@shop.example>`));
 
 const reportOf = (mark: string): Promise<SinkMessage> =>
   waitUntil(`the report about ${mark}`, () => reportsOf(mark)[0], 20_000);
 
-/** The parts of multipart/report as they are on the wire. */
+/** The parts of multipart/report as received. */
 function partsOf({ content }: SinkMessage): { header: string; parts: string[] } {
   const text = content.toString('latin1');
   const header = text.slice(0, text.indexOf('\r\n\r\n') + 2);
@@ -88,14 +88,14 @@ function partsOf({ content }: SinkMessage): { header: string; parts: string[] } 
   return { header, parts: pieces.slice(1, 4).map((piece) => piece.slice(2)) };
 }
 
-/** Reports about `mark` are complete once one about a later mail has arrived: reports leave in their order. */
+/** Reports about `mark` are complete once one about a later message has arrived, because reports are sent in order. */
 async function settled(): Promise<void> {
   const mark = `fence-${Math.random().toString(36).slice(2)}`;
   await submit({ mark, rcpt: [`<gone-${mark}@example.com> NOTIFY=FAILURE`] });
   await reportOf(mark);
 }
 
-test('a bounce is reported to the envelope sender that asked for it, with ENVID, ORCPT and the complete message', async () => {
+test('reports a bounce to the requesting envelope sender with ENVID, ORCPT, and the full message', async () => {
   const id = await submit({
     mark: 'full-mark',
     mail: ' RET=FULL ENVID=order+2B17+3Dx',
@@ -134,7 +134,7 @@ test('a bounce is reported to the envelope sender that asked for it, with ENVID,
   assert.equal(reportsOf('full-mark').length, 1);
 });
 
-test('without RET a report returns the header alone', async () => {
+test('without RET a report returns only the headers', async () => {
   await submit({ mark: 'header-mark', rcpt: ['<gone2@example.com> notify=failure'] });
   const { parts } = partsOf(await reportOf('header-mark'));
   assert.match(parts[2]!, /^Content-Type: text\/rfc822-headers\r\n/);
@@ -142,7 +142,7 @@ test('without RET a report returns the header alone', async () => {
   assert.ok(!parts[2]!.includes('Gr'));
 });
 
-test('nothing is reported unasked, to NEVER, or of outcomes that were not asked for', async () => {
+test('reports nothing unrequested, for NEVER, or for outcomes not requested', async () => {
   await submit({ mark: 'unasked-mark', rcpt: ['<gone3@example.com>'] });
   await submit({ mark: 'never-mark', rcpt: ['<gone4@example.com> NOTIFY=NEVER'] });
   await submit({ mark: 'success-only-mark', rcpt: ['<gone5@example.com> NOTIFY=SUCCESS,DELAY'] });
@@ -153,12 +153,12 @@ test('nothing is reported unasked, to NEVER, or of outcomes that were not asked 
     assert.equal(reportsOf(`${mark}-mark`).length, 0, mark);
 });
 
-test('SUCCESS reports the delivery, DELAY the first deferral', async () => {
+test('SUCCESS reports the delivery, and DELAY the first deferral', async () => {
   await submit({ mark: 'success-mark', mail: ' RET=FULL', rcpt: ['<ann@example.com> NOTIFY=SUCCESS'] });
   await submit({ mark: 'delay-mark', rcpt: ['<later@example.com> NOTIFY=DELAY,FAILURE'] });
   const success = partsOf(await reportOf('success-mark'));
   assert.match(success.parts[1]!, /\r\nAction: relayed\r\nStatus: 2\.0\.0\r\n/);
-  // RFC 3461 §4.3: RET counts for failures.
+  // RFC 3461 §4.3: RET applies to failures.
   assert.match(success.parts[2]!, /^Content-Type: text\/rfc822-headers\r\n/);
   const delay = partsOf(await reportOf('delay-mark'));
   assert.match(delay.parts[1]!, /\r\nAction: delayed\r\nStatus: 4\.3\.0\r\n/);
@@ -166,7 +166,7 @@ test('SUCCESS reports the delivery, DELAY the first deferral', async () => {
   assert.match(delay.parts[0]!, /You do not need to send it again/);
 });
 
-test('each recipient has a report of its own, and only those that asked', async () => {
+test('each recipient that requested a report gets a separate one', async () => {
   await submit({
     mark: 'several-mark',
     rcpt: ['<gone7@example.com> NOTIFY=FAILURE', '<gone8@example.com> NOTIFY=FAILURE', '<gone9@example.com>'],
@@ -179,7 +179,7 @@ test('each recipient has a report of its own, and only those that asked', async 
   assert.deepEqual(named.sort(), ['gone7@example.com', 'gone8@example.com']);
 });
 
-test("a credential's deliveryReports reports bounces unasked; NOTIFY=NEVER wins", async () => {
+test("a credential's deliveryReports sends bounce reports unrequested; NOTIFY=NEVER wins", async () => {
   const made = await service.api.post('/smtp-credentials', { mode: 'live', deliveryReports: 'failures' });
   assert.equal(made.status, 201, made.text);
   assert.equal(made.body.deliveryReports, 'failures');
@@ -208,7 +208,7 @@ test("a credential's deliveryReports reports bounces unasked; NOTIFY=NEVER wins"
   assert.deepEqual([last!.smtpCredentialId, last!.deliveryReports], [byCommand.smtpCredentialId, 'failures']);
 });
 
-test('a suppressed recipient is a failure; a suppressed sender receives no report', async () => {
+test('a suppressed recipient counts as a failure; a suppressed sender receives no report', async () => {
   await service.api.post('/suppressions', { email: 'listed@example.com' });
   await submit({ mark: 'suppressed-mark', rcpt: ['<listed@example.com> NOTIFY=FAILURE'] });
   const { parts } = partsOf(await reportOf('suppressed-mark'));
@@ -219,7 +219,7 @@ test('a suppressed recipient is a failure; a suppressed sender receives no repor
   assert.equal(reportsOf('silent-mark').length, 0);
 });
 
-test('a report that bounces is the end: nothing is reported about it', async () => {
+test('a bounced report is not reported', async () => {
   await submit({ mark: 'loop-mark', from: 'gone-sender@shop.example', rcpt: ['<gone13@example.com> NOTIFY=FAILURE'] });
   await waitUntil(
     'the report to be refused',

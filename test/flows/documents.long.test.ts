@@ -1,10 +1,10 @@
 /**
- * Every command and snippet of README.md and docs/ runs as it is printed, beside a service that has just made its first start,
- * in a folder that looks like a checkout. All blocks of a document are one session of a shell, in their order, with the variables
- * and the files that docs/README.md says the examples start from. Only the ports are replaced, since others may have them.
+ * Runs every command and snippet of README.md and docs/ as printed, against a service after its first start, in a directory like a
+ * checkout. All blocks of a document run in one shell session, in order, with the variables and files that docs/README.md says the examples
+ * start from. Only the ports are replaced, since others may use them.
  *
- * An answer that is no success ends the session, and so does any command that fails. In the Markdown a comment before a
- * block says `not run here:` with the reason, which is printed, or `runs on:` where a command goes on until it is ended.
+ * A failed request ends the session, and so does any failed command. In the Markdown, a comment before a block says `not run here:` with
+ * the reason, which is printed, or `runs on:` if a command runs until it is ended.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -14,7 +14,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { newSecret, secretKeyOf, signatureOf } from '../../src/webhooks/sign.ts';
 import type { JsonObject } from '../kit/api.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -48,7 +48,7 @@ function blocksOf(markdown: string): Block[] {
   );
 }
 
-/** What a receiver of webhooks has at hand when a request comes. */
+/** The variables of a webhook receiver when it gets a request. */
 function receivedRequest(): string {
   const secret = newSecret();
   const body = JSON.stringify({ eventType: 'Bounce', recipient: 'ann@example.com', bounce: { advice: 'Remove it.' } });
@@ -63,7 +63,7 @@ const [secret, rawBody, body, request] = [process.env.WEBHOOK_SECRET, ${JSON.str
 `;
 }
 
-/** What docs/README.md says the examples start from. */
+/** The variables and files that docs/README.md says the examples start from. */
 const PROLOGUE = `set -eao pipefail
 curl() { command curl --show-error --fail-with-body "$@"; }
 ID=$(jq -r .accountId data/first-run.json)
@@ -135,7 +135,7 @@ for (const document of documents) {
   });
 }
 
-test('control: a command that fails, also in a pipe, and a request that is refused end the session', {
+test('control: a failing command, even in a pipe, or a rejected request ends the session', {
   skip: needs,
 }, async (t) => {
   const [marked] = blocksOf('text\n<!-- not run here: a reason -->\n```sh\nfalse\n```\n');

@@ -5,19 +5,19 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Api, JsonObject } from '../kit/api.ts';
-import { bring, comesBack } from '../kit/come-back.ts';
+import { bounceAddresses, bring } from '../kit/bounce-receiver.ts';
 import { openInbound } from '../kit/inbound-rig.ts';
 import { mcpClient } from '../kit/mcp.ts';
 import { feedbackReport } from '../kit/report-mail.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { connectTalker } from '../kit/smtp-talker.ts';
 import { type Service, startService } from '../kit/start-service.ts';
+import { placesOf } from '../kit/stored-data.ts';
 import { DIALECTS, type Dialect } from '../kit/temp-database.ts';
 import { tempPostgres } from '../kit/temp-postgres.ts';
 import { sendSubmission, uploadAll } from '../kit/upload-client.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
-import { placesOf } from '../kit/whole-store.ts';
 
 /** Distinctive, so that a search for it finds every spelling of the address. */
 const LOCAL = 'Erika.Muster+post';
@@ -40,7 +40,7 @@ async function world(t: TestContext, dialect: Dialect): Promise<World> {
   const [sink, catcher] = [await smtpSink(), await webhookCatcher()];
   const service = await startService({
     env: {
-      ...comesBack,
+      ...bounceAddresses,
       POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`,
       POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8',
       POSTRIDER_MCP: 'on',
@@ -91,7 +91,7 @@ async function submit({ service }: World): Promise<void> {
     `From: ${FROM}\r\nTo: Bob <bob@example.com>, Erika <${SPELLINGS[1]}>\r\nSubject: Both\r\nX-Postrider-Metadata-User: ${SPELLINGS[1]}\r\n\r\nHello\r\n.\r\n`,
   );
   assert.match(await talker.reply(), /^250/);
-  assert.match(await talker.say('RCPT TO:<erika.muster+post@[192.0.2.1]>'), /^5/, 'a refusal for GET /requests');
+  assert.match(await talker.say('RCPT TO:<erika.muster+post@[192.0.2.1]>'), /^5/, 'a rejection for GET /requests');
   talker.destroy();
 }
 
@@ -206,7 +206,7 @@ const FILLED = [
 ];
 
 for (const dialect of DIALECTS) {
-  test(`an erased address is nowhere in the store, and others keep their mail (${dialect})`, {
+  test(`erases an address from the entire store and keeps other mail (${dialect})`, {
     timeout: TIMEOUT_MS,
   }, async (t) => {
     const one = await world(t, dialect);
@@ -249,7 +249,7 @@ for (const dialect of DIALECTS) {
     assert.equal((await api.post('/suppressions', { email: ADDRESS })).status, 201);
     if (link !== undefined)
       assert.equal((await fetch(`${service.url}${new URL(link).pathname}`, { method: 'POST' })).status, 200);
-    assert.deepEqual(await placesOf(LOCAL, { dataDir, url }), [], 'nothing stores it again');
+    assert.deepEqual(await placesOf(LOCAL, { dataDir, url }), [], 'it is not stored again');
     const replay = await api.post(
       '/send/batch',
       { messages: [{ from: FROM, to: [ADDRESS, 'eve@example.com'], subject: 'b', text: 'b' }] },
@@ -279,10 +279,10 @@ for (const dialect of DIALECTS) {
     assert.deepEqual(await placesOf(LOCAL, { dataDir, url }), []);
     assert.equal((await api.delete(`/suppressions/${encodeURIComponent(ADDRESS)}`)).status, 200);
     const back = await send(api, { to: ADDRESS });
-    assert.equal(back.status, 'queued', 'a person who returns can be written to');
+    assert.equal(back.status, 'queued', 'an erased recipient can receive mail again');
   });
 
-  test(`the sandbox is erased with a sandbox key, and the live data is not (${dialect})`, {
+  test(`a sandbox key erases only sandbox data (${dialect})`, {
     timeout: TIMEOUT_MS,
   }, async (t) => {
     const { service, url } = await world(t, dialect);
@@ -301,7 +301,7 @@ for (const dialect of DIALECTS) {
     assert.deepEqual(await placesOf(LOCAL, { dataDir, url }), []);
   });
 
-  test(`kill -9 in the middle: the erasure is completed after the restart (${dialect})`, {
+  test(`an erasure interrupted by kill -9 completes after the restart (${dialect})`, {
     timeout: TIMEOUT_MS,
   }, async (t) => {
     const { service, url } = await world(t, dialect);
@@ -313,7 +313,7 @@ for (const dialect of DIALECTS) {
       assert.equal(status, 200);
     }
     const page = () => sandboxApi.get('/messages?status=queued&limit=1');
-    await waitUntil('all to be delivered', async () => (await page()).body.length === 0);
+    await waitUntil('all messages to be delivered', async () => (await page()).body.length === 0);
     const { erasureId } = (await sandboxApi.post('/recipients/erase', { email: ADDRESS })).body;
     const state = async (): Promise<JsonObject> => (await sandboxApi.get(`/recipients/erasures/${erasureId}`)).body;
     let interrupted = 0;
@@ -332,7 +332,7 @@ for (const dialect of DIALECTS) {
       await service.kill('SIGKILL');
       await service.restart();
     }
-    assert.ok(interrupted > 0, 'it was killed in the middle');
+    assert.ok(interrupted > 0, 'it was killed during the erasure');
     const done = await waitUntil(
       'the end',
       async () => {

@@ -1,11 +1,11 @@
-/** The first start shows its credentials to a person at a terminal, and to nothing that keeps what it reads. */
+/** The first start prints its credentials only on a terminal, and never to output that is stored. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const MAIN = path.resolve(import.meta.dirname, '../../bin/postrider.js');
@@ -48,14 +48,14 @@ async function firstStart(
 
 const SECRETS = ['apiKey', 'sandboxApiKey', 'smtpPassword', 'sandboxSmtpPassword', 'signInUrl'] as const;
 
-test('a terminal is shown the credentials', { skip: missing('script') }, async (t) => {
+test('prints the credentials on a terminal', { skip: missing('script') }, async (t) => {
   const { said, file, first } = await firstStart(t, (line) => ['script', '-qec', line.join(' '), '/dev/null']);
   for (const name of SECRETS) assert.ok(said.includes(first[name]!), `${name} in ${said}`);
   assert.ok(said.includes(file));
 });
 
 for (const more of [[], ['--json']]) {
-  test(`a pipe is given the path alone: serve ${more.join()}`, async (t) => {
+  test(`prints only the path to a pipe: serve ${more.join()}`, async (t) => {
     const { said, file, first } = await firstStart(t, (line) => line, ...more);
     for (const name of SECRETS) assert.ok(first[name] && !said.includes(first[name]), `${name} in ${said}`);
     assert.ok(said.includes(file));

@@ -1,14 +1,14 @@
 /**
- * Hostile mail for inbound routes, and hostile owners of routes, at a real service: servers inside that must not be asked, headers that must
- * not be forged, bytes that a browser must not run, mail of others, and floods. Counted at webhooks, at a server inside, and in what
- * another account sees.
+ * Hostile inbound mail and hostile route owners at a real service: internal servers that must not be requested, headers that must not be
+ * forged, content that a browser must not execute, mail of other accounts, and floods. Counted at webhooks, at an internal server, and in
+ * what another account sees.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer, get as httpGet, type IncomingMessage } from 'node:http';
 import { after, before, test } from 'node:test';
 import { type Api, apiClient, type Credentials, type JsonObject } from '../kit/api.ts';
-import { BOUNCE_DOMAIN, comesBack } from '../kit/come-back.ts';
+import { BOUNCE_DOMAIN, bounceAddresses } from '../kit/bounce-receiver.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { bringMail, openInbound } from '../kit/inbound-rig.ts';
 import { connectTalker } from '../kit/smtp-talker.ts';
@@ -22,7 +22,7 @@ let service: Service;
 let theirs: Credentials;
 let other: Api;
 let env: Record<string, string>;
-/** A server that no webhook may reach: what it was asked. */
+/** An internal server that no webhook may reach, and its requests. */
 const insideAsked: string[] = [];
 const inside = createServer((request, response) => {
   insideAsked.push(`${request.method} ${request.url}`);
@@ -32,7 +32,7 @@ const inside = createServer((request, response) => {
 before(async () => {
   [dns, catcher] = await Promise.all([fakeDns(), webhookCatcher()]);
   await new Promise<void>((resolve) => inside.listen(catcher.port, '127.0.0.2', () => resolve()));
-  env = { ...comesBack, POSTRIDER_DNS_SERVERS: dns.server, POSTRIDER_WEBHOOK_ALLOW: '127.0.0.1/32' };
+  env = { ...bounceAddresses, POSTRIDER_DNS_SERVERS: dns.server, POSTRIDER_WEBHOOK_ALLOW: '127.0.0.1/32' };
   service = await startService({ env });
   const { accountId, apiKey } = await service.cli('account', 'create', '--name', 'Other');
   theirs = { accountId, apiKey };
@@ -61,7 +61,7 @@ async function mailTo(to: string, content?: string): Promise<string> {
   return /^250 2\.0\.0 queued as (inb_\w+)/.exec(reply)?.[1] ?? assert.fail(reply);
 }
 
-test('the url of a route leads to no server inside: not as it is given, not by a name, a redirect, or a name that changes', async () => {
+test('a route URL cannot reach internal servers directly, by name, by redirect, or by DNS rebinding', async () => {
   const { port } = catcher;
   dns.zone['inside.example'] = { A: ['127.0.0.2'] };
   dns.zone['mixed.example'] = { A: ['127.0.0.1', '127.0.0.2'] };
@@ -97,13 +97,13 @@ test('the url of a route leads to no server inside: not as it is given, not by a
   });
   assert.equal(named.status, 201, named.text);
   await mailTo('named@in.shop.example');
-  await waitUntil('the first mail', () => postedTo('named').length === 1);
+  await waitUntil('the first message', () => postedTo('named').length === 1);
   dns.zone['hook.example'] = { A: ['127.0.0.2'] };
   await service.kill('SIGTERM');
   await service.restart({ env });
   await mailTo('named@in.shop.example');
   const deliveries = `/webhooks/${named.body.webhookId}/deliveries`;
-  const [refused] = await waitUntil('it to be refused', async () => {
+  const [refused] = await waitUntil('the rejection', async () => {
     const list = (await service.api.get(deliveries)).body as unknown as JsonObject[];
     return list.some(({ attempts, status }) => attempts > 0 && status !== 'succeeded') && list;
   });
@@ -129,7 +129,7 @@ interface Fetched {
   body: Buffer;
 }
 
-/** What goes over the wire, headers as they came. */
+/** Bytes as transferred, with headers as received. */
 function fetchRaw(link: string): Promise<Fetched> {
   const { pathname } = new URL(link);
   return new Promise((resolve, reject) => {
@@ -173,7 +173,7 @@ x
 --b--
 `.replaceAll('\n', '\r\n');
 
-test('a mail writes no header of ours, and what it brings runs in no browser', async () => {
+test('a message cannot set Postrider headers, and its content never executes in a browser', async () => {
   await makeRoute(service.api, 'hostile@in.shop.example', 'hostile');
   const id = await mailTo('hostile@in.shop.example', HOSTILE);
   const [posted] = await waitUntil('the event', () => postedTo('hostile').length > 0 && postedTo('hostile'));
@@ -192,7 +192,7 @@ test('a mail writes no header of ours, and what it brings runs in no browser', a
     assert.doesNotMatch(text, /[\r\n\0]/);
   const names2 = inbound.attachments.map(({ name }: JsonObject) => name);
   for (const name of names2) assert.doesNotMatch(name, /[\r\n\0/\\]/);
-  assert.equal(names2.at(-1), 'x', 'no folders');
+  assert.equal(names2.at(-1), 'x', 'no directories in the name');
   const links = [...inbound.attachments.map(({ url }: JsonObject) => url), inbound.rawUrl];
   assert.equal(links.length, 4);
   for (const link of links) {
@@ -209,10 +209,10 @@ test('a mail writes no header of ours, and what it brings runs in no browser', a
   }
   const whole = await fetchRaw(inbound.rawUrl);
   assert.equal(whole.body.toString('latin1'), HOSTILE, 'byte for byte');
-  assert.equal((await service.api.get(`/inbound/${id}`)).status, 200, 'control of the next test');
+  assert.equal((await service.api.get(`/inbound/${id}`)).status, 200, 'control for the next test');
 });
 
-test('who reads the links of an account without end keeps no other account from its own', async () => {
+test('excessive link reads of one account do not block the links of another', async () => {
   await makeRoute(service.api, 'slow@in.shop.example', 'slow');
   await makeRoute(other, 'fast@in.other.example', 'fast');
   const content = `Subject: x\r\n\r\n${`${'x'.repeat(998)}\r\n`.repeat(8_000)}`;
@@ -242,10 +242,10 @@ test('who reads the links of an account without end keeps no other account from 
   const read = await fetchRaw(fast);
   assert.deepEqual([read.status, read.body.length], [200, content.length]);
   for (const response of answers) response.destroy();
-  await waitUntil('room again', async () => (await fetchRaw(slow)).status === 200);
+  await waitUntil('capacity again', async () => (await fetchRaw(slow)).status === 200);
 });
 
-test('routes and mail of another account answer as what does not exist', async () => {
+test('routes and mail of another account respond like nonexistent ones', async () => {
   const route = await makeRoute(service.api, 'mine@in.shop.example', 'mine');
   const id = await mailTo('mine@in.shop.example');
   await waitUntil('the mail', () => postedTo('mine').length === 1);
@@ -291,11 +291,11 @@ test('routes and mail of another account answer as what does not exist', async (
   ])
     assert.ok((await other.post('/inbound-routes', { match, url: `${catcher.url}/stolen` })).status >= 400, match);
   await mailTo('mine@in.shop.example');
-  await waitUntil('the mail of the owner', () => postedTo('mine').length === 2);
+  await waitUntil('the message of the owner', () => postedTo('mine').length === 2);
   assert.equal(postedTo('stolen').length, 0);
 });
 
-test('who holds all the connections of one address, byte by byte, keeps nobody else out', async () => {
+test('slow clients that use all connections of one address do not block other addresses', async () => {
   const held = await Promise.all(Array.from({ length: 10 }, () => connectTalker(service.inboundPort)));
   await Promise.all(held.map((talker) => talker.reply()));
   const drip = setInterval(() => {
@@ -310,7 +310,7 @@ test('who holds all the connections of one address, byte by byte, keeps nobody e
   assert.match(await bringMail(stranger, 'calm@in.shop.example'), /^250 /);
   clearInterval(drip);
   for (const talker of [...held, late, stranger]) talker.destroy();
-  await waitUntil('room again', async () => {
+  await waitUntil('capacity again', async () => {
     const talker = await connectTalker(service.inboundPort);
     const greeting = await talker.reply();
     talker.destroy();
@@ -318,7 +318,7 @@ test('who holds all the connections of one address, byte by byte, keeps nobody e
   });
 });
 
-test('the same recipient ten thousand times is one, and ends the session', async () => {
+test('repeating one recipient 10,000 times ends the session', async () => {
   await makeRoute(service.api, 'often@in.shop.example', 'often');
   const talker = await openInbound(service.inboundPort);
   talker.send(`MAIL FROM:<>\r\n${'RCPT TO:<often@in.shop.example>\r\n'.repeat(10_000)}`);
@@ -333,7 +333,7 @@ test('the same recipient ten thousand times is one, and ends the session', async
   talker.destroy();
 });
 
-/** Of the process, in seconds; the machine may have much else to do. */
+/** CPU seconds of the process, since the machine may be busy. */
 function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
     .replace(/^.*\) /, '')
@@ -341,7 +341,7 @@ function cpuSeconds(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-test('a flood for one account does not hold up the mail of another', { timeout: 300_000 }, async () => {
+test('a flood to one account does not delay the mail of another', { timeout: 300_000 }, async () => {
   const FLOOD = 40;
   await makeRoute(service.api, 'flood@in.shop.example', 'flood');
   await makeRoute(other, 'calm@in.other.example', 'other');
@@ -356,7 +356,7 @@ test('a flood for one account does not hold up the mail of another', { timeout: 
   await Promise.all(Array.from({ length: 4 }, bring));
   await mailTo('calm@in.other.example');
   const began = cpuSeconds(service.pid);
-  await waitUntil('the mail of the other account', () => postedTo('other').length === 1, 100_000);
+  await waitUntil('the message of the other account', () => postedTo('other').length === 1, 100_000);
   const used = cpuSeconds(service.pid) - began;
   const left = FLOOD - postedTo('flood').length;
   assert.ok(left > FLOOD / 4, `the flood is still there: ${left} are left`);
@@ -364,7 +364,7 @@ test('a flood for one account does not hold up the mail of another', { timeout: 
   await waitUntil('the flood to end', () => postedTo('flood').length === FLOOD, 200_000);
 });
 
-test('large mail whose sender has a silent DNS holds up neither reports nor mail of others', {
+test('large mail from a domain with unresponsive DNS does not delay reports or other mail', {
   timeout: 300_000,
 }, async () => {
   dns.zone['silent.example'] = { fail: 'timeout' };
@@ -381,8 +381,8 @@ test('large mail whose sender has a silent DNS holds up neither reports nor mail
   const readReports = async (): Promise<boolean> =>
     /^postrider_inbound_reports_total\{result="not-a-report"\} 1$/m.test((await service.api.get('/metrics')).text);
   await Promise.all([mailTo('quick@in.other.example'), mailTo(`abuse@${BOUNCE_DOMAIN}`)]);
-  await waitUntil('the mail of the other account', () => postedTo('quick').length === 1, 100_000);
-  await waitUntil('the mail to abuse', readReports, 100_000);
+  await waitUntil('the message of the other account', () => postedTo('quick').length === 1, 100_000);
+  await waitUntil('the message to abuse', readReports, 100_000);
   assert.ok(postedTo('silent').length < 3, `${postedTo('silent').length} of 4 came first`);
   await waitUntil('all of the large ones', () => postedTo('silent').length === 4, 200_000);
 });

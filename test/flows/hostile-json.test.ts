@@ -1,6 +1,6 @@
 /**
- * Bad input against the running service: each request gets a clear 4xx in the one error shape, names the field where
- * there is one, and leaves nothing behind. The service is as good afterwards as before.
+ * Invalid input to the running service: each request gets a clear 4xx in the common error format, with the field if there is one, and has
+ * no side effects. The service works as before afterwards.
  */
 
 import assert from 'node:assert/strict';
@@ -27,17 +27,17 @@ function assertRefusal(answer: Answer, status: number, code: string): void {
   assert.equal(answer.body.success, false);
   assert.equal(answer.body.error.code, code);
   assert.equal(answer.body.reasonCode, code);
-  assert.ok(String(answer.body.error.message).length > 10, 'a sentence');
+  assert.ok(String(answer.body.error.message).length > 10, 'a readable message');
   assert.ok(Array.isArray(answer.body.error.details));
   assert.match(answer.body.requestId, /^req_/);
   assert.equal(answer.headers['x-request-id'], answer.body.requestId);
-  assert.doesNotMatch(answer.text, /node_modules|\.ts:\d+|SELECT |INSERT |at Object\./, 'no insides');
+  assert.doesNotMatch(answer.text, /node_modules|\.ts:\d+|SELECT |INSERT |at Object\./, 'no internals');
 }
 
 const malformed: [name: string, body: string | Buffer][] = [
   ['no JSON at all', 'hello'],
   ['cut off', '{"from":"a@x.example"'],
-  ['behind the value', `${JSON.stringify(good)}x`],
+  ['data after the value', `${JSON.stringify(good)}x`],
   ['an array', '[]'],
   ['null', 'null'],
   ['a string', '"send"'],
@@ -65,18 +65,18 @@ for (const [name, body] of malformed) {
   test(`JSON: ${name}`, async () => {
     const startedAt = runningMs();
     assertRefusal(await service.sandboxApi.post('/send', body), 400, 'INVALID_REQUEST');
-    assert.ok(runningMs() - startedAt < 10_000, 'refused soon');
+    assert.ok(runningMs() - startedAt < 10_000, 'rejected quickly');
   });
 }
 
 const badFields: [name: string, change: JsonObject, field: string][] = [
-  ['a field nobody knows', { nonsense: 1 }, 'nonsense'],
+  ['an unknown field', { nonsense: 1 }, 'nonsense'],
   ['an account in the body', { accountId: 'acc_x' }, 'accountId'],
   ['no sender', { from: undefined }, 'from'],
   ['no recipient', { to: undefined }, 'to'],
   ['no subject', { subject: undefined }, 'subject'],
   ['no content', { text: undefined }, 'html'],
-  ['a subject of a wrong type', { subject: 5 }, 'subject'],
+  ['a subject of the wrong type', { subject: 5 }, 'subject'],
   ['CR LF in the subject', { subject: 'Hi\r\nBcc: e@x.example' }, 'subject'],
   ['LF in the subject', { subject: 'Hi\nthere' }, 'subject'],
   ['CR in the subject', { subject: 'Hi\rthere' }, 'subject'],
@@ -98,10 +98,10 @@ const badFields: [name: string, change: JsonObject, field: string][] = [
   ['a tag with a space', { tags: ['a b'] }, 'tags'],
   ['metadata of a number', { metadata: { a: 1 } }, 'metadata'],
   ['a time in two months', { sendAt: new Date(Date.now() + 60 * 86_400_000).toISOString() }, 'sendAt'],
-  ['a time that is none', { sendAt: 'tomorrow' }, 'sendAt'],
+  ['an invalid time', { sendAt: 'tomorrow' }, 'sendAt'],
   ['a lifetime of a second', { expiresAfterSeconds: 1 }, 'expiresAfterSeconds'],
   ['a lifetime of a fraction', { expiresAfterSeconds: 90.5 }, 'expiresAfterSeconds'],
-  ['a retention nobody knows', { retainContent: '1y' }, 'retainContent'],
+  ['an unknown retention', { retainContent: '1y' }, 'retainContent'],
   [
     'an attachment that is not Base64',
     { attachments: [{ name: 'a', contentType: 'text/plain', content: '*' }] },
@@ -136,7 +136,7 @@ const together: [name: string, change: JsonObject, fields: string[]][] = [
   ['of both', { from: 'x', to: 'y', subject: 'a\nb', nonsense: 1 }, ['from', 'nonsense', 'subject', 'to']],
 ];
 for (const [name, change, fields] of together) {
-  test(`every issue is named at once: ${name}`, async () => {
+  test(`lists every validation error: ${name}`, async () => {
     const answer = await service.sandboxApi.post('/send', { ...good, ...change });
     assertRefusal(answer, 400, 'INVALID_REQUEST');
     const named = new Set(answer.body.error.details.map((one: JsonObject) => String(one.field).split('[')[0]));
@@ -150,7 +150,7 @@ const besideForm: [name: string, body: string, fields: string[]][] = [
   ['a key twice', '{"from":"a@x.com","from":"b","to":5,"foo":1,"text":"t","subject":"s"}', ['foo', 'from', 'to']],
 ];
 for (const [name, body, fields] of besideForm) {
-  test(`${name} hides no other issue`, async () => {
+  test(`${name} does not hide other errors`, async () => {
     const answer = await service.sandboxApi.post('/send', body);
     assertRefusal(answer, 400, 'INVALID_REQUEST');
     const named = answer.body.error.details.map((one: JsonObject) => String(one.field));
@@ -158,7 +158,7 @@ for (const [name, body, fields] of besideForm) {
   });
 }
 
-test('issues of the query and of the key are named with those of the body', async () => {
+test('lists errors of the query and the key together with those of the body', async () => {
   const { sandboxApi } = service;
   const places: [path: string, headers: Record<string, string>, body: JsonObject, fields: string[]][] = [
     ['/send?bad=1', {}, { ...good, to: 'x', foo: 1 }, ['bad', 'foo', 'to']],
@@ -187,18 +187,18 @@ test('issues of the query and of the key are named with those of the body', asyn
   }
 });
 
-test('an executable attachment is refused by its name', async () => {
+test('rejects an executable attachment by its name', async () => {
   const attachments = [{ name: 'invoice.pdf.exe', contentType: 'application/pdf', content: 'YQ==' }];
   assertRefusal(await service.sandboxApi.post('/send', { ...good, attachments }), 400, 'UNSUPPORTED_FILE_TYPE');
 });
 
-test('a template that does not parse is refused with its place', async () => {
+test('rejects a template syntax error with its position', async () => {
   const answer = await service.sandboxApi.post('/send', { ...good, text: 'Hi\n{% if %}' });
   assertRefusal(answer, 400, 'TEMPLATE_INVALID');
   assert.equal(answer.body.error.details[0].line, 2);
 });
 
-test('the shell: unknown paths, methods, types and sizes', async () => {
+test('HTTP layer: unknown paths, methods, and types, and excessive sizes', async () => {
   const { sandboxApi } = service;
   assertRefusal(await sandboxApi.get('/nowhere'), 404, 'NOT_FOUND');
   const method = await sandboxApi.delete('/send');
@@ -218,7 +218,7 @@ test('the shell: unknown paths, methods, types and sizes', async () => {
   assertRefusal(await sandboxApi.get('/messages/msg_unknown'), 404, 'NOT_FOUND');
 });
 
-/** What the service says to bytes that no HTTP library would send, until it closes the connection. */
+/** What the service returns to bytes that no HTTP library would send, until it closes the connection. */
 function raw(bytes: string): Promise<string> {
   return new Promise((resolve) => {
     const socket = net.connect(Number(new URL(service.url).port), '127.0.0.1');
@@ -247,11 +247,11 @@ const requests: [name: string, bytes: () => string][] = [
     () => `POST /send HTTP/1.1\r\nHost: x\r\n${keys()}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`,
   ],
   ['a folded header', () => `GET /account HTTP/1.1\r\nHost: x\r\n${keys()}X-A: b\r\n c\r\n\r\n`],
-  ['a header without end', () => `GET /account HTTP/1.1\r\nHost: x\r\nX-A: ${'b'.repeat(70_000)}\r\n\r\n`],
+  ['an unterminated header', () => `GET /account HTTP/1.1\r\nHost: x\r\nX-A: ${'b'.repeat(70_000)}\r\n\r\n`],
   ['no HTTP', () => 'EHLO x\r\n\r\n'],
 ];
 for (const [name, bytes] of requests) {
-  test(`wire: ${name} is refused with one 4xx, and the connection closed`, async () => {
+  test(`wire: ${name} returns one 4xx and closes the connection`, async () => {
     const text = await raw(bytes());
     const statuses = [...text.matchAll(/^HTTP\/1\.1 (\d{3})/gm)].map((match) => Number(match[1]));
     assert.ok(statuses.length <= 1, `one answer: ${text}`);
@@ -262,15 +262,15 @@ for (const [name, bytes] of requests) {
   });
 }
 
-test('a doubled key is 401, whichever is right', async () => {
+test('a duplicate key header returns 401, whichever one is valid', async () => {
   const text = await raw(`GET /account HTTP/1.1\r\nHost: x\r\n${keys()}X-Api-Key: other\r\nConnection: close\r\n\r\n`);
   assert.match(text, /^HTTP\/1\.1 401 /);
 });
 
-test('after all that nothing was sent, and the service serves', async () => {
+test('afterwards nothing was sent, and the service still works', async () => {
   assert.deepEqual((await service.sandboxApi.get('/messages')).body, []);
   assert.equal((await service.sandboxApi.post('/send', good)).status, 202);
   assert.deepEqual((await service.anonymous.get('/health')).body, { status: 'ok' });
-  assert.doesNotMatch(service.log, /"level":"(error|fatal)"/, 'nobody shouts about a bad request');
+  assert.doesNotMatch(service.log, /"level":"(error|fatal)"/, 'a bad request logs no error');
   assert.ok(!service.log.includes(service.sandbox.apiKey), 'no key in the log');
 });

@@ -1,11 +1,11 @@
 /**
- * Forged, replayed and borrowed reports at the inbound port of a real service. What counts is what the other side sees: the timelines
- * and suppressions of two accounts, and whether the next mail still leaves.
+ * Forged, replayed, and borrowed reports at the inbound port of a real service. Checked from outside: the timelines and suppressions of two
+ * accounts, and whether the next message is still sent.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type Api, apiClient, type JsonObject } from '../kit/api.ts';
-import { BOUNCE_DOMAIN, bring, comesBack, tokenAddress } from '../kit/come-back.ts';
+import { BOUNCE_DOMAIN, bounceAddresses, bring, tokenAddress } from '../kit/bounce-receiver.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { openInbound } from '../kit/inbound-rig.ts';
 import { deliveryReport, feedbackReport } from '../kit/report-mail.ts';
@@ -21,7 +21,7 @@ before(async () => {
   [dns, sink] = await Promise.all([fakeDns(), smtpSink()]);
   const route = `smtp://127.0.0.1:${sink.port}`;
   service = await startService({
-    env: { ...comesBack, POSTRIDER_ROUTE: route, POSTRIDER_DNS_SERVERS: dns.server },
+    env: { ...bounceAddresses, POSTRIDER_ROUTE: route, POSTRIDER_DNS_SERVERS: dns.server },
   });
   const { accountId, apiKey } = await service.cli('account', 'create', '--name', 'Other');
   other = apiClient(() => service.url, { accountId, apiKey });
@@ -58,7 +58,7 @@ async function sent(api: Api, from: string, ...to: string[]): Promise<Sent> {
 }
 const fromShop = (...to: string[]) => sent(service.api, 'orders@shop.example', ...to);
 
-/** Brings it, and waits until the service has read it. */
+/** Sends it, and waits until the service has processed it. */
 async function brought(to: string, content: Buffer): Promise<void> {
   const read = async (): Promise<number> => {
     const { text } = await service.api.get('/metrics');
@@ -72,13 +72,13 @@ async function brought(to: string, content: Buffer): Promise<void> {
   await waitUntil('it to be read', async () => (await read()) > before);
 }
 
-/** Leaves for this address, and arrives. */
+/** Whether a message to this address is sent and arrives. */
 async function stillReaches(address: string): Promise<void> {
   const { ids } = await fromShop(address);
   assert.deepEqual(typesOf(await messageOf(service.api, ids[0]!)), ['Send', 'Delivery'], address);
 }
 
-test('a token that was guessed, altered, cut, expired or made for something else is nobody, in one text', async () => {
+test('a guessed, altered, cut, expired, or reused token is rejected as an unknown recipient', async () => {
   const { ids } = await fromShop('ann@taken.example');
   const [bounce, unsubscribe] = [tokenAddress('bounce', ids[0]!), tokenAddress('unsubscribe', ids[0]!)];
   const local = bounce.split('@')[0]!;
@@ -110,7 +110,7 @@ test('a token that was guessed, altered, cut, expired or made for something else
   assert.deepEqual([...replies], ['550 5.1.1 no such recipient']);
 });
 
-test('a bounce says nothing about mail of another account, whatever it quotes', async () => {
+test('a bounce cannot affect mail of another account, whatever it quotes', async () => {
   const to = 'bob@taken.example';
   const [own, theirs] = [await fromShop(to), await sent(other, 'orders@other.example', to)];
   await brought(
@@ -121,7 +121,7 @@ test('a bounce says nothing about mail of another account, whatever it quotes', 
   assert.deepEqual([await suppressed(other), await suppressed(service.api)], [[], [to]]);
 });
 
-test('a bounce that is played again does not suppress an address that its account has let go', async () => {
+test('a replayed bounce does not suppress an address that was removed from the list', async () => {
   const to = 'carl@taken.example';
   const { ids, headerMessageId } = await fromShop(to);
   const report = deliveryReport({ recipient: to, headerMessageId });
@@ -133,7 +133,7 @@ test('a bounce that is played again does not suppress an address that its accoun
   await stillReaches(to);
 });
 
-test('a recipient can complain for himself alone, no matter whom he names', async () => {
+test('a recipient can complain only for themselves, whatever address the report names', async () => {
   const [victim, attacker] = ['dora@taken.example', 'eve@hostile.example'];
   const { ids, headerMessageId } = await fromShop(victim, attacker);
   const own = `Return-Path: <${tokenAddress('bounce', ids[1]!)}>`;
@@ -144,13 +144,19 @@ test('a recipient can complain for himself alone, no matter whom he names', asyn
   await brought(`abuse@${BOUNCE_DOMAIN}`, feedbackReport({ recipient: victim, headerMessageId, quoted: own }));
   await brought(tokenAddress('bounce', ids[1]!), forged);
   await stillReaches(victim);
-  assert.ok((await suppressed(service.api)).includes(attacker), 'what he proved is that he does not want it');
+  assert.ok(
+    (await suppressed(service.api)).includes(attacker),
+    'the report proves that the recipient does not want it',
+  );
   const quoted = `Return-Path: <${tokenAddress('bounce', ids[0]!)}>`;
   await brought(`abuse@${BOUNCE_DOMAIN}`, feedbackReport({ recipient: victim, headerMessageId, quoted }));
-  assert.ok((await suppressed(service.api)).includes(victim), 'control: a report with the token of the copy counts');
+  assert.ok(
+    (await suppressed(service.api)).includes(victim),
+    'control: a report with the token of the copy is accepted',
+  );
 });
 
-test('an unsubscribe mail is for the recipient of its token, whatever addresses it lists; a bounce does not come that way', async () => {
+test('an unsubscribe message affects only the recipient of its token, and a bounce cannot use it', async () => {
   const [to, own] = ['fred@taken.example', 'gina@taken.example'];
   const { ids } = await fromShop(own);
   const before = await suppressed(service.api);

@@ -1,6 +1,6 @@
 /**
- * Templates made to hold the service up, sent with a sandbox key that may only send: each is refused with a sentence that names its
- * limit, and others are answered meanwhile.
+ * Templates made to block the service, sent with a sandbox sending key: each is rejected with an error that names its limit, and other
+ * requests are served in the meantime.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -45,7 +45,7 @@ const ATTACKS: [html: string, said: RegExp, variables?: JsonObject][] = [
     TIME,
     { few },
   ]),
-  // No item has a `y`: with `x`, the first item would end the search, and 9,999 searches may well take less than 50 ms.
+  // No item has a `y`: with `x`, the first item would end the search, and 9,999 searches can take less than 50 ms.
   ['{% for k in (1..9999) %}{{ few | find: "y" | size }}{% endfor %}', TIME, { few }],
   ...['where', 'group_by', 'map', 'sort', 'sort_natural', 'sum'].map((name): [string, RegExp, JsonObject] => [
     `{% for k in (1..9999) %}{{ few | ${name}: "x" | size }}{% endfor %}`,
@@ -61,7 +61,7 @@ const ATTACKS: [html: string, said: RegExp, variables?: JsonObject][] = [
   [`{{ a ${'| abs '.repeat(2_000)}}}`, TEXT],
 ];
 
-test('each is refused with one sentence, by dry run and by send', async () => {
+test('dry run and send reject each of them with one message', async () => {
   for (const [html, said, variables] of ATTACKS) {
     for (const path of ['/send?dryRun=true', '/send']) {
       const answer = await api.post(path, mail(html, variables));
@@ -72,7 +72,7 @@ test('each is refused with one sentence, by dry run and by send', async () => {
   }
 });
 
-test('others are answered while a hundred of them are filled in', async () => {
+test('other requests are served while 100 of them render', async () => {
   const html = '{% for k in (1..9999) %}{{ (1..9999) | where_exp: "i", "i > 1" | size }}{% endfor %}';
   const messages = Array.from({ length: 100 }, (_, i) => mail(`${html}${i}`));
   let isOver = false;
@@ -87,6 +87,7 @@ test('others are answered while a hundred of them are filled in', async () => {
   const { body } = await batch;
   const results = body.results as { status: number; error: { code: string } }[];
   assert.deepEqual(new Set(results.map((one) => one.error.code)), new Set(['TEMPLATE_INVALID']));
-  // A hundred hold the loop for 25 ms and more each, and give it back after each; without that there are one or two.
+  // A hundred of them block the event loop for 25 ms or more each and yield after each; without yielding there would be one or two
+  // responses.
   assert.ok(answered >= 25, `${answered} answers`);
 });

@@ -1,6 +1,6 @@
 /**
- * Mail of the largest size that the inbound port takes, through the whole service: kept byte for byte, its files as links, in
- * bounded memory; and one byte more, declared or not: refused, with nothing kept. Reports may be twice as large, and little of them is kept.
+ * Messages of the maximum size of the inbound port, through the entire service: stored byte for byte, their files as links, in bounded
+ * memory. One byte more, declared or not, is rejected, and nothing is stored. Reports may be twice as large, and little of them is stored.
  */
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
@@ -10,7 +10,7 @@ import { after, before, test } from 'node:test';
 import { newId } from '../../src/base/ids.ts';
 import { dataDirectory } from '../../src/storage/data-directory.ts';
 import type { JsonObject } from '../kit/api.ts';
-import { comesBack, tokenAddress } from '../kit/come-back.ts';
+import { bounceAddresses, tokenAddress } from '../kit/bounce-receiver.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { openInbound } from '../kit/inbound-rig.ts';
 import { mailOfSize, stuffed } from '../kit/mail-of-size.ts';
@@ -21,11 +21,11 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const MOST = 25_000_000;
 const MOST_OF_A_REPORT = 50_000_000;
-/** 2 GB in all. */
+/** 2 GB in total. */
 const REPORTS = 40;
 const TO = 'support@in.shop.example';
 const AT_ONCE = 4;
-/** Measured are 55 MB while four come in and 90 MB while they are read, two at a time. */
+/** Measured: 55 MB while four are received, and 90 MB while they are processed, two at a time. */
 const MOST_GROWTH_MB = 200;
 
 let sink: SmtpSink;
@@ -34,7 +34,7 @@ let service: Service;
 before(async () => {
   [dns, sink] = await Promise.all([fakeDns(), smtpSink()]);
   service = await startService({
-    env: { ...comesBack, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_DNS_SERVERS: dns.server },
+    env: { ...bounceAddresses, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_DNS_SERVERS: dns.server },
   });
   await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
   assert.equal((await service.api.post('/inbound-routes', { match: TO })).status, 201);
@@ -60,14 +60,14 @@ async function deliveredMessages(count: number): Promise<string[]> {
 
 const digest = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
-/** Of the process, in MB; the peak is counted from the last reset. */
+/** Memory of the process, in MB; the peak is counted from the last reset. */
 const memory = (what: 'VmRSS' | 'VmHWM'): number =>
   Number(new RegExp(`${what}:\\s+(\\d+) kB`).exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) / 1_000;
 const resetPeak = (): void => writeFileSync(`/proc/${service.pid}/clear_refs`, '5');
 
 const listed = async (): Promise<JsonObject[]> =>
   (await service.api.get('/inbound?limit=100')).body as unknown as JsonObject[];
-/** What is kept: rows and files. */
+/** The stored rows and files. */
 function kept(): { mails: number; files: number } {
   const { databaseFile, blobsFolder } = dataDirectory(service.dataDir);
   const database = new DatabaseSync(databaseFile, { readOnly: true });
@@ -77,7 +77,7 @@ function kept(): { mails: number; files: number } {
   return { mails, files: all.filter((entry) => entry.isFile() && !entry.name.startsWith('mark')).length };
 }
 
-/** The reply to the dot, or the first that refuses. */
+/** The reply to the dot, or the first rejection. */
 async function bring(
   to: string,
   content: Buffer,
@@ -91,11 +91,11 @@ async function bring(
     talker.destroy();
     return `${line.slice(0, 4)} ${reply}`;
   }
-  // Sent as it is where no line begins with a dot: a copy for each of many sessions would be what fills the memory of the test.
+  // Sent without dot stuffing, since no line starts with a dot: a copy per session would fill the memory of the test.
   if (content.includes('\r\n.')) talker.send(stuffed(content));
   else for (const piece of [content, '.\r\n']) talker.send(piece);
   const reply = await talker.reply(60_000);
-  assert.match(await talker.say('NOOP'), /^250/, 'the session goes on');
+  assert.match(await talker.say('NOOP'), /^250/, 'the session continues');
   talker.destroy();
   return reply;
 }
@@ -106,7 +106,7 @@ async function bytesOf(url: string): Promise<Buffer> {
   return Buffer.from(await answer.arrayBuffer());
 }
 
-test('the largest mail is kept byte for byte, its files stream as links, and memory stays bounded', async (t) => {
+test('stores the largest message byte for byte, streams its files, and keeps memory bounded', async (t) => {
   const mails = Array.from({ length: AT_ONCE }, (_, index) => mailOfSize(MOST, `large ${index}`));
   for (const { content } of mails) assert.equal(content.length, MOST);
   const baseMb = memory('VmRSS');
@@ -127,7 +127,7 @@ test('the largest mail is kept byte for byte, its files stream as links, and mem
   for (const { subject, inbound } of events) {
     const { content, files } = mails[Number(subject.split(' ')[1])]!;
     assert.deepEqual([inbound.sizeBytes, inbound.unreadable], [MOST, []]);
-    assert.equal(inbound.headers[0].name, 'Return-Path', 'nothing is added in front');
+    assert.equal(inbound.headers[0].name, 'Return-Path', 'nothing is prepended');
     assert.equal(inbound.text.replaceAll('\r\n', '\n').trim(), 'Grüße\n.\n..two\n...three');
     assert.equal(digest(await bytesOf(inbound.rawUrl)), digest(content));
     assert.deepEqual(
@@ -147,7 +147,7 @@ test('the largest mail is kept byte for byte, its files stream as links, and mem
   assert.ok(allMb < MOST_GROWTH_MB, `${allMb} MB`);
 });
 
-test('one byte more is refused, declared or not, and nothing of it is kept', async () => {
+test('rejects one byte more, declared or not, and stores nothing', async () => {
   const before = kept();
   const { length } = await listed();
   const { content } = mailOfSize(MOST + 1);
@@ -156,13 +156,13 @@ test('one byte more is refused, declared or not, and nothing of it is kept', asy
     /^RCPT 552 5\.3\.4 message exceeds the maximum size of 25000000 bytes/,
   );
   assert.match(await bring(TO, content), /^552 5\.3\.4 message exceeds the maximum size of 25000000 bytes/);
-  assert.match(await bring(TO, content, { size: MOST }), /^552 5\.3\.4/, 'nor with a size that is not true');
-  await waitUntil('what was begun to go', () => kept().files === before.files);
+  assert.match(await bring(TO, content, { size: MOST }), /^552 5\.3\.4/, 'nor with a false size');
+  await waitUntil('the partial content to be deleted', () => kept().files === before.files);
   assert.deepEqual(kept(), before);
   assert.equal((await listed()).length, length);
 });
 
-test('many reports of 50 MB at once take the memory of small ones, and each has its event', async (t) => {
+test('concurrent 50 MB reports use as much memory as small ones, and each creates its event', async (t) => {
   const messageIds = await deliveredMessages(REPORTS);
   const content = returning(MOST_OF_A_REPORT);
   assert.equal(content.length, MOST_OF_A_REPORT);
@@ -180,10 +180,10 @@ test('many reports of 50 MB at once take the memory of small ones, and each has 
   assert.ok(growthMb < MOST_GROWTH_MB, `${growthMb} MB`);
   const { body } = await service.api.get('/messages?status=bounced&limit=100');
   assert.deepEqual((body as unknown as JsonObject[]).map(({ messageId }) => messageId).sort(), messageIds.sort());
-  assert.deepEqual(kept(), before, 'nothing of the reports is kept');
+  assert.deepEqual(kept(), before, 'nothing of the reports is stored');
 });
 
-test('a report of one byte more is refused, declared or not', async () => {
+test('rejects a report of one byte more, declared or not', async () => {
   const to = tokenAddress('bounce', newId('msg'));
   const before = kept();
   const tooLarge = returning(MOST_OF_A_REPORT + 1);
@@ -193,13 +193,13 @@ test('a report of one byte more is refused, declared or not', async () => {
   assert.deepEqual(kept(), before);
 });
 
-test('a session that ends in the middle of a large mail leaves nothing', async () => {
+test('a session that ends during a large message stores nothing', async () => {
   const before = kept();
   const talker = await openInbound(service.inboundPort);
   for (const line of ['MAIL FROM:<>', `RCPT TO:<${TO}>`, 'DATA']) assert.match(await talker.say(line), /^[23]/);
   talker.send(Buffer.from(`Subject: x\r\n\r\n${`${randomBytes(500).toString('hex')}\r\n`.repeat(10_000)}`));
   await waitUntil('a part of it to be written', () => kept().files > before.files);
   talker.destroy();
-  await waitUntil('it to go', () => kept().files === before.files);
+  await waitUntil('it to be deleted', () => kept().files === before.files);
   assert.deepEqual(kept(), before);
 });

@@ -1,4 +1,4 @@
-/** Mail that is played in to routes of the sandbox: its event, by log and by webhook, its files by link, and what goes round. */
+/** Simulated inbound messages to sandbox routes: their events in the log and at webhooks, their attachments as links, and mail loops. */
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -35,7 +35,7 @@ const postedOf = (inboundId: string) =>
   catcher.requests.filter(({ body }) => JSON.parse(body.toString()).messageId === inboundId);
 const fetchLink = (url: string) => fetch(`${service.url}${new URL(url).pathname}`);
 
-test('a reply becomes a signed event, once at each endpoint that is to get it, and is tied to its message', async () => {
+test('a reply becomes one signed event per subscribed endpoint, linked to its message', async () => {
   const own = await route({ match: 'reply+*@in.shop.example', url: `${catcher.url}/own` });
   const sent = await service.sandboxApi.post('/send', {
     from: 'shop@shop.example',
@@ -97,7 +97,7 @@ test('a reply becomes a signed event, once at each endpoint that is to get it, a
   assert.equal(again.status, 200);
   for (const gone of ['1', '-1', 'x'])
     assert.equal((await service.sandboxApi.get(`/inbound/${played.inboundId}/attachments/${gone}`)).status, 404);
-  assert.equal((await service.api.get(`/inbound/${played.inboundId}`)).status, 404, 'the sandbox is not live');
+  assert.equal((await service.api.get(`/inbound/${played.inboundId}`)).status, 404, 'sandbox events are not live');
 
   const { webhookId } = own;
   const deliveries = (await service.sandboxApi.get(`/webhooks/${webhookId}/deliveries`))
@@ -116,11 +116,11 @@ test('a reply becomes a signed event, once at each endpoint that is to get it, a
   assert.equal(first!.body.toString(), second!.body.toString(), 'the same bytes');
   assert.ok(
     postedOf(played.inboundId).every(({ path }) => path === '/hook/own'),
-    'others do not get what goes to an address of its own',
+    'others do not receive mail for a route with its own URL',
   );
 });
 
-test('a file in a winmail.dat has a link of its own', async () => {
+test('an attachment in winmail.dat has a separate link', async () => {
   await route({ match: 'outlook@in.shop.example' });
   const played = await play({
     to: 'outlook@in.shop.example',
@@ -145,7 +145,7 @@ test('a file in a winmail.dat has a link of its own', async () => {
   );
 });
 
-test('a replay sends a webhook the mail that it would have been sent, and no other', async () => {
+test('a replay sends a webhook only the messages it would have received', async () => {
   const since = new Date(Date.now() - 3_600_000).toISOString();
   const own = await route({ match: 'private@again.shop.example', url: `${catcher.url}/private` });
   const other = await route({ match: 'other@again.shop.example', url: `${catcher.url}/other` });
@@ -182,10 +182,10 @@ test('a replay sends a webhook the mail that it would have been sent, and no oth
   );
   const log = await service.sandboxApi.get('/events?recipient=Private@again.shop.example');
   const ids = (log.body as unknown as JsonObject[]).map(({ messageId }) => messageId);
-  assert.deepEqual(ids, [toOwn], 'and the log finds it by the address that it came to');
+  assert.deepEqual(ids, [toOwn], 'and the log finds it by recipient');
 });
 
-test('links cannot be altered, and mail to nobody is refused', async () => {
+test('links cannot be altered, and mail to unknown recipients is rejected', async () => {
   await route({ match: 'plain@in.shop.example' });
   const { inboundId } = await play({ to: 'plain@in.shop.example', from: '', raw: 'Subject: x\n\nhello\n' });
   const { content } = (await service.sandboxApi.get(`/inbound/${inboundId}`)).body;
@@ -210,7 +210,7 @@ test('links cannot be altered, and mail to nobody is refused', async () => {
   assert.equal((await service.sandboxApi.post('/sandbox/inbound', large)).status, 413);
 });
 
-test('what would go round has no event, and is listed with why', async () => {
+test('mail that would loop creates no event and is listed with the reason', async () => {
   await route({ match: 'loop@in.shop.example' });
   const playRaw = (header: string) =>
     play({ to: 'loop@in.shop.example', from: 'a@x.example', raw: `${header}\n\nhello\n` });
@@ -245,7 +245,7 @@ test('what would go round has no event, and is listed with why', async () => {
   assert.ok(!events.some(({ messageId: id }) => id === dropped[0]!.inboundId));
 });
 
-test('a mail that is addressed to a message answers it', async () => {
+test('a message to a message address counts as a reply to it', async () => {
   await route({ match: 'r+*@in.shop.example' });
   const { messageId } = (
     await service.sandboxApi.post('/send', {
@@ -266,7 +266,7 @@ test('a mail that is addressed to a message answers it', async () => {
   );
 });
 
-test('a mail that is played in says of its authentication what was given, and none of the rest', async () => {
+test('a simulated inbound message reports only the given authentication results', async () => {
   await route({ match: 'proof@in.shop.example' });
   const none = { domain: null, reason: null, result: 'none' };
   const shown = async (authentication?: JsonObject): Promise<JsonObject> => {
@@ -291,7 +291,7 @@ test('a mail that is played in says of its authentication what was given, and no
   assert.equal((await service.sandboxApi.post('/sandbox/inbound', wrong)).status, 400);
 });
 
-test('large mail is posted whole, and a page of the record of deliveries ends before it is too large', async () => {
+test('large messages are posted in full, and delivery log pages are limited in size', async () => {
   const { webhookId } = await route({
     match: 'large@in.shop.example',
     url: `${catcher.url}/large`,

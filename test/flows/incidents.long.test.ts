@@ -1,6 +1,6 @@
 /**
- * What a customer finds of what fails now, on both databases: delayed and bounced messages by destination and reply, webhooks and
- * domains; and one retry for all of a group, counted at the server that gets the mail.
+ * What a customer sees of current failures, on both databases: delayed and bounced messages by destination and reply, webhooks, and
+ * domains; and one retry for an entire group, counted at the receiving server.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -22,7 +22,7 @@ const incidentsOf = async (api: Api, query = ''): Promise<Incident[]> => {
 };
 
 let counted = 0;
-/** Each reply differs from the one before in a number and an id. */
+/** Each reply differs from the previous one in a number and an id. */
 const greylisted = (): string => {
   counted += 1;
   return `451 4.7.1 <u${counted}@x.example>: greylisted, try again in ${counted} seconds (id 4ZqX${counted}T3Mzkz)`;
@@ -62,11 +62,11 @@ for (const dialect of DIALECTS) {
     const names = (count: number, domain: string) => Array.from({ length: count }, (_, n) => `u${n}@${domain}`);
     const statusOf = async (id: string): Promise<JsonObject> => (await service.api.get(`/messages/${id}`)).body;
 
-    test('nothing fails where nothing was sent', async () => {
+    test('there are no incidents if nothing was sent', async () => {
       assert.deepEqual(await incidentsOf(service.api), []);
     });
 
-    test('messages that fail alike are one incident, the heaviest first, with what to do', async () => {
+    test('messages with the same failure form one incident, largest first, with advice', async () => {
       sink.setScript({
         rcpt: ({ line }) => {
           if (/@slow\.example/.test(line)) return greylisted();
@@ -82,7 +82,7 @@ for (const dialect of DIALECTS) {
         ...names(2, 'gone.example'),
         'fine@good.example',
       ]);
-      const found = await waitUntil('all of it to fail', async () => {
+      const found = await waitUntil('all messages to fail', async () => {
         const list = await incidentsOf(service.api);
         return list.length === 3 && list.reduce((sum, one) => sum + one.messages, 0) === 17 ? list : undefined;
       });
@@ -103,7 +103,7 @@ for (const dialect of DIALECTS) {
       assert.ok(slow?.sampleMessageIds.every((id: string) => ids.slice(0, 12).includes(id)));
       assert.ok(Date.parse(slow?.nextAttemptAt) > Date.now());
       assert.ok(slow?.since <= slow?.lastAt);
-      assert.deepEqual(await incidentsOf(service.api), found, 'the same ids as long as it lasts');
+      assert.deepEqual(await incidentsOf(service.api), found, 'the same ids while the incident lasts');
       const paged: Incident[] = [];
       for (let next: string | undefined = '/incidents?limit=1'; next !== undefined; ) {
         const page: Awaited<ReturnType<Api['get']>> = await service.api.get(next);
@@ -132,7 +132,7 @@ for (const dialect of DIALECTS) {
       assert.equal(bounced.body.error.code, 'CONFLICT');
     });
 
-    test('one retry sends all of a group now, each once, and none of the others', async () => {
+    test('one retry resends each message of the group once, and no others', async () => {
       sink.setScript({ rcpt: ({ line }) => (/@full\.example/.test(line) ? '452 4.2.2 mailbox full' : undefined) });
       const [slow] = await incidentsOf(service.api);
       const before = sink.messages.length;
@@ -143,7 +143,7 @@ for (const dialect of DIALECTS) {
       assert.deepEqual([change?.resourceId, change?.after], [slow?.incidentId, { messages: 12 }]);
       const again = await service.api.post(`/incidents/${slow?.incidentId}/retry`);
       assert.ok(again.status === 404 || again.body.retried === 0, again.text);
-      await waitUntil('the mail to arrive', () => sink.messages.length >= before + 12);
+      await waitUntil('the message to arrive', () => sink.messages.length >= before + 12);
       await waitUntil('the incident to end', async () => (await incidentsOf(service.api)).length === 2);
       const to = sink.messages.slice(before).flatMap((message) => message.to);
       assert.deepEqual(to.sort(), names(12, 'slow.example').sort());
@@ -151,11 +151,11 @@ for (const dialect of DIALECTS) {
       assert.equal(gone.status, 404);
     });
 
-    test('a retry does not get past the pause of a destination', async () => {
+    test('a retry does not bypass the pause of a destination', async () => {
       sink.setScript({ mail: '421 4.7.0 too much mail from you, come back in 30 minutes' });
       const [first = '', ...others] = await send(names(4, 'busy.example'));
       const ids = [first, ...others];
-      await waitUntil('all of it to wait', async () => {
+      await waitUntil('all messages to be deferred', async () => {
         const all = await Promise.all(ids.map(statusOf));
         return all.every(({ status, nextAttemptAt }) => status === 'delayed' && Date.parse(nextAttemptAt) > Date.now());
       });
@@ -165,7 +165,7 @@ for (const dialect of DIALECTS) {
       const [connections, arrived] = [sink.connections.total, sink.messages.length];
       const retried = await service.api.post(`/incidents/${busy?.incidentId}/retry`);
       assert.equal(retried.body.retried, 4, retried.text);
-      await waitUntil('all of it to be put off again, untried', async () => {
+      await waitUntil('all messages to be deferred again, untried', async () => {
         const all = await Promise.all(ids.map(statusOf));
         return all.every(({ nextAttemptAt }) => Date.parse(nextAttemptAt) > Date.now() + 60_000);
       });
@@ -173,7 +173,7 @@ for (const dialect of DIALECTS) {
       for (const id of ids) assert.ok((await statusOf(id)).attempts.length <= 1);
     });
 
-    test('a webhook that fails, and its retry', async () => {
+    test('a failing webhook is an incident, and can be retried', async () => {
       catcher.answer({ status: 503 });
       const made = await service.api.post('/webhooks', { url: `${catcher.url}/hook`, events: ['Send'] });
       await send(['hook@busy.example']);
@@ -195,7 +195,7 @@ for (const dialect of DIALECTS) {
       );
     });
 
-    test('a domain whose record is gone comes first', async () => {
+    test('a domain with a missing DNS record is listed first', async () => {
       const domains = (await service.api.get('/domains')).body as unknown as JsonObject[];
       const { domainId } = domains.find(({ domain }) => domain === 'shop.example')!;
       assert.equal((await service.api.post(`/domains/${domainId}/verify`)).body.success, false);
@@ -204,13 +204,13 @@ for (const dialect of DIALECTS) {
       assert.match(String(first?.record?.name), /\._domainkey\.shop\.example$/);
       const since = first?.since;
       await service.api.post(`/domains/${domainId}/verify`);
-      assert.equal((await incidentsOf(service.api))[0]?.since, since, 'since the first check that did not find it');
+      assert.equal((await incidentsOf(service.api))[0]?.since, since, 'since the first check without the record');
       assert.deepEqual((await service.api.get(`/incidents/${first?.incidentId}`)).body.domainId, domainId);
       assert.equal((await service.api.post(`/incidents/${first?.incidentId}/retry`)).status, 409);
       assert.ok((await incidentsOf(service.sandboxApi)).every(({ kind }) => kind !== 'domain'));
     });
 
-    test('the sandbox has incidents of its own', async () => {
+    test('the sandbox has separate incidents', async () => {
       const mail = { from: 'a@any.example', to: 'delayed@play.example', subject: 's', text: 't' };
       await service.sandboxApi.post('/send', mail);
       const found = await waitUntil('the sandbox to delay it', async () => (await incidentsOf(service.sandboxApi))[0]);

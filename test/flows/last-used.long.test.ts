@@ -1,5 +1,5 @@
 /**
- * When and from where keys and SMTP credentials were last used, by real clients of the real service on both databases: what counts as a
+ * When and from where keys and SMTP credentials were last used, with real clients of the real service on both databases: what counts as a
  * use, what does not, and that uses are written when the process stops.
  */
 import assert from 'node:assert/strict';
@@ -64,7 +64,7 @@ async function logInWith(service: Service, { username, password }: JsonObject, l
 }
 
 for (const dialect of DIALECTS)
-  test(`permitted uses are listed after a stop, refused ones are not (${dialect})`, async (t) => {
+  test(`records permitted uses across a stop, and no rejected ones (${dialect})`, async (t) => {
     const postgres = dialect === 'postgres' ? await tempPostgres() : undefined;
     if (postgres) t.after(() => postgres.drop());
     const env = { ...SETTINGS, ...(postgres && { POSTRIDER_DATABASE_URL: postgres.url }) };
@@ -121,7 +121,7 @@ for (const dialect of DIALECTS)
     assert.ok(listed.some(({ last_used_at }) => last_used_at === null));
   });
 
-test('of the uses at two nodes the newest is listed at each', async (t) => {
+test('with uses on two nodes, each node lists the newest', async (t) => {
   const cluster = await startCluster({ nodes: 2 });
   t.after(cluster.close);
   const [first, second] = cluster.nodes as [Service, Service];
@@ -142,7 +142,7 @@ test('of the uses at two nodes the newest is listed at each', async (t) => {
   }
   for (const node of [first, second]) {
     const client = apiClient(() => node.url, first.live);
-    assert.deepEqual(await useOf(client, keyId), [true, '127.0.0.4'], 'the older use, written later, changes nothing');
+    assert.deepEqual(await useOf(client, keyId), [true, '127.0.0.4'], 'an older use written later changes nothing');
     client.close();
   }
 });

@@ -85,7 +85,7 @@ async function bounceTo(returnPath: string, mark: string): Promise<void> {
 const reportsOf = (mark: string) =>
   sink.messages.filter(({ from, content }) => from === '' && content.includes(`<${mark}@shop.example>`));
 
-test('a late bounce is reported once, however often it is reported here, and not unasked', async () => {
+test('a late bounce is forwarded once, however often it arrives, and only if requested', async () => {
   const unasked = await submit('unasked-late', '');
   await bounceTo(unasked, 'unasked-late');
   const returnPath = await submit('asked-late', ' NOTIFY=FAILURE');

@@ -1,6 +1,4 @@
-/**
- * Following events: `postrider listen` as a developer uses it, through a restart of the service; and what ends a stream.
- */
+/** Following events: `postrider listen` as a developer uses it, across a service restart, and what ends a stream. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,7 +21,7 @@ const children: ChildProcess[] = [];
 
 before(async () => {
   machine = await webhookCatcher();
-  // One that it has again after a restart.
+  // The same port after a restart.
   service = await startService({ env: { POSTRIDER_HTTP_PORT: String(await freePort()) } });
 });
 after(async () => {
@@ -75,7 +73,7 @@ function listen(...args: string[]): Listener {
   };
 }
 
-test('events come to a developer’s machine, signed, through a restart of the service, and SIGINT ends with 0', async () => {
+test('forwards signed events to a local URL across a service restart, and exits 0 on SIGINT', async () => {
   const listener = listen('--forward', `${machine.url}`, '--json');
   const { ready, secret, forward } = await waitUntil('the secret', () => listener.lines()[0]);
   assert.deepEqual([ready, forward], [true, machine.url]);
@@ -93,7 +91,7 @@ test('events come to a developer’s machine, signed, through a restart of the s
   for (const { body, headers } of machine.requests) new Webhook(secret).verify(body, headers as Record<string, string>);
   machine.answer({ status: 503 });
   const failed = await send('bob@example.com');
-  const line = await waitUntil('the line of it', () => listener.lines().find((one) => one.messageId === failed));
+  const line = await waitUntil('the line for it', () => listener.lines().find((one) => one.messageId === failed));
   assert.equal(line.status, 503);
   assert.deepEqual(Object.keys(line), [
     'eventId',
@@ -105,25 +103,25 @@ test('events come to a developer’s machine, signed, through a restart of the s
     'latencyMs',
   ]);
   machine.answer();
-  await waitUntil('both of its lines', () => listener.lines().filter((one) => one.messageId === failed).length === 2);
-  assert.equal((await service.kill('SIGTERM')).code, 0, 'streams do not hold up a stop');
+  await waitUntil('both lines', () => listener.lines().filter((one) => one.messageId === failed).length === 2);
+  assert.equal((await service.kill('SIGTERM')).code, 0, 'streams do not delay a stop');
   await service.restart();
   const later = await send('carol@example.com');
   await waitUntil('events after the restart', () => eventsOf(later).length === 2);
-  const told = await waitUntil('a line for each', () => {
+  const told = await waitUntil('one line each', () => {
     const lines = listener.lines().slice(1);
     return lines.filter((one) => one.messageId === later).length === 2 && lines.map((one) => one.eventId);
   });
   const list = await service.sandboxApi.get('/events?order=asc&limit=100');
   const all = (list.body as unknown as JsonObject[]).map((event) => event.eventId);
-  assert.equal(new Set(told).size, told.length, 'none twice');
-  assert.deepEqual(all.slice(all.indexOf(told[0])), told, 'none left out');
+  assert.equal(new Set(told).size, told.length, 'no duplicates');
+  assert.deepEqual(all.slice(all.indexOf(told[0])), told, 'none missing');
   assert.equal(await listener.end('SIGINT'), 0, listener.err);
 });
 
-test('without --json there is a line for people, and a machine that is away is told so', async () => {
+test('without --json it prints readable lines, and reports an unreachable local URL', async () => {
   const listener = listen('--forward', `http://127.0.0.1:${await freePort()}`);
-  await waitUntil('its beginning', () =>
+  await waitUntil('the stream to start', () =>
     /^Ready\. .*\nThe webhook secret of this session is whsec_\S+\n/.test(listener.out),
   );
   await send('dora@example.com');
@@ -133,7 +131,7 @@ test('without --json there is a line for people, and a machine that is away is t
   assert.equal(await listener.end('SIGTERM'), 0);
 });
 
-test('it says that it is ready when the stream is open, and not before', async (t) => {
+test('it prints ready only once the stream is open', async (t) => {
   const asked = Promise.withResolvers<ServerResponse>();
   const slow = createServer((_, response) => asked.resolve(response));
   slow.listen(0, '127.0.0.1');
@@ -142,13 +140,13 @@ test('it says that it is ready when the stream is open, and not before', async (
   const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`;
   const listener = listen('--forward', machine.url, '--url', url);
   const response = await asked.promise;
-  assert.equal(listener.out, '', 'the stream is asked for, and not open');
+  assert.equal(listener.out, '', 'the stream is requested but not open');
   response.writeHead(200, { 'Content-Type': 'text/event-stream' }).flushHeaders();
-  await waitUntil('it to be ready', () => listener.out.startsWith('Ready. '));
+  await waitUntil('the stream to be ready', () => listener.out.startsWith('Ready. '));
   assert.equal(await listener.end('SIGINT'), 0);
 });
 
-test('wrong usage and a wrong key say so', async () => {
+test('wrong usage and an invalid key print an error', async () => {
   const { dataDir } = service;
   const bad = await runCommand(['listen', '--forward', 'localhost', '--id', 'x', '--key', 'y'], { dataDir });
   assert.deepEqual([bad.code, /--forward must be an HTTP or HTTPS URL/.test(bad.stderr)], [2, true]);
@@ -158,7 +156,7 @@ test('wrong usage and a wrong key say so', async () => {
   assert.equal((JSON.parse(refused.stdout.trim().split('\n').at(-1)!) as JsonObject).error.code, 'UNAUTHORIZED');
 });
 
-test('a stream ends within seconds of the revocation of its key, and refuses what is no place of the log', async () => {
+test('revoking the key ends the stream within seconds, and an invalid position is rejected', async () => {
   const { body } = await service.api.post('/api-keys', { mode: 'live', scope: 'full' });
   const headers = { 'X-Api-Key': String(body.apiKey), 'X-Id': service.live.accountId };
   const stream = await fetch(`${service.url}/events/stream`, { headers });

@@ -1,4 +1,4 @@
-/** One line at info for each mail that is accepted, refused, delivered, delayed or bounced, with the ids to follow it by. */
+/** One info line for each message that is accepted, rejected, delivered, delayed, or bounced, with the ids needed to trace it. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { closeShop, openShop, type Shop } from '../kit/shop.ts';
@@ -31,7 +31,7 @@ const of = (message: string, messageId: string): Promise<Line> =>
     lines(message).find((line) => line.messageId === messageId || (line.messageIds as string[])?.includes(messageId)),
   );
 
-test('a mail has its line when it is accepted, and one for what became of each recipient', async () => {
+test('logs one line when a message is accepted and one for the outcome of each recipient', async () => {
   const { service } = shop;
   const to = ['ann@x.example', 'gone@x.example', 'later@x.example'];
   const sent = await service.api.post('/send', { from: 'a@shop.example', to, subject: 'S3cret', text: 'S3cret' });
@@ -63,7 +63,7 @@ test('a mail has its line when it is accepted, and one for what became of each r
   assert.doesNotMatch(service.log, /S3cret|pr_live_/);
 });
 
-test('a refusal has its line over HTTP, in a batch and over SMTP, without what the fields held', async () => {
+test('logs a rejection over HTTP, in a batch, and over SMTP without field values', async () => {
   const { service } = shop;
   const body = { from: 'a@shop.example', to: 'S3cret', subject: 's', text: 't' };
   const refused = await service.api.post('/send', body);
@@ -76,12 +76,12 @@ test('a refusal has its line over HTTP, in a batch and over SMTP, without what t
   assert.deepEqual(line.fields, ['to']);
   const batch = await service.api.post('/send/batch', { messages: [body] });
   assert.equal(batch.status, 200);
-  await waitUntil('the refusal in a batch', () =>
+  await waitUntil('the rejection in a batch', () =>
     lines('mail refused').find((one) => one.requestId === batch.headers['x-request-id'] && one.item === 0),
   );
   const stranger = await service.anonymous.post('/send', body);
   assert.equal(stranger.status, 401);
-  const unknown = await waitUntil('the stranger', () =>
+  const unknown = await waitUntil('the unauthenticated client', () =>
     lines('mail refused').find((one) => one.requestId === stranger.headers['x-request-id']),
   );
   assert.equal(unknown.accountId, undefined);
@@ -91,7 +91,7 @@ test('a refusal has its line over HTTP, in a batch and over SMTP, without what t
   talker.send('MAIL FROM:<a@elsewhere.example>\r\n');
   const reply = await talker.reply();
   assert.match(reply, /^550 5\.7\.1 /);
-  const overSmtp = await waitUntil('the refusal over SMTP', () =>
+  const overSmtp = await waitUntil('the rejection over SMTP', () =>
     lines('mail refused').find((one) => one.reply === reply),
   );
   assert.equal(overSmtp.accountId, service.live.accountId);

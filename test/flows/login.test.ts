@@ -1,4 +1,6 @@
-/** Which account the command line sends for: options, environment, what `postrider login` kept, and first-run.json. */
+/**
+ * The account that the command line sends for: from options, the environment, the profile saved by `postrider login`, and first-run.json.
+ */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -29,11 +31,11 @@ interface Where {
   dataDir?: string;
 }
 
-/** As from a folder of a user's own, unless the service's directory is named. */
+/** As from a user's own directory, unless the service's directory is named. */
 const run = (args: string[], { env = {}, dataDir = path.join(home, 'none') }: Where = {}) =>
   runCommand(args, { dataDir, env: { HOME: home, XDG_CONFIG_HOME: '', XDG_STATE_HOME: '', ...env } });
 
-/** The mode that the service gave the message, which only the key decides. */
+/** The mode of the message at the service, which only the key determines. */
 async function modeOf(stdout: string): Promise<string | undefined> {
   const id = /^(msg_\w+) /.exec(stdout)?.[1];
   for (const api of [service.api, service.sandboxApi]) {
@@ -43,7 +45,7 @@ async function modeOf(stdout: string): Promise<string | undefined> {
   return undefined;
 }
 
-test('beside a service the sandbox key of first-run.json is used, and the live one when asked for', async () => {
+test('next to a data directory, send uses the sandbox key of first-run.json, or --live', async () => {
   const { dataDir } = service;
   const sandbox = await run(['send', ...MAIL], { dataDir });
   assert.match(sandbox.stdout, /^msg_\w+ queued in the sandbox\n$/, sandbox.stderr);
@@ -51,13 +53,13 @@ test('beside a service the sandbox key of first-run.json is used, and the live o
   const live = await run(['send', ...MAIL, '--live'], { dataDir });
   assert.match(live.stdout, /^msg_\w+ queued\n$/, live.stderr);
   assert.equal(await modeOf(live.stdout), 'live');
-  await waitUntil('the live one at the peer', () => sink.messages.length === 1);
+  await waitUntil('the live message at the peer', () => sink.messages.length === 1);
   const elsewhere = await run(['send', ...MAIL, '--url', 'http://mail.example.com'], { dataDir });
   assert.equal(elsewhere.code, 2);
   assert.match(elsewhere.stderr, /the saved key is for http:\/\/127\.0\.0\.1:\d+, not for http:\/\/mail\.example\.com/);
 });
 
-test('without any of them the command says what to do', async () => {
+test('without credentials the command prints what to do', async () => {
   const none = await run(['send', ...MAIL]);
   assert.equal(none.code, 2);
   assert.match(none.stderr, /use --id and --key, run postrider login, or run this command in the folder of a service/);
@@ -65,13 +67,13 @@ test('without any of them the command says what to do', async () => {
   assert.match(half.stderr, /POSTRIDER_KEY is required/);
 });
 
-test('login keeps what the API takes, for its owner alone, and send goes by it', async () => {
+test('login saves a valid key for its owner only, and send uses it', async () => {
   const { accountId, apiKey } = service.sandbox;
   const login = ['login', '--url', `${service.url}/`, '--id', accountId, '--key'];
   const wrong = await run([...login, 'pr_test_wrong', '--json']);
   assert.equal(wrong.code, 1);
   assert.equal(JSON.parse(wrong.stdout).error.code, 'UNAUTHORIZED');
-  assert.equal((await run(['send', ...MAIL])).code, 2, 'a refused key is not kept');
+  assert.equal((await run(['send', ...MAIL])).code, 2, 'a rejected key is not saved');
 
   const kept = await run([...login, apiKey, '--json']);
   assert.equal(kept.code, 0, kept.stderr);
@@ -93,17 +95,17 @@ test('login keeps what the API takes, for its owner alone, and send goes by it',
   assert.match((await run(['send', ...MAIL, '--profile', 'no'])).stderr, /there is no profile no/);
 });
 
-test('options come before the environment, that before the profile, and that before first-run.json', async () => {
+test('precedence: options, environment, profile, first-run.json', async () => {
   const { dataDir } = service;
   const { accountId, apiKey } = service.sandbox;
   const wrong = { POSTRIDER_ID: accountId, POSTRIDER_KEY: 'pr_test_wrong', POSTRIDER_URL: service.url };
   const byEnvironment = await run(['send', ...MAIL], { env: wrong, dataDir });
-  assert.match(byEnvironment.stderr, /401 UNAUTHORIZED/, 'not the profile that is there');
+  assert.match(byEnvironment.stderr, /401 UNAUTHORIZED/, 'not the existing profile');
   const byOptions = await run(['send', ...MAIL, '--id', accountId, '--key', apiKey], { env: wrong, dataDir });
   assert.equal(byOptions.code, 0, byOptions.stderr);
   const file = path.join(home, '.config/postrider/default.json');
   writeFileSync(file, readFileSync(file, 'utf8').replace(apiKey, 'pr_test_wrong'));
   assert.match((await run(['send', ...MAIL], { dataDir })).stderr, /401 UNAUTHORIZED/, 'not first-run.json');
   const elsewhere = await run(['send', ...MAIL, '--url', 'http://localhost:1'], { dataDir });
-  assert.match(elsewhere.stderr, /the saved key is for/, 'a kept key goes nowhere else');
+  assert.match(elsewhere.stderr, /the saved key is for/, 'a saved key is sent nowhere else');
 });

@@ -1,4 +1,4 @@
-/** A backup and an export of a service that lost content: everything else is saved, and nobody takes the file for a whole one. */
+/** A backup and an export of a service that lost content: everything else is saved, and both report that the file is incomplete. */
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { runCommand, startService } from '../kit/start-service.ts';
 
-test('what is missing from a file is named, and the exit code says it', { timeout: 150_000 }, async (t) => {
+test('backup and export list missing content and report it in the exit code', { timeout: 150_000 }, async (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-lost-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const service = await startService();
@@ -49,7 +49,7 @@ test('what is missing from a file is named, and the exit code says it', { timeou
     assert.ok(shown.stderr.includes(gone));
   }
 
-  // Lost content stays lost: scheduled backups go on, report it, and do not accumulate.
+  // Lost content stays lost: scheduled backups continue, report it, and do not accumulate.
   const scheduled = path.join(folder, 'scheduled');
   mkdirSync(scheduled);
   for (const time of ['2026-11-01T031500', '2026-11-02T031500'])

@@ -1,7 +1,6 @@
 /**
- * Direct delivery by MX, against a DNS server and receivers of our own: preference and fall-back, no MX, null MX, names
- * that do not exist or cannot be asked, addresses that must not be connected to, opportunistic and required TLS; and mail for
- * inbound routes of the service itself.
+ * Direct delivery by MX, with a local DNS server and receivers: preference and fallback, no MX, null MX, names that do not exist or cannot
+ * be looked up, forbidden addresses, opportunistic and required TLS, and mail for inbound routes of the service itself.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -23,7 +22,7 @@ let dns: FakeDns;
 let first: SmtpSink;
 let second: SmtpSink;
 let service: Service;
-/** File of the authority that the service trusts beside those of the system. */
+/** File of the CA that the service trusts in addition to the system's. */
 let trusted: string;
 
 before(async () => {
@@ -87,7 +86,7 @@ async function send(to: string, extra: JsonObject = {}): Promise<string> {
   return answer.body.data.messageId;
 }
 
-/** The message once it has this event, and the event's own part. */
+/** The message once it has this event, and the details of the event. */
 async function outcome(messageId: string, eventType: string): Promise<{ message: JsonObject; event: JsonObject }> {
   return waitUntil(`${eventType} of ${messageId}`, async () => {
     const { body } = await service.api.get(`/messages/${messageId}`);
@@ -98,26 +97,26 @@ async function outcome(messageId: string, eventType: string): Promise<{ message:
 
 const arrivedAt = (sink: SmtpSink, to: string): boolean => sink.messages.some((one) => one.to.includes(to));
 
-test('the exchanger with the lowest preference gets the mail', async () => {
+test('delivers to the MX host with the lowest preference', async () => {
   const { event } = await outcome(await send('a@both.example'), 'Delivery');
   assert.equal(event.delivery.remoteHost, 'main.mx.example');
   assert.ok(arrivedAt(first, 'a@both.example'));
   assert.equal(arrivedAt(second, 'a@both.example'), false);
 });
 
-test('a domain without MX gets it at its own address', async () => {
+test('delivers to the address of a domain without MX', async () => {
   await outcome(await send('b@no-mx.example'), 'Delivery');
   assert.ok(arrivedAt(second, 'b@no-mx.example'));
 });
 
-test('TLS is used where it is offered, and told', async () => {
+test('uses TLS if it is offered, and reports it', async () => {
   const { event, message } = await outcome(await send('c@secure.example'), 'Delivery');
   assert.equal(event.delivery.tls, 'TLSv1.3');
   assert.equal(message.attempts[0].tls, 'TLSv1.3');
   assert.equal(second.messages.find((one) => one.to.includes('c@secure.example'))?.tls, 'TLSv1.3');
 });
 
-test('requireTls "verified" goes to a certificate that is valid for the exchanger, and to no other', async () => {
+test('requireTls "verified" delivers only if the certificate matches the MX host', async () => {
   const { message } = await outcome(await send('v@secure.example', { requireTls: 'verified' }), 'Delivery');
   assert.equal(message.attempts[0].tls, 'TLSv1.3');
   const { event } = await outcome(await send('v@other-name.example', { requireTls: 'verified' }), 'DeliveryDelay');
@@ -128,7 +127,7 @@ test('requireTls "verified" goes to a certificate that is valid for the exchange
   assert.equal(second.messages.find((one) => one.to.includes('w@other-name.example'))?.tls, 'TLSv1.3');
 });
 
-test('requireTls never falls back to plain text', async () => {
+test('requireTls never falls back to plaintext', async () => {
   const messageId = await send('d@plain.example', { requireTls: true });
   await waitUntil('an outcome', async () => {
     const { body } = await service.api.get(`/messages/${messageId}`);
@@ -139,7 +138,7 @@ test('requireTls never falls back to plain text', async () => {
   assert.equal(arrivedAt(first, 'd@plain.example'), false);
 });
 
-test('a domain that takes no mail (null MX) bounces at once, without a connection', async () => {
+test('a null MX domain bounces immediately without a connection', async () => {
   const before = first.connections.total + second.connections.total;
   const { event } = await outcome(await send('e@null.example'), 'Bounce');
   assert.equal(event.bounce.kind, 'hard');
@@ -147,7 +146,7 @@ test('a domain that takes no mail (null MX) bounces at once, without a connectio
   assert.equal(first.connections.total + second.connections.total, before);
 });
 
-test('a domain whose best exchanger is this service bounces instead of going round, without a connection', async () => {
+test('a domain whose best MX host is this service bounces without a connection', async () => {
   const before = first.connections.total + second.connections.total;
   const { event } = await outcome(await send('l@ours.example'), 'Bounce');
   const { enhancedCode, owner, suppressed } = event.bounce;
@@ -155,13 +154,13 @@ test('a domain whose best exchanger is this service bounces instead of going rou
   assert.equal(first.connections.total + second.connections.total, before);
 });
 
-/** The mail that came in, newest first. */
+/** The inbound messages, newest first. */
 async function cameIn(recipient: string): Promise<JsonObject[]> {
   const all = (await service.api.get('/inbound?limit=100')).body as unknown as JsonObject[];
   return all.filter((one) => one.recipient === recipient);
 }
 
-test('mail for an inbound route of the service arrives there, once, and others of its domain are nobody', async () => {
+test('mail to an inbound route of this service arrives once; other recipients are unknown', async () => {
   const seen = first.connections.total + second.connections.total;
   assert.equal((await service.api.post('/inbound-routes', { match: 'support@in.shop.example' })).status, 201);
   const photo = Buffer.from('a photo');
@@ -182,15 +181,15 @@ test('mail for an inbound route of the service arrives there, once, and others o
     [[eventId, 'Inbound']],
   );
   const { url } = events[0]!.inbound.attachments[0];
-  assert.equal(new URL(url).port, new URL(service.url).port, 'links lead to the port that is bound');
+  assert.equal(new URL(url).port, new URL(service.url).port, 'links use the bound port');
   assert.equal(await (await fetch(url)).text(), photo.toString());
 
   const nobody = (await outcome(await send('nobody@in.shop.example'), 'Bounce')).event.bounce;
   assert.deepEqual([nobody.enhancedCode, nobody.category], ['5.1.1', 'mailbox-not-found']);
-  assert.equal(first.connections.total + second.connections.total, seen, 'nothing left');
+  assert.equal(first.connections.total + second.connections.total, seen, 'nothing was sent');
 });
 
-test('mail that comes back to an inbound route ends there, also what a program sends there again and again', async () => {
+test('mail that returns to an inbound route stops there, even if an application keeps resending it', async () => {
   assert.equal((await service.api.post('/inbound-routes', { match: 'again+*@in.shop.example' })).status, 201);
   const bring = async (to: string, raw: string): Promise<void> => {
     const talker = await openInbound(service.inboundPort);
@@ -198,7 +197,7 @@ test('mail that comes back to an inbound route ends there, also what a program s
     talker.destroy();
   };
   const outcomesOf = async (to: string, count: number): Promise<string[]> => {
-    const found = await waitUntil(`${count} mails`, async () => {
+    const found = await waitUntil(`${count} messages`, async () => {
       const mails = await cameIn(to);
       return mails.length >= count && mails;
     });
@@ -208,10 +207,10 @@ test('mail that comes back to an inbound route ends there, also what a program s
   await send(to);
   assert.deepEqual(await outcomesOf(to, 1), ['event']);
   const raw = (await service.api.get(`/inbound/${(await cameIn(to))[0]!.inboundId}/content`)).text;
-  // As somebody's forwarding brings it to another address of the route.
+  // As if forwarded to another address of the route.
   await bring('again+2@in.shop.example', raw);
   assert.deepEqual(await outcomesOf('again+2@in.shop.example', 1), ['own-mail']);
-  // As a program does that submits what it gets to where it got it.
+  // As an application that resubmits what it receives to the same address.
   const talker = await connectTalker(service.smtpPort);
   await talker.reply();
   await talker.logIn(service.smtpCredential);
@@ -234,16 +233,16 @@ test('mail that comes back to an inbound route ends there, also what a program s
   });
 });
 
-test('a domain that does not exist bounces at once', async () => {
+test('a nonexistent domain bounces immediately', async () => {
   const { event } = await outcome(await send('f@nowhere.example'), 'Bounce');
   assert.equal(event.bounce.category, 'domain-not-found');
   assert.equal(event.bounce.kind, 'hard');
 });
 
-test('a domain that took mail lately and vanishes is tried again', async () => {
+test('a domain that recently accepted mail and disappears is retried', async () => {
   dns.zone['vanishing.example'] = { A: ['127.0.0.2'] };
   await outcome(await send('j@vanishing.example'), 'Delivery');
-  // The service remembers where the domain was, and counts what it has delivered once a minute and when it starts.
+  // The service remembers where the domain was; it counts deliveries once a minute and at startup.
   await service.kill('SIGTERM');
   delete dns.zone['vanishing.example'];
   await service.restart();
@@ -259,12 +258,12 @@ test('a domain that took mail lately and vanishes is tried again', async () => {
   assert.equal(event.deliveryDelay.suppressed, false);
 });
 
-test('a DNS failure is a delay, not a bounce', async () => {
+test('a DNS failure defers the message', async () => {
   const { message } = await outcome(await send('g@broken.example'), 'DeliveryDelay');
   assert.equal(message.status, 'delayed');
 });
 
-test('a private address is not connected to, and the recipient is not to blame', async () => {
+test('never connects to a private address, and does not blame the recipient', async () => {
   const { event } = await outcome(await send('h@inside.example'), 'Bounce');
   assert.equal(event.bounce.category, 'policy');
   assert.equal(event.bounce.suppressed, false);
@@ -273,7 +272,7 @@ test('a private address is not connected to, and the recipient is not to blame',
   assert.match(event.bounce.advice, /POSTRIDER_MX_ALLOW/);
 });
 
-test('when the first exchanger refuses at the door, the next one is tried', async () => {
+test('tries the next MX host if the first one rejects the connection', async () => {
   first.setScript({ banner: '554 5.7.1 not today' });
   first.dropAll();
   const { event } = await outcome(await send('i@both.example'), 'Delivery');
@@ -282,6 +281,6 @@ test('when the first exchanger refuses at the door, the next one is tried', asyn
   first.setScript({});
 });
 
-test('neither receiver saw anything that a strict server refuses', () => {
+test('neither receiver saw a protocol violation', () => {
   assert.deepEqual([...first.violations, ...second.violations], []);
 });

@@ -1,6 +1,6 @@
 /**
- * `npm start` as people run it: npm, and the service below it. However npm is asked to end, or is ended, the service ends
- * with it, and finishes the mail in its hands before.
+ * `npm start` as people run it: npm, and the service as its child. However npm is stopped or killed, the service exits as well, and first
+ * finishes the messages in flight.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -10,7 +10,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, type TestContext, test } from 'node:test';
 import { apiClient } from '../kit/api.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { runCommand, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -45,7 +45,7 @@ interface Npm {
   ended: Promise<{ code: number | null; signal: string | null }>;
 }
 
-/** Runs it with the machine's own npm and Node, in a process group of its own, as a terminal would. */
+/** Runs it with the machine's npm and Node, in a separate process group, as a terminal would. */
 async function npmStart(t: TestContext, route: string): Promise<Npm> {
   const dataDir = mkdtempSync(path.join(os.tmpdir(), 'postrider-npm-'));
   t.after(() => rmSync(dataDir, { recursive: true, force: true }));
@@ -92,19 +92,19 @@ const WAYS: { name: string; ask(npm: Npm): void; npmEnds: { code: number | null;
     npmEnds: { code: 0, signal: null },
   })),
   {
-    name: 'Ctrl-C, which npm and the service both get',
+    name: 'Ctrl-C, sent to npm and the service',
     ask: ({ child }) => void process.kill(-child.pid!, 'SIGINT'),
     npmEnds: { code: 0, signal: null },
   },
   {
-    name: 'SIGKILL to npm alone, which passes nothing on',
+    name: 'SIGKILL to npm only, which forwards nothing',
     ask: ({ child }) => void child.kill('SIGKILL'),
     npmEnds: { code: null, signal: 'SIGKILL' },
   },
 ];
 
 for (const way of WAYS) {
-  test(`${way.name}: the service finishes what it has in hand, and ends`, { skip: missing('npm') }, async (t) => {
+  test(`${way.name}: the service finishes work in progress and exits`, { skip: missing('npm') }, async (t) => {
     const { promise: held, resolve: release } = Promise.withResolvers<void>();
     const sink = await smtpSink({
       script: {
@@ -124,11 +124,11 @@ for (const way of WAYS) {
     const mail = { from: 'a@shop.example', to: 'ann@example.com', subject: 'Hello', text: 'Hello' };
     const answer = await api.post('/send', mail);
     assert.equal(answer.status, 202, answer.text);
-    await waitUntil('the mail to be on its way', () => sink.commands.includes('DATA'));
+    await waitUntil('the message to be in transit', () => sink.commands.includes('DATA'));
 
     way.ask(npm);
-    await waitUntil('the service to say that it stops', async () => (await api.get('/ready')).status === 503);
-    assert.ok(isAlive(serving.pid), 'it waits for the answer to the mail in its hands');
+    await waitUntil('the service to log that it stops', async () => (await api.get('/ready')).status === 503);
+    assert.ok(isAlive(serving.pid), 'it waits for the reply to the message in flight');
     release();
     await waitUntil('the service to end', () => !isAlive(serving.pid), 30_000);
     assert.deepEqual(await npm.ended, way.npmEnds);

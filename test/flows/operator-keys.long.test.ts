@@ -1,18 +1,18 @@
 /**
- * Operator keys at the real service, on each database: created by the command line while the service runs, used by programs, and revoked
- * everywhere. The service has the Resend interface too, which accepts bearer tokens at the root.
+ * Operator keys at the real service, on each database: created on the command line while the service runs, used by applications, and
+ * revoked on all nodes. The service also has the Resend interface, which accepts bearer tokens at the root.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type Answer, apiClient, type JsonObject } from '../kit/api.ts';
 import { startCluster } from '../kit/cluster.ts';
+import { openBrowser } from '../kit/in-process-api.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
-import { openBrowser } from '../kit/whole-api.ts';
 
 const ENV = { POSTRIDER_DOORS: 'resend' };
 
-/** Calls with a key alone, from this address. */
+/** Calls with only a key, from this address. */
 function programOf(t: TestContext, service: Service, localAddress = '127.0.0.1') {
   const client = apiClient(() => service.url, undefined, { localAddress });
   t.after(() => client.close());
@@ -58,7 +58,7 @@ async function provisions(t: TestContext, service: Service): Promise<void> {
     }
   const ofResend = await call(key, 'GET /resend/domains');
   assert.deepEqual([ofResend.status, ofResend.body.name], [403, 'invalid_api_key'], ofResend.text);
-  assert.equal(ofResend.body.message, 'API key is invalid', 'as that service says it');
+  assert.equal(ofResend.body.message, 'API key is invalid', 'in the format of that service');
   assert.equal((await call(apiKey, 'GET /domains')).status, 200, 'control: the Resend interface');
   const account = await call(apiKey, 'GET /operator/accounts');
   assert.deepEqual([account.status, account.body.error?.code], [401, 'UNAUTHORIZED'], account.text);
@@ -98,7 +98,7 @@ async function restricts(t: TestContext, service: Service): Promise<void> {
     await assert.rejects(service.cli('operator-key', 'create', '--name', 'x', ...options), message);
 }
 
-/** The key works on every node until one revokes it; then each refuses it within a second. */
+/** The key works on every node until one revokes it; then each rejects it within a second. */
 async function isRevoked(
   t: TestContext,
   nodes: readonly Service[],
@@ -116,7 +116,7 @@ async function isRevoked(
   assert.deepEqual(
     await statuses(),
     nodes.map(() => 401),
-    'and it stays refused',
+    'and it stays rejected',
   );
 }
 
@@ -139,7 +139,7 @@ test('operator keys on the embedded database', async (t) => {
   });
 });
 
-test('operator keys on two nodes with PostgreSQL', async (t) => {
+test('operator keys on two PostgreSQL nodes', async (t) => {
   const cluster = await startCluster({ nodes: 2, env: ENV });
   t.after(() => cluster.close());
   const [first, second] = cluster.nodes;
@@ -156,7 +156,7 @@ test('operator keys on two nodes with PostgreSQL', async (t) => {
   });
 });
 
-test('a key is limited to POSTRIDER_RATE_LIMIT, and wrong keys do not use up its limit', async (t) => {
+test('POSTRIDER_RATE_LIMIT applies per key, and wrong keys do not use it up', async (t) => {
   const service = await startService({ env: { POSTRIDER_RATE_LIMIT: '3' } });
   t.after(() => service.close());
   const call = programOf(t, service);

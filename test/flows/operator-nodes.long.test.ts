@@ -1,15 +1,15 @@
 /**
- * The operator on two nodes: a destination that the one which delivers has paused is shown by the other, and resumed there. Sessions
- * and transactions are counted at the exchanger.
+ * Operator view on two nodes: one node pauses a destination, and the other lists the pause and ends it. Sessions and transactions are
+ * counted at the MX host.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
 import { type Cluster, startCluster } from '../kit/cluster.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
+import { type Browser, openBrowser } from '../kit/in-process-api.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
-import { type Browser, openBrowser } from '../kit/whole-api.ts';
 
 const REFUSAL = '421 4.7.28 unusual rate of mail, try again in 20 minutes';
 const MAILS = 6;
@@ -50,12 +50,12 @@ const destination = async (): Promise<JsonObject | undefined> =>
 const transactions = (): number => sink.commands.filter((line) => line.startsWith('MAIL')).length;
 const depth = async (): Promise<number> => (await operator.call('GET', '/operator/queue')).body.depth;
 
-test('the other node shows the pause, and ends it: one probe, and then what waited', async () => {
+test('another node lists the pause and ends it: one probe, then the queued mail', async () => {
   const mail = (to: number) => ({ from: 'a@shop.example', to: `${to}@busy.example`, subject: 's', text: 't' });
   for (let to = 0; to < MAILS; to += 1) assert.equal((await cluster.api.post('/send', mail(to))).status, 202);
-  await waitUntil('the pause to be shown', async () => typeof (await destination())?.pausedUntil === 'string');
+  await waitUntil('the pause to be listed', async () => typeof (await destination())?.pausedUntil === 'string');
   await waitUntil(
-    'all to be put off',
+    'all messages to be deferred',
     async () => (await cluster.api.get('/messages?status=delayed')).body.length === MAILS,
   );
   const shown = (await destination())!;
@@ -72,7 +72,7 @@ test('the other node shows the pause, and ends it: one probe, and then what wait
   assert.deepEqual(nodes.map(({ roles }) => roles.join()).sort(), ['api', 'smtp,delivery,webhooks']);
   assert.ok(nodes.some(({ nodeId }) => nodeId === shown.nodes[0].nodeId));
 
-  // It refuses again: one transaction, and the next pause.
+  // It rejects again: one transaction, and the next pause.
   const resume = () => operator.call('POST', '/operator/destinations/mx.busy.example/resume');
   const [sessions, tries] = [sink.connections.total, transactions()];
   assert.equal((await resume()).status, 200);
@@ -87,10 +87,10 @@ test('the other node shows the pause, and ends it: one probe, and then what wait
   assert.equal((await resume()).status, 200);
   await waitUntil('the probe', () => sink.connections.total > began);
   assert.ok(Date.now() - resumedAt < 4_000, `probed after ${Date.now() - resumedAt} ms`);
-  await waitUntil('all to be delivered', () => sink.messages.length === MAILS);
+  await waitUntil('all messages to be delivered', () => sink.messages.length === MAILS);
   await waitUntil('the queue to be empty', async () => (await depth()) === 0);
-  assert.equal(new Set(sink.messages.map(({ to }) => to[0])).size, MAILS, 'none twice');
-  await waitUntil('no pause to be shown', async () => ((await destination())?.pausedUntil ?? null) === null);
+  assert.equal(new Set(sink.messages.map(({ to }) => to[0])).size, MAILS, 'no duplicates');
+  await waitUntil('no pause to be listed', async () => ((await destination())?.pausedUntil ?? null) === null);
 
   const log = (await operator.call('GET', '/operator/audit?action=destination.resume')).body as unknown as JsonObject[];
   assert.deepEqual(
@@ -102,7 +102,7 @@ test('the other node shows the pause, and ends it: one probe, and then what wait
   );
 });
 
-test('mail that is deferred message by message is listed, with the last reply and the next attempt', async () => {
+test('lists individually deferred messages with the last reply and the next attempt', async () => {
   const REPLY = '451 4.3.0 mailbox is busy, try again later';
   sink.setScript({ rcpt: REPLY });
   for (const to of ['1', '2', '3']) {
@@ -110,11 +110,11 @@ test('mail that is deferred message by message is listed, with the last reply an
     assert.equal((await cluster.api.post('/send', mail)).status, 202);
   }
   const queue = async (): Promise<JsonObject> => (await operator.call('GET', '/operator/queue')).body as JsonObject;
-  await waitUntil('all to be deferred', async () => (await queue()).waiting === 3);
+  await waitUntil('all messages to be deferred', async () => (await queue()).waiting === 3);
   const { depth: total, due, leased, held, waiting } = await queue();
   assert.equal(due + leased + held + waiting, total);
 
-  // A node that restarts has none of it in memory.
+  // A restarted node has no queue in memory.
   const [, back] = cluster.nodes;
   await back!.kill('SIGTERM');
   await back!.restart();

@@ -1,6 +1,6 @@
 /**
- * What an operator sees and does: the first run, health and readiness, metrics, the description of the API, logs, the
- * command line beside a running service, suspension, and backup and restore.
+ * Operator tasks: the first run, health and readiness, metrics, the OpenAPI document, logs, the command line next to a running service,
+ * suspension, and backup and restore.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -24,7 +24,7 @@ after(() => closeShop({ sink, service }));
 
 const mail = { from: 'a@shop.example', to: 'ann@example.com', subject: 'Secret subject', text: 'Secret body' };
 
-test('the first run keeps its credentials for the owner alone', () => {
+test('the first run stores its credentials readable by the owner only', () => {
   const file = path.join(service.dataDir, 'first-run.json');
   assert.equal(statSync(file).mode & 0o777, 0o600);
   assert.equal(statSync(service.dataDir).mode & 0o077, 0);
@@ -34,7 +34,7 @@ test('the first run keeps its credentials for the owner alone', () => {
   assert.match(first.accountId, /^acc_/);
 });
 
-test('health, readiness and the description need no key', async () => {
+test('health, readiness, and the OpenAPI document need no key', async () => {
   const { anonymous } = service;
   assert.deepEqual((await anonymous.get('/health')).body, { status: 'ok' });
   assert.equal((await anonymous.get('/ready')).status, 200);
@@ -74,7 +74,7 @@ test('health, readiness and the description need no key', async () => {
   assert.ok([200, 302].includes(docs.status), String(docs.status));
 });
 
-test('the metrics count what happened', async () => {
+test('metrics count messages and events', async () => {
   const read = async (name: RegExp): Promise<number> => {
     const { text, status } = await service.anonymous.get('/metrics');
     assert.equal(status, 200);
@@ -96,7 +96,7 @@ test('the metrics count what happened', async () => {
   assert.doesNotMatch(text, /ann@example\.com|acc_/, 'no tenant in a label');
 });
 
-test('the log is JSON lines, without keys and without mail', async () => {
+test('the log is JSON lines without keys or message content', async () => {
   assert.equal((await service.api.post('/send', mail)).status, 202);
   assert.equal((await service.api.post('/send', { ...mail, subject: 'x\r\n{"level":"fatal"}\u001b[31m' })).status, 400);
   for (const line of service.log.split('\n').filter((one) => one.startsWith('{'))) JSON.parse(line);
@@ -110,7 +110,7 @@ test('the log is JSON lines, without keys and without mail', async () => {
   }
 });
 
-test('the command line works beside the service, and its changes are felt', async () => {
+test('the command line works while the service is running, and its changes take effect', async () => {
   const made = await service.cli('account', 'create', '--name', 'Second', '--plan', 'free');
   const headers = { 'x-id': String(made.accountId), 'x-api-key': String(made.apiKey) };
   const call = (method: string, path: string, body?: unknown) =>
@@ -132,7 +132,7 @@ test('the command line works beside the service, and its changes are felt', asyn
   assert.equal(typeof status, 'object');
 });
 
-test('the command line sends mail, also without any body', async () => {
+test('the command line sends a message, even without a body', async () => {
   const { url, live } = service;
   const place = ['--url', url, '--id', live.accountId, '--key', live.apiKey];
   const what = ['--from', 'Shop <a@shop.example>', '--to', 'empty@example.com', '--subject', 'Only a subject'];
@@ -141,10 +141,10 @@ test('the command line sends mail, also without any body', async () => {
   const found = () => sink.messages.find((message) => message.to.includes('empty@example.com'));
   const mail = (await waitUntil('the mail', found)).content.toString('latin1');
   assert.match(mail, /^Subject: Only a subject\r$/m);
-  assert.match(mail, /\r\n\r\n(?:\r\n)*$/, 'nothing but line ends behind the header');
+  assert.match(mail, /\r\n\r\n(?:\r\n)*$/, 'only line ends after the header');
 });
 
-test('a backup taken beside the service holds what was acknowledged, and no first-run file', async () => {
+test('a backup of a running service contains all acknowledged mail and no first-run file', async () => {
   const { messageId } = (await service.api.post('/send', mail)).body.data;
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-backup-'));
   const file = path.join(folder, 'backup');
@@ -160,13 +160,13 @@ test('a backup taken beside the service holds what was acknowledged, and no firs
     const accounts = await runCommand(['account', 'list', '--json'], { dataDir, env });
     assert.ok(accounts.stdout.includes(service.live.accountId));
     const again = await runCommand(['queue', 'retry', String(messageId)], { dataDir });
-    assert.doesNotMatch(again.stderr, /\bat .*\.ts:\d+/, 'no stack trace for an operator');
+    assert.doesNotMatch(again.stderr, /\bat .*\.ts:\d+/, 'no stack trace is printed');
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 });
 
-test('an idle service ends with 0 on SIGTERM and on SIGINT', async () => {
+test('an idle service exits 0 on SIGTERM and SIGINT', async () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     const startedAt = runningMs();
     assert.deepEqual(await service.kill(signal), { code: 0, signal: null });

@@ -1,18 +1,18 @@
 /**
- * Mail to postmaster@ and abuse@ of the bounce domain through the whole service: forwarded to the operators' address, counted at its server,
- * and listed. Reports become events, and nothing goes round.
+ * Mail to postmaster@ and abuse@ of the bounce domain through the entire service: forwarded to the operators' address, counted at its
+ * server, and listed. Reports become events, and there are no mail loops.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
-import { BOUNCE_DOMAIN, bring, comesBack, tokenAddress } from '../kit/come-back.ts';
+import { BOUNCE_DOMAIN, bounceAddresses, bring, tokenAddress } from '../kit/bounce-receiver.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
+import { type Browser, openBrowser } from '../kit/in-process-api.ts';
 import { openInbound } from '../kit/inbound-rig.ts';
 import { deliveryReport, feedbackReport } from '../kit/report-mail.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
-import { type Browser, openBrowser } from '../kit/whole-api.ts';
 
 const OPERATORS = 'ops@example.net';
 
@@ -24,7 +24,7 @@ before(async () => {
   [dns, sink] = await Promise.all([fakeDns(), smtpSink()]);
   service = await startService({
     env: {
-      ...comesBack,
+      ...bounceAddresses,
       POSTRIDER_POSTMASTER: OPERATORS,
       POSTRIDER_SMTP_HOSTNAME: 'mail.postrider.test',
       POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`,
@@ -67,15 +67,15 @@ const LETTER = [
   '',
 ].join('\r\n');
 
-test('mail of people to postmaster and abuse reaches the operators once, as an attachment of our own mail, and is listed', async () => {
+test('forwards mail to postmaster and abuse to the operators once, as an attachment, and lists it', async () => {
   const ids = [];
   for (const local of ['postmaster', 'abuse', 'Postmaster'])
     ids.push(await send('jorg@provider.example', `${local}@${BOUNCE_DOMAIN}`, LETTER));
-  await waitUntil('the mails at the peer', () => atPeer().length === 3);
+  await waitUntil('the messages at the peer', () => atPeer().length === 3);
   for (const { from, content } of atPeer()) {
     const text = content.toString('latin1');
     const header = text.slice(0, text.indexOf('\r\n\r\n'));
-    assert.match(from, new RegExp(`^b\\+\\w+@${BOUNCE_DOMAIN}$`), 'a bounce of it comes to a return path');
+    assert.match(from, new RegExp(`^b\\+\\w+@${BOUNCE_DOMAIN}$`), 'its envelope sender is a return path');
     assert.match(header, /^From: Postrider <postmaster@mail\.postrider\.test>\r$/m);
     assert.match(header, /^Reply-To: jorg@provider\.example\r?$/m);
     assert.match(header, /^Subject: Fwd: Your mail to us\r?$/m);
@@ -101,7 +101,7 @@ test('mail of people to postmaster and abuse reaches the operators once, as an a
   assert.equal((await service.api.get('/operator/postmaster-mail')).status, 401);
 });
 
-test('reports to these addresses stay reports, and nothing that was forwarded is forwarded again', async () => {
+test('reports to these addresses are handled as reports, and forwarded mail is not forwarded again', async () => {
   const { body } = await service.api.post('/send', {
     from: 'orders@shop.example',
     to: 'ann@example.com',
@@ -145,5 +145,5 @@ test('reports to these addresses stay reports, and nothing that was forwarded is
       [true, 'forwarded'],
     ],
   );
-  await waitUntil('the last mail at the peer', () => atPeer().length === before[0]! + 1);
+  await waitUntil('the last message at the peer', () => atPeer().length === before[0]! + 1);
 });

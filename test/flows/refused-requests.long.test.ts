@@ -1,6 +1,6 @@
 /**
- * What a customer finds of what was refused to it: over HTTP, in a batch and in an SMTP session, at once, on both databases; and none
- * of the secrets that came with it, not even in the rows.
+ * Rejected requests as a customer finds them, immediately and on both databases: over HTTP, in a batch, and in an SMTP session. None of the
+ * secrets in the requests is stored.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -9,14 +9,14 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
 import type { Answer, JsonObject } from '../kit/api.ts';
+import { openBrowser } from '../kit/in-process-api.ts';
 import { connectTalker, type Talker } from '../kit/smtp-talker.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { DIALECTS } from '../kit/temp-database.ts';
 import { type TempPostgres, tempPostgres } from '../kit/temp-postgres.ts';
 import { waitUntil } from '../kit/wait-until.ts';
-import { openBrowser } from '../kit/whole-api.ts';
 
-/** Planted wherever a request has room for a value. */
+/** A secret placed in every field that takes a value. */
 const SECRET = 's3cret-Value';
 const TOKEN = 'Zx81aB3dE5gH7jK9mN1pQ3sT5vW7';
 const MAIL = { from: 'a@shop.example', to: 'ann@example.com', subject: 's', text: 't' };
@@ -29,23 +29,18 @@ async function listed(service: Service, query = ''): Promise<Listed[]> {
   return answer.body as unknown as Listed[];
 }
 
-/** Over HTTP: the call, and what is recorded of it. */
+/** HTTP calls, and the expected record of each. */
 const CALLS: [name: string, call: (service: Service) => Promise<Answer>, code: string, endpoint: string][] = [
   [
-    'a field that is wrong',
+    'an invalid field',
     ({ api }) => api.post('/send', { ...MAIL, to: `${SECRET} <${TOKEN}` }),
     'INVALID_REQUEST',
     'POST /send',
   ],
-  ['a body that is no JSON', ({ api }) => api.post('/send', `{"to": "${SECRET}`), 'INVALID_REQUEST', 'POST /send'],
+  ['a body that is not JSON', ({ api }) => api.post('/send', `{"to": "${SECRET}`), 'INVALID_REQUEST', 'POST /send'],
+  ['an unknown field', ({ api }) => api.post('/send', { ...MAIL, [TOKEN]: SECRET }), 'INVALID_REQUEST', 'POST /send'],
   [
-    'a field that is unknown',
-    ({ api }) => api.post('/send', { ...MAIL, [TOKEN]: SECRET }),
-    'INVALID_REQUEST',
-    'POST /send',
-  ],
-  [
-    'a template that does not parse',
+    'an invalid template',
     ({ api }) => api.post('/send', { ...MAIL, html: `{% ${SECRET} ${TOKEN} %}` }),
     'TEMPLATE_INVALID',
     'POST /send',
@@ -57,31 +52,31 @@ const CALLS: [name: string, call: (service: Service) => Promise<Answer>, code: s
     'POST /send',
   ],
   [
-    'a sender that is not verified',
+    'an unverified sender',
     ({ api }) => api.post('/send', { ...MAIL, from: 'a@else.example' }),
     'SENDER_NOT_VERIFIED',
     'POST /send',
   ],
   [
-    'a message that is not there',
+    'a missing message',
     ({ api }) => api.get(`/messages/msg_none?x=1`).then(() => api.get('/messages/msg_none')),
     'NOT_FOUND',
     'GET /messages/:id',
   ],
   [
-    'a body of another type',
+    'a body of an unsupported type',
     ({ api }) => api.call({ method: 'POST', path: '/send', body: SECRET, headers: { 'content-type': 'text/plain' } }),
     'UNSUPPORTED_MEDIA_TYPE',
     'POST /send',
   ],
   [
-    'a body that is too large',
+    'a body over the limit',
     ({ api }) => api.post('/domains', { domain: SECRET.repeat(90_000) }),
     'PAYLOAD_TOO_LARGE',
     'POST /domains',
   ],
   [
-    'an address within a path',
+    'an address in the path',
     ({ api }) => api.get(`/suppressions/${SECRET}@example.com`),
     'NOT_FOUND',
     'GET /suppressions/:email',
@@ -104,7 +99,7 @@ for (const dialect of DIALECTS) {
       await postgres?.drop();
     });
 
-    test('every refusal over HTTP is found at once, by its request id', async () => {
+    test('every HTTP rejection can be found immediately by its request id', async () => {
       for (const [name, call, code, endpoint] of CALLS) {
         const answer = await call(service);
         assert.equal(answer.body.error?.code, code, `${name}: ${answer.text.slice(0, 300)}`);
@@ -124,7 +119,7 @@ for (const dialect of DIALECTS) {
       );
     });
 
-    test('a key that may not make the call is recorded, a key that is none is not', async () => {
+    test('records rejections of a valid key without permission, but not of an unknown key', async () => {
       const made = await service.api.post('/api-keys', { scope: 'send' });
       const headers = { 'x-api-key': made.body.apiKey as string, 'x-id': service.live.accountId };
       const refused = await service.anonymous.call({ method: 'GET', path: '/messages', headers });
@@ -137,7 +132,7 @@ for (const dialect of DIALECTS) {
       assert.equal(newest?.keyId, made.body.keyId);
     });
 
-    test('what is refused to a user of the portal is on its page, and no row', async () => {
+    test('rejections in the portal are shown on the page and not recorded', async () => {
       const { port } = new URL(service.url);
       const browser = openBrowser(Number(port), `http://localhost:${port}`, '127.0.0.1');
       const { signInUrl } = JSON.parse(readFileSync(path.join(service.dataDir, 'first-run.json'), 'utf8'));
@@ -153,7 +148,7 @@ for (const dialect of DIALECTS) {
       assert.deepEqual((await listed(service))[0], before);
     });
 
-    test('each refused message of a batch is a row, the others are none', async () => {
+    test('records each rejected message of a batch, and no accepted one', async () => {
       const messages = [MAIL, { ...MAIL, to: SECRET }, { ...MAIL, from: 'a@else.example' }];
       const sent = await service.api.post('/send/batch', { messages });
       assert.equal(sent.status, 200);
@@ -172,7 +167,7 @@ for (const dialect of DIALECTS) {
       );
     });
 
-    test('every 4xx and 5xx reply of a session that is logged in is a row, with its verb', async () => {
+    test('records every 4xx and 5xx reply of an authenticated SMTP session with its verb', async () => {
       const talker = await connectTalker(service.smtpPort);
       await talker.reply();
       assert.match(await talker.say('MAIL FROM:<a@shop.example>'), /^530 /);
@@ -192,7 +187,7 @@ for (const dialect of DIALECTS) {
       for (const [line, verb] of said) {
         const reply = await talker.say(line);
         if (!/^[45]/.test(reply)) continue;
-        // What looks like a key is not recorded.
+        // Text that looks like a key is not recorded.
         const text = reply.split(' ').slice(2).join(' ').replaceAll(TOKEN.toUpperCase(), '…').replaceAll(TOKEN, '…');
         expected.push([Number(reply.slice(0, 3)), reply.split(' ')[1], verb, text]);
       }
@@ -212,7 +207,7 @@ for (const dialect of DIALECTS) {
       assert.ok(one.length > 0 && one.every(({ code, source }) => code === '5.7.1' && source === 'smtp'));
     });
 
-    test('a sandbox key sees its own refusals only; pages and times', async () => {
+    test('a sandbox key lists only its own rejections; paging and time ranges', async () => {
       const sandbox = await service.sandboxApi.post('/send', { ...MAIL, to: 'x' });
       assert.equal(sandbox.status, 400);
       const own = (await service.sandboxApi.get('/requests')).body as unknown as Listed[];
@@ -240,14 +235,14 @@ for (const dialect of DIALECTS) {
       assert.equal((await service.api.get('/requests?source=fax')).status, 400);
     });
 
-    test('what was refused before a planned stop is there after it, and none of the rows holds a secret', async () => {
+    test('rejections before a planned stop remain after it, and no record contains a secret', async () => {
       const last = await service.api.post('/send', { ...MAIL, to: 'last' });
       const rows = postgres ? undefined : await listed(service);
       await service.kill('SIGTERM');
       const texts = postgres ? await rowsOfPostgres(postgres.url) : rowsOfSqlite(service.dataDir);
       assert.ok(texts.length > 15 && (rows === undefined || texts.length >= rows.length));
       const stored = texts.join('\n');
-      assert.ok(stored.includes(last.headers['x-request-id']!), 'the last one is there');
+      assert.ok(stored.includes(last.headers['x-request-id']!), 'the last one is recorded');
       const { live, sandbox, smtpCredential } = service;
       for (const secret of [SECRET, TOKEN, live.apiKey, sandbox.apiKey, smtpCredential.password]) {
         assert.ok(!stored.includes(secret), `${secret} is in ${texts.find((text) => text.includes(secret))}`);
@@ -260,14 +255,14 @@ for (const dialect of DIALECTS) {
   });
 }
 
-/** A credential that is revoked while its session is open: the reply that says so is the last one recorded. */
+/** A credential that is revoked during its session: the reply that reports it is the last one recorded. */
 async function loseCredential(service: Service): Promise<void> {
   const made = (await service.api.post('/smtp-credentials', {})).body;
   const talker: Talker = await connectTalker(service.smtpPort);
   await talker.reply();
   await talker.logIn({ username: made.username as string, password: made.password as string });
   await service.api.delete(`/smtp-credentials/${made.smtpCredentialId}`);
-  const reply = await waitUntil('the revocation to be felt', async () => {
+  const reply = await waitUntil('the revocation to apply', async () => {
     const said = await talker.say('MAIL FROM:<a@shop.example>');
     await talker.say('RSET');
     return said.startsWith('535') ? said : undefined;

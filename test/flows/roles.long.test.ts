@@ -1,7 +1,4 @@
-/**
- * What a start makes of its settings. A process without the api role: machines may ask whether it lives, is ready, and what it
- * counts; nothing else is there.
- */
+/** How a start applies its settings. A process without the api role serves only health, readiness, and metrics. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -9,7 +6,7 @@ import test from 'node:test';
 import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
-test('the other roles answer /health, /ready and /metrics, and nothing else', { timeout: 150_000 }, async (t) => {
+test('other roles serve only /health, /ready, and /metrics', { timeout: 150_000 }, async (t) => {
   const service = await startService();
   t.after(() => service.close());
   for (const role of ['delivery', 'smtp', 'webhooks', 'smtp,webhooks']) {
@@ -31,7 +28,7 @@ test('the other roles answer /health, /ready and /metrics, and nothing else', { 
   }
 });
 
-test('beside a process that has the HTTP port, other roles start and say what is missing', {
+test('other roles start while another process has the HTTP port, and log what is missing', {
   timeout: 150_000,
 }, async (t) => {
   const first = await startService();
@@ -39,12 +36,12 @@ test('beside a process that has the HTTP port, other roles start and say what is
   const env = { POSTRIDER_HTTP_PORT: new URL(first.url).port, POSTRIDER_ROLES: 'delivery' };
   const second = await startService({ env });
   t.after(() => second.close());
-  await waitUntil('its word in the log', () => second.log.includes('/health, /ready, and /metrics are not served'));
+  await waitUntil('its log line', () => second.log.includes('/health, /ready, and /metrics are not served'));
   assert.equal((await first.anonymous.get('/health')).status, 200);
   assert.deepEqual(await second.kill('SIGTERM'), { code: 0, signal: null });
 });
 
-test('SMTP submission is bound to POSTRIDER_SMTP_HOST, and to all addresses without it', {
+test('SMTP submission binds to POSTRIDER_SMTP_HOST, or to all addresses by default', {
   timeout: 150_000,
 }, async (t) => {
   for (const [env, isOpen] of [

@@ -1,6 +1,6 @@
 /**
- * Time in the sandbox: moving its clock runs what comes due in that time, in order and by that clock: retries over 72 hours,
- * webhooks with their own schedule, what was scheduled, what expires, how old the inbox is.
+ * Time in the sandbox: moving its clock runs everything due in that period, in order and by that clock: retries over 72 hours, webhooks on
+ * their own schedule, scheduled messages, expiry, and the age of the inbox.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -49,7 +49,7 @@ async function advance(seconds: number): Promise<{ now: string; ran: number }> {
 const types = (shown: JsonObject): string[] => shown.timeline.map((event: JsonObject) => event.eventType);
 const ms = (time: string): number => Date.parse(time);
 
-test('a mail that is always put off lives 72 hours, in seconds: each attempt at its time, then it expires', async () => {
+test('always deferred mail runs through all attempts of its 72 hours in seconds, then expires', async () => {
   const id = await send({ headers: { 'X-Sandbox-Outcome': '451 4.3.0 later' } });
   await waitUntil('the first attempt', async () => (await message(id)).status === 'delayed');
   const { ran, now } = await advance(72 * HOUR);
@@ -58,7 +58,7 @@ test('a mail that is always put off lives 72 hours, in seconds: each attempt at 
   assert.deepEqual(types(shown), ['Send', 'DeliveryDelay', 'Bounce']);
   const bounce = shown.timeline[2];
   assert.deepEqual([bounce.mode, bounce.bounce.category], ['sandbox', 'expired']);
-  assert.equal(ms(bounce.timestamp), ms(shown.expiresAt), 'the last attempt is made at the end of the lifetime');
+  assert.equal(ms(bounce.timestamp), ms(shown.expiresAt), 'the last attempt is at the end of the lifetime');
   const times = shown.attempts.map((attempt: JsonObject) => ms(attempt.time));
   assert.equal(times.length, ran + 1, 'the first one was made before');
   const minutes = [1, 5, 15, 30, 60, 120, 240];
@@ -71,10 +71,10 @@ test('a mail that is always put off lives 72 hours, in seconds: each attempt at 
     assert.ok(waited >= 5.39 && waited <= 6.61, `${waited} h`);
   }
   assert.ok(ms(now) >= ms(bounce.timestamp));
-  assert.equal((await advance(HOUR)).ran, 0, 'nothing is tried any more');
+  assert.equal((await advance(HOUR)).ran, 0, 'nothing is retried after that');
 });
 
-test('delayed@ is delivered at its next attempt; the clock stays where it was moved', async () => {
+test('delayed@ is delivered at its next attempt, and the clock keeps its position', async () => {
   const id = await send({ to: 'delayed@example.com' });
   await waitUntil('the delay', async () => (await message(id)).status === 'delayed');
   const early = await advance(50);
@@ -90,7 +90,7 @@ test('delayed@ is delivered at its next attempt; the clock stays where it was mo
   assert.ok(ms((await message(next)).createdAt) >= ms(late.now), 'what is accepted later carries the later time');
 });
 
-test('a scheduled mail leaves at its time, counted by the clock of the sandbox', async () => {
+test('a scheduled message is sent at its time on the sandbox clock', async () => {
   const { now } = await advance(0);
   const sendAt = new Date(ms(now) + 24 * HOUR * 1000).toISOString();
   const id = await send({ sendAt, expiresAfterSeconds: 60 });
@@ -112,7 +112,7 @@ test('a scheduled mail leaves at its time, counted by the clock of the sandbox',
   assert.equal((await message(other)).timeline.at(-1).timestamp, moved);
 });
 
-test('webhooks follow with their own schedule, in order, signed with the real time', async () => {
+test('webhooks follow on their own schedule, in order, signed with the real time', async () => {
   const made = await service.sandboxApi.post('/webhooks', { url: hook.url, events: ['DeliveryDelay', 'Delivery'] });
   assert.equal(made.status, 201, made.text);
   const { webhookId, secret } = made.body;
@@ -140,7 +140,7 @@ test('webhooks follow with their own schedule, in order, signed with the real ti
   assert.deepEqual(
     told.map((event) => event.eventType),
     ['Delivery', 'Delivery', 'DeliveryDelay'],
-    'the delivery fails once and is told again before the delay',
+    'the webhook delivery fails once and is retried before the delay',
   );
   assert.equal(rest.ran, 4, 'one attempt of the message and three of webhooks');
   assert.equal(ms(told[0]?.timestamp), ms((await message(id)).timeline[2].timestamp));
@@ -154,7 +154,7 @@ test('webhooks follow with their own schedule, in order, signed with the real ti
   assert.equal((await service.sandboxApi.delete(`/webhooks/${webhookId}`)).status, 200);
 });
 
-test('five days of nothing but failures disable a webhook of the sandbox in moments', async () => {
+test('five simulated days of failures disable a sandbox webhook', async () => {
   const gone = await webhookCatcher({ script: { status: 500 } });
   const made = await service.sandboxApi.post('/webhooks', { url: gone.url, events: ['Send'] });
   await send({});
@@ -169,7 +169,7 @@ test('five days of nothing but failures disable a webhook of the sandbox in mome
   await gone.close();
 });
 
-test('the inbox grows older with the clock, and the accounts beside it do not', async () => {
+test('the inbox ages with the clock, and other accounts do not', async () => {
   await service.sandboxApi.delete('/sandbox/inbox');
   const id = await send({ to: 'age@example.com' });
   await waitUntil('the delivery', async () => (await message(id)).status === 'delivered');
@@ -195,7 +195,7 @@ test('the inbox grows older with the clock, and the accounts beside it do not', 
   assert.ok(Math.abs(ms(shown.body.createdAt) - Date.now()) < 60_000);
 });
 
-test('moves of one clock come one after the other and add up', async () => {
+test('concurrent moves of one clock run one after another and add up', async () => {
   const { now } = await advance(0);
   await Promise.all([advance(100), advance(200), advance(300)]);
   const after = await advance(0);
@@ -205,10 +205,10 @@ test('moves of one clock come one after the other and add up', async () => {
     Array.from({ length: 60 }, () => service.sandboxApi.post('/sandbox/clock/advance', { seconds: 0 })),
   );
   const statuses = new Set(crowd.map((answer) => answer.status));
-  assert.deepEqual(statuses, new Set([200, 409]), 'a crowd is refused, and those who came first are not');
+  assert.deepEqual(statuses, new Set([200, 409]), 'excess calls are rejected, and the first ones are not');
 });
 
-test('hundreds of mails over thirty days end in bounded time, every one in the order of its time', async () => {
+test('hundreds of messages over 30 days finish in bounded time, in order', async () => {
   const reply = { headers: { 'X-Sandbox-Outcome': '450 4.2.0 later' } };
   const many = Array.from({ length: 300 }, (_, index) => send({ to: `many${index}@example.com`, ...reply }));
   await Promise.all(many);
@@ -233,7 +233,7 @@ test('hundreds of mails over thirty days end in bounded time, every one in the o
   assert.equal(bounces, 300);
 });
 
-test('a reset removes the mail of the sandbox and goes back to real time', async () => {
+test('a reset deletes sandbox mail and returns to real time', async () => {
   const { sandboxApi } = service;
   const endpoint = await sandboxApi.post('/webhooks', { url: hook.url, events: ['Delivery', 'Bounce'] });
   const delivered = await send({ to: 'reset@example.com' });
@@ -252,17 +252,17 @@ test('a reset removes the mail of the sandbox and goes back to real time', async
   const asked = hook.requests.length;
 
   const again = await send({ to: 'after-reset@example.com' });
-  await waitUntil('the next mail', async () => (await message(again)).status === 'delivered');
+  await waitUntil('the next message', async () => (await message(again)).status === 'delivered');
   assert.ok(Math.abs(ms((await message(again)).createdAt) - Date.now()) < 60_000, 'dated by real time');
   const waited = await sandboxApi.get('/sandbox/inbox/wait?to=after-reset@example.com&timeoutSeconds=10');
   assert.equal(waited.body.messageId, again);
   await waitUntil('its webhook', () => hook.requests.length > asked);
   const { ran } = await advance(HOUR);
-  assert.equal(ran, 0, 'nothing is left of the mail before');
+  assert.equal(ran, 0, 'nothing is left of the earlier messages');
   assert.equal((await service.api.post('/sandbox/clock/reset')).status, 403, 'live');
 });
 
-test('a wrong number of seconds, and a live key, are refused', async () => {
+test('rejects an invalid number of seconds and a live key', async () => {
   for (const seconds of [-1, 1.5, 90 * 86_400 + 1, '5']) {
     const refused = await service.sandboxApi.post('/sandbox/clock/advance', { seconds });
     assert.equal(refused.status, 400);

@@ -1,7 +1,4 @@
-/**
- * What a test of a sign-up does: it waits for a mail, takes the code or the link out of it, and plays what the mail's
- * recipient might do.
- */
+/** What a sign-up test does: it waits for a message, reads its code or link, and simulates actions of the recipient. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
@@ -37,7 +34,7 @@ const settled = (id: string, status: string): Promise<JsonObject> =>
 const types = (shown: JsonObject): string[] => shown.timeline.map((event: JsonObject) => event.eventType);
 const wait = (query: string) => service.sandboxApi.get(`/sandbox/inbox/wait?${query}`);
 
-test('waiting answers the mail as soon as it comes, with its codes and links', async () => {
+test('a wait returns the message when it arrives, with its codes and links', async () => {
   const waiting = wait('to=New@example.com&subject=CODE&tag=login&timeoutSeconds=20');
   await send({ to: 'other@example.com', tags: ['login'] });
   await send({ to: 'new@example.com', subject: 'Welcome', tags: ['login'] });
@@ -54,12 +51,12 @@ test('waiting answers the mail as soon as it comes, with its codes and links', a
   assert.deepEqual([body.messageId, body.to, body.codes], [id, 'new@example.com', ['482913']]);
   assert.deepEqual(body.links, ['https://shop.example/in?a=1&b=2']);
   const again = await wait('to=new@example.com&tag=login&subject=code&timeoutSeconds=0');
-  assert.equal(again.body.messageId, id, 'one that is there already is found');
+  assert.equal(again.body.messageId, id, 'an existing message is found');
   const { age: _, outcome: __, ...shown } = (await service.sandboxApi.get(`/sandbox/inbox/${id}`)).body;
   assert.deepEqual(Object.keys(body).sort(), [...Object.keys(shown), 'age', 'outcome'].sort());
 });
 
-test('waiting ends with 404 at its time, and wrong queries are named', async () => {
+test('a wait times out with 404, and invalid queries are rejected by name', async () => {
   const none = await wait('to=nobody@example.com&timeoutSeconds=1');
   assert.deepEqual([none.status, none.body.error.code], [404, 'NOT_FOUND']);
   for (const [query, field] of [
@@ -73,12 +70,12 @@ test('waiting ends with 404 at its time, and wrong queries are named', async () 
   assert.equal((await service.api.get('/sandbox/inbox/wait')).status, 403);
 });
 
-test('a stop sends away those who wait, and does not tell them that none came', async () => {
+test('a stop answers waits with 503, not 404', async () => {
   const stopped = await startService();
   try {
     const path = '/sandbox/inbox/wait?timeoutSeconds=60';
     const waiting = stopped.sandboxApi.call({ method: 'GET', path, timeoutMs: 60_000 });
-    // Answered behind it, so that it waits by then.
+    // Answered after the wait request, so that one is waiting by then.
     await stopped.sandboxApi.get('/sandbox/inbox');
     assert.equal((await stopped.kill('SIGTERM')).code, 0);
     const { status, headers, body } = await waiting;
@@ -88,7 +85,7 @@ test('a stop sends away those who wait, and does not tell them that none came', 
   }
 });
 
-test('five hundred who wait at once each get their own mail, where the operator allows so many', async () => {
+test('500 concurrent waits each return their own message if the limit allows it', async () => {
   await service.cli('account', 'set', service.live.accountId, '--limit', 'inboxWaits=500');
   const people = Array.from({ length: 500 }, (_, index) => `person${index}@example.com`);
   const waiting = people.map((to) => wait(`to=${to}&timeoutSeconds=60`));
@@ -100,7 +97,7 @@ test('five hundred who wait at once each get their own mail, where the operator 
   );
 });
 
-test('outcomes are played by hand, and events and webhooks follow', async () => {
+test('simulated outcomes create events and webhooks', async () => {
   const made = await service.sandboxApi.post('/webhooks', { url: hook.url, events: ['Bounce', 'Complaint'] });
   const play = (id: string, outcome: unknown) => service.sandboxApi.post(`/sandbox/inbox/${id}/outcome`, { outcome });
   const delivered = await send({ to: 'ann@example.com' });
@@ -143,7 +140,7 @@ test('outcomes are played by hand, and events and webhooks follow', async () => 
     assert.deepEqual([refused.status, refused.body.error.details[0].field], [400, 'outcome'], String(wrong));
   }
   assert.equal((await play('msg_none', 'bounced')).status, 404);
-  assert.deepEqual((await service.sandboxApi.get('/suppressions')).body, [], 'simulated outcomes suppress nobody');
+  assert.deepEqual((await service.sandboxApi.get('/suppressions')).body, [], 'simulated outcomes suppress no address');
   await waitUntil('the webhooks', () => hook.requests.length === 4);
   const told = hook.requests.map((request) => JSON.parse(request.body) as JsonObject);
   assert.deepEqual(told.map((event) => event.messageId).sort(), [delivered, late, waiting, both].sort());
@@ -151,6 +148,6 @@ test('outcomes are played by hand, and events and webhooks follow', async () => 
   await service.sandboxApi.delete(`/webhooks/${made.body.webhookId}`);
 });
 
-test('a live key plays nothing', async () => {
+test('a live key cannot simulate outcomes', async () => {
   assert.equal((await service.api.post('/sandbox/inbox/x/outcome', { outcome: 'bounced' })).status, 403);
 });

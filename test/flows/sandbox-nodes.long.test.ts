@@ -1,4 +1,7 @@
-/** The sandbox over two nodes that share a database: who waits, follows, or moves the clock at one sees what the other does. */
+/**
+ * The sandbox on two nodes that share a database: a client that waits, follows, or moves the clock on one node sees what happens on the
+ * other.
+ */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Api, JsonObject } from '../kit/api.ts';
@@ -14,7 +17,7 @@ let back: Api;
 
 before(async () => {
   hook = await webhookCatcher();
-  // The first node answers calls alone; the second one does everything.
+  // The first node only serves API calls; the second one has all roles.
   const envOf = async (index: number): Promise<Record<string, string>> =>
     index === 0 ? { POSTRIDER_ROLES: 'api' } : {};
   cluster = await startCluster({ nodes: 2, envOf, env: { POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8' } });
@@ -36,7 +39,7 @@ async function send(api: Api, extra: JsonObject): Promise<string> {
 }
 const message = async (id: string): Promise<JsonObject> => (await back.get(`/messages/${id}`)).body;
 
-test('a mail that one node takes ends the waiting at the other', async () => {
+test('a message accepted by one node ends the wait on the other', async () => {
   const waiting = front.get('/sandbox/inbox/wait?to=new@example.com&timeoutSeconds=20');
   await waitUntil('the other node to answer', async () => (await front.get('/sandbox/inbox')).status === 200);
   const id = await send(back, { to: 'new@example.com' });
@@ -44,7 +47,7 @@ test('a mail that one node takes ends the waiting at the other', async () => {
   assert.deepEqual([status, body.messageId, body.codes], [200, id, ['482913']]);
 });
 
-test('the clock that is moved at one node is moved at both, and what comes due is run', async () => {
+test('moving the clock on one node moves it on both, and runs due work', async () => {
   const made = await front.post('/webhooks', { url: hook.url, events: ['Delivery'] });
   assert.equal(made.status, 201, made.text);
   const id = await send(back, { to: 'delayed@example.com' });
@@ -59,7 +62,7 @@ test('the clock that is moved at one node is moved at both, and what comes due i
   await front.delete(`/webhooks/${made.body.webhookId}`);
 });
 
-test('seventy-two hours of retries on a shared database', async () => {
+test('72 hours of retries on a shared database', async () => {
   const reply = { headers: { 'X-Sandbox-Outcome': '451 4.3.0 later' } };
   const ids = await Promise.all(Array.from({ length: 20 }, () => send(back, reply)));
   const moved = await front.call({

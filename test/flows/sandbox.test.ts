@@ -1,6 +1,5 @@
 /**
- * The sandbox key: the same calls and answers, the same events, an outcome chosen by the recipient, and nothing that
- * leaves the machine.
+ * The sandbox key: the same calls, responses, and events as live, an outcome selected by the recipient, and nothing sent over the network.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -65,7 +64,7 @@ for (const [recipient, last, events, inbox] of outcomes) {
   });
 }
 
-test('a Reject that is played does not speak of a list', async () => {
+test('a simulated Reject does not mention a suppression list entry', async () => {
   const { messageId } = await send({ to: 'suppressed@example.com' });
   const { body } = await service.sandboxApi.get(`/messages/${messageId}`);
   const reject = (body.timeline as JsonObject[]).at(-1)!.reject as JsonObject;
@@ -73,7 +72,7 @@ test('a Reject that is played does not speak of a list', async () => {
   assert.match(String(reject.advice), /there is nothing to remove/);
 });
 
-test('X-Sandbox-Outcome overrides the recipient, also with a reply to simulate', async () => {
+test('X-Sandbox-Outcome overrides the recipient, and can simulate a reply', async () => {
   const full = await send({ to: 'full@example.com', headers: { 'X-Sandbox-Outcome': '552 5.2.2 mailbox full' } });
   await timeline(full.messageId, 'Bounce');
   const { body } = await service.sandboxApi.get(`/messages/${full.messageId}`);
@@ -84,7 +83,7 @@ test('X-Sandbox-Outcome overrides the recipient, also with a reply to simulate',
   assert.deepEqual(await timeline(fine.messageId, 'Complaint'), ['Send', 'Delivery', 'Complaint']);
 });
 
-test('simulated outcomes suppress nobody, and the two modes do not see each other', async () => {
+test('simulated outcomes suppress no address, and the two modes are isolated', async () => {
   const list = await service.sandboxApi.get('/suppressions');
   assert.deepEqual(list.body, []);
   const live = await service.api.get('/messages');
@@ -94,6 +93,6 @@ test('simulated outcomes suppress nobody, and the two modes do not see each othe
   assert.equal((await service.sandboxApi.get(`/messages/${messageId}`)).status, 200);
 });
 
-test('nothing left the machine', () => {
+test('nothing is sent over the network', () => {
   assert.equal(sink.connections.total, 0);
 });

@@ -1,4 +1,4 @@
-/** Scheduled backups of a running service: they are made, restored, and deleted when there are too many. */
+/** Scheduled backups of a running service: they are created, restored, and deleted when there are too many. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -12,7 +12,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 const OLD = ['2026-11-01T031500', '2026-11-02T031500', '2026-11-03T031500'];
 const scheduled = (time: string): string => `postrider-scheduled-${time}.backup`;
 
-test('a backup is made at the start, restored elsewhere, and the oldest ones are deleted', async (t) => {
+test('creates a backup at startup, restores it elsewhere, and deletes the oldest ones', async (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-backups-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   for (const time of OLD) writeFileSync(path.join(folder, scheduled(time)), 'old');
@@ -36,14 +36,14 @@ test('a backup is made at the start, restored elsewhere, and the oldest ones are
   await waitUntil('the age of the last backup', async () =>
     /^postrider_backup_age_seconds \d/m.test((await service.anonymous.get('/metrics')).text),
   );
-  assert.deepEqual(readdirSync(folder).sort(), files, 'none is due after a restart');
+  assert.deepEqual(readdirSync(folder).sort(), files, 'no backup is due after a restart');
 
   const dataDir = path.join(folder, 'restored');
   const restored = await runCommand(['restore', path.join(folder, made)], { dataDir });
   assert.equal(restored.code, 0, restored.stderr);
 });
 
-test('a backup that fails is logged, and the service continues', async (t) => {
+test('logs a failed backup, and the service continues', async (t) => {
   const folder = path.join(os.tmpdir(), `postrider-no-folder-${process.pid}`);
   const service = await startService({ env: { POSTRIDER_BACKUP_URL: pathToFileURL(folder).href } });
   t.after(() => service.close());
@@ -52,7 +52,7 @@ test('a backup that fails is logged, and the service continues', async (t) => {
   assert.equal((await service.api.get('/account')).status, 200, 'it serves');
 });
 
-test('in S3, a backup is uploaded and the local copy is deleted', { skip: noS3 }, async (t) => {
+test('uploads a backup to S3 and deletes the local copy', { skip: noS3 }, async (t) => {
   const s3 = await startS3();
   t.after(() => s3.close());
   const { POSTRIDER_BLOB_URL: url, ...keys } = s3.environment();

@@ -1,6 +1,6 @@
 /**
- * What a caller may do around a send: schedule and cancel it, repeat it safely, try it without sending, send many at
- * once, keep addresses off; and what the answers are when a thing is not possible.
+ * Operations around a send: schedule and cancel, retry safely, dry run, batch, and suppression; and the responses when something is not
+ * possible.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -28,7 +28,7 @@ const mail = (extra: JsonObject = {}): JsonObject => ({
 
 const inAnHour = (): string => new Date(Date.now() + 3_600_000).toISOString();
 
-test('a scheduled message waits, can be moved and cancelled, and then never leaves', async () => {
+test('a scheduled message waits, can be rescheduled and canceled, and is then never sent', async () => {
   const sent = await service.api.post('/send', mail({ to: 'later@example.com', sendAt: inAnHour() }));
   assert.equal(sent.status, 202, sent.text);
   assert.equal(sent.body.data.status, 'scheduled');
@@ -50,7 +50,7 @@ test('a scheduled message waits, can be moved and cancelled, and then never leav
   assert.equal(again.body.error.code, 'CONFLICT');
 });
 
-test('an email is shown with all of its recipients, by the id of any of its messages', async () => {
+test('an email is returned with all recipients by the id of any of its messages', async () => {
   for (const extra of [{}, { listUnsubscribe: true }]) {
     const to = ['one@example.com', 'two@example.com'];
     const wish = mail({ to, cc: 'three@example.com', bcc: 'four@example.com', sendAt: inAnHour(), ...extra });
@@ -60,21 +60,21 @@ test('an email is shown with all of its recipients, by the id of any of its mess
       const { status, body } = await service.api.get(`/emails/${messageId}`);
       assert.equal(status, 200);
       assert.equal(body.emailId, sent.messageId);
-      assert.deepEqual(body.recipients, recipients, 'in the order of the send');
+      assert.deepEqual(body.recipients, recipients, 'in the order of the recipients');
     }
     assert.equal((await service.sandboxApi.get(`/emails/${sent.messageId}`)).status, 404);
   }
   assert.equal((await service.api.get('/emails/msg_none')).status, 404);
 });
 
-test('a message moved to now leaves now', async () => {
+test('a message rescheduled to now is sent now', async () => {
   const sent = await service.api.post('/send', mail({ to: 'soon@example.com', sendAt: inAnHour() }));
   const { messageId } = sent.body.data;
   await service.api.patch(`/messages/${messageId}`, { sendAt: new Date(Date.now() + 1000).toISOString() });
-  await waitUntil('the moved mail', () => sink.messages.find((one) => one.to.includes('soon@example.com')));
+  await waitUntil('the rescheduled message', () => sink.messages.find((one) => one.to.includes('soon@example.com')));
 });
 
-test('cancelling what is delivered is a conflict', async () => {
+test('canceling a delivered message is a conflict', async () => {
   const sent = await service.api.post('/send', mail({ to: 'gone@example.com' }));
   const { messageId } = sent.body.data;
   await waitUntil(
@@ -86,7 +86,7 @@ test('cancelling what is delivered is a conflict', async () => {
   assert.equal(answer.body.reasonCode, 'CONFLICT');
 });
 
-test('an identical retry gets the stored answer byte for byte; another body is refused', async () => {
+test('an identical retry returns the stored response byte for byte; another body is rejected', async () => {
   const headers = { 'Idempotency-Key': 'order-17' };
   const first = await service.api.post('/send', mail({ to: 'once@example.com' }), headers);
   const retry = await service.api.post('/send', mail({ to: 'once@example.com' }), headers);
@@ -100,7 +100,7 @@ test('an identical retry gets the stored answer byte for byte; another body is r
   assert.equal(other.body.error.code, 'IDEMPOTENCY_KEY_REUSED');
 });
 
-test('a used key answers before anything else is judged', async () => {
+test('a used key is answered before any other check', async () => {
   const headers = { 'Idempotency-Key': 'judged-in-order' };
   const first = await service.sandboxApi.post('/send', mail(), headers);
   assert.equal(first.status, 202, first.text);
@@ -110,7 +110,7 @@ test('a used key answers before anything else is judged', async () => {
   assert.deepEqual([other.status, other.body.error.code], [422, 'IDEMPOTENCY_KEY_REUSED']);
 });
 
-test('a refused request does not burn its key', async () => {
+test('a rejected request does not use up its key', async () => {
   const headers = { 'Idempotency-Key': 'mended' };
   assert.equal((await service.api.post('/send', mail({ to: 'not an address' }), headers)).status, 400);
   assert.equal((await service.api.post('/send', mail(), headers)).status, 202);
@@ -122,14 +122,14 @@ const badKeys: [string, string][] = [
   ['not ASCII', 'schl\u00fcssel'],
 ];
 for (const [name, key] of badKeys) {
-  test(`an Idempotency-Key that is ${name} is refused`, async () => {
+  test(`rejects an Idempotency-Key that is ${name}`, async () => {
     const answer = await service.api.post('/send', mail(), { 'Idempotency-Key': key });
     assert.equal(answer.status, 400, answer.text);
     assert.equal(answer.body.error.code, 'INVALID_REQUEST');
   });
 }
 
-test('keys of 255 characters that differ in the last one are two keys', async () => {
+test('two 255-character keys that differ in the last character are different keys', async () => {
   const key = 'k'.repeat(254);
   const one = await service.api.post('/send', mail(), { 'Idempotency-Key': `${key}a` });
   const two = await service.api.post('/send', mail(), { 'Idempotency-Key': `${key}b` });
@@ -138,7 +138,7 @@ test('keys of 255 characters that differ in the last one are two keys', async ()
   assert.notEqual(one.body.data.messageId, two.body.data.messageId);
 });
 
-test('a batch is judged message by message, in order', async () => {
+test('a batch is validated message by message, in order', async () => {
   const messages = [mail({ to: 'b1@example.com' }), mail({ subject: undefined }), mail({ to: 'b3@example.com' })];
   const answer = await service.api.post('/send/batch', { messages });
   assert.equal(answer.status, 200, answer.text);
@@ -148,7 +148,7 @@ test('a batch is judged message by message, in order', async () => {
   assert.match(answer.body.results[0].data.messageId, /^msg_/);
 });
 
-test('a dry run shows the mail, warns, and sends nothing', async () => {
+test('a dry run renders the message, warns, and sends nothing', async () => {
   const ids = async (): Promise<string[]> =>
     ((await service.api.get('/messages?limit=100')).body as unknown as JsonObject[]).map((one) => one.messageId);
   const before = await ids();
@@ -167,7 +167,7 @@ test('a dry run shows the mail, warns, and sends nothing', async () => {
   );
 });
 
-test('a variable without a value is refused with its name', async () => {
+test('rejects a variable without a value by its name', async () => {
   const answer = await service.api.post('/send', mail({ text: 'Hi {{name}}, {{place}}' }));
   assert.equal(answer.status, 400);
   assert.equal(answer.body.error.code, 'TEMPLATE_VARIABLE_MISSING');
@@ -175,13 +175,13 @@ test('a variable without a value is refused with its name', async () => {
   assert.match(answer.body.error.message, /render: false/);
   const literal = await service.api.post('/send', mail({ to: 'lit@example.com', text: 'Hi {{name}}', render: false }));
   assert.equal(literal.status, 202);
-  const found = await waitUntil('the literal mail', () =>
+  const found = await waitUntil('the literal message', () =>
     sink.messages.find((one) => one.to.includes('lit@example.com')),
   );
   assert.match(found.content.toString('latin1'), /Hi \{\{name\}\}/);
 });
 
-test('a suppressed address gets no mail until it is taken off the list', async () => {
+test('a suppressed address gets no mail until it is removed from the list', async () => {
   const added = await service.api.post('/suppressions', { email: 'Off@Example.com' });
   assert.equal(added.status, 201, added.text);
   const sent = await service.api.post('/send', mail({ to: ['off@example.com', 'on@example.com'] }));
@@ -197,7 +197,7 @@ test('a suppressed address gets no mail until it is taken off the list', async (
   assert.equal(after.body.data.status, 'queued');
 });
 
-test('a domain that is not verified cannot send, and its subdomain can', async () => {
+test('an unverified domain cannot send, but its verified subdomain can', async () => {
   const other = await service.api.post('/send', mail({ from: 'x@other.example' }));
   assert.equal(other.status, 403);
   assert.equal(other.body.error.code, 'SENDER_NOT_VERIFIED');
@@ -205,8 +205,8 @@ test('a domain that is not verified cannot send, and its subdomain can', async (
   assert.equal((await service.api.post('/send', mail({ from: 'x@evilshop.example' }))).status, 403);
 });
 
-test('2,000,000 bytes of composed mail pass and one more does not', async () => {
-  /** Text that takes so many bytes on the wire, in lines of 77 and a last one up to twice as long. */
+test('accepts 2,000,000 bytes of composed mail and rejects one more', async () => {
+  /** Text of this many encoded bytes, in lines of 77 and a last one up to twice as long. */
   const text = (bytes: number): string => {
     const lines = Math.floor(bytes / 77) - 1;
     return `${`${'y'.repeat(75)}\n`.repeat(lines)}${'z'.repeat(bytes - lines * 77 - 2)}\n`;
@@ -227,7 +227,7 @@ test('2,000,000 bytes of composed mail pass and one more does not', async () => 
   assert.match(over.body.error.message, /2,?000,?000/);
 });
 
-test('keys: both headers are needed, and every wrong one gets the same answer', async () => {
+test('keys: both headers are required, and every wrong one gets the same response', async () => {
   const { accountId, apiKey } = service.live;
   const wrong: Record<string, string>[] = [
     {},
@@ -246,7 +246,7 @@ test('keys: both headers are needed, and every wrong one gets the same answer', 
   assert.equal(bodies.size, 1);
 });
 
-test('a revoked key is refused soon, and a send key may only send', async () => {
+test('a revoked key is rejected soon, and a sending key can only send', async () => {
   const made = await service.cli('key', 'create', service.live.accountId, '--mode', 'live', '--scope', 'send');
   const headers = { 'x-id': service.live.accountId, 'x-api-key': String(made.apiKey) };
   const call = (method: string, path: string, body?: unknown) =>

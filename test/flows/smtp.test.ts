@@ -1,6 +1,6 @@
 /**
- * Mail submitted over SMTP to the whole service: the same intake, limits, events and sandbox as over HTTP, and what leaves
- * is what was submitted.
+ * Mail submitted over SMTP to the entire service: the same intake, limits, events, and sandbox as over HTTP, and messages are sent as
+ * submitted.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -10,8 +10,8 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import PostalMime from 'postal-mime';
 import type { JsonObject } from '../kit/api.ts';
-import { notAllowed } from '../kit/peers.ts';
 import { PERSON } from '../kit/recipient-pages.ts';
+import { notAllowed } from '../kit/requirements.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { connectTalker, plainResponse, type Talker } from '../kit/smtp-talker.ts';
 import { runCommand, type Service, startService } from '../kit/start-service.ts';
@@ -61,7 +61,7 @@ const idOf = (reply: string): string => {
 
 const messageOf = async (id: string, api = service.api): Promise<JsonObject> => (await api.get(`/messages/${id}`)).body;
 
-test('a mail goes out as it came in, with our Received, for each envelope recipient', async () => {
+test('relays a message unchanged with a Received header, for each envelope recipient', async () => {
   const talker = await open();
   const content = [
     'X-Odd-Order: first',
@@ -112,7 +112,7 @@ test('a mail goes out as it came in, with our Received, for each envelope recipi
   talker.destroy();
 });
 
-test('credentials: made over the API and the command line, listed, revoked; not on the plan free', async () => {
+test('credentials: created with the API and CLI, listed, and revoked; not on the free plan', async () => {
   const made = await service.api.post('/smtp-credentials', { mode: 'sandbox' });
   assert.equal(made.status, 201, made.text);
   const { smtpCredentialId, username, password } = made.body;
@@ -137,7 +137,7 @@ test('credentials: made over the API and the command line, listed, revoked; not 
   assert.deepEqual(Object.keys(byCommand).sort(), ['password', 'smtpCredentialId', 'username']);
   (await open(byCommand as unknown as Credential)).destroy();
 
-  // A mail just now, so that what is known of the credential is fresh.
+  // A message just now, so that the cached credential is fresh.
   assert.match(await talker.say(`MAIL FROM:<${SENDER}>`), /^250 /);
   assert.match(await talker.say('RSET'), /^250 /);
   assert.equal((await service.api.delete(`/smtp-credentials/${smtpCredentialId}`)).status, 200);
@@ -158,7 +158,7 @@ test('credentials: made over the API and the command line, listed, revoked; not 
   await assert.rejects(service.cli('smtp-credential', 'create', String(free.accountId)), /plan/);
 });
 
-test('the sandbox: any sender, outcomes, the inbox, and nothing leaves', async () => {
+test('sandbox: any sender, simulated outcomes, the inbox, and no delivery', async () => {
   const credential = await service.cli('smtp-credential', 'create', service.live.accountId, '--mode', 'sandbox');
   const talker = await open(credential as unknown as Credential);
   const before = sink.messages.length;
@@ -189,7 +189,7 @@ test('the sandbox: any sender, outcomes, the inbox, and nothing leaves', async (
   talker.destroy();
 });
 
-test('a key in the mail makes a repeated submission one message, also over a new session', async () => {
+test('an idempotency key in the message deduplicates retries, even in another session', async () => {
   const content = `From: ${SENDER}\r\nIdempotency-Key: order-99\r\nSubject: once\r\n\r\nonce\r\n`;
   const talker = await open();
   const first = idOf(await submit(talker, content, ['once@example.com']));
@@ -205,7 +205,7 @@ test('a key in the mail makes a repeated submission one message, also over a new
   again.destroy();
 });
 
-test('a suppressed recipient has an id and gets nothing', async () => {
+test('a suppressed recipient has an id and gets no message', async () => {
   assert.equal((await service.api.post('/suppressions', { email: 'never@example.com' })).status, 201);
   const talker = await open();
   const id = idOf(await submit(talker, `From: ${SENDER}\r\n\r\nx\r\n`, ['Never@example.com']));
@@ -213,7 +213,7 @@ test('a suppressed recipient has an id and gets nothing', async () => {
   talker.destroy();
 });
 
-test('X-Postrider-Track: each copy has links and a picture of its own, and following them makes events', async () => {
+test('X-Postrider-Track: each copy has its own links and pixel, and using them creates events', async () => {
   const talker = await open();
   const html = '<p>Gr=C3=BC=C3=9Fe</p><a href=3D"https://shop.example/orders?a=3D1&amp;b=3D2">your order</a>';
   const content = [
@@ -254,7 +254,7 @@ test('X-Postrider-Track: each copy has links and a picture of its own, and follo
     const headers = { 'user-agent': PERSON };
     const at = new URL(service.url);
     const target = new URL(link);
-    assert.equal(target.port, at.port, 'links lead to this service');
+    assert.equal(target.port, at.port, 'links point to this service');
     target.hostname = at.hostname;
     return fetch(target, { headers, redirect: 'manual' });
   };
@@ -276,7 +276,7 @@ test('X-Postrider-Track: each copy has links and a picture of its own, and follo
   talker.destroy();
 });
 
-test('metrics tell of sessions, log-ins and messages by source', async () => {
+test('metrics count sessions, logins, and messages by source', async () => {
   const talker = await open();
   assert.match(await talker.say('RSET'), /^250 /);
   const guest = await connectTalker(service.smtpPort);
@@ -293,10 +293,10 @@ test('metrics tell of sessions, log-ins and messages by source', async () => {
   talker.destroy();
 });
 
-test('the rate limit holds for a credential as for a key', async () => {
+test('the rate limit applies to a credential as to a key', async () => {
   const talker = await open();
   let limited = '';
-  // Refused commands cost no mail, but each takes its turn: 200 a second are allowed.
+  // Rejected commands cost no message but count toward the rate: 200 per second are allowed.
   for (let i = 0; i < 190 && limited === ''; i += 1) {
     talker.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<r@example.com>\r\nDATA\r\n`);
     const [mail] = [await talker.reply(), await talker.reply(), await talker.reply()];
@@ -321,11 +321,11 @@ test('the rate limit holds for a credential as for a key', async () => {
     }),
   );
   const refused = replies.flat().filter((reply) => reply.startsWith('451 4.7.0 '));
-  // Each pause of the machine fills the credit again.
+  // Each pause of the machine refills the credit.
   assert.ok(refused.length > 0, `${refused.length} of 600 were refused`);
 });
 
-test('the port is announced, and one that is taken stops the start with a line', async (t) => {
+test('the port is announced, and a port in use stops the start with one line', async (t) => {
   const announced = JSON.parse(readFileSync(path.join(service.dataDir, 'serving.json'), 'utf8')) as JsonObject;
   assert.equal(announced.smtpPort, service.smtpPort);
   const { smtp } = (await service.api.get('/account')).body;
@@ -347,8 +347,8 @@ const mayNotUnshare = notAllowed('make a network of its own', () =>
   execFileSync('unshare', ['-n', 'true'], { stdio: 'pipe' }),
 );
 
-test('without a choice it is 587, and 2587 where that is taken', { skip: mayNotUnshare }, async () => {
-  // In a network of its own nobody has these ports, and nobody is disturbed.
+test('the default port is 587, or 2587 if it is in use', { skip: mayNotUnshare }, async () => {
+  // In a separate network namespace no one else uses these ports.
   const options = {
     wrapper: ['unshare', '-n', 'sh', '-c', 'ip link set lo up; exec "$@"', 'sh'],
     env: { POSTRIDER_SMTP_PORT: '' },
@@ -357,7 +357,7 @@ test('without a choice it is 587, and 2587 where that is taken', { skip: mayNotU
   assert.equal(free.smtpPort, 587);
   await free.close();
   const occupant = `${process.execPath} -e 'require("net").createServer().listen(587)'`;
-  // 587 in the kernel's list of sockets; what occupies it ends with the service.
+  // Port 587 in the kernel's list of sockets; the process that uses it ends with the service.
   const occupied = `ip link set lo up; ${occupant} & until grep -q :024B /proc/net/tcp6; do :; done; "$@"; kill $!`;
   const second = await startService({ ...options, wrapper: ['unshare', '-n', 'sh', '-c', occupied, 'sh'] });
   assert.equal(second.smtpPort, 2587);

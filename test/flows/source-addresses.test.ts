@@ -1,4 +1,4 @@
-/** POSTRIDER_SOURCE_ADDRESSES: mail leaves from each of them in turn, seen at the receivers. */
+/** POSTRIDER_SOURCE_ADDRESSES: mail is sent from each of them in turn, observed at the receivers. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
@@ -43,7 +43,7 @@ async function deliver(to: string): Promise<{ sourceAddress: string; address: st
   });
 }
 
-test('connections leave from the addresses in turn, each of the family of its peer, and the attempt says which', async () => {
+test("rotates source addresses within the peer's address family, and records them in attempts", async () => {
   const said: string[] = [];
   for (let domain = 0; domain < 6; domain += 1) said.push((await deliver(`a@four${domain}.example`)).sourceAddress);
   assert.deepEqual(v4.connections.from, said);

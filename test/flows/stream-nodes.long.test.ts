@@ -1,4 +1,4 @@
-/** The stream of events over two nodes that share a database: the one that is followed is killed, and the other goes on where it was. */
+/** The event stream on two nodes that share a database: the followed node is killed, and the stream resumes on the other. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type Api, apiClient } from '../kit/api.ts';
@@ -20,12 +20,12 @@ after(async () => {
 const QUERY = 'tag=even&eventType=Send&eventType=Delivery';
 
 interface Follower {
-  /** Ids of events in the order in which they came. */
+  /** Ids of events in the order in which they arrived. */
   seen: string[];
   lastId: string | undefined;
 }
 
-/** Follows at a node until the connection breaks, or the signal is given. */
+/** Follows a node until the connection breaks or the signal is aborted. */
 async function follow(url: string, follower: Follower, signal: AbortSignal): Promise<void> {
   const { apiKey, accountId } = cluster.nodes[0]!.sandbox;
   const headers = {
@@ -51,12 +51,12 @@ async function follow(url: string, follower: Follower, signal: AbortSignal): Pro
   }
 }
 
-test('who resumes at another node while events are written misses none and sees none twice', async () => {
+test('resuming on another node during writes neither misses nor repeats events', async () => {
   const [first, second] = cluster.nodes;
   const controller = new AbortController();
   const follower: Follower = { seen: [], lastId: undefined };
   const lost = follow(first!.url, follower, controller.signal);
-  await waitUntil('the stream to begin', () => follower.lastId !== undefined);
+  await waitUntil('the stream to start', () => follower.lastId !== undefined);
   const started = follower.lastId;
   let isOver = false;
   const mail = { from: 'a@shop.example', subject: 'Hello', text: 'Hello' };
@@ -67,12 +67,12 @@ test('who resumes at another node while events are written misses none and sees 
       assert.equal(sent.status, 202, sent.text);
     }
   });
-  await waitUntil('events to have come', () => follower.seen.length > 20);
+  await waitUntil('events to arrive', () => follower.seen.length > 20);
   await first!.kill('SIGKILL');
   await lost;
   const before = follower.seen.length;
   const resumed = follow(second!.url, follower, controller.signal);
-  await waitUntil('as many to have come from the other node', () => follower.seen.length > before + 20);
+  await waitUntil('as many events from the other node', () => follower.seen.length > before + 20);
   isOver = true;
   await Promise.all(writers);
   const log = async (): Promise<string[]> => {
@@ -88,7 +88,7 @@ test('who resumes at another node while events are written misses none and sees 
     return ids;
   };
   const whole = await log();
-  await waitUntil('the stream to have come as far as the log', () => follower.seen.length >= whole.length);
+  await waitUntil('the stream to reach the end of the log', () => follower.seen.length >= whole.length);
   assert.deepEqual(follower.seen.slice(0, whole.length), whole);
   controller.abort();
   await resumed;

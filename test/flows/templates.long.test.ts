@@ -1,6 +1,6 @@
 /**
- * Templates, unsubscribing and tracking through the whole service: a template that is edited while a thousand sends use it,
- * and what a recipient's links do, from the mail as it arrived.
+ * Templates, unsubscribing, and tracking through the entire service: a template that is edited while a thousand sends use it, and the
+ * recipient's links in the message as it arrived.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -18,7 +18,7 @@ let sink: SmtpSink;
 let service: Service;
 
 before(async () => {
-  // Mail programs follow List-Unsubscribe over https only; the test itself calls the path on loopback.
+  // Email clients follow List-Unsubscribe over https only; the test calls the path on loopback.
   ({ sink, service } = await openShop({ env: { POSTRIDER_BASE_URL: 'https://mail.shop.example' } }));
 });
 after(() => closeShop({ sink, service }));
@@ -36,10 +36,10 @@ async function accepted(body: JsonObject): Promise<JsonObject> {
 }
 
 function arrived(to: string) {
-  return waitUntil(`the mail to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
+  return waitUntil(`the message to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
 }
 
-/** The path of a link of ours, wherever its base says that this service is. */
+/** The path of a Postrider link, whatever base URL is configured. */
 const pathOf = (link: string): string => new URL(link).pathname;
 
 function follow(method: string, link: string, headers: Record<string, string> = {}, body?: string): Promise<Answer> {
@@ -60,7 +60,7 @@ const content = (version: number): JsonObject => ({
   text: `v${version} {{ n }} v${version}`,
 });
 
-test('while a template is edited and deleted, each mail is wholly one version, and says which', async () => {
+test('while a template is edited and deleted, each message uses and reports one version', async () => {
   const made = await service.api.post('/templates', content(1));
   assert.equal(made.status, 201, made.text);
   const { templateId } = made.body;
@@ -96,7 +96,11 @@ test('while a template is edited and deleted, each mail is wholly one version, a
   const after = await service.api.post('/send', mail({ templateId, templateVariables: { n: 1, list: [] } }));
   assert.equal(after.status, 404, after.text);
   assert.equal(after.body.error.code, 'NOT_FOUND');
-  await waitUntil('all mails', () => sink.messages.filter((one) => one.to[0]!.startsWith('n')).length >= SENDS, 60_000);
+  await waitUntil(
+    'all messages',
+    () => sink.messages.filter((one) => one.to[0]!.startsWith('n')).length >= SENDS,
+    60_000,
+  );
   const seen = new Set<string>();
   for (const one of sink.messages.filter((message) => message.to[0]!.startsWith('n'))) {
     const { subject, html, text } = await PostalMime.parse(one.content);
@@ -116,7 +120,7 @@ test('while a template is edited and deleted, each mail is wholly one version, a
   }
 });
 
-test('a deleted template does not touch what is scheduled', async () => {
+test('deleting a template does not affect scheduled messages', async () => {
   const made = await service.api.post('/templates', { name: 'soon gone', subject: 's', text: 'still here {{ x }}' });
   const sendAt = new Date(Date.now() + 3_600_000).toISOString();
   const { messageId } = await accepted({
@@ -134,7 +138,7 @@ test('a deleted template does not touch what is scheduled', async () => {
   assert.equal(shown.templateVersion, 1);
 });
 
-test('a batch and a dry run take templates, and the sandbox shares them', async () => {
+test('batches and dry runs accept templates, and the sandbox shares them', async () => {
   const variables = [{ name: 'code', type: 'string', required: true }];
   await service.api.post('/templates', { name: 'code', subject: 'Code', text: 'Your code is {{ code }}', variables });
   const batch = await service.api.post('/send/batch', {
@@ -163,7 +167,7 @@ test('a batch and a dry run take templates, and the sandbox shares them', async 
   assert.deepEqual(item.body.codes, ['4711']);
 });
 
-test('a recipient unsubscribes on the page that the mail links to', async () => {
+test('a recipient unsubscribes on the page linked in the message', async () => {
   const html = '<p>Hi</p>{{ unsubscribe_email_html }}';
   const { messageId } = await accepted({ to: 'off@example.com', subject: 's', html });
   const parsed = await PostalMime.parse((await arrived('off@example.com')).content);
@@ -187,7 +191,7 @@ test('a recipient unsubscribes on the page that the mail links to', async () => 
   assert.equal((await follow('GET', `${link.slice(0, -1)}${link.endsWith('A') ? 'B' : 'A'}`)).status, 404);
 });
 
-test('one-click: both headers are in the mail and under its signature', async () => {
+test('one-click: both headers are present and signed', async () => {
   const { messageId } = await accepted({ to: 'click@example.com', subject: 's', text: 't', listUnsubscribe: true });
   const { content: raw } = await arrived('click@example.com');
   const header = raw.toString().split('\r\n\r\n')[0]!;
@@ -195,7 +199,7 @@ test('one-click: both headers are in the mail and under its signature', async ()
   const signed = [...header.matchAll(/^DKIM-Signature:(?:.*\r\n[ \t])*.*$/gm)].map((match) =>
     match[0].replace(/\s/g, ''),
   );
-  assert.equal(signed.length, 1, 'nobody looked for the Ed25519 key of this domain');
+  assert.equal(signed.length, 1, 'the Ed25519 key of this domain was not looked up');
   for (const signature of signed)
     assert.match(/;h=([^;]+);/.exec(signature)![1]!, /:list-unsubscribe:list-unsubscribe-post:/);
   const link = /^List-Unsubscribe:\s*<([^>]+)>/m.exec(header)![1]!;
@@ -206,7 +210,7 @@ test('one-click: both headers are in the mail and under its signature', async ()
   assert.equal(event!.mode, 'live');
 });
 
-test('opens and clicks of a tracked mail become events, and the link leads where it led before', async () => {
+test('opens and clicks become events, and a tracked link redirects to its target', async () => {
   const target = 'https://shop.test/order?id=17&x=<a>';
   const { messageId } = await accepted({
     to: 'tracked@example.com',

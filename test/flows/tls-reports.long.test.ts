@@ -1,7 +1,7 @@
 /**
- * TLS reports from end to end: mail to servers that fail at TLS in every way, under every kind of policy, counted at the servers; after the
- * day the reports arrive at a real mail server and a real https server, and say the same numbers. Their signature is checked by mailauth, their
- * content read by nothing of ours.
+ * TLS reports from end to end: mail to servers whose TLS fails in every way, under every kind of policy, counted at the servers. After the
+ * day the reports arrive at a real mail server and a real https server with the same numbers. mailauth checks their signature, and their
+ * content is read without Postrider code.
  */
 import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';
@@ -33,14 +33,14 @@ import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
 const HOUR = 3_600_000;
 const SENDER = 'sender.example';
 
-/** What a domain publishes, what the report must say of it, and how many connections its server must have seen. */
+/** What a domain publishes, the expected report, and the expected number of connections at its server. */
 interface Case {
   name: string;
-  /** Of MTA-STS, where it has one. */
+  /** The MTA-STS policy, if it has one. */
   sts?: 'enforce' | 'testing';
   policy: 'sts' | 'tlsa' | 'no-policy-found';
   failure?: string;
-  /** 2 where broken TLS is given up for the clear; 0 where nobody may be dialled. */
+  /** 2 if delivery falls back to plaintext after broken TLS; 0 if no connection is allowed. */
   connections: number;
 }
 
@@ -63,7 +63,7 @@ const PEERS: Case[] = [
   { name: 's554', ...NONE, failure: 'starttls-not-supported', connections: 1 },
   { name: 'injected', ...NONE, failure: 'validation-failure', connections: 1 },
 ];
-/** Servers whose TLS is good: something else is wrong, or nothing. */
+/** Servers with working TLS: something else is wrong, or nothing. */
 const OTHERS: Case[] = [
   { name: 'fetch', policy: 'sts', failure: 'sts-policy-fetch-error', connections: 1 },
   { name: 'invalid', policy: 'sts', failure: 'sts-policy-invalid', connections: 1 },
@@ -97,7 +97,7 @@ const addresses = new Map<string, string>();
 
 const certificateOf = (name: string) => testCertificate([`mx.${name}.example`]);
 
-// Before the first connection that is looked at: the authorities are read once. Of the server that its policy does not name only that is wrong.
+// Before the first connection that is checked: the CAs are read once. The server that its policy does not name is otherwise correct.
 const trusted = [...trustedCertificates(), certificateOf('unnamed-testing').cert];
 tls.setDefaultCACertificates([...tls.getCACertificates(), ...trusted]);
 
@@ -121,7 +121,7 @@ before(async () => {
     sinks.set(name, await smtpSink({ tls: 'starttls', certificate: certificateOf(name), host, port }));
     addresses.set(name, host);
   }
-  // Where the reports go: its policy is enforced, and it has no TLS.
+  // Where the reports are sent: its policy is enforced, and it has no TLS.
   collector = await smtpSink({ host: '127.0.5.1', port });
   httpsCollector = await webhookCatcher({ certificate: testCertificate(['reports.example']), host: '127.0.5.2' });
   const domains = [...CASES.filter(({ sts }) => sts).map(({ name }) => name), 'collector', 'fetch', 'invalid'];
@@ -225,12 +225,12 @@ async function world() {
       assert.ok(added.ok);
       rig.tamper('UPDATE dkim_key SET published_at = 1');
     },
-    /** Until it has its first outcome. */
+    /** Waits for the first outcome. */
     send: async (to: string) => {
       const [id] = await rig.send({ to: [to] });
       await waitUntil(`an outcome for ${to}`, () => rig.events(id!).find((one) => one.type !== 'Send'), 20_000);
     },
-    /** Four hours behind the end of the day. */
+    /** Four hours after the end of the day. */
     nextDay: async () => {
       await counters.run();
       clock.set(clock.now() - (clock.now() % (24 * HOUR)) + 28 * HOUR);
@@ -246,7 +246,7 @@ async function world() {
   };
 }
 
-/** The body of the part of this type. */
+/** Returns the body of the part with this type. */
 function partOf(mail: string, type: string): string {
   const part = mail
     .split(/\r\n--=_[^\r]+/)
@@ -262,11 +262,11 @@ function reportIn(mail: Buffer): Written {
 
 const domainOf = (report: Written): string => /^\d{4}-\d\d-\d\d\.(.*)@sender\.example$/.exec(report['report-id'])![1]!;
 
-test('every failure of TLS is in a report, with the count that the server saw; reports arrive signed where TLS is broken, and are in no report', async (t) => {
+test('reports count every TLS failure as the server saw it; report mail ignores TLS failures and is never counted', async (t) => {
   const { rig, verifySender, send, nextDay, report, close } = await world();
   t.after(close);
 
-  // The first day: of two mails to one domain the second goes over the session of the first.
+  // The first day: of two messages to one domain, the second uses the session of the first.
   for (const { name } of CASES) await send(`one@${name}.example`);
   await send('two@valid.example');
   await send('two@opportunistic.example');
@@ -279,7 +279,7 @@ test('every failure of TLS is in a report, with the count that the server saw; r
   assert.equal(collector.connections.total, 0, 'the domain that reports come from is not verified');
   await verifySender();
   await report();
-  // One for each domain, and one for an exchanger that asks for its own.
+  // One per domain, and one for an MX host with its own report address.
   const wanted = CASES.length + 1;
   await waitUntil('the reports', () => collector.messages.length >= wanted, 30_000);
   await report();
@@ -297,14 +297,14 @@ test('every failure of TLS is in a report, with the count that the server saw; r
   const keys = rig.rows<{ selector: string; record: string }>('SELECT selector, public_key AS record FROM dkim_key');
   for (const message of collector.messages) await assertMail(message, keys);
 
-  // A node that crashed before it could say that the reports were accepted: they are accepted once.
+  // As after a crash before the acceptance of the reports was recorded: they are accepted once.
   rig.tamper("UPDATE tls_report SET next_at = 0, outcome = NULL, served = '[]'");
   await report();
-  assert.equal(rig.rows('SELECT 1 FROM tls_report WHERE outcome IS NULL').length, 0, 'all are made again');
+  assert.equal(rig.rows('SELECT 1 FROM tls_report WHERE outcome IS NULL').length, 0, 'all are created again');
   assert.equal(rig.rows(`SELECT 1 FROM email WHERE account_id = '${SYSTEM_ACCOUNT}'`).length, wanted);
-  assert.equal(httpsCollector.requests.length, 2, 'https knows a report by its id alone');
+  assert.equal(httpsCollector.requests.length, 2, 'https identifies a report only by its id');
 
-  // The second day: reports went out, and one other mail to where they went.
+  // The second day: reports were sent, and one other message to the report domain.
   await send('one@collector.example');
   await nextDay();
   await report();
@@ -367,7 +367,7 @@ async function assertMail(
   const mail = content.toString('latin1');
   const header = mail.slice(0, mail.indexOf('\r\n\r\n')).replace(/\r\n(?=[ \t])/g, '');
   const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(header)?.[1]?.trim();
-  assert.equal(version, undefined, 'it leaves in the clear where it has to');
+  assert.equal(version, undefined, 'it is sent in plaintext if necessary');
   assert.equal(from, `postmaster@${SENDER}`);
   assert.equal(field('From'), `postmaster@${SENDER}`);
   assert.equal(field('TLS-Report-Domain'), domain);

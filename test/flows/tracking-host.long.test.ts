@@ -1,6 +1,6 @@
 /**
- * A host of the sender's own for links: shown as a record, used once its name leads here and this service answers there with a
- * certificate that is valid, and no longer when the name is gone. Links of both hosts open at both.
+ * A sender's own host for links: shown as a DNS record, used once its name resolves here and this service serves it with a valid
+ * certificate, and no longer when the name is removed. Links of both hosts work on both.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -65,7 +65,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The origins of the links of a mail sent now: to unsubscribe, clicks, the picture. */
+/** The origins of the links of a message sent now: unsubscribe, clicks, and the tracking pixel. */
 async function originsOf(subject: string): Promise<{ origins: string[]; unsubscribe: string }> {
   const mail = {
     from: 'a@shop.example',
@@ -87,7 +87,7 @@ async function originsOf(subject: string): Promise<{ origins: string[]; unsubscr
   return { origins: [...new Set(urls.map((url) => new URL(url).origin))], unsubscribe };
 }
 
-/** One click at an address, whatever the DNS says of its host; the status. */
+/** Requests a URL at this server, whatever the DNS says about its host; returns the status. */
 function click(url: string): Promise<number> {
   const { hostname, pathname } = new URL(url);
   return new Promise((resolve, reject) => {
@@ -108,7 +108,7 @@ function click(url: string): Promise<number> {
   });
 }
 
-test('links lead to the own host of a domain while it leads here and answers with a valid certificate', async () => {
+test('links use the tracking host of a domain while it resolves here with a valid certificate', async () => {
   const added = await service.api.post('/domains', { domain: 'shop.example' });
   const { domainId, dnsRecords } = added.body as unknown as { domainId: string; dnsRecords: Record_[] };
   const wanted = dnsRecords.find(({ purpose }) => purpose === 'tracking')!;
@@ -130,13 +130,13 @@ test('links lead to the own host of a domain while it leads here and answers wit
   const named = await verify();
   assert.equal(named.status, 'verified');
   assert.match(named.note!, /once Postrider responds at .*\/health, with a certificate that is valid for it/);
-  await waitUntil('another look', async () => {
+  await waitUntil('another check', async () => {
     const { body } = await service.api.get(`/domains/${domainId}/dns-records`);
     return (body as unknown as Record_[]).some(
       ({ purpose, note }) => purpose === 'tracking' && note!.includes('Until then'),
     );
   });
-  assert.deepEqual((await originsOf('named')).origins, [base], 'a certificate for another name is none');
+  assert.deepEqual((await originsOf('named')).origins, [base], 'a certificate for another name is not valid');
 
   show(both);
   const served = await waitUntil('the certificate for both', async () => {
@@ -145,7 +145,7 @@ test('links lead to the own host of a domain while it leads here and answers wit
   });
   assert.equal(served.status, 'verified');
   let round = 0;
-  const linked = await waitUntil('links there', async () => {
+  const linked = await waitUntil('links to the tracking host', async () => {
     round += 1;
     const found = await originsOf(`served ${round}`);
     return found.origins.includes(own) && found;
@@ -157,10 +157,10 @@ test('links lead to the own host of a domain while it leads here and answers wit
 
   delete dns.zone[TRACK];
   assert.equal((await verify()).note, null);
-  await waitUntil('links back', async () => {
+  await waitUntil('links to the default host', async () => {
     round += 1;
     return (await originsOf(`gone ${round}`)).origins.join() === base;
   });
-  assert.equal(await click(linked.unsubscribe), 200, 'what was sent before still opens');
-  assert.equal(await click(linked.unsubscribe.replace(TRACK, MAIL)), 200, 'at any host');
+  assert.equal(await click(linked.unsubscribe), 200, 'links sent before still work');
+  assert.equal(await click(linked.unsubscribe.replace(TRACK, MAIL)), 200, 'on any host');
 });

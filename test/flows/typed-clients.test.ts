@@ -1,6 +1,6 @@
 /**
- * Requests of generated and typed clients: null for absent fields, [] for empty maps, an object that was read sent back with PUT, and
- * 64-bit integers as values of templates.
+ * Requests of generated and typed clients: null for absent fields, [] for empty maps, an object sent back with PUT as it was read, and
+ * 64-bit integers as template values.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -34,7 +34,7 @@ const absent: JsonObject = {
   listUnsubscribe: null,
 };
 
-test('null and [] for absent fields are accepted by every way to send', async () => {
+test('every send endpoint accepts null and [] for absent fields', async () => {
   const api = service.sandboxApi;
   assert.equal((await api.post('/send', absent)).status, 202);
   assert.equal((await api.post('/send?dryRun=true', absent)).status, 200);
@@ -47,7 +47,7 @@ test('null and [] for absent fields are accepted by every way to send', async ()
   );
 });
 
-test('what GET shows can be sent back with PUT', async () => {
+test('a GET response can be sent back with PUT', async () => {
   const { api } = service;
   const resources: [list: string, body: JsonObject, id: string][] = [
     ['/templates', { name: 'receipt', subject: 'Hi {{ name }}', html: '<p>Hi</p>' }, 'templateId'],
@@ -75,7 +75,7 @@ test('what GET shows can be sent back with PUT', async () => {
   }
 });
 
-test('integers beyond 2^53 keep their digits in mail, previews, templates and batches', async () => {
+test('integers above 2^53 keep their digits in messages, previews, templates, and batches', async () => {
   const api = service.sandboxApi;
   const id = '7615917337495251231';
   const raw = (path: string, body: string, headers = {}) =>

@@ -1,6 +1,6 @@
 /**
- * Upload URLs asked for in ways that no browser would: the target in absolute form, as behind some proxies, and bodies without
- * an end, of which no more than the file's size and a little is read.
+ * Unusual requests for upload URLs: the target in absolute form, as behind some proxies, and endless bodies, of which no more than the
+ * file's size and a little is read.
  */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -18,11 +18,11 @@ after(() => service.close());
 
 interface Poured {
   text: string;
-  /** What left this process. */
+  /** Bytes sent by this process. */
   sentBytes: number;
 }
 
-/** Writes a head and then the same piece again and again, as fast as it is taken, until the server closes. */
+/** Writes a head and then the same piece repeatedly, as fast as it is read, until the server closes. */
 function pour(head: string, piece: Buffer | undefined): Promise<Poured> {
   return new Promise((resolve) => {
     let text = '';
@@ -63,7 +63,7 @@ async function head(
 
 const codeOf = (body: string | undefined): unknown => (JSON.parse(body ?? '{}') as { reasonCode?: unknown }).reasonCode;
 
-test('the signed URL as it was given out, in absolute form, is the upload it stands for', async () => {
+test('accepts the signed URL in absolute form', async () => {
   const bytes = Buffer.from('x'.repeat(100));
   const good = await head(bytes, `Content-Length: ${bytes.length}`, (url) => url);
   assert.match(good, /^PUT http:\/\//);
@@ -75,7 +75,7 @@ test('the signed URL as it was given out, in absolute form, is the upload it sta
   );
 });
 
-test('a body without an end, and one of 100 GB, are cut off after little', async () => {
+test('cuts off an endless body and one of 100 GB early', async () => {
   const piece = Buffer.alloc(65_536, 0x78);
   const chunk = Buffer.concat([Buffer.from('10000\r\n'), piece, Buffer.from('\r\n')]);
   const bytes = someBytes(100_000);
@@ -85,7 +85,7 @@ test('a body without an end, and one of 100 GB, are cut off after little', async
   ] as const) {
     const { text, sentBytes } = await pour(await head(bytes, framing), what);
     assert.equal(codeOf(readAnswers(text)[0]?.body), 'UPLOAD_MISMATCH', framing);
-    // What the kernel holds for both ends comes on top of what is read.
+    // The kernel's buffers of both ends are additional.
     assert.ok(sentBytes < 20_000_000, `${framing}: ${sentBytes} bytes`);
   }
 });

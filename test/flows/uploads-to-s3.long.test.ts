@@ -1,6 +1,6 @@
 /**
- * Large attachments where the blobs are kept in an S3-compatible store: the files go straight to it by presigned URLs, and what
- * it holds is looked at by the send: nothing that differs from the manifest leaves.
+ * Large attachments with an S3-compatible store: files are uploaded directly with presigned URLs, and the send verifies them: nothing that
+ * differs from the manifest is sent.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -40,7 +40,7 @@ const mail = (to: string): JsonObject => ({
 });
 type Upload = { uploadUrl: string; requiredHeaders: Record<string, string> };
 
-test('files go to the store, and from there into the mail', { skip }, async () => {
+test('files are uploaded to the store and sent from there', { skip }, async () => {
   const files = [
     { bytes: someBytes(3_000_000), name: 'plan.pdf' },
     { bytes: someBytes(70_000), name: 'b.pdf' },
@@ -81,7 +81,7 @@ test('files go to the store, and from there into the mail', { skip }, async () =
   );
 });
 
-test('other bytes of the same size do not leave, whatever the store says', { skip }, async () => {
+test('other bytes of the same size are never sent, whatever the store accepts', { skip }, async () => {
   const bytes = someBytes(50_000);
   const { id, uploads } = await register(service.api, [{ bytes }]);
   const [{ uploadUrl: url, requiredHeaders: headers }] = uploads as [Upload];
@@ -89,7 +89,7 @@ test('other bytes of the same size do not leave, whatever the store says', { ski
   const stored = await put({ url, headers, body: other });
   const refused = await sendSubmission(service.api, id, mail('other@example.com'));
   assert.equal(refused.body.reasonCode, 'ATTACHMENT_UPLOAD_INCOMPLETE');
-  // A store that compares the digest has refused the bytes itself.
+  // A store that compares the digest has rejected the bytes itself.
   const reason = stored.status === 200 ? /SHA-256 that differs/ : /has not been uploaded/;
   assert.match(refused.body.error.details[0].message, reason);
   assert.equal((await put({ url, headers, body: bytes })).status, 200);

@@ -1,6 +1,6 @@
 /**
- * Large attachments with the real service: the limit is asked for and approved, files are uploaded over HTTP, the mail arrives
- * at a real receiving server with the very bytes, and whoever is not entitled gets nowhere.
+ * Large attachments with the real service: the limit is requested and approved, files are uploaded over HTTP, the message arrives at a real
+ * server with the right bytes, and unauthorized callers get nothing.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -13,7 +13,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import PostalMime from 'postal-mime';
 import { apiClient, type JsonObject } from '../kit/api.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { runningMs } from '../kit/running-time.ts';
 import { closeShop, openShop } from '../kit/shop.ts';
 import type { SmtpSink } from '../kit/smtp-sink.ts';
@@ -38,13 +38,14 @@ const mail = (to: string): JsonObject => ({
   subject: 'Files',
   html: '<p>See the files.</p>',
 });
-const arrived = (to: string) => waitUntil(`the mail to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
+const arrived = (to: string) =>
+  waitUntil(`the message to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
 const blobFiles = (): string[] =>
   readdirSync(path.join(service.dataDir, 'blobs'), { recursive: true, withFileTypes: true }).flatMap((one) =>
     one.isFile() ? [one.name] : [],
   );
 
-test('from the request for a larger limit to the files at the recipient', async () => {
+test('from a request for a larger limit to files at the recipient', async () => {
   const files: FileToUpload[] = [
     { bytes: someBytes(4_000_000), name: 'Übersicht 2026.pdf' },
     { bytes: someBytes(1), name: 'one.bin', contentType: 'application/octet-stream' },
@@ -67,8 +68,8 @@ test('from the request for a larger limit to the files at the recipient', async 
   assert.equal((await service.api.get('/approvals')).body[0].status, 'approved');
   const began = runningMs();
   const isFelt = async () => (await service.api.post('/attachments', { attachments })).status === 201;
-  await waitUntil('the limit to be felt', isFelt);
-  assert.ok(runningMs() - began < 1_000, `felt after ${runningMs() - began} ms`);
+  await waitUntil('the limit to apply', isFelt);
+  assert.ok(runningMs() - began < 1_000, `applied after ${runningMs() - began} ms`);
 
   const registered = await uploadAll(service.api, files);
   const early = await service.api.get(`/attachments/${registered.id}`);
@@ -91,7 +92,7 @@ test('from the request for a larger limit to the files at the recipient', async 
   });
   const raw = content.toString('latin1');
   const composed = content.length - raw.indexOf('From: ');
-  assert.equal(composed, stored.sizeBytes, 'the figure that was judged is what left, less our own fields');
+  assert.equal(composed, stored.sizeBytes, "the checked size is the sent size without Postrider's headers");
   assert.equal((await service.api.get(`/attachments/${registered.id}`)).body.status, 'used');
   assert.equal((await upload(registered, 1, files[1]!.bytes)).status, 403);
   assert.equal(
@@ -100,7 +101,7 @@ test('from the request for a larger limit to the files at the recipient', async 
   );
 });
 
-test('a rejected request says why', async () => {
+test('a rejected request states the reason', async () => {
   const asked = await service.api.post('/approvals', { requestedEmailBytes: 30_000_000, reason: 'Video' });
   await service.cli('approval', 'reject', asked.body.approvalId, '--reason', 'Link to it instead');
   const [newest] = (await service.api.get('/approvals?limit=1')).body as unknown as JsonObject[];
@@ -111,7 +112,7 @@ test('a rejected request says why', async () => {
   await assert.rejects(service.cli('approval', 'reject', asked.body.approvalId), /--reason is required/);
 });
 
-test('a key for sending goes through the whole flow, and no further', async () => {
+test('a sending key completes the flow and can do nothing else', async () => {
   const key = await service.cli('key', 'create', service.live.accountId, '--scope', 'send');
   const api = apiClient(() => service.url, { accountId: service.live.accountId, apiKey: key.apiKey });
   const registered = await uploadAll(api, [{ bytes: someBytes(1_000) }]);
@@ -122,7 +123,7 @@ test('a key for sending goes through the whole flow, and no further', async () =
   api.close();
 });
 
-test('the description of an upload names every status that it may be answered with', async () => {
+test('the OpenAPI document lists every status of an upload', async () => {
   const { body } = await service.anonymous.get('/openapi.json');
   const { responses } = body.paths['/uploads/{token}'].put;
   const responseOf = (status: string) => {
@@ -134,7 +135,7 @@ test('the description of an upload names every status that it may be answered wi
   assert.match(responses['408'].description, /^INVALID_REQUEST/);
 });
 
-test('without a key nobody registers or looks; another account finds nothing', async () => {
+test('registering and reading require a key; another account finds nothing', async () => {
   const { id } = await uploadAll(service.api, [{ bytes: someBytes(10) }]);
   assert.equal((await service.anonymous.post('/attachments', { attachments: [] })).status, 401);
   assert.equal((await service.anonymous.get(`/attachments/${id}`)).status, 401);
@@ -152,7 +153,7 @@ test('without a key nobody registers or looks; another account finds nothing', a
   sandbox.close();
 });
 
-test('each character of an upload URL counts', async () => {
+test('changing any character of an upload URL invalidates it', async () => {
   const bytes = someBytes(20);
   const registered = await register(service.api, [{ bytes }, { bytes: someBytes(30) }]);
   const [{ uploadUrl: url, requiredHeaders: headers }] = registered.uploads as [Upload, Upload];
@@ -164,14 +165,14 @@ test('each character of an upload URL counts', async () => {
     assert.equal(answer.status, 403, `${flipped} at ${at}`);
     assert.equal(answer.body.reasonCode, 'UPLOAD_URL_INVALID');
   }
-  // The signature of one file does not fit another one, though both are of one submission.
+  // The signature of one file does not match another, even of the same submission.
   const other = url.replace(/-0-/, '-1-');
   assert.equal((await put({ url: other, headers, body: bytes })).status, 403);
   assert.equal(blobFiles().length, kept);
   assert.equal((await put({ url, headers, body: bytes })).status, 200);
 });
 
-test('many uploads and sends at once: every mail has its own files', async () => {
+test('concurrent uploads and sends: every message has its own files', async () => {
   const all = Array.from({ length: 12 }, (_, i) => ({ to: `many-${i}@example.com`, bytes: someBytes(600_000 + i) }));
   const sent = await Promise.all(
     all.map(async ({ to, bytes }) => {
@@ -191,7 +192,7 @@ test('many uploads and sends at once: every mail has its own files', async () =>
   }
 });
 
-test('files of a mail that is not to be kept go with its delivery', async () => {
+test('files of a message that is not retained are deleted at delivery', async () => {
   const before = blobFiles();
   const { id } = await uploadAll(service.api, [{ bytes: someBytes(200_000) }, { bytes: someBytes(10) }]);
   const kept = { ...mail('none@example.com'), retainContent: 'none' };
@@ -201,7 +202,7 @@ test('files of a mail that is not to be kept go with its delivery', async () => 
   assert.equal((await service.api.get(`/attachments/${id}`)).body.status, 'used');
 });
 
-test('the sandbox goes the same way, and nothing leaves', async () => {
+test('the sandbox uses the same flow and sends nothing', async () => {
   const bytes = someBytes(3_000_000);
   const { id } = await uploadAll(service.sandboxApi, [{ bytes, name: 'sandboxed.pdf' }]);
   const sent = await sendSubmission(service.sandboxApi, id, {
@@ -217,7 +218,7 @@ test('the sandbox goes the same way, and nothing leaves', async () => {
   assert.ok(!sink.messages.some((one) => one.to.includes('inbox@example.com')));
 });
 
-test('expired URLs are refused, and made anew by repeating the call', async () => {
+test('expired URLs are rejected, and repeating the call returns new ones', async () => {
   const brief = await startService({
     env: { POSTRIDER_UPLOAD_TTL_SECONDS: '1', POSTRIDER_BASE_URL: 'http://public.test/mail' },
   });
@@ -226,7 +227,7 @@ test('expired URLs are refused, and made anew by repeating the call', async () =
     const first = await register(brief.api, [{ bytes }], 'again');
     const [{ uploadUrl, requiredHeaders: headers }] = first.uploads as [Upload];
     assert.match(uploadUrl, /^http:\/\/public\.test\/mail\/uploads\//);
-    // As whoever serves the public address passes it on.
+    // As a reverse proxy for the public URL forwards it.
     const local = (url: string): string => url.replace('http://public.test/mail', brief.url);
     await waitUntil('the URL to expire', () => Date.now() > first.expiresAt);
     const late = await put({ url: local(uploadUrl), headers, body: bytes });
@@ -236,8 +237,8 @@ test('expired URLs are refused, and made anew by repeating the call', async () =
     assert.equal(second.id, first.id);
     assert.ok(second.expiresAt > first.expiresAt);
     assert.notEqual(second.uploads[0]!.uploadUrl, uploadUrl);
-    // Which is good for a second as well: one that is too late for it makes another.
-    await waitUntil('an upload in its time', async () => {
+    // Valid for only a second: an upload that is too late requests another URL.
+    await waitUntil('an upload before the expiry', async () => {
       const [{ uploadUrl: url }] = (await register(brief.api, [{ bytes }], 'again')).uploads as [Upload];
       return (await put({ url: local(url), headers, body: bytes })).status === 200;
     });
@@ -246,7 +247,7 @@ test('expired URLs are refused, and made anew by repeating the call', async () =
   }
 });
 
-/** Passes uploads on to the service; the one with this number, from 1, is cut in the middle. */
+/** Forwards uploads to the service; the one with this number, from 1, is cut in the middle. */
 async function cuttingProxy(cutUpload: number) {
   const proxy = { url: '', target: '', taken: [] as number[], close: () => {} };
   let seen = 0;
@@ -278,7 +279,7 @@ async function cuttingProxy(cutUpload: number) {
   return proxy;
 }
 
-test('postrider send --attach uploads, sends and prints the id; interrupted, the same command goes on where it stopped', async () => {
+test('send --attach uploads, sends, and prints the id; after an interruption the same command resumes', async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-send-'));
   const proxy = await cuttingProxy(2);
   const behind = await startService({
@@ -318,7 +319,7 @@ test('postrider send --attach uploads, sends and prints the id; interrupted, the
     assert.deepEqual(proxy.taken, [1]);
     const second = await run('--json');
     assert.equal(second.code, 0, second.stderr);
-    assert.deepEqual(proxy.taken, [1, 3, 4], 'what was there was not uploaded again');
+    assert.deepEqual(proxy.taken, [1, 3, 4], 'uploaded files were not uploaded again');
     const { data } = JSON.parse(second.stdout) as { data: { messageId: string } };
     assert.match(data.messageId, /^msg_/);
     const parsed = await PostalMime.parse((await arrived(to)).content);
@@ -326,15 +327,15 @@ test('postrider send --attach uploads, sends and prints the id; interrupted, the
       parsed.attachments.map((one) => [one.filename, sha256(new Uint8Array(one.content as ArrayBuffer))]),
       files.map((one) => [one.name, sha256(one.bytes)]),
     );
-    assert.deepEqual(readdirSync(path.join(state, 'postrider', 'sends')), [], 'nothing is left to be continued');
+    assert.deepEqual(readdirSync(path.join(state, 'postrider', 'sends')), [], 'nothing is left to resume');
     const third = await run();
     assert.equal(third.code, 0, third.stderr);
     assert.match(third.stdout, /^msg_\S+ queued\n$/);
-    assert.ok(!third.stdout.includes(data.messageId), 'a complete send is begun anew');
+    assert.ok(!third.stdout.includes(data.messageId), 'a completed send starts over');
     const unsized = '/proc/version';
     if (existsSync(unsized)) {
       args.splice(args.indexOf('--attach') + 1, paths.length, unsized);
-      assert.equal((await run()).code, 0, 'a file that tells no size before it is read');
+      assert.equal((await run()).code, 0, 'a file of unknown size');
     }
   } finally {
     await behind.close();
@@ -344,7 +345,7 @@ test('postrider send --attach uploads, sends and prints the id; interrupted, the
 });
 
 const skip = missing('script');
-test('postrider send tells a person who presses Ctrl-C how it goes on', { skip }, async () => {
+test('send prints how to resume after Ctrl-C', { skip }, async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-send-'));
   const stalling = createServer(() => {});
   await new Promise<void>((resolve) => stalling.listen(0, '127.0.0.1', resolve));
@@ -375,7 +376,7 @@ test('postrider send tells a person who presses Ctrl-C how it goes on', { skip }
       said += chunk;
     });
     const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
-    await waitUntil('the upload to begin', () => said.includes('Uploading'));
+    await waitUntil('the upload to start', () => said.includes('Uploading'));
     child.stdin.write('\u0003');
     assert.equal(await ended, 130, said);
     assert.match(said, /Interrupted\. Repeat the same command to resume\./);

@@ -1,4 +1,4 @@
-/** People at the real service: the first sign-in, a flood of wrong ones, and sessions on several nodes. */
+/** Users of the real service: the first login, a flood of wrong ones, and sessions on several nodes. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { Agent, request as httpRequest } from 'node:http';
@@ -26,7 +26,7 @@ interface CallOptions {
   accountId?: string;
 }
 
-/** One agent for all: a flood of calls is a flood of connections. */
+/** One agent for all calls, so that a flood of calls is a flood of connections. */
 const agent = new Agent({ keepAlive: false, maxSockets: Number.POSITIVE_INFINITY });
 
 function call(service: Service, line: string, { body, cookie, from, accountId }: CallOptions = {}): Promise<Called> {
@@ -80,7 +80,7 @@ after(async () => {
   await service.close();
 });
 
-test('the link of the first run sets the password of the operator, once, and signs in', async () => {
+test("the first-run link sets the operator's password once and signs in", async () => {
   const { token, accountId } = linkToken(service);
   const set = await call(service, 'PUT /password', { body: { token, password: PASSWORD } });
   assert.equal(set.status, 200, set.text);
@@ -93,7 +93,7 @@ test('the link of the first run sets the password of the operator, once, and sig
   await signIn(service);
 });
 
-test('what a user did at the command line is felt: a reset ends the sessions and gives a link', async () => {
+test('a password reset at the command line ends the sessions and returns a link', async () => {
   const cookie = await signIn(service);
   const made = await service.cli('user', 'reset-password', '--email', EMAIL);
   await waitUntil('the session to end', async () => (await call(service, 'GET /session', { cookie })).status === 401);
@@ -103,7 +103,7 @@ test('what a user did at the command line is felt: a reset ends the sessions and
   assert.equal((await call(service, 'PUT /password', { body: { token, password: PASSWORD } })).status, 200);
 });
 
-test('a thousand wrong sign-ins at once hold up neither health nor mail nor the right one', async () => {
+test('1,000 concurrent wrong logins do not block health, mail, or the right login', async () => {
   await signIn(service, '127.0.0.7');
   const memoryBefore = residentBytes(service.pid);
   const wrong = Array.from({ length: 1_000 }, (_, i) =>
@@ -121,14 +121,14 @@ test('a thousand wrong sign-ins at once hold up neither health nor mail nor the 
   const counts = new Map<number, number>();
   for (const { status } of answers) counts.set(status, (counts.get(status) ?? 0) + 1);
   assert.deepEqual([...counts.keys()].sort(), [401, 429]);
-  // Thirty from an address, ten at the one who is known there, and what time gives back meanwhile.
+  // Thirty per address, ten for the known user, plus what refills in the meantime.
   assert.ok(counts.get(401)! <= 30 + 10 + 5, `${counts.get(401)} were checked`);
   assert.ok(answers.every(({ status, retryAfter }) => (status === 429) === (retryAfter !== undefined)));
   assert.equal(new Set(answers.filter(({ status }) => status === 401).map(({ text }) => withoutId(text))).size, 1);
   assert.ok(residentBytes(service.pid) - memoryBefore < 300_000_000);
 });
 
-test('whether there is a user shows neither in the answer nor in the time', async () => {
+test('neither the response nor its time reveals whether a user exists', async () => {
   const times = { known: [] as number[], unknown: [] as number[] };
   const texts = new Set<string>();
   for (let i = 0; i < 9; i += 1) {
@@ -136,7 +136,7 @@ test('whether there is a user shows neither in the answer nor in the time', asyn
       ['known', EMAIL],
       ['unknown', 'nobody@example.com'],
     ] as const) {
-      // Each from an address of its own, so that no limit of addresses is met.
+      // Each from a separate address, so that no address limit is reached.
       const from = `127.0.${who === 'known' ? 21 : 22}.${i + 1}`;
       const answer = await call(service, 'POST /session', { body: { email, password: 'wrong' }, from });
       if (answer.status === 429) continue;
@@ -147,7 +147,7 @@ test('whether there is a user shows neither in the answer nor in the time', asyn
   assert.equal(texts.size, 1);
   const median = (list: number[]): number => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)]!;
   const [known, unknown] = [median(times.known), median(times.unknown)];
-  // An argon2 takes some 30 ms; without one for the unknown it would be a tenth of the other.
+  // One argon2 hash takes about 30 ms; without it for unknown users, the time would be a tenth.
   assert.ok(unknown > known / 3 && unknown < known * 3, `${known} ms and ${unknown} ms`);
 });
 
@@ -160,7 +160,7 @@ function residentBytes(pid: number): number {
   return Number(line![1]) * 1_000;
 }
 
-/** A access that begins and ends on one node is felt on the other within a second, in both cases with the session warm there. */
+/** A session that starts or ends on one node takes effect on the other within a second, even if the session is cached there. */
 async function supportAccessIsFeltOnBoth([one, two]: [Service, Service], cookie: string): Promise<void> {
   const made = await call(one, 'POST /operator/accounts', { body: { name: 'Other' }, cookie });
   const { accountId } = JSON.parse(made.text);
@@ -175,14 +175,18 @@ async function supportAccessIsFeltOnBoth([one, two]: [Service, Service], cookie:
   };
   await felt(404);
   assert.equal((await call(one, `POST ${access}`, { cookie })).status, 201);
-  assert.equal((await call(one, 'GET /account', { accountId, cookie })).status, 200, 'at once where it began');
+  assert.equal(
+    (await call(one, 'GET /account', { accountId, cookie })).status,
+    200,
+    'immediately on the node that created it',
+  );
   await felt(200);
   assert.equal((await call(one, `DELETE ${access}`, { cookie })).status, 200);
   assert.equal((await call(one, 'GET /account', { accountId, cookie })).status, 404);
   await felt(404);
 }
 
-test('several nodes: a session of one is good on the other, ended there within a second, and limits are shared', async (t) => {
+test('several nodes share sessions, their end within a second, and limits', async (t) => {
   const cluster: Cluster = await startCluster({ nodes: 2 });
   t.after(cluster.close);
   const [one, two] = cluster.nodes as [Service, Service];
@@ -197,13 +201,13 @@ test('several nodes: a session of one is good on the other, ended there within a
     current: boolean;
   }[];
   const { sessionId } = list.find(({ current }) => current)!;
-  // Kept warm on the other node, so that only the age of what it remembers ends it there.
+  // Kept in the other node's cache, so only the age of the cached entry ends it there.
   assert.equal((await call(two, 'GET /account', account)).status, 200);
   assert.equal((await call(one, `DELETE /sessions/${sessionId}`, { cookie: mine })).status, 200);
-  assert.equal((await call(one, 'GET /account', account)).status, 401, 'at once where it was ended');
+  assert.equal((await call(one, 'GET /account', account)).status, 401, 'immediately on the node that ended it');
   const endedMs = performance.now();
   let goodForMs = 0;
-  await waitUntil('the other node to refuse it', async () => {
+  await waitUntil('the other node to reject it', async () => {
     const { status, tookMs } = await call(two, 'GET /account', account);
     if (status === 200) goodForMs = performance.now() - tookMs - endedMs;
     return status === 401;

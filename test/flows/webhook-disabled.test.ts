@@ -1,6 +1,6 @@
 /**
- * An endpoint that says 410 is disabled, and the account is told by mail: its users, or the operators where it has none. The
- * mail belongs to nobody's messages and sets off no webhooks.
+ * An endpoint that returns 410 is disabled, and the account is notified by email: its users, or the operators if it has none. This email
+ * belongs to no account's messages and triggers no webhooks.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,7 +9,7 @@ import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { webhookCatcher } from '../kit/webhook-catcher.ts';
 
-test('a disabled endpoint is told by mail, once, to the users of the account', { timeout: 150_000 }, async (t) => {
+test("the account's users get one email about a disabled endpoint", { timeout: 150_000 }, async (t) => {
   const sink = await smtpSink();
   t.after(() => sink.close());
   const gone = await webhookCatcher({ script: { status: 410 } });
@@ -40,17 +40,17 @@ test('a disabled endpoint is told by mail, once, to the users of the account', {
     sink.messages.find((one) => one.from === 'postmaster@mail.provider.example'),
   );
   const text = notice.content.toString();
-  assert.deepEqual(notice.to, ['ops@provider.example'], 'the account has no user that mail can reach');
+  assert.deepEqual(notice.to, ['ops@provider.example'], 'the account has no user with an email address');
   assert.match(text, /^Subject: Webhook disabled: http:\/\/127\.0\.0\.1:\d+\//m);
   assert.match(text, /^Auto-Submitted: auto-generated\r$/m);
   assert.ok(text.includes(webhookId) && text.includes('410 Gone'));
-  assert.ok(!text.includes('secret'), 'the query of an address may be a secret');
+  assert.ok(!text.includes('secret'), 'the query of a URL can be a secret');
   const { body } = await service.api.get(`/webhooks/${webhookId}`);
   assert.deepEqual([body.enabled, body.disabledReason], [false, 'the endpoint returned 410 Gone']);
 
-  // The next news comes behind all that the notice could have set off.
+  // The next notice comes after everything the first one could have triggered.
   assert.equal((await service.api.post('/send', { ...mail, to: 'c@example.com' })).status, 202);
-  await waitUntil('both deliveries to be told', () => other.requests.length >= 4);
+  await waitUntil('both events to be posted', () => other.requests.length >= 4);
   const told = other.requests.map((one) => (JSON.parse(one.body) as { recipient: string }).recipient);
   assert.deepEqual([...new Set(told)].sort(), ['b@example.com', 'c@example.com']);
   const messages = (await service.api.get('/messages')).body as unknown as { to: string }[];

@@ -1,4 +1,4 @@
-/** An OpenAPI document as a checker of answers: status, headers, type of content, and the body against its schema. */
+/** Checks responses against an OpenAPI document: status, headers, content type, and the body against its schema. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { isIsoTime } from '../../src/http/validate.ts';
 import type { Answer } from '../kit/api.ts';
@@ -14,7 +14,7 @@ export interface Parameter {
 }
 
 export interface Response {
-  /** Names a response of `components`, which then has the other members. */
+  /** The name of a response in `components`, which then has the other members. */
   $ref?: string;
   headers?: Record<string, unknown>;
   content?: Record<string, { schema?: Schema }>;
@@ -40,12 +40,12 @@ export interface Described {
   operation: Operation;
 }
 
-/** Headers that the document names wherever they can come. */
+/** Headers that the document lists wherever they can occur. */
 const NAMED_HEADERS = ['link', 'x-next-cursor', 'retry-after', 'idempotent-replayed', 'ratelimit-limit', 'allow'];
-/** What the document says of an answer, or what is wrong with it. */
+/** The definition of a response in the document, or what is wrong with the response. */
 export class Checker {
   readonly #ajv = new Ajv2020({ strict: false, allErrors: true, formats: { 'date-time': isIsoTime } });
-  /** By the text of the schema: most answers share that of refusals. */
+  /** By schema text: most responses share the schema of errors. */
   readonly #validators = new Map<string, ValidateFunction>();
 
   readonly #shared: Record<string, Response>;

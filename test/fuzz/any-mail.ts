@@ -1,4 +1,4 @@
-/** Texts and mails of every kind that compose takes, for fast-check. */
+/** Generators of texts and messages of every kind that compose accepts, for fast-check. */
 import fc from 'fast-check';
 import { type Address, parseAddress } from '../../src/mail/address.ts';
 import { hasForbiddenControl } from '../../src/mail/compose/header.ts';

@@ -1,7 +1,7 @@
 /**
- * Every filter and operator with lists and texts of hostile size and shape: none holds the event loop for more than 100 ms. What
- * counts is processor time of the thread, since the machine may be busy; of two runs the quicker one, since the collector of
- * garbage may come in between. A filter or operator of Liquid that nobody has looked at is named.
+ * Every filter and operator with lists and texts of hostile size and shape: none blocks the event loop for more than 100 ms. CPU time of
+ * the thread is measured, since the machine may be busy, and the faster of two runs counts, since garbage collection may interfere. A
+ * Liquid filter or operator without a test fails by name.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -19,7 +19,7 @@ const texts = (count: number): string[] => Array.from({ length: count }, (_, i) 
 const objects = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ x: `v${i}`, n: i % 9, deep: [[`d${i}`]] }));
 
-/** What a request may bring: 16 MB, and 100,000 values in all. */
+/** The maximum of a request: 16 MB, and 100,000 values in total. */
 const values: Record<string, unknown> = {
   few: texts(9_900),
   many: texts(90_000),
@@ -39,7 +39,7 @@ const INPUTS = [
   ...['(1..9999)', '(1..4900000)', '(-4900000..1)', '(1..nested)'],
 ];
 
-/** What comes in front of a filter under test. */
+/** Declarations before a filter under test. */
 const BEFORE = ['', '| split: "" ', '| push: nested | concat: few ', '| group_by: "x" | map: "items" '];
 
 function argumentsOf(name: string): string[] {
@@ -48,7 +48,7 @@ function argumentsOf(name: string): string[] {
   return ['', '"x"', '"deep", nested', 'sought, "b"', '1, 150000', 'a', 'few', '"latin"', 'nested, nested'];
 }
 
-/** Processor time of one rendering, and whether it was refused. */
+/** CPU time of one rendering, and whether it was rejected. */
 function run(html: string): { ms: number; said: string | undefined } {
   const began = threadTimeMs();
   const result = render({ html, variables: values, accountVariables: {}, keepMissing: false, deriveText: true });
@@ -64,7 +64,7 @@ function assertBounded(html: string): void {
   assert.ok(Math.min(ms, first.ms) <= BOUND_MS, `${Math.min(ms, first.ms)} ms: ${html.slice(0, 300)} (${first.said})`);
 }
 
-test('every filter and operator of Liquid is known', () => {
+test('every Liquid filter and operator is covered', () => {
   assert.deepEqual(
     Object.keys(new Liquid().filters).filter((name) => !FILTERS.has(name)),
     [],
@@ -76,11 +76,11 @@ test('every filter and operator of Liquid is known', () => {
   );
 });
 
-test('every filter is bounded, once and in a loop, whatever it is given', () => {
+test('every filter is bounded, once and in a loop, for any input', () => {
   for (const [place, name] of [...FILTERS.keys()].entries()) {
     const all = argumentsOf(name);
     for (const [index, input] of INPUTS.entries()) {
-      // The inputs share the arguments among them, so that each filter meets all of both.
+      // The inputs share the arguments, so that each filter gets all combinations.
       const args = all[(place + index) % all.length]!;
       assertBounded(`{{ ${input} | ${name}${args === '' ? '' : `: ${args}`} | size }}`);
       const before = BEFORE[(place + index) % BEFORE.length]!;
@@ -91,7 +91,7 @@ test('every filter is bounded, once and in a loop, whatever it is given', () => 
   }
 });
 
-test('every operator is bounded, whatever it compares', () => {
+test('every operator is bounded for any operands', () => {
   for (const operator of Object.keys(limitOperators())) {
     for (const left of INPUTS) {
       for (const right of ['nested', 'a', 'sought']) {
@@ -102,7 +102,7 @@ test('every operator is bounded, whatever it compares', () => {
   }
 });
 
-test('whatever else is loop, text or name in a template is bounded', () => {
+test('all other loops, texts, and names in a template are bounded', () => {
   const doubled = `{% assign a = "a b" | split: " " %}${'{% assign a = a | push: a %}'.repeat(60)}`;
   const ends = [
     '{{ a }}',
@@ -157,7 +157,7 @@ test('parsing is bounded', () => {
   }
 });
 
-test('between two questions of the clock there is no more work than one filter may do', (t) => {
+test('work between two clock checks never exceeds the budget of one filter', (t) => {
   let unasked = 0;
   let most = 0;
   const { work, checkTime } = Budget.prototype;
@@ -176,7 +176,7 @@ test('between two questions of the clock there is no more work than one filter m
     unasked = 0;
     run(`{% for k in (1..20) %}{{ few | ${name}: ${args} }}{{ a | ${name} }}{% endfor %}`);
   }
-  assert.ok(most > CHECK_EVERY, 'work is charged');
-  // What a call is given is charged at once, and what it makes of that is about as much again.
+  assert.ok(most > CHECK_EVERY, 'work is counted');
+  // The input of a call is counted immediately, and its output is about as much again.
   assert.ok(most <= CHECK_EVERY + 400_000, `${most} units of work without a check`);
 });

@@ -1,11 +1,11 @@
-/** Many generated requests to every operation. */
+/** Sends many generated requests to every operation. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { callEverything } from './generated-requests.ts';
 
 const REQUESTS = 100;
 
-test('no generated request is answered with 5xx, and every answer is as the document says', async (t) => {
+test('no generated request gets a 5xx, and every response matches the OpenAPI document', async (t) => {
   const seed = Number(process.env.REQUESTS_FUZZ_SEED ?? 20_261_128);
   t.diagnostic(`seed ${seed}`);
   const { statuses, problems, byKeys } = await callEverything({ requests: REQUESTS, seed });
@@ -15,6 +15,6 @@ test('no generated request is answered with 5xx, and every answer is as the docu
     (operation) => !Object.keys(statuses[operation] ?? {}).some((one) => one.startsWith('2')),
   );
   assert.ok(byKeys.length > 60);
-  // Nobody's mail rests here, so that this one is always 409.
+  // No mail is held here, so this operation always returns 409.
   assert.deepEqual(failed, ['resumeSending'], 'every other operation succeeded at least once');
 });

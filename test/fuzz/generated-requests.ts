@@ -1,7 +1,6 @@
 /**
- * Every operation of the document that the service serves, called with generated requests: such as fit, such as nearly fit, and such as
- * are no JSON. No answer is a 5xx, each has a status that the document names for it, a body that fits its schema, and only headers that
- * the document names.
+ * Calls every operation of the served OpenAPI document with generated requests: valid ones, almost valid ones, and ones that are not JSON.
+ * No response is a 5xx, and each has a documented status, a body that matches its schema, and only documented headers.
  */
 import fc from 'fast-check';
 import type { Answer, Call } from '../kit/api.ts';
@@ -11,7 +10,7 @@ import { type Service, startService } from '../kit/start-service.ts';
 import { Checker, type Described, type Document, type Operation, type Parameter } from './answer-checker.ts';
 import { FILE, FILE_TYPE, type IdOf, KEPT_DOMAIN, PLACEHOLDER, seed, uniqueName } from './request-seeds.ts';
 
-/** Streams without an end: only that they begin is looked at. */
+/** Endless streams: only their start is checked. */
 const ENDLESS = new Set(['streamEvents']);
 const NOT_JSON = [
   '',
@@ -32,7 +31,7 @@ export const describedIn = (document: Document): Described[] =>
     Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
   );
 
-/** How a call is made up; what depends on the service is filled in when it is sent. */
+/** The parts of a call; values that depend on the service are filled in when it is sent. */
 interface Recipe {
   key: 'sandbox' | 'live' | 'none' | 'wrong';
   path: Record<string, string | undefined>;
@@ -68,7 +67,7 @@ function queryOf(parameters: readonly Parameter[], resolve: Resolve): fc.Arbitra
     .map(([extra, ...all]) => [...all.flat(), ...(extra === '' ? [] : [extra])].join('&'));
 }
 
-/** An upload is of the type that its manifest says. */
+/** An upload has the type in its manifest. */
 const sentType = (contentType: string): string =>
   contentType === 'application/octet-stream' ? FILE_TYPE : contentType;
 
@@ -95,7 +94,7 @@ function bodyOf(
   );
 }
 
-/** One in so many has no good key. */
+/** One in this many requests has an invalid key. */
 const KEYS: Recipe['key'][] = [
   ...Array<'sandbox'>(8).fill('sandbox'),
   ...Array<'live'>(6).fill('live'),
@@ -129,7 +128,7 @@ function recipeOf({ path, operation }: Described, resolve: Resolve): fc.Arbitrar
 function callOf({ method, path }: Described, recipe: Recipe, idOf: IdOf): Call {
   const filled = path.replaceAll(PLACEHOLDER, (_, noun: string, name: string) => {
     const value = recipe.path[name] ?? idOf(noun, name) ?? 'x';
-    // A segment of dots is taken out of the path by the client.
+    // The client removes dot segments from the path.
     return `${noun}/${encodeURIComponent(value.toWellFormed()).replaceAll('.', '%2E')}`;
   });
   const { body, isRaw, contentType, idempotencyKey } = recipe;
@@ -146,7 +145,7 @@ function callOf({ method, path }: Described, recipe: Recipe, idOf: IdOf): Call {
   };
 }
 
-/** The calls that the examples of the document describe, with either key: as plain as can be. */
+/** The calls that the examples of the document describe, with either key. */
 function plainRecipes({ path, operation }: Described): Recipe[] {
   const [[contentType, { example }] = ['', { example: undefined }]] = Object.entries(
     operation.requestBody?.content ?? {},
@@ -169,12 +168,12 @@ const resolver =
     return document.components[kind]![name]!;
   };
 
-/** Operations that a key may call, or anyone; those of signed-in people are tested with their sessions. */
+/** Operations that a key can call, or anyone; those of logged-in users are tested with their sessions. */
 /** Operations without `security` have that of the document, which includes keys. */
 const isForKeys = ({ operation: { security } }: Described): boolean =>
   security === undefined || security.length === 0 || security.some((one) => 'apiKey' in (one as object));
 
-/** Operations with these tags need a signed-in person. */
+/** Operations with these tags require a logged-in user. */
 const TAGS_OF_PEOPLE = new Set(['session', 'users', 'operator']);
 
 /** Reads no further than the headers. */
@@ -199,10 +198,10 @@ async function sent(service: Service, key: Recipe['key'], call: Call, isEndless:
   return { sandbox: service.sandboxApi, live: service.api, none: service.anonymous }[key].call(call);
 }
 
-/** How often a call is repeated that the service asked to repeat, e.g. for statistics that are still being counted. */
+/** How often a call is repeated after a 503, for example for statistics that are still being counted. */
 const REPEATS = 10;
 
-/** Sends a call as a client does: a 503 that the document names and that has `Retry-After` is repeated after that time. */
+/** Sends a call as a client does: a documented 503 with `Retry-After` is retried after that time. */
 async function answerTo(
   service: Service,
   key: Recipe['key'],
@@ -218,26 +217,26 @@ async function answerTo(
   }
 }
 
-/** Seconds of a wait would be spent waiting. */
+/** A wait would take seconds. */
 const hurried = (query: string): string =>
   [...query.split('&').filter((one) => one !== '' && !/^timeoutSeconds=\d/.test(one)), 'timeoutSeconds=0'].join('&');
 
 export interface Run {
-  /** Of each operation. */
+  /** Counts per operation. */
   requests: number;
   seed: number;
 }
 
 export interface Seen {
-  /** How often each status came, by operation. */
+  /** How often each status was returned, by operation. */
   statuses: Record<string, Record<string, number>>;
-  /** Operations that a key is enough for. Others take a password, a passkey or an invitation: they are tested with people's sessions. */
+  /** Operations that only require a key. Others need a password, a passkey, or an invitation, and are tested with user sessions. */
   byKeys: string[];
-  /** Answers that are not as the document says, each kind once. */
+  /** Responses that do not match the document, each kind once. */
   problems: string[];
 }
 
-/** Calls the operations of the document that a key may call. */
+/** Calls the operations of the document that a key can call. */
 export async function callEverything({ requests, seed: from }: Run): Promise<Seen> {
   const dns = await fakeDns({});
   const service = await startService({

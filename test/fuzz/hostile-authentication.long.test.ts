@@ -1,6 +1,6 @@
 /**
- * Mail that is made so that verifying it takes long: each shape alone is done in bounded time, beside it an honest mail has its results,
- * and the thread that serves is hardly held at all. Time is that of the processor: the machine may be busy.
+ * Messages made to be slow to verify: each shape takes bounded time, other messages get their results in the meantime, and the serving
+ * thread is hardly blocked. CPU time is measured, since the machine may be busy.
  */
 import assert from 'node:assert/strict';
 import { createPublicKey, generateKeyPairSync, randomBytes } from 'node:crypto';
@@ -26,7 +26,7 @@ const signature = ({ s = 's', l, bh = 'AAAA', h = 'from', c = 'relaxed/relaxed',
   `DKIM-Signature: v=1; a=rsa-sha256; c=${c}; d=shop.example; s=${s}; h=${h};${l === undefined ? '' : ` l=${l};`}${more}\r\n bh=${bh}; b=AAAA\r\n`;
 const times = (count: number, make: (index: number) => string): string =>
   Array.from({ length: count }, (_, index) => make(index)).join('');
-/** As many bytes of a body as may be, behind two signatures that hash it in two ways. */
+/** The largest possible body, with two signatures that hash it in two ways. */
 const large = (piece: string): string =>
   `${signature({ l: MOST })}${signature({ l: MOST - 1 })}${FROM}\r\n`.padEnd(MOST, piece);
 const arcSet = (index: number): string =>
@@ -34,7 +34,7 @@ const arcSet = (index: number): string =>
   `ARC-Message-Signature: i=${index}; a=rsa-sha256; d=shop.example; s=a${index}; h=from; bh=${EMPTY_BODY}; b=AAAA\r\n` +
   `ARC-Authentication-Results: i=${index}; mx.example; ${'dkim=pass header.d=x; '.repeat(150)}\r\n`;
 
-/** The mail, and the most that its processor time may be, in ms: several times that of a slow machine, far below that of quadratic work. */
+/** The message and its CPU time limit in ms: several times that of a slow machine, far below that of quadratic work. */
 const SHAPES: Record<string, [content: () => string, cpuMs: number]> = {
   'tabs, 25 MB': [() => large(' \t x\r\n'), 60_000],
   'one line, 25 MB': [() => large('x'), 24_000],
@@ -56,7 +56,7 @@ const SHAPES: Record<string, [content: () => string, cpuMs: number]> = {
   ],
   '50,000 signatures': [() => `${times(50_000, () => signature({}))}${FROM}\r\n`, 8_000],
   'a header of 25 MB': [() => `${FROM}X: ${'x'.repeat(MOST - 1_000)}\r\n\r\n`, 8_000],
-  'a header without end': [() => FROM.repeat(1_000_000), 8_000],
+  'an unterminated header': [() => FROM.repeat(1_000_000), 8_000],
   folds: [() => `${FROM}X: y\r\n${' z\r\n'.repeat(4_900)}\r\n`, 8_000],
   'spaces before a colon': [() => `${FROM}X${' '.repeat(200_000)}: y\r\n\r\n`, 8_000],
   'fifty ARC sets': [() => `${times(50, (index) => arcSet(index + 1))}${FROM}\r\n`, 12_000],
@@ -114,7 +114,7 @@ const verify = (content: string) =>
   });
 
 for (const [name, [make, mostCpuMs]] of Object.entries(SHAPES)) {
-  test(`${name}: bounded, and beside the others`, { timeout: 240_000 }, async () => {
+  test(`${name}: bounded, without delaying other mail`, { timeout: 240_000 }, async () => {
     const hostile = make();
     await verify(`${FROM}\r\nx\r\n`);
     const cpu = process.cpuUsage();
@@ -124,23 +124,23 @@ for (const [name, [make, mostCpuMs]] of Object.entries(SHAPES)) {
     const { active } = performance.eventLoopUtilization(loop);
     const cpuMs = Math.round((user + system) / 1_000);
     assert.deepEqual([honest.spf.result, honest.dmarc.result], ['pass', 'pass']);
-    assert.equal(found.spf.result, 'pass', 'verified to its end');
+    assert.equal(found.spf.result, 'pass', 'verified completely');
     assert.ok(found.dkim.every(({ result }) => result !== 'pass'));
     assert.ok(cpuMs < mostCpuMs, `${cpuMs} ms of the processor`);
-    // Copying 25 MB and passing on what the DNS says, 150 ms; slow machines are ten times slower for seconds.
+    // Copying 25 MB and forwarding DNS results takes 150 ms; slow machines are ten times slower for seconds.
     assert.ok(active < 2_000, `the serving thread was busy for ${Math.round(active)} ms`);
     assert.ok(zone.questions.length < 500);
   });
 }
 
-test('a thread that has stopped answering is ended, and the mails beside are verified in the next', {
+test('an unresponsive thread is ended, and concurrent messages are verified in the next one', {
   timeout: 120_000,
 }, async (t) => {
   const isAnswered = { now: false };
   const never = new Promise<never>(() => undefined);
   const stuck: Dns = { ...dns, resolveTxt: (name) => (isAnswered.now ? dns.resolveTxt(name) : never) };
   const lines: string[] = [];
-  // The time for the work is over before that for the DNS: as if the thread did not see the answers.
+  // The timeout for the work is shorter than that for DNS, as if the thread did not receive the results.
   const impatient = createMailVerifier({
     dns: stuck,
     hostname: 'mx.example',

@@ -1,6 +1,6 @@
 /**
- * Arbitrary mail for the reader of inbound mail: whatever comes, it answers in bounded time, nothing in its answer is half a character, and its
- * files lie in the mail and are the same read whole and as they stream. Always from the same seeds.
+ * Arbitrary messages for the inbound reader: it always returns in bounded time, its result has no partial characters, and its files are
+ * parts of the message and equal whether read whole or streamed. Always from the same seeds.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -102,7 +102,7 @@ async function check(text: string): Promise<void> {
   for (const sentence of mail.unreadable) assert.match(sentence, /^[A-Z][^\r\n]{10,200}\.$/);
 }
 
-test('the corpus as it is', async () => {
+test('the corpus without mutations', async () => {
   for (const mail of mails) await check(mail);
 });
 

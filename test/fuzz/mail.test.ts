@@ -1,6 +1,6 @@
 /**
- * Arbitrary input for the formats of src/mail: parsers answer, whatever they are given, and composed mail never carries a
- * byte that a mail may not carry. Bounded to about two seconds; a failure prints its seed.
+ * Arbitrary input for the formats of src/mail: parsers always return, and composed messages never contain a forbidden byte. Limited to
+ * about two seconds; a failure prints its seed.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -15,7 +15,7 @@ import { SmtpReplyParser } from '../../src/mail/smtp-reply.ts';
 import { runningMs } from '../kit/running-time.ts';
 import { anyMail, anything } from './any-mail.ts';
 
-test('address parsers answer, and what they accept is safe and stable', () => {
+test('address parsers always return, and accepted addresses are safe and stable', () => {
   fc.assert(
     fc.property(anything, (text) => {
       const list = parseAddressList(text);
@@ -32,7 +32,7 @@ test('address parsers answer, and what they accept is safe and stable', () => {
   );
 });
 
-test('long and repetitive addresses take no time', () => {
+test('long and repetitive addresses are parsed quickly', () => {
   const start = runningMs();
   for (const piece of [
     'a',
@@ -57,7 +57,7 @@ test('long and repetitive addresses take no time', () => {
   assert.ok(runningMs() - start < 1500, `${runningMs() - start} ms`);
 });
 
-test('the reply parser answers any bytes in any pieces, the same however they are cut', () => {
+test('the reply parser handles any bytes, regardless of how they are split', () => {
   const bytes = fc.oneof(
     fc.uint8Array({ maxLength: 100 }),
     fc
@@ -84,7 +84,7 @@ test('the reply parser answers any bytes in any pieces, the same however they ar
   );
 });
 
-test('composed mail has no bare CR or LF, no NUL, no line over 998, and eight-bit bytes in header addresses only', () => {
+test('composed mail has no bare CR or LF, NUL, line over 998, or 8-bit byte outside addresses', () => {
   fc.assert(
     fc.property(anyMail, (input) => {
       const { content, smtpUtf8, sizeBytes } = compose(input);
@@ -97,7 +97,7 @@ test('composed mail has no bare CR or LF, no NUL, no line over 998, and eight-bi
       for (const field of header.split(/\r\n(?![ \t])/)) {
         if (/[^\x00-\x7f]/.test(field)) assert.ok(smtpUtf8 && /^(?:From|To|Cc|Reply-To):/.test(field), field);
       }
-      // Fields cannot be added: every line of the header is one of ours or a continuation.
+      // Fields cannot be added: every header line is one of ours or a continuation.
       for (const line of header.split('\r\n')) {
         assert.match(
           line,
@@ -112,7 +112,7 @@ test('composed mail has no bare CR or LF, no NUL, no line over 998, and eight-bi
   );
 });
 
-test('html to text, content types and file types answer anything', () => {
+test('HTML to text, content types, and file types handle any input', () => {
   const markup = fc.array(
     fc.constantFrom(
       '<',

@@ -1,4 +1,4 @@
-/** Mails with pieces cut out and others put in, and some that are made of such pieces alone. Read as Latin-1, one character a byte. */
+/** Generates messages with pieces removed and inserted, and some made only of such pieces. Read as Latin-1, one character per byte. */
 import fc from 'fast-check';
 
 export function mutatedMail(mails: readonly string[], tokens: readonly string[]): fc.Arbitrary<string> {

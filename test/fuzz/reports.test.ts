@@ -1,6 +1,6 @@
 /**
- * Arbitrary mail for the reader of bounces and complaints: it answers whatever it is given, in bounded time, and what it answers
- * is safe to store, to show and to compare. Committed seeds run always, then a fresh one, which is printed when it fails.
+ * Arbitrary messages for the reader of bounces and complaints: it always returns in bounded time, and its results are safe to store,
+ * display, and compare. Committed seeds always run, then a fresh one, which is printed on failure.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -103,7 +103,7 @@ test('the corpus with mutations, from a fresh seed', async () => {
   await fc.assert(property, { numRuns: 1000 });
 });
 
-test('ten thousand reports leave no memory behind', async () => {
+test('10,000 reports leak no memory', async () => {
   const collect = (globalThis as { gc?: () => void }).gc;
   const used = (): number => {
     collect?.();

@@ -1,4 +1,4 @@
-/** Resources that generated requests find: made in the sandbox (domains live), one or two for each name that a path has. */
+/** Creates resources for generated requests to find: in the sandbox (domains live), one or two for each parameter name in a path. */
 import assert from 'node:assert/strict';
 import type { Api, JsonObject } from '../kit/api.ts';
 import { mcpClient } from '../kit/mcp.ts';
@@ -8,7 +8,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 let unique = 0;
 
-/** A name that nothing has yet. */
+/** A name that is not in use. */
 export function uniqueName(): string {
   unique += 1;
   return `name-${unique}`;
@@ -27,11 +27,11 @@ async function made(api: Api, path: string, body: unknown, id: string): Promise<
 }
 
 const EMAIL = { from: 'a@shop.example', to: 'ann@example.com', subject: 'Seed', text: 'Code 123456' };
-/** Verified, and found by no call. */
+/** Verified, and used by no call. */
 export const KEPT_DOMAIN = 'kept.example';
 const HOOK = { url: 'https://shop.example/x', events: ['Send'] };
 
-/** Makes what calls are to find: ids by the noun and the name that a path gives them. */
+/** Creates what calls look up: ids by resource and parameter name. */
 const SEEDS: Record<string, (service: Service) => Promise<string[]>> = {
   'agent-requests/id': async ({ url, live }) => {
     const agent = mcpClient({ url, key: live.apiKey });
@@ -56,13 +56,13 @@ const SEEDS: Record<string, (service: Service) => Promise<string[]>> = {
     return [new URL(content.rawUrl).pathname.split('/').at(-1)!];
   },
   'inbound-routes/id': async ({ sandboxApi }) => {
-    // The address of the example is to be free for a change to it.
+    // The address of the example must be unused for a change to it.
     const { body } = await sandboxApi.get('/inbound-routes?limit=100');
     for (const { inboundRouteId } of Object.values(body) as JsonObject[])
       await sandboxApi.delete(`/inbound-routes/${inboundRouteId}`);
     return [await made(sandboxApi, '/inbound-routes', { match: `${uniqueName()}@in.shop.example` }, 'inboundRouteId')];
   },
-  // Live mail goes nowhere, and is delayed.
+  // Live messages cannot be delivered, and are delayed.
   'incidents/id': async ({ api }) => {
     await made(api, '/send', { ...EMAIL, from: `a@${KEPT_DOMAIN}` }, 'messageId');
     return [await waitUntil('an incident', async () => (await api.get('/incidents')).body[0]?.incidentId)];
@@ -134,14 +134,14 @@ async function aDelivery(api: Api, webhookId: string): Promise<string> {
 
 export const PLACEHOLDER = /([^/]+)\/\{(\w+)\}/g;
 
-/** Makes what a call to this path is to find. */
+/** Creates what a call to this path looks up. */
 export async function seed(service: Service, path: string): Promise<IdOf> {
   const ids = new Map<string, string[]>();
-  // The address that the example plays to.
+  // The recipient of the example's simulated message.
   if (path === '/sandbox/inbound')
     await service.sandboxApi.post('/inbound-routes', { match: 'support@in.shop.example' });
   if (path === '/sandbox/inbox/wait') await delivered(service.sandboxApi);
-  // It comes in a header.
+  // It is sent in a header.
   const named = path.startsWith('/shared/') ? '/shared/{token}' : path;
   for (const [, noun, name] of named.matchAll(PLACEHOLDER)) {
     ids.set(`${noun}/${name}`, (await SEEDS[`${noun}/${name}`]?.(service)) ?? []);

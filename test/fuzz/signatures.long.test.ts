@@ -1,6 +1,6 @@
 /**
- * Ten thousand mails of every kind, each signed with RSA and Ed25519 as it leaves, before three verifiers of others: mailauth, dkimpy
- * and OpenDKIM. All accept both signatures; every tenth mail has a byte changed on its way, and none accepts it.
+ * Ten thousand messages of every kind, each signed with RSA and Ed25519, checked by three other verifiers: mailauth, dkimpy, and OpenDKIM.
+ * All accept both signatures; every tenth message has one byte changed in transit, and none accepts it.
  */
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
@@ -13,7 +13,7 @@ import fc from 'fast-check';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import { compose } from '../../src/mail/compose/compose.ts';
 import { generateDkimKeys, signDkim } from '../../src/mail/compose/dkim-sign.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { anyMail } from './any-mail.ts';
 
 const MAILS = 10_000;
@@ -31,7 +31,7 @@ interface Signed {
 const published = new Map<string, string>();
 const signed: Signed[] = [];
 
-/** Another letter in the last line with letters of the body, else of the sender. */
+/** Changes a letter in the last line of the body with letters, or else of the sender. */
 function forge(mail: Buffer): void {
   const text = mail.toString('latin1');
   const body = text.indexOf('\r\n\r\n') + 4;
@@ -97,7 +97,7 @@ for file in sys.stdin.read().split():
         print(file)
 `;
 
-/** The lines that a program writes. */
+/** The lines that a program prints. */
 async function linesOf(program: string, args: string[], input: string): Promise<string[]> {
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   child.stdin.end(input);

@@ -1,7 +1,7 @@
 /**
- * Arbitrary sessions: the committed corpus, and mutations of it, against the session itself on connections in memory. Whatever comes,
- * each session ends, every reply is one, nothing is accepted for an address that was not named, and no accepted content has a
- * bare CR, a bare LF, a NUL or a line beyond 998 octets. Bounded to about two seconds; SMTP_FUZZ_SESSIONS runs that many.
+ * Arbitrary sessions: the committed corpus, and mutations of it, against the session on in-memory connections. Each session ends, every
+ * reply is valid, nothing is accepted for an address that was not named, and no accepted content has a bare CR, a bare LF, a NUL, or a line
+ * over 998 octets. Limited to about two seconds; SMTP_FUZZ_SESSIONS sets the number of sessions.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ import { testAccount } from '../kit/send-rig.ts';
 
 interface Seed {
   name: string;
-  /** What the client sends, one character a byte. */
+  /** Bytes sent by the client, one character per byte. */
   bytes: string;
 }
 
@@ -193,7 +193,7 @@ function judge(bytes: string, { replies, accepted }: Outcome): void {
   }
 }
 
-test('the corpus runs, and reaches what it is there for', async () => {
+test('the corpus runs and reaches its target states', async () => {
   const random = randomFrom(1);
   let mails = 0;
   for (const { name, bytes } of corpus) {
@@ -205,11 +205,11 @@ test('the corpus runs, and reaches what it is there for', async () => {
   assert.ok(mails >= 3);
 });
 
-test('mutated sessions keep the rules', { timeout: 3_600_000 }, async () => {
+test('mutated sessions keep the invariants', { timeout: 3_600_000 }, async () => {
   const wanted = Number(process.env.SMTP_FUZZ_SESSIONS ?? 0);
   const firstSeed = wanted > 0 ? Math.floor(Math.random() * 2 ** 31) : 20_261_120;
   const end = performance.now() + SECONDS * 1_000;
-  // As many as there are to be at least, also where the time is over before.
+  // At least this many, even if the time is over before.
   const fewest = 100;
   let mails = 0;
   let run = 0;

@@ -1,14 +1,14 @@
 /**
- * Inputs and seeds that the fuzzing of submitted mail always runs: shapes that once broke mail programs, and generators that
- * reach deep. What is found later is added here.
+ * Inputs and seeds that the fuzz tests of submitted mail always run: shapes that once broke mail software, and generators that reach deep
+ * code paths. New findings are added here.
  */
 
-/** For the generators; each leads through other mutations. */
+/** For the generators; each leads to other mutations. */
 export const SEEDS: readonly number[] = [1, 17, 4242, 90_001, 1_234_567, -77, 20_261_120, 31_337, 94_454_531];
 
 const FROM = 'From: a@shop.example\r\n';
 
-/** Pieces that mutations put in. */
+/** Pieces that mutations insert. */
 export const TOKENS: readonly string[] = [
   '\r\n',
   '\r',

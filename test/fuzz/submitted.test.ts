@@ -1,7 +1,6 @@
 /**
- * Arbitrary mail for the reader of submissions and for the re-encoding behind it: both answer, whatever they are given, and
- * what they let through is what they promise. Committed seeds and inputs run always, then a fresh seed, which is printed when it
- * fails. About two seconds.
+ * Arbitrary messages for the reader of submissions and the re-encoding after it: both always return, and accepted messages keep their
+ * guarantees. Committed seeds and inputs always run, then a fresh seed, which is printed on failure. Takes about two seconds.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -18,7 +17,7 @@ const mails = corpus().map(({ content }) => content.toString('latin1'));
 const TRACKING = { rewriteLink: (url: string) => `https://t.test/${url.length}`, pixelUrl: 'https://t.test/p' };
 const REPLIES = ['550 5.6.0', '550 5.7.1', '554 5.6.0', '552 5.3.4'];
 
-/** What may not be in a mail, told in another way than the reader tells it. */
+/** Checks for forbidden content, independent of the reader's own checks. */
 function isBroken(text: string): boolean {
   return /\r(?!\n)|(?<!\r)\n|\0/.test(text) || text.split('\r\n').some((line) => line.length > 998);
 }
@@ -27,7 +26,7 @@ function judge(text: string, sizes: readonly number[]): void {
   const mail = Buffer.from(text, 'latin1');
   const { result, content } = submit(mail, sizes);
   const whole = submit(mail);
-  assert.equal(result.ok, whole.result.ok, 'cut or whole');
+  assert.equal(result.ok, whole.result.ok, 'truncated or complete');
   if (!result.ok || !whole.result.ok) {
     assert.ok(!result.ok && !whole.result.ok);
     const { code, enhanced, text: said } = result.refusal;
@@ -35,17 +34,17 @@ function judge(text: string, sizes: readonly number[]): void {
     assert.match(said, /^[\x20-\x7e]{10,400}$/);
     return;
   }
-  assert.ok(!isBroken(text), 'a broken mail was taken');
+  assert.ok(!isBroken(text), 'a broken message was accepted');
   assert.match(content.toString('latin1'), expectedEdit(mail));
   const { mail: read } = result;
   assert.equal(read.sizeBytes, content.length);
   assert.equal(read.eightBit, /[\x80-\xff]/.test(content.toString('latin1')));
   assert.doesNotMatch(`${read.subject}${read.fromText}${read.headerMessageId}`, /[\x00-\x1f\x7f]/);
-  assert.ok(submit(content).content.equals(content), 'what was taken once is taken again, unchanged');
+  assert.ok(submit(content).content.equals(content), 'an accepted message is accepted again, unchanged');
   const copy = readTrackableMail(content, { links: true })?.copy(TRACKING);
   if (copy !== undefined) {
     const again = submit(copy);
-    assert.ok(again.result.ok && again.content.equals(copy), 'a tracked copy is still a mail that would be taken');
+    assert.ok(again.result.ok && again.content.equals(copy), 'a tracked copy is still acceptable');
   }
   for (const eightBit of [true, false]) {
     const sevenBit = toSevenBit(content, { eightBit, utf8Headers: true });
@@ -53,7 +52,7 @@ function judge(text: string, sizes: readonly number[]): void {
     const header = sevenBit.content.toString('latin1').split('\r\n\r\n', 1)[0]!;
     assert.doesNotMatch(header, /[\x80-\xff]/);
     if (eightBit) assert.ok(isSevenBit(sevenBit.content));
-    assert.ok(submit(sevenBit.content).result.ok, 'what was re-encoded is still a mail that would be taken');
+    assert.ok(submit(sevenBit.content).result.ok, 'a re-encoded message is still acceptable');
   }
 }
 
@@ -88,7 +87,7 @@ const property = fc.property(
   judge,
 );
 
-test('inputs that once broke mail programs', () => {
+test('inputs that once broke mail software', () => {
   for (const input of INPUTS) {
     const bytes = Buffer.from(input).toString('latin1');
     for (const size of [1, 2, 3, 1000]) judge(bytes, [size]);
@@ -103,7 +102,7 @@ test('the corpus with mutations, from a fresh seed', () => {
   fc.assert(property, { numRuns: 1500 });
 });
 
-test('tags and metadata are judged as those of POST /send', () => {
+test('tags and metadata are validated like those of POST /send', () => {
   const word = fc.stringMatching(/^[A-Za-z0-9_ .:@é-]{0,70}$/);
   fc.assert(
     fc.property(fc.array(word, { maxLength: 12 }), fc.integer({ min: 0, max: 25 }), (words, pairs) => {

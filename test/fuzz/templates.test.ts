@@ -1,7 +1,6 @@
 /**
- * Templates and values out of random pieces: whatever they are, they end soon, throw nothing, change no object, print
- * nothing that was not given, and give the same result twice. Bounds in time only have to tell what is bounded from what
- * is not: a rendering may take 50 ms, and the machine may be busy.
+ * Templates and values of random pieces: rendering always ends soon, never throws, changes no object, prints only given values, and gives
+ * the same result twice. Time limits only distinguish bounded from unbounded work: a rendering may take 50 ms, and the machine may be busy.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -108,7 +107,7 @@ const variables = fc.dictionary(fc.constantFrom('a', 'b', 'list', 'o', 'a_html',
   maxKeys: 6,
 });
 
-/** What only the program itself could print. */
+/** Text that only internals could print. */
 const SECRETS = /native code|function |\[object |process\.|node:/;
 
 function fill(mail: Partial<ToRender>) {
@@ -118,14 +117,14 @@ function fill(mail: Partial<ToRender>) {
   return result;
 }
 
-test('random templates with random values end soon, throw nothing, and print only what was given', () => {
+test('random templates with random values end soon, never throw, and print only given values', () => {
   const before = Object.getOwnPropertyNames(Object.prototype).join();
   let filled = 0;
   fc.assert(
     fc.property(source, source, variables, fc.boolean(), (html, text, values, keepMissing) => {
       const given = JSON.stringify([html, text, values]);
       const first = fill({ html, text, subject: text, variables: values, keepMissing });
-      assert.equal(JSON.stringify([html, text, values]), given, 'what was given is not changed');
+      assert.equal(JSON.stringify([html, text, values]), given, 'the input is not changed');
       if (first.ok) filled += 1;
       if (first.ok && !SECRETS.test(given)) {
         for (const part of [first.value.html, first.value.text, first.value.subject])
@@ -137,10 +136,10 @@ test('random templates with random values end soon, throw nothing, and print onl
     { numRuns: 1_500, interruptAfterTimeLimit: 20_000 },
   );
   assert.equal(({} as { x?: unknown }).x, undefined);
-  assert.ok(filled > 200, `only ${filled} templates were whole enough to be filled in`);
+  assert.ok(filled > 200, `only ${filled} templates were valid enough to render`);
 });
 
-test('a value is never expanded, wherever it stands', () => {
+test('a value is never expanded, wherever it appears', () => {
   const hostile = fc.constantFrom(
     '{{ secret }}',
     '{% if true %}{{ secret }}{% endif %}',
@@ -171,18 +170,18 @@ test('a value is never expanded, wherever it stands', () => {
   );
 });
 
-test('what is remembered of a template gives what its source gave', () => {
+test('rendering a cached template gives the same result as the first time', () => {
   fc.assert(
     fc.property(source, variables, (html, values) => {
       const once = fill({ html, variables: values });
       const again = fill({ html, variables: values });
-      assert.deepEqual(again, once, 'the second rendering, from memory, gives what the first gave');
+      assert.deepEqual(again, once, 'the cached rendering equals the first one');
     }),
     { numRuns: 500, interruptAfterTimeLimit: 15_000 },
   );
 });
 
-test('declarations never invent, lose or change a value that was given', () => {
+test('declarations never invent, lose, or change a given value', () => {
   const declared = fc.uniqueArray(
     fc.record({
       name: fc.constantFrom('a', 'b', 'list', 'o', 'constructor', 'toString', 'company'),
@@ -209,7 +208,7 @@ test('declarations never invent, lose or change a value that was given', () => {
   );
 });
 
-test('two million braces cost little, with whatever is between them', () => {
+test('two million braces are cheap to parse, whatever is between them', () => {
   const units = [
     '{',
     '}',
@@ -234,7 +233,7 @@ test('two million braces cost little, with whatever is between them', () => {
     const started = runningMs();
     render({ text, html: text, variables: {}, accountVariables: {}, keepMissing: true, deriveText: false });
     const tookMs = runningMs() - started;
-    // 200 ms on a quiet machine (both parts), five times that on a busy one.
+    // 200 ms on an idle machine (both parts), five times that on a busy one.
     assert.ok(tookMs < 1_000, `${unit} took ${tookMs} ms`);
   }
 });

@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test';
 import { Ajv } from 'ajv';
 import { parse, parseAllDocuments } from 'yaml';
 import { readConfig } from '../../src/config.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { composeShape, kubernetesShape } from './deploy-shapes.ts';
 import { root } from './source-tree.ts';
 
@@ -26,7 +26,7 @@ type Document = any;
 const compose = (): Document => parse(read('compose.yaml'), { merge: true });
 const kubernetes = (): Document[] => parseAllDocuments(read('kubernetes/postrider.yaml')).map((one) => one.toJS());
 
-test('the compose file is one, and names only volumes and services that it has', () => {
+test('the compose file is valid and references only its own volumes and services', () => {
   const document = compose();
   assert.deepEqual(faults(composeShape, document), []);
   for (const [name, service] of Object.entries<Document>(document.services)) {
@@ -41,7 +41,7 @@ test('the compose file is one, and names only volumes and services that it has',
     for (const one of needed) assert.ok(one in document.services, `${name} needs ${one}`);
   }
   document.services.balancer.volume = ['x:/y'];
-  assert.match(faults(composeShape, document).join(), /additional properties/, 'control: a misspelt key is seen');
+  assert.match(faults(composeShape, document).join(), /additional properties/, 'control: a misspelled key is found');
 });
 
 /** Fills in `${NAME:-default}` and `${NAME:?message}` as Compose does. */
@@ -53,7 +53,7 @@ function filledIn(value: string, variables: Record<string, string>): string {
   });
 }
 
-test('the nodes of the compose file take a password with any characters, share one volume, and read every other variable', () => {
+test('compose nodes accept any password, share one volume, and read every other variable', () => {
   const secret = Buffer.alloc(32, 7).toString('base64');
   const variables = { POSTGRES_PASSWORD: 'a/b@c:d#e?f%20', POSTRIDER_SECRET_KEY: secret };
   const { services } = compose();
@@ -69,18 +69,18 @@ test('the nodes of the compose file take a password with any characters, share o
     assert.deepEqual(config.blobs, { kind: 'disk', folder: '/content' });
     assert.ok(node.volumes.includes('content:/content'));
   }
-  assert.notEqual(one.volumes[0], two.volumes[0], 'each has a data directory of its own');
+  assert.notEqual(one.volumes[0], two.volumes[0], 'each node has its own data directory');
   assert.match(read('Dockerfile'), /mkdir \/data \/content && chown node:node \/data \/content/);
 });
 
-test('the Kubernetes manifests are valid and their references exist', () => {
+test('the Kubernetes manifests are valid, and their references exist', () => {
   const documents = kubernetes();
   for (const one of documents) assert.deepEqual(faults(kubernetesShape, one), [], one.kind);
   const [deployment] = documents.filter((one) => one.kind === 'Deployment');
   const { spec, metadata } = deployment.spec.template;
   const [container] = spec.containers;
   assert.equal(spec.enableServiceLinks, false, 'a Service named postrider would set POSTRIDER_PORT');
-  assert.match(container.image, /^[\w.-]+\.[\w.-]+\/.+:\d/, 'an image without a registry is looked for at Docker Hub');
+  assert.match(container.image, /^[\w.-]+\.[\w.-]+\/.+:\d/, 'an image without a registry is pulled from Docker Hub');
   const ports = container.ports.map((port: Document) => port.name);
   const mounted = container.volumeMounts.map((mount: Document) => mount.name).sort();
   assert.deepEqual(spec.volumes.map((volume: Document) => volume.name).sort(), mounted);
@@ -93,7 +93,7 @@ test('the Kubernetes manifests are valid and their references exist', () => {
     const named = [...(one.spec?.ingress ?? [{}])]
       .flatMap((rule: Document) => rule.ports ?? [])
       .map((port: Document) => port.port);
-    if (one.kind === 'NetworkPolicy') assert.deepEqual(named, ports, 'every port is let in, and no other');
+    if (one.kind === 'NetworkPolicy') assert.deepEqual(named, ports, 'exactly the used ports are allowed');
     if (one.kind === 'Service') for (const { targetPort } of one.spec.ports) assert.ok(ports.includes(targetPort));
   }
   const [{ data }] = documents.filter((one) => one.kind === 'ConfigMap');
@@ -102,10 +102,12 @@ test('the Kubernetes manifests are valid and their references exist', () => {
   const tls = container.volumeMounts.find((mount: Document) => mount.name === 'smtp-tls').mountPath;
   assert.deepEqual([config.smtpTlsCert, config.smtpTlsKey], [`${tls}/tls.crt`, `${tls}/tls.key`]);
   spec.enableServiceLink = false;
-  assert.ok(faults(kubernetesShape, deployment).length > 0, 'control: a misspelt field is seen');
+  assert.ok(faults(kubernetesShape, deployment).length > 0, 'control: a misspelled field is found');
 });
 
-test('systemd takes the unit, its drop-in, and knows every directive', { skip: missing('systemd-analyze') }, (t) => {
+test('systemd accepts the unit and its drop-in, and knows every directive', {
+  skip: missing('systemd-analyze'),
+}, (t) => {
   const folder = temporary(t);
   const verify = (unit: string): string => {
     mkdirSync(path.join(folder, 'postrider.service.d'), { recursive: true });
@@ -150,6 +152,10 @@ test('the image has a compile cache that a start only reads', { timeout: 120_000
   };
   const made = warm();
   assert.ok(made.length > 200, `${made.length} files`);
-  assert.deepEqual(warm(), made, 'nothing is left to be compiled');
-  assert.match(read('Dockerfile'), /^USER node\nRUN sh deploy\/compile-cache\.sh$/m, 'made by the user who reads it');
+  assert.deepEqual(warm(), made, 'nothing is left to compile');
+  assert.match(
+    read('Dockerfile'),
+    /^USER node\nRUN sh deploy\/compile-cache\.sh$/m,
+    'created by the user that reads it',
+  );
 });

@@ -17,16 +17,16 @@ function unknownVariables(text: string): string[] {
 }
 
 test('every variable in deploy/ is a setting', () => {
-  assert.ok(files.length >= 6, 'the files of deploy/ are there');
+  assert.ok(files.length >= 6, 'deploy/ has files');
   for (const file of files) assert.deepEqual(unknownVariables(readFileSync(file, 'utf8')), [], file);
   assert.deepEqual(
     unknownVariables('POSTRIDER_HTTP_PROT=1'),
     ['POSTRIDER_HTTP_PROT'],
-    'control: a misspelt one is seen',
+    'control: a misspelled one is found',
   );
 });
 
-test('a planned stop has more than the 30 seconds that it may take', () => {
+test('a planned stop is given more than its maximum of 30 seconds', () => {
   const graces = [
     /stop_grace_period: (\d+)s/.exec(read('deploy/compose.yaml'))?.[1],
     /TimeoutStopSec=(\d+)/.exec(read('deploy/postrider.service'))?.[1],
@@ -35,7 +35,7 @@ test('a planned stop has more than the 30 seconds that it may take', () => {
   for (const grace of graces) assert.ok(Number(grace) > 30, `${grace}`);
 });
 
-test('a wrong setting does not restart the unit again and again, and the debugger stays closed', () => {
+test('a wrong setting does not restart the unit in a loop, and the debugger stays closed', () => {
   const unit = read('deploy/postrider.service');
   assert.match(unit, /^RestartPreventExitStatus=78$/m);
   assert.match(unit, /^ExecReload=\/bin\/kill -HUP \$MAINPID$/m);
@@ -43,7 +43,7 @@ test('a wrong setting does not restart the unit again and again, and the debugge
   assert.match(read('deploy/Dockerfile'), /^ENTRYPOINT \["node", "--disable-sigusr1", /m);
 });
 
-test('the nodes trust the balancer, and no other address of its network', () => {
+test('nodes trust the load balancer and no other address of its network', () => {
   const compose = read('deploy/compose.yaml');
   const [, balancer] = /ipv4_address: (\S+)/.exec(compose) ?? [];
   const [, trusted] = /POSTRIDER_TRUSTED_PROXIES: (\S+)/.exec(compose) ?? [];
@@ -52,7 +52,7 @@ test('the nodes trust the balancer, and no other address of its network', () => 
   assert.match(read('deploy/haproxy.cfg'), /^ {2}option forwardfor$/m);
 });
 
-test('the images that others make are pinned to a version', () => {
+test('third-party images are pinned to a version', () => {
   const pinned = (text: string): string[] =>
     [...text.matchAll(/^ *image: (\S+)$/gm)].map(([, image]) => image!).filter((image) => image !== 'postrider');
   const images = pinned(read('deploy/compose.yaml'));
@@ -60,7 +60,7 @@ test('the images that others make are pinned to a version', () => {
   for (const image of images) assert.match(image, /:.*\d/, image);
 });
 
-test('the image has the files that the service reads and runs the command of npm start, unprivileged', () => {
+test('the image has the files that the service reads and runs npm start unprivileged', () => {
   const dockerfile = read('deploy/Dockerfile');
   const start = (JSON.parse(read('package.json')) as { scripts: { start: string } }).scripts.start;
   const entry = JSON.parse(/^ENTRYPOINT (\[.*\])$/m.exec(dockerfile)![1]!) as string[];

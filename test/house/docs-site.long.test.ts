@@ -37,7 +37,7 @@ async function searchOf(words: string): Promise<string[]> {
     .filter((page, index, all) => all.indexOf(page) === index);
 }
 
-test('the site builds with every page, and search finds them', {
+test('the site builds every page, and search finds them', {
   skip: !installed && 'the packages of site/ are not installed; npm run docs:site installs them',
   timeout: 300_000,
 }, async (t) => {

@@ -18,29 +18,29 @@ import { readFiles, root, type SourceFile } from './source-tree.ts';
 
 const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
 
-test('docs/reference/errors.md is the catalogue of refusals', () => {
+test('docs/reference/errors.md is generated from the error codes', () => {
   assert.equal(read('docs/reference/errors.md'), errorsDocument(), 'run: npm run docs');
   const altered = { ...errorCatalog, NOT_FOUND: { ...errorCatalog.NOT_FOUND, status: 410 } };
-  assert.notEqual(errorsDocument(altered), errorsDocument(), 'control: another status makes another document');
+  assert.notEqual(errorsDocument(altered), errorsDocument(), 'control: another status changes the document');
 });
 
-test('the portal has the sentence of every code', () => {
+test('the portal has a message for every error code', () => {
   assert.equal(read('portal/src/texts/error-codes.ts'), errorCodesModule(), 'run: npm run docs');
   const altered = { ...errorCatalog, NOT_FOUND: { ...errorCatalog.NOT_FOUND, text: 'Gone.' } };
-  assert.notEqual(errorCodesModule(altered), errorCodesModule(), 'control: another sentence makes another file');
+  assert.notEqual(errorCodesModule(altered), errorCodesModule(), 'control: another message changes the file');
 });
 
-test('docs/reference/settings.md is the table of settings', () => {
+test('docs/reference/settings.md is generated from the settings table', () => {
   assert.equal(read('docs/reference/settings.md'), configDocument(), 'run: npm run docs');
   const altered = { ...settings, extra: { name: 'POSTRIDER_EXTRA', shown: 'none', meaning: 'nothing' } };
-  assert.notEqual(configDocument(altered), configDocument(), 'control: another setting makes another document');
+  assert.notEqual(configDocument(altered), configDocument(), 'control: another setting changes the document');
 });
 
 test("docs/openapi.json matches the service's own document", async () => {
   assert.equal(read('docs/openapi.json'), await openapiDocument(), 'run: npm run docs');
 });
 
-test('docs/reference/api.md lists every call of the API', () => {
+test('docs/reference/api.md lists every API call', () => {
   const openapi = read('docs/openapi.json');
   assert.equal(read('docs/reference/api.md'), apiDocument(openapi), 'run: npm run docs');
   assert.match(apiDocument(openapi), /^\| `POST \/send` \|/m);
@@ -79,7 +79,7 @@ function deadLinks(files: SourceFile[]): string[] {
   );
 }
 
-test('every link between documents resolves, anchors included', () => {
+test('every link between documents resolves, including anchors', () => {
   assert.deepEqual(deadLinks(readFiles(['*.md', 'docs/**/*.md', 'clients/*/README.md'])), []);
   const wrong =
     '# Two words, `code`\n\n## Again\n\n## Again\n\n[x](docs/nowhere.md) [y](#nothing) [z](README.md#again-1)';
@@ -118,7 +118,7 @@ function deadMentions(files: SourceFile[]): string[] {
   );
 }
 
-test('every file that the documents name exists', () => {
+test('every file that the docs name exists', () => {
   assert.deepEqual(deadMentions(readFiles(['*.md', 'docs/**/*.md'])), []);
   assert.equal(deadMentions([{ path: 'x.md', text: 'kept by `test/faults/nothing`' }]).length, 1, 'control');
 });
@@ -133,7 +133,7 @@ function unknownCommands(files: SourceFile[], help: string): string[] {
   );
 }
 
-test('every command that the documents name exists', async () => {
+test('every command that the docs name exists', async () => {
   const shown: string[] = [];
   const streams = { out: (text: string) => shown.push(text), err: () => undefined };
   assert.equal(await runCommandLine(['--help'], {}, streams), 0);
@@ -183,13 +183,13 @@ function npmCommands(markdown: string): string[] {
     .filter((line) => line.startsWith('npm '));
 }
 
-test('README gives two commands: one to run it, one to test it', () => {
+test('README has exactly two npm commands: one to run and one to test', () => {
   assert.deepEqual(npmCommands(read('README.md')), ['npm ci && npm start', 'npm ci && npm test']);
   const more = '```sh\nnpm ci && npm start\nnpm run build\n```\n';
-  assert.deepEqual(npmCommands(more), ['npm ci && npm start', 'npm run build'], 'control: a third command is seen');
+  assert.deepEqual(npmCommands(more), ['npm ci && npm start', 'npm run build'], 'control: a third command is found');
 });
 
-test('README and ARCHITECTURE name every room of src', () => {
+test('README and ARCHITECTURE list every folder of src', () => {
   const rooms = new Set(readFiles(['src/*/**/*.ts']).map((file) => file.path.split('/')[1]!));
   const text = read('ARCHITECTURE.md');
   assert.deepEqual(

@@ -49,7 +49,7 @@ export function nameFaults(paths: string[]): string[] {
 }
 
 const LEAKS: [what: string, pattern: RegExp][] = [
-  ['a path of somebody’s machine', /(?<![\w.])\/(work|root|home\/[a-z]\w*)\/[\w.]/],
+  ["a path of a developer's machine", /(?<![\w.])\/(work|root|home\/[a-z]\w*)\/[\w.]/],
   ['a path of a scratch folder', /(?<![\w.$}])\/tmp\/[\w.]/],
   ['a private key', /-----BEGIN (?:RSA |EC |OPENSSH |ENCRYPTED )?PRIVATE KEY-----\s*\n?[A-Za-z0-9+/=\\n]{40}/],
   ['an API key', /\bpr_(live|test)_[0-9A-Za-z]{20,}/],

@@ -32,7 +32,7 @@ function textFiles(): SourceFile[] {
     });
 }
 
-test('every file opens with a paragraph that says what it does', () => {
+test('every file starts with a comment that describes it', () => {
   assert.deepEqual(headerFaults(code.filter((file) => !file.path.endsWith('.test.ts'))), []);
   const silent = headerFaults([
     { path: 'none.ts', text: "import fs from 'node:fs';\n/** This comment is long enough but stands too late. */" },
@@ -47,14 +47,14 @@ test('no source file is too long', () => {
   assert.equal(lengthFaults([long]).length, 1, 'control: a long file is found');
 });
 
-test('file names say what is inside', () => {
+test('file names describe the content', () => {
   assert.deepEqual(nameFaults(projectPaths()), []);
   const bad = ['src/base/string-utils.ts', 'src/common/x.ts', 'src/queue-manager.ts', 'src/a/fooBar.ts'];
-  assert.equal(nameFaults(bad).length, bad.length, 'control: empty names are found');
+  assert.equal(nameFaults(bad).length, bad.length, 'control: meaningless names are found');
   assert.deepEqual(nameFaults(['src/mail/uncommonly.ts', 'test/faults/a-b.slow.test.ts']), []);
 });
 
-test('no secret and no path of a machine is in the project', () => {
+test('the project contains no secret and no local path', () => {
   assert.deepEqual(leakFaults(textFiles()), []);
   const leaks = [
     'see /work/shared/x',
@@ -67,18 +67,18 @@ test('no secret and no path of a machine is in the project', () => {
   for (const text of leaks) assert.equal(leakFaults([{ path: 'x', text }]).length, 1, `control: ${text.slice(0, 20)}`);
 });
 
-test('no code holds a control character', () => {
+test('no code contains a control character', () => {
   assert.deepEqual(controlFaults(textFiles()), []);
   assert.equal(controlFaults([{ path: 'x.ts', text: `/${'\b'}word/` }]).length, 1, 'control');
 });
 
-test('only the table of settings reads the environment', () => {
+test('only the settings table reads the environment', () => {
   assert.deepEqual(environmentFaults(productFiles()), []);
   const reader = { path: 'src/send/accept.ts', text: 'const x = process.env.X;' };
   assert.equal(environmentFaults([reader]).length, 1, 'control: another reader is found');
 });
 
-test('nothing is left for later in the code', () => {
+test('the code contains no markers of unfinished work', () => {
   assert.deepEqual(unfinishedFaults(code.filter((file) => !RULES.test(file.path))), []);
   assert.equal(unfinishedFaults([{ path: 'x.ts', text: `// ${'TO'}DO: later` }]).length, 1, 'control');
 });

@@ -4,21 +4,21 @@ import test from 'node:test';
 import { importCircles, importFaults, packagesReached } from './import-rules.ts';
 import { importsOf, productFiles } from './source-tree.ts';
 
-test('every import of the product points down and goes through a door', () => {
+test('imports of the product point down and use a public module', () => {
   const files = productFiles();
-  assert.ok(files.length > 10, 'there is something to check');
+  assert.ok(files.length > 10, 'there are files to check');
   assert.deepEqual(importFaults(files), []);
 });
 
 /** Files that are still in cycles. The number may only decrease. */
 const IN_CIRCLES_AT_MOST = 0;
 
-test('no files import each other in a circle, types included', () => {
+test('there are no import cycles, including type imports', () => {
   const circles = importCircles(productFiles());
   assert.ok(circles.flat().length <= IN_CIRCLES_AT_MOST, JSON.stringify(circles, null, 2));
 });
 
-test('the threads of the database load no package', () => {
+test('database threads load no package', () => {
   assert.deepEqual(packagesReached(productFiles(), 'src/roles/operations.ts'), []);
   const heavy = [
     { path: 'src/a/a.ts', text: "import { b } from './b.ts';\nimport type { T } from 'typebox';\n" },
@@ -27,7 +27,7 @@ test('the threads of the database load no package', () => {
   assert.deepEqual(packagesReached(heavy, 'src/a/a.ts'), ['typebox by src/a/b.ts'], 'control');
 });
 
-test('imports are found in every form they are written in', () => {
+test('imports are found in every syntax', () => {
   const text = [
     "import fs from 'node:fs';",
     "import type { A } from './a.ts';",
@@ -45,22 +45,22 @@ test('imports are found in every form they are written in', () => {
 const broken: [name: string, path: string, target: string, expected: RegExp][] = [
   ['upwards', 'src/work/work.ts', '../delivery/delivery.ts', /does not stand below/],
   ['sideways', 'src/accounts/accounts.ts', '../domains/domains.ts', /does not stand below/],
-  ['past the door', 'src/send/accept.ts', '../messages/message.ts', /import the door/],
-  ['a store by others than operations', 'src/roles/serve.ts', '../messages/store.ts', /import the door/],
-  ['a schema by others than routes', 'src/messages/message.ts', '../events/event-schema.ts', /import the door/],
-  ['routes from below', 'src/delivery/worker.ts', '../messages/routes.ts', /by roles only/],
+  ['past the public module', 'src/send/accept.ts', '../messages/message.ts', /import the door/],
+  ['a store imported outside of operations', 'src/roles/serve.ts', '../messages/store.ts', /import the door/],
+  ['a schema imported outside of routes', 'src/messages/message.ts', '../events/event-schema.ts', /import the door/],
+  ['routes imported from a lower layer', 'src/delivery/worker.ts', '../messages/routes.ts', /by roles only/],
   ['routes from their own folder', 'src/messages/message.ts', './routes.ts', /by roles only/],
   ['the settings', 'src/send/accept.ts', '../config.ts', /come in as arguments/],
   ['tests', 'src/send/accept.ts', '../../test/kit/fake-clock.ts', /nothing outside src/],
   ['an unknown folder', 'src/shop/shop.ts', '../base/ids.ts', /has no level/],
 ];
 for (const [name, path, target, expected] of broken) {
-  test(`control: an import that breaks the rules is found: ${name}`, () => {
+  test(`control: a forbidden import is found: ${name}`, () => {
     assert.match(importFaults([{ path, text: `import { x } from '${target}';\n` }]).join('\n'), expected);
   });
 }
 
-test('control: I/O in mail and a foreign package in base are found', () => {
+test('control: I/O in mail and a third-party package in base are found', () => {
   const faults = importFaults([
     { path: 'src/mail/compose.ts', text: "import { readFileSync } from 'node:fs';\n" },
     { path: 'src/base/ids.ts', text: "import { nanoid } from 'nanoid';\n" },
@@ -68,7 +68,7 @@ test('control: I/O in mail and a foreign package in base are found', () => {
   assert.equal(faults.length, 2);
 });
 
-test('control: what is allowed passes', () => {
+test('control: allowed imports pass', () => {
   const allowed: [string, string][] = [
     ['src/roles/api.ts', '../messages/routes.ts'],
     ['src/roles/operations.ts', '../send/acceptance.ts'],
@@ -84,7 +84,7 @@ test('control: what is allowed passes', () => {
   assert.deepEqual(importFaults(files), []);
 });
 
-test('control: circles are found, and no file that only leads to one', () => {
+test('control: cycles are found, without files that only lead to one', () => {
   const circle = [
     { path: 'src/a/a.ts', text: "import { b } from './b.ts';\n" },
     { path: 'src/a/b.ts', text: "import { c } from './c.ts';\nimport { d } from './d.ts';\n" },

@@ -8,7 +8,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { root } from './source-tree.ts';
 
 interface Ran {
@@ -26,7 +26,7 @@ function run(folder: string, program: string, ...args: string[]): Ran {
   return { code: done.status, said: done.stdout + done.stderr };
 }
 
-test('npm ci and npm test warn of nothing', { skip: missing('npm', 'git') }, (t) => {
+test('npm ci and npm test print no warnings', { skip: missing('npm', 'git') }, (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-newcomer-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const listed = run(root, 'git', 'ls-files', '--cached', '--others', '--exclude-standard', '-z');

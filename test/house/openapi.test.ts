@@ -46,7 +46,7 @@ function fits(schema: Json, value: unknown, where: string): void {
   assert.ok(validate(value), `${where}: ${JSON.stringify(validate.errors)}`);
 }
 
-test('operations are named as a person would name them, each once, and described', () => {
+test('operation names are unique, readable, and described', () => {
   const names = operations.map(({ operation }) => operation.operationId);
   for (const name of names) assert.match(name, /^[a-z]+(?:[A-Z][a-z]+)+$/);
   assert.equal(new Set(names).size, names.length);
@@ -59,7 +59,7 @@ test('operations are named as a person would name them, each once, and described
 /** Content types without a schema. */
 const BYTES = ['application/octet-stream', '*/*'];
 
-test('every body of an operation has an example, and it fits', () => {
+test('every operation body has a valid example', () => {
   for (const { name, operation } of operations) {
     const bodies = [
       operation.requestBody,
@@ -103,7 +103,7 @@ function examplesOfBodies(): Map<string, unknown> {
   return found;
 }
 
-test('every named schema has an example, its own or that of a body, and it fits', () => {
+test('every named schema has a valid example, its own or that of a body', () => {
   const schemas = Object.entries(document.components.schemas ?? {});
   const ofBodies = examplesOfBodies();
   assert.ok(schemas.length > 40);
@@ -122,7 +122,7 @@ test('a generated client stays small: errors are shared, and every time has its 
   assert.equal(new Set(written).size, written.length);
   assert.ok(written.length < 10, `${written.length} error responses are not shared`);
   assert.ok(errors.length > 500);
-  assert.ok(Buffer.byteLength(JSON.stringify(document)) < 400_000, 'the document as it is served');
+  assert.ok(Buffer.byteLength(JSON.stringify(document)) < 400_000, 'the served document');
   const untyped: string[] = [];
   const visit = (value: unknown, place: string): void => {
     if (typeof value !== 'object' || value === null) return;
@@ -139,7 +139,7 @@ test('a generated client stays small: errors are shared, and every time has its 
   assert.deepEqual(untyped, []);
 });
 
-test('headers of requests and answers, webhooks, servers and tags in the order of use', () => {
+test('headers, webhooks, servers, and tags are listed in order of use', () => {
   const headersOf = (name: string, status: string): string[] => {
     const response = operations.find((one) => one.name === name)?.operation.responses[status];
     const shared = document.components.responses?.[response?.$ref?.split('/').at(-1) ?? ''];
@@ -175,7 +175,7 @@ test('headers of requests and answers, webhooks, servers and tags in the order o
   for (const tag of document.tags) assert.ok(tag.description, `the tag ${tag.name} has no description`);
 });
 
-test('every reference leads somewhere', () => {
+test('every reference resolves', () => {
   for (const [, reference] of JSON.stringify(document).matchAll(/"\$ref":"#\/components\/([^"]+)"/g)) {
     const [kind = '', name = ''] = (reference ?? '').split('/');
     assert.ok(document.components[kind]?.[name], `there is no ${kind} ${name}`);
@@ -211,7 +211,7 @@ function fieldsOf(body: unknown, schema: Json, path = ''): Field[] {
   });
 }
 
-test('every request body accepts null for an optional field, and [] for a map', () => {
+test('every request body accepts null for an optional field and [] for a map', () => {
   const counts = { nulls: 0, maps: 0 };
   for (const { name, operation } of operations) {
     const { schema, example } = operation.requestBody?.content['application/json'] ?? {};

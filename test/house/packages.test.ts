@@ -20,7 +20,7 @@ function registryHosts(lockfile: string): string[] {
     .filter((url) => /^https?:/.test(url));
 }
 
-test('every dependency is pinned to one version', () => {
+test('every dependency is pinned to an exact version', () => {
   const manifest = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as Groups;
   assert.deepEqual(loosePins(manifest), []);
   const loose = {
@@ -52,7 +52,7 @@ function migrationFaults(sqlite: string[], postgres: string[] | undefined): stri
   return faults;
 }
 
-test('migrations are numbered without gaps, and alike for every dialect', () => {
+test('migrations are numbered without gaps and the same for every dialect', () => {
   const files = (dialect: string): string[] | undefined => {
     const folder = path.join(root, 'migrations', dialect);
     return existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith('.sql')) : undefined;
@@ -63,7 +63,7 @@ test('migrations are numbered without gaps, and alike for every dialect', () => 
   assert.equal(migrationFaults(['0001-a.sql'], ['0001-a.sql', '0002-c.sql']).length, 1, 'control: the other way');
 });
 
-test('each file whose usual duration is known exists', () => {
+test('every file in durations.json exists', () => {
   const known = Object.keys(JSON.parse(readFileSync(path.join(root, 'test/durations.json'), 'utf8')));
   assert.notEqual(known.length, 0);
   assert.deepEqual(

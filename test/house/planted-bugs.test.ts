@@ -22,7 +22,7 @@ test('each planted bug has exactly one place in the source', () => {
   );
 });
 
-test('formatting does not move a place, other tokens do', () => {
+test('formatting does not move a place, but other tokens do', () => {
   const text = 'if (a.b === 1) return run({ c, d });';
   assert.equal(placesOf('x;\n  if (\n    a.b === 1\n  )\n    return run({\n c,\n d });', text), 1);
   assert.equal(placesOf('if (a.b === 1) returnrun({ c, d });', text), 0);

@@ -36,7 +36,7 @@ function assertListed(rows: string[][], names: Iterable<string>, separator?: str
 
 const sources = readFiles(['src/**/*.ts']).filter((file) => !file.path.endsWith('.test.ts'));
 
-test('event types, message statuses, bounce kinds, owners and categories', () => {
+test('event types, message statuses, bounce types, owners, and categories', () => {
   const events = 'reference/events.md';
   assertListed(rowsOf(events, 'Types'), EVENT_TYPES, ', ');
   assertListed(rowsOf('get-started/concepts.md', 'Status of a message'), MESSAGE_STATUSES);
@@ -63,7 +63,7 @@ const PLACES: Readonly<Record<string, string>> = { domain: 'DOMAIN', certificate
 const withPlace = (name: string): string =>
   name.replace(/^(\w+) \$\{.*$/, (_, first: string) => `${first} ${PLACES[first]}`);
 
-test('checks of the doctor', () => {
+test('doctor checks', () => {
   const files = sources.filter(({ path: name }) => /^src\/doctor\/|^src\/(roles|cli)\/doctor\.ts$/.test(name));
   const checks = files.flatMap(({ text }) => checksOf(text));
   // Its other texts are not checks.
@@ -75,7 +75,7 @@ test('checks of the doctor', () => {
 /** Units that the name of a gauge may end with. */
 const UNITS = /_(seconds|bytes|messages|events|operations|connections|orders|rows|transactions|open|info)$/;
 
-test('metrics, with their types; counters end with _total, times and sizes with their unit', async () => {
+test('metrics and their types; counters end with _total, times and sizes with their unit', async () => {
   const text = await createMetrics().text();
   const ours = [...text.matchAll(/^# TYPE (postrider_\w+) (\w+)$/gm)].map(([, name, type]) => [name!, type!]);
   const gauges = sources
@@ -113,7 +113,7 @@ function unknownInQuery(query: string): string[] {
   return unknown;
 }
 
-test('alerts and the dashboard query metrics and labels that exist, and each runbook is a section of the docs', () => {
+test('alerts and the dashboard query existing metrics, and each runbook is a docs section', () => {
   const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
   const { groups } = parse(read('deploy/alerts.yaml')) as {
     groups: { rules: { alert: string; expr: string; annotations: Record<string, string> }[] }[];

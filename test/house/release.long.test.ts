@@ -25,7 +25,7 @@ import { buildPortal } from '../../scripts/build-portal.ts';
 import { sign } from '../../scripts/release/sign.ts';
 import { apiClient, type JsonObject } from '../kit/api.ts';
 import { freePort } from '../kit/free-ports.ts';
-import { missing, notAllowed } from '../kit/peers.ts';
+import { missing, notAllowed } from '../kit/requirements.ts';
 import { environment } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
@@ -94,7 +94,7 @@ function digests(of: string): Record<string, string> {
   return Object.fromEntries(names.sort().map((name) => [name, sum(name)]));
 }
 
-test('two builds have the same bytes, and SHA256SUMS has their sums', { skip }, () => {
+test('builds are reproducible, and SHA256SUMS matches them', { skip }, () => {
   const sums = digests(out);
   assert.deepEqual(digests(again), sums);
   const listed = readFileSync(path.join(out, 'SHA256SUMS'), 'utf8').trimEnd().split('\n');
@@ -108,7 +108,7 @@ function verified(file: string, key: string): string | undefined {
   return /^Signature and comment signature verified\nTrusted comment: (.+)$/m.exec(output)?.[1];
 }
 
-test('minisign verifies the signature, and rejects changed checksums, comments, and other keys', { skip }, () => {
+test('minisign verifies the signature and rejects changed checksums, comments, and other keys', { skip }, () => {
   const comment = `timestamp:${EPOCH}\tfile:SHA256SUMS\thashed`;
   assert.equal(verified(path.join(out, 'SHA256SUMS'), publicKey), comment);
   const file = path.join(folder, 'SHA256SUMS');
@@ -142,17 +142,17 @@ test('minisign verifies the signature, and rejects changed checksums, comments, 
 
   copyFileSync(path.join(out, 'SHA256SUMS'), file);
   sign(file, { key: secretKey, epoch: EPOCH });
-  assert.equal(readFileSync(`${file}.minisig`, 'utf8'), signature, 'two signatures have the same bytes');
+  assert.equal(readFileSync(`${file}.minisig`, 'utf8'), signature, 'two signatures are identical');
 });
 
-test('a release that cannot be signed is refused before it is built', { skip }, async () => {
+test('an unsigned release is rejected before it is built', { skip }, async () => {
   const target = path.join(folder, 'refused');
   const refused = { code: 2, stderr: /--sign must be the file of a minisign secret key.*none\.key/ };
   await assert.rejects(build(target, 'npm', '--sign', path.join(folder, 'none.key')), refused);
   assert.equal(existsSync(target), false);
 });
 
-test('the bill of materials and the notices name every package of the service', { skip }, () => {
+test('the SBOM and the notices list every package of the service', { skip }, () => {
   const lock = JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8'));
   const needed = Object.entries<JsonObject>(lock.packages)
     .filter(([name, one]) => name !== '' && !one.dev && !one.devOptional && !one.optional)
@@ -279,7 +279,7 @@ if [ -e /var/lib/postrider ]; then exit 4; fi
 echo purged
 `;
 
-test('the Debian package installs, serves, upgrades, and keeps data until it is asked to delete it', {
+test('the Debian package installs, serves, upgrades, and keeps data until purged', {
   skip: skip || missing('systemd-analyze', 'adduser', 'setpriv', 'ps') || cannotOverlay(),
   timeout: 600_000,
 }, async (t) => {
@@ -380,7 +380,7 @@ test('the image serves read-only and unprivileged, and becomes healthy', {
   await sendsAnEmail(`http://127.0.0.1:${port}`, firstRun);
   assert.match(await inside('bin/postrider.js', 'account', 'list'), new RegExp(firstRun.accountId));
   assert.equal(await inside('-p', 'process.getuid()'), '1000');
-  assert.equal(await inside('-p', 'fs.existsSync("/bin/sh")'), 'false', 'there is no shell');
+  assert.equal(await inside('-p', 'fs.existsSync("/bin/sh")'), 'false', 'the image has no shell');
   await docker('stop', '--time', '40', id);
   assert.equal(await docker('inspect', '--format', '{{.State.ExitCode}}', id), '0');
 });

@@ -79,7 +79,7 @@ export function apiClient(
           });
         },
       );
-      sent.on('timeout', () => sent.destroy(new Error(`no answer to ${one.method} ${one.path} in time`)));
+      sent.on('timeout', () => sent.destroy(new Error(`${one.method} ${one.path} timed out`)));
       sent.on('error', reject);
       sent.end(content);
     });

@@ -18,7 +18,7 @@ export async function blackHole(host: string, port: number): Promise<{ close(): 
   const listener = new Worker(LISTENER, { eval: true, workerData: { host, port } });
   await new Promise((resolve) => listener.once('message', resolve));
   const fillers = Array.from({ length: 4 }, () => net.connect(port, host).on('error', () => {}));
-  await waitUntil('the queue to be full', () => fillers.filter((one) => !one.connecting).length >= 2);
+  await waitUntil('the accept queue to be full', () => fillers.filter((one) => !one.connecting).length >= 2);
   return {
     close: async () => {
       for (const filler of fillers) filler.destroy();

@@ -20,7 +20,7 @@ export const PASSWORD = 'correct horse battery staple';
 /** Why browser tests are skipped; an error in CI. */
 export function noBrowser(): string | false {
   if (existsSync(CHROMIUM)) return false;
-  if (process.env.CI) throw new Error('chromium is not installed, and CI needs it');
+  if (process.env.CI) throw new Error('chromium is not installed, and CI requires it');
   return 'chromium is not installed';
 }
 

@@ -7,14 +7,14 @@ import type { TestContext } from 'node:test';
 import { systemClock } from '../../src/base/clock.ts';
 import { type CommandStore, withStore } from '../../src/cli/store.ts';
 import { readConfig } from '../../src/config.ts';
-import { commandHere, type Ran } from './command-here.ts';
+import { type Ran, runInProcess } from './in-process-command.ts';
 
 export function commandFolder(t: TestContext) {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-cli-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const dataDir = path.join(folder, 'data');
   const run = (args: string[], env: Record<string, string> = {}): Promise<Ran> =>
-    commandHere(args, { POSTRIDER_DATA_DIR: dataDir, ...env });
+    runInProcess(args, { POSTRIDER_DATA_DIR: dataDir, ...env });
   const json = async (...args: string[]) => {
     const ran = await run([...args, '--json']);
     assert.equal(ran.code, 0, ran.stderr);

@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmdirSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { missing } from './peers.ts';
+import { missing } from './requirements.ts';
 import { waitUntil } from './wait-until.ts';
 
 const IMAGE_BYTES = 1024 * 1024 * 1024;
@@ -78,7 +78,7 @@ export function cutDisk(): CutDisk {
   const image = `${place}.img`;
   const mount = (): void => void run('mount', '-o', 'loop', '-t', 'ext4', image, place);
   const unmount = (): Promise<boolean> =>
-    waitUntil('the disk to be let go of', () => {
+    waitUntil('the disk to be released', () => {
       try {
         run('umount', place);
         return true;
@@ -125,7 +125,7 @@ export function cutDisk(): CutDisk {
 
 async function line(child: ChildProcess): Promise<string> {
   const gone = once(child, 'close').then(() => {
-    throw new Error('the cutter ended without a word');
+    throw new Error('the cutter exited without a message');
   });
   gone.catch(() => undefined);
   const [text] = (await Promise.race([once(child.stdout!, 'data'), gone])) as [Buffer];

@@ -14,7 +14,7 @@ import type { Database } from '../../src/storage/database.ts';
 import { migrateSqlite } from '../../src/storage/migrate.ts';
 import { openSqlite } from '../../src/storage/sqlite/connection.ts';
 import { openSqliteDatabase } from '../../src/storage/sqlite/database.ts';
-import { keep } from './kept.ts';
+import { keep } from './shared-resources.ts';
 
 export interface EmbeddedDatabase {
   database: Database;

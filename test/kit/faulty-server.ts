@@ -23,7 +23,7 @@ export const STAGES = [
 export type Stage = (typeof STAGES)[number];
 
 export const BEHAVIOURS = [
-  'as it should',
+  'as expected',
   'another 2xx',
   'another class',
   '4xx',
@@ -156,7 +156,7 @@ async function act(socket: Socket, behaviour: Behaviour, good: string): Promise<
     default: {
       const isClassOfContent = good.startsWith('354');
       const other = isClassOfContent ? '250 2.0.0 fine' : '354 go on';
-      const words = behaviour === 'as it should' ? good : behaviour === 'another class' ? other : WORDS[behaviour]!;
+      const words = behaviour === 'as expected' ? good : behaviour === 'another class' ? other : WORDS[behaviour]!;
       if (words !== '') socket.write(`${words}\r\n`);
       if (behaviour === '421, then closes') socket.end();
       return behaviour === '421, then closes' ? 0 : Number(words.slice(0, 3)) || 1;
@@ -187,7 +187,7 @@ interface Server {
 async function serve(raw: Socket, { stage, behaviour, certificate, taken }: Server): Promise<void> {
   let session = sessionOver(raw);
   const at = (here: Stage): Promise<number> =>
-    act(session.socket, here === stage ? behaviour : 'as it should', GOOD[here]);
+    act(session.socket, here === stage ? behaviour : 'as expected', GOOD[here]);
   let recipients: string[] = [];
   let isSecure = false;
   if ((await at('banner')) === 0) return;
@@ -208,7 +208,7 @@ async function serve(raw: Socket, { stage, behaviour, certificate, taken }: Serv
       if (code === 0) return;
       if (code !== 220) continue;
       session.release();
-      if (stage === 'handshake' && behaviour !== 'as it should') {
+      if (stage === 'handshake' && behaviour !== 'as expected') {
         await new Promise((resolve) => raw.once('data', resolve).once('close', resolve).resume());
         await act(raw, behaviour, '');
         return;
@@ -227,7 +227,7 @@ async function serve(raw: Socket, { stage, behaviour, certificate, taken }: Serv
       const code = await at('DATA');
       if (code === 0) return;
       if (code !== 354) continue;
-      if (stage === 'content' && behaviour !== 'as it should') {
+      if (stage === 'content' && behaviour !== 'as expected') {
         if (behaviour === 'stalls') session.pause();
         if ((await act(session.socket, behaviour, '')) === 0) return;
       }
@@ -236,7 +236,7 @@ async function serve(raw: Socket, { stage, behaviour, certificate, taken }: Serv
       }
       const answer = await at('dot');
       if (
-        stage !== 'dot' ? answer >= 200 && answer < 300 : behaviour === 'as it should' || behaviour === 'another 2xx'
+        stage !== 'dot' ? answer >= 200 && answer < 300 : behaviour === 'as expected' || behaviour === 'another 2xx'
       ) {
         taken.push(...recipients);
       }

@@ -15,7 +15,7 @@ export const fileMail = (to: string): JsonObject => ({
 /** Returns the SHA-256 of the first file of the message to this address, once it has arrived. */
 export async function arrivedFile(sink: SmtpSink, to: string): Promise<string> {
   const { content } = await waitUntil(
-    `the mail to ${to}`,
+    `the message to ${to}`,
     () => sink.messages.find((one) => one.to.includes(to)),
     90_000,
   );

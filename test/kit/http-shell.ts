@@ -205,7 +205,7 @@ export function speak(port: number, bytes: string | Buffer, enough?: (text: stri
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
     const timer = setTimeout(() => {
       socket.destroy();
-      reject(new Error(`the server neither closed nor said enough: ${text}`));
+      reject(new Error(`the server neither closed nor responded completely: ${text}`));
     }, 30_000);
     socket.setEncoding('latin1');
     socket.on('data', (chunk: string) => {

@@ -22,7 +22,7 @@ export async function mxRig(sinks: Record<string, SinkOptions>, options: RigOpti
   const dns = await fakeDns({});
   const resolver = openDns({ servers: [dns.server], timeoutMs: 30_000, tries: 1 });
   const allowed = parseCidrs('127.0.0.0/8');
-  if (!allowed.ok) throw new Error('loopback is no range');
+  if (!allowed.ok) throw new Error('invalid loopback range');
   const started: Record<string, SmtpSink> = {};
   let port = 0;
   for (const [index, [name, sink]] of Object.entries(sinks).entries()) {

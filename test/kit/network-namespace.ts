@@ -6,7 +6,7 @@
 import { execFileSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { missing, notAllowed } from './peers.ts';
+import { missing, notAllowed } from './requirements.ts';
 
 export interface NetworkNamespace {
   /** Put before a command to run it there. */

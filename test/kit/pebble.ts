@@ -9,7 +9,7 @@ import path from 'node:path';
 import { Agent, fetch as fetchBy } from 'undici';
 import { type FakeDns, type FakeZone, fakeDns } from './fake-dns.ts';
 import { freePorts } from './free-ports.ts';
-import { missing } from './peers.ts';
+import { missing } from './requirements.ts';
 import { testCertificate } from './test-certificate.ts';
 import { waitUntil } from './wait-until.ts';
 

@@ -79,7 +79,7 @@ export async function recipientPages() {
     sent: async (body: object, mode: Mode = 'live') => {
       const { messageId } = dataOf(await rig.send({ ...GOOD, ...body }, { mode }));
       const job = rig.offered.find((one) => one.messageId === messageId);
-      if (!job?.content) throw new Error(`${messageId} was not handed over with its content`);
+      if (!job?.content) throw new Error(`${messageId} was not claimed with its content`);
       return { messageId, mail: await PostalMime.parse(job.content) };
     },
     /** Records that the message was delivered this many milliseconds ago. */

@@ -98,5 +98,5 @@ export function assertCounted(buckets: JsonObject[], events: JsonObject[], how: 
     assertPercentile(deliverySeconds.p50, 0.5, one.latencies);
     assertPercentile(deliverySeconds.p95, 0.95, one.latencies);
   }
-  assert.deepEqual([...expected.keys()], [], 'in the log and not in the answer');
+  assert.deepEqual([...expected.keys()], [], 'in the log, but not in the response');
 }

@@ -16,7 +16,7 @@ import {
   type S3Credentials,
   type S3Location,
 } from '../../src/storage/blobs/s3-location.ts';
-import { missing } from './peers.ts';
+import { missing } from './requirements.ts';
 import { SWIFT_PROGRAMS, type Swift, startSwift } from './swift.ts';
 
 export interface S3Peer {

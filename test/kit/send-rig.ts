@@ -122,7 +122,7 @@ export async function settle(
   outcome: Pick<Settlement, 'to'> & Partial<Settlement>,
 ): Promise<void> {
   const job = rig.offered.find((one) => one.messageId === messageId);
-  if (job === undefined) throw new Error(`${messageId} was not handed over`);
+  if (job === undefined) throw new Error(`${messageId} was not claimed`);
   const { seq, fence, accountId, mode, emailSeq, retain } = job;
   const settlement: Settlement = {
     seq,

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmdirSync, statfsSync, writeSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { notAllowed } from './peers.ts';
+import { notAllowed } from './requirements.ts';
 
 export function mountSmallDisk(options = 'size=64m'): { folder: string; unmount: () => void } {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-small-'));

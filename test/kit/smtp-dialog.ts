@@ -48,7 +48,7 @@ export function readSteps(file: string): Step[] {
     const found = /^(C:|S:|@)(?: (.*))?$/.exec(text);
     if (bytes !== null) steps.push({ kind: 'bytes', text: bytes[1]!, line });
     else if (found !== null) steps.push({ kind: found[1]![0] as 'C' | 'S' | '@', text: found[2] ?? '', line });
-    else throw new Error(`${file}:${line}: is no step: ${text}`);
+    else throw new Error(`${file}:${line}: invalid step: ${text}`);
   }
   return steps;
 }
@@ -128,7 +128,7 @@ async function runStep(stage: Stage, { kind, text }: Step, sending: { text: stri
     const found = pattern.exec(text);
     if (found !== null) return run(stage, found);
   }
-  throw new Error(`is no order: ${text}`);
+  throw new Error(`invalid command: ${text}`);
 }
 
 /** Throws with the line of the transcript that did not match. */

@@ -70,7 +70,8 @@ export async function connectTalker(
       const found = look();
       if (found !== undefined) return found;
       const left = deadline - performance.now();
-      if (left <= 0) throw new Error(`waited ${timeoutMs} ms in vain for ${what}; heard ${JSON.stringify(heard)}`);
+      if (left <= 0)
+        throw new Error(`timed out after ${timeoutMs} ms waiting for ${what}; received ${JSON.stringify(heard)}`);
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, left);
         wake = () => {
@@ -96,7 +97,7 @@ export async function connectTalker(
     const lines: string[] = [];
     for (;;) {
       const one = await line(timeoutMs);
-      if (one === undefined) throw new Error(`the connection was closed; heard ${JSON.stringify(lines)}`);
+      if (one === undefined) throw new Error(`the connection was closed; received ${JSON.stringify(lines)}`);
       lines.push(one);
       if (!/^\d{3}-/.test(one)) return lines.join('\n');
     }
@@ -118,13 +119,13 @@ export async function connectTalker(
     await new Promise<void>((resolve, reject) => {
       secured.once('secureConnect', resolve);
       secured.once('error', reject);
-      plain.once('close', () => reject(new Error('closed in the handshake')));
+      plain.once('close', () => reject(new Error('closed during the handshake')));
     });
     listen(secured);
   };
   const expect = async (want: string, got: Promise<string>): Promise<void> => {
     const said = await got;
-    if (!said.startsWith(want)) throw new Error(`wanted ${want}, heard ${said}`);
+    if (!said.startsWith(want)) throw new Error(`expected ${want}, received ${said}`);
   };
   const secure = async (): Promise<void> => {
     await expect('250', say('EHLO client.example'));

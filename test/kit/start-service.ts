@@ -8,7 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { type Api, apiClient, type Credentials, type JsonObject } from './api.ts';
-import { commandHere } from './command-here.ts';
+import { runInProcess } from './in-process-command.ts';
 import { waitUntil } from './wait-until.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -215,7 +215,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       return log;
     },
     cli: async (...args) => {
-      const { code, stdout, stderr } = await commandHere([...args, '--json'], environment(dataDir, options.env));
+      const { code, stdout, stderr } = await runInProcess([...args, '--json'], environment(dataDir, options.env));
       if (code !== 0) throw new Error(`postrider ${args.join(' ')} ended with ${code}: ${stderr}`);
       return JSON.parse(stdout) as JsonObject;
     },

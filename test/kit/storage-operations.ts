@@ -7,7 +7,7 @@ export const writeOperation = operation('test.write', 'write', (tx, value: strin
 
 export const failOperation = operation('test.fail', 'write', (tx, value: string) => {
   tx.run('INSERT INTO meta (key, value) VALUES (?, ?)', value, value);
-  throw new Error('a bug of this operation');
+  throw new Error('an error of this operation');
 });
 
 export const endOperation = operation('test.end', 'write', () => process.exit(3));

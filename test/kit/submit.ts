@@ -42,7 +42,7 @@ export function accepted(mail: Buffer | string): SubmittedMail & { content: Buff
 /** Returns the refusal of a message that must be refused: `550 5.6.0 text`. */
 export function refusal(mail: Buffer | string): string {
   const { result } = submit(mail);
-  assert.ok(!result.ok, 'the mail was accepted');
+  assert.ok(!result.ok, 'the message was accepted');
   const { code, enhanced, text } = result.refusal;
   assert.match(text, /^[\x20-\x7e]{10,400}$/);
   return `${code} ${enhanced} ${text}`;

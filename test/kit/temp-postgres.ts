@@ -126,7 +126,7 @@ async function administer(server: PostgresServer, run: (client: pg.Client) => Pr
 
 function givenServer(address: string): PostgresServer {
   const no = (): never => {
-    throw new Error('this server is not for one file alone; ask for one by ownPostgresServer()');
+    throw new Error('this server is shared; use ownPostgresServer() for a dedicated one');
   };
   return {
     url: (database) => {

@@ -12,7 +12,7 @@ export async function waitUntil<T>(
   for (;;) {
     const value = await condition();
     if (value !== undefined && value !== false) return value;
-    if (performance.now() > end) throw new Error(`waited ${timeoutMs} ms in vain for: ${what}`);
+    if (performance.now() > end) throw new Error(`timed out after ${timeoutMs} ms waiting for: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Servers with each kind of certificate and TLSA records (RFC 7672), in zones signed by Knot and validated by Unbound: what the tests of
- * DANE send to, ours and those with another server as the sender. Each has a domain, an exchanger, an address and records of its own.
+ * Servers with each kind of certificate and TLSA records (RFC 7672), in zones signed by Knot and validated by Unbound: the receivers of the
+ * DANE tests, for Postrider and for other senders. Each has its own domain, MX host, address, and records.
  */
 import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';
@@ -26,10 +26,10 @@ type Record = [usage: number, selector: number, matching: number, pem: string];
 interface DanePeer {
   name: string;
   fate: Fate;
-  /** Undefined: it offers no STARTTLS. */
+  /** Undefined if it offers no STARTTLS. */
   certificate?: TestCertificate;
   records?: Record[];
-  /** Lines of the zone besides. */
+  /** Additional lines of the zone. */
   lines?: (port: number) => string[];
   exchanger?: string;
   reply?: RegExp;
@@ -123,7 +123,7 @@ function peers(): DanePeer[] {
       name: 'withheld',
       fate: 'waits',
       certificate: own('withheld'),
-      // The records are in a zone whose signatures are no good: somebody may be withholding them.
+      // The zone has invalid signatures: someone may be withholding the records.
       lines: (port) => [`_${port}._tcp.mx-withheld CNAME records.bogus.test.`],
       reply: /cannot tell whether DANE requires TLS for mx-withheld\.good\.test/,
     },
@@ -146,7 +146,7 @@ export interface DanePeers {
   close(): Promise<void>;
 }
 
-/** Starts the servers and the DNS; `resolverAddress` is one where the resolver listens on port 53 as well. */
+/** Starts the servers and the DNS; at `resolverAddress` the resolver also listens on port 53. */
 export async function startDanePeers(options: { resolverAddress?: string } = {}): Promise<DanePeers> {
   const port = await freePort();
   const records: string[] = [];
@@ -160,7 +160,7 @@ export async function startDanePeers(options: { resolverAddress?: string } = {})
     const tls = certificate ? ({ tls: 'starttls', certificate } as const) : {};
     started.push({ ...peer, sink: await smtpSink({ ...tls, host: address, port }) });
   }
-  // A zone that nobody signed may claim what it likes.
+  // An unsigned zone can claim anything.
   const unsigned = ['@ MX 10 mx', 'mx A 127.0.3.1', `_${port}._tcp.mx ${tlsa([3, 1, 1, another.cert])}`];
   const bogus = ['@ MX 10 mx', 'mx A 127.0.3.1', `records TLSA 3 1 1 ${'0'.repeat(64)}`];
   const zones = await startPrivateDns(
@@ -178,7 +178,7 @@ export async function startDanePeers(options: { resolverAddress?: string } = {})
   return { port, peers: started, zones, close };
 }
 
-/** A delivery of ours that asks this resolver. */
+/** A Postrider delivery that uses this resolver. */
 export async function daneRig(server: string, port: number) {
   const allowed = parseCidrs('127.0.0.0/8');
   assert.ok(allowed.ok);

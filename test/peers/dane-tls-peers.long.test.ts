@@ -1,6 +1,6 @@
 /**
- * Servers that are good and bad at TLS, whose zone is signed and has TLSA records that fit (RFC 7672): with the records fulfilled mail is
- * encrypted, whatever else the certificate says; where TLS fails nothing leaves, in whatever way it fails. Counted at the servers.
+ * Servers with good and bad TLS, in a signed zone with matching TLSA records (RFC 7672): if the records match, mail is encrypted regardless
+ * of the other certificate fields; if TLS fails in any way, nothing is sent. Counted at the servers.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -10,7 +10,7 @@ import { daneRig, tlsa } from './dane-peers.ts';
 import { noPrivateDns, type PrivateDns, startPrivateDns } from './private-dns.ts';
 
 const skip = noPrivateDns();
-/** Its certificate is the one that the record asks for; self-signed, for another name or expired does not matter. */
+/** Its certificate matches the record; it may be self-signed, for another name, or expired. */
 const GOOD = ['valid', 'self-signed', 'wrong-name', 'expired'];
 let receivers: Awaited<ReturnType<typeof startTlsPeers>>;
 let zones: PrivateDns;
@@ -49,20 +49,20 @@ async function assertHeldToDane({ outcomeOf }: DaneRig, user: string): Promise<v
       assert.equal(attempt.tlsPolicy, 'dane', name);
       assert.doesNotMatch(attempt.reply!, /error:|routines|ssl3/, name);
       if (isGood) return;
-      assert.equal(mailAt(peer), before.get(peer), `${name}: no envelope leaves`);
+      assert.equal(mailAt(peer), before.get(peer), `${name}: no envelope is sent`);
       assert.equal(detail.category, 'tls', name);
       if (name !== 'injected') assert.match(attempt.reply!, /DANE policy of mx\..* requires TLS/, name);
     }),
   );
 }
 
-test('each server gets what its records allow, and nothing more', { skip }, async (t) => {
+test('each server gets exactly the mail that its TLSA records allow', { skip }, async (t) => {
   const rig = await daneRig(zones.resolver, receivers.port);
   t.after(rig.close);
   await assertHeldToDane(rig, 'first');
 });
 
-test('that TLS failed and the clear worked, for a domain without a policy, changes nothing for one with', {
+test('falling back to plaintext for a domain without a policy does not affect one with a policy', {
   skip,
 }, async (t) => {
   const rig = await daneRig(zones.resolver, receivers.port);

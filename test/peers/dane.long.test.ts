@@ -16,7 +16,7 @@ before(async () => {
 
 after(() => servers?.close());
 
-test('each server gets what its records allow, and nothing more', { skip }, async (t) => {
+test('each server gets exactly the mail that its TLSA records allow', { skip }, async (t) => {
   const { outcomeOf, close } = await daneRig(servers.zones.resolver, servers.port);
   t.after(close);
   for (const { name, fate, policy, reply, sink } of servers.peers) {
@@ -27,13 +27,13 @@ test('each server gets what its records allow, and nothing more', { skip }, asyn
     if (policy) assert.equal(attempt.tlsPolicy, policy, name);
     if (fate === 'encrypted') assert.equal(attempt.tls, 'TLSv1.3', name);
     if (fate !== 'waits') continue;
-    assert.equal(mailAt(sink), 0, `${name}: no envelope leaves`);
+    assert.equal(mailAt(sink), 0, `${name}: no envelope is sent`);
     assert.equal(detail.category, 'tls', name);
     assert.match(attempt.reply!, reply!, name);
   }
 });
 
-test('records that fit are proof for mail that asks for a certificate, and records that say nothing are none', {
+test('matching records satisfy requireTls "verified", and unusable records do not', {
   skip,
 }, async (t) => {
   const { outcomeOf, close } = await daneRig(servers.zones.resolver, servers.port);
@@ -43,7 +43,7 @@ test('records that fit are proof for mail that asks for a certificate, and recor
   assert.equal((await outcomeOf('v@unusable.good.test', 'verified')).type, 'DeliveryDelay');
 });
 
-test('records of a zone that is not signed count for nothing', { skip }, async (t) => {
+test('TLSA records of an unsigned zone are ignored', { skip }, async (t) => {
   const { outcomeOf, close } = await daneRig(servers.zones.resolver, servers.port);
   t.after(close);
   const { type, attempt } = await outcomeOf('a@plain.test');
@@ -51,7 +51,7 @@ test('records of a zone that is not signed count for nothing', { skip }, async (
   assert.equal(attempt.tlsPolicy, 'opportunistic');
 });
 
-test('with signatures that are expired or wrong nothing leaves, in whatever form', { skip }, async (t) => {
+test('with expired or wrong DNSSEC signatures nothing is sent', { skip }, async (t) => {
   const before = servers.peers.map(({ sink }) => sink.connections.total);
   const later = await daneRig(servers.zones.laterResolver, servers.port);
   t.after(later.close);

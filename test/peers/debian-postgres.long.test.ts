@@ -1,4 +1,4 @@
-/** The suite of operations on the PostgreSQL that the system's packages bring, which is older than the one of the other tests. */
+/** Runs the operation tests on the PostgreSQL of the system's packages, which is older than the one of the other tests. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { globSync } from 'node:fs';
@@ -17,7 +17,10 @@ function absent(): string | false {
 }
 
 for (const programs of servers.length > 0 ? servers : ['none']) {
-  test(`every operation on PostgreSQL ${path.basename(programs)}`, { skip: absent(), timeout: 300_000 }, async () => {
+  test(`runs every operation on PostgreSQL ${path.basename(programs)}`, {
+    skip: absent(),
+    timeout: 300_000,
+  }, async () => {
     const suites = ['operations', 'several-nodes', 'portable'].map((name) => `test/contract/${name}.test.ts`);
     const { NODE_TEST_CONTEXT: _, [RUN_SERVER]: __, ...env } = process.env;
     const run = promisify(execFile)(process.execPath, ['--test', ...suites], {

@@ -1,6 +1,6 @@
 /**
- * What real DNSSEC makes of answers: zones signed by Knot, validated by Unbound, on loopback. Whoever decides by `secure`, as DANE does,
- * relies on each line here.
+ * DNS lookups with real DNSSEC: zones signed by Knot, validated by Unbound, on loopback. Callers that decide by `secure`, such as DANE,
+ * rely on each of these results.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -43,7 +43,7 @@ after(async () => {
   await peers?.close();
 });
 
-test('a signed zone is secure, with every type', { skip }, async () => {
+test('a signed zone is secure for every record type', { skip }, async () => {
   for (const zone of ['good.test', 'hashed.test']) {
     const mx = await dns.resolveMx(zone);
     assert.ok(mx.status === 'found' && mx.secure, JSON.stringify(mx));
@@ -64,18 +64,18 @@ test('a signed zone is secure, with every type', { skip }, async () => {
   }
 });
 
-test('absence is proven, by NSEC and by NSEC3', { skip }, async () => {
+test('NSEC and NSEC3 prove absence', { skip }, async () => {
   for (const zone of ['good.test', 'hashed.test']) {
     assert.deepEqual(await dns.resolveTlsa(`_25._tcp.only4.${zone}`), { status: 'no-such-domain', secure: true });
     assert.deepEqual(await dns.resolveTlsa(`only4.${zone}`), { status: 'no-data', secure: true });
     assert.deepEqual(await dns.resolveMx(`none.${zone}`), { status: 'no-such-domain', secure: true });
     const half = await dns.resolveAddresses(`only4.${zone}`);
-    assert.ok(half.status === 'found' && half.secure, 'an address of one family, and proof that there is no other');
+    assert.ok(half.status === 'found' && half.secure, 'an address of one family, and proof of no other');
     assert.deepEqual(half.value, ['127.0.0.3']);
   }
 });
 
-test('a CNAME is as secure as all that it leads through', { skip }, async () => {
+test('a CNAME is secure only if its whole chain is', { skip }, async () => {
   const of = async (host: string): Promise<unknown[]> => {
     const answer = await dns.resolveAddresses(host);
     assert.ok(answer.status === 'found', `${host}: ${JSON.stringify(answer)}`);
@@ -89,7 +89,7 @@ test('a CNAME is as secure as all that it leads through', { skip }, async () => 
   assert.ok(alias.status === 'found' && alias.secure, 'the CNAME itself is');
 });
 
-test('a zone that is not signed is found, and not secure', { skip }, async () => {
+test('an unsigned zone is resolved as insecure', { skip }, async () => {
   for (const answer of [await dns.resolveMx('plain.test'), await dns.resolveTlsa('_25._tcp.mx.plain.test')]) {
     assert.ok(answer.status === 'found');
     assert.equal(answer.secure, false);
@@ -97,7 +97,7 @@ test('a zone that is not signed is found, and not secure', { skip }, async () =>
   assert.deepEqual(await dns.resolveMx('none.plain.test'), { status: 'no-such-domain', secure: false });
 });
 
-test('bogus and expired signatures are failures, and never an answer that is merely not secure', { skip }, async () => {
+test('bogus and expired signatures are failures, never insecure answers', { skip }, async () => {
   const failed = { status: 'temporary', cause: 'ESERVFAIL' };
   for (const [resolver, zone] of [
     [dns, 'broken.test'],
@@ -107,12 +107,12 @@ test('bogus and expired signatures are failures, and never an answer that is mer
     assert.deepEqual(await resolver.resolveMx(zone), failed);
     assert.deepEqual(await resolver.resolveAddresses(`mx.${zone}`), failed);
     assert.deepEqual(await resolver.resolveTlsa(`_25._tcp.mx.${zone}`), failed);
-    assert.deepEqual(await resolver.resolveTlsa(`_25._tcp.none.${zone}`), failed, 'nor is absence believed');
+    assert.deepEqual(await resolver.resolveTlsa(`_25._tcp.none.${zone}`), failed, 'absence is not trusted either');
   }
   assert.equal((await later.resolveMx('plain.test')).status, 'found', 'the resolver itself works');
 });
 
-test('what does not fit into a datagram comes over TCP, signed all the same', { skip }, async () => {
+test('responses too large for UDP use TCP and are still validated', { skip }, async () => {
   for (const resolver of [dns, dns.atServers([peers.authority])]) {
     const answer = await resolver.resolveTxt('long.good.test');
     assert.ok(answer.status === 'found', JSON.stringify(answer));
@@ -121,7 +121,7 @@ test('what does not fit into a datagram comes over TCP, signed all the same', { 
   }
 });
 
-test('2,000 questions at once, as for a queue that comes due', { skip }, async () => {
+test('handles 2,000 concurrent queries, as for a queue that comes due', { skip }, async () => {
   const hosts = Array.from({ length: 1_000 }, (_, index) => `h${index}.hashed.test`);
   const answers = await Promise.all(hosts.map((host) => dns.resolveAddresses(host)));
   for (const [index, answer] of answers.entries()) {
@@ -130,7 +130,7 @@ test('2,000 questions at once, as for a queue that comes due', { skip }, async (
   }
 });
 
-test("the zone's own servers answer without a verdict", { skip }, async () => {
+test('authoritative servers answer without a security status', { skip }, async () => {
   const own = dns.atServers([peers.authority]);
   const mx = await own.resolveMx('good.test');
   assert.ok(mx.status === 'found' && !mx.secure);

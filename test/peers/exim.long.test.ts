@@ -1,4 +1,4 @@
-/** Debian's Exim as the receiving server, with the limits that its operators set; what its log says it saw is what counts. */
+/** Debian's Exim as the receiving server, with limits that operators set. Counted in its log. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -14,10 +14,10 @@ const domains = { [DOMAIN]: ['127.0.0.1'] };
 function assertAllOnce(exim: PrivateExim, mails: number): void {
   const taken = exim.taken();
   assert.equal(new Set(taken).size, mails);
-  assert.equal(taken.length, mails, 'none twice');
+  assert.equal(taken.length, mails, 'no duplicates');
 }
 
-test('three connections from one host and no more: few are refused, all mail is taken, none is charged', {
+test('limit of three connections per host: few are rejected, all mail arrives, no attempts counted', {
   skip,
   timeout: 180_000,
 }, async (t) => {
@@ -25,13 +25,13 @@ test('three connections from one host and no more: few are refused, all mail is 
   const rig = await rigToPeer(t, { port: exim.port, domains });
   t.after(() => exim.stop());
   await fillWith(rig, MAILS, DOMAIN);
-  await waitUntil('all to be delivered', () => countRows(rig, 'work') === 0, 120_000);
+  await waitUntil('all messages to be delivered', () => countRows(rig, 'work') === 0, 120_000);
   const { total, refused } = exim.connections();
   t.diagnostic(`${total} connections, ${refused} refused`);
   assertAllOnce(exim, MAILS);
-  assert.ok(refused >= 1, 'the limit was met');
+  assert.ok(refused >= 1, 'the limit was reached');
   assert.ok(refused <= 6, `${refused} connections were refused`);
-  assert.equal(countRows(rig, 'attempt WHERE number > 1'), 0, 'no refusal was charged');
+  assert.equal(countRows(rig, 'attempt WHERE number > 1'), 0, 'no rejection counted as an attempt');
   assert.equal(countRows(rig, "event WHERE type = 'DeliveryDelay'"), 0);
   assert.equal(countRows(rig, "attempt WHERE record LIKE '%TLSv1.3%'"), MAILS);
 });
@@ -42,7 +42,7 @@ const refusals: [name: string, reply: string, closes: boolean][] = [
 ];
 
 for (const [name, reply, closes] of refusals) {
-  test(`a rate that is kept by ${name}: one pause for all, a probe at its end, and all mail is taken in the end`, {
+  test(`rate limit enforced with ${name}: one pause for all, one probe at its end, all mail arrives`, {
     skip,
     timeout: 180_000,
   }, async (t) => {
@@ -64,18 +64,18 @@ for (const [name, reply, closes] of refusals) {
       );
       if (countRows(rig, 'work') === 0) break;
       rounds.push(refused() - before);
-      assert.ok(rounds.length < 20, `still not delivered after ${rounds} refusals: ${exim.log().slice(-3000)}`);
+      assert.ok(rounds.length < 20, `still not delivered after ${rounds} rejections: ${exim.log().slice(-3000)}`);
       const pauseMs = rig.delivery.state().pausedDestinations[0]!.untilMs - rig.clock.now();
       exim.clock!.advance(pauseMs * 1.1 + MINUTE);
       rig.clock.advance(pauseMs * 1.1 + MINUTE);
     }
     t.diagnostic(`refused in each pause: ${rounds}`);
     assertAllOnce(exim, 200);
-    assert.ok(rounds.length >= 2, 'the rate was met more than once');
-    for (const refusedOnce of rounds) assert.ok(refusedOnce <= 20, `${refusedOnce} refusals before all rested`);
+    assert.ok(rounds.length >= 2, 'the rate limit was reached more than once');
+    for (const refusedOnce of rounds) assert.ok(refusedOnce <= 20, `${refusedOnce} rejections before the pause`);
     const charged = countRows(rig, 'attempt WHERE number > 1');
     const all = rounds.reduce((sum, one) => sum + one, 0);
-    assert.ok(charged <= all, `${charged} attempts were charged for ${all} refusals`);
+    assert.ok(charged <= all, `${charged} attempts were counted for ${all} rejections`);
     assert.ok(closes ? exim.said(/closed .*|lost/) > 0 : true);
     assert.equal(countRows(rig, "message WHERE status = 'bounced'"), 0);
   });

@@ -1,6 +1,6 @@
 /**
- * HAProxy in front of a mail server, as it stands in front of many: it takes connections for which the server has no room, and stalls or hangs
- * up without a word. Counted in its log.
+ * HAProxy in front of a mail server, as in many deployments: it accepts connections for which the server has no capacity, and stalls or
+ * closes them silently. Counted in its log.
  */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { blackHole, noBlackHoles } from '../kit/black-hole.ts';
 import { freePort } from '../kit/free-ports.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type PeerProcess, peerFolder, startPeer } from './peer-process.ts';
@@ -17,7 +17,7 @@ import { countRows, fillWith, rigToPeer } from './rig-to-peer.ts';
 const DOMAIN = 'behind.example';
 const skip = missing('haproxy');
 
-/** One that listens on 127.0.0.1, in front of this server. */
+/** Starts HAProxy on 127.0.0.1, in front of this server. */
 async function startHaproxy(
   t: TestContext,
   options: { port: number; frontend?: string[]; backend?: string[]; server: string },
@@ -38,7 +38,7 @@ async function startHaproxy(
   return peer;
 }
 
-/** How its connections ended, as two letters: who ended it, and in which phase. */
+/** How its connections ended, as two letters: who closed it, and in which phase. */
 function endings(peer: PeerProcess): string[] {
   return [...peer.output().matchAll(/ ([A-Za-z-]{2}) \d+\/\d+\/\d+\/\d+\/\d+ \d+\/\d+$/gm)].map(
     ([, ending]) => ending!,
@@ -47,16 +47,16 @@ function endings(peer: PeerProcess): string[] {
 
 function assertAllOnce(sink: SmtpSink, mails: number): void {
   assert.equal(new Set(sink.messages.flatMap(({ to }) => to)).size, mails);
-  assert.equal(sink.messages.length, mails, 'none twice');
+  assert.equal(sink.messages.length, mails, 'no duplicates');
 }
 
 const stalls: [name: string, queueMs: number, bannerMs: number][] = [
-  ['hangs up after a while', 1_000, 30_000],
-  ['stalls for longer than we wait', 60_000, 1_000],
+  ['closes after a while', 1_000, 30_000],
+  ['stalls beyond our timeout', 60_000, 1_000],
 ];
 
 for (const [name, queueMs, bannerMs] of stalls) {
-  test(`room for three connections, and each one more ${name}: few are tried, all mail is delivered, none is charged`, {
+  test(`capacity for three connections, each further one ${name}: few are tried, all mail arrives`, {
     skip,
     timeout: 120_000,
   }, async (t) => {
@@ -71,21 +71,21 @@ for (const [name, queueMs, bannerMs] of stalls) {
       { deps: { timeouts: { bannerMs } } },
     );
     await fillWith(rig, 400, DOMAIN);
-    await waitUntil('all to be delivered', () => countRows(rig, 'work') === 0, 60_000);
+    await waitUntil('all messages to be delivered', () => countRows(rig, 'work') === 0, 60_000);
     assertAllOnce(sink, 400);
     const queued = (): number => endings(peer).filter((ending) => ending[1] === 'Q').length;
     t.diagnostic(`${sink.connections.total} connections were served, ${queued()} were not: ${endings(peer)}`);
-    assert.ok(queued() <= 6, `${queued()} connections were tried in vain`);
-    assert.equal(countRows(rig, 'attempt WHERE number > 1'), 0, 'none was charged');
+    assert.ok(queued() <= 6, `${queued()} connections failed`);
+    assert.equal(countRows(rig, 'attempt WHERE number > 1'), 0, 'no attempt was counted');
     assert.equal(countRows(rig, "event WHERE type = 'DeliveryDelay'"), 0);
   });
 }
 
-test('a greeting that comes late is waited for', { skip, timeout: 60_000 }, async (t) => {
+test('a late greeting is awaited', { skip, timeout: 60_000 }, async (t) => {
   const sink = await smtpSink({});
   t.after(() => sink.close());
   const port = await freePort();
-  // A client that speaks before the greeting is shown in the log as sent to no server.
+  // The log shows a client that sends data before the greeting as connected to no server.
   const frontend = [
     'tcp-request inspect-delay 2s',
     'tcp-request content reject if { req.len gt 0 }',
@@ -94,13 +94,13 @@ test('a greeting that comes late is waited for', { skip, timeout: 60_000 }, asyn
   const peer = await startHaproxy(t, { port, frontend, server: `127.0.0.1:${sink.port}` });
   const rig = await rigToPeer(t, { port, domains: { [DOMAIN]: ['127.0.0.1'] } });
   await fillWith(rig, 100, DOMAIN);
-  await waitUntil('all to be delivered', () => countRows(rig, 'work') === 0, 45_000);
+  await waitUntil('all messages to be delivered', () => countRows(rig, 'work') === 0, 45_000);
   assertAllOnce(sink, 100);
   assert.equal(countRows(rig, 'attempt WHERE number > 1'), 0);
-  assert.ok(!peer.output().includes('mail/<NOSRV>'), 'nobody spoke before the greeting');
+  assert.ok(!peer.output().includes('mail/<NOSRV>'), 'no client sent data before the greeting');
 });
 
-test('a balancer whose server is away takes connections and stalls: the next exchanger gets the mail, and it is asked once', {
+test('a balancer without a server stalls: the next MX host gets the mail, and it is tried once', {
   skip: skip || noBlackHoles,
   timeout: 60_000,
 }, async (t) => {
@@ -116,10 +116,10 @@ test('a balancer whose server is away takes connections and stalls: the next exc
     { deps: { timeouts: { bannerMs: 1_000 } } },
   );
   await fillWith(rig, 100, DOMAIN);
-  await waitUntil('all to be delivered', () => countRows(rig, 'work') === 0, 45_000);
+  await waitUntil('all messages to be delivered', () => countRows(rig, 'work') === 0, 45_000);
   assertAllOnce(second, 100);
   await waitUntil('its log', () => endings(peer).length >= 1);
-  // The look whether it listens is one of them.
+  // The check whether it listens is one of them.
   assert.ok(endings(peer).length <= 2, `asked ${endings(peer)}`);
   assert.equal(countRows(rig, 'attempt WHERE number > 1'), 0);
 });

@@ -1,6 +1,6 @@
 /**
- * HAProxy with the file of deploy/, in front of two nodes that misbehave: what may be repeated is, and nothing else. A node
- * that says 503 has accepted nothing; one that dies without an answer may have.
+ * HAProxy with the configuration in deploy/, in front of two faulty nodes: it retries only what is safe to retry. A node that returns 503
+ * has accepted nothing; one that dies without a response may have.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -11,7 +11,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { freePort } from '../kit/free-ports.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const file = path.resolve(import.meta.dirname, '../../deploy/haproxy.cfg');
@@ -20,7 +20,7 @@ type Behaviour = 'answer' | 'refuse' | 'die';
 
 interface FakeNode {
   port: number;
-  /** Requests that came, other than those for its state. */
+  /** Requests received, except for health checks. */
   asked: string[];
   behaviour: Behaviour;
   close(): Promise<void>;
@@ -55,7 +55,7 @@ interface How {
   headers?: Record<string, string>;
 }
 
-/** Over a connection of its own: on one that was kept HAProxy breaks off in place of a 502. */
+/** On a new connection: on a kept one, HAProxy closes the connection instead of returning a 502. */
 function statusOf(url: string, { method, body, headers = {} }: How): Promise<number> {
   return new Promise((resolve, reject) => {
     const asking = request(url, { agent: false, method, headers }, (answer) => {
@@ -65,14 +65,14 @@ function statusOf(url: string, { method, body, headers = {} }: How): Promise<num
   });
 }
 
-test('only what was refused, or may be done twice, reaches a second node', {
+test('only rejected or idempotent requests are retried on a second node', {
   skip: missing('haproxy'),
   timeout: 150_000,
 }, async (t) => {
   const nodes = [await fakeNode(), await fakeNode()];
   const port = await freePort();
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-haproxy-'));
-  // Names are known inside the compose network alone.
+  // These names only resolve inside the compose network.
   const configuration = readFileSync(file, 'utf8')
     .replace('bind :3000', `bind 127.0.0.1:${port}`)
     .replaceAll('node-1:3000', `127.0.0.1:${nodes[0]!.port}`)
@@ -105,7 +105,7 @@ test('only what was refused, or may be done twice, reaches a second node', {
   const ask = async (how: How, behaviours: Behaviour[]): Promise<{ statuses: number[]; asked: number }> => {
     const statuses: number[] = [];
     for (const node of nodes) node.asked = [];
-    // Twice, so that with either order of the nodes each is the first one once.
+    // Twice, so that each node is the first one once.
     for (let round = 0; round < 2; round += 1) {
       for (const [index, node] of nodes.entries()) node.behaviour = behaviours[index]!;
       statuses.push(await statusOf(`${url}/send`, how));

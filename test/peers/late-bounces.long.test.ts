@@ -1,14 +1,14 @@
 /**
- * Real servers that take a mail and return it later: their bounces come to the inbound port, and become one Bounce of the
- * message that they are about. What was MAIL FROM is seen at the peer alone; the test knows no token.
+ * Real servers that accept a message and return it later: their bounces arrive at the inbound port and become one Bounce of the right
+ * message. The test reads the envelope sender at the peer, and does not compute tokens.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
-import { BOUNCE_DOMAIN, bring, comesBack } from '../kit/come-back.ts';
+import { BOUNCE_DOMAIN, bounceAddresses, bring } from '../kit/bounce-receiver.ts';
 import { fakeDns } from '../kit/fake-dns.ts';
 import { freePort } from '../kit/free-ports.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import type { SinkContext } from '../kit/smtp-sink-types.ts';
 import { startService } from '../kit/start-service.ts';
@@ -20,12 +20,12 @@ import { startPostfix } from './private-postfix.ts';
 const DOMAIN = 'later.example';
 const LATE = 30_000;
 
-/** A service whose mail goes to this port, and what it shows of what it sent. */
+/** A service whose mail goes to this port, and its view of the sent messages. */
 async function serviceTo(t: TestContext, { port, inboundPort }: { port: number; inboundPort: number }) {
   const dns = await fakeDns();
   const service = await startService({
     env: {
-      ...comesBack,
+      ...bounceAddresses,
       POSTRIDER_INBOUND_PORT: String(inboundPort),
       POSTRIDER_ROUTE: `smtp://127.0.0.1:${port}`,
       POSTRIDER_DNS_SERVERS: dns.server,
@@ -41,7 +41,7 @@ async function serviceTo(t: TestContext, { port, inboundPort }: { port: number; 
     const { data } = (await service.api.post('/send', body)).body;
     return data.recipients.map((one: JsonObject) => one.messageId);
   };
-  /** Once its last event is of this type. */
+  /** Waits until its last event has this type. */
   const until = (id: string, type: string): Promise<JsonObject> =>
     waitUntil(
       `${type} of ${id}`,
@@ -60,7 +60,7 @@ async function serviceTo(t: TestContext, { port, inboundPort }: { port: number; 
 
 const types = (message: JsonObject): string[] => message.timeline.map((event: JsonObject) => event.eventType);
 
-test('Postfix returns mail that the server behind it refuses, and says that another is slow', {
+test('Postfix returns mail that its next hop rejects, and reports delays', {
   skip: missing('postfix') || (process.getuid?.() === 0 ? false : 'a private Postfix needs root'),
   timeout: 120_000,
 }, async (t) => {
@@ -112,7 +112,7 @@ test('Postfix returns mail that the server behind it refuses, and says that anot
   assert.match(postfix.log(), new RegExp(`from=<b\\+[a-z2-7]{45}@${BOUNCE_DOMAIN}>`), 'the return path at the peer');
 });
 
-test('Exim returns mail that it took', { skip: noExim(), timeout: 120_000 }, async (t) => {
+test('Exim returns mail that it accepted', { skip: noExim(), timeout: 120_000 }, async (t) => {
   const inboundPort = await freePort();
   const exim = await startExim({ domain: DOMAIN, bouncesTo: inboundPort });
   t.after(() => exim.stop());
@@ -124,7 +124,7 @@ test('Exim returns mail that it took', { skip: noExim(), timeout: 120_000 }, asy
   assert.match(message.timeline[2].bounce.reply, /this mailbox was closed/);
 });
 
-test('OpenSMTPD returns mail that the server behind it refuses', {
+test('OpenSMTPD returns mail that its next hop rejects', {
   skip: noOpenSmtpd(),
   timeout: 120_000,
 }, async (t) => {
@@ -144,7 +144,7 @@ test('OpenSMTPD returns mail that the server behind it refuses', {
   assert.deepEqual([bounce.late, bounce.category, bounce.suppressed], [true, 'mailbox-not-found', true]);
 });
 
-/** QSBMF, as qmail-send writes it: text, the addresses in paragraphs, and the mail below. */
+/** QSBMF, as sent by qmail-send: text, the addresses in paragraphs, and the message below. */
 const qmailBounce = (recipient: string, mail: string): Buffer =>
   Buffer.from(
     `Date: 23 Nov 2026 09:00:00 -0000
@@ -166,7 +166,7 @@ Return-Path: <x@y.example>
 ${mail}`.replace(/\r?\n/g, '\r\n'),
   );
 
-test('a bounce in the words of qmail, and the same again', async (t) => {
+test('a bounce in qmail format, delivered twice', async (t) => {
   const inboundPort = await freePort();
   const sink = await smtpSink();
   t.after(() => sink.close());

@@ -1,6 +1,7 @@
 /**
- * What inbound mail proves, over the real inbound port and a real DNS (Knot behind Unbound): mail signed by OpenDKIM, by dkimpy and by ourselves, and
- * ARC chains. What the event says of each signature and each chain is what dkimpy says of the same bytes and keys.
+ * Authentication results of inbound mail, over the real inbound port and a real DNS server (Knot behind Unbound): messages signed by
+ * OpenDKIM, dkimpy, and Postrider, and ARC chains. For each signature and chain, the event must agree with dkimpy for the same bytes and
+ * keys.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -13,7 +14,7 @@ import { sealMessage } from 'mailauth/lib/arc/index.js';
 import { dkimSign } from 'mailauth/lib/dkim/sign.js';
 import { signDkim } from '../../src/mail/compose/dkim-sign.ts';
 import type { JsonObject } from '../kit/api.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { connectTalker } from '../kit/smtp-talker.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -37,7 +38,7 @@ const pem = ({ privateKey }: typeof rsa): string =>
   privateKey.export({ type: 'pkcs1', format: 'pem' }).toString().replaceAll('\r', '');
 const raw25519 = ed25519.publicKey.export({ type: 'spki', format: 'der' }).subarray(-32).toString('base64');
 
-/** Key records, by their names. */
+/** Key records by name. */
 const KEYS: Record<string, string> = {
   's._domainkey.shop.example': `v=DKIM1; k=rsa; p=${der(rsa)}`,
   'e._domainkey.shop.example': `v=DKIM1; k=ed25519; p=${raw25519}`,
@@ -60,7 +61,7 @@ const includes = Array.from(
   (_, index) => `n${index} ${text(`v=spf1 include:n${index + 1}.many.example -all`)}`,
 );
 const ZONES: Record<string, string[]> = {
-  // Above the others, as a registry has it: DMARC looks there too (RFC 9989 §4.10).
+  // In the parent zone, as at a registry: DMARC also looks there (RFC 9989 §4.10).
   example: [],
   'shop.example': [
     text('v=spf1 ip4:127.0.0.1 -all'),
@@ -79,7 +80,7 @@ const ZONES: Record<string, string[]> = {
   'plain.example': ['A 127.0.0.9'],
 };
 
-/** Lines without a name are of the zone itself. */
+/** Lines without a name belong to the zone itself. */
 const atZone = (record: string): string => (/^(TXT|MX|A) /.test(record) ? `@ ${record}` : record);
 
 let dns: PrivateDns;
@@ -109,7 +110,7 @@ interface Brought {
   helo?: string;
 }
 
-/** Brings the mail as its sender's server does; answers what its event says. */
+/** Sends the message as the sender's server does; returns the results in its event. */
 async function bring({ content, from = 'ann@shop.example', helo = 'mx.shop.example' }: Brought): Promise<JsonObject> {
   const talker = await connectTalker(service.inboundPort);
   try {
@@ -173,7 +174,7 @@ function byDkimpy({ content = PLAIN, ...change }: Signing): string {
 
 const SBIN = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` };
 
-/** Its test mode says which field it would put on top. */
+/** Its test mode prints the header field that it would add. */
 function byOpenDkim(): string {
   const [key, config, mail] = ['key.pem', 'opendkim.conf', 'mail.eml'].map((name) => path.join(folder, name)) as [
     ...[string, string, string],
@@ -189,7 +190,7 @@ function byOpenDkim(): string {
   return `DKIM-Signature: ${value.replaceAll('\n', '\r\n')}\r\n${PLAIN}`;
 }
 
-/** Its small tool still signs with rsa-sha1, which RFC 8301 forbids. */
+/** Its command line tool still signs with rsa-sha1, which RFC 8301 forbids. */
 function bySha1(): string {
   const file = path.join(folder, 'key.pem');
   const options = { input: PLAIN, encoding: 'latin1', env: SBIN } as const;
@@ -231,7 +232,7 @@ def one(text):
 print(json.dumps([one(text) for text in w['mails']]))
 `;
 
-/** Every mail of these tests with what its event said, for dkimpy to say the same. */
+/** Every message of these tests with its event's results, to compare with dkimpy. */
 const seen: { name: string; content: string; results: JsonObject }[] = [];
 
 /** `dkim` of each, DMARC with its policy, ARC. */
@@ -247,7 +248,7 @@ async function expectResults(name: string, brought: Brought, expected: string): 
 /** A server that no SPF record names, so that signatures decide. */
 const FROM_ELSEWHERE = { from: 'bounce@fail.example' };
 
-test('signatures of OpenDKIM, dkimpy and ourselves', { skip, timeout: 240_000 }, async () => {
+test('signatures of OpenDKIM, dkimpy, and Postrider', { skip, timeout: 240_000 }, async () => {
   const one = (name: string, content: string, expected: string, brought: Partial<Brought> = FROM_ELSEWHERE) =>
     expectResults(name, { content, ...brought }, expected);
   const pass = 'pass; pass reject; none';
@@ -296,7 +297,7 @@ test('signatures of OpenDKIM, dkimpy and ourselves', { skip, timeout: 240_000 },
   await one('expired', expired + PLAIN, 'neutral; fail reject; none');
 });
 
-test('SPF and DMARC from a real DNS', { skip, timeout: 120_000 }, async () => {
+test('SPF and DMARC with a real DNS server', { skip, timeout: 120_000 }, async () => {
   const cases: [from: string, header: string, spf: string, dmarc: string][] = [
     ['ann@shop.example', 'ann@shop.example', 'pass', 'pass reject'],
     ['ann@shop.example', 'ann@strict.example', 'pass', 'fail reject'],
@@ -327,7 +328,7 @@ test('SPF and DMARC from a real DNS', { skip, timeout: 120_000 }, async () => {
 
 const changedLetter = (_: string, before: string, letter: string): string => before + (letter === 'A' ? 'B' : 'A');
 
-test('chains of ARC', { skip, timeout: 120_000 }, async () => {
+test('ARC chains', { skip, timeout: 120_000 }, async () => {
   const signed = byDkimpy({});
   const sealedOnce = await sealed(signed.replace('Order 17', '[list] Order 17'));
   const twice = await sealed(sealedOnce);
@@ -344,8 +345,8 @@ test('chains of ARC', { skip, timeout: 120_000 }, async () => {
   await one('a set is missing', twice.replace(/ARC-Seal: i=1;[\s\S]*?(?=\r\n\S)\r\n/, ''), 'fail; fail reject; fail');
 });
 
-test('dkimpy says the same of every signature and chain', { skip, timeout: 120_000 }, () => {
-  // Neither an end of a signature nor an algorithm that is forbidden is its to decide.
+test('dkimpy agrees on every signature and chain', { skip, timeout: 120_000 }, () => {
+  // dkimpy does not check expired signatures or forbidden algorithms.
   const same = seen.filter(({ name }) => !['expired', 'rsa-sha1'].includes(name));
   const found = python(VERIFY, { keys: KEYS, mails: same.map(({ content }) => content) }) as [boolean[], string][];
   assert.ok(same.length >= 25);
@@ -356,5 +357,5 @@ test('dkimpy says the same of every signature and chain', { skip, timeout: 120_0
     ours,
     same.map(({ name }, index) => [name, ...found[index]!]),
   );
-  assert.ok(found.flatMap(([signatures]) => signatures).includes(false), 'control: it does not say yes to all');
+  assert.ok(found.flatMap(([signatures]) => signatures).includes(false), 'control: it does not accept everything');
 });

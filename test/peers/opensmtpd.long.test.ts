@@ -1,4 +1,4 @@
-/** OpenSMTPD as the receiving server, with a sink behind it that shows what came through. */
+/** OpenSMTPD as the receiving server, with a sink as its next hop that shows what was relayed. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Rig } from '../kit/delivery-rig.ts';
@@ -41,14 +41,14 @@ const outcomeOf = (rig: Rig, id: string) =>
     throw new Error(`${error.message}\n${peer.log().slice(-3000)}`);
   });
 
-test('a hundred mails arrive behind it as they were handed over, each once', { skip }, async (t) => {
+test('100 messages arrive behind it unchanged, each once', { skip }, async (t) => {
   const rig = await rigToPeer(t, { port: peer.port, domains });
   await fillWith(rig, 100, DOMAIN);
-  await waitUntil('all to be delivered', () => countRows(rig, 'work') === 0, 60_000);
-  await waitUntil('all to be passed on', () => behind.accepted >= 100, 60_000);
+  await waitUntil('all messages to be delivered', () => countRows(rig, 'work') === 0, 60_000);
+  await waitUntil('all messages to be relayed', () => behind.accepted >= 100, 60_000);
   const users = behind.messages.flatMap(({ to }) => to);
   assert.equal(new Set(users).size, 100);
-  assert.equal(users.length, 100, 'none twice');
+  assert.equal(users.length, 100, 'no duplicates');
   for (const { content } of behind.messages) {
     const [head, body] = content.toString().split('\r\n\r\n') as [string, string];
     assert.match(head, /\r\nSubject: Hello\r\nMessage-ID: <1@shop\.example>(\r\nDate: .*)?$/);
@@ -57,7 +57,7 @@ test('a hundred mails arrive behind it as they were handed over, each once', { s
   assert.equal(countRows(rig, 'attempt WHERE number > 1'), 0);
 });
 
-test('its TLS, which is broken in some of its releases, keeps no mail from arriving and is tried once where it is', {
+test('its broken TLS prevents no delivery, and is tried once per affected server', {
   skip,
 }, async (t) => {
   const encrypting = await startOpenSmtpd({ domain: DOMAIN, relayPort: behind.port, tls: true });
@@ -67,7 +67,7 @@ test('its TLS, which is broken in some of its releases, keeps no mail from arriv
     await Promise.all(Array.from({ length: 100 }, (_, user) => rig.store({ to: [`tls${user}@${DOMAIN}`] })))
   ).flat();
   rig.delivery.nudge();
-  await waitUntil('all to be delivered', () => countRows(rig, 'work') === 0, 60_000);
+  await waitUntil('all messages to be delivered', () => countRows(rig, 'work') === 0, 60_000);
   const broken = encrypting.log().match(/SSL routines/g)?.length ?? 0;
   t.diagnostic(broken > 0 ? 'its TLS is broken' : 'its TLS works');
   assert.ok(broken <= 1, `${broken} handshakes failed`);
@@ -78,7 +78,7 @@ test('its TLS, which is broken in some of its releases, keeps no mail from arriv
   }
 });
 
-test('recipients of one mail have their own outcome, by its words', { skip }, async (t) => {
+test('recipients of one message have their own outcomes', { skip }, async (t) => {
   const rig = await rigToPeer(t, { port: peer.port, domains });
   const [ok, later, gone] = (await rig.send({
     to: [`fine@${DOMAIN}`, `later@${DOMAIN}`, `gone@${DOMAIN}`],
@@ -93,19 +93,19 @@ test('recipients of one mail have their own outcome, by its words', { skip }, as
   assert.equal(bounce.detail.bounce!.suppressed, true);
 });
 
-test('a 421 that names a time and hangs up pauses all that waits, for that time', { skip }, async (t) => {
+test('a 421 that names a time and disconnects pauses all queued mail for that time', { skip }, async (t) => {
   const rig = await rigToPeer(t, { port: peer.port, domains });
   const before = count(/smtp connected/g);
   for (let user = 0; user < 40; user += 1) await rig.store({ to: [`${user}@${DOMAIN}`], from: 'close@shop.example' });
   rig.delivery.nudge();
-  await waitUntil('all to be put off', () => countRows(rig, "message WHERE status = 'delayed'") === 40);
+  await waitUntil('all messages to be deferred', () => countRows(rig, "message WHERE status = 'delayed'") === 40);
   const [paused] = rig.delivery.state().pausedDestinations;
   assert.equal(paused?.untilMs, rig.clock.now() + 5 * 60_000);
   assert.equal(count(/smtp connected/g) - before, 1, 'one connection in all');
-  assert.equal(countRows(rig, 'attempt'), 1, 'one was charged');
+  assert.equal(countRows(rig, 'attempt'), 1, 'one attempt was counted');
 });
 
-test('a refusal of our own host waits, and suppresses nobody', { skip }, async (t) => {
+test('a block of our host defers the message and suppresses no address', { skip }, async (t) => {
   const rig = await rigToPeer(t, { port: peer.port, domains });
   const [id] = await rig.send({ to: [`x@${DOMAIN}`], from: 'listed@shop.example' });
   const { type, detail } = await outcomeOf(rig, id!);

@@ -1,6 +1,6 @@
 /**
- * A server that a test starts: a process in the foreground with a folder of its own, whose output is kept. Ended by its process id, and the
- * folder removed. Fails with what it said when it does not come up.
+ * A server started by a test: a foreground process with its own directory, whose output is kept. It is ended by its process id, and the
+ * directory is removed. Fails with the output if the server does not start.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
@@ -11,12 +11,12 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 export interface PeerProcess {
   readonly pid: number;
-  /** What it wrote to stdout and stderr. */
+  /** Its output on stdout and stderr. */
   output(): string;
   stop(): Promise<void>;
 }
 
-/** A folder that the users of servers may enter. */
+/** A directory that the servers' users may enter. */
 export function peerFolder(name: string): string {
   const folder = mkdtempSync(path.join(os.tmpdir(), `postrider-${name}-`));
   chmodSync(folder, 0o755);
@@ -29,7 +29,7 @@ export async function startPeer(
   command: [program: string, ...args: string[]],
   options: {
     folder: string;
-    /** Listens there when it is up. */
+    /** The port that it listens on once it has started. */
     port: number;
     env?: Record<string, string>;
     user?: { uid: number; gid: number };

@@ -1,4 +1,4 @@
-/** PostgreSQL by way of PgBouncer in transaction mode: everything works that works without it, hints between nodes aside. */
+/** PostgreSQL through PgBouncer in transaction mode: everything works except for notifications between nodes. */
 
 import assert from 'node:assert/strict';
 import test, { after, before } from 'node:test';
@@ -13,7 +13,7 @@ import { openPostgresHints } from '../../src/storage/postgres/hints.ts';
 import { parsePostgresUrl } from '../../src/storage/postgres/url.ts';
 import { scenarios } from '../contract/scenarios.ts';
 import { closeAll, compare, provide } from '../contract/stage.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { seedMail } from '../kit/seed-mail.ts';
 import { type TempDatabase, tempDatabase } from '../kit/temp-database.ts';
 import { postgresServer } from '../kit/temp-postgres.ts';
@@ -40,7 +40,7 @@ for (const [name, scenario] of Object.entries(scenarios)) {
   test(name, { skip }, () => compare(scenario, ['sqlite', 'postgres through a pooler']));
 }
 
-test('it is recognised, and no prepared statement is left with a session that others get', { skip }, async () => {
+test('it is detected, and no prepared statement is left in a shared session', { skip }, async () => {
   const connection = await connectPostgres(parsePostgresUrl(temp.url!));
   assert.equal(connection.direct, false);
   const { rows } = await connection.client.query('SELECT count(*) AS n FROM pg_prepared_statements');
@@ -48,7 +48,7 @@ test('it is recognised, and no prepared statement is left with a session that ot
   connection.destroy();
 });
 
-test('many connections over few sessions: every message is claimed once', { skip }, async (t) => {
+test('many connections over few sessions: each message is claimed once', { skip }, async (t) => {
   t.after(() => temp.empty());
   const address = parsePostgresUrl(temp.url!);
   const nodes = [temp.database, await openPostgresDatabase({ address, log: silentLog })];
@@ -68,17 +68,17 @@ test('many connections over few sessions: every message is claimed once', { skip
   assert.equal(new Set(taken).size, 200);
 });
 
-test('what another client left in the session does not weaken a commit', { skip }, async (t) => {
+test('session state of another client does not weaken a commit', { skip }, async (t) => {
   const leavers = await Promise.all([1, 2, 3].map(() => connectPostgres(parsePostgresUrl(temp.url!))));
   t.after(() => {
     for (const one of leavers) one.destroy();
   });
-  // As a careless client of the same pooler would do it; all three sessions are held at once, so that each gets it.
+  // As a careless client of the same pooler might do; all three sessions are held at the same time, so that each gets it.
   await Promise.all(
     leavers.map((one) => one.client.query('BEGIN; SELECT pg_sleep(0.1); COMMIT; SET synchronous_commit = off')),
   );
   const { rows } = await leavers[0]!.client.query("SELECT current_setting('synchronous_commit') AS level");
-  assert.equal((rows[0] as { level: string }).level, 'off', 'control: it is left in the session');
+  assert.equal((rows[0] as { level: string }).level, 'off', 'control: it stays in the session');
   const levels = await Promise.all(
     Array.from({ length: 10 }, () =>
       temp.database.execute(
@@ -97,11 +97,11 @@ test('what another client left in the session does not weaken a commit', { skip 
   );
 });
 
-test('nodes do not wait for hints that cannot come', { skip }, async () => {
+test('nodes fall back to polling without waiting for notifications', { skip }, async () => {
   const told: string[] = [];
   const log = { ...silentLog, info: (text: string) => told.push(text) } as unknown as Log;
   const hints = openPostgresHints({ address: parsePostgresUrl(temp.url!), log });
-  await waitUntil('the pooler to be noticed', () => told.length > 0);
+  await waitUntil('the pooler to be detected', () => told.length > 0);
   hints.notify('delivery');
   await hints.stop();
   assert.match(told[0]!, /polling only/);

@@ -1,4 +1,4 @@
-/** The code for a first email that the portal offers runs as it is printed: swaks and Nodemailer. */
+/** The snippets for a first email in the portal run as printed: swaks and Nodemailer. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { smtpSnippets } from '../../portal/src/pages/start/smtp-snippets.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 
 const run = promisify(execFile);
@@ -51,12 +51,12 @@ async function assertArrived(to: string): Promise<void> {
   );
 }
 
-test('swaks sends the first mail', { skip: missing('swaks') }, async () => {
+test('swaks sends the first message', { skip: missing('swaks') }, async () => {
   await run('sh', ['-c', (await snippets('swaks@example.com')).swaks!]);
   await assertArrived('swaks@example.com');
 });
 
-test('Nodemailer sends the first mail', async () => {
+test('Nodemailer sends the first message', async () => {
   const file = path.join(folder, 'first.mjs');
   writeFileSync(file, (await snippets('nodemailer@example.com')).Nodemailer!);
   await run(process.execPath, [file]);

@@ -1,7 +1,7 @@
-/** Debian's Postfix as the receiving server, with anvil counting the connections of a client; what its log says it saw is what counts. */
+/** Debian's Postfix as the receiving server, with anvil limiting the connections of a client. Counted in its log. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type PrivatePostfix, startPostfix } from './private-postfix.ts';
 import { countRows, fillWith, rigToPeer } from './rig-to-peer.ts';
@@ -9,13 +9,13 @@ import { countRows, fillWith, rigToPeer } from './rig-to-peer.ts';
 const DOMAIN = 'postfix.example';
 const MAILS = 300;
 const MINUTE = 60_000;
-/** What Postfix counts a rate over, by its own clock. */
+/** The period of Postfix's rate limit, by its own clock. */
 const WHILE_MS = 4_000;
 const skip = missing('postfix', 'openssl') || (process.getuid?.() === 0 ? false : 'a private Postfix needs root');
 
 function postfixWith(settings: Record<string, string>): Promise<PrivatePostfix> {
   const users = Array.from({ length: MAILS }, (_, user) => String(user));
-  // By default clients of its own networks are not counted.
+  // By default, clients of its own networks are not limited.
   return startPostfix({
     domain: DOMAIN,
     users,
@@ -36,30 +36,30 @@ const said = (postfix: PrivatePostfix, pattern: RegExp): number =>
     .filter((line) => pattern.test(line)).length;
 
 async function assertAllOnce(postfix: PrivatePostfix): Promise<void> {
-  await waitUntil('all to be in mailboxes', () => said(postfix, /status=sent/) >= MAILS, 120_000);
+  await waitUntil('all messages to be in mailboxes', () => said(postfix, /status=sent/) >= MAILS, 120_000);
   for (let user = 0; user < MAILS; user += 1) {
-    assert.equal(postfix.mailbox(String(user)).length, 1, `mails to ${user}`);
+    assert.equal(postfix.mailbox(String(user)).length, 1, `messages to ${user}`);
   }
 }
 
-test('three connections of a client and no more: few are refused, all mail is taken once, none is charged', {
+test('limit of three connections: few are rejected, all mail arrives once, no attempts counted', {
   skip,
   timeout: 300_000,
 }, async (t) => {
   const postfix = await postfixWith({ smtpd_client_connection_count_limit: '3' });
   const rig = await rigTo(t, postfix);
   await fillWith(rig, MAILS, DOMAIN);
-  await waitUntil('all to be delivered', () => countRows(rig, 'work') === 0, 120_000);
+  await waitUntil('all messages to be delivered', () => countRows(rig, 'work') === 0, 120_000);
   const refused = said(postfix, /Connection concurrency limit exceeded/);
   t.diagnostic(`${said(postfix, / connect from /)} connections, ${refused} refused`);
-  assert.ok(refused >= 1, 'the limit was met');
+  assert.ok(refused >= 1, 'the limit was reached');
   assert.ok(refused <= 6, `${refused} connections were refused`);
-  assert.equal(countRows(rig, 'attempt WHERE number > 1'), 0, 'no refusal was charged');
+  assert.equal(countRows(rig, 'attempt WHERE number > 1'), 0, 'no rejection counted as an attempt');
   assert.equal(countRows(rig, "event WHERE type = 'DeliveryDelay'"), 0);
   await assertAllOnce(postfix);
 });
 
-test('two connections of a client in four seconds: few are refused, one mail is charged for a pause at most, all mail is taken once', {
+test('limit of two connections in four seconds: few are rejected, all mail arrives once', {
   skip,
   timeout: 300_000,
 }, async (t) => {
@@ -85,10 +85,10 @@ test('two connections of a client in four seconds: few are refused, one mail is 
   t.diagnostic(`refused in each: ${inEach}`);
   assert.ok(
     inEach.some((one) => one >= 1),
-    'the rate was met',
+    'the rate limit was reached',
   );
-  for (const one of inEach) assert.ok(one <= 6, `${one} connections were refused before all rested`);
+  for (const one of inEach) assert.ok(one <= 6, `${one} connections were rejected before the pause`);
   const charged = countRows(rig, 'attempt WHERE number > 1');
-  assert.ok(charged < inEach.length, `${charged} mails were charged in ${inEach.length - 1} pauses`);
+  assert.ok(charged < inEach.length, `${charged} attempts were counted in ${inEach.length - 1} pauses`);
   await assertAllOnce(postfix);
 });

@@ -1,6 +1,6 @@
 /**
- * Debian's Postfix brings mail to the inbound port, as the world does: the largest that fits is kept as Postfix sent it, and what is
- * larger is returned by Postfix to its sender, by the size that EHLO names or the reply that it gets.
+ * Debian's Postfix sends mail to the inbound port: the largest accepted message is stored as Postfix sent it, and Postfix returns larger
+ * ones to their sender, because of the size in EHLO or the reply.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -8,13 +8,13 @@ import { openSmtpSession } from '../../src/net/smtp-client.ts';
 import type { JsonObject } from '../kit/api.ts';
 import { freePort } from '../kit/free-ports.ts';
 import { mailOfSize } from '../kit/mail-of-size.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type PrivatePostfix, startPostfix } from './private-postfix.ts';
 
 const skip = missing('postfix') || (process.getuid?.() === 0 ? false : 'a private Postfix needs root');
-/** What Postfix adds in front, generously. */
+/** A generous limit for the header fields that Postfix adds. */
 const RECEIVED_BYTES = 1_000;
 const MOST = 25_000_000;
 const [LARGE, SMALL] = ['large@in.shop.example', 'small@in.shop.example'];
@@ -49,7 +49,7 @@ after(async () => {
   await service?.close();
 });
 
-/** Hands a mail to Postfix, from the null sender, so that what cannot be delivered ends there. */
+/** Submits a message to Postfix from the null sender, so that undeliverable mail is dropped. */
 async function submit(to: string, content: Buffer): Promise<void> {
   const opened = await openSmtpSession({
     host: 'localhost',
@@ -70,9 +70,9 @@ const cameIn = async (to: string): Promise<JsonObject[]> =>
   ((await service.api.get('/inbound?limit=100')).body as unknown as JsonObject[]).filter(
     ({ recipient }) => recipient === to,
   );
-const said = (words: RegExp): Promise<unknown> => waitUntil(`Postfix to say ${words}`, () => words.test(postfix.log()));
+const said = (words: RegExp): Promise<unknown> => waitUntil(`Postfix to log ${words}`, () => words.test(postfix.log()));
 
-test('the largest mail that Postfix can bring is kept as it was sent', { skip, timeout: 120_000 }, async () => {
+test('the largest message Postfix can send is stored unchanged', { skip, timeout: 120_000 }, async () => {
   const { content, files } = mailOfSize(MOST - RECEIVED_BYTES);
   await submit(LARGE, content);
   const [mail] = await waitUntil('the mail', async () => {
@@ -86,15 +86,15 @@ test('the largest mail that Postfix can bring is kept as it was sent', { skip, t
     raw.subarray(0, RECEIVED_BYTES).toString('latin1'),
     /^Received: from tester\.example .*\r\n\tby mx\.mx\.example /,
   );
-  // Postfix removes a Return-Path that a mail comes with.
+  // Postfix removes an existing Return-Path.
   const rest = content.subarray(content.indexOf('Received: '));
-  assert.ok(raw.subarray(-rest.length).equals(rest), 'the rest is what was submitted');
+  assert.ok(raw.subarray(-rest.length).equals(rest), 'the rest is unchanged');
   for (const [index, { url }] of (shown.attachments as JsonObject[]).entries())
     assert.ok(Buffer.from(await (await fetch(url)).arrayBuffer()).equals(files[index]!), `file ${index}`);
   assert.match(postfix.log(), /status=sent \(250 2\.0\.0 queued as inb_/);
 });
 
-test('what is larger than the port or the route takes is returned by Postfix', { skip, timeout: 120_000 }, async () => {
+test('Postfix returns messages larger than the port or the route accepts', { skip, timeout: 120_000 }, async () => {
   const before = (await cameIn(LARGE)).length;
   await submit(LARGE, mailOfSize(MOST).content);
   await said(/to=<large@in\.shop\.example>.*status=bounced .*552 5\.3\.4 .*25000000/);

@@ -1,7 +1,7 @@
 /**
- * Debian's Postfix and we as senders to the same servers, under the same policies of the recipients' domains: DANE in zones that are signed by Knot and
- * validated by Unbound, and MTA-STS, which Postfix takes as a table of what the policies say. Both deliver, as both see it fit, or neither does. Counted at the
- * servers. Where Postfix does something else, a row says why.
+ * Debian's Postfix and Postrider as senders to the same servers, under the same policies of the recipients' domains: DANE in zones signed
+ * by Knot and validated by Unbound, and MTA-STS, which Postfix reads from a policy table. Either both deliver, or neither does. Counted at
+ * the servers. Known differences are listed with their reason.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -17,8 +17,8 @@ import { openSmtpSession } from '../../src/net/smtp-client.ts';
 import { openTlsPolicies } from '../../src/tls-policy/tls-policy.ts';
 import { deliveryRig } from '../kit/delivery-rig.ts';
 import { fakeDns } from '../kit/fake-dns.ts';
-import { missing, notAllowed } from '../kit/peers.ts';
 import { policyAnswer, policyHosts } from '../kit/policy-hosts.ts';
+import { missing, notAllowed } from '../kit/requirements.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { testCertificate } from '../kit/test-certificate.ts';
 import { startTlsPeers, trustedCertificates } from '../kit/tls-peers.ts';
@@ -34,11 +34,11 @@ const skip =
   (process.getuid?.() === 0 ? false : 'a private Postfix needs root') ||
   notAllowed('mount file systems', () => void execFileSync('unshare', ['--mount', 'true'], { stdio: 'pipe' }));
 
-/** Of a server that its domain's policy does not name. */
+/** For a server that its domain's policy does not name. */
 const UNNAMED = testCertificate(['mx.unnamed.example']);
 const TRUSTED = [...trustedCertificates(), UNNAMED.cert];
 
-// Before the first verified connection: the authorities are read once.
+// Before the first verified connection: the CAs are read once.
 tls.setDefaultCACertificates([...tls.getCACertificates(), ...TRUSTED]);
 
 const SENDING = {
@@ -49,12 +49,12 @@ const SENDING = {
   smtp_tls_loglevel: '1',
 };
 
-/** Where Postfix does something else, and why we do not. */
+/** Where Postfix differs, and why Postrider does not do the same. */
 const DIFFERENCES: Record<string, { postfix: PostfixFate; ours: Fate; why: string }> = {
   s502: {
     postfix: 'bounces',
     ours: 'waits',
-    why: 'a refusal of TLS says nothing of the recipient, and may be repaired',
+    why: 'a TLS rejection does not concern the recipient and can be fixed',
   },
   s554: { postfix: 'bounces', ours: 'waits', why: 'the same' },
 };
@@ -84,7 +84,7 @@ async function sendBy(postfix: PrivatePostfix, recipients: string[]): Promise<vo
   await opened.session.quit();
 }
 
-/** What became of Postfix' first attempt: counted at the server, and said in its log. */
+/** The result of Postfix's first attempt: counted at the server, and read from its log. */
 async function fateBy(
   postfix: PrivatePostfix,
   { sink, recipient }: { sink: SmtpSink; recipient: string },
@@ -148,7 +148,7 @@ test('DANE: both deliver, or neither', { skip, timeout: 240_000 }, async (t) => 
       smtp_tls_security_level: 'dane',
       smtp_dns_support_level: 'dnssec',
       smtp_host_lookup: 'dns',
-      // With a port, and the look-up of exchangers all the same.
+      // With a port, and still with an MX lookup.
       transport_maps: `inline:{ ${routes.join(', ')} }`,
     },
   });
@@ -169,7 +169,7 @@ test('DANE: both deliver, or neither', { skip, timeout: 240_000 }, async (t) => 
   compare(t, rows);
 });
 
-test('MTA-STS that is enforced: both deliver, or neither', { skip, timeout: 240_000 }, async (t) => {
+test('enforced MTA-STS: both deliver, or neither', { skip, timeout: 240_000 }, async (t) => {
   const receivers = await startTlsPeers();
   t.after(() => receivers.close());
   const { port, peers } = receivers;
@@ -197,7 +197,7 @@ test('MTA-STS that is enforced: both deliver, or neither', { skip, timeout: 240_
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(path.join(folder, 'authorities.pem'), TRUSTED.join('\n'));
   const routes = cells.map(({ domain, peer }) => `{ ${domain} = smtp:[${peer.address}]:${port} }`);
-  // As a program that reads policies for Postfix answers.
+  // Answers as a policy server for Postfix does.
   const answers = cells.map(
     ({ peer, named }) => `[${peer.address}]:${port} secure match=${named} servername=hostname\n`,
   );

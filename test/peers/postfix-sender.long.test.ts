@@ -1,12 +1,12 @@
 /**
- * Debian's Postfix as the sender, with opportunistic TLS, against the same receivers that are good and bad at TLS as ours
- * (src/delivery/attempt/tls-ladder.long.test.ts): wherever it delivers mail that asks for no TLS, our table says that we do, and as it does.
- * A handshake that fails costs Postfix further attempts, and us a second connection.
+ * Debian's Postfix as the sender, with opportunistic TLS, to the same good and bad TLS receivers as Postrider's own test
+ * (src/delivery/attempt/tls-ladder.long.test.ts): wherever Postfix delivers mail that requires no TLS, Postrider's table also delivers it
+ * in the same way. A failed handshake costs Postfix another attempt, and Postrider a second connection.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { openSmtpSession } from '../../src/net/smtp-client.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { fateAt, startTlsPeers } from '../kit/tls-peers.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type PrivatePostfix, startPostfix } from './private-postfix.ts';
@@ -25,7 +25,7 @@ before(async () => {
     settings: {
       transport_maps: `inline:{ ${routes.join(', ')} }`,
       smtp_tls_security_level: 'may',
-      // As ours: nothing older is taken for encryption.
+      // As for Postrider: older versions do not count as encryption.
       smtp_tls_protocols: '>=TLSv1.2',
       mynetworks: '127.0.0.0/8',
       smtpd_relay_restrictions: 'permit_mynetworks, reject_unauth_destination',
@@ -42,7 +42,7 @@ after(async () => {
   await receivers?.close();
 });
 
-test('what Postfix delivers without a policy, the table delivers, encrypted or in the clear as Postfix does', {
+test('delivers what Postfix delivers without a policy, with the same use of TLS', {
   skip,
   timeout: 180_000,
 }, async () => {

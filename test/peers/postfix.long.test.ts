@@ -1,6 +1,6 @@
 /**
- * Debian's Postfix as the receiving server: what we hand over stands in its mailboxes byte for byte below its own trace
- * headers, over TLS, several recipients in one transaction; and its refusals become the right outcome.
+ * Debian's Postfix as the receiving server: its mailboxes have our messages byte for byte below its own trace headers, over TLS, with
+ * several recipients per transaction, and its rejections cause the right outcome.
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -9,7 +9,7 @@ import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import PostalMime from 'postal-mime';
 import type { JsonObject } from '../kit/api.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type PrivatePostfix, startPostfix } from './private-postfix.ts';
@@ -27,7 +27,7 @@ before(async () => {
   const env = { POSTRIDER_ROUTE: `smtp://127.0.0.1:${postfix.port}`, POSTRIDER_DNS_SERVERS: dns.server };
   service = await startService({ env });
   const { domainId } = await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
-  // Both keys are published, so that mail carries both signatures.
+  // Both keys are published, so that messages have both signatures.
   const { body: records } = await service.api.get(`/domains/${domainId}/dns-records`);
   for (const one of records as unknown as JsonObject[]) {
     if (one.purpose === 'dkim') dns.zone[one.name] = { TXT: [one.value] };
@@ -55,14 +55,14 @@ function settled(messageId: string, status: string): Promise<JsonObject> {
   });
 }
 
-/** Postfix stores lines with LF; on the wire they had CRLF. */
+/** Postfix stores lines with LF; they were transferred with CRLF. */
 const wire = (stored: Buffer): string => stored.toString('latin1').replaceAll('\n', '\r\n');
 
 function onlyMail(user: string): Promise<Buffer> {
-  return waitUntil(`mail for ${user}`, () => postfix.mailbox(user)[0]);
+  return waitUntil(`the message for ${user}`, () => postfix.mailbox(user)[0]);
 }
 
-test('a mail with everything arrives byte for byte, and its signatures verify', { skip }, async () => {
+test('a message with all features arrives byte for byte with valid signatures', { skip }, async () => {
   const file = Buffer.from(Array.from({ length: 100_000 }, (_, index) => (index * 31 + (index >> 7)) & 0xff));
   const picture = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
   const { messageId } = await send({
@@ -81,7 +81,7 @@ test('a mail with everything arrives byte for byte, and its signatures verify', 
 
   const { text: content } = await service.api.get(`/messages/${messageId}/content`);
   const composed = Buffer.from(content, 'utf8').toString('latin1');
-  assert.ok(received.endsWith(composed), 'what was composed is what stands in the mailbox');
+  assert.ok(received.endsWith(composed), 'the mailbox has the composed message');
   const added = received.slice(0, received.length - composed.length).split(/\r\n(?![ \t])/);
   const names = new Set(added.filter(Boolean).map((line) => line.slice(0, line.indexOf(':')).toLowerCase()));
   for (const name of names) {
@@ -112,7 +112,7 @@ test('a mail with everything arrives byte for byte, and its signatures verify', 
   assert.match(received, /using TLSv1\.3/);
 });
 
-test('recipients of one mail share one transaction and have their own outcome', { skip }, async () => {
+test('recipients of one message share a transaction and have their own outcomes', { skip }, async () => {
   const data = await send({ to: [`bob@${DOMAIN}`, `cleo@${DOMAIN}`], bcc: `nobody@${DOMAIN}`, subject: 'Shared' });
   const [bob, cleo, nobody] = data.recipients.map((one: JsonObject) => one.messageId);
   await settled(bob, 'delivered');
@@ -133,7 +133,7 @@ test('recipients of one mail share one transaction and have their own outcome', 
   assert.equal(again.status, 'suppressed');
 });
 
-test('a mail near the size limit arrives whole', { skip, timeout: 150_000 }, async () => {
+test('a message near the size limit arrives intact', { skip, timeout: 150_000 }, async () => {
   const file = Buffer.alloc(1_400_000, 'large file ');
   const { messageId } = await send({
     to: `dan@${DOMAIN}`,

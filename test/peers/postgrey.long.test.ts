@@ -1,12 +1,12 @@
 /**
- * Debian's Postfix with postgrey in front of it, which takes no mail of an unknown sender in the first five minutes, by its own clock: what
- * we send arrives by the schedule of attempts, each once, and greylisting of one recipient holds up nobody else.
+ * Debian's Postfix with postgrey, which defers unknown senders for five minutes by its own clock: our messages arrive on the retry
+ * schedule, each once, and greylisting of one recipient does not delay others.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { freePort } from '../kit/free-ports.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type PeerProcess, peerFolder, startPeer } from './peer-process.ts';
 import { type PrivatePostfix, startPostfix } from './private-postfix.ts';
@@ -58,7 +58,7 @@ after(async () => {
   await postgrey?.stop();
 });
 
-test('mail that is greylisted waits its time and arrives once, at the third attempt', {
+test('a greylisted message arrives once, at the third attempt', {
   skip,
   timeout: 120_000,
 }, async (t) => {
@@ -84,13 +84,13 @@ test('mail that is greylisted waits its time and arrives once, at the third atte
     assert.equal(type, 'DeliveryDelay');
     assert.equal(detail.deliveryDelay!.category, 'greylisted', String(detail.deliveryDelay!.reply));
   }
-  assert.deepEqual(rig.delivery.state().pausedDestinations, [], 'it concerns single recipients');
+  assert.deepEqual(rig.delivery.state().pausedDestinations, [], 'it applies to single recipients');
   advance(MINUTE * 1.1);
   await made(2);
-  assert.equal(arrived(), 0, 'its five minutes are not over');
+  assert.equal(arrived(), 0, 'its five minutes have not passed');
   advance(5 * MINUTE * 1.1);
-  await waitUntil('all to be delivered', () => countRows(rig, 'work') === 0);
-  await waitUntil('all to stand in the mailboxes', () => arrived() === USERS.length);
+  await waitUntil('all messages to be delivered', () => countRows(rig, 'work') === 0);
+  await waitUntil('all messages to be in mailboxes', () => arrived() === USERS.length);
   assert.deepEqual(
     attemptsMade(),
     USERS.map(() => 3),
@@ -98,18 +98,18 @@ test('mail that is greylisted waits its time and arrives once, at the third atte
   assert.equal(countRows(rig, "event WHERE type = 'Delivery'"), USERS.length);
 });
 
-test('of two recipients the one that is known gets the mail at once', { skip, timeout: 120_000 }, async (t) => {
+test('with two recipients, the known one gets the message immediately', { skip, timeout: 120_000 }, async (t) => {
   const rig = await rigToPeer(t, { port: postfix.port, domains: { [DOMAIN]: ['127.0.0.1'] } });
   const [known, unknown] = USERS as [string, string];
   const before = postfix.mailbox(known).length;
   const [first] = await rig.send({ to: [`${known}@${DOMAIN}`], from: 'other@shop.example' });
-  await waitUntil('the first to be put off', () => rig.status(first!) === 'delayed');
+  await waitUntil('the first to be deferred', () => rig.status(first!) === 'delayed');
   clock.advance(10 * MINUTE);
   const [one, two] = (await rig.send({
     to: [`${known}@${DOMAIN}`, `${unknown}@${DOMAIN}`],
     from: 'other@shop.example',
   })) as [string, string];
-  await waitUntil('the known one to be delivered', () => rig.status(one) === 'delivered');
-  await waitUntil('the unknown one to be put off', () => rig.status(two) === 'delayed');
-  await waitUntil('it to stand in the mailbox', () => postfix.mailbox(known).length === before + 1);
+  await waitUntil('the known recipient to be delivered', () => rig.status(one) === 'delivered');
+  await waitUntil('the unknown recipient to be deferred', () => rig.status(two) === 'delayed');
+  await waitUntil('it to be in the mailbox', () => postfix.mailbox(known).length === before + 1);
 });

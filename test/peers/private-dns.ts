@@ -1,29 +1,29 @@
 /**
- * A DNS of its own for a test, on loopback: Knot serves zones, signed by itself where that is wanted, and Unbound resolves and
- * validates them. What is real: keys, signatures, NSEC and NSEC3, the verdict. The root is not asked: Unbound has the key of each
- * signed zone as its anchor. Both are ended by their process ids, and the folder is removed.
+ * A private DNS for a test, on loopback: Knot serves zones, signed if requested, and Unbound resolves and validates them. Keys, signatures,
+ * NSEC and NSEC3, and the validation are real. The root is not queried: Unbound has the key of each signed zone as its anchor. Both are
+ * ended by their process ids, and the directory is removed.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { freePorts } from '../kit/free-ports.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 export interface PrivateZone {
   /** Lines of a zone file without SOA and NS, names relative to the zone. */
   records: string[];
-  /** Signed, with proofs of absence in this form; left out: not signed. */
+  /** Signs the zone, with this kind of proof of absence; unsigned if omitted. */
   signed?: 'nsec' | 'nsec3';
-  /** The resolver has another key for the zone than it is signed with, so that nothing in it is true. */
+  /** The resolver has a different key for the zone, so that validation always fails. */
   bogus?: true;
 }
 
 export interface PrivateDns {
   /** The validating resolver, as POSTRIDER_DNS_SERVERS takes it. */
   resolver: string;
-  /** The same as it would be in the year 2099, when every signature has expired. */
+  /** The same resolver in the year 2099, when every signature has expired. */
   laterResolver: string;
   /** Authoritative for all zones. */
   authority: string;
@@ -36,7 +36,7 @@ export const noPrivateDns = (): string | false => missing('knotd', 'keymgr', 'un
 const SBIN = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
 /** As RRSIG records have it. */
 const LATER = '20990101000000';
-/** Of another key: the digest of nothing that is signed here. */
+/** Of another key: the digest matches no signed zone. */
 const OTHER_DIGEST = '0'.repeat(64);
 
 function zoneFile(zone: string, { records }: PrivateZone): string {
@@ -68,7 +68,7 @@ function knotConfig(folder: string, options: { port: number; zones: Record<strin
 
 interface UnboundOptions {
   port: number;
-  /** Where it listens on port 53 as well. */
+  /** An address on which it also listens on port 53. */
   address?: string;
   authorityPort: number;
   /** DS records. */
@@ -103,7 +103,7 @@ function unboundConfig(folder: string, { port, address, authorityPort, anchors, 
   ].join('\n');
 }
 
-/** The DS record that leads to a zone's key, or to none that there is. */
+/** The DS record of a zone's key, or of a nonexistent key. */
 function anchorOf(config: string, zone: string, { bogus }: PrivateZone): string {
   const text = execFileSync('keymgr', ['-c', config, zone, 'ds'], { env: SBIN, encoding: 'utf8' });
   const sha256 = text.split('\n').find((line) => / 13 2 /.test(line));
@@ -118,7 +118,7 @@ async function end(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** Starts both, where asked with the resolver on port 53 of an address as well; rejects with what they logged when one of them does not come up. */
+/** Starts both, if requested with the resolver also on port 53 of an address; rejects with their logs if one does not start. */
 export async function startPrivateDns(
   zones: Record<string, PrivateZone>,
   options: { resolverAddress?: string } = {},

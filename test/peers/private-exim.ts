@@ -1,6 +1,6 @@
 /**
- * An Exim of its own for a test: configuration, spool and log in a temporary directory, listening on one loopback port with STARTTLS. It takes
- * mail for one domain into its queue and delivers none of it; its log says what it took and what it refused.
+ * A private Exim for a test: configuration, spool, and log in a temporary directory, listening on one loopback port with STARTTLS. It
+ * queues mail for one domain and delivers none of it; its log shows what it accepted and rejected.
  */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -16,19 +16,19 @@ const USER = 'Debian-exim';
 
 export interface PrivateExim {
   port: number;
-  /** Its clock, where one was asked for. */
+  /** Its clock, if one was requested. */
   clock: SetClock | undefined;
-  /** Recipients of the mail it took, one for each copy. */
+  /** Recipients of the accepted messages, one for each copy. */
   taken(): string[];
-  /** Lines of its log in which this is said. */
+  /** Lines of its log that contain this text. */
   said(pattern: RegExp): number;
-  /** Connections it saw, and those it refused for their number. */
+  /** Its connections, and those rejected by the connection limit. */
   connections(): { total: number; refused: number };
   log(): string;
   stop(): Promise<void>;
 }
 
-/** Routers and the transport of one that returns all of its mail. */
+/** Routers, and the transport of one that returns all of its mail. */
 const bouncing = (port: number): string[] => [
   'begin routers',
   ...['returned:', 'driver = redirect', 'domains = +ours', 'allow_fail', 'data = :fail: this mailbox was closed'],
@@ -45,13 +45,13 @@ export async function startExim(options: {
   /** Statements of the ACL for MAIL. */
   atMail?: string[];
   ownClock?: boolean;
-  /** It delivers what it took: nothing can be, and the bounces go to this port. */
+  /** It tries to deliver accepted mail, which always fails, and the bounces go to this port. */
   bouncesTo?: number;
 }): Promise<PrivateExim> {
   const folder = peerFolder('exim');
   const at = (name: string): string => path.join(folder, name);
   const port = await freePort();
-  // Exim starts itself again, as its own user, who may not come to where it was unpacked.
+  // Exim re-executes itself as its own user, which cannot access the directory it was unpacked to.
   copyFileSync(unpacked(PROGRAM), at('exim4'));
   chmodSync(at('exim4'), 0o755);
   mkdirSync(at('spool'));
@@ -101,7 +101,7 @@ export async function startExim(options: {
     log()
       .split('\n')
       .filter((line) => pattern.test(line)).length;
-  // The look whether it listens is its first connection.
+  // The check whether it listens is its first connection.
   const before = said(/SMTP connection from /);
   return {
     port,

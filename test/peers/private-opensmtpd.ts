@@ -1,12 +1,12 @@
 /**
- * An OpenSMTPD of its own for a test, listening on one loopback port which passes the mail of one domain on to a relay. Its places on
- * the disk are fixed when it is compiled: it runs with a view of the file system of its own, in which they are empty folders in memory.
+ * A private OpenSMTPD for a test, listening on one loopback port, which relays the mail of one domain. Its paths are fixed at compile time,
+ * so it runs in its own mount namespace, in which they are empty in-memory directories.
  */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { freePort } from '../kit/free-ports.ts';
-import { missing, notAllowed } from '../kit/peers.ts';
+import { missing, notAllowed } from '../kit/requirements.ts';
 import { testCertificate } from '../kit/test-certificate.ts';
 import { peerFolder, startPeer } from './peer-process.ts';
 import { missingUnpacked, unpacked } from './unpacked-peers.ts';
@@ -28,13 +28,13 @@ export interface PrivateOpenSmtpd {
 
 export async function startOpenSmtpd(options: {
   domain: string;
-  /** Where its mail goes on to. */
+  /** The port of its relay. */
   relayPort: number;
-  /** Where its bounces to addresses of a domain go. */
+  /** The port for its bounces to addresses of a domain. */
   bounces?: { domain: string; port: number };
   /** It offers STARTTLS. */
   tls?: boolean;
-  /** Lines of `filter …`, and the names of those that are used. */
+  /** Lines of `filter …`, and the names of the active ones. */
   filters?: { lines: string[]; chain: string[] };
 }): Promise<PrivateOpenSmtpd> {
   const { domain, relayPort, bounces, tls = false, filters } = options;

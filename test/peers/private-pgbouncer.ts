@@ -1,6 +1,6 @@
 /**
- * A PgBouncer of its own for a test, in transaction mode, on one loopback port, with fewer connections to the server than
- * its clients hold to it: every session is handed from one to the other. Ended by its process id, its folder removed.
+ * A private PgBouncer for a test, in transaction mode, on one loopback port, with fewer server connections than clients: every session is
+ * shared. It is ended by its process id, and its directory is removed.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ const NOBODY = 65_534;
 
 export interface PrivatePgBouncer {
   port: number;
-  /** The address of a database by way of it. */
+  /** Returns the URL of a database through it. */
   through(url: string): string;
   log(): string;
   stop(): Promise<void>;

@@ -1,7 +1,7 @@
 /**
- * A Postfix of its own for a test: configuration, queue and mailboxes in a temporary directory, listening on one loopback
- * port with STARTTLS, delivering to maildirs for the users it knows and refusing the others. Needs root, as Postfix does.
- * Started by its own control program and stopped by it; the machine's Postfix, if there is one, is not touched.
+ * A private Postfix for a test: configuration, queue, and mailboxes in a temporary directory, listening on one loopback port with STARTTLS,
+ * delivering to maildirs of known users and rejecting others. Needs root, as Postfix does. It is started and stopped with its own control
+ * program; the machine's Postfix is not affected.
  */
 import { execFileSync } from 'node:child_process';
 import {
@@ -25,7 +25,7 @@ export interface PrivatePostfix {
   port: number;
   /** Its configuration, for `sendmail -C`. */
   configFolder: string;
-  /** Mails delivered to this user, each as the bytes of its file. */
+  /** Messages delivered to this user, each as the bytes of its file. */
   mailbox(user: string): Buffer[];
   log(): string;
   stop(): void;
@@ -59,13 +59,13 @@ const ids = (user: string): { uid: number; gid: number } => {
   return { uid: id('-u'), gid: id('-g') };
 };
 
-/** Starts one that knows these users of this domain. Throws with Postfix's own words when it does not come up. */
+/** Starts one with these users of this domain. Throws with Postfix's output if it does not start. */
 export async function startPostfix(options: {
   domain: string;
   users: string[];
-  /** On top of the others, in place of those of the same name. */
+  /** Additional settings, which override others of the same name. */
   settings?: Record<string, string>;
-  /** A resolver at port 53 of this address, in place of the machine's. */
+  /** A resolver on port 53 of this address, instead of the machine's. */
   resolverAddress?: string;
 }): Promise<PrivatePostfix> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-postfix-'));
@@ -123,7 +123,7 @@ export async function startPostfix(options: {
     execFileSync('/usr/sbin/postfix', ['-c', at('etc'), command], { stdio: 'pipe', timeout: 60_000 });
   };
   const { resolverAddress } = options;
-  // The library that it asks the DNS with knows one file and one port: it gets a view of the file system in which that file is another.
+  // Its DNS library uses one fixed file and port: it runs in a mount namespace in which that file is replaced.
   const startWithResolver = (): void => {
     writeFileSync(at('etc/resolv.conf'), `nameserver ${resolverAddress}\noptions edns0 trust-ad\n`);
     const script = 'mount --bind "$0/resolv.conf" /etc/resolv.conf && exec /usr/sbin/postfix -c "$0" start';
@@ -147,7 +147,7 @@ export async function startPostfix(options: {
     try {
       stop();
     } catch {
-      // It never ran: what it said before is what counts.
+      // It never ran: its earlier output is what matters.
     }
     throw new Error(`Postfix did not start: ${(error as Error).message}\n${said}`);
   }

@@ -1,6 +1,6 @@
 /**
- * HAProxy with the settings in docs/guides/reverse-proxy.md, in front of HTTP and of every SMTP port, and the stream module of nginx: each client keeps
- * its own address for limits, logins, and stored messages.
+ * HAProxy with the configuration in docs/guides/reverse-proxy.md, in front of HTTP and of every SMTP port, and nginx's stream module: each
+ * client keeps its own address for limits, logins, and stored messages.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -12,14 +12,14 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
 import { freePorts } from '../kit/free-ports.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { connectTalker, plainResponse, type Talker } from '../kit/smtp-talker.ts';
 import { runCommand, type Service, startService } from '../kit/start-service.ts';
 import { testCertificate } from '../kit/test-certificate.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const NAME = 'mail.example.com';
-/** Of this machine; proxies connect from 127.0.0.1, the only trusted address. */
+/** Addresses of this machine; proxies connect from 127.0.0.1, the only trusted address. */
 const CLIENT = '127.0.0.9';
 const STRANGER = '127.0.0.66';
 const document = readFileSync(path.join(import.meta.dirname, '../../docs/guides/reverse-proxy.md'), 'utf8');
@@ -34,7 +34,7 @@ function printed(language: string, part: RegExp): string {
 function replaced(text: string, pairs: [string, string][]): string {
   return pairs.reduce((now, [from, to]) => {
     assert.ok(now.includes(from), `${from} is in ${now}`);
-    // A port that was put in before may begin with the digits of another one.
+    // A port inserted earlier may start with the digits of another one.
     return now.replace(new RegExp(`${RegExp.escape(from)}(?!\\d)`, 'g'), () => to);
   }, text);
 }
@@ -83,7 +83,7 @@ async function greeted(port: number, from: string, isTls = false): Promise<Talke
   return talker!;
 }
 
-/** One connection for each client, not for all of them together. */
+/** One connection per client, not a shared one. */
 async function assertOwnAddresses(port: number, isTls = false): Promise<Talker> {
   const first = await greeted(port, CLIENT, isTls);
   const second = await connectTalker(port, { localAddress: CLIENT });
@@ -95,7 +95,7 @@ async function assertOwnAddresses(port: number, isTls = false): Promise<Talker> 
   return first;
 }
 
-/** Through a proxy: two clients count apart, and the stored message has the address of its client. */
+/** Through a proxy: two clients are limited separately, and the stored message has its client's address. */
 async function assertSubmission(service: Service, port: number, isTls = false): Promise<void> {
   const talker = await assertOwnAddresses(port, isTls);
   if (isTls) await talker.say('EHLO client.example');
@@ -103,7 +103,7 @@ async function assertSubmission(service: Service, port: number, isTls = false): 
   assert.match(await talker.say(`AUTH PLAIN ${plainResponse(service.smtpCredential)}`), /^235 /);
   // Held, so that nothing is delivered yet (RFC 4865).
   await talker.say('MAIL FROM:<a@shop.example> HOLDFOR=3600');
-  // Another one each time: a retry is attempted, bounces for want of such a domain, and suppresses its address.
+  // Another one each time: a retry bounces because the domain does not exist, and suppresses its address.
   await talker.say(`RCPT TO:<ann-${port}@example.com>`);
   await talker.say('DATA');
   const accepted = await talker.say('From: a@shop.example\r\nSubject: Hello\r\n\r\nx\r\n.');
@@ -113,7 +113,7 @@ async function assertSubmission(service: Service, port: number, isTls = false): 
   talker.destroy();
 }
 
-test('HAProxy with the settings of docs/guides/reverse-proxy.md', {
+test('HAProxy with the configuration of docs/guides/reverse-proxy.md', {
   skip: missing('haproxy', 'openssl'),
 }, async (t) => {
   const { service, folder } = await prepare(t);
@@ -128,7 +128,7 @@ test('HAProxy with the settings of docs/guides/reverse-proxy.md', {
     ['bind :465', `bind 127.0.0.1:${submissions}`],
     ['bind :25\n', `bind 127.0.0.1:${inbound}\n`],
     ['127.0.0.1:3000', `127.0.0.1:${new URL(service.url).port}`],
-    // The checks of HAProxy say LOCAL, and have no greeting to wait for.
+    // HAProxy's health checks send LOCAL, and do not wait for a greeting.
     ['127.0.0.1:2587 send-proxy-v2', `127.0.0.1:${service.smtpPort} send-proxy-v2 check check-send-proxy inter 200ms`],
     ['127.0.0.1:2465', `127.0.0.1:${service.smtpsPort}`],
     ['127.0.0.1:2525', `127.0.0.1:${service.inboundPort}`],
@@ -175,7 +175,7 @@ test('HAProxy with the settings of docs/guides/reverse-proxy.md', {
     statuses.push((await call('/session', STRANGER, { email: `nobody${count}@example.com`, password: 'x' })).status);
   }
   assert.deepEqual([statuses.at(0), statuses.at(-1)], [401, 429]);
-  assert.equal((await call('/session', STRANGER, right)).status, 429, 'the stranger is locked out');
+  assert.equal((await call('/session', STRANGER, right)).status, 429, 'the blocked client is locked out');
   const signedIn = await call('/session', CLIENT, right);
   assert.equal(signedIn.status, 200, 'other clients are not');
   assert.match(signedIn.cookie, /; Secure$/);
@@ -192,7 +192,7 @@ const streamModule = MODULES.map((folder) => path.join(folder, 'ngx_stream_modul
   existsSync(file),
 );
 
-test('nginx as a TCP proxy with the settings of docs/guides/reverse-proxy.md', {
+test('nginx as a TCP proxy with the configuration of docs/guides/reverse-proxy.md', {
   skip: missing('nginx') || (streamModule === undefined && 'nginx has no stream module'),
 }, async (t) => {
   const { service, folder } = await prepare(t);

@@ -1,6 +1,6 @@
 /**
- * The settings for nginx and Caddy in docs/guides/reverse-proxy.md, run as they are printed but for names of files and ports: calls,
- * uploads, the stream of events, signed-in changes, and the client's address.
+ * The nginx and Caddy configurations in docs/guides/reverse-proxy.md, run as printed except for file names and ports: API calls, uploads,
+ * event streams, changes with a login, and the client's address.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -12,13 +12,13 @@ import { type TestContext, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
 import { fakeDns } from '../kit/fake-dns.ts';
 import { freePorts } from '../kit/free-ports.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { runCommand, type Service, startService } from '../kit/start-service.ts';
 import { testCertificate } from '../kit/test-certificate.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const NAME = 'mail.example.com';
-/** Of this machine, and not the address that proxies connect from. */
+/** An address of this machine from which proxies do not connect. */
 const CLIENT = '127.0.0.9';
 const STRANGER = '127.0.0.66';
 const document = readFileSync(path.join(import.meta.dirname, '../../docs/guides/reverse-proxy.md'), 'utf8');
@@ -31,15 +31,15 @@ function printed(language: string): string {
 
 interface Proxy {
   port: number;
-  /** Of the service behind it. */
+  /** Port of the service behind it. */
   behind: number;
   folder: string;
 }
 
-/** Replaces what has to be there. */
+/** Replaces text that must exist. */
 function replaced(text: string, pairs: [string, string][]): string {
   return pairs.reduce((now, [from, to]) => {
-    assert.ok(now.includes(from), `${from} stands in ${now}`);
+    assert.ok(now.includes(from), `${from} is in ${now}`);
     return now.replaceAll(from, to);
   }, text);
 }
@@ -65,7 +65,7 @@ function startNginx({ port, behind, folder }: Proxy): ChildProcess {
 }
 
 function startCaddy({ port, behind, folder }: Proxy): ChildProcess {
-  // Its certificate comes from an authority of the world, which a test does without.
+  // Its certificate comes from a public CA, which a test does not use.
   const site = replaced(printed('caddy'), [
     ['mail.example.com {', `mail.example.com:${port} {\n  bind 127.0.0.1\n  tls ${folder}/cert.pem ${folder}/key.pem`],
     ['127.0.0.1:3000', `127.0.0.1:${behind}`],
@@ -154,7 +154,7 @@ const withKey = ({ live }: Service): Record<string, string> => ({
   'Content-Type': 'application/json',
 });
 
-/** A large mail: upload URLs of the public address, and files that are too large for the proxy's usual limits. */
+/** A large message: upload URLs with the public address, and files above the proxy's default limits. */
 async function upload({ service, port, call }: Behind): Promise<void> {
   const { accountId } = service.live;
   await service.cli('account', 'set', accountId, '--email-limit', '20000000');
@@ -176,7 +176,7 @@ async function upload({ service, port, call }: Behind): Promise<void> {
   assert.equal(put.status, 200, put.text);
 }
 
-/** The first byte of the stream has to come while the stream goes on. */
+/** The first byte of the stream must arrive while the stream is open. */
 async function stream({ service, open, call }: Behind): Promise<void> {
   const headers = { ...withKey(service), 'X-Api-Key': service.sandbox.apiKey };
   let text = '';
@@ -196,7 +196,7 @@ async function stream({ service, open, call }: Behind): Promise<void> {
   request.destroy();
 }
 
-/** Signs in and changes something as a browser at the public address does. */
+/** Logs in and changes something as a browser at the public address does. */
 async function signIn({ service, port, call }: Behind): Promise<void> {
   const { email, password } = (await service.cli(
     'user',
@@ -225,15 +225,15 @@ async function signIn({ service, port, call }: Behind): Promise<void> {
   const log = await call('/operator/audit?limit=100', { headers: { Cookie: cookie.split(';')[0]! } });
   const entries = JSON.parse(log.text) as { action: string; address: string | null; from?: string }[];
   const entry = entries.find(({ action }) => action === 'account.create');
-  assert.match(JSON.stringify(entry), /"127\.0\.0\.9"/, 'the address of the client, not that of the proxy');
-  assert.doesNotMatch(log.text, /203\.0\.113\.9/, 'the client cannot choose it');
+  assert.match(JSON.stringify(entry), /"127\.0\.0\.9"/, 'the address of the client, not of the proxy');
+  assert.doesNotMatch(log.text, /203\.0\.113\.9/, 'the client cannot set it');
 
   const statuses: number[] = [];
   for (let count = 0; count < 31; count += 1) {
     const wrong = JSON.stringify({ email: `nobody${count}@example.com`, password: 'wrong' });
     statuses.push((await call('/session', { method: 'POST', headers, body: wrong, from: STRANGER })).status);
   }
-  assert.equal(statuses.at(-1), 429, `a stranger is locked out: ${statuses.join(' ')}`);
+  assert.equal(statuses.at(-1), 429, `a blocked client is locked out: ${statuses.join(' ')}`);
   const again = await call('/session', { method: 'POST', headers, body, from: STRANGER });
   assert.equal(again.status, 429);
   const other = await call('/session', { method: 'POST', headers, body, from: '127.0.0.10' });
@@ -244,7 +244,9 @@ for (const [name, start] of [
   ['nginx', startNginx],
   ['caddy', startCaddy],
 ] as const) {
-  test(`${name} with the settings of docs/guides/reverse-proxy.md`, { skip: missing(name, 'openssl') }, async (t) => {
+  test(`${name} with the configuration of docs/guides/reverse-proxy.md`, {
+    skip: missing(name, 'openssl'),
+  }, async (t) => {
     const behind = await behindProxy(t, start);
     const { service, call, port } = behind;
     await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');

@@ -1,4 +1,4 @@
-/** A delivery by MX to a server on loopback that is none of ours: every domain asked for has it as its exchanger. */
+/** A delivery by MX to a server on loopback that is not part of the test kit: it is the MX host of every requested domain. */
 import type { TestContext } from 'node:test';
 import { parseCidrs } from '../../src/net/address-guard.ts';
 import { openDns } from '../../src/net/dns.ts';
@@ -18,7 +18,7 @@ export async function rigToPeer(
   const dns = await fakeDns(Object.fromEntries(zone));
   const resolver = openDns({ servers: [dns.server] });
   const allowed = parseCidrs('127.0.0.0/8');
-  if (!allowed.ok) throw new Error('loopback is no range');
+  if (!allowed.ok) throw new Error('invalid loopback range');
   const rig = await deliveryRig({
     ...options,
     routing: { route: { kind: 'mx' }, dns: resolver, mxPort: peer.port, mxAllow: allowed.cidrs },
@@ -31,7 +31,7 @@ export async function rigToPeer(
   return rig;
 }
 
-/** Stores so many mails, each to a user of its own, and lets them be claimed. */
+/** Stores this many messages, each to a different user, and lets them be claimed. */
 export async function fillWith(rig: Rig, mails: number, domain: string): Promise<void> {
   await Promise.all(Array.from({ length: mails }, (_, user) => rig.store({ to: [`${user}@${domain}`] })));
   rig.delivery.nudge();

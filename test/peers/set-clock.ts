@@ -1,20 +1,23 @@
-/** A clock that a test sets for real programs: libfaketime reads its offset from a file at every look. */
+/** A clock that a test sets for real programs: libfaketime reads its offset from a file at every call. */
 import { renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 export interface SetClock {
   /** For the program's environment. */
   env: Record<string, string>;
-  /** What it shows, in Unix ms. */
+  /** The time that it shows, in Unix ms. */
   now(): number;
   /** Moves it ahead. */
   advance(ms: number): void;
 }
 
-/** Debian's place; the loader puts the machine's library folder in the place of $LIB. */
+/** Debian's path; the loader replaces $LIB by the machine's library directory. */
 const LIBRARY = '/usr/$LIB/faketime/libfaketimeMT.so.1';
 
-/** Begins with the time as it is. With `monotonic` timers and what else counts from a start go with it, as if so much time had passed; else they go on as they do. */
+/**
+ * Starts with the current time. With `monotonic`, timers and uptimes follow as if that much time had passed; otherwise they are not
+ * affected.
+ */
 export function setClock(folder: string, options: { monotonic?: boolean } = {}): SetClock {
   const file = path.join(folder, 'clock');
   let offsetMs = 0;

@@ -1,6 +1,6 @@
 /**
- * The clients that people submit mail with, as they come: swaks, msmtp, curl, Python's smtplib, nodemailer, and Postfix as a smart-host
- * user. Each logs in over STARTTLS, some over implicit TLS as well, and what reaches the receiving end is what it sent.
+ * Common clients for submission, unmodified: swaks, msmtp, curl, Python's smtplib, nodemailer, and Postfix with a smarthost. Each logs in
+ * over STARTTLS, some also over implicit TLS, and its messages arrive as sent.
  */
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
@@ -10,7 +10,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import nodemailer from 'nodemailer';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { type SinkMessage, type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { connectTalker } from '../kit/smtp-talker.ts';
 import { type Service, startService } from '../kit/start-service.ts';
@@ -53,7 +53,7 @@ function fileWith(name: string, content: string): string {
   return file;
 }
 
-/** Runs a program with this on its standard input; rejects with what it said when it fails. */
+/** Runs a program with this standard input; rejects with its output if it fails. */
 function pipeInto(program: string, args: string[], input: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
@@ -102,16 +102,16 @@ test('swaks --tlsc: TLS from the first byte', { skip: missing('swaks') }, async 
   assert.match(headerOf(await arrived('swaks-tlsc-mark')), /with ESMTPSA/);
 });
 
-test('openssl s_client speaks to the port with implicit TLS', { skip: missing('openssl') }, async () => {
+test('openssl s_client connects to the implicit TLS port', { skip: missing('openssl') }, async () => {
   const { stdout } = await run('sh', [
     '-c',
     `printf 'EHLO client.example\\nQUIT\\n' | openssl s_client -connect 127.0.0.1:${service.smtpsPort} -quiet -crlf -ign_eof 2>/dev/null || true`,
   ]);
-  // It speaks before the greeting, which is refused in words that it can read.
+  // It sends data before the greeting, which is rejected with a readable reply.
   assert.match(stdout, /^(?:554 5\.5\.0 |220 )/);
 });
 
-test('swaks sees that a wrong password is refused, and that AUTH is not supported in the clear', {
+test('swaks gets a rejection for a wrong password, and no AUTH without TLS', {
   skip: missing('swaks'),
 }, async () => {
   const base = [
@@ -127,7 +127,7 @@ test('swaks sees that a wrong password is refused, and that AUTH is not supporte
   const wrong = ['--auth', 'PLAIN', '--auth-user', service.smtpCredential.username, '--auth-password', 'wrong'];
   const failure = async (args: string[]): Promise<{ code: number; stdout: string; stderr: string }> =>
     run('swaks', [...base, ...args]).then(
-      () => assert.fail('swaks was content'),
+      () => assert.fail('swaks succeeded'),
       (error: { code: number; stdout: string; stderr: string }) => error,
     );
   assert.match((await failure(['--tls', ...wrong])).stdout, /<~\* 535 5\.7\.8 /);
@@ -136,7 +136,7 @@ test('swaks sees that a wrong password is refused, and that AUTH is not supporte
   assert.match((await failure([])).stdout, /<\*\* 530 5\.7\.0 /);
 });
 
-test('msmtp, with a certificate that it trusts', { skip: missing('msmtp', 'openssl') }, async () => {
+test('msmtp, with a trusted certificate', { skip: missing('msmtp', 'openssl') }, async () => {
   const { username, password } = service.smtpCredential;
   const { stdout } = await run('sh', [
     '-c',
@@ -182,7 +182,7 @@ test('curl', { skip: missing('curl') }, async () => {
   await assert.rejects(run('curl', args(`${username}:wrong`)), { code: 67 });
 });
 
-test("Python's smtplib: a composed mail, UTF-8 addresses, several in one session", {
+test("Python's smtplib: a composed message, UTF-8 addresses, several per session", {
   skip: missing('python3'),
 }, async () => {
   const { username, password } = service.smtpCredential;
@@ -222,7 +222,7 @@ with smtplib.SMTP('127.0.0.1', ${service.smtpPort}, local_hostname='python.examp
     const message = await arrived(`python-mark-${number}`);
     const text = message.content.toString('latin1');
     const encoded = Buffer.from(Array.from({ length: 102_400 }, (_, index) => index % 256)).toString('base64');
-    assert.ok(text.replaceAll('\r\n', '').includes(encoded), 'the attachment is whole');
+    assert.ok(text.replaceAll('\r\n', '').includes(encoded), 'the attachment is complete');
     assert.match(headerOf(message), /Received: from python\.example /);
   }
   assert.deepEqual((await arrived('python-mark-utf8')).to, ['grüße@example.com']);
@@ -278,7 +278,9 @@ test('nodemailer with secure: true', async () => {
   assert.ok((await arrived('secure-mark')).content.includes(info.messageId));
 });
 
-test('Postfix relays through us, mixed results and all', { skip: missing('postfix') }, async (t) => {
+test('Postfix relays a message with mixed recipient outcomes through Postrider', {
+  skip: missing('postfix'),
+}, async (t) => {
   const { username, password } = service.smtpCredential;
   const postfix = await startPostfix({
     domain: 'local.example',
@@ -315,11 +317,11 @@ test('Postfix relays through us, mixed results and all', { skip: missing('postfi
       throw new Error(`${error.message}\n${postfix.log()}`);
     });
     assert.deepEqual([...message.to].sort(), ['ann@example.com', 'bob@example.com']);
-    // Its own Received is kept below ours.
+    // Its Received field is kept below ours.
     assert.match(headerOf(message), /^Received: from mx\.local\.example [\s\S]*\r\nReceived: from app\.example /);
     assert.ok(message.content.toString('latin1').endsWith('\r\n\r\n.\r\nHello\r\n'));
   }
-  await waitUntil('the refusal in the log', () => /status=bounced .*550 5\.7\.1/.test(postfix.log()));
+  await waitUntil('the rejection in the log', () => /status=bounced .*550 5\.7\.1/.test(postfix.log()));
   await waitUntil('an acceptance in the log', () => /250 2\.0\.0 queued as msg_/.test(postfix.log()));
   assert.ok(!sink.messages.some((one) => one.content.includes('postfix-foreign-mark')));
 });

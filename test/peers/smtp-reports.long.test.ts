@@ -11,7 +11,7 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import nodemailer from 'nodemailer';
 import type { JsonObject } from '../kit/api.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -178,7 +178,7 @@ test('Postfix: sendmail -N, with the service as its relayhost', {
     'failed rfc822; gone-postfix@example.com post+17',
     'relayed rfc822; ann@example.com post+17',
   ]);
-  // It leaves the reports to us: it neither bounces the mail itself nor reports that it relayed it.
+  // It leaves the reports to Postrider: it neither bounces the message itself nor reports that it relayed it.
   assert.doesNotMatch(postfix.log(), /sender (?:non-)?delivery (?:status )?notification/);
   const events = (await service.api.get('/events?eventType=Bounce&limit=100')).body as unknown as JsonObject[];
   assert.ok(events.some((one) => one.envid === 'post+17'));

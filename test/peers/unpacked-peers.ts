@@ -1,10 +1,10 @@
 /**
- * Mail servers that cannot be installed beside Postfix: `.ci/run` unpacks their packages below `.ci/peers`, and TEST_PEERS names another
- * folder that holds them. They get users of their own, which `.ci/run` makes, and have to be started by root.
+ * Mail servers that cannot be installed next to Postfix: `.ci/run` unpacks their packages below `.ci/peers`, and TEST_PEERS names another
+ * directory with them. They have their own users, which `.ci/run` creates, and must be started by root.
  */
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
-import { missing, notAllowed } from '../kit/peers.ts';
+import { missing, notAllowed } from '../kit/requirements.ts';
 
 const folder = process.env.TEST_PEERS ?? path.resolve(import.meta.dirname, '../../.ci/peers');
 
@@ -13,7 +13,7 @@ export function unpacked(program: string): string {
   return path.join(folder, program);
 }
 
-/** False when the programs are there and these users exist, else the reason for `{ skip }`; throws in CI where they are missing. */
+/** False if the programs and these users exist, else the reason for `{ skip }`; throws in CI if they are missing. */
 export function missingUnpacked(needs: { programs: string[]; users: string[] }): string | false {
   const absent = missing(...needs.programs.map(unpacked));
   if (absent) return absent;

@@ -1,6 +1,6 @@
 /**
- * The code that the documentation gives to receivers of webhooks, run as it stands there against what we sign: it takes a
- * true request, also one signed with two secrets, and refuses another body, another secret, and an old one.
+ * The documentation's code for webhook receivers, run as printed against our signatures: it accepts a genuine request, even one signed with
+ * two secrets, and rejects another body, another secret, and an old one.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -9,13 +9,13 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import { newSecret, secretKeyOf, signatureOf } from '../../src/webhooks/sign.ts';
-import { missing } from '../kit/peers.ts';
+import { missing } from '../kit/requirements.ts';
 
 const guide = readFileSync(path.resolve(import.meta.dirname, '../../docs/guides/webhooks.md'), 'utf8');
 const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-snippets-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The block in this language that defines the function. */
+/** Returns the block in this language that defines the function. */
 function snippet(language: string): string {
   const blocks = [...guide.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(
     (match) => match[1]!,
@@ -62,7 +62,7 @@ function cases(): Case[] {
   ];
 }
 
-/** Runs a program that reads the cases as JSON and prints its judgements as a JSON array. */
+/** Runs a program that reads the cases as JSON and prints its results as a JSON array. */
 function judge(command: string, file: string, source: string): void {
   const program = path.join(folder, file);
   writeFileSync(program, source);
@@ -91,7 +91,7 @@ print(json.dumps([verified(one["secret"], one["headers"], one["body"].encode()) 
   judge('python3', 'receiver.py', snippet('python') + main);
 });
 
-/** Compilers that few machines have: their snippets are run where they are there. */
+/** Compilers that few machines have: their snippets only run where they are installed. */
 function absent(program: string): string | false {
   try {
     execFileSync('/bin/sh', ['-c', `command -v ${program}`], { stdio: 'ignore' });

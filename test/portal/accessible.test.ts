@@ -1,20 +1,23 @@
-/** The pages of the portal are there, say nothing on the console and ask nobody else; axe finds nothing on those that people see first. */
+/**
+ * The pages of the portal load without console output or requests to other hosts; axe finds no violations on the first ones that people
+ * see.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { noBrowser, setFirstPassword, signedIn, startBrowser } from '../kit/browser.ts';
 import { startService } from '../kit/start-service.ts';
 import { everyPage, faultsOf, open, SEED_ENV, seed } from './every-page.ts';
 
-/** Read by axe here; all of them have their turn among the slow tests, in each window. */
+/** Checked by axe here; the slow tests check all pages, in each window. */
 const FIRST_SEEN = ['/sign-in', '/app/sandbox', '/app/sandbox/messages', '/app/sandbox/inbox', '/app/sandbox/domains'];
 
-test('every page, in a window of a desktop', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
+test('every page is accessible in a desktop window', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
   const visitors = await startBrowser();
   t.after(() => visitors.close());
   const service = await startService({ env: SEED_ENV });
   t.after(() => service.close());
   await setFirstPassword(service);
-  // Those of live mail have their turn among the slow tests.
+  // The slow tests check the pages of live mail.
   const pages = everyPage(await seed(service)).filter((at) => !at.startsWith('/app/live/'));
   const visit = await signedIn(t, visitors, service, { reducedMotion: 'reduce' });
   const faults: Record<string, string[]> = {};

@@ -6,7 +6,7 @@ import { mcpClient } from '../kit/mcp.ts';
 import { startService } from '../kit/start-service.ts';
 import { faultsOf } from './every-page.ts';
 
-test('an owner approves and declines requests of agents', { skip: noBrowser() }, async (t) => {
+test('an owner approves and declines agent requests', { skip: noBrowser() }, async (t) => {
   const service = await startService({ env: { POSTRIDER_MCP: 'on', POSTRIDER_ROUTE: 'smtp://127.0.0.1:9' } });
   t.after(() => service.close());
   await setFirstPassword(service);

@@ -1,4 +1,4 @@
-/** The sentence on top of a message: every status has one, and it says what happened, who has to act, and what to do. */
+/** The status summary of a message: every status has one, which states what happened, who must act, and what to do. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Answered, answerOf, type Say } from '../../portal/src/pages/messages/answer.ts';
@@ -71,7 +71,7 @@ const EXPECTED: Record<
     ...([/^Scheduled to send at 10:05 \(in 3 min\)\.$/, 'nobody', /reschedule or cancel/] as const),
   ],
   queued: [answered('queued', { createdAt: LATER }), /^Accepted at 10:02 and queued\.$/, 'nobody', /within seconds/],
-  'queued for long': [answered('queued'), /^Accepted at 10:00 and queued\.$/, 'nobody', /^Queued for 120 s: /],
+  'queued for a long time': [answered('queued'), /^Accepted at 10:00 and queued\.$/, 'nobody', /^Queued for 120 s: /],
   'queued again': [
     answered('queued', { attempts: [{ ...attempt, outcome: 'delayed' }] }),
     ...([/^Retrying now\.$/, 'nobody', /within seconds/] as const),
@@ -88,14 +88,14 @@ const EXPECTED: Record<
       /Next attempt at 10:05 \(in 3 min\)/,
     ] as const),
   ],
-  'delayed for another reason than at first': [
+  'delayed for a different reason than at first': [
     answered('delayed', {
       attempts: [{ ...attempt, outcome: 'delayed', reply: '452 4.2.2 mailbox full' }],
       timeline: [event('DeliveryDelay', { deliveryDelay: { ...soft, nextAttemptAt: RETRY } })],
     }),
     ...([/asked to retry later/, 'nobody', /Last response: “452 4\.2\.2 mailbox full”\.$/] as const),
   ],
-  'delayed on our side': [
+  'delayed by an internal error': [
     answered('delayed', {
       timeline: [
         event('DeliveryDelay', {
@@ -111,7 +111,7 @@ const EXPECTED: Record<
     }),
     ...([/blocks the sending host/, 'operator', /The operator should look\.$/] as const),
   ],
-  'delayed for a reason nobody knows': [
+  'delayed for an unknown reason': [
     answered('delayed'),
     ...([
       /^Delayed: gmail\.com deferred this email without giving a reason\.$/,
@@ -123,11 +123,11 @@ const EXPECTED: Record<
     answered('delivered', { timeline: [event('Delivery', { delivery })] }),
     ...([/^Delivered to mx\.example\.com at 10:02 \(0\.4 s after acceptance\)\.$/, 'nobody', /spam/] as const),
   ],
-  'delivered as it was planned': [
+  'delivered as scheduled': [
     answered('delivered', { sendAt: LATER, timeline: [event('Delivery', { delivery })] }),
     ...([/^Delivered to mx\.example\.com at 10:02\.$/, 'nobody', /spam/] as const),
   ],
-  'delivered in the clear': [
+  'delivered without TLS': [
     answered('delivered', { timeline: [event('Delivery', { delivery: { ...delivery, tls: null } })] }),
     ...([/^Delivered/, 'nobody', /without TLS: the receiving server doesn’t support TLS/] as const),
   ],
@@ -137,7 +137,7 @@ const EXPECTED: Record<
     }),
     ...([/^Delivered/, 'nobody', /^Opened\./] as const),
   ],
-  'delivered and opened by a program': [
+  'delivered and opened by a machine': [
     answered('delivered', {
       timeline: [event('Delivery', { delivery }), event('Open', { open: { machine: true, userAgent: 'x' } })],
     }),
@@ -169,7 +169,7 @@ const EXPECTED: Record<
     answered('bounced', { timeline: [event('Bounce', { bounce: { ...soft, category: 'expired' } })] }),
     ...([/^Expired at 10:02 after 120 s: gmail\.com never accepted it\.$/, 'you', /then resend/] as const),
   ],
-  'returned when its time was over elsewhere': [
+  'returned after expiring at another server': [
     answered('bounced', {
       timeline: [
         event('Delivery', { delivery }, CREATED),
@@ -182,11 +182,11 @@ const EXPECTED: Record<
       /then resend/,
     ] as const),
   ],
-  'bounced after it was taken': [
+  'bounced after it was accepted': [
     answered('bounced', { timeline: [event('Delivery', { delivery }, CREATED), event('Bounce', { bounce: fault })] }),
     ...([/^mx\.example\.com accepted the email, then bounced it at 10:02/, 'you', /does not exist/] as const),
   ],
-  'bounced on our side': [
+  'bounced by an internal error': [
     answered('bounced', {
       timeline: [event('Bounce', { bounce: { ...fault, category: 'internal', owner: 'service', smtpCode: null } })],
     }),
@@ -233,7 +233,7 @@ for (const [name, [message, happened, turn, next, isSuppressed]] of Object.entri
   });
 }
 
-test('no status is without its sentence, even where nothing more is known of it', () => {
+test('every status has a message, even without details', () => {
   const bare = { timeline: [], attempts: [], nextAttemptAt: new Date(Date.parse(CREATED) + HOUR_MS).toISOString() };
   for (const status of new Set(Object.values(EXPECTED).map(([message]) => message.status)))
     for (const mode of ['live', 'sandbox'] as const) {

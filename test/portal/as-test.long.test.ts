@@ -1,6 +1,6 @@
 /**
- * The tests that the inbox offers to copy: each runs as it is printed, passes if its email arrives, also with a grouped code, and fails if
- * only an older email with the same address and subject is there. Playwright's `test`, `expect` and `page` are small replacements.
+ * The tests that the inbox offers to copy: each runs as printed, passes if its email arrives, also with a grouped code, and fails if there
+ * is only an older email with the same address and subject. Playwright's `test`, `expect`, and `page` are small replacements.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -52,7 +52,7 @@ async function send(to: string): Promise<void> {
   assert.equal((await service.sandboxApi.post('/send', mailTo(to))).status, 202);
 }
 
-/** What a developer writes in place of the comment. */
+/** The developer's replacement for the comment. */
 const SENDS: Record<string, (to: string) => string> = {
   js: (to) => `await fetch('${service.url}/send', { method: 'POST', body: ${JSON.stringify(mailTo(to))}, headers: {
     'Content-Type': 'application/json', 'X-Id': '${service.sandbox.accountId}', 'X-Api-Key': process.env.POSTRIDER_KEY } });`,

@@ -1,6 +1,6 @@
 /**
- * The portal at a base URL with a path, in a browser: behind a proxy that strips the path, and behind one that leaves it. Everything the
- * browser asks for is below the path, also after a reload of a page deep inside.
+ * The portal at a base URL with a path, in a browser: behind a proxy that strips the path, and behind one that keeps it. Every request of
+ * the browser is below the path, even after reloading a nested page.
  */
 import assert from 'node:assert/strict';
 import http from 'node:http';
@@ -16,11 +16,11 @@ const BASE = '/tools/mail';
 interface Proxy {
   url: string;
   to: string;
-  /** Requests for anything that is not below the path. */
+  /** Requests outside the path. */
   outside: string[];
 }
 
-/** A proxy on a free port, whose target is set once that is known. */
+/** A proxy on a free port; its target is set later. */
 async function startProxy(t: TestContext, { strips }: { strips: boolean }): Promise<Proxy> {
   const proxy: Proxy = { url: '', to: '', outside: [] };
   const server = http.createServer((request, response) => {
@@ -58,7 +58,7 @@ async function behind(t: TestContext, options: { strips: boolean }): Promise<{ p
 }
 
 for (const strips of [true, false]) {
-  test(`every page below a path, behind a proxy that ${strips ? 'strips' : 'leaves'} it`, {
+  test(`every page works below a path, behind a proxy that ${strips ? 'strips' : 'leaves'} it`, {
     skip: noBrowser(),
     timeout: 590_000,
   }, async (t) => {
@@ -95,7 +95,7 @@ for (const strips of [true, false]) {
   });
 }
 
-test('addresses that the service gives out are below the path', async (t) => {
+test('URLs that the service returns include the path', async (t) => {
   const { proxy, service } = await behind(t, { strips: true });
   const { apiKey, accountId } = service.sandbox;
   const headers = { 'X-Api-Key': apiKey, 'X-Id': accountId };

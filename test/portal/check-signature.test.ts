@@ -1,4 +1,4 @@
-/** What the checker of signatures blames, against what the service signs: the headers, the clock, the secret or the body. */
+/** The causes that the signature checker reports, for requests signed by the service: the headers, the clock, the secret, or the body. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -18,7 +18,7 @@ const lines = (headers: Record<string, string>): string =>
 const signed = (atMs = nowMs, keys = [secretKeyOf(secret)!]) =>
   signedHeaders({ id: 'evt_1', body }, keys, atMs) as Record<string, string>;
 
-/** The finding, and what is not right, of a true request with some of it changed. */
+/** The finding and the mismatch for a genuine request with some parts changed. */
 async function checked(change: Partial<GivenRequest>, atSeconds = nowSeconds): Promise<string[]> {
   const { finding, ...parts } = await checkSignature({ headers: lines(signed()), body, secret, ...change }, atSeconds);
   const { headers, clock, secret: ofSecret, body: ofBody } = parts;
@@ -26,7 +26,7 @@ async function checked(change: Partial<GivenRequest>, atSeconds = nowSeconds): P
   return [finding, ...wrong.map(({ code, about }) => (about === undefined ? code : `${code}: ${about}`))];
 }
 
-test('a true request is genuine, however its headers are written', async () => {
+test('a genuine request is valid, however its headers are written', async () => {
   const headers = signed();
   const written = [
     lines(headers),
@@ -46,21 +46,21 @@ test('a true request is genuine, however its headers are written', async () => {
     assert.deepEqual(await checked({ secret: given }), ['genuine'], given);
 });
 
-test('during a rotation either secret fits', async () => {
+test('during a rotation either secret is valid', async () => {
   const next = newSecret();
   const headers = lines(signed(nowMs, [secretKeyOf(next)!, secretKeyOf(secret)!]));
   assert.deepEqual(await checked({ headers }), ['genuine']);
   assert.deepEqual(await checked({ headers, secret: next }), ['genuine']);
 });
 
-test('what a receiver has to compute is the signature of what was pasted', async () => {
+test("the receiver's expected signature is that of the pasted request", async () => {
   const changed = `${body} `;
   const { expected } = await checkSignature({ headers: lines(signed()), body: changed, secret }, nowSeconds);
   const signature = signatureOf({ id: 'evt_1', timestampSeconds: nowSeconds, body: changed }, [secretKeyOf(secret)!]);
   assert.equal(expected, signature);
 });
 
-test('headers that are missing, cut or of another scheme are named', async () => {
+test('missing, cut, or unknown headers are reported by name', async () => {
   const { 'webhook-timestamp': time, 'webhook-signature': signature, ...rest } = signed();
   const cases: [string, ...string[]][] = [
     [
@@ -78,13 +78,13 @@ test('headers that are missing, cut or of another scheme are named', async () =>
     assert.deepEqual(await checked({ headers }), ['headers', ...wrong, 'secret-formed', 'body-untouched'], headers);
 });
 
-test('a time is fresh for five minutes to either side', async () => {
+test('a timestamp is valid within five minutes in either direction', async () => {
   for (const seconds of [-300, 0, 300]) assert.deepEqual(await checked({}, nowSeconds + seconds), ['genuine']);
   assert.deepEqual(await checked({}, nowSeconds + 301), ['stale', 'clock-old: 301']);
   assert.deepEqual(await checked({}, nowSeconds - 301), ['stale', 'clock-future: 301']);
 });
 
-test('a secret is malformed, or another one', async () => {
+test('a secret is malformed or a different one', async () => {
   const cases: [string, string][] = [
     ['pr_live_abcdefgh', 'secret-api-key'],
     ['whsec_not base64!', 'secret-not-base64'],
@@ -95,7 +95,7 @@ test('a secret is malformed, or another one', async () => {
   assert.deepEqual(await checked({ secret: newSecret() }), ['secret', 'secret-other', 'body-untouched']);
 });
 
-test('a body that was changed on its way is recognised, and how', async () => {
+test('a body changed in transit is detected, with the kind of change', async () => {
   const value = JSON.parse(body) as object;
   const asLatin1 = Buffer.from(body).toString('latin1');
   const ascii = body.replace(/[^\0-\x7f]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
@@ -114,7 +114,7 @@ test('a body that was changed on its way is recognised, and how', async () => {
   assert.deepEqual(await checked({ headers: ends }), ['body', 'body-untrimmed']);
 });
 
-test('what fits nothing is put down to what its text says', async () => {
+test('a mismatch is explained by the text of the body', async () => {
   const unknown = 'secret-formed';
   assert.deepEqual(await checked({ body: body.slice(0, 40) }), ['body', unknown, 'body-no-json']);
   assert.deepEqual(await checked({ body: '[object Object]' }), ['body', unknown, 'body-no-json']);
@@ -124,7 +124,7 @@ test('what fits nothing is put down to what its text says', async () => {
   assert.deepEqual(await checked({ body: printed, secret: newSecret() }), ['both', unknown, 'body-rewritten']);
 });
 
-test('what is not pasted yet is no fault', async () => {
+test('empty fields are not errors', async () => {
   assert.deepEqual(await checked({ headers: '', body: '', secret: '' }), [
     ...['incomplete', 'headers-none', 'clock-none', 'secret-none', 'body-none'],
   ]);
@@ -132,7 +132,7 @@ test('what is not pasted yet is no fault', async () => {
   assert.deepEqual(await checked({ body: '' }), ['incomplete', 'secret-formed', 'body-none']);
 });
 
-test('the code given for receivers is that of the guide, which is run', () => {
+test('the receiver code is the same as in the guide, which is tested', () => {
   const root = path.resolve(import.meta.dirname, '../..');
   const guide = readFileSync(path.join(root, 'docs/guides/webhooks.md'), 'utf8');
   for (const [name, language] of Object.entries({ node: 'js', python: 'python', php: 'php', go: 'go' })) {

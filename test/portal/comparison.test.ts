@@ -10,7 +10,7 @@ const bucket = (accepted: number, delivered: number, [hard, soft, block] = [0, 0
   complained,
 });
 
-test('rates are of messages with an outcome, and undefined without one', () => {
+test('rates are relative to messages with an outcome, and undefined without any', () => {
   const totals = totalsOf([bucket(10, 6, [1, 0, 1]), bucket(5, 2, [0, 0, 0], 1)]);
   assert.deepEqual(totals, {
     accepted: 15,
@@ -25,7 +25,7 @@ test('rates are of messages with an outcome, and undefined without one', () => {
   assert.deepEqual([deliveryRate, bounceRate, complaintRate], [undefined, undefined, undefined]);
 });
 
-test('the period before is as long as the one shown, or has no buckets', () => {
+test('the previous period has the same length or no buckets', () => {
   const buckets = [1, 2, 3, 4, 5].map((accepted) => bucket(accepted, 0));
   const accepted = (list: readonly Counts[]) => list.map((one) => one.accepted);
   const { shown, before } = periodsOf(buckets, 2);
@@ -40,7 +40,7 @@ test('the period before is as long as the one shown, or has no buckets', () => {
   assert.equal(periodsOf(buckets, 9).shown.length, 5);
 });
 
-test('differences are in points and shares, rounded as they are shown', () => {
+test('differences are in points and percentages, rounded as displayed', () => {
   assert.equal(pointsBetween(0.987, 0.982), 0.5);
   assert.equal(pointsBetween(0.98701, 0.987), 0);
   assert.equal(pointsBetween(0.0012, 0.001, 2), 0.02);

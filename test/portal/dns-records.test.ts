@@ -26,7 +26,7 @@ const record = (change: Partial<DnsRecord> = {}): DnsRecord => ({
 });
 const SPF = record({ purpose: 'spf', name: 'mail.shop.example', value: 'v=spf1 a:out.example ~all', required: false });
 
-test('the zone of a domain is guessed, and can be any part of it', () => {
+test('guesses the zone of a domain, which can be any part of it', () => {
   assert.deepEqual(zonesOf('shop.example'), ['shop.example']);
   assert.deepEqual(zonesOf('mail.shop.example'), ['shop.example', 'mail.shop.example']);
   assert.deepEqual(zonesOf('mail.shop.co.uk'), ['shop.co.uk', 'mail.shop.co.uk']);
@@ -35,7 +35,7 @@ test('the zone of a domain is guessed, and can be any part of it', () => {
   assert.equal(nameWithin('bigshop.example', 'shop.example'), 'bigshop.example');
 });
 
-test('long texts are cut into strings of at most 255 bytes, between characters', () => {
+test('splits long texts into strings of at most 255 bytes, between characters', () => {
   const strings = stringsOf(KEY);
   assert.deepEqual(
     strings.map((one) => one.length),
@@ -47,7 +47,7 @@ test('long texts are cut into strings of at most 255 bytes, between characters',
   assert.equal(quotedStrings('a "b" \\ ü'), '"a \\"b\\" \\\\ \\195\\188"');
 });
 
-test('a zone file has whole names, and says what has to be done by hand', () => {
+test('a zone file has full names and lists manual steps', () => {
   const toFillIn = record({ purpose: 'spf', name: 'shop.example', value: 'v=spf1 ip4:<address> ~all' });
   const file = zoneFileOf('mail.shop.example', [record(), { ...SPF, status: 'different' }, toFillIn]);
   const lines = file.trimEnd().split('\n');
@@ -58,7 +58,7 @@ test('a zone file has whole names, and says what has to be done by hand', () => 
   assert.equal(lines.length, 5);
 });
 
-test('a name goes into files as a name', () => {
+test('names are escaped in files', () => {
   const change = { purpose: 'return-path', type: 'CNAME', name: 'bounces.shop.example', value: 'in.postrider.example' };
   const alias = record({ ...(change as Partial<DnsRecord>), required: false });
   assert.match(
@@ -70,7 +70,7 @@ test('a name goes into files as a name', () => {
   assert.equal(entryOf('route53', alias, 'shop.example').value, 'in.postrider.example');
 });
 
-test('Terraform of Cloudflare and Route 53', () => {
+test('Terraform for Cloudflare and Route 53', () => {
   const cloudflare = terraformOf('cloudflare', 'mail.shop.example', [record(), SPF]);
   assert.match(cloudflare, /resource "cloudflare_dns_record" "postrider_mail_shop_example_dkim_1"/);
   assert.ok(cloudflare.includes(`content = "\\"${KEY.slice(0, 255)}\\" \\"${KEY.slice(255)}\\""`));
@@ -81,13 +81,13 @@ test('Terraform of Cloudflare and Route 53', () => {
   assert.match(route53, /# One resource holds all TXT values of a name/);
 });
 
-test('macros of SPF are no templates of Terraform', () => {
+test('SPF macros are not Terraform templates', () => {
   const macro = terraformOf('cloudflare', 'shop.example', [{ ...SPF, value: 'v=spf1 exists:%{i}.x $\u007ba} -all' }]);
   assert.ok(macro.includes('%%{i}'));
   assert.ok(macro.includes('$$\u007ba}'));
 });
 
-test('providers get the name and the value as their forms want them', () => {
+test('names and values match the forms of each provider', () => {
   assert.deepEqual(entryOf('other', SPF, 'shop.example'), { name: 'mail.shop.example', value: SPF.value });
   assert.equal(entryOf('cloudflare', SPF, 'mail.shop.example').name, '@');
   assert.equal(entryOf('route53', SPF, 'mail.shop.example').name, '');

@@ -1,6 +1,6 @@
 /**
- * The feed of events on two nodes: what is sent through one is seen at the other at once, and when the connection of the browser is cut,
- * nothing is missing and nothing comes twice. Pausing, filters, and an event beside the list.
+ * The event feed on two nodes: events from one node appear on the other immediately, and after a lost connection nothing is missing or
+ * duplicated. Also pausing, filters, and an event next to the list.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -20,7 +20,7 @@ async function send(node: Service, subject: string, further: object = {}): Promi
   assert.equal(status, 202, text);
 }
 
-/** Type and subject of each row, in the order of the page. */
+/** Type and subject of each row, in page order. */
 async function shown(page: Page): Promise<string[]> {
   const rows = page.getByRole('table', { name: 'Events' }).locator('tbody tr');
   const cells = await rows.evaluateAll((all) =>
@@ -31,14 +31,17 @@ async function shown(page: Page): Promise<string[]> {
   return cells.filter((one) => one.length > 2).map(([type, , subject]) => `${type} ${subject}`);
 }
 
-test('events of another node, a cut, a pause, filters', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
+test('events from another node, a lost connection, a pause, and filters', {
+  skip: noBrowser(),
+  timeout: 170_000,
+}, async (t) => {
   const visitors = await startBrowser();
   t.after(() => visitors.close());
   const cluster = await startCluster({ nodes: 2 });
   t.after(() => cluster.close());
   const [here, there] = cluster.nodes as [Service, Service];
   const credentials = await setFirstPassword(here);
-  // Chromium goes on with a stream that it has when it is offline: the line itself is cut, too.
+  // Offline, Chromium continues a stream that is already open, so the connection is cut as well.
   const line = await faultProxy(Number(new URL(here.url).port));
   t.after(() => line.close());
   const visit = await visitors.visit(line.url);
@@ -46,7 +49,7 @@ test('events of another node, a cut, a pause, filters', { skip: noBrowser(), tim
   await signInAs(visit, credentials);
   const { page, context } = visit;
 
-  await t.test('are seen within a second', async () => {
+  await t.test('are displayed within a second', async () => {
     await page.goto('/app/sandbox/events');
     await page.getByText('No events yet').waitFor();
     await page.getByRole('main').getByText('Auto-updating', { exact: true }).waitFor();
@@ -60,7 +63,7 @@ test('events of another node, a cut, a pause, filters', { skip: noBrowser(), tim
     assert.ok(Math.min(...tookMs) <= SEEN_WITHIN_MS, tookMs.join(' '));
   });
 
-  await t.test('are all there once after a cut', async () => {
+  await t.test('are all displayed once after a lost connection', async () => {
     const live = page.getByRole('main').getByText('Auto-updating', { exact: true });
     await context.setOffline(true);
     line.set({ kind: 'down' });
@@ -77,7 +80,7 @@ test('events of another node, a cut, a pause, filters', { skip: noBrowser(), tim
     await live.waitFor();
   });
 
-  await t.test('are counted while the feed is held', async () => {
+  await t.test('are counted while the feed is paused', async () => {
     await page.getByRole('button', { name: 'Pause' }).click();
     const before = await shown(page);
     await send(here, 'nine');
@@ -88,7 +91,7 @@ test('events of another node, a cut, a pause, filters', { skip: noBrowser(), tim
     await page.getByRole('row', { name: /Delivery.*nine/ }).waitFor();
   });
 
-  await t.test('are filtered by the address, and open beside the list', async () => {
+  await t.test('are filtered by the URL, and open next to the list', async () => {
     await send(here, 'ten', { to: 'bounced@example.com', tags: ['night'] });
     await page.getByLabel('Tag').fill('night');
     await page.waitForURL(/tag=night/);

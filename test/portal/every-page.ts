@@ -1,7 +1,4 @@
-/**
- * Every page of the portal, with something on it: which there are, by the router's own table, and an account in which each
- * has something to show.
- */
+/** Every page of the portal, with content: the list of pages from the router's own table, and an account with data for each of them. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -13,15 +10,15 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const ROUTER = path.resolve(import.meta.dirname, '../../portal/src/router.tsx');
 
-/** Settings of a service for seed(): its webhooks lead to this machine. */
+/** Settings of a service for seed(): its webhooks point to this machine. */
 export const SEED_ENV = { POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8' };
 
 export interface Seeded {
-  /** What stands for `$id` in the paths below an area. */
+  /** Values for `$id` in the paths below an area. */
   ids: Record<string, string>;
 }
 
-/** Paths of the router, those of an account in both modes, with the ids of what was made. */
+/** Paths of the router, those of an account in both modes, with the ids of the created data. */
 export function everyPage({ ids }: Seeded): string[] {
   const text = readFileSync(ROUTER, 'utf8');
   const block = (name: string): string[] => {
@@ -44,7 +41,7 @@ export function everyPage({ ids }: Seeded): string[] {
 
 const RECIPIENTS = ['ann', 'bounced', 'delayed', 'complained', 'suppressed', 'ben'];
 
-/** Makes something for every page; `text` gets into everything that a stranger or a colleague may write. */
+/** Creates data for every page; `text` is used in every field that strangers or colleagues can write. */
 export async function seed(service: Service, text = 'Your order has shipped'): Promise<Seeded> {
   const [live, sandbox] = [service.api, service.sandboxApi];
   const made = async (answer: Promise<JsonObject>): Promise<JsonObject> => {
@@ -88,18 +85,18 @@ export async function seed(service: Service, text = 'Your order has shipped'): P
   for (const mode of ['live', 'sandbox']) ids[`${mode}/domains`] = domainId;
   await made(live.post('/approvals', { requestedEmailBytes: 20_000_000, reason: text.slice(0, 200) }));
   ids['operator/accounts'] = service.live.accountId;
-  await waitUntil('the sandbox to play', async () => {
+  await waitUntil('the simulated outcomes', async () => {
     const { body } = await sandbox.get('/messages?status=delivered');
     return (body as unknown as JsonObject[]).length > 0;
   });
   return { ids };
 }
 
-/** Goes to a page of the portal and waits until it shows what it has. */
+/** Opens a page of the portal and waits until it shows its content. */
 export async function open(page: Page, at: string): Promise<void> {
   await page.goto(at);
   await page.locator('h1, h2').first().waitFor();
-  // Not waitForFunction: its eval is what the policy forbids.
+  // Not waitForFunction: the content security policy forbids its eval.
   await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
 }
 
@@ -108,16 +105,16 @@ interface Violation {
   nodes: { target: string[]; failureSummary: string }[];
 }
 
-/** What fades in has its colours only at the end; what goes on forever is left alone. */
+/** Waits until animations end, because fading elements have wrong colors before; endless ones are ignored. */
 export async function animationsEnded(page: Page): Promise<void> {
   const running =
     'document.getAnimations().filter(({ effect }) => Number.isFinite(effect.getComputedTiming().endTime)).length';
-  // One that is to begin with the next frame is not there yet.
+  // An animation that starts with the next frame does not exist yet.
   await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
   await waitUntil('the animations to end', async () => (await page.evaluate(running)) === 0);
 }
 
-/** What axe finds, of any level, and whether the page scrolls sideways. */
+/** Violations found by axe, of any level, and whether the page scrolls sideways. */
 export async function faultsOf(page: Page): Promise<string[]> {
   await animationsEnded(page);
   await page.evaluate(axe.source);

@@ -1,6 +1,6 @@
 /**
- * The first minute of a stranger: from the link of the first start to a mail seen as it arrives, by few clicks, on both databases; a real
- * key in the examples; and a list of what is missing that agrees with the API.
+ * The first minute of a new user: from the first-run link to a received message, with few clicks, on both databases; a real key in the
+ * examples; and a setup checklist that matches the API.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -13,7 +13,7 @@ import { tempPostgres } from '../kit/temp-postgres.ts';
 import { faultsOf } from './every-page.ts';
 
 const CLICKS_AT_MOST = 5;
-/** Nobody's DNS is asked by the doctor. */
+/** The doctor queries no public DNS. */
 const NO_DNS = { POSTRIDER_DNS_SERVERS: '127.0.0.1:1' };
 
 async function started(t: TestContext, dialect: Dialect): Promise<Service> {
@@ -28,7 +28,7 @@ async function started(t: TestContext, dialect: Dialect): Promise<Service> {
 
 const panel = (page: Page, name: string): Locator => page.getByRole('region', { name, exact: true });
 
-/** From the link of the first start to the mail that arrived; answers how many clicks it took. */
+/** From the first-run link to the received message; returns the number of clicks. */
 async function firstMinute(page: Page, service: Service): Promise<number> {
   let clicks = 0;
   const click = async (where: Locator): Promise<void> => {
@@ -49,7 +49,10 @@ async function firstMinute(page: Page, service: Service): Promise<number> {
 }
 
 for (const dialect of DIALECTS) {
-  test(`a mail is seen after few clicks, on ${dialect}`, { skip: noBrowser(), timeout: 120_000 }, async (t) => {
+  test(`a first message is displayed after few clicks, on ${dialect}`, {
+    skip: noBrowser(),
+    timeout: 120_000,
+  }, async (t) => {
     const visitors = await startBrowser();
     t.after(() => visitors.close());
     const service = await started(t, dialect);
@@ -62,7 +65,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('examples, the list of what is missing, and roles', { skip: noBrowser(), timeout: 150_000 }, async (t) => {
+test('examples, the setup checklist, and roles', { skip: noBrowser(), timeout: 150_000 }, async (t) => {
   const visitors = await startBrowser();
   t.after(() => visitors.close());
   const service = await started(t, 'sqlite');
@@ -71,7 +74,7 @@ test('examples, the list of what is missing, and roles', { skip: noBrowser(), ti
   await signInAs(visit, credentials);
   const { page } = visit;
 
-  await t.test('a real key is filled in, works, and is still there after another page', async () => {
+  await t.test('a real key is filled in, works, and stays on other pages', async () => {
     await page.goto('/app/live/start');
     const example = page.getByRole('region', { name: /^Language, curl/ });
     assert.match(await example.innerText(), /\$POSTRIDER_KEY/);
@@ -104,7 +107,7 @@ test('examples, the list of what is missing, and roles', { skip: noBrowser(), ti
     }
   });
 
-  await t.test('a viewer sees why there is nothing to click', async () => {
+  await t.test('a viewer sees why no action is available', async () => {
     const viewer = await visitors.visit(service.url, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
     await invited(visit, viewer, service, 'viewer');
     await viewer.page.goto('/app/sandbox/start');
@@ -117,7 +120,7 @@ test('examples, the list of what is missing, and roles', { skip: noBrowser(), ti
     viewer.assertClean();
   });
 
-  await t.test('the list agrees with the API, and changes with it', async () => {
+  await t.test('the checklist matches the API and updates with it', async () => {
     const account = panel(page, 'Go-live checklist');
     const item = (name: string): Locator => account.getByRole('listitem').filter({ hasText: name });
     await item('Create a live API key').getByText('Done').waitFor();
@@ -125,7 +128,7 @@ test('examples, the list of what is missing, and roles', { skip: noBrowser(), ti
     await item('Sending health').getByText('Not checked').waitFor();
     await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
     await page.reload();
-    // Without its DKIM record in the DNS, the domain may send but is not done.
+    // Without its DKIM record in the DNS, the domain can send but is not complete.
     await item('Verify a domain').getByText('An operator marked shop.example as verified').waitFor();
     await item('Verify a domain').getByText('To do').waitFor();
     const node = panel(page, 'System health');

@@ -1,7 +1,7 @@
 /**
- * What strangers write: 150 payloads in subjects, senders' names, html, texts, file names, metadata, SMTP replies, answers of webhooks, DNS texts,
- * names of templates, keys and descriptions; and in mail that comes in, which nobody has checked before. A person looks at all of it. Counted at the other side: a server elsewhere is never asked, no script
- * runs, no dialog opens.
+ * Untrusted text: 150 payloads in subjects, sender names, HTML, texts, file names, metadata, SMTP replies, webhook responses, DNS texts,
+ * names of templates, keys, and descriptions, and in unchecked inbound mail. A user views all of it. Checked from outside: another server
+ * is never requested, no script runs, no dialog opens.
  */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
@@ -18,7 +18,7 @@ import { webhookCatcher } from '../kit/webhook-catcher.ts';
 import { open } from './every-page.ts';
 import { payloads } from './payloads.ts';
 
-/** A server that nobody may ask; it answers with script, so that it would be seen if a page ran it. */
+/** A server that must not be requested; it returns script, so that it would be noticed if a page ran it. */
 async function elsewhere(t: TestContext): Promise<{ url: string; asked: string[] }> {
   const asked: string[] = [];
   const server = createServer((request, response) => {
@@ -33,9 +33,9 @@ async function elsewhere(t: TestContext): Promise<{ url: string; asked: string[]
 interface World {
   service: Service;
   texts: string[];
-  /** Of sandbox mail, one for each payload. */
+  /** Ids of sandbox messages, one for each payload. */
   messageIds: string[];
-  /** Of mail that came in, one for each payload. */
+  /** Ids of inbound messages, one for each payload. */
   inboundIds: string[];
 }
 
@@ -106,7 +106,7 @@ async function sendAll({ api, sandboxApi }: Service, texts: string[]): Promise<s
   return ids;
 }
 
-/** A mail as nobody composes it: the payload wherever somebody reads it. */
+/** A message that no one composes by accident: the payload in every field that is displayed. */
 function rawOf(text: string): string {
   const line = text.replace(/[\r\n]+/g, ' ');
   const quoted = line.replace(/["\\]/g, '\\$&');
@@ -149,7 +149,7 @@ async function comeIn({ sandboxApi }: Service, texts: string[]): Promise<string[
   return ids;
 }
 
-/** What colleagues name. What is refused there needs no showing. */
+/** Fields that colleagues write. Rejected values need no check. */
 async function nameAll({ api }: Service, texts: string[]): Promise<void> {
   for (const [index, text] of texts.entries()) {
     await api.post('/api-keys', { mode: 'sandbox', name: text.slice(0, 100) });
@@ -161,7 +161,7 @@ async function nameAll({ api }: Service, texts: string[]): Promise<void> {
   await api.post('/domains', { domain: 'shop.example' });
 }
 
-/** Opens what can be opened on a page: rows with details, dialogues of attempts. */
+/** Opens everything that can be opened on a page: rows with details, SMTP transcripts. */
 async function unfold(page: Page): Promise<void> {
   for (const one of (await page.locator('main summary, main [aria-expanded="false"]').all()).slice(0, 6)) {
     await one.click({ timeout: 2_000 }).catch(() => undefined);
@@ -170,12 +170,12 @@ async function unfold(page: Page): Promise<void> {
   }
 }
 
-/** Opens the headers, the source and the files of a mail. */
+/** Opens the headers, the source, and the files of a message. */
 async function everyTab(page: Page): Promise<void> {
   for (const tab of await page.getByRole('tab').all()) await tab.click({ timeout: 5_000 });
 }
 
-/** Asserts what no page may have done. */
+/** Asserts what no page may do. */
 async function assertHarmless(visit: Visit, at: string): Promise<void> {
   assert.equal(await visit.page.evaluate('window.hacked'), undefined, at);
   assert.deepEqual(
@@ -215,7 +215,7 @@ async function idsOf({ api }: Service): Promise<string[]> {
   ];
 }
 
-test('what strangers write stays text, on every page', { skip: noBrowser(), timeout: 890_000 }, async (t) => {
+test('untrusted text is rendered as text on every page', { skip: noBrowser(), timeout: 890_000 }, async (t) => {
   const other = await elsewhere(t);
   const texts = payloads(other.url);
   assert.equal(texts.length, 150);
@@ -239,17 +239,19 @@ test('what strangers write stays text, on every page', { skip: noBrowser(), time
     await open(visit.page, at);
     await assertHarmless(visit, at);
   }
-  // The list has shown all of them.
+  // The list has displayed all of them.
   for (const id of inboundIds.filter((_, index) => index % 5 === 0)) {
     const at = `/app/sandbox/inbound/${id}`;
     await open(visit.page, at);
     await everyTab(visit.page);
     await assertHarmless(visit, at);
   }
-  assert.deepEqual(other.asked, [], 'nobody was asked');
+  assert.deepEqual(other.asked, [], 'nothing was requested');
 });
 
-test('control: a page that shows them as they are runs them, and asks elsewhere', { skip: noBrowser() }, async (t) => {
+test('control: a page that renders it as HTML executes it and loads remote content', {
+  skip: noBrowser(),
+}, async (t) => {
   const other = await elsewhere(t);
   const visitors = await startBrowser();
   t.after(() => visitors.close());

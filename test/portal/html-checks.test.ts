@@ -1,10 +1,10 @@
-/** What is found in the html of a mail, rule by rule: mail that has the fault, and mail alike that has not. */
+/** Findings in the HTML of an email, rule by rule: with an email that has the problem, and a similar one that does not. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findingsOf, RULES } from '../../portal/src/pages/inbox/html-checks.ts';
 import { rules } from '../../portal/src/texts/inbox.ts';
 
-/** Mail without a fault, with this in its body. */
+/** A correct email with this in its body. */
 const mailOf = (body: string, head = ''): string =>
   `<!doctype html><html><head><title>Order</title>${head}</head><body><div style="display:none">Shipped</div>${body}</body></html>`;
 
@@ -66,26 +66,26 @@ const found = (html: string, text: string | null = 'Hello'): string[] =>
   findingsOf({ html, text }).map(({ rule }) => rule);
 
 for (const [rule, { has, hasNot }] of Object.entries(TABLE)) {
-  test(`finds ${rule}, and only where it is`, () => {
+  test(`finds ${rule} only where it applies`, () => {
     for (const html of has) assert.ok(found(html).includes(rule), html.slice(0, 300));
     for (const html of hasNot) assert.ok(!found(html).includes(rule), html.slice(0, 300));
   });
 }
 
-test('a mail without a fault has no finding, one without text has one, and each rule has its words', () => {
+test('a correct email has no finding, one without text has one, and each rule has a message', () => {
   assert.deepEqual(found(mailOf('<p>Hello</p>')), []);
   assert.deepEqual(found(mailOf('<p>Hello</p>'), null), ['noText']);
   assert.deepEqual(RULES.map(({ rule }) => rule).sort(), Object.keys(rules).sort());
 });
 
-test('says where, in few words, and how often', () => {
+test('reports the position briefly, and the count', () => {
   const html = mailOf(Array.from({ length: 9 }, (_, index) => `<img src="${index}${'x'.repeat(500)}">`).join(''));
   const [finding] = findingsOf({ html, text: 'Hello' });
   assert.deepEqual([finding?.rule, finding?.count, finding?.examples.length], ['imageWithoutAlt', 9, 3]);
   assert.ok(finding!.examples.every((one) => one.length < 130));
 });
 
-test('stays quick on html that was made to be slow', () => {
+test('stays fast on HTML made to be slow', () => {
   const hostile = [
     '<'.repeat(200_000),
     '<a '.repeat(60_000),

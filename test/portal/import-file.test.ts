@@ -1,11 +1,11 @@
-/** Lists of addresses as people have them, and the parts that they are imported in. */
+/** Address lists in common formats, and the parts in which they are imported. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { faultyOf, linesOf, partOf, partsOf } from '../../portal/src/pages/suppressions/import-file.ts';
 
 const line = (number: number, email: string, reason = '', expiresAt = '') => ({ number, email, reason, expiresAt });
 
-test('plain lists, commas, semicolons, tabs, and files of spreadsheets are read alike', () => {
+test('reads plain lists, commas, semicolons, tabs, and spreadsheet files alike', () => {
   const expected = [line(2, 'a@example.com', 'bounce'), line(3, 'b@example.com')];
   assert.deepEqual(linesOf('email,reason\na@example.com,bounce\nb@example.com,\n'), expected);
   assert.deepEqual(linesOf('\uFEFFEmail;Reason\r\na@example.com;bounce\r\nb@example.com;\r\n'), expected);
@@ -15,19 +15,19 @@ test('plain lists, commas, semicolons, tabs, and files of spreadsheets are read 
   assert.deepEqual(linesOf(''), []);
 });
 
-test('quotes may hold commas, quotes and line ends, and numbers of lines stay right', () => {
+test('quotes can contain commas, quotes, and line ends, and line numbers stay correct', () => {
   const lines = linesOf('email,name,reason\n"a@example.com","Ann ""A"",\nof Shop",bounce\nb@example.com,Ben,manual\n');
   assert.deepEqual(lines, [line(2, 'a@example.com', 'bounce'), line(4, 'b@example.com', 'manual')]);
   assert.equal(linesOf('email\n"a@example.com\nb@example.com').length, 1);
 });
 
-test('what the export wrote comes back, whatever else it has', () => {
+test('reads exported files back, with additional columns', () => {
   const csv =
     'email,reason,sourceMessageId,expiresAt,createdAt\r\na@example.com,bounce,msg_1,2030-01-01T00:00:00.000Z,x\r\n';
   assert.deepEqual(linesOf(csv), [line(2, 'a@example.com', 'bounce', '2030-01-01T00:00:00.000Z')]);
 });
 
-test('parts have the names of the columns in front, and stay below the limits', () => {
+test('parts start with the column names and stay below the limits', () => {
   const many = Array.from({ length: 4_500 }, (_, at) => line(at + 1, `person-${at}@example.com`));
   const parts = partsOf(many);
   assert.deepEqual(
@@ -47,7 +47,7 @@ test('a cell never becomes two lines or two cells', () => {
   assert.equal(body, 'email,reason,expiresAt\n"a,b@example.com",,\n"x""y",,\ntwo lines,,\n');
 });
 
-test('faulty lines of a part are named by their number in the file', () => {
+test('invalid lines of a part are identified by their number in the file', () => {
   const part = partOf([line(7, 'a@example.com'), line(12, 'nonsense')]);
   const details = [
     { field: 'line 3', message: 'the address has no @' },

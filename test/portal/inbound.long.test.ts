@@ -1,15 +1,15 @@
 /**
- * Inbound routes and the mail that came in, as people of the account meet them: an owner makes a route, whose secret is shown once, reads what came,
- * changes the route and deletes it; a viewer reads only. Counted at the receiver of the webhook, in the bytes of what is saved, and in what the
- * browser asks for: nothing of another host, though the html of a mail names one. And a bounce that comes by mail, after the delivery.
+ * Inbound routes and messages as users of the account see them: an owner creates a route, whose secret is displayed once, reads messages,
+ * changes the route, and deletes it; a viewer can only read. Checked at the webhook receiver, in the saved bytes, and in the browser's
+ * requests: none goes to another host, even if the HTML of a message names one. Also a bounce that arrives by email after the delivery.
  */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { JsonObject } from '../kit/api.ts';
+import { bounceAddresses, bring, tokenAddress } from '../kit/bounce-receiver.ts';
 import { invited, noBrowser, setFirstPassword, signedIn, startBrowser, type Visit } from '../kit/browser.ts';
-import { bring, comesBack, tokenAddress } from '../kit/come-back.ts';
 import { fakeDns } from '../kit/fake-dns.ts';
 import { deliveryReport } from '../kit/report-mail.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
@@ -28,7 +28,7 @@ interface Stage extends Visit {
   catcher: WebhookCatcher;
 }
 
-/** Neither at a desk nor on a phone. */
+/** Between desktop and phone width. */
 async function assertNoFaults(page: Page): Promise<void> {
   const before = page.viewportSize()!;
   assert.deepEqual(await faultsOf(page), []);
@@ -37,7 +37,7 @@ async function assertNoFaults(page: Page): Promise<void> {
   await page.setViewportSize(before);
 }
 
-/** Makes a route by the page. */
+/** Creates a route on the page. */
 async function make({ page, catcher, service }: Stage): Promise<string> {
   await page.goto(ROUTES);
   await page.getByText('No inbound routes yet').waitFor();
@@ -67,7 +67,7 @@ async function play({ service }: Stage, mail: JsonObject): Promise<string> {
 
 const ATTACHED = Buffer.from('%PDF-1.4 no document at all\u0000\u00ff');
 
-/** The mail appears in the open list by itself, and is read. */
+/** The message appears in the open list automatically, and is read. */
 async function read(stage: Stage): Promise<void> {
   const { page, service, catcher } = stage;
   const order = {
@@ -118,7 +118,7 @@ async function read(stage: Stage): Promise<void> {
   assert.equal(new URL(page.url()).pathname, `/app/sandbox/messages/${data.messageId}`);
 }
 
-/** The palette opens it by the id of its event. */
+/** The command palette opens it by the id of its event. */
 async function foundById({ page }: Stage, id: string): Promise<void> {
   await page.goto('/app/sandbox');
   await page.locator('h1').first().waitFor();
@@ -129,7 +129,7 @@ async function foundById({ page }: Stage, id: string): Promise<void> {
   assert.equal(new URL(page.url()).pathname, `/app/sandbox/inbound/${id}`);
 }
 
-/** What the links save is what came, byte for byte. */
+/** The download links save the received bytes unchanged. */
 async function saved({ page, service }: Stage, id: string): Promise<void> {
   const downloadOf = async (name: string): Promise<{ name: string; bytes: Buffer }> => {
     const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name }).click()]);
@@ -141,7 +141,7 @@ async function saved({ page, service }: Stage, id: string): Promise<void> {
   assert.equal(whole.bytes.toString(), (await service.sandboxApi.get(`/inbound/${id}/content`)).text);
 }
 
-/** What ended without an event is in the list, and found by its outcome; filters are part of the address. */
+/** A message without an event is in the list, and can be found by its outcome; filters are part of the URL. */
 async function filter(stage: Stage, routeId: string): Promise<void> {
   const { page, catcher } = stage;
   const headers = [{ name: 'Auto-Submitted', value: 'auto-replied' }];
@@ -168,10 +168,10 @@ async function filter(stage: Stage, routeId: string): Promise<void> {
   await page.getByText('No emails match your filters').waitFor();
   await button(page, 'Clear filters').click();
   await rows.filter({ hasText: 'Re: Order 17' }).waitFor();
-  assert.equal(catcher.requests.length, 1, 'an automatic reply is posted nowhere');
+  assert.equal(catcher.requests.length, 1, 'an automatic reply is not posted');
 }
 
-/** Edits the route: it is posted nowhere any more, so that its webhook is gone. */
+/** Edits the route: it no longer posts anywhere, so its webhook is removed. */
 async function change({ page, service }: Stage, routeId: string): Promise<void> {
   await page.goto(`${ROUTES}/${routeId}`);
   await page.getByRole('link', { name: 'Deliveries and secret' }).click();
@@ -208,7 +208,7 @@ async function viewerReads({ page, context, assertClean }: Visit, { service }: S
     Origin: service.url,
   };
   const answer = await context.request.delete(`/inbound-routes/${routeId}`, { headers, data: { confirm: true } });
-  assert.equal(answer.status(), 403, 'nor past the page');
+  assert.equal(answer.status(), 403, 'nor directly over the API');
   assertClean();
 }
 
@@ -220,14 +220,14 @@ async function remove({ page, service }: Stage, routeId: string): Promise<void> 
   await page.getByRole('link', { name: 'reply+*@in.shop.example' }).click();
   await button(page, 'Delete').click();
   await page.getByText('No inbound routes yet').waitFor();
-  await waitUntil('the route to be gone', async () => {
+  await waitUntil('the route to be deleted', async () => {
     return (await service.sandboxApi.get(`/inbound-routes/${routeId}`)).status === 404;
   });
   await page.goto('/app/sandbox/inbound');
   await page.getByRole('link', { name: 'Re: Order 17' }).waitFor();
 }
 
-/** A live route asks for a domain; its MX record is shown, and looked for when somebody asks and while the page is open. */
+/** A live route requires a domain; its MX record is displayed, and checked on demand and while the page is open. */
 async function live({ page, service }: Stage, dns: Awaited<ReturnType<typeof fakeDns>>): Promise<void> {
   await page.clock.install();
   await page.goto('/app/live/inbound-routes');
@@ -255,7 +255,7 @@ async function live({ page, service }: Stage, dns: Awaited<ReturnType<typeof fak
   await assertNoFaults(page);
 }
 
-test('inbound routes and inbound mail', { skip: noBrowser(), timeout: 300_000 }, async (t) => {
+test('inbound routes and inbound messages', { skip: noBrowser(), timeout: 300_000 }, async (t) => {
   const visitors = await startBrowser();
   t.after(visitors.close);
   const [catcher, dns] = [await webhookCatcher(), await fakeDns({})];
@@ -280,10 +280,10 @@ test('inbound routes and inbound mail', { skip: noBrowser(), timeout: 300_000 },
   owner.assertClean();
 });
 
-test('a bounce that comes by mail is in the timeline, behind the delivery', { skip: noBrowser() }, async (t) => {
+test('a bounce received by email appears in the timeline after the delivery', { skip: noBrowser() }, async (t) => {
   const visitors = await startBrowser();
   const sink = await smtpSink();
-  const service = await startService({ env: { ...comesBack, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
+  const service = await startService({ env: { ...bounceAddresses, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
   t.after(async () => {
     await visitors.close();
     await service.close();

@@ -1,6 +1,6 @@
 /**
- * The inbox as a test bench, in a real browser: mail as it comes, its content, further outcomes, the clock that says what it will bring,
- * emptying with a way back, and tests to copy.
+ * The sandbox inbox in a real browser: incoming messages, their content, simulated outcomes, the clock with its forecast, clearing with
+ * undo, and tests to copy.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -32,7 +32,7 @@ test('the inbox', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
   const inbox = async (): Promise<JsonObject[]> =>
     (await service.sandboxApi.get('/sandbox/inbox')).body as unknown as JsonObject[];
 
-  await t.test('shows mail as it comes, with what is found in it', async () => {
+  await t.test('displays incoming messages with the codes and links found in them', async () => {
     await page.goto('/app/sandbox/inbox');
     await page.getByText('No emails yet').waitFor();
     await send(service, { subject: 'Your code', html: HTML, text: undefined, tags: ['code'] });
@@ -50,7 +50,7 @@ test('the inbox', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
     await page.getByText('Message-ID', { exact: true }).waitFor();
   });
 
-  await t.test('gives a test to copy, which as-test.long.test.ts runs', async () => {
+  await t.test('provides a test to copy, which as-test.long.test.ts runs', async () => {
     await page.getByRole('button', { name: 'Copy as test' }).click();
     const code = await page
       .getByRole('dialog')
@@ -60,7 +60,7 @@ test('the inbox', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
     await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
   });
 
-  await t.test('plays a further outcome, and says why one is refused', async () => {
+  await t.test('simulates another outcome, and explains a rejected one', async () => {
     const outcome = page.getByRole('combobox', { name: 'Simulate an outcome' });
     await outcome.fill('complained');
     await page.getByRole('button', { name: 'Simulate' }).click();
@@ -71,7 +71,7 @@ test('the inbox', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
     await page.getByText('Something went wrong').waitFor();
   });
 
-  await t.test('the clock says what it will bring, and brings it', async () => {
+  await t.test('the clock previews and triggers due work', async () => {
     await send(service, { to: 'delayed@example.com', subject: 'Slow' });
     await send(service, { subject: 'Later', sendAt: new Date(Date.now() + 1_800_000).toISOString() });
     await list.getByRole('link', { name: /Slow.*Delayed/ }).waitFor();
@@ -90,7 +90,7 @@ test('the inbox', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
     await list.getByRole('link', { name: /Later.*Delivered/ }).waitFor();
   });
 
-  await t.test('filters are in the address, and stay with a mail', async () => {
+  await t.test('filters are in the URL and stay when a message is open', async () => {
     await page.goto('/app/sandbox/inbox');
     await page.getByLabel('Subject').fill('slow');
     await page.waitForURL(/subject=slow/);
@@ -101,7 +101,7 @@ test('the inbox', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
     await list.getByRole('link', { name: /Your code/ }).waitFor();
   });
 
-  await t.test('on a phone the mail comes after the list', async () => {
+  await t.test('on a phone, a message replaces the list', async () => {
     const phone = await signedIn(t, visitors, service, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
     await phone.page.goto('/app/sandbox/inbox');
     await phone.page.getByRole('link', { name: /Your code/ }).click();
@@ -114,7 +114,7 @@ test('the inbox', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
     phone.assertClean();
   });
 
-  await t.test('is emptied, and not if that is undone', async () => {
+  await t.test('is cleared unless that is undone', async () => {
     const button = page.getByRole('button', { name: 'Clear inbox' });
     await button.click();
     await page.getByRole('button', { name: 'Undo' }).click();

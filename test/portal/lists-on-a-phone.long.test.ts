@@ -1,4 +1,4 @@
-/** Lists on a phone: a row has two lines, opens by a tap anywhere, and has no names of columns. A preview is as high as its email. */
+/** Lists on a phone: a row has two lines, opens with a tap anywhere, and has no column headers. A preview is as tall as its email. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { noBrowser, setFirstPassword, signedIn, startBrowser } from '../kit/browser.ts';
@@ -43,7 +43,7 @@ for (const colorScheme of ['light', 'dark'] as const)
     assertClean();
   });
 
-test('a tap anywhere in a row opens it', { skip }, async (t) => {
+test('tapping anywhere in a row opens it', { skip }, async (t) => {
   const { page, assertClean } = await signedIn(t, visitors, service, PHONE);
   await open(page, '/app/sandbox/messages');
   const time = page.locator('tr[data-index] td[data-phone="time"]').first();
@@ -52,7 +52,7 @@ test('a tap anywhere in a row opens it', { skip }, async (t) => {
   assertClean();
 });
 
-test('the frame of a preview is as high as the email', { skip }, async (t) => {
+test('the preview frame is as tall as the email', { skip }, async (t) => {
   const html = `<body style="margin:0">${'<p style="margin:0;height:100px">A paragraph</p>'.repeat(11)}</body>`;
   const { data } = (
     await service.sandboxApi.post('/send', { from: 'a@shop.example', to: 'ann@example.com', subject: 'Long', html })

@@ -1,4 +1,4 @@
-/** Live mail in a browser: why a mail bounced at its receiver, and the bounces of the last day sent to a webhook that had been down. */
+/** Live mail in a browser: why a message bounced at its receiver, and replaying the last day's bounces to a webhook that had been down. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { noBrowser, setFirstPassword, signedIn, startBrowser } from '../kit/browser.ts';
@@ -11,7 +11,10 @@ import { webhookCatcher } from '../kit/webhook-catcher.ts';
 
 const REFUSAL = '550 5.1.1 <nobody@shop.example>: no such user here';
 
-test('why a mail bounced, and its bounces sent again', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
+test('displays why a message bounced, and resends bounced messages', {
+  skip: noBrowser(),
+  timeout: 170_000,
+}, async (t) => {
   const closing: (() => Promise<unknown>)[] = [];
   t.after(async () => {
     for (const close of closing.reverse()) await close();
@@ -68,7 +71,7 @@ test('why a mail bounced, and its bounces sent again', { skip: noBrowser(), time
   assert.deepEqual(
     receiver.messages.map(({ to }) => to),
     [['ann@shop.example']],
-    'what the receiver took',
+    'delivered to the receiver',
   );
 
   await waitUntil('both events to be refused', () => catcher.requests.length >= 2);
@@ -82,7 +85,7 @@ test('why a mail bounced, and its bounces sent again', { skip: noBrowser(), time
   await page.getByText('1 event will be replayed').waitFor();
   const before = catcher.requests.length;
   await page.getByRole('button', { name: 'Replay 1 event' }).click();
-  await waitUntil('the bounce to come again', () =>
+  await waitUntil('the bounce to be replayed', () =>
     catcher.requests.slice(before).some(({ body }) => JSON.parse(body).eventType === 'Bounce'),
   );
   visit.assertClean();

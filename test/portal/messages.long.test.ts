@@ -1,4 +1,4 @@
-/** Messages in a browser: they are found, come in by themselves, answer what became of them, and can be acted on and shown to others. */
+/** Messages in a browser: they can be found, appear automatically, show their delivery result, and can be acted on and shared. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
@@ -41,7 +41,7 @@ async function openMessage(page: Page, id: string): Promise<void> {
   await page.getByRole('heading', { name: 'Activity' }).waitFor();
 }
 
-test('mail is found by what is known of it, and the filters stay in the address', { skip }, async (t) => {
+test('messages can be found by any property, and the filters stay in the URL', { skip }, async (t) => {
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;
   await send('ann@example.com', 'Your invoice', { tags: ['invoice'], metadata: { order: '17' } });
@@ -81,7 +81,7 @@ test('mail is found by what is known of it, and the filters stay in the address'
   visit.assertClean();
 });
 
-test('new mail comes in by itself, changes its state before the eyes, and is saved as CSV', { skip }, async (t) => {
+test('new messages appear automatically, update live, and export as CSV', { skip }, async (t) => {
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;
   await page.goto('/app/sandbox/messages');
@@ -103,13 +103,13 @@ test('new mail comes in by itself, changes its state before the eyes, and is sav
   await page.getByRole('button', { name: 'Export CSV' }).click();
   const csv = readFileSync(await (await saved).path(), 'utf8');
   assert.match(csv, /^\uFEFFSubject,Recipient,Status,Tags,Accepted\r\n/);
-  assert.match(csv, /\r\n'=A formula,delayed@example\.com,delivered,/, 'a formula is none');
+  assert.match(csv, /\r\n'=A formula,delayed@example\.com,delivered,/, 'a formula is escaped');
   await row(page, '=A formula').click();
   await page.waitForURL(`**/messages/${id}`);
   visit.assertClean();
 });
 
-test('several messages are resent or canceled at once, each action for those that it applies to', {
+test('bulk resend and cancel apply to the eligible messages', {
   skip,
 }, async (t) => {
   const visit = await signedIn(t, visitors, service);
@@ -143,7 +143,7 @@ test('several messages are resent or canceled at once, each action for those tha
   visit.assertClean();
 });
 
-test('a message answers first; behind it are its attempts, its content and its files', { skip }, async (t) => {
+test('a message shows its outcome first, then attempts, content, and files', { skip }, async (t) => {
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;
   const hostile = '<img src=x onerror=alert(1)>"&amp; {{name}}';
@@ -191,7 +191,7 @@ test('a message answers first; behind it are its attempts, its content and its f
   visit.assertClean();
 });
 
-test('what waits is moved and cancelled, and a suppression is lifted, with a way back', { skip }, async (t) => {
+test('queued messages are rescheduled and canceled, and a suppression is removed, with undo', { skip }, async (t) => {
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;
   const id = await send('later@example.com', 'See you', { sendAt: new Date(Date.now() + 7_200_000).toISOString() });
@@ -225,7 +225,7 @@ test('what waits is moved and cancelled, and a suppression is lifted, with a way
   visit.assertClean();
 });
 
-test('a link shows the message to somebody who is not signed in, and what it hides is not there', {
+test('a share link displays the message without a login, and omits hidden parts', {
   skip,
 }, async (t) => {
   const visit = await signedIn(t, visitors, service);
@@ -263,7 +263,7 @@ test('a link shows the message to somebody who is not signed in, and what it hid
   visit.assertClean();
 });
 
-test('links are listed where they are created and for all messages, and a revoked one stops working', {
+test('share links are listed per message and for all, and a revoked one stops working', {
   skip,
 }, async (t) => {
   const visit = await signedIn(t, visitors, service);
@@ -306,7 +306,7 @@ test('links are listed where they are created and for all messages, and a revoke
   visit.assertClean();
 });
 
-test('a viewer sees all of it, and finds no button that would be refused', { skip }, async (t) => {
+test('a viewer sees everything and no action that would be rejected', { skip }, async (t) => {
   const { body } = await service.api.post('/users', { email: 'viewer@example.com', role: 'viewer' });
   const token = new URL(body.inviteUrl).hash.split('token=')[1];
   assert.equal((await service.anonymous.put('/password', { token, password: PASSWORD })).status, 200);
@@ -326,7 +326,9 @@ test('a viewer sees all of it, and finds no button that would be refused', { ski
   visit.assertClean();
 });
 
-test('the palette finds templates, domains and suppressed addresses, and changes the mode', { skip }, async (t) => {
+test('the command palette finds templates, domains, and suppressed addresses, and switches modes', {
+  skip,
+}, async (t) => {
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;
   const template = { name: 'palette-welcome', subject: 'Welcome', text: 'Hello' };

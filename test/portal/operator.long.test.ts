@@ -1,4 +1,4 @@
-/** Operators in the portal: the queue, accounts, support access, requests for larger mail, nodes, the doctor and the log. */
+/** Operators in the portal: the queue, accounts, support access, requests for larger messages, nodes, the doctor, and the log. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
@@ -59,7 +59,7 @@ async function download(page: Page, button: string): Promise<string> {
   return readFileSync(await file.path(), 'utf8');
 }
 
-test('the queue shows what waits and why, and a pause is ended', { skip }, async (t) => {
+test('the queue shows queued messages with reasons, and a pause is ended', { skip }, async (t) => {
   for (let to = 0; to < 3; to += 1) {
     const mail = { from: 'a@shop.example', to: `${to}@busy.example`, subject: 's', text: 't' };
     assert.equal((await service.api.post('/send', mail)).status, 202);
@@ -68,7 +68,7 @@ test('the queue shows what waits and why, and a pause is ended', { skip }, async
   const { page } = visit;
   await page.goto('/app/operator');
   const row = page.getByRole('table', { name: 'Destinations' }).getByRole('row', { name: /busy\.example/ });
-  // Renewed without a reload.
+  // Updated without a reload.
   await row.getByText('Paused', { exact: true }).waitFor({ timeout: 20_000 });
   await row.getByText(REFUSAL, { exact: true }).waitFor();
   await row.getByText(/mx\.busy\.example requested a pause until .*; 3 messages queued\. Last reply: /).waitFor();
@@ -80,7 +80,7 @@ test('the queue shows what waits and why, and a pause is ended', { skip }, async
   visit.assertClean();
 });
 
-test('an account is made with keys shown once, found, changed, and suspended after its effects are shown', {
+test('an account is created with keys shown once, found, edited, and suspended after a preview', {
   skip,
 }, async (t) => {
   const visit = await signedIn(t, visitors, service);
@@ -160,7 +160,7 @@ test('live mail held by sending protection is released', { skip }, async (t) => 
   visit.assertClean();
 });
 
-test('an operator looks at an account: a strip says so, nothing can be changed, and it stops', { skip }, async (t) => {
+test('an operator views an account read-only under a banner, and leaves it', { skip }, async (t) => {
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;
   const { accountId } = await newAccount(visit, 'ACME');
@@ -184,7 +184,7 @@ test('an operator looks at an account: a strip says so, nothing can be changed, 
   visit.assertClean();
 });
 
-test('requests for larger mail are approved, undone, and rejected with a reason', { skip }, async (t) => {
+test('requests for larger messages are approved, undone, and rejected with a reason', { skip }, async (t) => {
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;
   const { accountId, apiKey } = await newAccount(visit, 'Archive');
@@ -249,12 +249,12 @@ test('nodes, the doctor, and the log of all accounts with its files', { skip }, 
   assert.equal(csv.length - 1, entries.length);
   assert.ok(
     entries.length > 0 && entries.every(({ action }) => action === 'account.create'),
-    'filtered as the page is',
+    'with the filters of the page',
   );
   visit.assertClean();
 });
 
-test('who is no operator reads whom these pages are for, and nothing is asked', { skip }, async (t) => {
+test('a non-operator sees who can use these pages, and nothing is requested', { skip }, async (t) => {
   const invited = await service.api.post('/users', { email: 'ann@example.com', role: 'owner' });
   assert.equal(invited.status, 201);
   const { password } = await service.cli('user', 'reset-password', '--email', 'ann@example.com');

@@ -1,6 +1,6 @@
 /**
- * How somebody sees how their mail fares: the overview of a new account and of one that sends, an incident that is tried again, why a call
- * failed, who changed what, and what was used. On a service whose mail goes to a server that refuses some of it.
+ * Delivery statistics for users: the overview of a new and of an active account, retrying an incident, failed calls, the audit log, and
+ * usage. The service sends to a server that rejects some messages.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { animationsEnded } from './every-page.ts';
 
 const REPLY = '451 4.7.1 greylisted, try again later';
 
-describe('how mail fares', { skip: noBrowser() }, () => {
+describe('delivery overview', { skip: noBrowser() }, () => {
   let visitors: Awaited<ReturnType<typeof startBrowser>>;
   let sink: SmtpSink;
   let service: Service;
@@ -52,7 +52,7 @@ describe('how mail fares', { skip: noBrowser() }, () => {
   const incidents = async (): Promise<JsonObject[]> =>
     (await service.api.get('/incidents')).body as unknown as JsonObject[];
 
-  test('a new account is led to its first steps', async () => {
+  test('a new account is guided to its first steps', async () => {
     await page.goto('/app/live');
     await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
     await page.getByRole('heading', { name: 'No emails in the last 30 days' }).waitFor();
@@ -62,13 +62,13 @@ describe('how mail fares', { skip: noBrowser() }, () => {
     visit.assertClean();
   });
 
-  test('the overview counts what became of mail, as lines and as a table, and says what fails', async () => {
+  test('the overview charts outcomes as lines and as a table, and lists failures', async () => {
     await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
     await page.goto('/app/live');
     const to = ['a@good.example', 'b@good.example', 'c@good.example', 'd@slow.example', 'e@slow.example'];
     const messages = to.map((one) => ({ from: 'a@shop.example', to: one, subject: 's', text: 't', tags: ['order'] }));
     await service.api.post('/send/batch', { messages });
-    // Without a reload: the page hears of it.
+    // Without a reload: the page receives events.
     await page.getByRole('button', { name: /^Accepted\s*5$/ }).waitFor();
     await page.getByRole('button', { name: /^Delivered\s*3$/ }).waitFor();
     await page.getByRole('button', { name: /^Delayed\s*2$/ }).waitFor();
@@ -95,7 +95,7 @@ describe('how mail fares', { skip: noBrowser() }, () => {
     visit.assertClean();
   });
 
-  test('all messages of an incident are tried again by one button', async () => {
+  test('one button retries all messages of an incident', async () => {
     await page.goto('/app/live/incidents');
     await page.getByRole('link', { name: 'Emails to slow.example are delayed' }).click();
     await page.getByRole('heading', { level: 1, name: 'Emails to slow.example are delayed' }).waitFor();
@@ -108,7 +108,7 @@ describe('how mail fares', { skip: noBrowser() }, () => {
     await page.getByRole('button', { name: 'Retry all 2' }).click();
     await page.getByRole('heading', { name: 'This incident is resolved' }).waitFor();
     assert.deepEqual(
-      await waitUntil('nothing to fail', async () => ((await incidents()).length === 0 ? [] : undefined)),
+      await waitUntil('no failures', async () => ((await incidents()).length === 0 ? [] : undefined)),
       [],
     );
     const { body } = await service.api.get('/messages?status=delivered');
@@ -118,7 +118,7 @@ describe('how mail fares', { skip: noBrowser() }, () => {
     visit.assertClean();
   });
 
-  test('a refused request says what its code means and which fields to fix', async () => {
+  test('a rejected request explains its code and the fields to fix', async () => {
     await service.api.post('/send', { from: 'a@shop.example', subject: 's', text: 't' });
     await service.api.post('/send', { from: 'a@other.example', to: 'b@good.example', subject: 's', text: 't' });
     await page.goto('/app/live/requests');
@@ -135,7 +135,7 @@ describe('how mail fares', { skip: noBrowser() }, () => {
     visit.assertClean();
   });
 
-  test('an entry of the audit log shows the fields before and after, and the log is saved whole', async () => {
+  test('an audit log entry shows fields before and after, and the log exports completely', async () => {
     await service.api.patch('/account', { retainContent: '7d' });
     await page.goto('/app/live/audit');
     await page.getByRole('button', { name: 'account.update' }).click();
@@ -162,7 +162,7 @@ describe('how mail fares', { skip: noBrowser() }, () => {
     visit.assertClean();
   });
 
-  test('usage is counted by tag and by recipient domain, beside the limits', async () => {
+  test('usage is listed by tag and recipient domain, next to the limits', async () => {
     await page.goto('/app/live/usage');
     await page.getByRole('row', { name: /^order 5 100% 5 100%/ }).waitFor();
     await page.getByText('Recipient domain').click();

@@ -1,9 +1,9 @@
 /**
- * 150 texts that try to become script, or a request to somewhere else, wherever they are shown: each element, attribute and scheme that is
- * known for it (after the OWASP cheat sheet on filter evasion), alone and breaking out of two kinds of quotes.
+ * 150 texts that would become script, or a request to another host, if rendered as HTML: each known element, attribute, and scheme (after
+ * the OWASP cheat sheet on filter evasion), alone and breaking out of both kinds of quotes.
  */
 
-/** `elsewhere` is the address of a server that counts who asks it. */
+/** `elsewhere` is the address of a server that records its requests. */
 export function payloads(elsewhere: string): string[] {
   const run = `fetch('${elsewhere}/ran');window.hacked=1`;
   const vectors = [

@@ -1,4 +1,4 @@
-/** People in the portal: the team, the settings of the account, and how somebody signs in. */
+/** Users in the portal: the team, account settings, and login methods. */
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -30,14 +30,14 @@ const members = async (): Promise<Record<string, string>> => {
   const { body } = await service.api.get('/users');
   return Object.fromEntries((body as unknown as JsonObject[]).map(({ email, role }) => [email, role]));
 };
-/** Somebody in the account, with a password. */
+/** A user of the account with a password. */
 const person = async (email: string, role: string): Promise<{ email: string; password: string }> => {
   assert.equal((await service.api.post('/users', { email, role })).status, 201);
   const { password } = await service.cli('user', 'reset-password', '--email', email);
   return { email, password };
 };
 
-test('somebody is invited by a link that is shown, made more, and removed after the time to undo', {
+test('a user is invited by link, promoted, and removed after the undo period', {
   skip,
 }, async (t) => {
   const visit = await signedIn(t, visitors, service);
@@ -79,7 +79,7 @@ test('somebody is invited by a link that is shown, made more, and removed after 
   await remove.waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Undo' }).click();
   await remove.click();
-  assert.ok('ann@example.com' in (await members()), 'not before the time to undo is over');
+  assert.ok('ann@example.com' in (await members()), 'not before the undo period ends');
   await waitUntil('the removal', async () => !('ann@example.com' in (await members())));
   await page.goto('/app/sandbox/team');
   await page.getByRole('link', { name: 'Switch to Live' }).waitFor();
@@ -87,7 +87,7 @@ test('somebody is invited by a link that is shown, made more, and removed after 
   visit.assertClean();
 });
 
-test('settings are changed one by one, and variables merged', { skip }, async (t) => {
+test('settings are changed individually, and variables are merged', { skip }, async (t) => {
   const settings = async () => (await service.api.get('/account')).body.settings as JsonObject;
   await service.api.patch('/account', { variables: { old: '1', kept: '<b>2</b>' } });
   const visit = await signedIn(t, visitors, service);
@@ -113,7 +113,7 @@ test('settings are changed one by one, and variables merged', { skip }, async (t
   await variables.getByLabel('Variable name').fill('brand');
   await variables.getByRole('button', { name: 'Add' }).click();
   await variables.getByRole('textbox', { name: 'brand' }).fill('Shop');
-  // What somebody else has set meanwhile stays.
+  // Settings changed by someone else in the meantime stay.
   await service.api.patch('/account', { variables: { other: 'x' } });
   await variables.getByRole('button', { name: 'Save' }).click();
   const merged = { kept: '<b>2</b>', company_address_html: 'Shop Ltd<br>1 High Street', brand: 'Shop', other: 'x' };
@@ -130,7 +130,7 @@ test('settings are changed one by one, and variables merged', { skip }, async (t
   visit.assertClean();
 });
 
-/** As an app makes it (RFC 6238) of the secret that is shown. */
+/** The code an authenticator app computes (RFC 6238) from the displayed secret. */
 function codeOf(secret: string, nowMs: number): string {
   const bits = [...secret].map((one) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(one).toString(2).padStart(5, '0'));
   const key = Buffer.from((bits.join('').match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
@@ -141,7 +141,7 @@ function codeOf(secret: string, nowMs: number): string {
   return String(number % 1_000_000).padStart(6, '0');
 }
 
-/** The session began long ago, for the service. */
+/** Makes the session old for the service. */
 function ageSessions(email: string): void {
   const database = new DatabaseSync(path.join(service.dataDir, 'postrider.db'));
   database
@@ -157,7 +157,7 @@ async function fillSignIn(page: Page, credentials: { email: string; password: st
   await page.getByRole('textbox', { name: 'Password' }).fill(credentials.password);
 }
 
-test('an authenticator app: after signing in again, with codes that are asked for from then on', {
+test('an authenticator app is added after a fresh login, and its codes are then required', {
   skip,
 }, async (t) => {
   const ben = await person('ben@example.com', 'member');
@@ -213,7 +213,7 @@ test('an authenticator app: after signing in again, with codes that are asked fo
   await other.page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await other.page.waitForURL('**/app/live');
   await page.getByRole('region', { name: 'Authenticator app' }).getByRole('button', { name: 'Remove' }).click();
-  await waitUntil('codes to be asked for no more', async () => {
+  await waitUntil('codes to be no longer required', async () => {
     const answer = await visit.context.request.get('/session');
     return !(await answer.json()).twoFactor.totp;
   });
@@ -223,7 +223,7 @@ test('an authenticator app: after signing in again, with codes that are asked fo
 
 test('a passkey is added, signs in, and is removed', { skip }, async (t) => {
   const eva = await person('eva@example.com', 'member');
-  // Passkeys belong to a name, never to an address of numbers.
+  // Passkeys require a hostname, not an IP address.
   const visit = await visitors.visit(service.url.replace('127.0.0.1', 'localhost'));
   t.after(() => visit.context.close());
   const { page } = visit;
@@ -251,7 +251,7 @@ test('a passkey is added, signs in, and is removed', { skip }, async (t) => {
   await page.waitForURL('**/app/live');
   await page.goto('/app/live/profile');
   await panel.getByRole('button', { name: 'Remove Laptop' }).click();
-  await waitUntil('the passkey to be gone', async () => {
+  await waitUntil('the passkey to be removed', async () => {
     const answer = await visit.context.request.get('/user/passkeys');
     return (await answer.json()).length === 0;
   });
@@ -259,7 +259,7 @@ test('a passkey is added, signs in, and is removed', { skip }, async (t) => {
   visit.assertClean();
 });
 
-test('the password is changed, other sessions end, and the appearance is chosen', { skip }, async (t) => {
+test('the password is changed, other sessions end, and the appearance is selected', { skip }, async (t) => {
   const ida = await person('ida@example.com', 'member');
   const visit = await visitors.visit(service.url);
   t.after(() => visit.context.close());

@@ -1,6 +1,6 @@
 /**
- * Live mail held by sending protection, as the people of the account see it: on the overview and as an incident. A viewer reads why, and
- * cannot let it leave; an owner does by one click. Counted at the server that the mail goes to.
+ * Live mail held by sending protection, as users of the account see it: on the overview and as an incident. A viewer reads why and cannot
+ * release it; an owner can with one click. Counted at the receiving server.
  */
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -36,7 +36,7 @@ async function openIncident({ page }: Visit): Promise<void> {
 
 const letLeave = ({ page }: Visit) => page.getByRole('button', { name: 'Release held email' });
 
-test('a viewer reads why live mail is held, and an owner releases it', { skip: noBrowser() }, async (t) => {
+test('a viewer sees why live mail is held, and an owner releases it', { skip: noBrowser() }, async (t) => {
   const visitors = await startBrowser();
   t.after(visitors.close);
   const sink = await smtpSink();
@@ -60,24 +60,24 @@ test('a viewer reads why live mail is held, and an owner releases it', { skip: n
     return (await visit.context.request.post('/account/resume-sending', { data: { confirm: true }, headers })).status();
   };
   const first = await send('first@x.example');
-  await waitUntil('control: mail leaves', async () => (await statusOf(first)) === 'delivered');
+  await waitUntil('control: mail is sent', async () => (await statusOf(first)) === 'delivered');
   const checkedMs = Date.now();
   await owner.page.goto('/app/live');
   await owner.page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
   assert.equal(await owner.page.getByText('Live email is held').count(), 0);
 
-  // The delivery may use a check of the account for up to a second.
+  // The delivery may use a cached account for up to a second.
   await waitUntil('the check of the account to be out of date', () => Date.now() - checkedMs > 1_000);
   hold(service);
   const held = [await send('a@x.example'), await send('b@x.example')];
   await openIncident(viewer);
   await viewer.page.getByText('Only account owners can release held email.').waitFor();
   assert.equal(await letLeave(viewer).count(), 0);
-  assert.equal(await resume(viewer), 403, 'nor past the page');
+  assert.equal(await resume(viewer), 403, 'nor directly over the API');
   await openIncident(owner);
   await letLeave(owner).waitFor();
   assert.deepEqual(await Promise.all(held.map(statusOf)), ['queued', 'queued']);
-  assert.equal(sink.accepted, 1, 'none has left so far');
+  assert.equal(sink.accepted, 1, 'nothing was sent so far');
 
   await letLeave(owner).click();
   await owner.page.getByText('Held email is being sent.').waitFor();

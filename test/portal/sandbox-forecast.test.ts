@@ -1,4 +1,4 @@
-/** What a move of the sandbox clock is said to bring, and a feed of events in which each event is once. */
+/** The forecast of a move of the sandbox clock, and an event feed in which each event appears once. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Event } from '../../clients/typescript/src/schema.ts';
@@ -8,7 +8,7 @@ import { forecastOf, type Waiting } from '../../portal/src/pages/inbox/forecast.
 const nowMs = Date.parse('2026-11-23T10:00:00.000Z');
 const after = (seconds: number): string => new Date(nowMs + seconds * 1_000).toISOString();
 
-test('attempts, scheduled mail and expiry are counted up to the time that is chosen', () => {
+test('attempts, scheduled messages, and expiry are counted up to the selected time', () => {
   const waiting: Waiting[] = [
     { status: 'delayed', nextAttemptAt: after(60), expiresAt: after(259_200) },
     { status: 'delayed', nextAttemptAt: after(7_200), expiresAt: after(3_600) },
@@ -36,7 +36,7 @@ const event = (eventId: string, timestamp: string, further: Partial<Event> = {})
   ...further,
 });
 
-test('the log and the stream are one list, the newest first', () => {
+test('the log and the stream merge into one list, newest first', () => {
   const [one, two, three] = [event('evt_1', after(1)), event('evt_2', after(2)), event('evt_3', after(2))];
   const merged = merge([two, one], [three, two]);
   assert.deepEqual(
@@ -45,7 +45,7 @@ test('the log and the stream are one list, the newest first', () => {
   );
 });
 
-test('events of the stream are filtered as the service filters its log', () => {
+test('stream events are filtered as the service filters its log', () => {
   const some = event('evt_1', after(10));
   for (const filter of [
     {},

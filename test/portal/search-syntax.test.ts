@@ -1,4 +1,4 @@
-/** Filters that are typed into the search field of the message list. */
+/** Filters entered in the search field of the message list. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { searchTerms } from '../../portal/src/pages/messages/search-syntax.ts';

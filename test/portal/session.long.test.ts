@@ -1,4 +1,4 @@
-/** Behavior of every page: links to sign in, several tabs, the number of calls of a load, formats of the browser's language, undo. */
+/** Behavior of every page: login links, several tabs, the number of calls per load, locale formats, and undo. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
@@ -27,7 +27,7 @@ after(async () => {
   await visitors?.close();
 });
 
-test('a link that was used already offers to sign in and to reset the password', { skip }, async (t) => {
+test('a used link offers to log in and to reset the password', { skip }, async (t) => {
   const { page, context, assertClean } = await visitors.visit(service.url);
   t.after(() => context.close());
   await page.goto(firstLink(service));
@@ -51,7 +51,7 @@ test('a link that was used already offers to sign in and to reset the password',
   assertClean();
 });
 
-test('signing out in one tab removes the data of the others', { skip }, async (t) => {
+test('logging out in one tab removes the data of the others', { skip }, async (t) => {
   const { page, context, assertClean } = await signedIn(t, visitors, service);
   const other = await context.newPage();
   await open(page, '/app/live/suppressions');
@@ -62,11 +62,11 @@ test('signing out in one tab removes the data of the others', { skip }, async (t
   await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
   await other.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
   assert.equal(await other.getByText('nobody@example.com').count(), 0);
-  assert.equal(await other.evaluate('sessionStorage.length'), 0, 'secrets of a tab are gone');
+  assert.equal(await other.evaluate('sessionStorage.length'), 0, 'secrets of the tab are removed');
   assertClean();
 });
 
-/** The calls of the portal from now on, by path, without the stream. */
+/** The API calls of the portal from now on, by path, without the stream. */
 function callsOf(page: Page): string[] {
   const calls: string[] = [];
   page.on('request', (request) => {
@@ -76,7 +76,7 @@ function callsOf(page: Page): string[] {
   return calls;
 }
 
-test('a page asks for each response once when it is loaded', { skip }, async (t) => {
+test('a page requests each response once when it loads', { skip }, async (t) => {
   const { page, assertClean } = await signedIn(t, visitors, service);
   await page.clock.install();
   for (const at of ['/app/live', '/app/live/incidents', '/app/sandbox/start', '/app/live/inbound']) {
@@ -84,7 +84,7 @@ test('a page asks for each response once when it is loaded', { skip }, async (t)
     const streamed = page.waitForResponse((response) => response.url().includes('/events/stream'));
     await open(page, at);
     await streamed;
-    // Longer than the portal ever waited before it read everything again.
+    // Longer than the portal's longest refresh interval.
     await page.clock.fastForward(2_500);
     await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
     const twice = calls.filter((call, index) => calls.indexOf(call) !== index);
@@ -94,7 +94,7 @@ test('a page asks for each response once when it is loaded', { skip }, async (t)
   assertClean();
 });
 
-test('times have the format of the browser’s language, the year if it is another one, and the zone', {
+test("times use the browser's locale, the year if it differs, and the time zone", {
   skip,
 }, async (t) => {
   const texts: Record<string, string> = {};
@@ -124,7 +124,7 @@ test('times have the format of the browser’s language, the year if it is anoth
   });
 });
 
-test('the button to undo is entirely visible in its notice, also on a phone', { skip }, async (t) => {
+test('the undo button is entirely visible in its notice, even on a phone', { skip }, async (t) => {
   for (const viewport of [
     { width: 1280, height: 800 },
     { width: 390, height: 844 },
@@ -147,7 +147,7 @@ test('the button to undo is entirely visible in its notice, also on a phone', { 
   }
 });
 
-test('the usage of every limited list is shown', { skip }, async (t) => {
+test('the usage of every limited list is displayed', { skip }, async (t) => {
   const { page, assertClean } = await signedIn(t, visitors, service);
   await open(page, '/app/live/usage');
   const limits = page.getByRole('region', { name: 'Limits' });

@@ -1,4 +1,4 @@
-/** Getting an account ready to send: its domains, its suppression list, its keys, and larger mail. */
+/** Preparing an account to send: its domains, suppression list, keys, and larger messages. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -14,7 +14,7 @@ import { sendSubmission, uploadAll } from '../kit/upload-client.ts';
 import { faultsOf } from './every-page.ts';
 
 const skip = noBrowser();
-/** Longer than the time to undo. */
+/** Longer than the undo period. */
 const UNDO_OVER_MS = 7_000;
 
 let visitors: Awaited<ReturnType<typeof startBrowser>>;
@@ -38,7 +38,7 @@ after(async () => {
   await visitors?.close();
 });
 
-/** A page whose clock can be put forward. */
+/** A page whose clock can be moved forward. */
 async function visit(t: TestContext, at: string): Promise<Visit> {
   const visit = await signedIn(t, visitors, service);
   await visit.page.clock.install();
@@ -50,14 +50,14 @@ const button = (page: Page, name: string) => page.getByRole('button', { name, ex
 const seen = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
 const gone = (page: Page, text: string) => page.getByText(text, { exact: true }).first().waitFor({ state: 'detached' });
 
-/** Waits until the undo is over and what was asked for is done. */
+/** Waits until the undo period ends and the action is done. */
 async function letUndoPass(page: Page, call: RegExp): Promise<void> {
   const answered = page.waitForResponse((response) => call.test(new URL(response.url()).pathname));
   await page.clock.fastForward(UNDO_OVER_MS);
   await answered;
 }
 
-test('a domain is added, is seen in the DNS without a click, and is removed unless that is undone', {
+test('a domain is added, found in the DNS automatically, and removed unless undone', {
   skip,
 }, async (t) => {
   const { page, assertClean } = await visit(t, '/app/live/domains');
@@ -95,7 +95,7 @@ test('a domain is added, is seen in the DNS without a click, and is removed unle
     .first()
     .waitFor();
   assert.equal(await key.count(), 2, 'the present key and the next one');
-  assert.equal(await button(page, 'Rotate DKIM keys').count(), 0, 'they wait already');
+  assert.equal(await button(page, 'Rotate DKIM keys').count(), 0, 'they are queued already');
 
   await button(page, 'Delete').click();
   await seen(page, 'No domains yet');
@@ -112,7 +112,7 @@ test('a domain is added, is seen in the DNS without a click, and is removed unle
   assertClean();
 });
 
-test('a domain that only an operator marked as verified is not shown as signed until its record is found', {
+test('an operator-verified domain is not shown as signed until its record is found', {
   skip,
 }, async (t) => {
   const { domainId } = await service.cli('domain', 'add', service.live.accountId, 'marked.example', '--verified');
@@ -134,7 +134,7 @@ test('a domain that only an operator marked as verified is not shown as signed u
   assertClean();
 });
 
-test('an address is suppressed, found, and lifted', { skip }, async (t) => {
+test('an address is suppressed, found, and removed from the list', { skip }, async (t) => {
   const { page, assertClean } = await visit(t, '/app/sandbox/suppressions');
   await button(page, 'Add address').click();
   await page.getByRole('textbox', { name: 'Address', exact: true }).fill('Ann@Example.com');
@@ -158,7 +158,7 @@ test('an address is suppressed, found, and lifted', { skip }, async (t) => {
   assertClean();
 });
 
-test('a list is imported in parts, each line is accounted for, and the list is exported', { skip }, async (t) => {
+test('a list is imported in parts with a result per line, and exported', { skip }, async (t) => {
   const lines = Array.from({ length: 2_500 }, (_, at) => `person${at}@customer.example;bounce`);
   lines[2_400] = 'nonsense;bounce';
   lines[2_401] = 'person0@customer.example;bounce';
@@ -181,7 +181,7 @@ test('a list is imported in parts, each line is accounted for, and the list is e
   assertClean();
 });
 
-test('a key is made, works, and is replaced by another', { skip }, async (t) => {
+test('a key is created, works, and is replaced', { skip }, async (t) => {
   const { page, assertClean } = await visit(t, '/app/live/keys');
   const secret = async (pattern: RegExp): Promise<string> => {
     await seen(page, 'Copy it now.');
@@ -237,7 +237,7 @@ test('a key is made, works, and is replaced by another', { skip }, async (t) => 
   assert.deepEqual(
     [await statusOf(first), await statusOf(second)],
     [200, 200],
-    'nothing happens before the undo is over',
+    'nothing happens during the undo period',
   );
   await letUndoPass(page, /^\/api-keys\/key_/);
   assert.deepEqual([await statusOf(first), await statusOf(second)], [401, 200]);
@@ -254,7 +254,7 @@ test('a key is made, works, and is replaced by another', { skip }, async (t) => 
   assertClean();
 });
 
-test('an SMTP credential comes with settings for frameworks; a plan without SMTP says so', { skip }, async (t) => {
+test('an SMTP credential comes with framework settings; a plan without SMTP is explained', { skip }, async (t) => {
   const { page, assertClean } = await visit(t, '/app/sandbox/keys?tab=smtp');
   await button(page, 'Create SMTP credential').click();
   const modes = page.getByRole('dialog').getByRole('radiogroup', { name: 'Mode' }).getByRole('radio');
@@ -277,7 +277,7 @@ test('an SMTP credential comes with settings for frameworks; a plan without SMTP
   assertClean();
 });
 
-test('a larger limit is asked for, granted, and holds', { skip }, async (t) => {
+test('a larger limit is requested, granted, and takes effect', { skip }, async (t) => {
   const { page, assertClean } = await visit(t, '/app/live/approvals');
   await page.getByRole('textbox', { name: 'New limit' }).fill('30');
   await page.getByRole('textbox', { name: 'Use case' }).fill('Plans for our customers');
@@ -303,7 +303,7 @@ test('a larger limit is asked for, granted, and holds', { skip }, async (t) => {
   assertClean();
 });
 
-test('a viewer reads all of it on a phone in the dark, and finds nothing to change', { skip }, async (t) => {
+test('a viewer reads every page on a dark phone and finds no actions', { skip }, async (t) => {
   const owner = await signedIn(t, visitors, service);
   const viewer = await visitors.visit(service.url, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
   t.after(() => viewer.context.close());

@@ -1,6 +1,6 @@
 /**
- * The compressed bytes of a first visit: at most 155 KB for the page to sign in, and at most 266 KB for any other page (1 KB = 1,000 bytes).
- * While the overview loads, what is there already does not move.
+ * The compressed bytes of a first visit: at most 155 KB for the login page, and at most 266 KB for any other page (1 KB = 1,000 bytes).
+ * While the overview loads, existing content does not move.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -26,7 +26,7 @@ test('pages are small', { skip: noBrowser(), timeout: 890_000 }, async (t) => {
     await signInAs(visit, operator);
     const sizes: Promise<number>[] = [];
     visit.page.on('response', (response) => {
-      // The editor comes when the page of a template stands already.
+      // The editor loads after the page of a template is displayed.
       const isOwn = /\/assets\/(?!codemirror)|\/app\//.test(response.url());
       if (isOwn)
         sizes.push(
@@ -57,7 +57,7 @@ test('pages are small', { skip: noBrowser(), timeout: 890_000 }, async (t) => {
   ]) {
     const visit = await visitors.visit(service.url, { viewport });
     await signInAs(visit, operator);
-    // The sandbox has an incident, which is shown above everything else.
+    // The sandbox has an incident, which is displayed above everything else.
     await open(visit.page, '/app/sandbox');
     await visit.page.locator('canvas').first().waitFor();
     const shift = await visit.page.evaluate<number>(`new Promise((resolve) => {
@@ -65,7 +65,7 @@ test('pages are small', { skip: noBrowser(), timeout: 890_000 }, async (t) => {
       new PerformanceObserver((list) => {
         for (const { value, hadRecentInput } of list.getEntries()) if (!hadRecentInput) sum += value;
       }).observe({ type: 'layout-shift', buffered: true });
-      // Entries from before are delivered in a task of their own.
+      // Earlier entries are delivered in a separate task.
       setTimeout(() => resolve(sum), 300);
     })`);
     t.diagnostic(`layout shift of the overview at ${viewport.width} px: ${shift}`);

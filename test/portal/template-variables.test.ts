@@ -1,4 +1,4 @@
-/** Which variables the portal finds in a template, and how it reads and sets their values. */
+/** The variables that the portal finds in a template, and how it reads and sets their values. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pathsFound, rootsFound } from '../../portal/src/pages/templates/found.ts';
@@ -9,7 +9,7 @@ const found = (html: string, given: string[] = []): Record<string, string> =>
     pathsFound({ subject: '', mjml: null, html, text: '' }, given).map(({ path, type }) => [path, type]),
   );
 
-test('variables are found where they are printed, looped over and asked about', () => {
+test('finds variables in output, loops, and conditions', () => {
   const table: [html: string, paths: Record<string, string>][] = [
     ['no braces', {}],
     ['{{ name }} {{-name-}} {{ name | upcase }}', { name: 'string' }],
@@ -32,7 +32,7 @@ test('variables are found where they are printed, looped over and asked about', 
   assert.deepEqual(found('{{ slogan }}{{ name }}', ['slogan']), { name: 'string' });
 });
 
-test('what has properties is an object or a list', () => {
+test('a variable with properties is an object or a list', () => {
   const paths = pathsFound({ subject: '{{ user.name }}', mjml: null, html: '{{ lines[0].sum }}', text: '{{ code }}' });
   assert.deepEqual(rootsFound(paths), [
     { path: 'user', type: 'object' },
@@ -41,7 +41,7 @@ test('what has properties is an object or a list', () => {
   ]);
 });
 
-test('values are set and taken out by their path, and nothing of a prototype', () => {
+test('values are set and removed by path, and prototypes are untouched', () => {
   const values = withValueAt(withValueAt({}, 'order.number', 17), 'lines[1].sum', 2);
   assert.deepEqual(values, { order: { number: 17 }, lines: [undefined, { sum: 2 }] });
   assert.equal(valueAt(values, 'order.number'), 17);
@@ -52,7 +52,7 @@ test('values are set and taken out by their path, and nothing of a prototype', (
   assert.equal(({} as { polluted?: string }).polluted, undefined);
 });
 
-test('what is typed is a value of the type, or none', () => {
+test('input is parsed as the declared type, or rejected', () => {
   assert.deepEqual(typedValue('17', 'string'), { value: '17' });
   assert.deepEqual(typedValue('17', 'number'), { value: 17 });
   assert.deepEqual(typedValue('', 'number'), { value: undefined });

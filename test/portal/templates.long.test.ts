@@ -1,4 +1,4 @@
-/** Templates in the portal: made, written beside a live preview, saved in versions, compared, restored, sent as a test, deleted. */
+/** Templates in the portal: created, edited with a live preview, saved in versions, compared, restored, sent as a test, deleted. */
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
 import type { Locator, Page } from 'playwright-core';
@@ -56,7 +56,7 @@ async function typeAtEnd(page: Page, text: string): Promise<void> {
   await page.keyboard.type(text);
 }
 
-test('a template is made, written with a preview of what is typed, and saved', { skip }, async (t) => {
+test('a template is created, edited with a live preview, and saved', { skip }, async (t) => {
   const { page, assertClean } = await visited(t, '/app/live/templates');
   await page.getByRole('button', { name: 'Create template' }).first().click();
   await page.getByRole('textbox', { name: 'Name' }).fill('welcome');
@@ -102,7 +102,7 @@ test('a template starts from a receipt, with a complete preview', { skip }, asyn
   assertClean();
 });
 
-test('a mistake is marked where it is, and the keyboard gets out of the editor', { skip }, async (t) => {
+test('an error is marked at its position, and the keyboard can leave the editor', { skip }, async (t) => {
   const id = await made({ name: 'mistaken', subject: 'x', html: HTML });
   const { page, assertClean } = await visited(t, `/app/live/templates/${id}`);
   await see(mail(page), 'Order');
@@ -130,7 +130,7 @@ test('a mistake is marked where it is, and the keyboard gets out of the editor',
   assertClean();
 });
 
-test('changes are kept when the page is left, offered again, and discarded with an undo', { skip }, async (t) => {
+test('unsaved changes are kept on leaving the page, offered again, and discarded with undo', { skip }, async (t) => {
   const id = await made({ name: 'kept', subject: 'x', html: HTML });
   const { page, assertClean } = await visited(t, `/app/live/templates/${id}`);
   await typeAtEnd(page, '<p>typed</p>');
@@ -146,7 +146,7 @@ test('changes are kept when the page is left, offered again, and discarded with 
   await mail(page).getByText('typed').waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Undo' }).click();
   await see(mail(page), 'typed');
-  // Somebody else saves meanwhile: nothing is lost of either.
+  // Someone else saves in the meantime: neither change is lost.
   await service.api.put(`/templates/${id}`, { name: 'kept', html: '<p>theirs</p>' });
   await page.getByRole('button', { name: 'Save as version 2' }).click();
   await see(page, 'Version 2 was saved while you were editing.');
@@ -159,7 +159,7 @@ test('changes are kept when the page is left, offered again, and discarded with 
   assertClean();
 });
 
-test('variables of the text are suggested, and a layout stands around it', { skip }, async (t) => {
+test('variables of the text are suggested, and a layout wraps it', { skip }, async (t) => {
   const layout = await made({ name: 'frame', html: '<header>The shop, {{ slogan }}</header>{{ content }}' });
   const html =
     '{% for item in items %}<b>{{ item.name }}</b>{% endfor %}{% if gift %}A gift{% endif %} {{ order.number }}';
@@ -193,7 +193,7 @@ test('variables of the text are suggested, and a layout stands around it', { ski
   assertClean();
 });
 
-test('sample sets are kept in the browser, and one click changes between them', { skip }, async (t) => {
+test('sample sets are stored in the browser and switch with one click', { skip }, async (t) => {
   const id = await made({ name: 'sampled', subject: 'For {{ name }}', html: HTML });
   const { page, assertClean } = await visited(t, `/app/live/templates/${id}`);
   await page.getByRole('textbox', { name: 'name', exact: true }).fill('Ann');
@@ -218,12 +218,12 @@ test('sample sets are kept in the browser, and one click changes between them', 
   assertClean();
 });
 
-test('any two versions are compared, and an earlier one restored', { skip }, async (t) => {
+test('any two versions are compared, and an earlier one is restored', { skip }, async (t) => {
   const id = await made({ name: 'versioned', subject: 'One', html: HTML });
   await service.api.put(`/templates/${id}`, { name: 'versioned', subject: 'Two', html: `${HTML}<p>second</p>` });
   await service.api.put(`/templates/${id}`, { name: 'versioned', subject: 'Two', html: `${HTML}<p>third</p>` });
   const { page, assertClean } = await visited(t, `/app/live/templates/${id}?view=versions`);
-  // The first row has the names of the columns.
+  // The first row has the column names.
   const row = (at: number): Locator => page.getByRole('row').nth(at);
   await see(row(1), 'Current');
   await see(row(2), 'Subject, HTML');
@@ -257,7 +257,7 @@ test('in the sandbox a live template is sent and copied, not changed', { skip },
   const link = page.getByRole('link', { name: 'View in inbox' });
   const messageId = (await link.getAttribute('href'))!.split('/').at(-1)!;
   assert.deepEqual(await faultsOf(page), []);
-  const message = await waitUntil('the mail to be in the inbox', async () => {
+  const message = await waitUntil('the message to be in the inbox', async () => {
     const { status, body } = await service.sandboxApi.get(`/sandbox/inbox/${messageId}`);
     return status === 200 && body;
   });
@@ -288,7 +288,7 @@ test('in the sandbox a live template is sent and copied, not changed', { skip },
   assertClean();
 });
 
-test('a template is found by its name, and deleted with an undo', { skip }, async (t) => {
+test('a template is found by name and deleted with undo', { skip }, async (t) => {
   const id = await made({ name: 'old-news', subject: '=1+1', html: '<p>Old</p>', type: 'marketing' });
   const { page, assertClean } = await visited(t, '/app/live/templates');
   await page.getByRole('searchbox', { name: 'Search templates' }).fill('OLD');
@@ -310,7 +310,7 @@ test('a template is found by its name, and deleted with an undo', { skip }, asyn
   assertClean();
 });
 
-test('who may only read sees templates, and no way to change them', { skip }, async (t) => {
+test('a viewer sees templates without editing actions', { skip }, async (t) => {
   const id = await made({ name: 'to-read', subject: 'x', html: HTML });
   const email = 'viewer@example.com';
   const invited = await service.api.post('/users', { email, role: 'viewer' });

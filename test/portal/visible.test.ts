@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { visible } from '../../portal/src/parts/visible.ts';
 
-test('characters that change the direction or are invisible are shown, and writing of all kinds stays', () => {
+test('shows direction and invisible characters, and keeps all scripts', () => {
   for (const [text, shown] of [
     ['invoice\u202egpj.exe', 'invoice<U+202E>gpj.exe'],
     ['\u2066a\u2069\u200b', '<U+2066>a<U+2069><U+200B>'],

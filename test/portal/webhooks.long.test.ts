@@ -1,4 +1,4 @@
-/** Webhooks as their user meets them: made, tested, looked into, sent again, given a new secret, disabled and deleted. */
+/** Webhooks as users see them: created, tested, inspected, replayed, given a new secret, disabled, and deleted. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Page } from 'playwright-core';
@@ -37,13 +37,13 @@ async function send({ service }: Stage, count: number, recipient = 'ann'): Promi
   }
 }
 
-/** Chooses an entry of the menu with further actions. */
+/** Selects an entry of the menu with more actions. */
 async function choose(page: Page, name: string): Promise<void> {
   await button(page, 'More actions').click();
   await page.getByRole('menuitem', { name }).click();
 }
 
-/** Makes a webhook by the page; answers its id and the secret that was shown. */
+/** Creates a webhook on the page; returns its id and the displayed secret. */
 async function make({ page, catcher }: Stage): Promise<{ id: string; secret: string }> {
   await page.goto(LIST);
   await page.getByText('No webhooks yet').waitFor();
@@ -61,7 +61,7 @@ async function make({ page, catcher }: Stage): Promise<{ id: string; secret: str
   await page.getByText('PHP', { exact: true }).click();
   await page.getByText('hash_equals').waitFor();
   await page.keyboard.press('Escape');
-  assert.equal(await page.getByText('Copy it now.').isVisible(), true, 'a slip does not lose the secret');
+  assert.equal(await page.getByText('Copy it now.').isVisible(), true, 'a mistake does not lose the secret');
   await button(page, 'Done').click();
   await page.getByRole('heading', { name: 'Order service', level: 1 }).waitFor();
   return { id: new URL(page.url()).pathname.split('/').at(-1)!, secret };
@@ -80,7 +80,7 @@ async function testEvents({ page, catcher }: Stage): Promise<void> {
   await result.getByText('thanks').waitFor();
 }
 
-/** Deliveries appear by themselves; one that failed opens to what went wrong, and is sent again. */
+/** Deliveries appear automatically; a failed one shows the error, and is retried. */
 async function deliveries(stage: Stage, id: string): Promise<void> {
   const { page, catcher } = stage;
   catcher.answer({ status: 500, body: 'no disk space left' });
@@ -103,7 +103,7 @@ async function deliveries(stage: Stage, id: string): Promise<void> {
   await page.getByText(/1 of the last 2 succeeded, 1 pending/).waitFor();
 }
 
-/** The number stands before anything is sent, and everything arrives. */
+/** The number is displayed before anything is sent, and everything arrives. */
 async function replays(stage: Stage, id: string): Promise<void> {
   const { page, catcher, service } = stage;
   await send(stage, 3);
@@ -138,7 +138,7 @@ async function rotates({ page }: Stage, first: string): Promise<void> {
   await button(page, 'Done').click();
 }
 
-/** A request that came is genuine; printed again it is not, and the page says why. */
+/** A received request is genuine; reformatted it is not, and the page explains why. */
 async function checks({ page, catcher }: Stage, secret: string): Promise<void> {
   const { headers, body } = catcher.requests.at(-1)!;
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
@@ -169,7 +169,7 @@ async function disables({ page, service }: Stage, id: string): Promise<void> {
   assert.equal(await isEnabled(), true);
 }
 
-/** A delete can be undone; left alone, it happens. */
+/** A deletion can be undone; otherwise it takes effect. */
 async function removes({ page, service }: Stage, id: string): Promise<void> {
   await choose(page, 'Delete');
   await page.getByText('No webhooks yet').waitFor();
@@ -181,7 +181,7 @@ async function removes({ page, service }: Stage, id: string): Promise<void> {
   await waitUntil('the delete', async () => (await service.sandboxApi.get(path)).status === 404);
 }
 
-/** Who may only read sees all of it, and nothing that changes it. */
+/** A viewer sees everything and no actions. */
 async function reads({ service }: Stage, { page }: { page: Page }, id: string): Promise<void> {
   await page.goto(`${LIST}/${id}`);
   await page.getByRole('heading', { name: 'Order service', level: 1 }).waitFor();
@@ -205,7 +205,7 @@ async function reads({ service }: Stage, { page }: { page: Page }, id: string): 
   assert.equal((await service.sandboxApi.get('/webhooks')).body.length, 1);
 }
 
-/** The window of a member who may only read, on a phone in the dark. */
+/** A viewer's window on a dark phone. */
 async function viewer(t: TestContext, visitors: Visitors, service: Service): Promise<Visit> {
   const email = 'viewer@example.com';
   const { body } = await service.api.post('/users', { email, role: 'viewer' });
@@ -216,7 +216,7 @@ async function viewer(t: TestContext, visitors: Visitors, service: Service): Pro
   return visit;
 }
 
-test('a webhook from its first address to its end', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
+test('a webhook from creation to deletion', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
   const visitors = await startBrowser();
   t.after(() => visitors.close());
   const catcher = await webhookCatcher();

@@ -1,6 +1,6 @@
 /**
- * The removable parts of a world: single messages, single deaths, kinds of faults, each with a name. The same seed without some of them is
- * the same world as far as possible, so a failing seed can be shrunk to the few parts that its failure needs.
+ * The removable parts of a scenario: single messages, single deaths, kinds of faults, each with a name. The same seed without some of them
+ * is the same scenario as far as possible, so a failing seed can be shrunk to the few parts that its failure needs.
  */
 export class Choices {
   readonly #only: ReadonlySet<string> | undefined;
@@ -18,7 +18,7 @@ export class Choices {
     return true;
   }
 
-  /** Returns the shares and numbers of faults; for a removed or empty kind, those of a world without it. */
+  /** Returns the shares and numbers of faults; for a removed or empty kind, those of a scenario without it. */
   faults<T extends object>(kind: string, drawn: T, none: T): T {
     const names = Object.keys(drawn) as (keyof T & string)[];
     const kept = names.map((name) => [name, this.#keeps(`${kind}-${name}`, drawn[name], none[name])] as const);

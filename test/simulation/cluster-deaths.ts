@@ -18,7 +18,7 @@ interface Mortal {
   choices: Choices;
   /** Times of deaths, and of absences that outlast a lease. */
   deathsMs: number[];
-  dots: { begun: (guest: Process | undefined) => void; came: () => void };
+  dots: { begun: (remoteProcess: Process | undefined) => void; came: () => void };
   count(what: string): void;
 }
 
@@ -108,8 +108,8 @@ export function planClusterDeaths(world: Mortal): void {
     const up = cluster.nodes.filter((one) => one.isUp);
     if (up.length > 0) befall(draw.pick(up));
   });
-  const freezeSender = (guest: Process | undefined): void => {
-    const node = cluster.nodes.find((one) => one.isUp && one.process === guest);
+  const freezeSender = (remoteProcess: Process | undefined): void => {
+    const node = cluster.nodes.find((one) => one.isUp && one.process === remoteProcess);
     if (node && choices.has('freeze')) freeze(node);
   };
 
@@ -133,13 +133,14 @@ export function planClusterDeaths(world: Mortal): void {
   if (draw.chance(0.5)) return;
   // A transaction that was started must not end after another node has taken it over.
   let begunLeft = draw.below(8);
-  dots.begun = (guest) => {
+  dots.begun = (remoteProcess) => {
     begunLeft -= 1;
-    if (begunLeft === 0) timeline.after(draw.between(0, 30), 'freeze', () => freezeSender(guest), timeline.world);
+    if (begunLeft === 0)
+      timeline.after(draw.between(0, 30), 'freeze', () => freezeSender(remoteProcess), timeline.world);
   };
 }
 
-/** How many commits a world has before its first failover, and between two of them. */
+/** How many commits a scenario has before its first failover, and between two of them. */
 const COMMITS = 250;
 
 /** Changes of the primary during a commit or just after one: its answer is lost in most of them. */

@@ -80,7 +80,7 @@ export function createCluster({ engine, random, isCalm, choices, count, onFault,
     const isOfServer = random.chance(0.5);
     for (const socket of network.sockets) {
       const isOwn = socket.process === process && socket.link !== undefined;
-      const isPeer = socket.guest === process && socket.link !== undefined && socket.process !== process;
+      const isPeer = socket.remoteProcess === process && socket.link !== undefined && socket.process !== process;
       if ((isOwn && !(isOneWay && isOfServer)) || (isPeer && !(isOneWay && !isOfServer))) socket.silence();
     }
     timeline.after(forMs, 'link up', () => cut.delete(process), timeline.world);

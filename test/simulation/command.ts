@@ -1,22 +1,22 @@
 /**
- * The simulation as a command: `npm run simulate -- --seeds 100000`. Runs worlds on all cores, shrinks a failing one, keeps it in the tree,
- * and prints the command that repeats it, and finally what was seen. Exits with 1 if a world failed.
+ * The simulation as a command: `npm run simulate -- --seeds 100000`. Runs scenarios on all cores, shrinks a failing one, keeps it in the
+ * tree, and prints the command that repeats it, and finally what was seen. Exits with 1 if a scenario failed.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { keep, onlyOf } from './kept.ts';
-import { inWords as branchesInWords, type Reached, readReached } from './reached.ts';
+import { inWords as branchesInWords, type Reached, readCoverage } from './coverage.ts';
+import { keep, onlyOf } from './kept-seeds.ts';
 import { startSimulation } from './simulate-process.ts';
 import { unseen } from './states.ts';
 import { add, type Failed, noSums, type Sums } from './sums.ts';
 
 const YEAR_MS = 365.25 * 86_400_000;
 const PROGRESS_MS = 10_000;
-/** A process takes a second to start, and keeps some memory for each world. */
+/** A process takes a second to start, and keeps some memory for each scenario. */
 const SEEDS_OF_PROCESS = { least: 10, most: 1_000 };
-/** The same if the time limit determines the number of worlds: a started process runs to its end. */
+/** The same if the time limit determines the number of scenarios: a started process runs to its end. */
 const SEEDS_OF_HOURS = 100;
 /** More seeds than a day has time for. */
 const SEEDS_OF_DAY = 1_000_000;
@@ -102,7 +102,7 @@ let failed = 0;
 
 const passedOn = [
   ...(planted === undefined ? [] : ['--planted', planted]),
-  // A world that was already shrunk is not shrunk again.
+  // A scenario that was already shrunk is not shrunk again.
   ...(values.only === undefined ? ['--shrink'] : ['--only', values.only]),
   ...(goesOn ? ['--all'] : []),
   ...(values.trace ? ['--trace'] : []),
@@ -170,7 +170,7 @@ await Promise.all(Array.from({ length: cores }, () => runNext(left)));
 clearInterval(showing);
 const sums = add(soFar);
 const reached =
-  coverage === undefined ? undefined : readReached({ folder: coverage, sources: SOURCES, counted: COUNTED });
+  coverage === undefined ? undefined : readCoverage({ folder: coverage, sources: SOURCES, counted: COUNTED });
 if (coverage) rmSync(coverage, { recursive: true, force: true });
 console.log(
   values.json

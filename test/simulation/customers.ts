@@ -1,5 +1,5 @@
 /**
- * The customers of the world: they send over HTTP and SMTP, and retry unanswered requests with the same key, as the contract says. The
+ * The customers of the scenario: they send over HTTP and SMTP, and retry unanswered requests with the same key, as the contract says. The
  * ledger records what was acknowledged to them; they see only the responses.
  */
 import { createHash } from 'node:crypto';

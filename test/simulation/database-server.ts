@@ -1,4 +1,4 @@
-/** The database server that the nodes of a simulated world share: where it listens, and when it is unavailable. */
+/** The database server that the nodes of a scenario share: where it listens, and when it is unavailable. */
 import { parsePostgresUrl } from '../../src/storage/postgres/url.ts';
 import type { Absence } from './absences.ts';
 import type { Link, Network, SimSocket } from './network.ts';

@@ -5,9 +5,9 @@
 import type { Choices } from './choices.ts';
 import { createCuts, type Death } from './cuts.ts';
 import type { Disk } from './disk.ts';
-import type { Extent } from './extent.ts';
 import type { SimulatedNode } from './node.ts';
 import type { Random } from './random.ts';
+import type { ScenarioSize } from './scenario-size.ts';
 import type { Timeline } from './timeline.ts';
 
 interface Mortal {
@@ -19,7 +19,7 @@ interface Mortal {
   /** Times of kills and power cuts. */
   deathsMs: number[];
   dots: { came: () => void };
-  extent: Extent;
+  extent: ScenarioSize;
   count(what: string): void;
 }
 

@@ -5,7 +5,7 @@
  */
 import { mayBeLostBetween } from './absences.ts';
 import type { MessageRow } from './oracle.ts';
-import type { Asked, Peer } from './peers.ts';
+import type { Peer, RecipientReply } from './peers.ts';
 import { REFUSALS } from './refusals.ts';
 import { type Attempt, type Conditions, LONGEST_ATTEMPT_MS, ROUNDING_MS } from './schedule-oracle.ts';
 
@@ -22,7 +22,7 @@ export interface DialogueEvidence {
   conditions: Conditions;
 }
 
-interface Heard extends Asked {
+interface ReceivedReply extends RecipientReply {
   peer: string;
 }
 
@@ -30,7 +30,7 @@ export function dialogueFaults(evidence: DialogueEvidence): string[] {
   const { peers, messages, attempts, clockSetAtMs, isShared, conditions } = evidence;
   if (clockSetAtMs.length > 0 || isShared || conditions.isRefused) return [];
   const heard = peers.flatMap(({ name: peer, asked }) =>
-    asked.filter((one) => isHeardRefusal(one, evidence)).map((one) => ({ ...one, peer })),
+    asked.filter((one) => isReceivedRefusal(one, evidence)).map((one) => ({ ...one, peer })),
   );
   const byRecipient = Map.groupBy(heard, ({ recipient }) => recipient);
   const byMessage = Map.groupBy(attempts, (one) => one.message_id);
@@ -48,7 +48,10 @@ export function dialogueFaults(evidence: DialogueEvidence): string[] {
 }
 
 /** Whether the reply reached the node, and the node lived to record it. */
-function isHeardRefusal({ atMs, heardAtMs, sender, reply }: Asked, { recordMs }: DialogueEvidence): boolean {
+function isReceivedRefusal(
+  { atMs, heardAtMs, sender, reply }: RecipientReply,
+  { recordMs }: DialogueEvidence,
+): boolean {
   if (heardAtMs === undefined || !/^[45]/.test(reply)) return false;
   // Recipients over the transaction limit are put back, and are in the next transaction.
   if (reply === REFUSALS['too many recipients'].reply) return false;
@@ -59,12 +62,15 @@ function isHeardRefusal({ atMs, heardAtMs, sender, reply }: Asked, { recordMs }:
 }
 
 /** Whether the refusal came during the attempt. */
-const isWithin = ({ startMs }: DialogueEvidence, { startedMs, at }: Attempt, { atMs, heardAtMs }: Heard): boolean =>
-  startMs + atMs >= startedMs - ROUNDING_MS && startMs + heardAtMs! <= at + ROUNDING_MS;
+const isWithin = (
+  { startMs }: DialogueEvidence,
+  { startedMs, at }: Attempt,
+  { atMs, heardAtMs }: ReceivedReply,
+): boolean => startMs + atMs >= startedMs - ROUNDING_MS && startMs + heardAtMs! <= at + ROUNDING_MS;
 
 function ofRefusal(
   evidence: DialogueEvidence,
-  { message, attempts, refusal }: { message: MessageRow; attempts: readonly Attempt[]; refusal: Heard },
+  { message, attempts, refusal }: { message: MessageRow; attempts: readonly Attempt[]; refusal: ReceivedReply },
 ): string[] {
   const attempt = attempts.find((one) => isWithin(evidence, one, refusal));
   const shown = new Set(attempt?.dialogue.filter(({ direction }) => direction === 'S').map(({ text }) => text));
@@ -77,7 +83,7 @@ function ofRefusal(
 
 function ofBounce(
   evidence: DialogueEvidence,
-  { message, attempt, refusals }: { message: MessageRow; attempt: Attempt; refusals: readonly Heard[] },
+  { message, attempt, refusals }: { message: MessageRow; attempt: Attempt; refusals: readonly ReceivedReply[] },
 ): string[] {
   if (attempt.outcome !== 'bounced' || attempt.at >= message.expires_at) return [];
   const { number, host } = attempt;

@@ -10,7 +10,7 @@ import { Readable } from 'node:stream';
 import { here } from './globals.ts';
 import type { Random } from './random.ts';
 import type { Timeline } from './timeline.ts';
-import { torn } from './torn.ts';
+import { torn } from './torn-writes.ts';
 
 const ROOT = '/simulated';
 /** Created and synced before the first start. */

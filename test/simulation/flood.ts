@@ -1,6 +1,6 @@
 /**
  * Two tenants: one floods a server that is slow, stalls or asks for time, while the other sends to that server and to a fast one. Such a
- * world has no faults, so any waiting is caused by the other tenant.
+ * scenario has no faults, so any waiting is caused by the other tenant.
  */
 import type { Entry, WantedMail } from './customers.ts';
 import type { Copy, Manners, Peer } from './peers.ts';

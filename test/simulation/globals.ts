@@ -33,21 +33,21 @@ export interface Present {
 
 let present: Present | undefined;
 
-/** Starts another world; everything that waits in the previous one is forgotten. */
+/** Starts another scenario; everything that waits in the previous one is forgotten. */
 export function enterWorld(next: Present): void {
   present = next;
 }
 
-/** Whether no world was started yet. */
+/** Whether no scenario was started yet. */
 export const isBeforeWorlds = (): boolean => present === undefined;
 
-/** Returns the running world; without one, simulated functions must not be called. */
+/** Returns the running scenario; without one, simulated functions must not be called. */
 export function here(): Present {
-  if (present === undefined) throw new Error('nothing is simulated at the moment');
+  if (present === undefined) throw new Error('no simulation is running');
   return present;
 }
 
-/** Modules loaded before the first world see a clock that stands still. */
+/** Modules loaded before the first scenario see a clock that stands still. */
 const monotonicMs = (): number => present?.timeline.nowMs ?? 0;
 const skewMs = (): number => present?.timeline.process.skewMs ?? 0;
 const wallMs = (): number => (present?.startMs ?? 0) + (present?.setMs ?? 0) + skewMs() + monotonicMs();
@@ -288,7 +288,7 @@ replaceRandomness();
 replaceWebCrypto();
 syncBuiltinESMExports();
 
-/** The product takes characters from a buffer of random bytes; a world starts with a new one. Returns how often bytes were drawn. */
+/** The product takes characters from a buffer of random bytes; a scenario starts with a new one. Returns how often bytes were drawn. */
 export const timesFilled = (): number => filled;
 
 /** undici keeps one tick with its timers for the entire process; here each timer belongs to the node that set it. */

@@ -1,6 +1,6 @@
 /**
- * Key pairs that are the same in every run of a world. Node generates keys from the randomness of the machine, and a rotated key is part of
- * an answer, so that the world would send other bytes each time.
+ * Key pairs that are the same in every run of a scenario. Node generates keys from the randomness of the machine, and a rotated key is part
+ * of an answer, so that the scenario would send other bytes each time.
  */
 import crypto, { type KeyObject } from 'node:crypto';
 
@@ -71,7 +71,7 @@ function ed25519Pair(seed: Uint8Array): KeyPair {
   return { privateKey, publicKey: crypto.createPublicKey(privateKey) };
 }
 
-/** Returns a pair of the type, chosen by the randomness of the world; undefined for other types. */
+/** Returns a pair of the type, chosen by the randomness of the scenario; undefined for other types. */
 export function keyPairOf(
   type: string,
   random: { below(end: number): number; fill(bytes: Uint8Array): void },

@@ -201,12 +201,12 @@ export class SimSocket extends Duplex {
   }
 
   /** The process at the other end. */
-  get guest(): Process | undefined {
+  get remoteProcess(): Process | undefined {
     return this.#peer?.process;
   }
 
   /** Whether the other end still has the connection and can notice. */
-  get isHeldByGuest(): boolean {
+  get isHeldByRemote(): boolean {
     return !this.isAlone && !this.isCut && this.#peer?.destroyed === false && !this.#peer.writableEnded;
   }
 

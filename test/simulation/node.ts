@@ -1,5 +1,5 @@
 /**
- * A node in the simulated world: the real roles, with simulated parts for what the product would open itself, on a simulated disk. It is
+ * A node in the simulation: the real roles, with simulated parts for what the product would open itself, on a simulated disk. It is
  * started, stopped as by an operator, killed between any two steps, or loses its power.
  */
 import { copyFileSync } from 'node:fs';
@@ -35,7 +35,7 @@ export const INBOUND_PORT = 2526;
 /** Bounces and reports are sent to this domain. */
 export const BOUNCE_DOMAIN = 'bounces.postrider.example';
 
-/** Counters of a process; shared by all worlds, since they are not read. */
+/** Counters of a process; shared by all scenarios, since they are not read. */
 let metrics: Metrics | undefined;
 
 function sharedMetrics(): Metrics {
@@ -43,7 +43,7 @@ function sharedMetrics(): Metrics {
   return metrics;
 }
 
-/** Queries the database of a world in its current state, in no time. */
+/** Queries the database of a scenario in its current state, in no time. */
 export type Rows = Pick<SqliteConnection, 'all' | 'get'>;
 
 export interface SimulatedNode {
@@ -76,7 +76,7 @@ export interface NodeOptions {
   /** Whether content is stored in S3. */
   usesStore: boolean;
   onLog(level: string, line: string): void;
-  /** One of several nodes that share the database server of the world, with its own machine's clock. */
+  /** One of several nodes that share the database server of the scenario, with its own machine's clock. */
   shared?: { name: string; skewMs: number };
 }
 

@@ -1,4 +1,4 @@
-/** Worlds of one to three nodes that share a PostgreSQL database; one of them runs twice, with the same result both times. */
+/** Scenarios of one to three nodes that share a PostgreSQL database; one of them runs twice, with the same result both times. */
 import { test } from 'node:test';
 import { simulateWell } from './simulate-process.ts';
 
@@ -6,6 +6,6 @@ import { simulateWell } from './simulate-process.ts';
 const SEEDS = 12;
 const FIRST = 40;
 
-test(`simulated worlds ${FIRST} to ${FIRST + SEEDS - 1} of several nodes keep the promises`, async () => {
+test(`scenarios ${FIRST} to ${FIRST + SEEDS - 1} with several nodes keep the promises`, async () => {
   await simulateWell(FIRST, SEEDS, '--nodes');
 });

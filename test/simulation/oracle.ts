@@ -1,18 +1,18 @@
 /**
- * Checks a world after its end, by the responses to customers, what the other servers accepted, and the database. Each failure is a
+ * Checks a scenario after its end, by the responses to customers, what the other servers accepted, and the database. Each failure is a
  * sentence that names a promise of docs/explanation/promises.md.
  */
 import { createHash } from 'node:crypto';
 import { type Absence, mayBeLost } from './absences.ts';
+import type { MovedWebhook, Suppressed } from './customer-actions.ts';
 import { type Entry, fileOf, lengthOf } from './customers.ts';
 import { daneFaults } from './dane.ts';
 import { dialogueFaults } from './dialogue-oracle.ts';
-import type { MovedWebhook, Suppressed } from './habits.ts';
-import type { Down } from './lives.ts';
 import type { Rows } from './node.ts';
 import type { Copy, Peer } from './peers.ts';
 import { isNowhere, type Policies } from './policies.ts';
 import { type PolicyHost, policyFaults } from './policy-hosts.ts';
+import type { Down } from './process-lifetimes.ts';
 import type { Receiver } from './receivers.ts';
 import { REFUSALS, refusalBehind } from './refusals.ts';
 import { reportedFaults } from './reported-oracle.ts';
@@ -67,7 +67,7 @@ export interface Evidence {
   deathsOf(messageId: string): number;
   /** Maximum time from a reply to its record. */
   recordMs: number;
-  /** Whether the world ended regularly. */
+  /** Whether the scenario ended regularly. */
   isOver: boolean;
 }
 
@@ -405,8 +405,10 @@ function ofLimit({ name, manners, turnedAway }: Peer): string[] {
   for (const { atMs: fromMs } of turnedAway) {
     const untilMs = fromMs + 60_000;
     const minute = turnedAway.filter(({ atMs }) => atMs >= fromMs && atMs < untilMs);
-    const guests = [...new Set(minute.map(({ guest }) => guest))];
-    const ended = guests.filter((guest) => guest?.endedMs !== undefined && guest.endedMs < untilMs).length;
+    const processes = [...new Set(minute.map(({ remoteProcess }) => remoteProcess))];
+    const ended = processes.filter(
+      (remoteProcess) => remoteProcess?.endedMs !== undefined && remoteProcess.endedMs < untilMs,
+    ).length;
     if (minute.length > most * (1 + ended)) return [`${name} sent ${minute.length} connections away in a minute`];
   }
   return [];
@@ -417,7 +419,8 @@ function ofPeers({ peers, outages, clockSetAtMs }: Evidence): string[] {
     const faults: string[] = [];
     if (peer.mostOpen > MOST_CONNECTIONS) faults.push(`${peer.name} had ${peer.mostOpen} connections at once`);
     // Pauses use the wall clock.
-    if (clockSetAtMs.length === 0) faults.push(...peer.guests.faults(outages).map((one) => `${peer.name} had ${one}`));
+    if (clockSetAtMs.length === 0)
+      faults.push(...peer.clientBehavior.faults(outages).map((one) => `${peer.name} had ${one}`));
     return [...faults, ...ofLimit(peer)];
   });
 }

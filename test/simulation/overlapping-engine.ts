@@ -1,13 +1,13 @@
 /**
- * A real PostgreSQL server for simulated worlds, with many sessions whose transactions overlap. Each call returns once the server has done
+ * A real PostgreSQL server for scenarios, with many sessions whose transactions overlap. Each call returns once the server has done
  * what it can: a statement has its reply, or waits for a lock of another session. The simulation decides which session runs next, so the
- * order of all statements depends on the seed alone. The server's time is that of the world.
+ * order of all statements depends on the seed alone. The server's time is that of the scenario.
  */
 import { writeFileSync } from 'node:fs';
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
-import { RealWorker } from './doors.ts';
 import type { Operations, Progress } from './overlapping-thread.ts';
 import { message, messagesOf, readRows, statement, type Value } from './postgres-protocol.ts';
+import { RealWorker } from './simulated-io.ts';
 
 type Answer<Name extends keyof Operations> = Awaited<ReturnType<Operations[Name]>>;
 

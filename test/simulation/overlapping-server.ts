@@ -1,5 +1,5 @@
 /**
- * A database server of a simulated world whose transactions overlap: each session of the simulated network has a backend of a real
+ * A database server of a scenario whose transactions overlap: each session of the simulated network has a backend of a real
  * PostgreSQL server (overlapping-engine.ts). One statement runs at a time, and the seed decides whose it is; a statement that needs a lock
  * of another transaction waits, and continues once it has the lock. Row locks, snapshots, unique keys and advisory locks are the real ones.
  *

@@ -1,5 +1,5 @@
 /**
- * The thread that owns a real PostgreSQL server for simulated worlds (overlapping-engine.ts): the server's programs, its data folder, and
+ * The thread that owns a real PostgreSQL server for scenarios (overlapping-engine.ts): the server's programs, its data folder, and
  * one connection per session. The simulation waits for every answer, so exactly one backend runs at any moment:
  *
  *   idle ──exec──▶ running ──ReadyForQuery──▶ idle

@@ -1,9 +1,9 @@
 /**
- * The mail servers of the world. The seed draws the behavior of each: how many connections it accepts, whether it supports TLS, greylists,
- * refuses temporarily or permanently, stalls, or disconnects. The oracle uses what it accepted and replied.
+ * The mail servers of the scenario. The seed draws the behavior of each: how many connections it accepts, whether it supports TLS,
+ * greylists, refuses temporarily or permanently, stalls, or disconnects. The oracle uses what it accepted and replied.
  */
 import { createHash } from 'node:crypto';
-import { GuestBook } from './guest-book.ts';
+import { ClientBehavior } from './client-behavior.ts';
 import type { Network, SimSocket } from './network.ts';
 import type { Random } from './random.ts';
 import { drawRefusals, type Refusal, type RefusalKind, refusalOf, replyTo } from './refusals.ts';
@@ -78,7 +78,7 @@ export interface Manners {
 }
 
 /** A recipient at RCPT. */
-export interface Asked {
+export interface RecipientReply {
   recipient: string;
   atMs: number;
   sender: Process | undefined;
@@ -93,7 +93,7 @@ export interface Peer {
   readonly manners: Manners;
   readonly copies: Copy[];
   /** Recipients at RCPT. */
-  readonly asked: Asked[];
+  readonly asked: RecipientReply[];
   /** Permanently refused recipients. */
   readonly refused: Set<string>;
   /** Those reported as unknown. */
@@ -104,8 +104,8 @@ export interface Peer {
   refusedSenders: number;
   /** Maximum simultaneous connections, and refused ones over its limit, except those that overtook the end of another one. */
   mostOpen: number;
-  turnedAway: { atMs: number; guest: Process | undefined }[];
-  readonly guests: GuestBook;
+  turnedAway: { atMs: number; remoteProcess: Process | undefined }[];
+  readonly clientBehavior: ClientBehavior;
 }
 
 /** A server without a fault. */
@@ -207,13 +207,13 @@ export function startPeer(
     key: number;
     random: Random;
     count(what: string): void;
-    onBegun(guest: Process | undefined): void;
+    onBegun(remoteProcess: Process | undefined): void;
     onDot(): void;
     onTaken(copy: Copy): void;
   },
 ): Peer {
   const { name, address, manners, key, random, count } = options;
-  const guests = new GuestBook(network.timeline);
+  const clientBehavior = new ClientBehavior(network.timeline);
   const peer: Peer = {
     name,
     address,
@@ -226,7 +226,7 @@ export function startPeer(
     refusedSenders: 0,
     mostOpen: 0,
     turnedAway: [],
-    guests,
+    clientBehavior,
   };
   const firstSeen = new Map<string, number>();
   let open = 0;
@@ -246,7 +246,7 @@ export function startPeer(
     let commands = 0;
     open += 1;
     peer.mostOpen = Math.max(peer.mostOpen, open);
-    guests.came(socket);
+    clientBehavior.came(socket);
     const over = (): void => {
       if (isOver) return;
       isOver = true;
@@ -373,7 +373,7 @@ export function startPeer(
         return say(replyTo(kind, first!));
       }
       options.onDot();
-      const came = { dotAtMs: timeline.nowMs, sender: socket.guest, isOfTheDead: socket.isAlone };
+      const came = { dotAtMs: timeline.nowMs, sender: socket.remoteProcess, isOfTheDead: socket.isAlone };
       const { quick, slow, slowShare } = manners.dotMs;
       const slowMs = random.chance(slowShare) ? random.between(1_000, slow) : random.between(1, quick);
       timeline.after(slowMs, 'dot', () => {
@@ -408,10 +408,10 @@ export function startPeer(
       if (verb === 'RCPT') {
         const to = /<(.*?)>/.exec(line)?.[1] ?? '';
         const reply = recipient(to);
-        const { guest: sender } = socket;
-        const one: Asked = { recipient: to, atMs: timeline.nowMs, sender, reply, heardAtMs: undefined };
+        const { remoteProcess: sender } = socket;
+        const one: RecipientReply = { recipient: to, atMs: timeline.nowMs, sender, reply, heardAtMs: undefined };
         if (!socket.isAlone) peer.asked.push(one);
-        guests.answered({ took: reply.startsWith('2'), guest: sender });
+        clientBehavior.answered({ took: reply.startsWith('2'), remoteProcess: sender });
         return say(reply, () =>
           socket.whenHeard(() => {
             one.heardAtMs = timeline.nowMs;
@@ -421,7 +421,7 @@ export function startPeer(
       if (verb === 'DATA') {
         if (envelope.to.length === 0) return say('503 5.5.1 no recipients');
         content = [];
-        options.onBegun(socket.guest);
+        options.onBegun(socket.remoteProcess);
         return say('354 go on');
       }
       if (verb === 'RSET') envelope = { from: '', to: [] };
@@ -474,14 +474,15 @@ export function startPeer(
     }
     const { busy } = manners;
     const { nowMs } = timeline;
-    if (busy && (guests.isResting || (nowMs >= busy.fromMs && nowMs < busy.untilMs))) {
-      if (!guests.isResting) guests.asksFor(busy.asksForMs, socket);
+    if (busy && (clientBehavior.isResting || (nowMs >= busy.fromMs && nowMs < busy.untilMs))) {
+      if (!clientBehavior.isResting) clientBehavior.asksFor(busy.asksForMs, socket);
       count('server that asked for a pause');
       restrained();
       return hangUp(`421 4.7.0 too busy, try again in ${busy.asksForMs / 1000} seconds`);
     }
     if (open > manners.connections) {
-      if (guests.held > manners.connections) peer.turnedAway.push({ atMs: timeline.nowMs, guest: socket.guest });
+      if (clientBehavior.held > manners.connections)
+        peer.turnedAway.push({ atMs: timeline.nowMs, remoteProcess: socket.remoteProcess });
       count('connection over the limit');
       restrained();
       return hangUp('421 4.7.0 too many connections from your address');

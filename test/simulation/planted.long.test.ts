@@ -26,7 +26,7 @@ describe('each planted bug is found', () => {
       });
 });
 
-test('control: a bug that is none is not found', async () => {
+test('control: without a planted bug no scenario fails', async () => {
   const { sums, output } = await simulate(['--seeds', '25']);
   assert.equal(sums?.failed, 0, output);
 });

@@ -398,7 +398,9 @@ export function plant(name: string): RegExp {
   return first.finds ?? /./;
 }
 
-/** Lowers limits that a world is too small to reach: uploads to S3 have parts of 64 KB, and few events wait in memory for an endpoint. */
+/**
+ * Lowers limits that a scenario is too small to reach: uploads to S3 have parts of 64 KB, and few events wait in memory for an endpoint.
+ */
 export function makeLimitsSmall(): void {
   const find = 'export const PART_BYTES = 16 * 1024 * 1024;';
   const replace = 'export const PART_BYTES = 64 * 1024;';

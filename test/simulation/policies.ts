@@ -1,4 +1,4 @@
-/** What the recipients' domains of a world require of TLS: nothing in most; DANE or an MTA-STS policy in some. */
+/** What the recipients' domains of a scenario require of TLS: nothing in most; DANE or an MTA-STS policy in some. */
 import type { Choices } from './choices.ts';
 import { type Dane, drawDane, VALIDATING_RESOLVER } from './dane.ts';
 import { drawPublishing, type Publishing } from './policy-hosts.ts';

@@ -1,5 +1,5 @@
 /**
- * Policy hosts of domains with MTA-STS (RFC 8461 §3.3): a DNS record with the id, and an https host with the policy. In some worlds the
+ * Policy hosts of domains with MTA-STS (RFC 8461 §3.3): a DNS record with the id, and an https host with the policy. In some scenarios the
  * policy changes once. The host fails as the seed decides: by its status, a redirect, its content type, its certificate, silence, a cut or
  * invalid content, mostly with a policy that requires nothing, to detect a service that trusts it.
  */

@@ -1,7 +1,7 @@
 /**
  * PostgreSQL itself in this process: PGlite, one backend that speaks the protocol, without threads, files or its own clock (it uses Date).
- * Its state can be saved, and every world starts with exactly that state: its memory and its files are restored, which takes some
- * hundredths of a second and leaves no trace of the previous world.
+ * Its state can be saved, and every scenario starts with exactly that state: its memory and its files are restored, which takes some
+ * hundredths of a second and leaves no trace of the previous scenario.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -1,5 +1,5 @@
 /**
- * The database server of a simulated world: sessions over the simulated network, each with the session state of PostgreSQL, and one engine
+ * The database server of a scenario: sessions over the simulated network, each with the session state of PostgreSQL, and one engine
  * that runs one transaction at a time.
  *
  *   idle ──BEGIN──▶ begun ──a statement──▶ waiting ──the engine is free──▶ in transaction ──COMMIT, ROLLBACK, its end──▶ idle

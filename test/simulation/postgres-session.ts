@@ -67,13 +67,13 @@ export class Session {
 
   /** Whether its client can continue: the connection works, and the client is not paused. */
   get isWell(): boolean {
-    const client = this.#socket.guest;
+    const client = this.#socket.remoteProcess;
     const isFrozen = (client?.frozenUntilMs ?? 0) > this.#server.timeline.nowMs - 20_000;
     return !this.#socket.isAlone && !this.#socket.isCut && !isFrozen;
   }
 
   get client(): Process | undefined {
-    return this.#socket.guest;
+    return this.#socket.remoteProcess;
   }
 
   send(bytes: Buffer): void {

@@ -1,5 +1,5 @@
 /**
- * Random numbers from a seed: the same seed always gives the same numbers, on every machine. Each part of the world draws from its own
+ * Random numbers from a seed: the same seed always gives the same numbers, on every machine. Each part of the scenario draws from its own
  * stream, so that one more draw here does not change what happens there.
  */
 

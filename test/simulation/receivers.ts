@@ -204,7 +204,7 @@ export function startReceiver(network: Network, { plans, badUntilMs, random, cou
       retryAfterMs: treatment === 429 ? 1_000 * (1 + random.below(LONGEST_RETRY_AFTER_SECONDS)) : 0,
       isAccepted: treatment === 200,
       heardAtMs: undefined,
-      sender: socket.guest,
+      sender: socket.remoteProcess,
     };
     endpoint.received.push(one);
     timeline.note(`hook ${one.type}`);

@@ -6,11 +6,11 @@
 import { createTokenAddresses } from '../../src/mail/token-address.ts';
 import { deliveryReport, feedbackReport, outOfOffice } from '../kit/report-mail.ts';
 import { expectCode, talker, Unexpected, untilDone } from './customers.ts';
-import { OUR_ADDRESS } from './doors.ts';
 import { here } from './globals.ts';
 import { BOUNCE_DOMAIN, INBOUND_PORT } from './node.ts';
 import type { Copy } from './peers.ts';
 import type { Random } from './random.ts';
+import { OUR_ADDRESS } from './simulated-io.ts';
 
 export const ROUTE_ADDRESS = 'support@in.shop.example';
 

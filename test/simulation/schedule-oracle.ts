@@ -4,10 +4,10 @@
  * repeated here as the contract documents it.
  */
 import { mayBeLostBetween } from './absences.ts';
-import type { Down } from './lives.ts';
 import type { EventRow, MessageRow } from './oracle.ts';
 import { type Manners, PERFECT, type Peer } from './peers.ts';
 import type { Policies } from './policies.ts';
+import type { Down } from './process-lifetimes.ts';
 import { refusalBehind, refusalOf } from './refusals.ts';
 
 const MINUTE_MS = 60_000;
@@ -228,7 +228,7 @@ function isUnhurried(evidence: ScheduleEvidence, recipient: string): boolean {
 const isPerfect = (manners: Manners): boolean =>
   (Object.keys(PERFECT) as (keyof Manners)[]).every((name) => name === 'dotMs' || manners[name] === PERFECT[name]);
 
-/** Checks messages to servers without a fault, in a world without one. */
+/** Checks messages to servers without a fault, in a scenario without one. */
 function ofUnhindered(evidence: ScheduleEvidence, message: MessageRow): string[] {
   const { policies, events } = evidence;
   const { id, recipient, status, created_at: createdMs, send_at: sendAtMs } = message;

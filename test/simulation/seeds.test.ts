@@ -1,4 +1,4 @@
-/** Simulated worlds that must all succeed, in separate processes, since these replace their time and their sockets. */
+/** Simulated scenarios that must all succeed, in separate processes, since these replace their time and their sockets. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { kindOf, shrink } from './shrink.ts';
@@ -14,7 +14,7 @@ const PIECES = Array.from({ length: SEEDS / PART }, (_, part) => ({ first: 1 + p
 const MOST_CPU_MS = 1_000;
 const seen = noSums();
 
-describe(`simulated worlds 1 to ${SEEDS} keep the promises`, { concurrency: 2 }, () => {
+describe(`scenarios 1 to ${SEEDS} keep the promises`, { concurrency: 2 }, () => {
   for (const { first, seeds } of PIECES) {
     const isFirst = first === 1;
     test(isFirst ? 'the first ones, and those that once had a fault' : `from ${first} on`, async () => {
@@ -23,12 +23,12 @@ describe(`simulated worlds 1 to ${SEEDS} keep the promises`, { concurrency: 2 },
   }
 });
 
-test('a world costs little of a core', () => {
+test('a scenario uses little CPU time', () => {
   const ms = seen.cpuMs / (seen.seeds + seen.twice);
   assert.ok(ms < MOST_CPU_MS, `${ms} ms each`);
 });
 
-test('every kind of fault occurred, and every status transition was seen', () => {
+test('every kind of fault occurs, and every status transition is reached', () => {
   const faults = [
     'kill',
     'power cut',
@@ -63,7 +63,7 @@ test('every kind of fault occurred, and every status transition was seen', () =>
 
 const PARTS = Array.from({ length: 40 }, (_, at) => `mail-${at}`);
 
-test('a world shrinks to what its failure needs, in few tries', async () => {
+test('a scenario shrinks to what its failure needs, in few tries', async () => {
   let tries = 0;
   const left = await shrink(PARTS, async (only) => {
     tries += 1;
@@ -73,12 +73,12 @@ test('a world shrinks to what its failure needs, in few tries', async () => {
   assert.ok(tries < 40, `${tries} tries`);
 });
 
-test('a fault that needs nothing, or all of the world, shrinks to that', async () => {
+test('a failure that needs nothing, or the entire scenario, shrinks to that', async () => {
   assert.deepEqual(await shrink(PARTS, async (only) => only), []);
   assert.deepEqual(await shrink(PARTS, async () => undefined), PARTS);
 });
 
-test('parts that a smaller world does not reach are removed as well', async () => {
+test('parts that a smaller scenario does not reach are also removed', async () => {
   const left = await shrink(['death-1', 'death-2', 'mail-0'], async (only) => {
     if (!only.includes('mail-0')) return undefined;
     return only.includes('death-1') ? only : ['mail-0'];
@@ -86,7 +86,7 @@ test('parts that a smaller world does not reach are removed as well', async () =
   assert.deepEqual(left, ['mail-0']);
 });
 
-test('faults of one kind differ in ids, addresses and numbers alone', () => {
+test('failures of the same kind differ only in ids, addresses, and numbers', () => {
   const first = kindOf('key mail-0: 2 messages to r0.0@d0.example');
   assert.equal(kindOf('key mail-11: 3 messages to r7.1@d2.example'), first);
   assert.notEqual(kindOf('msg_0VbmjoLxMlca2usK4VPcl was cancelled, and is delivered'), first);

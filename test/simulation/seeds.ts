@@ -1,4 +1,4 @@
-/** Runs worlds one after another in this process, every fiftieth twice, shrinks failing ones, and sums up what was seen. */
+/** Runs scenarios one after another in this process, every fiftieth twice, shrinks failing ones, and sums up what was seen. */
 import os from 'node:os';
 import { Disk } from './disk.ts';
 import { createDns } from './dns.ts';
@@ -15,7 +15,7 @@ import { settled, Timeline } from './timeline.ts';
 import { type Report, type RunOptions, runSeed } from './world.ts';
 
 const TWICE_EVERY = 50;
-/** A folder in memory on Linux: files of a world are temporary. */
+/** A folder in memory on Linux: files of a scenario are temporary. */
 const SCRATCH = process.platform === 'linux' ? '/dev/shm' : os.tmpdir();
 
 export interface World {
@@ -26,20 +26,20 @@ export interface World {
 
 export interface SeedsOptions {
   worlds: Iterable<World>;
-  /** Worlds of one to three nodes that share a PostgreSQL database. */
+  /** Scenarios of one to three nodes that share a PostgreSQL database. */
   nodes: boolean;
   /** Whether that is a server whose transactions overlap, and whose primary changes. */
   overlapping: boolean;
-  /** Whether failing worlds are shrunk. */
+  /** Whether failing scenarios are shrunk. */
   shrinks: boolean;
   onStep?: (line: string) => void;
-  /** Called with each failing world; returns whether to continue. */
+  /** Called with each failing scenario; returns whether to continue. */
   onFailed(failed: Failed): boolean;
-  /** Called after each world. */
+  /** Called after each scenario. */
   onProgress(sums: Sums): void;
 }
 
-/** Created in a separate world without faults. */
+/** Created in a separate scenario without faults. */
 async function templateOf({ nodes, overlapping }: Pick<SeedsOptions, 'nodes' | 'overlapping'>): Promise<Template> {
   const engine = overlapping ? new OverlappingEngine() : nodes ? await PostgresEngine.start() : undefined;
   const random = seededRandom('template');
@@ -70,7 +70,7 @@ async function runTwice(seed: number, options: RunOptions): Promise<Report> {
   return report;
 }
 
-/** Returns the same failure in a smaller world. */
+/** Returns the same failure in a smaller scenario. */
 async function shrunk(report: Report, options: RunOptions): Promise<Failed> {
   const { seed } = report;
   const kind = kindOf(report.faults[0]!);

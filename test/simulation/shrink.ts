@@ -1,12 +1,12 @@
 /**
- * Shrinks a failing world: removes halves, then quarters, and finally each single part, as long as the failure stays (Zeller and
+ * Shrinks a failing scenario: removes halves, then quarters, and finally each single part, as long as the failure stays (Zeller and
  * Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002).
  */
 
-/** Returns the parts of the world that took part with only these allowed; undefined if it no longer fails. */
+/** Returns the parts of the scenario that took part with only these allowed; undefined if it no longer fails. */
 export type Fails = (only: readonly string[]) => Promise<readonly string[] | undefined>;
 
-/** Maximum number of worlds to try; each takes 0.15 s, or some seconds if the failure is that it does not end. */
+/** Maximum number of scenarios to try; each takes 0.15 s, or some seconds if the failure is that it does not end. */
 const MOST_TRIES = 120;
 
 /** Returns the names of the parts that the failure needs. */

@@ -6,8 +6,8 @@
 import { type Answer, apiCall, isLater, untilDone } from './customers.ts';
 import type { DnsWorld } from './dns.ts';
 import { here } from './globals.ts';
-import type { Down } from './lives.ts';
 import type { Copy } from './peers.ts';
+import type { Down } from './process-lifetimes.ts';
 import type { Random } from './random.ts';
 import { SENDER_DOMAIN, type SigningKey, type Template } from './template.ts';
 
@@ -61,7 +61,7 @@ export function startSigning(world: { dns: DnsWorld; random: Random; template: T
       dns.at(untilMs - fromMs, () => {
         dns.set(`${ed.selector}._domainkey.${SENDER_DOMAIN}`, []);
         one.untilMs = here().timeline.nowMs;
-        // Wakes the node when the record is looked up again: a world skips periods in which only timers fire.
+        // Wakes the node when the record is looked up again: a scenario skips periods in which only timers fire.
         for (const minutes of AWAKE_MINUTES) dns.at(minutes * MINUTE_MS, () => undefined);
       });
     });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { readKept } from './kept.ts';
+import { readKept } from './kept-seeds.ts';
 import type { Line } from './simulate.ts';
 import type { Failed, Sums } from './sums.ts';
 
@@ -12,10 +12,10 @@ const PROCESS = path.join(import.meta.dirname, 'simulate.ts');
 export interface Listening {
   /** A folder for V8's coverage of the branches it reaches. */
   coverage?: string;
-  /** Called with each failing world. */
+  /** Called with each failing scenario. */
   onFailed?(failed: Failed): void;
   onProgress?(sums: Sums): void;
-  /** Called with the steps of a traced world, and with unexpected output. */
+  /** Called with the steps of a traced scenario, and with unexpected output. */
   onText?(line: string): void;
 }
 
@@ -58,7 +58,7 @@ export function startSimulation(args: readonly string[], listening: Listening = 
 
 export const simulate = (args: readonly string[]): Promise<Ran> => startSimulation(args).ended;
 
-/** Simulates this many worlds from this seed on, which must all succeed; every fiftieth seed runs twice. */
+/** Simulates this many scenarios from this seed on, which must all succeed; every fiftieth seed runs twice. */
 export async function simulateWell(
   first: number,
   seeds: number,

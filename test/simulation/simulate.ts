@@ -1,21 +1,21 @@
 /**
- * A process that simulates some worlds, one after another; command.ts starts several of them. Its output is lines of JSON: `{ failed }` for
- * each failing world, `{ progress }` periodically, and `{ sums }` at the end.
+ * A process that simulates some scenarios, one after another; command.ts starts several of them. Its output is lines of JSON: `{ failed }`
+ * for each failing scenario, `{ progress }` periodically, and `{ sums }` at the end.
  *
- *   --seeds N     number of worlds (default 1)            --seed S      the first seed (default 1)
+ *   --seeds N     number of scenarios (default 1)        --seed S      the first seed (default 1)
  *   --only X      only these parts, comma-separated       --planted B   plant a bug of planted.ts
  *   --trace       every step as a line of text            --kept        first run the kept seeds too
- *   --shrink      shrink failing worlds                   --all         continue after a failure
- *   --nodes       worlds of one to three nodes that share a PostgreSQL database
+ *   --shrink      shrink failing scenarios               --all         continue after a failure
+ *   --nodes       scenarios of one to three nodes that share a PostgreSQL database
  *   --overlapping the same, with transactions that overlap and a primary that changes
  */
 import './globals.ts';
-import './doors.ts';
+import './simulated-io.ts';
 import './disk.ts';
 import 'undici';
 import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { readKept } from './kept.ts';
+import { readKept } from './kept-seeds.ts';
 import { makeLimitsSmall, plant } from './planted.ts';
 import type { World } from './seeds.ts';
 import type { Failed, Sums } from './sums.ts';
@@ -44,7 +44,7 @@ makeLimitsSmall();
 // Loaded after time, sockets and threads are replaced, and a bug is planted.
 const { runSeeds } = await import('./seeds.ts');
 
-// Synchronously: the event loop of this process belongs to its worlds.
+// Synchronously: the event loop of this process belongs to its scenarios.
 const say = (line: Line): void => void writeSync(1, `${JSON.stringify(line)}\n`);
 const only = values.only?.split(',');
 

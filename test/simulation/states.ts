@@ -7,7 +7,7 @@ export const TRANSITIONS: ReadonlySet<string> = new Set([
   ...['scheduled>cancelled', 'queued>cancelled', 'delayed>cancelled'],
 ]);
 
-/** Returns the transitions and states that did not occur in any of these worlds. */
+/** Returns the transitions and states that did not occur in any of these scenarios. */
 export function unseen(transitions: Readonly<Record<string, number>>): { states: string[]; transitions: string[] } {
   const after = (one: string): string => one.slice(one.indexOf('>') + 1);
   const seen = new Set(Object.keys(transitions).map(after));

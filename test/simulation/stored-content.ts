@@ -1,6 +1,6 @@
 /**
  * Failures of content that the node stores outside its database, and their oracle: bit flips, a disk that is full for a while, an S3 store
- * with failures. In worlds with such failures, more messages are large enough to be stored there.
+ * with failures. In scenarios with such failures, more messages are large enough to be stored there.
  */
 import { createHash } from 'node:crypto';
 import type { Choices } from './choices.ts';
@@ -26,7 +26,7 @@ export interface ContentFaults {
   largeReportShare: number;
 }
 
-/** For worlds without such failures. */
+/** For scenarios without such failures. */
 export const SAFE: ContentFaults = {
   flips: false,
   inboundFlips: false,

@@ -1,6 +1,6 @@
-/** What was seen in some worlds, for the processes that run them and for those that read their output. */
+/** What was seen in some scenarios, for the processes that run them and for those that read their output. */
 
-/** A failing world, as small as possible. */
+/** A failing scenario, as small as possible. */
 export interface Failed {
   seed: string;
   /** The removable parts that are left. */

@@ -3,8 +3,8 @@
  * and those with a report; no others, whatever else a server refused, and none is missing.
  */
 
+import type { Suppressed } from './customer-actions.ts';
 import type { Entry } from './customers.ts';
-import type { Suppressed } from './habits.ts';
 import type { Rows } from './node.ts';
 import type { EventRow, MessageRow } from './oracle.ts';
 import type { Peer } from './peers.ts';

@@ -1,5 +1,5 @@
 /**
- * The initial database of every simulated world, created once per process: an account with its keys, a sending domain, and an endpoint for
+ * The initial database of every scenario, created once per process: an account with its keys, a sending domain, and an endpoint for
  * its events. Triggers that only exist in simulations record every change of a message's state.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -45,7 +45,7 @@ export interface Template {
   signing: readonly SigningKey[];
   /** Credential of the shop. */
   smtp: { username: string; password: string };
-  /** For worlds with several nodes: the database server in its initial state. */
+  /** For scenarios with several nodes: the database server in its initial state. */
   engine: SharedEngine | undefined;
 }
 

@@ -1,16 +1,16 @@
 /**
  * Virtual time, and everything that waits in it. One thing happens at a time; before the next one, all promises that it settled have run.
- * Every step belongs to a process of the world: steps of a dead process no longer happen.
+ * Every step belongs to a process of the scenario: steps of a dead process no longer happen.
  *
- * Time advances with steps: each costs 0.01 ms, and nothing waits for the real clock. While the world is quiet it may leap ahead, as for a
- * machine that slept: what was due in the meantime happens immediately, and once.
+ * Time advances with steps: each costs 0.01 ms, and nothing waits for the real clock. While the scenario is quiet it may leap ahead, as for
+ * a machine that slept: what was due in the meantime happens immediately, and once.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { crc32 } from 'node:zlib';
 import type { Absence } from './absences.ts';
 import type { Random } from './random.ts';
 
-/** A process of the world: a node from its start to its death, or the rest of the world. */
+/** A process of the scenario: a node from its start to its death, or the rest of the scenario. */
 export interface Process {
   readonly name: string;
   isDead: boolean;
@@ -179,7 +179,7 @@ export class Timeline {
 
 /**
  * Modules keep some state per process, for example the number of running computations. Simulated processes share it, so such callbacks
- * continue after a death; they cannot reach the world.
+ * continue after a death; they cannot reach the scenario.
  */
 const outlives = (label: string): boolean => label === 'immediate' || label.startsWith('pool');
 

@@ -4,7 +4,7 @@
  * recorded success, and an endpoint that returned 410 receives nothing more. Redirects are never followed.
  */
 import { mayBeLost, mayBeLostBetween } from './absences.ts';
-import { type MovedWebhook, PROPAGATION_MS } from './habits.ts';
+import { type MovedWebhook, PROPAGATION_MS } from './customer-actions.ts';
 import type { Rows } from './node.ts';
 import type { EventRow } from './oracle.ts';
 import { type Endpoint, MOVED, type Received, type Receiver } from './receivers.ts';

@@ -1,6 +1,6 @@
 /**
- * One simulated world from start to end: what the seed draws, what happens, and the verdict of the oracle. The same seed gives the same
- * world, step by step.
+ * One scenario from start to end: what the seed draws, what happens, and the verdict of the oracle. The same seed gives the same
+ * scenario, step by step.
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -12,21 +12,21 @@ import { createCluster } from './cluster.ts';
 import { whole } from './damaged-mail.ts';
 import { Disk } from './disk.ts';
 import { createDns } from './dns.ts';
-import { startExchangers, startPolicyHosts } from './exchangers.ts';
-import { drawExtent, type Extent } from './extent.ts';
 import { AWAKE_MS, drawFlood, floodFaults } from './flood.ts';
 import { enterWorld, timesFilled } from './globals.ts';
-import { DAY_MS, live, START_MS, type World } from './life.ts';
-import { Lives } from './lives.ts';
+import { startMailServers, startPolicyHosts } from './mail-servers.ts';
 import { Network } from './network.ts';
 import { createNode, type NodeOptions, type Rows, type SimulatedNode } from './node.ts';
 import { DEADLY, faultsOf } from './oracle.ts';
 import type { Copy } from './peers.ts';
 import { drawPolicies, NO_POLICIES } from './policies.ts';
+import { ProcessLifetimes } from './process-lifetimes.ts';
 import { type Random, seededRandom } from './random.ts';
 import { drawFurther, drawManners, NO_FAULTS, startReceiver } from './receivers.ts';
 import { Reporters } from './reporters.ts';
 import { NO_STORE_FAULTS, ObjectStore } from './s3-store.ts';
+import { DAY_MS, live, START_MS, type World } from './scenario-events.ts';
+import { drawScenarioSize, type ScenarioSize } from './scenario-size.ts';
 import type { Conditions } from './schedule-oracle.ts';
 import { startSigning } from './signing.ts';
 import { drawContentFaults, SAFE, type StoredEvidence, storedFaults } from './stored-content.ts';
@@ -59,7 +59,7 @@ export interface Report {
   trace: string;
   steps: number;
   simulatedMs: number;
-  /** What happened in the world, by kind. */
+  /** What happened in the scenario, by kind. */
   counts: Record<string, number>;
   /** Changes of state that were seen. */
   transitions: Record<string, number>;
@@ -166,7 +166,7 @@ const isRefused = ({ counts }: World): boolean =>
 
 const IO_ERROR = 'disk I/O error';
 
-/** Returns the conditions of the world that delay messages. */
+/** Returns the conditions of the scenario that delay messages. */
 function conditionsOf(world: World): Conditions {
   const { network, lookups, counts, lives, store, flood, clockSetAtMs } = world;
   const { resets, silences, blackHoles } = network.faults;
@@ -203,7 +203,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const draw = random.stream('faults');
   const floods = random.stream('flood');
   const isShared = template.engine !== undefined;
-  const extent = drawExtent(random, { isShared });
+  const extent = drawScenarioSize(random, { isShared });
   // Expensive if one node does everything: a hundred messages each.
   const flood = floods.chance(isShared ? 0.06 : 0.02) ? drawFlood(floods, { isShared }) : undefined;
   const isCalm = draw.chance(0.2) || flood !== undefined;
@@ -233,7 +233,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const lookups = choices.faults('dns', { lost: share(0.1), failed: share(0.1) }, { lost: 0, failed: 0 });
   const dns = createDns(timeline, { random: random.stream('dns'), faults: lookups, count });
   enterWorld({ timeline, startMs: START_MS, setMs: 0, random: random.stream('product'), network, dns, disk, threads });
-  // Discards the remaining random bytes of the previous world.
+  // Discards the remaining random bytes of the previous scenario.
   for (const before = timesFilled(); timesFilled() === before; ) randomText(1);
   const dots: World['dots'] = { begun: () => undefined, came: () => undefined };
   const contentFaults = flood ? SAFE : drawContentFaults(random);
@@ -259,7 +259,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
       : undefined;
   const onTaken = (copy: Copy): void => reporters?.taken(copy);
   const policies = flood ? NO_POLICIES : drawPolicies(random, { choices, isShared });
-  const peers = startExchangers({
+  const peers = startMailServers({
     goodServers: extent.goodServers,
     policies,
     flood,
@@ -270,7 +270,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
     count,
     onTaken,
     random: random.stream('peers'),
-    onBegun: (guest) => dots.begun(guest),
+    onBegun: (remoteProcess) => dots.begun(remoteProcess),
     onDot: () => dots.came(),
   });
   const signing = startSigning({ dns, template, random: random.stream('signing') });
@@ -293,7 +293,7 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   const faults: string[] = [];
   const deathsMs: number[] = [];
   const clockSetAtMs: number[] = [];
-  const lives = new Lives(timeline, { clocks: () => clockSetAtMs.length, isRefused: () => failing });
+  const lives = new ProcessLifetimes(timeline, { clocks: () => clockSetAtMs.length, isRefused: () => failing });
   // Several nodes take over from each other without a start.
   const isDeadly = (messageId: string): boolean =>
     (template.engine ? deathsMs.length : lives.deathsOf(messageId)) >= DEADLY;
@@ -336,7 +336,8 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
     engine && createCluster({ engine, random: random.stream('cluster'), isCalm, choices, count, onFault, makeNode });
   const node = cluster ?? makeNode();
   if (!cluster) lives.watch(node);
-  if (flood && cluster) for (const { guests } of peers) guests.isSharedBy(cluster.nodes.length, AWAKE_MS);
+  if (flood && cluster)
+    for (const { clientBehavior } of peers) clientBehavior.isSharedBy(cluster.nodes.length, AWAKE_MS);
   const world: World = {
     choices,
     random,
@@ -375,11 +376,11 @@ function makeWorld(seed: string, { template, folder, only }: RunOptions): World 
   return world;
 }
 
-/** The subscriptions of the first endpoint: everything, in most worlds. */
-const drawTypes = (random: Random, { fewTypes }: Extent): readonly EventType[] =>
+/** The subscriptions of the first endpoint: everything, in most scenarios. */
+const drawTypes = (random: Random, { fewTypes }: ScenarioSize): readonly EventType[] =>
   random.chance(fewTypes) ? EVENT_TYPES.filter((type) => type === 'Bounce' || random.chance(0.2)) : EVENT_TYPES;
 
-/** Returns whether the world ended. */
+/** Returns whether the scenario ended. */
 async function run(world: World): Promise<boolean> {
   const { timeline } = world;
   let lookedMs = 0;

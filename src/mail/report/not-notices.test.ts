@@ -1,7 +1,7 @@
 /** Messages that only look like delivery notices: automatic replies, challenges, tickets, and forwarded bounces. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readNotice } from '../../../test/kit/notices.ts';
+import { readNotice } from '../../../test/kit/text-bounces.ts';
 import { readReport } from './report.ts';
 
 /** Automatic or personal messages that quote server replies: subject and text. */

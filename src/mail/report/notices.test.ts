@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readNotice } from '../../../test/kit/notices.ts';
+import { readNotice } from '../../../test/kit/text-bounces.ts';
 
 /** By language: subject and text of a failure notice, a delay notice, and a success notice. */
 const NOTICES: Record<string, { failed: string[]; delayed?: string[]; delivered?: string[] }> = {
