@@ -111,7 +111,7 @@ function check(from: string, to: string, typeOnly: boolean): string | undefined 
   if (isStore(to) && from === 'src/roles/operations.ts') return undefined;
   if (isSchema(to) && (fromFolder === 'roles' || isRoutes(from))) return undefined;
   if (!WITHOUT_DOOR.has(toFolder) && to !== `src/${toFolder}/${toFolder}.ts`) {
-    return `${from} imports ${to}: outsiders import the door, src/${toFolder}/${toFolder}.ts`;
+    return `${from} imports ${to}: other folders import its public module, src/${toFolder}/${toFolder}.ts`;
   }
   return undefined;
 }

@@ -85,8 +85,8 @@ function createHttpServer(options: http.ServerOptions): HttpServer {
     sockets.add(one);
     one.on('close', () => sockets.delete(one));
   });
-  const listen = (port: number, ...rest: unknown[]): HttpServer => {
-    bound = listening(server, port, rest.find((one) => typeof one === 'function') as () => void);
+  const listen = ({ port }: ListenOptions, onListening?: () => void): HttpServer => {
+    bound = listening(server, port, onListening);
     return server;
   };
   // Node's own Date header uses the real clock.
