@@ -8,7 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { readKept } from './kept-seeds.ts';
-import { PLANTED_NODES } from './planted-nodes.ts';
+import { PLANTED_SEEDS } from './planted-kinds.ts';
 import { kindOf } from './shrink.ts';
 import { simulate, simulateWell } from './simulate-process.ts';
 
@@ -46,7 +46,7 @@ test('a scenario of several nodes is kept as one', async (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-kept-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const planted = 'a claim takes work that another node has leased';
-  const seed = String(PLANTED_NODES[planted]!.seed);
+  const seed = String(PLANTED_SEEDS[planted]);
   const said = await command(['--nodes', '--seed', seed, '--planted', planted, '--keep', folder]);
   const [kept] = readKept({ nodes: true, folder });
   assert.ok(kept, said);

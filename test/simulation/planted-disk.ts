@@ -3,21 +3,18 @@ import type { Planted } from './planted.ts';
 
 export const PLANTED_DISK: Readonly<Record<string, Planted>> = {
   'corrupt inbound mail is parsed forever': {
-    seed: 204,
     file: 'inbound/worker.ts',
     find: 'if (error instanceof BlobDamaged || job.attempts >= MOST_RETRIES)',
     replace: 'if (job.attempts < 0)',
     finds: /not come to its end/,
   },
   'a new directory is not synced in its parent': {
-    seed: 4,
     file: 'storage/blobs/disk.ts',
     find: 'const named = syncFolder(syncs, folder).catch(refuse);',
     replace: 'const named = Promise.resolve();',
     finds: /is named by a row, and gone/,
   },
   'the sync of a directory is not awaited': {
-    seed: 2,
     file: 'storage/blobs/disk.ts',
     find: '    named.catch(() => undefined);\n',
     replace: '',

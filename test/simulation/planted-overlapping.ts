@@ -4,13 +4,11 @@ import type { Planted } from './planted.ts';
 
 export const PLANTED_OVERLAPPING: Readonly<Record<string, Planted>> = {
   'a claim does not lock the selected rows': {
-    seed: 23,
     file: 'work/store.ts',
     find: "${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ? ${skipLocked(tx)}",
     replace: "${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ?",
   },
   'nodes wait for row locks of each other': {
-    seed: 1,
     file: 'nodes/nodes.ts',
     find: 'WHERE seen_at <= ? ${skipLocked(tx)}',
     replace: 'WHERE seen_at <= ?',

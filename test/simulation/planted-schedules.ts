@@ -4,84 +4,72 @@ import type { Planted } from './planted.ts';
 
 export const PLANTED_SCHEDULES: Readonly<Record<string, Planted>> = {
   'an attempt cut off by a crash advances the retry schedule': {
-    seed: 4,
     file: 'work/store.ts',
     find: '`UPDATE work SET leased = 0, due = ?, crashes',
     replace: '`UPDATE work SET leased = 0, due = ?, attempts = attempts + 1, crashes',
     finds: /are numbered/,
   },
   'a crash restarts the retry schedule': {
-    seed: 10,
     file: 'work/store.ts',
     find: '`UPDATE work SET leased = 0, due = ?, crashes',
     replace: '`UPDATE work SET leased = 0, due = ?, attempts = 0, crashes',
     finds: /are numbered|before its time/,
   },
   'deferral without an attempt counts as an attempt': {
-    seed: 3,
     file: 'work/store.ts',
     find: 'attempts = attempts + lease.tried,',
     replace: 'attempts = attempts + 1,',
     finds: /are numbered/,
   },
   'each retry uses the previous delay': {
-    seed: 1,
     file: 'base/backoff.ts',
     find: 'return DELIVERY_DELAYS_MS[attempts - 1] ?? 6 * HOUR;',
     replace: 'return DELIVERY_DELAYS_MS[Math.max(0, attempts - 2)] ?? 6 * HOUR;',
     finds: /attempt \d+ of msg_\w+ came \d+ ms before its time/,
   },
   'jitter can halve a delay': {
-    seed: 1,
     file: 'base/backoff.ts',
     find: 'return Math.round(delayMs * (0.9 + 0.2 * random));',
     replace: 'return Math.round(delayMs * (0.5 + 0.6 * random));',
     finds: /before its time/,
   },
   'a restart makes all deferred mail due': {
-    seed: 2,
     file: 'work/store.ts',
     find: 'crashes = crashes + ${CRASH} WHERE leased > 0`, nowMs);',
     replace: 'crashes = crashes + ${CRASH} WHERE leased > 0 OR attempts > 0`, nowMs);',
     finds: /before its time/,
   },
   'a blocked host retries on the normal schedule': {
-    seed: 127,
     file: 'base/backoff.ts',
     find: 'return BLOCKED_DELAYS_MS[attempts - 1] ?? 6 * HOUR;',
     replace: 'return DELIVERY_DELAYS_MS[attempts - 1] ?? 6 * HOUR;',
     finds: /before its time|was put off for/,
   },
   'later retries are an hour late': {
-    seed: 6,
     file: 'work/store.ts',
     find: 'SET leased = ${FREE}, due = lease.due, attempts',
     replace: 'SET leased = ${FREE}, due = lease.due + CASE WHEN work.attempts > 0 THEN 3600000 ELSE 0 END, attempts',
     finds: /attempt \d+ of .* late/,
   },
   'a webhook retry uses the previous delay': {
-    seed: 5,
     file: 'base/backoff.ts',
     find: 'return WEBHOOK_DELAYS_MS[attempts - 1];',
     replace: 'return WEBHOOK_DELAYS_MS[attempts > 1 && attempts < 10 ? attempts - 2 : attempts - 1];',
     finds: /attempt \d+ of evt_\w+ came to .* before its time/,
   },
   'a webhook retry is late': {
-    seed: 8,
     file: 'webhooks/settle.ts',
     find: "againAtMs: one.result === 'retry' ? (one.nextAttemptMs ?? one.atMs) : null,",
     replace: "againAtMs: one.result === 'retry' ? (one.nextAttemptMs ?? one.atMs) + 600_000 : null,",
     finds: /after its time/,
   },
   'Retry-After of a webhook endpoint is ignored': {
-    seed: 3,
     file: 'webhooks/attempt.ts',
     find: "const requested = outcome.ok ? retryAfterMs(outcome.headers['retry-after']",
     replace: "const requested = outcome.ok ? retryAfterMs(outcome.headers['x-retry-after']",
     finds: /came to .* before its time/,
   },
   'an event that was accepted slowly is sent again': {
-    seed: 2,
     file: 'webhooks/attempt.ts',
     find: "if (outcome.ok && outcome.status >= 200 && outcome.status < 300) return { kind: 'succeeded', nextAttemptMs: null };",
     replace:
@@ -89,14 +77,12 @@ export const PLANTED_SCHEDULES: Readonly<Record<string, Planted>> = {
     finds: /came again to .* after its success/,
   },
   'an endpoint that answered 410 is tried again': {
-    seed: 9,
     file: 'webhooks/attempt.ts',
     find: "if (outcome.ok && outcome.status === 410) return { kind: 'gone', nextAttemptMs: null };",
     replace: '',
     finds: /answered 410, and is not disabled|events after its 410/,
   },
   'an endpoint that answered 410 is disabled but still receives events': {
-    seed: 9,
     file: 'webhooks/claim.ts',
     find: 'if (event && target?.enabled) jobs.push(job);',
     replace: 'if (event && target) jobs.push(job);',
@@ -108,7 +94,6 @@ export const PLANTED_SCHEDULES: Readonly<Record<string, Planted>> = {
     finds: /events after its 410/,
   },
   'a redirect counts as a success': {
-    seed: 9,
     file: 'webhooks/attempt.ts',
     find: 'if (outcome.ok && outcome.status >= 200 && outcome.status < 300)',
     replace: 'if (outcome.ok && outcome.status >= 200 && outcome.status < 400)',

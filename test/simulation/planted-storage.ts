@@ -4,7 +4,6 @@ import type { Planted } from './planted.ts';
 
 export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
   'responses are sent before the commit': {
-    seed: 14,
     file: 'storage/sqlite/groups.ts',
     find: '    tx.begin();\n',
     replace: '    if (tx.raw.isTransaction) tx.commit();\n    tx.begin();\n',
@@ -17,7 +16,6 @@ export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
     finds: /^lost: |SUBMISSION_NOT_FOUND/,
   },
   'the database is not synced': {
-    seed: 17,
     file: 'storage/sqlite/connection.ts',
     find: "raw.exec('PRAGMA synchronous=FULL');",
     replace: "raw.exec('PRAGMA synchronous=NORMAL');",
@@ -29,49 +27,42 @@ export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
     finds: /^lost: |in no log|no such message/,
   },
   'content is not synced': {
-    seed: 11,
     file: 'storage/blobs/disk.ts',
     find: '        await syncs.run(() => file.datasync());\n      } finally {\n        await file.close();\n      }\n      await named;',
     replace: '      } finally {\n        await file.close();\n      }\n      await named;',
     finds: /is named by a row, and gone|is not what was accepted|content of the message is missing/,
   },
   'the directory of the content is not synced': {
-    seed: 11,
     file: 'storage/blobs/disk.ts',
     find: '      await syncFolder(syncs, path.join(folder, shard)).catch(refuse);\n',
     replace: '',
     finds: /is named by a row, and gone|content of the message is missing/,
   },
   'a write that failed on a full disk counts as written': {
-    seed: 278,
     file: 'storage/blobs/disk.ts',
     find: '        await file.writeFile(content).catch(refuse);\n',
     replace: '        await file.writeFile(content).catch(() => undefined);\n',
     finds: /is not what was accepted/,
   },
   'a failed upload to S3 counts as stored': {
-    seed: 380,
     file: 'storage/blobs/s3-client.ts',
     find: 'if (!(error instanceof S3Error) || !error.again || over) throw error;',
     replace: 'if (over) return undefined;\n          if (!(error instanceof S3Error) || !error.again) throw error;',
     finds: /is named by a row, and gone|content of the message is missing/,
   },
   'an error in the body of a 200 response of S3 is ignored': {
-    seed: 610,
     file: 'storage/blobs/s3-multipart.ts',
     find: 'if (!text.includes(`<${name}Result`))',
     replace: 'if (text.length > 99_999)',
     finds: /is named by a row, and gone|content of the message is missing/,
   },
   'the remains of a failed write are not removed': {
-    seed: 10,
     file: 'storage/blobs/disk.ts',
     find: '      await unlink(temporary).catch(() => undefined);\n      throw error;\n    }\n  };',
     replace: '      throw error;\n    }\n  };',
     finds: /of a write that failed is still there/,
   },
   'content is not verified against its hash': {
-    seed: 84,
     file: 'storage/blobs/blobs.ts',
     find: "toString('base64url') !== expected) throw new BlobDamaged(key);\n  return content;",
     replace: "toString('base64url') === '') throw new BlobDamaged(key);\n  return content;",

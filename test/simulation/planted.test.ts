@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { PLANTED } from './planted.ts';
+import { PLANTED_KINDS, PLANTED_SEEDS } from './planted-kinds.ts';
 import { PLANTED_NODES } from './planted-nodes.ts';
 import { PLANTED_OVERLAPPING } from './planted-overlapping.ts';
 import { placesOf } from './source-place.ts';
@@ -19,6 +20,14 @@ test('each planted bug finds its place in the source exactly once', () => {
   );
   assert.deepEqual(
     wrong.map(({ name, file }) => `${name}: ${file}`),
+    [],
+  );
+});
+
+test('pinned seeds belong to planted bugs', () => {
+  const known = PLANTED_KINDS.flatMap(({ planted }) => Object.keys(planted));
+  assert.deepEqual(
+    Object.keys(PLANTED_SEEDS).filter((name) => !known.includes(name)),
     [],
   );
 });

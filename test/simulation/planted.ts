@@ -21,11 +21,9 @@ export interface Planted {
   find: string;
   replace: string;
   /** Another change that the bug needs. */
-  also?: Omit<Planted, 'also' | 'seed' | 'finds'>;
+  also?: Omit<Planted, 'also' | 'finds'>;
   /** The failures that reveal it; any by default. */
   finds?: RegExp;
-  /** A seed that revealed it, if few do: tried first. */
-  seed?: number;
 }
 
 export const PLANTED: Readonly<Record<string, Planted>> = {
@@ -37,7 +35,6 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   ...PLANTED_CUSTOMERS,
   ...PLANTED_REPLIES,
   'delivered before the reply to the final dot': {
-    seed: 3,
     file: 'net/smtp-transaction.ts',
     find: "const accepted = stage === 'dot' && positive(reply);",
     replace: "const accepted = stage === 'dot' && (reply === undefined || positive(reply));",
@@ -49,21 +46,18 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /is delivered, and nobody took it/,
   },
   'a temporary rejection counts as permanent': {
-    seed: 2,
     file: 'delivery/outcome/outcome.ts',
     find: 'if (reply.code < 500 || PASSING.has(category) || isTlsDemand || requestsRetry(reading)) {',
     replace: 'if (reply.code < 450) {',
     finds: /bounced, and nobody refused it/,
   },
   'a deferral suppresses the address': {
-    seed: 1,
     file: 'delivery/record/results.ts',
     find: '  if (!suppress) return null;\n',
     replace: '',
     finds: /is suppressed without a reason/,
   },
   'requireTls mail is sent unencrypted': {
-    seed: 11,
     file: 'delivery/attempt/transmit.ts',
     find: 'tls: message.requireTls ?? false',
     replace: 'tls: false',
@@ -75,49 +69,42 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /asks for TLS and came in the clear/,
   },
   'the idempotency record is not stored': {
-    seed: 2,
     file: 'send/acceptance.ts',
     find: 'insertMany(tx, IDEMPOTENCY, rows.records),',
     replace: '',
     finds: /^key .* messages to/,
   },
   'the idempotency key of SMTP submission is ignored': {
-    seed: 7,
     file: 'send/submit.ts',
     find: 'if (key !== undefined) return keyed(submission, outcome, key);',
     replace: 'if (key !== undefined && key.length > 50) return keyed(submission, outcome, key);',
     finds: /^key .* messages to/,
   },
   'a pause does not halve the connection limit': {
-    seed: 848,
     file: 'delivery/destinations/registry.ts',
     find: 'if (!record.pause) record.limit = Math.max(1, record.limit / 2);',
     replace: 'if (!record.pause) record.limit = Math.max(1, record.limit);',
     finds: /connections at once, of/,
   },
   'a connection limit named by a server is forgotten': {
-    seed: 31,
     file: 'delivery/destinations/registry.ts',
     find: 'if (!learned) return Math.min(limit, ceiling);',
     replace: 'if (learned !== null) return Math.min(limit, ceiling);',
     finds: /connections away in a minute/,
   },
   'the event of a status change is not written': {
-    seed: 1,
     file: 'delivery/record/results.ts',
     find: "event = { id: newId('evt', nowMs), type: 'Bounce', detail: { bounce: failureDetail(outcome, host) } };",
     replace: 'event = null;',
     finds: / with events /,
   },
   'every delay is reported': {
-    seed: 1,
     file: 'delivery/record/results.ts',
     find: "} else if (job.status !== 'delayed') {",
     replace: '} else {',
     finds: /delayed twice in the log/,
   },
   'messages never expire': {
-    seed: 6,
     file: 'delivery/record/results.ts',
     find: 'if (nowMs >= expiresAtMs) return undefined;',
     replace: 'if (nowMs >= expiresAtMs + 30 * 86_400_000) return undefined;',
@@ -129,28 +116,24 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /was put off for|not come to its end/,
   },
   'a failed webhook request counts as a success': {
-    seed: 1,
     file: 'webhooks/attempt.ts',
     find: 'if (outcome.ok && outcome.status >= 200 && outcome.status < 300)',
     replace: 'if (outcome.ok && outcome.status >= 200 && outcome.status < 600)',
     finds: /never came to its endpoint/,
   },
   'an endpoint that times out is not retried': {
-    seed: 1,
     file: 'webhooks/attempt.ts',
     find: 'if (outcome.ok && outcome.status === 410)',
     replace: 'if (!outcome.ok || outcome.status === 410)',
     finds: /was given up after/,
   },
   'the webhook-id changes with each attempt': {
-    seed: 1,
     file: 'webhooks/sign.ts',
     find: "'webhook-id': event.id,",
     replace: "'webhook-id': `${event.id}.${Math.random()}`,",
     finds: /came under \d+ ids/,
   },
   'the Message-ID changes with each attempt': {
-    seed: 2,
     file: 'delivery/attempt/transmit.ts',
     find: "const head = Buffer.from(`${received}${signed}`, 'latin1');",
     replace:
@@ -158,7 +141,6 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /copies differ in Message-ID|there is no such message/,
   },
   'work of a dead process is never taken over': {
-    seed: 4,
     file: 'work/store.ts',
     find: '`UPDATE work SET leased = 0, due = ?, crashes = crashes + ${CRASH} WHERE leased > 0`, nowMs);',
     replace:
@@ -166,28 +148,24 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /is not taken over|not come to its end/,
   },
   'one crash makes a dead letter': {
-    seed: 4,
     file: 'work/store.ts',
     find: 'export const DEAD_LETTER_AFTER_CRASHES = 3;',
     replace: 'export const DEAD_LETTER_AFTER_CRASHES = 1;',
     finds: /bounced, and nobody refused it/,
   },
   'results are lost when they are recorded': {
-    seed: 1,
     file: 'delivery/record/settle.ts',
     find: "againAtMs: one.to === 'delayed' ? (one.nextAttemptAtMs ?? one.atMs) : null,",
     replace: "againAtMs: one.to === 'delayed' || one.attempts > 1 ? (one.nextAttemptAtMs ?? one.atMs + 60_000) : null,",
     finds: /another copy after|rows of work are left|could not be recorded/,
   },
   'a graceful stop does not wait for replies to the final dot': {
-    seed: 208,
     file: 'delivery/worker.ts',
     find: 'setTimeout(() => connections.cutBeforeDots(), Math.min(STOP_DOTS_MS, graceMs));',
     replace: 'setTimeout(() => connections.destroyAll(), 0);',
     finds: /another copy after/,
   },
   'a suppressed address receives mail': {
-    seed: 4,
     file: 'send/acceptance.ts',
     find: 'isSuppressed: (address) => suppressed(address) > realNowMs(call),',
     replace: 'isSuppressed: () => false,',
@@ -199,14 +177,12 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /, which is suppressed/,
   },
   'scheduled mail is sent immediately': {
-    seed: 2,
     file: 'send/acceptance.ts',
     find: 'const dueMs = isSuppressed ? null : (sendAtMs ?? nowMs);',
     replace: 'const dueMs = isSuppressed ? null : nowMs;',
     finds: /came before its time/,
   },
   'mail is canceled while it is being delivered': {
-    seed: 13,
     file: 'messages/api-store.ts',
     find: "    if ((found.leased ?? 0) > 0) return { changed: false, reason: 'state', status: 'sending' };\n    const { accountId, mode, messageId } = cancellation;",
     replace: '    const { accountId, mode, messageId } = cancellation;',
@@ -218,14 +194,12 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /was cancelled, and/,
   },
   'a failed storage operation counts as recorded': {
-    seed: 58,
     file: 'work/settler.ts',
     find: 'if (error instanceof Unavailable) return batch;',
     replace: 'if (error instanceof Unavailable) { this.#deps.onDone(batch.map((one) => one.seq)); return []; }',
     finds: /another copy after/,
   },
   'a clock change expires messages without an attempt': {
-    seed: 101,
     file: 'delivery/record/results.ts',
     find: '    if (held.job.suppressed) return this.suppressed(held);\n',
     replace:
@@ -233,63 +207,54 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /expired by a clock that was set|bounced, and nobody refused it/,
   },
   'a server that asks for a pause gets none': {
-    seed: 3,
     file: 'delivery/outcome/pause.ts',
     find: '  if (asks) return { ms: hint };\n',
     replace: '  return undefined;\n',
     finds: /a connection in the .* it asked for/,
   },
   'a pause ends early': {
-    seed: 3,
     file: 'delivery/destinations/registry.ts',
     find: 'return pause !== undefined && nowMs < pause.untilMs && nowMs >= pause.beganMs;',
     replace: 'return pause !== undefined && nowMs < pause.beganMs + 10_000 && nowMs >= pause.beganMs;',
     finds: /a connection in the .* it asked for/,
   },
   'a pause ends with many connections at once': {
-    seed: 117,
     file: 'delivery/destinations/registry.ts',
     find: 'if (destination.pause) return active < 1 && (this.#deps.probes?.isPermitted(key) ?? true);',
     replace: 'if (destination.pause) return active < limit;',
     finds: /connections at once/,
   },
   'a tenant waits behind the backlog of another': {
-    seed: 31,
     file: 'delivery/queue/waiting-mail.ts',
     find: 'return { account: accountOfLane(lane), lane };',
     replace: "return { account: '', lane: '' };",
     finds: /for another tenant/,
   },
   'one slow server delays all others': {
-    seed: 31,
     file: 'delivery/queue/schedule.ts',
     find: '    if (this.#active >= this.#slots) return undefined;',
     replace: '    if (this.#active >= 1) return undefined;',
     finds: /for another tenant/,
   },
   'inbound mail is acknowledged before it is stored': {
-    seed: 31,
     file: 'smtp/inbound.ts',
     find: '      await port.store(mails);',
     replace: '      setTimeout(() => void port.store(mails).catch(() => undefined), 500);',
     finds: /that got 250 has no event|got 250 \d+ times/,
   },
   'a report that arrives twice counts twice': {
-    seed: 36,
     file: 'messages/late-store.ts',
     find: "  if (has.has(isProven ? PROVEN_COMPLAINT : type)) return 'repeated';\n",
     replace: '',
     finds: /has \d+ late events/,
   },
   'a late bounce does not suppress': {
-    seed: 4,
     file: 'delivery/record/reported.ts',
     find: '    suppress: outcome.suppress\n',
     replace: '    suppress: outcome.suppress && !isFinal\n',
     finds: /is not suppressed after a bounce/,
   },
   'a bounce without a token is accepted': {
-    seed: 4,
     file: 'inbound/report-handlers.ts',
     find: "    if (!claim) return ignored('unproven');",
     replace:
@@ -297,35 +262,30 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /has a late Bounce that nobody reported/,
   },
   'a forged return-path token is accepted': {
-    seed: 4,
     file: 'mail/token-address.ts',
     find: 'if (!isShaped || !isOurs) return undefined;',
     replace: 'if (!isShaped) return undefined;',
     finds: /an address that is nobody's/,
   },
   'return-path tokens never expire': {
-    seed: 20,
     file: 'mail/token-address.ts',
     find: 'if (age > LIFE_DAYS[use] || age < -AHEAD_DAYS) return undefined;',
     replace: 'if (age < -AHEAD_DAYS) return undefined;',
     finds: /an address that is nobody's/,
   },
   'the day in a return-path token is not authenticated': {
-    seed: 4,
     file: 'mail/token-address.ts',
     find: "createHmac('sha256', keys[use]).update(claim).digest()",
     replace: "createHmac('sha256', keys[use]).update(claim.subarray(0, ID_BYTES)).digest()",
     finds: /an address that is nobody's/,
   },
   'a "relayed" report counts as a delay': {
-    seed: 4,
     file: 'inbound/report-results.ts',
     find: "if (recipient.action !== 'failed' && recipient.action !== 'delayed') {",
     replace: "if (recipient.action === 'delivered') {",
     finds: /has a late DeliveryDelay that nobody reported/,
   },
   'sandbox mail is delivered': {
-    seed: 12,
     file: 'delivery/worker.ts',
     find: "      if (job.mode === 'sandbox') return heldOf(",
     replace: "      if (job.mode === 'sandbox' && job.attempts < 0) return heldOf(",
@@ -337,7 +297,6 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /left the sandbox/,
   },
   'a repeated batch sends its accepted messages again': {
-    seed: 3,
     file: 'send/batch.ts',
     find: '          key: idempotency.key,\n          bytes:',
     replace: '          key: `${idempotency.key}${Math.random()}`,\n          bytes:',
@@ -349,21 +308,18 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /^key .* messages to/,
   },
   'DANE accepts any certificate': {
-    seed: 19,
     file: 'tls-policy/dane.ts',
     find: 'if (usable.some((record) => record.usage === 3 && matches(record, leaf))) return undefined;',
     replace: 'if (usable.some((record) => record.usage === 3)) return undefined;',
     finds: /whose TLSA records are/,
   },
   'unavailable TLSA records count as none': {
-    seed: 19,
     file: 'tls-policy/dane.ts',
     find: "if (tlsa.status === 'temporary') return { kind: 'failed', name, cause: tlsa.cause };",
     replace: "if (tlsa.status === 'temporary') return NONE;",
     finds: /whose TLSA records are|which has DANE/,
   },
   'a failing MTA-STS host removes the policy': {
-    seed: 134,
     file: 'tls-policy/mta-sts-cache.ts',
     find: 'return renewed ? answer(renewed) : answer(current, failures',
     replace: 'return renewed ? answer(renewed) : answer(undefined, failures',
@@ -375,14 +331,12 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     finds: /asks for TLS without it|applied opportunistic, of mta-sts/,
   },
   'any response of an MTA-STS host is a policy': {
-    seed: 134,
     file: 'tls-policy/mta-sts-fetch.ts',
     find: 'if (got.status !== 200)',
     replace: 'if (got.status < 200)',
     finds: /asks for TLS without it|applied .*, of mta-sts|applied mta-sts/,
   },
   'a cached MTA-STS policy is forgotten': {
-    seed: 1,
     file: 'tls-policy/mta-sts-cache.ts',
     find: 'return row && row.expiresAt > clock.now() ? row : undefined;',
     replace: 'return row && row.expiresAt < clock.now() ? row : undefined;',
