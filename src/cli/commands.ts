@@ -161,6 +161,19 @@ const STORAGE: Section = {
       load: async () => (await import('./secret-key.ts')).compareSecretKey,
     },
     {
+      usage: 'secret-key rotate',
+      summary: 'Replace the secret key while the service is running',
+      options: [
+        text(
+          '--new-key <file>',
+          'File with the new key, 32 bytes in Base64, if POSTRIDER_SECRET_KEY is set (- for stdin)',
+        ),
+      ],
+      notes: 'Keep the previous key as long as you keep backups that were made with it.',
+      examples: ['secret-key rotate', 'secret-key rotate --new-key /run/secrets/new.key'],
+      load: async () => (await import('./secret-key.ts')).rotateKey,
+    },
+    {
       usage: 'export [file]',
       summary: 'Export a consistent snapshot of the database and content into one file, for import elsewhere',
       examples: ['export', 'export /backups/move.export'],

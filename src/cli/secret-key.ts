@@ -1,12 +1,12 @@
 /**
- * Implements `postrider secret-key compare`: verifies a copy of the secret key before it is needed, and records that it exists. The copy is
- * read from a file or stdin, and not stored.
+ * Implements `postrider secret-key compare`, which verifies a copy of the secret key before it is needed and records that it exists, and
+ * `postrider secret-key rotate`, which replaces the key. A copy is read from a file or stdin, and not stored.
  */
 import { readFileSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { recordSecretKeyCompared } from '../storage/kept-elsewhere.ts';
-import { isSecretKeyOf } from '../storage/secret-key.ts';
-import { type CommandCall, CommandError, type CommandOutcome } from './command.ts';
+import { isSecretKeyOf, parseKey, rotateSecretKey } from '../storage/secret-key.ts';
+import { type CommandCall, CommandError, type CommandOutcome, UsageError } from './command.ts';
 import { withStore } from './store.ts';
 
 /** Reads the copy. Throws NOT_A_COPY for a file inside the data directory, which would be lost with it. */
@@ -44,4 +44,46 @@ export async function compareSecretKey(call: CommandCall): Promise<CommandOutcom
       text: 'The copy matches the secret key in use. Store it away from this machine and its backups.',
     };
   });
+}
+
+interface RotateOptions {
+  newKey?: string;
+}
+
+export async function rotateKey(call: CommandCall<RotateOptions>): Promise<CommandOutcome> {
+  const { config, options } = call;
+  const isConfigured = config.secretKey !== undefined;
+  if (isConfigured !== (options.newKey !== undefined))
+    throw new UsageError(
+      isConfigured
+        ? 'the secret key is configured with POSTRIDER_SECRET_KEY: pass the new one with --new-key FILE (openssl rand -base64 32 creates one)'
+        : '--new-key requires POSTRIDER_SECRET_KEY; without it, the new key is generated in the data directory',
+    );
+  const configuredNext = options.newKey === undefined ? undefined : readNewKey(options.newKey);
+  return withStore(call, async ({ database, directory, clock }) => {
+    const source = { database, directory, configured: config.secretKey };
+    const { previousFile } = await rotateSecretKey(source, { configuredNext, nowMs: clock.now() });
+    const next =
+      previousFile === undefined
+        ? 'Set POSTRIDER_SECRET_KEY to the new key on every node before its next start.'
+        : `The previous key is in ${previousFile}. Move it to a safe place: backups made before now need it.`;
+    return {
+      data: { rotated: true, ...(previousFile !== undefined && { previousKeyFile: previousFile }) },
+      text: `The secret key was replaced. Running processes continue. ${next} Store a copy of the new key, and verify it with: postrider secret-key compare FILE`,
+    };
+  });
+}
+
+function readNewKey(file: string): Buffer {
+  let text: string;
+  try {
+    text = readFileSync(file === '-' ? 0 : file, 'utf8');
+  } catch {
+    throw new CommandError('NO_FILE', `${file} cannot be read; check its path and permissions`);
+  }
+  try {
+    return parseKey(text, file);
+  } catch {
+    throw new CommandError('NO_KEY', `${file} must contain 32 bytes in Base64; openssl rand -base64 32 creates them`);
+  }
 }

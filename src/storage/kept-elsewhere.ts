@@ -4,11 +4,10 @@
  */
 
 import type { Database } from './database.ts';
-import { metaOperation, setMetaOperation } from './meta-store.ts';
+import { metaOperation, SECRET_KEY_COMPARED, setMetaOperation } from './meta-store.ts';
 
 const BACKUP = 'last-backup';
 const SCHEDULED = 'last-scheduled-backup';
-const SECRET_KEY = 'secret-key-compared';
 
 /** Unix ms; undefined if unknown. */
 export interface KeptElsewhere {
@@ -27,7 +26,7 @@ export async function readKeptElsewhere(database: Database): Promise<KeptElsewhe
   return {
     backedUpMs: await moment(database, BACKUP),
     scheduledBackupMs: await moment(database, SCHEDULED),
-    secretKeyComparedMs: await moment(database, SECRET_KEY),
+    secretKeyComparedMs: await moment(database, SECRET_KEY_COMPARED),
   };
 }
 
@@ -40,5 +39,5 @@ export async function recordScheduledBackup(database: Database, nowMs: number): 
 }
 
 export async function recordSecretKeyCompared(database: Database, nowMs: number): Promise<void> {
-  await database.execute(setMetaOperation, { key: SECRET_KEY, value: String(nowMs) });
+  await database.execute(setMetaOperation, { key: SECRET_KEY_COMPARED, value: String(nowMs) });
 }

@@ -12,23 +12,70 @@ export const metaOperation = operation('meta.get', 'read', async (tx, key: strin
   return row?.value ?? null;
 });
 
-/** Sets the value unless the key exists; returns the stored value. */
-export const metaOnceOperation = operation(
-  'meta.setOnce',
-  'write',
-  async (tx, entry: { key: string; value: string }): Promise<string> => {
-    await tx.run('INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING', entry.key, entry.value);
-    const row = await tx.get<{ value: string }>('SELECT value FROM meta WHERE key = ?', entry.key);
-    return (row as { value: string }).value;
-  },
-);
+interface Entry {
+  key: string;
+  value: string;
+}
 
-export const setMetaOperation = operation('meta.set', 'write', async (tx, entry: { key: string; value: string }) => {
+async function setOnce(tx: Transaction, { key, value }: Entry): Promise<string> {
+  await tx.run('INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING', key, value);
+  const row = await tx.get<{ value: string }>('SELECT value FROM meta WHERE key = ?', key);
+  return (row as { value: string }).value;
+}
+
+/** Sets the value unless the key exists; returns the stored value. */
+export const metaOnceOperation = operation('meta.setOnce', 'write', (tx, entry: Entry) => setOnce(tx, entry));
+
+async function setValue(tx: Transaction, { key, value }: Entry): Promise<void> {
   await tx.run(
     'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
-    ...[entry.key, entry.value],
+    ...[key, value],
   );
+}
+
+export const setMetaOperation = operation('meta.set', 'write', (tx, entry: Entry) => setValue(tx, entry));
+
+/** When a copy of the secret key was last compared with the one in use, in Unix ms. */
+export const SECRET_KEY_COMPARED = 'secret-key-compared';
+
+/** What the database knows of the secret key. */
+export interface SecretKeyRecord {
+  /** An HMAC of the key; null before the first key. */
+  check: string | null;
+  /** The key of all stored secrets, encrypted with the secret key; null if it is the secret key itself. */
+  dataKey: string | null;
+}
+
+const CHECK_KEY = 'secret-key-check';
+const DATA_KEY = 'data-key';
+
+export const secretKeyOperation = operation('meta.secretKey', 'read', async (tx, _: null): Promise<SecretKeyRecord> => {
+  const rows = await tx.all<{ key: string; value: string }>(
+    'SELECT key, value FROM meta WHERE key IN (?, ?)',
+    ...[CHECK_KEY, DATA_KEY],
+  );
+  const recorded = (key: string): string | null => rows.find((row) => row.key === key)?.value ?? null;
+  return { check: recorded(CHECK_KEY), dataKey: recorded(DATA_KEY) };
 });
+
+/** Records the first secret key unless there is one; returns the recorded check. */
+export const firstSecretKeyOperation = operation('meta.firstSecretKey', 'write', (tx, check: string) =>
+  setOnce(tx, { key: CHECK_KEY, value: check }),
+);
+
+/** Replaces the secret key that has the check `from`; returns false if another one is recorded. */
+export const rotateSecretKeyOperation = operation(
+  'meta.rotateSecretKey',
+  'write',
+  async (tx, { from, to, dataKey }: { from: string; to: string; dataKey: string }): Promise<boolean> => {
+    const changed = await tx.run('UPDATE meta SET value = ? WHERE key = ? AND value = ?', to, CHECK_KEY, from);
+    if (changed === 0) return false;
+    await setValue(tx, { key: DATA_KEY, value: dataKey });
+    // The copy that was confirmed is one of the previous key.
+    await tx.run('DELETE FROM meta WHERE key = ?', SECRET_KEY_COMPARED);
+    return true;
+  },
+);
 
 /** Number of events to examine: more than concurrent transactions can have written. */
 const LOOKED_AT = 1_000;

@@ -1,11 +1,18 @@
 /** The secret key: generated once, reused afterwards, and rejected with an error message if it is wrong or lost. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import test from 'node:test';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { dataDirectory } from './data-directory.ts';
-import { loadSecretKey, secretKeyFile } from './secret-key.ts';
+import {
+  isSecretKeyOf,
+  loadSecretKey,
+  readKey,
+  rotateSecretKey,
+  secretKeyFile,
+  secretKeyProblem,
+} from './secret-key.ts';
 
 test('a key is generated once, kept private, and found again', async (t) => {
   const temp = await tempDatabase();
@@ -30,4 +37,62 @@ test('a key is generated once, kept private, and found again', async (t) => {
   await assert.rejects(loadSecretKey(place), /secret\.key is not the secret key of this database/);
   rmSync(file);
   await assert.rejects(loadSecretKey(place), /the secret key is missing; restore \S+secret\.key/);
+});
+
+test('a rotation replaces the key in the data directory, and stored secrets stay readable', async (t) => {
+  const temp = await tempDatabase();
+  t.after(temp.close);
+  const place = { directory: dataDirectory(temp.folder), database: temp.database, configured: undefined };
+  const file = secretKeyFile(place.directory);
+  const dataKey = await loadSecretKey(place);
+  for (const nowMs of [Date.UTC(2026, 10, 28, 20), Date.UTC(2026, 10, 29, 20)]) {
+    const before = readKey(file);
+    const { previousFile } = await rotateSecretKey(place, { configuredNext: undefined, nowMs });
+    assert.deepEqual(readKey(previousFile!), before);
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+    assert.notDeepEqual(readKey(file), before);
+    assert.deepEqual(await loadSecretKey(place), dataKey);
+    assert.ok(await isSecretKeyOf(temp.database, readKey(file)));
+    // The previous key is refused, also when it is configured.
+    await assert.rejects(loadSecretKey({ ...place, configured: before }), /is not the secret key of this database/);
+  }
+  assert.deepEqual(
+    readdirSync(temp.folder)
+      .filter((name) => name.startsWith('secret.key'))
+      .sort(),
+    [...['secret.key', 'secret.key.until-20261128T200000Z', 'secret.key.until-20261129T200000Z']],
+  );
+});
+
+test('a rotation that was interrupted is completed or has no effect', async (t) => {
+  const temp = await tempDatabase();
+  t.after(temp.close);
+  const place = { directory: dataDirectory(temp.folder), database: temp.database, configured: undefined };
+  const file = secretKeyFile(place.directory);
+  const dataKey = await loadSecretKey(place);
+  const first = readKey(file);
+  // Interrupted before the database recorded it.
+  writeFileSync(`${file}.next`, randomBytes(32).toString('base64'));
+  assert.deepEqual(await loadSecretKey(place), dataKey);
+  assert.deepEqual(readKey(file), first);
+  // Interrupted after that, before the file had its final name.
+  await rotateSecretKey(place, { configuredNext: undefined, nowMs: 0 });
+  const second = readKey(file);
+  renameSync(file, `${file}.next`);
+  writeFileSync(file, first.toString('base64'));
+  assert.equal(await secretKeyProblem(place), undefined);
+  assert.deepEqual(await loadSecretKey(place), dataKey);
+  assert.deepEqual(readKey(file), second);
+});
+
+test('a configured key is replaced with the given one', async (t) => {
+  const temp = await tempDatabase();
+  t.after(temp.close);
+  const [first, second] = [randomBytes(32), randomBytes(32)];
+  const place = { directory: dataDirectory(temp.folder), database: temp.database, configured: first };
+  assert.deepEqual(await loadSecretKey(place), first);
+  await rotateSecretKey(place, { configuredNext: second, nowMs: 0 });
+  assert.deepEqual(await loadSecretKey({ ...place, configured: second }), first, 'the data key');
+  await assert.rejects(rotateSecretKey(place, { configuredNext: second, nowMs: 0 }), /is not the secret key/);
+  assert.ok(!readdirSync(temp.folder).some((name) => name.startsWith('secret.key')));
 });

@@ -68,8 +68,11 @@ import {
 import { beatOperation, leaveOperation, nodesOperation } from '../../src/nodes/nodes.ts';
 import {
   alignEventOrderOperation,
+  firstSecretKeyOperation,
   metaOnceOperation,
   metaOperation,
+  rotateSecretKeyOperation,
+  secretKeyOperation,
   setMetaOperation,
 } from '../../src/storage/meta-store.ts';
 import type { Scenario, Stage } from './stage.ts';
@@ -509,6 +512,13 @@ export const facts: Scenario = async (stage) => {
     [await stage.act(metaOperation, 'colour'), await stage.act(metaOperation, 'shade')],
     ['green', 'dark'],
   );
+  const none = { check: null, dataKey: null };
+  assert.deepEqual(await stage.act(secretKeyOperation, null), none);
+  assert.equal(await stage.act(firstSecretKeyOperation, 'one'), 'one');
+  assert.equal(await stage.act(firstSecretKeyOperation, 'other'), 'one');
+  assert.equal(await stage.act(rotateSecretKeyOperation, { from: 'one', to: 'two', dataKey: 'sealed' }), true);
+  assert.equal(await stage.act(rotateSecretKeyOperation, { from: 'one', to: 'three', dataKey: 'lost' }), false);
+  assert.deepEqual(await stage.act(secretKeyOperation, null), { check: 'two', dataKey: 'sealed' });
   assert.equal(await stage.act(alignEventOrderOperation, null), false, 'nothing was restored');
   assert.equal(await stage.act(makePartitionsOperation, { nowMs: stage.nowMs, table: 'event' }), 0, 'all are there');
   assert.equal(await stage.act(hasWeeksOperation, { nowMs: stage.nowMs }), true);
