@@ -44,7 +44,7 @@ test('every action is pinned to a commit, one per action', () => {
   for (const file of files) {
     assert.deepEqual(loosePins(read(file)), [], file);
     for (const [, action, commit] of read(file).matchAll(/uses: (\S+)@(.*)$/gm)) {
-      assert.equal(pins.get(action!) ?? commit, commit, action);
+      assert.equal(pins.get(action!) ?? commit, commit, action!);
       pins.set(action!, commit!);
     }
   }
