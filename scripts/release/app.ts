@@ -16,6 +16,8 @@ export interface Manifest {
   version: string;
   description: string;
   license: string;
+  /** npm compares it with the provenance of a published package. */
+  repository?: string | Record<string, string>;
   type: string;
   engines: Record<string, string>;
   bin: Record<string, string>;
@@ -55,11 +57,12 @@ export async function writeApp(folder: string): Promise<void> {
     copy(path.join(root, name), path.join(folder, name));
   }
   writeFileSync(path.join(folder, 'THIRD_PARTY_NOTICES'), notices());
-  const { name, version, description, license, type, engines, bin } = manifest;
+  const { name, version, description, license, repository, type, engines, bin } = manifest;
   const { dependencies, optionalDependencies, overrides } = manifest;
   // npm ignores the overrides of a package that it installs, so the dependencies come with it, as they were tested.
   const bundleDependencies = Object.keys(dependencies);
-  const published = { name, version, description, license, type, engines, bin, dependencies, bundleDependencies };
+  const about = { name, version, description, license, repository };
+  const published = { ...about, type, engines, bin, dependencies, bundleDependencies };
   const text = JSON.stringify({ ...published, optionalDependencies, overrides }, null, 2);
   writeFileSync(path.join(folder, 'package.json'), `${text}\n`);
   writePackages(folder);

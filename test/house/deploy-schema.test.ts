@@ -6,10 +6,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { Ajv } from 'ajv';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
 import { readConfig } from '../../src/config.ts';
 import { missing } from '../kit/requirements.ts';
-import { composeShape, kubernetesShape } from './deploy-shapes.ts';
+import { composeShape } from './deploy-shapes.ts';
 import { root } from './source-tree.ts';
 
 const read = (name: string): string => readFileSync(path.join(root, 'deploy', name), 'utf8');
@@ -24,7 +24,6 @@ function faults(shape: object, document: unknown): string[] {
 // biome-ignore lint/suspicious/noExplicitAny: manifests are read by path
 type Document = any;
 const compose = (): Document => parse(read('compose.yaml'), { merge: true });
-const kubernetes = (): Document[] => parseAllDocuments(read('kubernetes/postrider.yaml')).map((one) => one.toJS());
 
 test('the compose file is valid and references only its own volumes and services', () => {
   const document = compose();
@@ -71,38 +70,6 @@ test('compose nodes accept any password, share one volume, and read every other 
   }
   assert.notEqual(one.volumes[0], two.volumes[0], 'each node has its own data directory');
   assert.match(read('Dockerfile'), /mkdir \/data \/content && chown node:node \/data \/content/);
-});
-
-test('the Kubernetes manifests are valid, and their references exist', () => {
-  const documents = kubernetes();
-  for (const one of documents) assert.deepEqual(faults(kubernetesShape, one), [], one.kind);
-  const [deployment] = documents.filter((one) => one.kind === 'Deployment');
-  const { spec, metadata } = deployment.spec.template;
-  const [container] = spec.containers;
-  assert.equal(spec.enableServiceLinks, false, 'a Service named postrider would set POSTRIDER_PORT');
-  assert.match(container.image, /^[\w.-]+\.[\w.-]+\/.+:\d/, 'an image without a registry is pulled from Docker Hub');
-  const ports = container.ports.map((port: Document) => port.name);
-  const mounted = container.volumeMounts.map((mount: Document) => mount.name).sort();
-  assert.deepEqual(spec.volumes.map((volume: Document) => volume.name).sort(), mounted);
-  for (const one of documents) {
-    const labels =
-      one.spec?.selector?.matchLabels ??
-      one.spec?.podSelector?.matchLabels ??
-      (one.kind === 'Service' ? one.spec.selector : undefined);
-    if (labels) assert.deepEqual(labels, metadata.labels, `${one.kind} selects the pods`);
-    const named = [...(one.spec?.ingress ?? [{}])]
-      .flatMap((rule: Document) => rule.ports ?? [])
-      .map((port: Document) => port.port);
-    if (one.kind === 'NetworkPolicy') assert.deepEqual(named, ports, 'exactly the used ports are allowed');
-    if (one.kind === 'Service') for (const { targetPort } of one.spec.ports) assert.ok(ports.includes(targetPort));
-  }
-  const [{ data }] = documents.filter((one) => one.kind === 'ConfigMap');
-  const aws = { AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'x' };
-  const config = readConfig({ ...data, ...aws });
-  const tls = container.volumeMounts.find((mount: Document) => mount.name === 'smtp-tls').mountPath;
-  assert.deepEqual([config.smtpTlsCert, config.smtpTlsKey], [`${tls}/tls.crt`, `${tls}/tls.key`]);
-  spec.enableServiceLink = false;
-  assert.ok(faults(kubernetesShape, deployment).length > 0, 'control: a misspelled field is found');
 });
 
 test('systemd accepts the unit and its drop-in, and knows every directive', {

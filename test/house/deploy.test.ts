@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { settings } from '../../src/config.ts';
+import { SECRET_SETTINGS, settings } from '../../src/config.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const files = globSync('deploy/**/*', { cwd: root, withFileTypes: true })
@@ -12,7 +12,10 @@ const files = globSync('deploy/**/*', { cwd: root, withFileTypes: true })
 const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
 
 function unknownVariables(text: string): string[] {
-  const known = new Set<string>(Object.values(settings).map((setting) => setting.name));
+  const known = new Set<string>([
+    ...Object.values(settings).map((setting) => setting.name),
+    ...SECRET_SETTINGS.map((name) => `${name}_FILE`),
+  ]);
   return [...text.matchAll(/\bPOSTRIDER_[A-Z_]*[A-Z]\b/g)].map(([name]) => name).filter((name) => !known.has(name));
 }
 
@@ -24,6 +27,24 @@ test('every variable in deploy/ is a setting', () => {
     ['POSTRIDER_HTTP_PROT'],
     'control: a misspelled one is found',
   );
+});
+
+test('the chart accepts every setting that it does not set itself, and secrets only as files', () => {
+  const chart = 'deploy/helm/postrider';
+  const schema = JSON.parse(read(`${chart}/values.schema.json`));
+  const accepted: string[] = schema.properties.settings.propertyNames.enum;
+  const helpers = read(`${chart}/templates/_helpers.tpl`);
+  const own = [...helpers.matchAll(/^(POSTRIDER_[A-Z_]+): /gm)].map(([, name]) => name!);
+  assert.ok(own.includes('POSTRIDER_BASE_URL'));
+  const names = Object.values(settings)
+    .map((setting) => setting.name as string)
+    .filter((name) => ![...own, 'POSTRIDER_ROLES'].includes(name))
+    .map((name) => (SECRET_SETTINGS.includes(name) ? `${name}_FILE` : name));
+  assert.deepEqual([...accepted].sort(), names.sort());
+  const { version } = JSON.parse(read('package.json'));
+  for (const field of ['version', 'appVersion']) {
+    assert.match(read(`${chart}/Chart.yaml`), new RegExp(`^${field}: ${version}$`, 'm'));
+  }
 });
 
 test('a planned stop is given more than its maximum of 30 seconds', () => {
