@@ -39,6 +39,7 @@ export const scenarios: Record<string, Scenario> = {
   'support access': users.supportAccess,
   'limits of signing in': users.limits,
   'second factors': users.factors,
+  'required two-factor authentication': users.requiredTwoFactor,
   'policies of recipients on TLS': stsPolicies,
   'TLS reports': tlsReports,
   approvals: accounts.approvals,

@@ -234,6 +234,7 @@ test('of several first runs at once one is done; of settings patched at once non
         status: 'active',
         approvedEmailBytes: 1,
         limits: {},
+        twoFactorRequired: false,
         settings,
         createdAt: 1,
       } as const;
