@@ -214,6 +214,7 @@ test('with support access an operator reads an account for an hour, changes noth
       role: 'viewer',
       plan: 'paid',
       status: 'active',
+      twoFactorRequired: false,
       supportAccessUntil: access.body.expiresAt,
     },
   ]);

@@ -235,7 +235,10 @@ test('an operator key is created, shown once, works, and is revoked after a conf
   await dialog.getByLabel('Allowed networks').press('Backspace');
   await dialog.getByLabel('Allowed networks').fill('127.0.0.0/8');
   await create.click();
-  const key = await dialog.getByText(/^pr_operator_\w+$/).first().innerText();
+  const key = await dialog
+    .getByText(/^pr_operator_\w+$/)
+    .first()
+    .innerText();
   await page.keyboard.press('Escape');
   await dialog.getByRole('button', { name: 'Done' }).click();
   await dialog.waitFor({ state: 'detached' });

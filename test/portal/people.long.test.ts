@@ -320,12 +320,15 @@ test('an owner requires two-factor authentication, and a member is led through t
   await other.page.getByRole('heading', { name: 'Messages' }).waitFor();
 
   await page.goto('/app/live/team');
-  await page.getByRole('row', { name: /una@example.com/ }).getByText('App').waitFor();
+  await page
+    .getByRole('row', { name: /una@example.com/ })
+    .getByText('App')
+    .waitFor();
   await panel.getByRole('button', { name: 'Require…' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByText(max.email).waitFor();
   assert.equal(await dialog.getByText(una.email).count(), 0);
-  await dialog.getByRole('button', { name: 'Require two-factor authentication' }).click();
+  await dialog.getByRole('button', { name: 'Require', exact: true }).click();
   await panel.getByText('Required').waitFor();
   assert.equal((await service.api.get('/account')).body.twoFactorRequired, true);
 

@@ -4,7 +4,7 @@ import { count } from '../parts/time.tsx';
 export const twoFactor = {
   title: 'Set up two-factor authentication',
   lead: (name: string) =>
-    `${name} requires two-factor authentication. Set up an authenticator app or a passkey to continue. One is enough.`,
+    `${name} requires two-factor authentication. Set up an authenticator app or a passkey to continue.`,
   done: 'Two-factor authentication is set up.',
   next: (name: string) => `Continue to ${name}`,
   signInTitle: 'Sign in with your second factor',
@@ -32,7 +32,7 @@ export const requirement = {
   lacking: (number: number) => `${members(number)} without a second factor`,
   noneLacking: 'All members already have a second factor.',
   provider: 'Members who sign in through your identity provider keep access.',
-  confirm: 'Require two-factor authentication',
+  confirm: 'Require',
   cancel: 'Cancel',
   requiredNow: 'Two-factor authentication is required',
   stop: 'Make optional',

@@ -6,7 +6,6 @@ import { useChange } from '../../api.ts';
 import { IconShield } from '../../icons.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Confirmed } from '../../parts/confirmed.tsx';
-import { Notice } from '../../parts/notice.tsx';
 import { Panel } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { Loading } from '../../parts/states.tsx';
@@ -50,29 +49,22 @@ function Ask({ onAsk }: { onAsk(): void }) {
   const { person, mode } = useScope();
   const { pathname } = useLocation();
   const { missing } = person.twoFactor;
-  if (missing === 'setup')
+  if (missing !== undefined)
     return (
-      <Notice
-        actions={
-          <Button variant="default" component={Link} to={`/app/${mode}/profile`}>
-            {texts.toProfile}
-          </Button>
-        }
-      >
-        {texts.ownFirst}
-      </Notice>
-    );
-  if (missing === 'sign-in')
-    return (
-      <Notice
-        actions={
-          <Button variant="default" component={Link} to="/sign-in" search={{ next: pathname } as never}>
-            {texts.signIn}
-          </Button>
-        }
-      >
-        {texts.ownSignIn}
-      </Notice>
+      <>
+        <Text size="sm">{missing === 'setup' ? texts.ownFirst : texts.ownSignIn}</Text>
+        <Group>
+          {missing === 'setup' ? (
+            <Button variant="default" component={Link} to={`/app/${mode}/profile`}>
+              {texts.toProfile}
+            </Button>
+          ) : (
+            <Button variant="default" component={Link} to="/sign-in" search={{ next: pathname } as never}>
+              {texts.signIn}
+            </Button>
+          )}
+        </Group>
+      </>
     );
   return (
     <Group>
