@@ -17,8 +17,10 @@ Object.assign(globalThis, { __webpack_nonce__: nonce });
 const queries: QueryClient = new QueryClient({
   queryCache: new QueryCache({
     onError(error) {
-      if (!(error instanceof PostriderError) || error.status !== 401) return;
-      if (queries.getQueryData(sessionQuery.queryKey)) setPerson(queries, null);
+      if (!(error instanceof PostriderError)) return;
+      // The role may have changed, or the account requires two-factor authentication by now.
+      if (error.status === 403) void queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
+      if (error.status === 401 && queries.getQueryData(sessionQuery.queryKey)) setPerson(queries, null);
     },
   }),
   // The API client retries temporary failures.

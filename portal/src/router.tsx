@@ -134,6 +134,7 @@ const ofOperator = [
   { path: '/accounts', ...page(() => import('./pages/operator/accounts.tsx'), 'AccountsPage') },
   { path: '/accounts/$id', ...page(() => import('./pages/operator/account.tsx'), 'AccountPage') },
   { path: '/approvals', ...page(() => import('./pages/operator/approvals.tsx'), 'OperatorApprovalsPage') },
+  { path: '/keys', ...page(() => import('./pages/operator/keys.tsx'), 'OperatorKeysPage') },
   { path: '/nodes', ...page(() => import('./pages/operator/nodes.tsx'), 'NodesPage') },
   { path: '/postmaster', ...page(() => import('./pages/operator/postmaster.tsx'), 'PostmasterPage') },
   { path: '/doctor', ...page(() => import('./pages/operator/doctor.tsx'), 'DoctorPage') },

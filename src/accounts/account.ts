@@ -43,6 +43,8 @@ export interface Account {
   settings: AccountSettings;
   /** Limits that an operator has set for this account; the standard limits apply to all others. */
   limits: SetLimits;
+  /** Whether users of the account need two-factor authentication. */
+  twoFactorRequired: boolean;
   /** Unix ms. */
   createdAt: number;
 }
@@ -80,11 +82,12 @@ export interface AccountRow {
   approved_email_bytes: number;
   settings: string;
   limits: string;
+  two_factor_required: number;
   created_at: number;
 }
 
 export const ACCOUNT_COLUMNS =
-  'a.id, a.name, a.plan, a.status, a.approved_email_bytes, a.settings, a.limits, a.created_at';
+  'a.id, a.name, a.plan, a.status, a.approved_email_bytes, a.settings, a.limits, a.two_factor_required, a.created_at';
 
 export function accountOf(row: AccountRow): Account {
   return {
@@ -95,6 +98,7 @@ export function accountOf(row: AccountRow): Account {
     approvedEmailBytes: row.approved_email_bytes,
     settings: JSON.parse(row.settings) as AccountSettings,
     limits: JSON.parse(row.limits) as SetLimits,
+    twoFactorRequired: row.two_factor_required === 1,
     createdAt: row.created_at,
   };
 }

@@ -78,6 +78,7 @@ export const accountSchema = named('Account', {
     retainContent: oneOf(['none', '7d', '30d']),
     defaultFrom: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
   }),
+  twoFactorRequired: Type.Boolean({ description: 'Whether users of the account need two-factor authentication.' }),
   createdAt: time,
 });
 
@@ -98,6 +99,7 @@ export function accountBody(account: Account, usage: Usage, smtp: SubmissionPort
     usage,
     smtp,
     settings: account.settings,
+    twoFactorRequired: account.twoFactorRequired,
     createdAt: iso(account.createdAt),
   };
 }

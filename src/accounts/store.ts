@@ -37,7 +37,16 @@ export async function insertAccount(tx: Transaction, account: Account): Promise<
 
 const ACCOUNT_TRAIL = {
   table: 'account',
-  shows: ['name', 'plan', 'status', 'approved_email_bytes', 'settings', 'limits', 'protection_thresholds'],
+  shows: [
+    'name',
+    'plan',
+    'status',
+    'approved_email_bytes',
+    'settings',
+    'limits',
+    'protection_thresholds',
+    'two_factor_required',
+  ],
 };
 
 export const createAccountOperation = change(
@@ -70,6 +79,8 @@ export interface AccountChange {
   limits?: Partial<Record<LimitName | QuotaName, number | null>>;
   /** Thresholds of sending protection; they replace all earlier ones. */
   thresholds?: SetThresholds;
+  /** Users of the account no longer need two-factor authentication. */
+  twoFactorRequired?: false;
   /**
    * Unix ms. If it is set, mail on hold because of a suspension becomes due now. Required with a quota, which counts from the start of its
    * period.
@@ -107,12 +118,14 @@ export const setAccountOperation = change(
     await tx.run(
       `UPDATE account SET plan = coalesce(?, plan), status = coalesce(?, status),
          approved_email_bytes = coalesce(?, approved_email_bytes), limits = ?,
-         protection_thresholds = coalesce(?, protection_thresholds) WHERE id = ?`,
+         protection_thresholds = coalesce(?, protection_thresholds),
+         two_factor_required = coalesce(?, two_factor_required) WHERE id = ?`,
       change.plan,
       change.status,
       change.approvedEmailBytes,
       JSON.stringify(limits),
       change.thresholds === undefined ? null : JSON.stringify(change.thresholds),
+      change.twoFactorRequired === undefined ? null : 0,
       change.id,
     );
     if (change.nowMs !== undefined && QUOTA_NAMES.some((name) => change.limits?.[name] !== undefined)) {

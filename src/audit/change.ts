@@ -147,6 +147,7 @@ function fieldName(column: string): string {
 
 function shownValue(column: string, value: unknown): unknown {
   if (typeof value === 'number' && /_(at|until|since)$/.test(column)) return new Date(value).toISOString();
+  if (typeof value === 'number' && column.endsWith('_required')) return value === 1;
   if (typeof value !== 'string') return value ?? null;
   if (value.length > SHOWN_TEXT) return `${value.slice(0, SHOWN_TEXT).toWellFormed()}… (${value.length} characters)`;
   return /^[[{]/.test(value) ? parsed(value) : value;

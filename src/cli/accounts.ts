@@ -64,6 +64,7 @@ function accountView(account: Account) {
     status: account.status,
     approvedEmailBytes: account.approvedEmailBytes,
     limits: limitsOf(account.limits),
+    twoFactorRequired: account.twoFactorRequired,
     createdAt: new Date(account.createdAt).toISOString(),
   };
 }
@@ -102,15 +103,25 @@ interface SetOptions {
   status?: AccountStatus;
   emailLimit?: string;
   limit?: string[];
+  twoFactor?: 'optional';
 }
 
 export async function setAccount(call: CommandCall<SetOptions>): Promise<CommandOutcome> {
   const [id = ''] = call.args;
-  const { plan = null, status = null, emailLimit, limit = [] } = call.options;
-  if (plan === null && status === null && emailLimit === undefined && limit.length === 0) {
-    throw new UsageError('nothing to change: use at least one of --plan, --email-limit, --status, and --limit');
+  const { plan = null, status = null, emailLimit, limit = [], twoFactor } = call.options;
+  if (plan === null && status === null && emailLimit === undefined && limit.length === 0 && twoFactor === undefined) {
+    throw new UsageError(
+      'nothing to change: use at least one of --plan, --email-limit, --status, --limit, and --two-factor',
+    );
   }
-  const change = { id, plan, status, approvedEmailBytes: emailBytes(emailLimit), limits: parseLimits(limit) };
+  const change: AccountChange = {
+    id,
+    plan,
+    status,
+    approvedEmailBytes: emailBytes(emailLimit),
+    limits: parseLimits(limit),
+    ...(twoFactor !== undefined && { twoFactorRequired: false }),
+  };
   const account = await withStore(call, (store) =>
     store.database.execute(setAccountOperation, { ...change, nowMs: store.clock.now() }),
   );

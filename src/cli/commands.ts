@@ -213,7 +213,8 @@ const ACCOUNTS: Section = {
     },
     {
       usage: 'account set <account-id>',
-      summary: 'Change the plan, email size limit, status, or limits of an account (takes effect within a second)',
+      summary:
+        'Change the plan, email size limit, status, limits, or two-factor requirement of an account (takes effect within a second)',
       options: [
         choice('--plan <plan>', 'Plan of the account', PLANS),
         text('--email-limit <bytes>', 'Largest approved email, in bytes or with a unit (40MB)'),
@@ -222,12 +223,18 @@ const ACCOUNTS: Section = {
           '--limit <name=number>',
           'Limit to set, or name=standard to reset it (can be repeated); messagesPerDay and messagesPerMonth are quotas, which name=none removes',
         ),
+        choice(
+          '--two-factor <requirement>',
+          'optional stops requiring two-factor authentication, for an account whose owners are locked out',
+          ['optional'],
+        ),
       ],
       examples: [
         'account set acc_123 --plan enterprise --email-limit 20MB',
         'account set acc_123 --status suspended',
         'account set acc_123 --limit webhooks=500 --limit eventStreams=standard',
         'account set acc_123 --limit messagesPerDay=10000 --limit messagesPerMonth=none',
+        'account set acc_123 --two-factor optional',
       ],
       load: async () => (await import('./accounts.ts')).setAccount,
     },

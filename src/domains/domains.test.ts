@@ -51,6 +51,7 @@ async function setup(t: TestContext) {
         status: 'active',
         approvedEmailBytes: 2_000_000,
         limits: {},
+        twoFactorRequired: false,
         settings: { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null },
         createdAt: clock.now(),
       },

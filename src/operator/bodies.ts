@@ -54,14 +54,15 @@ const accountFields = {
   status,
   approvedEmailBytes: emailBytes('Maximum size of an email with uploaded files.'),
   limits,
+  twoFactorRequired: Type.Boolean(),
   createdAt: time,
 };
 export const accountSchema = named('OperatorAccount', accountFields);
 
 export function accountBody(account: Account) {
-  const { id: accountId, name, plan, status, approvedEmailBytes, createdAt } = account;
+  const { id: accountId, name, plan, status, approvedEmailBytes, twoFactorRequired, createdAt } = account;
   const limits: Limits = limitsOf(account.limits);
-  return { accountId, name, plan, status, approvedEmailBytes, limits, createdAt: iso(createdAt) };
+  return { accountId, name, plan, status, approvedEmailBytes, limits, twoFactorRequired, createdAt: iso(createdAt) };
 }
 
 const threshold = closed({ warning: Type.Number(), critical: Type.Number(), minimumMessages: Type.Integer() });
@@ -172,6 +173,11 @@ export const accountChangeRequest = closed(
             'Thresholds for sending protection. They replace all thresholds that were set before; omitted thresholds get their standard values. `warning` must be below `critical` unless one of them is 0.',
         },
       ),
+    ),
+    twoFactorRequired: Type.Optional(
+      Type.Literal(false, {
+        description: 'Stops requiring two-factor authentication, for an account whose owners are locked out.',
+      }),
     ),
   },
   { title: 'AccountChangeRequest', minProperties: 1 },

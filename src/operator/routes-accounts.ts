@@ -159,10 +159,15 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
           approvedEmailBytes = null,
           limits,
           sendingProtection,
+          twoFactorRequired,
         } = request.body as Static<typeof bodies.accountChangeRequest>;
         const issues = thresholdIssues(sendingProtection ?? {});
         if (issues.length > 0) return refuse(invalid(issues));
-        const requested = { ...(limits && { limits }), ...(sendingProtection && { thresholds: sendingProtection }) };
+        const requested = {
+          ...(limits && { limits }),
+          ...(sendingProtection && { thresholds: sendingProtection }),
+          ...(twoFactorRequired === false && { twoFactorRequired }),
+        };
         const change = { id, plan, status, approvedEmailBytes, ...requested, nowMs: clock.now() };
         const account = await operatorChanges(deps, request, id).execute(setAccountOperation, change);
         if (account === null) return UNKNOWN;

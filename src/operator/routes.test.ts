@@ -218,6 +218,7 @@ test("support access is read-only, lasts an hour, and appears in the account's a
       role: 'viewer',
       plan: 'paid',
       status: 'active',
+      twoFactorRequired: false,
       supportAccessUntil: access.body.expiresAt,
     },
   ]);

@@ -32,7 +32,7 @@ const TABLE: Record<Who, string> = {
     POST /agent-requests/:id/approve · POST /agent-requests/:id/decline
     POST /domains · PUT /domains · POST /domains/:id/verify · POST /domains/:id/rotate-keys · DELETE /domains/:id · POST /incidents/:id/retry`,
   owner: `
-    PATCH /account · POST /account/resume-sending · POST /approvals · POST /api-keys · PATCH /api-keys/:keyId · DELETE /api-keys/:keyId
+    PATCH /account · PUT /account/two-factor · POST /account/resume-sending · POST /approvals · POST /api-keys · PATCH /api-keys/:keyId · DELETE /api-keys/:keyId
     POST /smtp-credentials · PATCH /smtp-credentials/:id · DELETE /smtp-credentials/:id · POST /users · PATCH /users/:id · DELETE /users/:id`,
   user: `
     GET /session · DELETE /session · GET /sessions · DELETE /sessions/:id · POST /user/totp · PUT /user/totp · DELETE /user/totp

@@ -309,6 +309,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
       retainContent: '30d',
       defaultFrom: SHOP,
     },
+    twoFactorRequired: true,
     createdAt: DAY_BEFORE,
   },
   AccountSettingsRequest: { defaultFrom: SHOP },

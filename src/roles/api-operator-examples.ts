@@ -9,6 +9,7 @@ const account = {
   status: 'active',
   approvedEmailBytes: 2_000_000,
   limits: limitsOf({}),
+  twoFactorRequired: true,
   createdAt: DAY_BEFORE,
 };
 const operatorKey = {

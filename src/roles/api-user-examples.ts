@@ -6,7 +6,15 @@ const session = 'ses_2zAb0ECdEfGhIjKlMnOpQr';
 const password = 'correct horse battery staple';
 const token = 'Zt4k0mPq7Yw2Rr9sVx1Ub6Nc3Ld8Fg5Hj0aEeTtYyUu';
 
-const member = { userId: user, email: ANN, role: 'owner', status: 'active', totp: true, createdAt: DAY_BEFORE };
+const member = {
+  userId: user,
+  email: ANN,
+  role: 'owner',
+  status: 'active',
+  totp: true,
+  passkeys: 1,
+  createdAt: DAY_BEFORE,
+};
 
 const passkeyCredential = {
   id: 'AbC0-dEf',
@@ -26,7 +34,9 @@ export const USER_EXAMPLES: Record<string, unknown> = {
     isOperator: false,
     sessionId: session,
     twoFactor: { totp: true, recoveryCodes: 9, passkeys: 1 },
-    accounts: [{ accountId: ids.account, name: 'Shop', role: 'owner', plan: 'paid', status: 'active' }],
+    accounts: [
+      { accountId: ids.account, name: 'Shop', role: 'owner', plan: 'paid', status: 'active', twoFactorRequired: true },
+    ],
   },
   Session: {
     sessionId: session,
@@ -43,11 +53,13 @@ export const USER_EXAMPLES: Record<string, unknown> = {
     role: 'member',
     status: 'invited',
     totp: false,
+    passkeys: 0,
     lastSignInAt: null,
     inviteUrl: `https://mail.example.com/welcome#token=${token}`,
   },
   InvitationRequest: { email: ANN, role: 'member' },
   RoleRequest: { role: 'viewer' },
+  TwoFactorRequirement: { required: true },
   TotpOffer: {
     secret: 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP',
     otpauthUrl: 'otpauth://totp/Postrider:ann%40example.com?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&issuer=Postrider',

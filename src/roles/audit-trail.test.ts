@@ -299,6 +299,8 @@ test('every state-changing route is in the table and writes its audit row', asyn
     // People decide in a session: src/mcp/approvals.test.ts.
     'POST /agent-requests/:id/approve',
     'POST /agent-requests/:id/decline',
+    // So does an owner: src/users/two-factor.test.ts.
+    'PUT /account/two-factor',
   ];
   assert.deepEqual(changing.sort(), tabled.sort());
   for (const [name, [action, call]] of Object.entries(ROUTES)) {

@@ -60,6 +60,7 @@ const POWERS: Record<string, Power> = {
   'POST /domains/:id/rotate-keys': 'refused',
   'DELETE /domains/:id': 'refused',
   'PATCH /account': 'refused',
+  'PUT /account/two-factor': 'refused',
   'POST /account/resume-sending': 'refused',
   'POST /approvals': 'refused',
   'POST /api-keys': 'by mode',
@@ -86,6 +87,7 @@ const BODIES: Record<string, unknown> = {
   'POST /domains': { domain: 'new.example.com' },
   'PUT /domains': { domain: 'other.example.com' },
   'PATCH /account': { missingVariables: 'keep' },
+  'PUT /account/two-factor': { required: true },
   'POST /approvals': { requestedEmailBytes: 30_000_000, reason: 'catalogues' },
   'POST /users': { email: 'new@example.com' },
   'PATCH /users/:id': { role: 'viewer' },
@@ -130,8 +132,8 @@ function liveRows(): Record<string, unknown[]> {
 
 const nameOf = ({ method, path: at }: Pick<RouteDefinition, 'method' | 'path'>): string => `${method} ${at}`;
 
-/** People decide on agent requests in a session; no key can. */
-const isForPeople = (name: string): boolean => name.includes('/agent-requests/');
+/** People with a session decide on the requests of agents, and on two-factor authentication; no key can. */
+const isForPeople = (name: string): boolean => name.includes('/agent-requests/') || name.endsWith('/two-factor');
 
 async function callAs(api: Api, name: string, id = 'none'): Promise<Answer> {
   const [method = '', pattern = ''] = name.split(' ');

@@ -6,8 +6,8 @@ import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import { type Browser, type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
+import { totpCode } from '../../test/kit/second-factors.ts';
 import { resetPassword } from './create.ts';
-import { hotp, totpStep } from './totp.ts';
 
 let app: InProcessApi;
 before(async () => {
@@ -62,11 +62,7 @@ test('every state-changing session route is in the table and writes its audit ro
   ];
   for (const [by, ...call] of calls) assert.equal((await by.call(...call)).status, 200, call.join(' '));
   const { secret } = (await browser.call('POST', '/user/totp')).body;
-  const bits = [...String(secret)].map((one) =>
-    'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(one).toString(2).padStart(5, '0'),
-  );
-  const key = Buffer.from((bits.join('').match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
-  const confirmed = await browser.call('PUT', '/user/totp', { code: hotp(key, totpStep(app.parts.clock.now())) });
+  const confirmed = await browser.call('PUT', '/user/totp', { code: totpCode(String(secret), app.parts.clock.now()) });
   secrets.push(secret, ...confirmed.body.recoveryCodes);
   assert.equal((await browser.call('DELETE', '/user/totp')).status, 200);
   assert.equal((await browser.call('DELETE', '/session')).status, 200);

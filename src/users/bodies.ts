@@ -6,6 +6,7 @@ import { closed, named, oneOf } from '../http/validate.ts';
 import type { Member } from './member-store.ts';
 import type { Profile } from './session-store.ts';
 import { LONGEST_PASSWORD, MINIMUM_PASSWORD } from './sign-in.ts';
+import { missingFactor } from './two-factor.ts';
 import type { Session, User } from './user.ts';
 
 const time = Type.String({ format: 'date-time' });
@@ -46,6 +47,12 @@ export const signedInSchema = named('SignedInUser', {
     totp: Type.Boolean(),
     recoveryCodes: Type.Integer({ description: 'Number of unused recovery codes.' }),
     passkeys: Type.Integer(),
+    missing: Type.Optional(
+      oneOf(['setup', 'sign-in'], {
+        description:
+          'Why accounts with twoFactorRequired refuse the calls of this session: set up a second factor (setup), or sign in again with it (sign-in).',
+      }),
+    ),
   }),
   accounts: Type.Array(
     closed({
@@ -54,6 +61,7 @@ export const signedInSchema = named('SignedInUser', {
       role,
       plan: oneOf(['free', 'paid', 'enterprise']),
       status: oneOf(['active', 'suspended']),
+      twoFactorRequired: Type.Boolean(),
       supportAccessUntil: Type.Optional(
         Type.String({
           format: 'date-time',
@@ -65,18 +73,21 @@ export const signedInSchema = named('SignedInUser', {
 });
 
 export function signedInBody(user: User, sessionId: string, profile: Profile): Record<string, unknown> {
+  const { signedInWith, recoveryCodes, passkeys } = profile;
+  const missing = missingFactor({ signedInWith, hasSecondFactor: user.hasTotp || passkeys > 0 });
   return {
     userId: user.id,
     email: user.email,
     isOperator: user.isOperator,
     sessionId,
-    twoFactor: { totp: user.hasTotp, recoveryCodes: profile.recoveryCodes, passkeys: profile.passkeys },
+    twoFactor: { totp: user.hasTotp, recoveryCodes, passkeys, ...(missing !== undefined && { missing }) },
     accounts: profile.memberships.map(({ role, account, supportAccessUntil }) => ({
       accountId: account.id,
       name: account.name,
       role,
       plan: account.plan,
       status: account.status,
+      twoFactorRequired: account.twoFactorRequired,
       ...(supportAccessUntil !== undefined && { supportAccessUntil: iso(supportAccessUntil) }),
     })),
   };
@@ -110,7 +121,8 @@ const memberFields = {
   email: Type.String(),
   role,
   status: oneOf(['active', 'invited'], { description: 'invited: the user has not set a password yet.' }),
-  totp: Type.Boolean(),
+  totp: Type.Boolean({ description: 'Whether the user has an authenticator app.' }),
+  passkeys: Type.Integer(),
   createdAt: time,
   lastSignInAt: nullableTime,
 };
@@ -127,14 +139,17 @@ export const invitedSchema = named('InvitedUser', {
 export const inviteRequest = named('InvitationRequest', { email, role: Type.Optional(role) });
 export const roleRequest = named('RoleRequest', { role });
 
+export const twoFactorRequirement = named('TwoFactorRequirement', { required: Type.Boolean() });
+
 export function memberBody(member: Member): Record<string, unknown> {
-  const { userId, email, role, hasPassword, hasTotp, createdAt, lastSignInAt } = member;
+  const { userId, email, role, hasPassword, hasTotp, passkeys, createdAt, lastSignInAt } = member;
   return {
     userId,
     email,
     role,
     status: hasPassword ? 'active' : 'invited',
     totp: hasTotp,
+    passkeys,
     createdAt: iso(createdAt),
     lastSignInAt: lastSignInAt === null ? null : iso(lastSignInAt),
   };

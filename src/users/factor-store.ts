@@ -1,8 +1,9 @@
 /** The rows of second factors: the TOTP secret (encrypted), recovery codes, passkeys, and used challenges. */
 import { change } from '../audit/audit.ts';
-import { operation } from '../storage/operation.ts';
+import { operation, type Transaction } from '../storage/operation.ts';
 import { insertMany, type TableRow, table } from '../storage/rows.ts';
 import { USER_COLUMNS, userOf } from './store.ts';
+import { hasSecondFactor, requiringAccount } from './two-factor-store.ts';
 import { tokenTable, type User } from './user.ts';
 
 const recoveryTable = table('recovery_code', { userId: 'text', codeHash: 'bytes' });
@@ -15,6 +16,18 @@ const passkeyTable = table('passkey', {
   transports: 'text',
   createdAt: 'int',
 });
+
+async function lockUser(tx: Transaction, userId: string): Promise<void> {
+  await tx.run('UPDATE app_user SET email = email WHERE id = ?', userId);
+}
+
+/** Records that the session of a user without a second factor set up the first one. A session cannot prove an earlier one in this way. */
+async function proveFactor(tx: Transaction, sessionId: string): Promise<void> {
+  await tx.run(
+    "UPDATE user_session SET signed_in_with = 'second-factor' WHERE id = ? AND signed_in_with = 'password'",
+    sessionId,
+  );
+}
 
 /** Stores a secret that becomes active once a code of it is confirmed; returns false if one is already active. */
 export const offerTotpOperation = operation(
@@ -43,6 +56,7 @@ export const offeredTotpOperation = operation(
 
 export interface TotpConfirmation {
   userId: string;
+  sessionId: string;
   sealed: Uint8Array;
   /** Time step of the given code, which cannot be used again. */
   step: number;
@@ -53,7 +67,9 @@ export interface TotpConfirmation {
 /** Returns false if another secret is pending by now. */
 export const confirmTotpOperation = change(
   'users.confirmTotp',
-  async (tx, { userId, sealed, step, codeHashes, nowMs }: TotpConfirmation): Promise<boolean> => {
+  async (tx, { userId, sessionId, sealed, step, codeHashes, nowMs }: TotpConfirmation): Promise<boolean> => {
+    await lockUser(tx, userId);
+    const isFirst = !(await hasSecondFactor(tx, userId));
     const changed = await tx.run(
       `UPDATE app_user SET totp_confirmed_at = ?, totp_last_step = ?
        WHERE id = ? AND totp_secret = ? AND totp_confirmed_at IS NULL`,
@@ -69,22 +85,38 @@ export const confirmTotpOperation = change(
       recoveryTable,
       codeHashes.map((codeHash) => ({ userId, codeHash })),
     );
+    if (isFirst) await proveFactor(tx, sessionId);
     return true;
   },
   { action: 'totp.confirm', resourceId: ({ userId }) => userId, did: (_, isDone) => (isDone ? {} : undefined) },
 );
 
+/** `requiredBy`: nothing was removed, because the account of this name requires two-factor authentication and no other factor is left. */
+export type FactorRemoved = 'removed' | 'unknown' | { requiredBy: string };
+
 export const removeTotpOperation = change(
   'users.removeTotp',
-  async (tx, userId: string): Promise<boolean> => {
+  async (tx, userId: string): Promise<FactorRemoved> => {
+    await lockUser(tx, userId);
+    const isLast = await tx.get(
+      `SELECT 1 AS found FROM app_user u WHERE u.id = ? AND u.totp_confirmed_at IS NOT NULL
+         AND NOT EXISTS (SELECT 1 FROM passkey p WHERE p.user_id = u.id)`,
+      userId,
+    );
+    const requiredBy = isLast && (await requiringAccount(tx, userId));
+    if (requiredBy !== undefined) return { requiredBy };
     await tx.run('DELETE FROM recovery_code WHERE user_id = ?', userId);
     const changed = await tx.run(
       'UPDATE app_user SET totp_secret = NULL, totp_confirmed_at = NULL WHERE id = ? AND totp_secret IS NOT NULL',
       userId,
     );
-    return changed === 1;
+    return changed === 1 ? 'removed' : 'unknown';
   },
-  { action: 'totp.remove', resourceId: (userId) => userId, did: (_, isDone) => (isDone ? {} : undefined) },
+  {
+    action: 'totp.remove',
+    resourceId: (userId) => userId,
+    did: (_, removed) => (removed === 'removed' ? {} : undefined),
+  },
 );
 
 export interface Passkey {
@@ -121,19 +153,22 @@ export const addPasskeyOperation = change(
     tx,
     {
       passkey,
+      sessionId,
       answered,
       mayHaveAtMost,
-    }: { passkey: TableRow<typeof passkeyTable>; answered: Answered; mayHaveAtMost: number },
+    }: { passkey: TableRow<typeof passkeyTable>; sessionId: string; answered: Answered; mayHaveAtMost: number },
   ): Promise<PasskeyAdded> => {
     const { id, userId } = passkey;
-    await tx.run('UPDATE app_user SET email = email WHERE id = ?', userId);
+    await lockUser(tx, userId);
     if ((await tx.get('SELECT 1 AS found FROM user_token WHERE token_hash = ?', answered.tokenHash)) !== undefined)
       return 'answered-already';
     if ((await tx.get('SELECT 1 AS found FROM passkey WHERE id = ?', id)) !== undefined) return 'known-already';
     const has = await tx.get<{ n: number }>('SELECT count(*) AS n FROM passkey WHERE user_id = ?', userId);
     if ((has?.n ?? 0) >= mayHaveAtMost) return 'full';
+    const isFirst = !(await hasSecondFactor(tx, userId));
     await insertMany(tx, tokenTable, [answered]);
     await insertMany(tx, passkeyTable, [passkey]);
+    if (isFirst) await proveFactor(tx, sessionId);
     return 'added';
   },
   {
@@ -145,9 +180,25 @@ export const addPasskeyOperation = change(
 
 export const removePasskeyOperation = change(
   'users.removePasskey',
-  async (tx, { id, userId }: { id: string; userId: string }): Promise<boolean> =>
-    (await tx.run('DELETE FROM passkey WHERE id = ? AND user_id = ?', id, userId)) === 1,
-  { action: 'passkey.remove', resourceId: ({ id }) => id, did: (_, isDone) => (isDone ? {} : undefined) },
+  async (tx, { id, userId }: { id: string; userId: string }): Promise<FactorRemoved> => {
+    await lockUser(tx, userId);
+    const isLast = await tx.get(
+      `SELECT 1 AS found FROM passkey k JOIN app_user u ON u.id = k.user_id
+       WHERE k.id = ? AND u.id = ? AND u.totp_confirmed_at IS NULL
+         AND NOT EXISTS (SELECT 1 FROM passkey p WHERE p.user_id = u.id AND p.id <> k.id)`,
+      id,
+      userId,
+    );
+    const requiredBy = isLast && (await requiringAccount(tx, userId));
+    if (requiredBy !== undefined) return { requiredBy };
+    const changed = await tx.run('DELETE FROM passkey WHERE id = ? AND user_id = ?', id, userId);
+    return changed === 1 ? 'removed' : 'unknown';
+  },
+  {
+    action: 'passkey.remove',
+    resourceId: ({ id }) => id,
+    did: (_, removed) => (removed === 'removed' ? {} : undefined),
+  },
 );
 
 export interface PasskeyHolder {

@@ -16,6 +16,7 @@ export interface Member {
   role: MemberRole;
   hasPassword: boolean;
   hasTotp: boolean;
+  passkeys: number;
   createdAt: number;
   lastSignInAt: number | null;
 }
@@ -26,13 +27,15 @@ interface MemberRow {
   role: MemberRole;
   hasPassword: number;
   hasTotp: number;
+  passkeys: number;
   createdAt: number;
   lastSignInAt: number | null;
 }
 
 const MEMBER_COLUMNS = `m.user_id AS "userId", u.email, m.role, m.created_at AS "createdAt", u.last_sign_in_at AS "lastSignInAt",
   CASE WHEN u.password_hash IS NULL THEN 0 ELSE 1 END AS "hasPassword",
-  CASE WHEN u.totp_confirmed_at IS NULL THEN 0 ELSE 1 END AS "hasTotp"`;
+  CASE WHEN u.totp_confirmed_at IS NULL THEN 0 ELSE 1 END AS "hasTotp",
+  (SELECT count(*) FROM passkey p WHERE p.user_id = u.id) AS passkeys`;
 
 function memberOf(row: MemberRow): Member {
   return { ...row, hasPassword: row.hasPassword === 1, hasTotp: row.hasTotp === 1 };

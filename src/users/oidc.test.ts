@@ -94,6 +94,24 @@ test('a user with a verified address logs in, with PKCE, state, and nonce', asyn
   assert.equal((await jar.fetch(back)).status, 401, 'a code counts once');
 });
 
+test('a sign-in through the provider meets an account that requires two-factor authentication', async () => {
+  const { email, userId } = await app.user('strict@example.com', 'owner');
+  const jar = new Jar();
+  await jar.fetch(await throughProvider(jar, email));
+  const browser = app.browser();
+  browser.cookie = `postrider_session=${jar.cookies.get('postrider_session')}`;
+  const headers = { 'x-id': app.accountId };
+  const require = (required: boolean) => browser.call('PUT', '/account/two-factor', { required }, headers);
+  assert.equal((await require(true)).status, 200, 'the owner has no second factor here');
+  const { userId: shown, twoFactor } = (await browser.call('GET', '/session')).body;
+  assert.deepEqual([shown, twoFactor], [userId, { totp: false, recoveryCodes: 0, passkeys: 0 }]);
+  assert.equal((await browser.call('GET', '/account', undefined, headers)).status, 200);
+  const bob = await app.user('password@example.com', 'member');
+  const byPassword = await app.signedIn(bob.email, bob.password);
+  assert.equal((await byPassword.call('GET', '/account', undefined, headers)).status, 403, 'control');
+  assert.equal((await require(false)).status, 200);
+});
+
 test('rejects an unverified address, an unknown one, and a flow of another browser', async () => {
   await app.user('unverified@example.com');
   for (const login of ['unverified@example.com', 'nobody@example.com']) {

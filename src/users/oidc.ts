@@ -131,7 +131,8 @@ export function createOidc(deps: OidcDeps, signIn: SignInService) {
         return undefined;
       });
       const user = email === undefined ? null : await database.execute(userByEmailOperation, email);
-      return user === null ? REFUSED : signIn.complete(user, request, { taken: [] });
+      if (user === null) return REFUSED;
+      return signIn.complete(user, request, { taken: [], signedInWith: 'identity-provider' });
     },
   };
 }

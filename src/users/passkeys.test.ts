@@ -3,11 +3,12 @@
  * challenge, origin, host or user verification, a replay, a forged signature, a counter that went back.
  */
 import assert from 'node:assert/strict';
-import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
 import { type Browser, type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
+import { type Bent, PasskeyDevice, USER_PRESENT } from '../../test/kit/second-factors.ts';
 
 let clock: FakeClock;
 let app: InProcessApi;
@@ -17,92 +18,6 @@ before(async () => {
 });
 after(() => app.close());
 
-const sha256 = (data: string | Buffer): Buffer => createHash('sha256').update(data).digest();
-const PRESENT = 0x01;
-const VERIFIED = 0x04;
-const ATTESTED = 0x40;
-
-/** The part that a test changes to see it refused. */
-interface Bent {
-  origin?: string;
-  rpId?: string;
-  flags?: number;
-  type?: string;
-  challenge?: string;
-  counter?: number;
-}
-
-/** A platform authenticator with one discoverable credential (WebAuthn §6), ES256, without attestation. */
-class Authenticator {
-  readonly id: Buffer = randomBytes(32);
-  #privateKey: KeyObject;
-  #publicKey: KeyObject;
-  counter = 1;
-
-  constructor() {
-    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-    this.#privateKey = privateKey;
-    this.#publicKey = publicKey;
-  }
-
-  /** RFC 9052 §7: kty EC2, alg ES256, crv P-256, x, y. */
-  #cose(): Buffer {
-    const { x = '', y = '' } = this.#publicKey.export({ format: 'jwk' });
-    const bytes = (label: string, value: string) => [
-      Buffer.from(`${label}5820`, 'hex'),
-      Buffer.from(value, 'base64url'),
-    ];
-    return Buffer.concat([Buffer.from('a5010203262001', 'hex'), ...bytes('21', x), ...bytes('22', y)]);
-  }
-
-  #clientData(type: string, options: { challenge: string }, bent: Bent): Buffer {
-    const { challenge = options.challenge, origin = app.url } = bent;
-    return Buffer.from(JSON.stringify({ type: bent.type ?? type, challenge, origin, crossOrigin: false }));
-  }
-
-  #data(flags: number, bent: Bent, rest = Buffer.alloc(0)): Buffer {
-    const counter = Buffer.alloc(4);
-    counter.writeUInt32BE(bent.counter ?? this.counter);
-    return Buffer.concat([sha256(bent.rpId ?? 'localhost'), Buffer.of(bent.flags ?? flags), counter, rest]);
-  }
-
-  create(options: { challenge: string }, bent: Bent = {}): object {
-    const length = Buffer.alloc(2);
-    length.writeUInt16BE(this.id.length);
-    const attested = Buffer.concat([Buffer.alloc(16), length, this.id, this.#cose()]);
-    const data = this.#data(
-      (bent.flags ?? PRESENT | VERIFIED) | ATTESTED,
-      { ...bent, flags: undefined as never },
-      attested,
-    );
-    const text = (value: string) => Buffer.concat([Buffer.of(0x60 + value.length), Buffer.from(value)]);
-    const attestation = Buffer.concat([
-      ...[Buffer.of(0xa3), text('fmt'), text('none'), text('attStmt'), Buffer.of(0xa0), text('authData')],
-      ...[Buffer.of(0x58, data.length), data],
-    ]);
-    return this.#credential({
-      clientDataJSON: this.#clientData('webauthn.create', options, bent).toString('base64url'),
-      attestationObject: attestation.toString('base64url'),
-    });
-  }
-
-  get(options: { challenge: string }, bent: Bent = {}, key = this.#privateKey): object {
-    this.counter += 1;
-    const data = this.#data(PRESENT | VERIFIED, bent);
-    const client = this.#clientData('webauthn.get', options, bent);
-    return this.#credential({
-      clientDataJSON: client.toString('base64url'),
-      authenticatorData: data.toString('base64url'),
-      signature: sign('sha256', Buffer.concat([data, sha256(client)]), key).toString('base64url'),
-    });
-  }
-
-  #credential(response: object): object {
-    const id = this.id.toString('base64url');
-    return { id, rawId: id, type: 'public-key', response, clientExtensionResults: {} };
-  }
-}
-
 type Options = { challenge: string };
 const optionsOf = async (browser: Browser, path: string): Promise<Options> => {
   const answer = await browser.call('POST', path);
@@ -110,10 +25,10 @@ const optionsOf = async (browser: Browser, path: string): Promise<Options> => {
   return answer.body as Options;
 };
 
-async function withPasskey(email: string): Promise<{ browser: Browser; device: Authenticator; userId: string }> {
+async function withPasskey(email: string): Promise<{ browser: Browser; device: PasskeyDevice; userId: string }> {
   const { password, userId } = await app.user(email, 'member');
   const browser = await app.signedIn(email, password);
-  const device = new Authenticator();
+  const device = new PasskeyDevice(app.url);
   const credential = device.create(await optionsOf(browser, '/user/passkeys/options'));
   const added = await browser.call('POST', '/user/passkeys', { name: 'Laptop', credential });
   assert.equal(added.status, 201, added.text);
@@ -157,20 +72,20 @@ test('rejects an invalid response when a passkey is added', async () => {
   const bents: Bent[] = [
     { origin: 'https://evil.example' },
     { rpId: 'evil.example' },
-    { flags: PRESENT },
+    { flags: USER_PRESENT },
     { type: 'webauthn.get' },
     { challenge: randomBytes(38).toString('base64url') },
   ];
   for (const bent of bents) {
-    const credential = new Authenticator().create(await optionsOf(browser, '/user/passkeys/options'), bent);
+    const credential = new PasskeyDevice(app.url).create(await optionsOf(browser, '/user/passkeys/options'), bent);
     assert.equal((await add(credential)).status, 401, JSON.stringify(bent));
   }
   const ofSignIn = await optionsOf(browser, '/session/passkey/options');
-  assert.equal((await add(new Authenticator().create(ofSignIn))).status, 401, 'a challenge of another purpose');
+  assert.equal((await add(new PasskeyDevice(app.url).create(ofSignIn))).status, 401, 'a challenge of another purpose');
   const options = await optionsOf(browser, '/user/passkeys/options');
-  const device = new Authenticator();
+  const device = new PasskeyDevice(app.url);
   assert.equal((await add(device.create(options))).status, 201, 'control');
-  assert.equal((await add(new Authenticator().create(options))).status, 409, 'a challenge is answered once');
+  assert.equal((await add(new PasskeyDevice(app.url).create(options))).status, 409, 'a challenge is answered once');
   assert.equal(
     (await add(device.create(await optionsOf(browser, '/user/passkeys/options')))).status,
     409,
@@ -178,7 +93,7 @@ test('rejects an invalid response when a passkey is added', async () => {
   );
   const late = await optionsOf(browser, '/user/passkeys/options');
   clock.advance(5 * 60_000);
-  assert.equal((await add(new Authenticator().create(late))).status, 401, 'too late');
+  assert.equal((await add(new PasskeyDevice(app.url).create(late))).status, 401, 'too late');
   for (const junk of [{}, { id: 'x', response: { clientDataJSON: 'x' } }, { id: 7 }])
     assert.equal((await add(junk)).status, 401, JSON.stringify(junk));
   clock.advance(11 * 60_000);
@@ -192,10 +107,15 @@ test('rejects an invalid response at login', async () => {
     (await browser.call('POST', '/session/passkey', { credential })).status;
   const options = () => optionsOf(browser, '/session/passkey/options');
   const other = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
-  for (const bent of [{ origin: 'https://evil.example' }, { rpId: 'evil.example' }, { flags: PRESENT }, { counter: 1 }])
+  for (const bent of [
+    { origin: 'https://evil.example' },
+    { rpId: 'evil.example' },
+    { flags: USER_PRESENT },
+    { counter: 1 },
+  ])
     assert.equal(await attempt(device.get(await options(), bent)), 401, JSON.stringify(bent));
   assert.equal(await attempt(device.get(await options(), {}, other)), 401, 'a forged signature');
-  assert.equal(await attempt(new Authenticator().get(await options())), 401, 'an unknown passkey');
+  assert.equal(await attempt(new PasskeyDevice(app.url).get(await options())), 401, 'an unknown passkey');
   const credential = device.get(await options());
   assert.equal(await attempt(credential), 200, 'control');
   assert.equal(await attempt(credential), 401, 'a replay');

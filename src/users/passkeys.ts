@@ -18,7 +18,7 @@ import {
 } from './factor-store.ts';
 import { changesOf, type SessionRequest, type SignedInUser, type SignInService } from './sign-in.ts';
 import { tokenHash } from './tokens.ts';
-import type { User } from './user.ts';
+import type { User, UserCaller } from './user.ts';
 
 const LIFETIME_MS = 5 * 60_000;
 const PASSKEYS_AT_MOST = 20;
@@ -119,7 +119,7 @@ export function createPasskeys(deps: PasskeyDeps, signIn: SignInService) {
       });
     },
     add: async (
-      user: User,
+      { user, sessionId }: Pick<UserCaller, 'user' | 'sessionId'>,
       { name, credential }: { name: string; credential: Credential },
       request: SessionRequest,
     ): Promise<Result<Passkey>> => {
@@ -135,6 +135,7 @@ export function createPasskeys(deps: PasskeyDeps, signIn: SignInService) {
       const passkey = { ...made, transports: transports.join(',') };
       const added = await changesOf(deps, user, request).execute(addPasskeyOperation, {
         passkey,
+        sessionId,
         answered: answeredBy(user.id, credential),
         mayHaveAtMost: PASSKEYS_AT_MOST,
       });
@@ -173,7 +174,8 @@ export function createPasskeys(deps: PasskeyDeps, signIn: SignInService) {
         nowMs: clock.now(),
         answered: answeredBy(holder.user.id, credential),
       });
-      return isUsed ? signIn.complete(holder.user, request, { taken: admitted.value }) : REFUSED;
+      if (!isUsed) return REFUSED;
+      return signIn.complete(holder.user, request, { taken: admitted.value, signedInWith: 'second-factor' });
     },
   };
 }

@@ -11,6 +11,8 @@ import { confirmationSchema, named } from '../http/validate.ts';
 import { confirmTotpOperation, offeredTotpOperation, offerTotpOperation, removeTotpOperation } from './factor-store.ts';
 import { changesOf, type SessionRequest, totpContext } from './sign-in.ts';
 import { base32, newRecoveryCodes, newTotpSecret, otpauthUrl, recoveryCodeHash, verifyTotp } from './totp.ts';
+import { missingFactor } from './two-factor.ts';
+import { requiringAccountOperation } from './two-factor-store.ts';
 import type { UserCaller } from './user.ts';
 import { type UserRouteDeps, userRoute } from './user-route.ts';
 
@@ -20,9 +22,23 @@ const STALE = refuse(
   failure('FORBIDDEN', { message: 'Sign in again first: this requires a session that is less than 15 minutes old.' }),
 );
 
-/** Refuses calls that require a recent login. */
-export function staleRefusal({ clock }: UserRouteDeps, { signedInAt }: UserCaller): typeof STALE | undefined {
-  return clock.now() - signedInAt < FRESH_MS ? undefined : STALE;
+/**
+ * Refuses to change second factors with a session that is not recent. If an account requires two-factor authentication, the session must
+ * also have proved a factor that the user has: otherwise the password alone would be enough to add another one.
+ */
+export async function factorRefusal({ clock, database }: UserRouteDeps, caller: UserCaller) {
+  if (clock.now() - caller.signedInAt >= FRESH_MS) return STALE;
+  if (missingFactor(caller) !== 'sign-in') return undefined;
+  const requiredBy = await database.execute(requiringAccountOperation, caller.user.id);
+  if (requiredBy === null) return undefined;
+  const message = `Sign in again with your second factor first: the account "${requiredBy}" requires two-factor authentication.`;
+  return refuse(failure('FORBIDDEN', { message }));
+}
+
+/** Refuses to remove the last second factor that an account requires. */
+export function requiredRefusal(requiredBy: string): RouteAnswer {
+  const message = `The account "${requiredBy}" requires two-factor authentication, and this is your last second factor. Add another one before you remove it.`;
+  return refuse(failure('CONFLICT', { message }));
 }
 
 const totpOffer = named('TotpOffer', {
@@ -48,7 +64,7 @@ export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
         'Login requires a code only after you confirm the app with PUT /user/totp. Another call generates another secret.',
       response: { status: 201, schema: totpOffer },
       refusals: ['CONFLICT'],
-      handle: ({ caller }) => staleRefusal(deps, caller) ?? offerTotp(deps, caller),
+      handle: async ({ caller }) => (await factorRefusal(deps, caller)) ?? offerTotp(deps, caller),
     }),
     userRoute({
       ...common,
@@ -60,23 +76,26 @@ export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       body: totpRequest,
       response: { status: 200, schema: recoveryCodes },
       refusals: ['CONFLICT'],
-      handle: (request) => staleRefusal(deps, request.caller) ?? confirmTotp(deps, request, request.body.code),
+      handle: async (request) =>
+        (await factorRefusal(deps, request.caller)) ?? confirmTotp(deps, request, request.body.code),
     }),
     userRoute({
       ...common,
       method: 'DELETE',
       operationId: 'removeTotp',
       summary: 'Turn off the authenticator app',
-      description: 'Deletes the secret and the recovery codes.',
+      description:
+        'Deletes the secret and the recovery codes. Returns 409 if it is your last second factor and an account requires one.',
       response: { status: 200, schema: confirmationSchema },
-      refusals: ['NOT_FOUND'],
+      refusals: ['NOT_FOUND', 'CONFLICT'],
       handle: async (request) => {
         const { caller } = request;
-        const stale = staleRefusal(deps, caller);
-        if (stale !== undefined) return stale;
-        const isRemoved = await changesOf(deps, caller.user, request).execute(removeTotpOperation, caller.user.id);
+        const refusal = await factorRefusal(deps, caller);
+        if (refusal !== undefined) return refusal;
+        const removed = await changesOf(deps, caller.user, request).execute(removeTotpOperation, caller.user.id);
         deps.sessions.evictUser(caller.user.id);
-        if (!isRemoved) return refuse(failure('NOT_FOUND', { message: 'No authenticator app is set up.' }));
+        if (typeof removed === 'object') return requiredRefusal(removed.requiredBy);
+        if (removed === 'unknown') return refuse(failure('NOT_FOUND', { message: 'No authenticator app is set up.' }));
         return answer({ message: 'Two-factor authentication is off.' });
       },
     }),
@@ -96,7 +115,7 @@ async function confirmTotp(
   request: SessionRequest & { readonly caller: UserCaller },
   code: string,
 ): Promise<RouteAnswer> {
-  const { user } = request.caller;
+  const { user, sessionId } = request.caller;
   const { database, secretKey, clock } = deps;
   const sealed = await database.execute(offeredTotpOperation, user.id);
   if (sealed === null)
@@ -111,6 +130,7 @@ async function confirmTotp(
     step !== undefined &&
     (await changesOf(deps, user, request).execute(confirmTotpOperation, {
       userId: user.id,
+      sessionId,
       sealed,
       step,
       codeHashes,

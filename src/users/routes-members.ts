@@ -1,5 +1,5 @@
 /**
- * Members of an account: listing, inviting, changing a role, removing. An invitation is sent as the service's own mail once an account has
+ * Members of an account: listing, inviting, changing a role, removing, and requiring two-factor authentication. An invitation is sent as the service's own mail once an account has
  * verified a domain; until then the response contains its link. A user who already has a password is added immediately. An account is never
  * shared with an address that was not confirmed.
  */
@@ -32,6 +32,8 @@ import {
 import { sendsMail } from './passwords.ts';
 import { normalEmail, tooMany } from './sign-in.ts';
 import { linkOf, newSecret, tokenRow } from './tokens.ts';
+import { missingFactor, ownFactorFailure } from './two-factor.ts';
+import { requireTwoFactorOperation } from './two-factor-store.ts';
 import type { UserRouteDeps } from './user-route.ts';
 
 const MEMBERS_AT_MOST = 200;
@@ -135,6 +137,34 @@ export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
         const removed = await changes.execute(removeMemberOperation, membership);
         deps.sessions.evictUser(userId);
         return changedAnswer(removed, () => ({ message: 'User removed from the account.' }));
+      },
+    }),
+    route({
+      method: 'PUT',
+      path: '/account/two-factor',
+      tag: 'users',
+      auth: 'key',
+      role: 'owner',
+      changesShared: true,
+      peopleOnly: true,
+      operationId: 'requireTwoFactor',
+      summary: 'Require two-factor authentication of all users of the account',
+      description:
+        'Every call of a session without a second factor is then refused with 403, except calls about the session and its user. Applies immediately, on other nodes within a second. Returns 409 if your own session has no second factor. API keys are not affected.',
+      body: bodies.twoFactorRequirement,
+      refusals: ['CONFLICT'],
+      response: { status: 200, schema: bodies.twoFactorRequirement },
+      handle: async (request) => {
+        const { required } = request.body;
+        const owner = await deps.sessions.caller(request);
+        if (!owner.ok) return owner;
+        const missing = missingFactor(owner.value);
+        if (required && missing !== undefined) return refuse(ownFactorFailure(missing));
+        const accountId = request.caller.account.id;
+        const changes = requestedChanges(database, request, clock.now());
+        await changes.execute(requireTwoFactorOperation, { accountId, required });
+        deps.sessions.evictAccount(accountId);
+        return answer({ required });
       },
     }),
   ];

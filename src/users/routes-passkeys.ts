@@ -8,7 +8,7 @@ import { confirmationSchema, named } from '../http/validate.ts';
 import * as bodies from './bodies.ts';
 import { type Passkey, passkeysOperation, removePasskeyOperation } from './factor-store.ts';
 import { type Credential, createPasskeys } from './passkeys.ts';
-import { staleRefusal } from './routes-factors.ts';
+import { factorRefusal, requiredRefusal } from './routes-factors.ts';
 import { changesOf, type SignInService } from './sign-in.ts';
 import { foreignRefusal, SMALL_BODY, signedInAnswer, type UserRouteDeps, userRoute } from './user-route.ts';
 
@@ -71,7 +71,8 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
       summary: 'Start adding a passkey',
       description: 'Returns the options for the browser, valid for five minutes and one use.',
       response: { status: 200, schema: creationOptions },
-      handle: async ({ caller }) => staleRefusal(deps, caller) ?? answer(await passkeys.addOptions(caller.user)),
+      handle: async ({ caller }) =>
+        (await factorRefusal(deps, caller)) ?? answer(await passkeys.addOptions(caller.user)),
     }),
     userRoute({
       ...common,
@@ -86,9 +87,10 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
       refusals: ['CONFLICT'],
       handle: async (request) => {
         const { caller, body } = request;
-        const stale = staleRefusal(deps, caller);
-        if (stale !== undefined) return stale;
-        const added = await passkeys.add(caller.user, { ...body, name: body.name ?? 'Passkey' }, request);
+        const refusal = await factorRefusal(deps, caller);
+        if (refusal !== undefined) return refusal;
+        const added = await passkeys.add(caller, { ...body, name: body.name ?? 'Passkey' }, request);
+        deps.sessions.evictUser(caller.user.id);
         return added.ok ? answer(passkeyBody(added.value)) : added;
       },
     }),
@@ -98,16 +100,19 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
       path: '/user/passkeys/:id',
       operationId: 'removePasskey',
       summary: 'Remove a passkey',
-      description: 'The user can no longer sign in with it. Existing sessions continue: GET /sessions lists them.',
+      description:
+        'The user can no longer sign in with it. Existing sessions continue: GET /sessions lists them. Returns 409 if it is your last second factor and an account requires one.',
       response: { status: 200, schema: confirmationSchema },
-      refusals: ['NOT_FOUND'],
+      refusals: ['NOT_FOUND', 'CONFLICT'],
       handle: async (request) => {
         const { user } = request.caller;
-        const stale = staleRefusal(deps, request.caller);
-        if (stale !== undefined) return stale;
+        const refusal = await factorRefusal(deps, request.caller);
+        if (refusal !== undefined) return refusal;
         const id = request.params.id ?? '';
-        const isGone = await changesOf(deps, user, request).execute(removePasskeyOperation, { id, userId: user.id });
-        return isGone
+        const removed = await changesOf(deps, user, request).execute(removePasskeyOperation, { id, userId: user.id });
+        deps.sessions.evictUser(user.id);
+        if (typeof removed === 'object') return requiredRefusal(removed.requiredBy);
+        return removed === 'removed'
           ? answer({ message: 'Passkey removed.' })
           : refuse(failure('NOT_FOUND', { message: 'You have no passkey with this id.' }));
       },

@@ -31,8 +31,17 @@ test('login sets a cookie that replaces a key; logout ends it', async () => {
     userId: ann.userId,
     email: 'ann@example.com',
     isOperator: false,
-    twoFactor: { totp: false, recoveryCodes: 0, passkeys: 0 },
-    accounts: [{ accountId: app.account.id, name: 'One', role: 'owner', plan: 'enterprise', status: 'active' }],
+    twoFactor: { totp: false, recoveryCodes: 0, passkeys: 0, missing: 'setup' },
+    accounts: [
+      {
+        accountId: app.account.id,
+        name: 'One',
+        role: 'owner',
+        plan: 'enterprise',
+        status: 'active',
+        twoFactorRequired: false,
+      },
+    ],
   });
   const cookie = answer.headers['set-cookie']!;
   assert.match(cookie, /^postrider_session=[0-9A-Za-z]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=1209600$/);

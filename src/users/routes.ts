@@ -200,7 +200,7 @@ async function setPassword(
     if (!user.ok) return user;
     deps.sessions.evictUser(user.value.id);
     if (user.value.hasTotp) return shownUser(deps, user.value, '');
-    const signedIn = await signIn.complete(user.value, request, { taken: [] });
+    const signedIn = await signIn.complete(user.value, request, { taken: [], signedInWith: 'password' });
     return signedIn.ok ? signedInAnswer(deps, signedIn.value, request) : signedIn;
   }
   const caller = await deps.sessions.caller(request);

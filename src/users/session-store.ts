@@ -10,6 +10,8 @@ import { insertMany } from '../storage/rows.ts';
 import { type Attempt, KNOWN_FOR_MS, returnTokens, type TakenTokens, takeAttempt, type Wait } from './limits.ts';
 import { USER_COLUMNS, userOf } from './store.ts';
 import { supportAccessOf } from './support-store.ts';
+import type { SignInMethod } from './two-factor.ts';
+import { hasSecondFactor } from './two-factor-store.ts';
 import { type Membership, type NewSession, type Session, sessionTable, type User } from './user.ts';
 
 /** Maximum number of sessions per user; sessions that have been idle the longest end first. */
@@ -118,17 +120,18 @@ export const completeSignInOperation = change(
 export interface FoundSession {
   session: Session;
   user: User;
+  hasSecondFactor: boolean;
   member: Membership | null;
 }
 
 const SESSION_COLUMNS = `s.id AS "sessionId", s.user_id AS "userId", s.created_at AS "createdAt", s.last_seen_at AS "lastSeenAt",
-  s.expires_at AS "expiresAt", s.address, s.user_agent AS "userAgent"`;
+  s.expires_at AS "expiresAt", s.address, s.user_agent AS "userAgent", s.signed_in_with AS "signedInWith"`;
 
 type SessionRow = Omit<Session, 'id'> & { sessionId: string };
 
 function sessionOf(row: SessionRow): Session {
-  const { sessionId: id, userId, createdAt, lastSeenAt, expiresAt, address, userAgent } = row;
-  return { id, userId, createdAt, lastSeenAt, expiresAt, address, userAgent };
+  const { sessionId: id, userId, createdAt, lastSeenAt, expiresAt, address, userAgent, signedInWith } = row;
+  return { id, userId, createdAt, lastSeenAt, expiresAt, address, userAgent, signedInWith };
 }
 
 export const findSessionOperation = operation(
@@ -155,7 +158,12 @@ export const findSessionOperation = operation(
         ? await supportAccessOf(tx, row.sessionId, args.accountId)
         : [];
     const member = membership && account ? { role: membership.role, account } : (support ?? null);
-    return { session: sessionOf(row), user: userOf(row), member };
+    return {
+      session: sessionOf(row),
+      user: userOf(row),
+      hasSecondFactor: await hasSecondFactor(tx, row.userId),
+      member,
+    };
   },
 );
 
@@ -197,6 +205,7 @@ export interface Profile {
   memberships: Membership[];
   recoveryCodes: number;
   passkeys: number;
+  signedInWith: SignInMethod;
 }
 
 interface ProfileOf {
@@ -221,7 +230,16 @@ export const profileOperation = operation('users.profile', 'read', async (tx, ar
   memberships.push(...support.filter(({ supportAccessUntil = 0 }) => supportAccessUntil > nowMs));
   const count = async (table: 'recovery_code' | 'passkey'): Promise<number> =>
     (await tx.get<{ n: number }>(`SELECT count(*) AS n FROM ${table} WHERE user_id = ?`, userId))?.n ?? 0;
-  return { memberships, recoveryCodes: await count('recovery_code'), passkeys: await count('passkey') };
+  const session = await tx.get<{ signedInWith: SignInMethod }>(
+    'SELECT signed_in_with AS "signedInWith" FROM user_session WHERE id = ?',
+    sessionId,
+  );
+  return {
+    memberships,
+    recoveryCodes: await count('recovery_code'),
+    passkeys: await count('passkey'),
+    signedInWith: session?.signedInWith ?? 'password',
+  };
 });
 
 /** Returns the hash of the user's current password. */

@@ -1,7 +1,7 @@
 /**
  * Sessions of logged-in users, identified by a cookie. A session ends after twelve hours without use, and after fourteen days in any case.
- * A cached session is at most 700 ms old: ending it on another node, a role changed there, or a suspended account take effect within a
- * second, and changes by this process immediately.
+ * A cached session is at most 700 ms old: ending it on another node, a role changed there, a suspended account, and required two-factor
+ * authentication take effect within a second, and changes by this process immediately.
  *
  * The cookie holds 256 random bits and is HttpOnly, SameSite=Strict, and, if the browser uses https, Secure; the database holds its
  * SHA-256.
@@ -23,6 +23,7 @@ import type { Database } from '../storage/database.ts';
 import { limitedAddress } from './limits.ts';
 import { type FoundSession, findSessionOperation, touchSessionOperation } from './session-store.ts';
 import { newSecret, tokenHash } from './tokens.ts';
+import { missingFactor, type SignInMethod, twoFactorFailure } from './two-factor.ts';
 import type { NewSession, Session, UserCaller } from './user.ts';
 
 export const IDLE_MS = 12 * 3_600_000;
@@ -45,9 +46,10 @@ export interface SessionOptions {
 export interface UserSessions extends Sessions<Caller> {
   /** Returns the user of this request, for calls that work with a session and without. */
   caller(request: IdentifiedRequest): Promise<Result<UserCaller>>;
-  /** After the commit: removes one session, or all of a user, from this process's cache. */
+  /** After the commit: removes one session, or all of a user or in an account, from this process's cache. */
   evictSession(id: string): void;
   evictUser(userId: string): void;
+  evictAccount(accountId: string): void;
 }
 
 const UNAUTHORIZED = refuse(
@@ -91,7 +93,7 @@ export function sessionCookie({ baseUrl, isOverHttps }: BrowserAddress, token: s
 export function newSession(
   userId: string,
   { remoteAddress, headers }: { remoteAddress: string; headers: IncomingHttpHeaders },
-  nowMs: number,
+  { signedInWith, nowMs }: { signedInWith: SignInMethod; nowMs: number },
 ): { session: NewSession; token: string } {
   const token = newSecret();
   const session: NewSession = {
@@ -103,6 +105,7 @@ export function newSession(
     expiresAt: nowMs + LONGEST_MS,
     address: limitedAddress(remoteAddress),
     userAgent: headers['user-agent']?.slice(0, LONGEST_AGENT) ?? null,
+    signedInWith,
   };
   return { session, token };
 }
@@ -111,10 +114,18 @@ function isInForce(session: Session, nowMs: number): boolean {
   return nowMs < session.expiresAt && nowMs - session.lastSeenAt < IDLE_MS;
 }
 
-function userCallerOf({ user, session }: FoundSession): UserCaller {
+function userCallerOf({ user, session, hasSecondFactor }: FoundSession): UserCaller {
   const actor: Actor = { kind: 'user', id: user.id, name: user.email };
   const shown = { keyId: user.id, scope: 'full', mode: 'live' } as const;
-  return { ...shown, actor, user, sessionId: session.id, signedInAt: session.createdAt };
+  return {
+    ...shown,
+    actor,
+    user,
+    sessionId: session.id,
+    signedInAt: session.createdAt,
+    signedInWith: session.signedInWith,
+    hasSecondFactor,
+  };
 }
 
 function signedInOf(found: FoundSession, nowMs: number): SignedIn<Caller> {
@@ -125,20 +136,22 @@ function signedInOf(found: FoundSession, nowMs: number): SignedIn<Caller> {
   const { role, account, supportAccessUntil } = found.member;
   const isSupport = supportAccessUntil !== undefined;
   if (isSupport && supportAccessUntil <= nowMs) return signedIn;
-  const callerIn: NonNullable<SignedIn<Caller>['member']>['callerIn'] = (mode) =>
-    account.status === 'active' || isSupport
-      ? ok({
-          account,
-          mode,
-          scope: 'full',
-          keyId: user.keyId,
-          allowedSenders: [],
-          allowedNetworks: [],
-          actor: user.actor,
-          role,
-          isOperator,
-        })
-      : SUSPENDED;
+  const missing = account.twoFactorRequired ? missingFactor(user) : undefined;
+  const callerIn: NonNullable<SignedIn<Caller>['member']>['callerIn'] = (mode) => {
+    if (account.status !== 'active' && !isSupport) return SUSPENDED;
+    if (missing !== undefined) return refuse(twoFactorFailure(missing));
+    return ok({
+      account,
+      mode,
+      scope: 'full',
+      keyId: user.keyId,
+      allowedSenders: [],
+      allowedNetworks: [],
+      actor: user.actor,
+      role,
+      isOperator,
+    });
+  };
   return { ...signedIn, member: { callerIn } };
 }
 
@@ -192,5 +205,6 @@ export function createSessions(options: SessionOptions): UserSessions {
     },
     evictSession: (id) => cache.evictWhere(({ session }) => session.id === id),
     evictUser: (userId) => cache.evictWhere(({ user }) => user.id === userId),
+    evictAccount: (accountId) => cache.evictWhere(({ member }) => member?.account.id === accountId),
   };
 }

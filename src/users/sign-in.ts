@@ -24,6 +24,7 @@ import {
 import { newSession, sessionToken } from './sessions.ts';
 import { tokenHash } from './tokens.ts';
 import { recoveryCodeHash, verifyTotp } from './totp.ts';
+import type { SignInMethod } from './two-factor.ts';
 import type { User, UserCaller } from './user.ts';
 
 export const MINIMUM_PASSWORD = 12;
@@ -107,9 +108,9 @@ export function createSignIn({ database, clock, secretKey }: SignInDeps) {
   const complete = async (
     user: User,
     request: SessionRequest,
-    used: Omit<SignIn, 'session' | 'formerTokenHash'>,
+    { signedInWith, ...used }: Omit<SignIn, 'session' | 'formerTokenHash'> & { signedInWith: SignInMethod },
   ): Promise<Result<SignedInUser>> => {
-    const { session, token } = newSession(user.id, request, clock.now());
+    const { session, token } = newSession(user.id, request, { signedInWith, nowMs: clock.now() });
     const former = sessionToken(request.headers);
     const formerTokenHash = former === undefined ? null : tokenHash(former);
     const changes = changesOf({ database, clock }, user, request);
@@ -135,7 +136,8 @@ export function createSignIn({ database, clock, secretKey }: SignInDeps) {
       const isRight = await verify(given.password, passwordHash, isKnown);
       const used = candidate === null ? undefined : checkCode(candidate, given.code);
       if (candidate === null || candidate.passwordHash === null || !isRight || used === undefined) return WRONG;
-      return complete(candidate.user, request, { taken, passwordHash, ...used });
+      const signedInWith = candidate.totpSecret === null ? 'password' : 'second-factor';
+      return complete(candidate.user, request, { taken, passwordHash, signedInWith, ...used });
     },
     /** Verifies the current password of a logged-in user, under the same limits; returns its hash. */
     confirm: async (caller: UserCaller, password: string, request: SessionRequest): Promise<Result<string>> => {

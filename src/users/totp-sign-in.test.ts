@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
 import { type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
-import { hotp, totpStep } from './totp.ts';
+import { totpCode } from '../../test/kit/second-factors.ts';
 
 let clock: FakeClock;
 let app: InProcessApi;
@@ -13,14 +13,6 @@ before(async () => {
 });
 after(() => app.close());
 
-/** As an app decodes it. */
-function fromBase32(text: string): Buffer {
-  const bits = [...text]
-    .map((one) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(one).toString(2).padStart(5, '0'))
-    .join('');
-  return Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
-}
-
 test('codes are required after one was confirmed, and each is valid once', async () => {
   const { email, password } = await app.user('totp@example.com');
   const browser = await app.signedIn(email, password);
@@ -28,7 +20,7 @@ test('codes are required after one was confirmed, and each is valid once', async
   const offer = await browser.call('POST', '/user/totp');
   assert.equal(offer.status, 201);
   assert.equal(new URL(offer.body.otpauthUrl).searchParams.get('secret'), offer.body.secret);
-  const codeAt = (by = 0): string => hotp(fromBase32(offer.body.secret), totpStep(clock.now()) + by);
+  const codeAt = (by = 0): string => totpCode(offer.body.secret, clock.now(), by);
   const signIn = (code?: string) => app.browser().call('POST', '/session', { email, password, ...(code && { code }) });
   assert.equal((await signIn()).status, 200, 'not asked for before');
   const wrong = codeAt() === '000000' ? '000001' : '000000';
@@ -70,7 +62,7 @@ test('a password reset link does not replace the second factor', async () => {
   const { email, password } = await app.user('linked@example.com');
   const browser = await app.signedIn(email, password);
   const { secret } = (await browser.call('POST', '/user/totp')).body;
-  await browser.call('PUT', '/user/totp', { code: hotp(fromBase32(secret), totpStep(clock.now())) });
+  await browser.call('PUT', '/user/totp', { code: totpCode(String(secret), clock.now()) });
   const { resetPassword } = await import('./create.ts');
   const reset = await resetPassword(app.parts, { email, baseUrl: app.url });
   assert.ok(reset.ok);

@@ -2,6 +2,7 @@
 import type { Account } from '../accounts/accounts.ts';
 import type { CallerKey, MemberRole } from '../http/route.ts';
 import { table } from '../storage/rows.ts';
+import type { Proof, SignInMethod } from './two-factor.ts';
 
 export interface User {
   id: string;
@@ -12,7 +13,7 @@ export interface User {
 }
 
 /** The caller of the routes of users and operators. */
-export interface UserCaller extends CallerKey {
+export interface UserCaller extends CallerKey, Proof {
   user: User;
   sessionId: string;
   /** Unix ms. */
@@ -27,6 +28,7 @@ export interface Session {
   expiresAt: number;
   address: string;
   userAgent: string | null;
+  signedInWith: SignInMethod;
 }
 
 export interface NewSession extends Session {
@@ -65,6 +67,7 @@ export const sessionTable = table('user_session', {
   expiresAt: 'int',
   address: 'text',
   userAgent: 'text?',
+  signedInWith: 'text',
 });
 
 export const tokenTable = table('user_token', {

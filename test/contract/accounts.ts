@@ -86,6 +86,7 @@ export function newAccount(stage: Stage, plan: Account['plan'] = 'paid'): Accoun
     status: 'active',
     approvedEmailBytes: 2_000_000,
     limits: {},
+    twoFactorRequired: false,
     settings: {
       variables: { greeting: 'Grüß Gott' },
       missingVariables: 'error',

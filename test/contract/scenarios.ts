@@ -39,6 +39,7 @@ export const scenarios: Record<string, Scenario> = {
   'support access': users.supportAccess,
   'login limits': users.limits,
   'second factors': users.factors,
+  'required two-factor authentication': users.requiredTwoFactor,
   'recipient TLS policies': stsPolicies,
   'TLS reports': tlsReports,
   approvals: accounts.approvals,

@@ -1,6 +1,6 @@
 /** Scenarios of users: the first run, links, members of accounts, logins and their limits. */
 import assert from 'node:assert/strict';
-import { createAccountOperation } from '../../src/accounts/store.ts';
+import { accountOperation, createAccountOperation, setAccountOperation } from '../../src/accounts/store.ts';
 import {
   addPasskeyOperation,
   confirmTotpOperation,
@@ -44,6 +44,7 @@ import {
   userByEmailOperation,
 } from '../../src/users/store.ts';
 import { endSupportAccessOperation, startSupportAccessOperation } from '../../src/users/support-store.ts';
+import { requireTwoFactorOperation, requiringAccountOperation } from '../../src/users/two-factor-store.ts';
 import { newAccount } from './accounts.ts';
 import type { Scenario, Stage } from './stage.ts';
 
@@ -199,6 +200,7 @@ export const signingIn: Scenario = async (stage) => {
     expiresAt: at + 14 * DAY,
     address: attempt.address,
     userAgent: text === 'a' ? null : 'Browser',
+    signedInWith: 'password' as const,
   });
   const complete = (text: string, changes: Partial<SignIn> = {}) =>
     stage.act(completeSignInOperation, {
@@ -265,6 +267,7 @@ export const supportAccess: Scenario = async (stage) => {
     expiresAt: nowMs + 14 * DAY,
     address: '192.0.2.1',
     userAgent: null,
+    signedInWith: 'password' as const,
   });
   const [one, two] = [session('one'), session('two')];
   for (const begun of [one, two])
@@ -310,7 +313,8 @@ export const limits: Scenario = async (stage) => {
     return 'waitMs' in begun ? begun.waitMs : 0;
   };
   const session = { id: stage.id('ses'), tokenHash: hash('s'), userId: ada.id, createdAt: nowMs, lastSeenAt: nowMs };
-  const known = { ...session, expiresAt: nowMs + DAY, address: '192.0.2.7', userAgent: null };
+  const from = { address: '192.0.2.7', userAgent: null, signedInWith: 'password' } as const;
+  const known = { ...session, ...from, expiresAt: nowMs + DAY };
   await stage.act(completeSignInOperation, { session: known, formerTokenHash: null, taken: [] });
 
   for (let i = 0; i < 10; i += 1) assert.equal(await waits(ada.email, `198.51.100.${i}`), 0);
@@ -335,13 +339,13 @@ export const factors: Scenario = async (stage) => {
   assert.equal(await stage.act(offeredTotpOperation, ada.id), null);
   assert.equal(await stage.act(offerTotpOperation, of), true);
   await stage.act(offeredTotpOperation, ada.id);
-  const confirmation = { ...of, step: 5, codeHashes: [hash('one'), hash('two')], nowMs };
+  const confirmation = { ...of, sessionId: 'ses_none', step: 5, codeHashes: [hash('one'), hash('two')], nowMs };
   assert.equal(await stage.act(confirmTotpOperation, { ...confirmation, sealed: hash('other') }), false);
   assert.equal(await stage.act(confirmTotpOperation, confirmation), true);
   assert.equal(await stage.act(offerTotpOperation, of), false);
   await stage.act(profileOperation, { userId: ada.id, sessionId: '', nowMs: stage.nowMs });
-  assert.equal(await stage.act(removeTotpOperation, ada.id), true);
-  assert.equal(await stage.act(removeTotpOperation, ada.id), false);
+  assert.equal(await stage.act(removeTotpOperation, ada.id), 'removed');
+  assert.equal(await stage.act(removeTotpOperation, ada.id), 'unknown');
 
   const passkey = (id: string) => ({
     id,
@@ -354,7 +358,12 @@ export const factors: Scenario = async (stage) => {
   });
   const answered = (text: string) => ({ ...link(stage, text, { purpose: 'answered' }), userId: ada.id });
   const add = (id: string, challenge: string, mayHaveAtMost = 2) =>
-    stage.act(addPasskeyOperation, { passkey: passkey(id), answered: answered(challenge), mayHaveAtMost });
+    stage.act(addPasskeyOperation, {
+      passkey: passkey(id),
+      sessionId: 'ses_none',
+      answered: answered(challenge),
+      mayHaveAtMost,
+    });
   assert.equal(await add('a', 'c1'), 'added');
   assert.equal(await add('b', 'c1'), 'answered-already');
   assert.equal(await add('a', 'c2'), 'known-already');
@@ -369,6 +378,96 @@ export const factors: Scenario = async (stage) => {
   assert.equal(await use('c4'), true);
   assert.equal(await use('c4'), false);
   await stage.act(findPasskeyOperation, 'a');
-  assert.equal(await stage.act(removePasskeyOperation, { id: 'a', userId: 'usr_other' }), false);
-  assert.equal(await stage.act(removePasskeyOperation, { id: 'a', userId: ada.id }), true);
+  assert.equal(await stage.act(removePasskeyOperation, { id: 'a', userId: 'usr_other' }), 'unknown');
+  assert.equal(await stage.act(removePasskeyOperation, { id: 'a', userId: ada.id }), 'removed');
+};
+
+/** A session that sets up the first factor proves it; another session of the user, and one that adds a second factor, do not. */
+export const requiredTwoFactor: Scenario = async (stage) => {
+  const { nowMs } = stage;
+  const [account, other] = [newAccount(stage), newAccount(stage)];
+  for (const one of [account, other]) await stage.act(createAccountOperation, { account: one, keys: [] });
+  const ada = newUser(stage, 'ada@example.com');
+  await stage.act(createUserOperation, ada);
+  const invitation = { role: 'owner', mayHaveAtMost: 9, byOperator: true, name: 'ada', nowMs } as const;
+  const token = { ...link(stage, 't'), userId: ada.id };
+  await stage.act(inviteOperation, { ...invitation, accountId: account.id, user: ada, token });
+  const begin = async (text: string) => {
+    const session = {
+      id: stage.id('ses'),
+      tokenHash: hash(text),
+      userId: ada.id,
+      createdAt: nowMs,
+      lastSeenAt: nowMs,
+      expiresAt: nowMs + DAY,
+      address: '192.0.2.1',
+      userAgent: null,
+      signedInWith: 'password' as const,
+    };
+    await stage.act(completeSignInOperation, { session, formerTokenHash: null, taken: [] });
+    return session.id;
+  };
+  const [one, two] = [await begin('one'), await begin('two')];
+  const find = async (text: string) => {
+    const found = await stage.act(findSessionOperation, { tokenHash: hash(text), accountId: account.id });
+    return [found?.hasSecondFactor, found?.session.signedInWith, found?.member?.account.twoFactorRequired];
+  };
+  assert.deepEqual(await find('one'), [false, 'password', false]);
+
+  const requirement = { accountId: account.id, required: true };
+  assert.equal(await stage.act(requireTwoFactorOperation, requirement), true);
+  assert.equal(await stage.act(requireTwoFactorOperation, requirement), false, 'already required');
+  assert.deepEqual(await find('one'), [false, 'password', true]);
+  assert.equal((await stage.act(accountOperation, other.id))?.twoFactorRequired, false);
+  assert.equal(await stage.act(requiringAccountOperation, ada.id), account.name);
+  assert.equal(await stage.act(requiringAccountOperation, 'usr_none'), null);
+
+  const of = { userId: ada.id, sealed: hash('sealed') };
+  await stage.act(offerTotpOperation, of);
+  assert.equal(await stage.act(removeTotpOperation, ada.id), 'removed', 'an app that is not confirmed is no factor');
+  await stage.act(offerTotpOperation, of);
+  const confirmation = { ...of, sessionId: one, step: 5, codeHashes: [hash('one'), hash('two')], nowMs };
+  assert.equal(await stage.act(confirmTotpOperation, { ...confirmation, sealed: hash('other') }), false);
+  assert.deepEqual(await find('one'), [false, 'password', true], 'control: nothing was confirmed');
+  assert.equal(await stage.act(confirmTotpOperation, confirmation), true);
+  assert.deepEqual(await find('one'), [true, 'second-factor', true]);
+  assert.deepEqual(await find('two'), [true, 'password', true]);
+  assert.equal(
+    (await stage.act(profileOperation, { userId: ada.id, sessionId: one, nowMs })).signedInWith,
+    'second-factor',
+  );
+
+  const requiredBy = { requiredBy: account.name };
+  assert.deepEqual(await stage.act(removeTotpOperation, ada.id), requiredBy);
+  const passkey = {
+    userId: ada.id,
+    name: 'Laptop',
+    publicKey: hash('key'),
+    counter: 0,
+    transports: '',
+    createdAt: nowMs,
+  };
+  const add = (id: string, sessionId: string) =>
+    stage.act(addPasskeyOperation, {
+      passkey: { ...passkey, id },
+      sessionId,
+      answered: { ...link(stage, id, { purpose: 'answered' }), userId: ada.id },
+      mayHaveAtMost: 9,
+    });
+  assert.equal(await add('a', two), 'added');
+  assert.deepEqual(await find('two'), [true, 'password', true], 'the app was not proved');
+  assert.equal(await stage.act(removeTotpOperation, ada.id), 'removed', 'the passkey is left');
+  assert.deepEqual(await stage.act(removePasskeyOperation, { id: 'a', userId: ada.id }), requiredBy);
+  assert.equal(await stage.act(removePasskeyOperation, { id: 'none', userId: ada.id }), 'unknown');
+  assert.equal(await add('b', two), 'added');
+  const members = await stage.act(membersOperation, { accountId: account.id, before: null, limit: 9 });
+  assert.deepEqual([members[0]?.hasTotp, members[0]?.passkeys], [false, 2]);
+  assert.equal(await stage.act(removePasskeyOperation, { id: 'a', userId: ada.id }), 'removed');
+
+  const emergency = { id: account.id, plan: null, status: null, approvedEmailBytes: null };
+  assert.equal((await stage.act(setAccountOperation, emergency))?.twoFactorRequired, true, 'control');
+  const stopped = await stage.act(setAccountOperation, { ...emergency, twoFactorRequired: false });
+  assert.equal(stopped?.twoFactorRequired, false);
+  assert.equal(await stage.act(removePasskeyOperation, { id: 'b', userId: ada.id }), 'removed');
+  assert.equal(await stage.act(requireTwoFactorOperation, { ...requirement, accountId: 'acc_none' }), false);
 };

@@ -5,6 +5,7 @@ import { Agent, request as httpRequest } from 'node:http';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { type Cluster, startCluster } from '../kit/cluster.ts';
+import { totpCode } from '../kit/second-factors.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
@@ -186,6 +187,34 @@ async function supportAccessIsFeltOnBoth([one, two]: [Service, Service], cookie:
   await felt(404);
 }
 
+/** Two-factor authentication that is required on one node is required on the other within a second, with the session warm there. */
+async function requirementIsFeltOnBoth(
+  [one, two]: [Service, Service],
+  { accountId, mine, other }: { accountId: string; mine: string; other: string },
+): Promise<void> {
+  const offer = await call(one, 'POST /user/totp', { cookie: mine });
+  const code = totpCode(JSON.parse(offer.text).secret, Date.now());
+  assert.equal((await call(one, 'PUT /user/totp', { body: { code }, cookie: mine })).status, 200);
+  const require = (required: boolean) =>
+    call(one, 'PUT /account/two-factor', { body: { required }, cookie: mine, accountId });
+  const felt = async (expected: number): Promise<void> => {
+    const sinceMs = performance.now();
+    await waitUntil(
+      `the other node to answer ${expected}`,
+      async () => (await call(two, 'GET /account', { accountId, cookie: other })).status === expected,
+    );
+    assert.ok(performance.now() - sinceMs < 1_500);
+  };
+  await felt(200);
+  assert.equal((await require(true)).status, 200);
+  assert.equal((await call(one, 'GET /account', { accountId, cookie: other })).status, 403, 'at once where it began');
+  await felt(403);
+  assert.equal((await call(two, 'GET /account', { accountId, cookie: mine })).status, 200);
+  assert.equal((await require(false)).status, 200);
+  await felt(200);
+  assert.equal((await call(one, 'DELETE /user/totp', { cookie: mine })).status, 200);
+}
+
 test('several nodes share sessions, their end within a second, and limits', async (t) => {
   const cluster: Cluster = await startCluster({ nodes: 2 });
   t.after(cluster.close);
@@ -196,6 +225,7 @@ test('several nodes share sessions, their end within a second, and limits', asyn
   const account = { accountId, cookie: stolen };
   for (const node of [one, two]) assert.equal((await call(node, 'GET /account', account)).status, 200);
   await supportAccessIsFeltOnBoth([one, two], mine!);
+  await requirementIsFeltOnBoth([one, two], { accountId, mine: mine!, other: stolen! });
   const list = JSON.parse((await call(one, 'GET /sessions', { cookie: stolen })).text) as {
     sessionId: string;
     current: boolean;

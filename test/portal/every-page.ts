@@ -84,6 +84,9 @@ export async function seed(service: Service, text = 'Your order has shipped'): P
   const { domainId } = await made(live.post('/domains', { domain: 'shop.example' }));
   for (const mode of ['live', 'sandbox']) ids[`${mode}/domains`] = domainId;
   await made(live.post('/approvals', { requestedEmailBytes: 20_000_000, reason: text.slice(0, 200) }));
+  // A name cannot have control characters.
+  const keyName = text.replace(/\p{Cc}/gu, ' ').slice(0, 200);
+  await service.cli('operator-key', 'create', `--name=${keyName}`, '--scope', 'read', '--expires', '90d');
   ids['operator/accounts'] = service.live.accountId;
   await waitUntil('the simulated outcomes', async () => {
     const { body } = await sandbox.get('/messages?status=delivered');

@@ -219,6 +219,51 @@ test('requests for larger messages are approved, undone, and rejected with a rea
   visit.assertClean();
 });
 
+test('an operator key is created, shown once, works, and is revoked after a confirmation', { skip }, async (t) => {
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  await page.goto('/app/operator');
+  await page.getByRole('link', { name: 'Operator keys' }).click();
+  await page.getByText('No operator keys yet').waitFor();
+  await page.getByRole('button', { name: 'Create operator key' }).click();
+  const dialog = page.getByRole('dialog');
+  const create = dialog.getByRole('button', { name: 'Create', exact: true });
+  await dialog.getByLabel('Name').fill('terraform');
+  await dialog.getByLabel('Allowed networks').fill('nonsense');
+  await create.click();
+  await dialog.getByRole('alert').getByText('allowedNetworks').waitFor();
+  await dialog.getByLabel('Allowed networks').press('Backspace');
+  await dialog.getByLabel('Allowed networks').fill('127.0.0.0/8');
+  await create.click();
+  const key = await dialog
+    .getByText(/^pr_operator_\w+$/)
+    .first()
+    .innerText();
+  await page.keyboard.press('Escape');
+  await dialog.getByRole('button', { name: 'Done' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  assert.equal(await page.getByText(key).count(), 0, 'it is shown once');
+  const row = page.getByRole('row', { name: /terraform/ });
+  await row.getByText('127.0.0.0/8').waitFor();
+  await row.getByText('Read', { exact: true }).waitFor();
+
+  const statusOf = async (path: string) =>
+    (await fetch(service.url + path, { headers: { authorization: `Bearer ${key}` } })).status;
+  assert.equal(await statusOf('/operator/queue'), 200);
+  const [listed] = (await asked(visit, '/operator/keys')).body;
+  const days = (Date.parse(listed.expiresAt) - Date.parse(listed.createdAt)) / 86_400_000;
+  assert.ok(Math.abs(days - 90) < 0.1, `${days} days`);
+
+  await row.getByRole('button', { name: 'Revoke terraform' }).click();
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  assert.equal(await statusOf('/operator/queue'), 200, 'only after the confirmation');
+  await row.getByRole('button', { name: 'Revoke terraform' }).click();
+  await dialog.getByRole('button', { name: 'Revoke' }).click();
+  await page.getByText('No operator keys yet').waitFor();
+  assert.equal(await statusOf('/operator/queue'), 401);
+  visit.assertClean();
+});
+
 test('nodes, the doctor, and the log of all accounts with its files', { skip }, async (t) => {
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;

@@ -1,6 +1,5 @@
 /** Users in the portal: the team, account settings, and login methods. */
 import assert from 'node:assert/strict';
-import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -8,6 +7,7 @@ import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { JsonObject } from '../kit/api.ts';
 import { noBrowser, PASSWORD, setFirstPassword, signedIn, signInAs, startBrowser, type Visit } from '../kit/browser.ts';
+import { totpCode } from '../kit/second-factors.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
@@ -130,17 +130,6 @@ test('settings are changed individually, and variables are merged', { skip }, as
   visit.assertClean();
 });
 
-/** The code an authenticator app computes (RFC 6238) from the displayed secret. */
-function codeOf(secret: string, nowMs: number): string {
-  const bits = [...secret].map((one) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(one).toString(2).padStart(5, '0'));
-  const key = Buffer.from((bits.join('').match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
-  const step = Buffer.alloc(8);
-  step.writeBigUInt64BE(BigInt(Math.floor(nowMs / 30_000)));
-  const digest = createHmac('sha1', key).update(step).digest();
-  const number = digest.readUInt32BE(digest.at(-1)! & 15) & 0x7fffffff;
-  return String(number % 1_000_000).padStart(6, '0');
-}
-
 /** Makes the session old for the service. */
 function ageSessions(email: string): void {
   const database = new DatabaseSync(path.join(service.dataDir, 'postrider.db'));
@@ -190,7 +179,7 @@ test('an authenticator app is added after a fresh login, and its codes are then 
   await dialog.getByLabel('6-digit code').fill('000000');
   await dialog.getByRole('button', { name: 'Confirm' }).click();
   await dialog.getByRole('alert').waitFor();
-  await dialog.getByLabel('6-digit code').fill(codeOf(secret, Date.now()));
+  await dialog.getByLabel('6-digit code').fill(totpCode(secret, Date.now()));
   await dialog.getByRole('button', { name: 'Confirm' }).click();
   const listed = page.getByRole('list', { name: 'Recovery codes' }).getByRole('listitem');
   await listed.nth(9).waitFor();
@@ -295,4 +284,66 @@ test('the password is changed, other sessions end, and the appearance is selecte
   await page.locator('html[data-mantine-color-scheme="dark"]').waitFor({ state: 'attached' });
   assert.notEqual(ida.password, PASSWORD);
   visit.assertClean();
+});
+
+/** Confirms an authenticator app in the dialog that is open, and closes the recovery codes. */
+async function confirmApp(page: Page): Promise<void> {
+  const secret = await page
+    .getByRole('dialog')
+    .getByText(/^[A-Z2-7]{32}$/)
+    .innerText();
+  await page.getByLabel('6-digit code').fill(totpCode(secret, Date.now()));
+  await page.getByRole('button', { name: 'Confirm' }).click();
+  await page.getByRole('list', { name: 'Recovery codes' }).waitFor();
+  await page.getByRole('button', { name: 'Done' }).click();
+}
+
+test('an owner requires two-factor authentication, and a member is led through the setup', { skip }, async (t) => {
+  const una = await person('una@example.com', 'owner');
+  const max = await person('max@example.com', 'member');
+  const visit = await visitors.visit(service.url);
+  t.after(() => visit.context.close());
+  await signInAs(visit, una);
+  const { page } = visit;
+  await page.goto('/app/live/team');
+  const panel = page.getByRole('region', { name: 'Two-factor authentication' });
+  await panel.getByText('Set up your own second factor').waitFor();
+  assert.equal(await panel.getByRole('button', { name: 'Require…' }).count(), 0);
+  await panel.getByRole('link', { name: 'Open profile' }).click();
+  await page.getByRole('button', { name: 'Set up' }).click();
+  await confirmApp(page);
+
+  const other = await visitors.visit(service.url);
+  t.after(() => other.context.close());
+  await signInAs(other, max);
+  await other.page.goto('/app/live/messages');
+  await other.page.getByRole('heading', { name: 'Messages' }).waitFor();
+
+  await page.goto('/app/live/team');
+  await page
+    .getByRole('row', { name: /una@example.com/ })
+    .getByText('App')
+    .waitFor();
+  await panel.getByRole('button', { name: 'Require…' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText(max.email).waitFor();
+  assert.equal(await dialog.getByText(una.email).count(), 0);
+  await dialog.getByRole('button', { name: 'Require', exact: true }).click();
+  await panel.getByText('Required').waitFor();
+  assert.equal((await service.api.get('/account')).body.twoFactorRequired, true);
+
+  // The open page of the member finds out with its next call.
+  await other.page.getByRole('link', { name: 'Events' }).click();
+  await other.page.getByRole('heading', { name: 'Set up two-factor authentication' }).waitFor();
+  await other.page.getByRole('button', { name: 'Set up' }).click();
+  await confirmApp(other.page);
+  await other.page.getByRole('button', { name: /^Continue to / }).click();
+  await other.page.getByRole('heading', { name: 'Events' }).waitFor();
+
+  await panel.getByRole('button', { name: 'Make optional' }).click();
+  await page.getByRole('dialog', { name: 'Make optional' }).getByRole('button', { name: 'Make optional' }).click();
+  await panel.getByText('Optional', { exact: true }).waitFor();
+  assert.equal((await service.api.get('/account')).body.twoFactorRequired, false);
+  visit.assertClean();
+  other.assertClean();
 });

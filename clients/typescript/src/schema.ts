@@ -29,6 +29,13 @@ export interface paths {
      */
     post: operations["resumeSending"];
   };
+  "/account/two-factor": {
+    /**
+     * Require two-factor authentication of all users of the account
+     * @description Every call of a session without a second factor is then refused with 403, except calls about the session and its user. Applies immediately, on other nodes within a second. Returns 409 if your own session has no second factor. API keys are not affected.
+     */
+    put: operations["requireTwoFactor"];
+  };
   "/agent-requests": {
     /**
      * List changes that AI agents requested, newest first
@@ -895,7 +902,7 @@ export interface paths {
   "/user/passkeys/{id}": {
     /**
      * Remove a passkey
-     * @description The user can no longer sign in with it. Existing sessions continue: GET /sessions lists them.
+     * @description The user can no longer sign in with it. Existing sessions continue: GET /sessions lists them. Returns 409 if it is your last second factor and an account requires one.
      */
     delete: operations["removePasskey"];
   };
@@ -912,7 +919,7 @@ export interface paths {
     post: operations["offerTotp"];
     /**
      * Turn off the authenticator app
-     * @description Deletes the secret and the recovery codes.
+     * @description Deletes the secret and the recovery codes. Returns 409 if it is your last second factor and an account requires one.
      */
     delete: operations["removeTotp"];
   };
@@ -1076,6 +1083,8 @@ export interface components {
         retainContent: "none" | "7d" | "30d";
         defaultFrom: string | null;
       };
+      /** @description Whether users of the account need two-factor authentication. */
+      twoFactorRequired: boolean;
       /** Format: date-time */
       createdAt: string;
     };
@@ -1129,6 +1138,11 @@ export interface components {
           minimumMessages?: number;
         };
       };
+      /**
+       * @description Stops requiring two-factor authentication, for an account whose owners are locked out.
+       * @constant
+       */
+      twoFactorRequired?: false;
     };
     /** AccountHealth */
     AccountHealth: {
@@ -2166,7 +2180,9 @@ export interface components {
        * @enum {string}
        */
       status: "active" | "invited";
+      /** @description Whether the user has an authenticator app. */
       totp: boolean;
+      passkeys: number;
       /** Format: date-time */
       createdAt: string;
       /** Format: date-time */
@@ -2407,6 +2423,7 @@ export interface components {
         /** @description Null if unlimited. */
         messagesPerMonth: number | null;
       };
+      twoFactorRequired: boolean;
       /** Format: date-time */
       createdAt: string;
     };
@@ -2437,6 +2454,7 @@ export interface components {
         /** @description Null if unlimited. */
         messagesPerMonth: number | null;
       };
+      twoFactorRequired: boolean;
       /** Format: date-time */
       createdAt: string;
       usage: {
@@ -3129,6 +3147,11 @@ export interface components {
         /** @description Number of unused recovery codes. */
         recoveryCodes: number;
         passkeys: number;
+        /**
+         * @description Why accounts with twoFactorRequired refuse the calls of this session: set up a second factor (setup), or sign in again with it (sign-in).
+         * @enum {string}
+         */
+        missing?: "setup" | "sign-in";
       };
       accounts: ({
           accountId: string;
@@ -3142,6 +3165,7 @@ export interface components {
           plan: "free" | "paid" | "enterprise";
           /** @enum {string} */
           status: "active" | "suspended";
+          twoFactorRequired: boolean;
           /**
            * Format: date-time
            * @description You are not a member: you can read the account through support access until this time.
@@ -3485,6 +3509,10 @@ export interface components {
     TotpRequest: {
       code: string;
     };
+    /** TwoFactorRequirement */
+    TwoFactorRequirement: {
+      required: boolean;
+    };
     /** User */
     User: {
       userId: string;
@@ -3499,7 +3527,9 @@ export interface components {
        * @enum {string}
        */
       status: "active" | "invited";
+      /** @description Whether the user has an authenticator app. */
       totp: boolean;
+      passkeys: number;
       /** Format: date-time */
       createdAt: string;
       /** Format: date-time */
@@ -3777,6 +3807,30 @@ export interface operations {
       200: {
         content: {
           "application/json": components["schemas"]["Confirmation"];
+        };
+      };
+    };
+  };
+  /**
+   * Require two-factor authentication of all users of the account
+   * @description Every call of a session without a second factor is then refused with 403, except calls about the session and its user. Applies immediately, on other nodes within a second. Returns 409 if your own session has no second factor. API keys are not affected.
+   */
+  requireTwoFactor: {
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "required": true
+         * }
+         */
+        "application/json": components["schemas"]["TwoFactorRequirement"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["TwoFactorRequirement"];
         };
       };
     };
@@ -7111,7 +7165,7 @@ export interface operations {
   };
   /**
    * Remove a passkey
-   * @description The user can no longer sign in with it. Existing sessions continue: GET /sessions lists them.
+   * @description The user can no longer sign in with it. Existing sessions continue: GET /sessions lists them. Returns 409 if it is your last second factor and an account requires one.
    */
   removePasskey: {
     parameters: {
@@ -7172,7 +7226,7 @@ export interface operations {
   };
   /**
    * Turn off the authenticator app
-   * @description Deletes the secret and the recovery codes.
+   * @description Deletes the secret and the recovery codes. Returns 409 if it is your last second factor and an account requires one.
    */
   removeTotp: {
     responses: {
@@ -7730,6 +7784,7 @@ export type TemplateVariableRequest = components['schemas']['TemplateVariableReq
 export type TemplateVersion = components['schemas']['TemplateVersion'];
 export type TotpOffer = components['schemas']['TotpOffer'];
 export type TotpRequest = components['schemas']['TotpRequest'];
+export type TwoFactorRequirement = components['schemas']['TwoFactorRequirement'];
 export type User = components['schemas']['User'];
 export type Webhook = components['schemas']['Webhook'];
 export type WebhookChange = components['schemas']['WebhookChange'];
@@ -7746,6 +7801,7 @@ export const routes = {
   updateAccount: ['PATCH', '/account'],
   getAccountHealth: ['GET', '/account/health'],
   resumeSending: ['POST', '/account/resume-sending'],
+  requireTwoFactor: ['PUT', '/account/two-factor'],
   listAgentRequests: ['GET', '/agent-requests'],
   getAgentRequest: ['GET', '/agent-requests/{id}'],
   approveAgentRequest: ['POST', '/agent-requests/{id}/approve'],

@@ -96,6 +96,7 @@ export const OPERATOR_PAGES: readonly NavigationGroup[] = [
       { name: navigation.queue, path: '', icon: IconStack2 },
       { name: navigation.accounts, path: '/accounts', icon: IconBuilding },
       { name: navigation.approvals, path: '/approvals', icon: IconClipboardCheck },
+      { name: navigation.operatorKeys, path: '/keys', icon: IconKey },
       { name: navigation.nodes, path: '/nodes', icon: IconServer },
       { name: navigation.postmaster, path: '/postmaster', icon: IconMail },
       { name: navigation.doctor, path: '/doctor', icon: IconStethoscope },

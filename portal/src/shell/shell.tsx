@@ -17,7 +17,7 @@ import { callerOf, type Mode } from '../api.ts';
 import { basePath } from '../base-path.ts';
 import { IconFileText, IconLogout, IconMenu2, IconSearch, IconUserCircle } from '../icons.ts';
 import { LiveProvider } from '../live.tsx';
-import { EmptyState } from '../parts/states.tsx';
+import { EmptyState, Loading } from '../parts/states.tsx';
 import { useScope } from '../scope.ts';
 import { SignedIn, setPerson } from '../session.tsx';
 import { shell } from '../texts/shell.ts';
@@ -27,6 +27,7 @@ import { SupportAccess } from './support-access.tsx';
 
 const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const Palette = lazy(() => import('./palette.tsx'));
+const TwoFactorPage = lazy(() => import('../pages/two-factor/two-factor.tsx'));
 
 export function Shell() {
   return (
@@ -45,6 +46,8 @@ function Frame() {
   const { pathname } = useLocation();
   const { mode, account } = useScope();
   const isOperatorArea = pathname.startsWith('/app/operator');
+  const isOfAccount = !isOperatorArea && pathname.split('/')[3] !== 'profile';
+  const twoFactor = useTwoFactorSetup();
   const closeMenu = (): void => menu.current?.close();
   const search = (): void => {
     closeMenu();
@@ -79,8 +82,12 @@ function Frame() {
       <main id="content" className={classes.main} tabIndex={-1}>
         {!isOperatorArea && <SupportAccess />}
         {mode === 'sandbox' && !isOperatorArea && <div className={classes.sandbox}>{shell.sandboxNote}</div>}
-        {account === undefined && !isOperatorArea && pathname.split('/')[3] !== 'profile' ? (
+        {account === undefined && isOfAccount ? (
           <EmptyState title={shell.noAccount}>{shell.noAccountHint}</EmptyState>
+        ) : twoFactor.isOpen && isOfAccount ? (
+          <Suspense fallback={<Loading />}>
+            <TwoFactorPage onContinue={twoFactor.close} />
+          </Suspense>
         ) : (
           <Outlet />
         )}
@@ -92,6 +99,18 @@ function Frame() {
       )}
     </div>
   );
+}
+
+/** Opens for an account that requires two-factor authentication which this session lacks, and stays open until it is closed. */
+function useTwoFactorSetup(): { isOpen: boolean; close(): void } {
+  const { person, account } = useScope();
+  const [openFor, setOpenFor] = useState<string>();
+  const isNeeded = account?.twoFactorRequired === true && person.twoFactor.missing !== undefined;
+  if (isNeeded && openFor !== account.accountId) setOpenFor(account.accountId);
+  return {
+    isOpen: account !== undefined && openFor === account.accountId,
+    close: () => setOpenFor(undefined),
+  };
 }
 
 function Brand() {

@@ -98,6 +98,14 @@ export const account = {
   today: 'Messages today',
   last30Days: 'Messages (last 30 days)',
   queued: 'Queued',
+  twoFactor: 'Two-factor authentication',
+  twoFactorOptional: 'Optional',
+  twoFactorRequired: 'Required',
+  stopTwoFactor: 'Make optional',
+  stopTwoFactorEffect:
+    'For owners who are locked out. Members can then access the account with their password alone. Recorded in the account’s audit log.',
+  stopTwoFactorConfirm: 'Make optional',
+  twoFactorStopped: 'Two-factor authentication is optional',
   health: 'Health',
   bounces: 'Bounces',
   complaints: 'Complaints',
@@ -180,6 +188,47 @@ export const approvals = {
   rejectedMessage: (name: string) => `Request from ${name} rejected`,
   cancel: 'Cancel',
   more: 'Load more',
+};
+
+export const operatorKeys = {
+  title: 'Operator keys',
+  lead: 'For programs that manage this installation: provisioning, billing, and monitoring. Keys are shown only once.',
+  create: 'Create operator key',
+  name: 'Name',
+  scopes: 'Permissions',
+  scopeNames: { read: 'Read', write: 'Write' },
+  networks: 'Networks',
+  id: 'ID',
+  created: 'Created',
+  expires: 'Expires',
+  never: 'Never',
+  expired: 'Expired',
+  actions: 'Actions',
+  revoke: 'Revoke',
+  revokeOf: (name: string) => `Revoke ${name}`,
+  revokeTitle: (name: string) => `Revoke ${name}?`,
+  revokeLead: 'Programs that use this key stop working within a second. You can’t undo this.',
+  revoked: (name: string) => `${name} revoked`,
+  cancel: 'Cancel',
+  none: 'No operator keys yet',
+  noneHint: 'Create one key per program, so you can revoke each one separately.',
+};
+
+export const newOperatorKey = {
+  title: 'Create operator key',
+  nameHint: 'Shown in the audit log, e.g. “terraform”.',
+  scopeHints: {
+    read: 'Can view accounts, the queue, nodes, and the audit log of all accounts.',
+    write: 'Can create, change, and suspend accounts, and decide on requests. Doesn’t include Read.',
+  },
+  networks: 'Allowed networks (optional)',
+  networksHint: 'Up to 20 IP networks or IP addresses that it can be used from. Leave blank to allow all.',
+  networksPlaceholder: '203.0.113.0/24 or 2001:db8::/32',
+  expiries: { 30: '30 days', 90: '90 days', 365: '1 year', never: 'Never' },
+  submit: 'Create',
+  shownTitle: 'Your new operator key',
+  key: 'Operator key',
+  snippets: 'Quickstart',
 };
 
 export const nodes = {

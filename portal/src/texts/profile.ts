@@ -15,6 +15,8 @@ export const profile = {
 export const again = {
   title: 'Confirm it’s you',
   hint: 'For security, sign in again to change your sign-in settings. You then return to this page.',
+  factorHint:
+    'Sign in again with your passkey, or with a code of your authenticator app. You then return to this page.',
   action: 'Sign in again',
 };
 

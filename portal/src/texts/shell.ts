@@ -65,6 +65,7 @@ export const navigation = {
   administration: 'Account',
   queue: 'Queue',
   accounts: 'Accounts',
+  operatorKeys: 'Operator keys',
   nodes: 'Nodes',
   postmaster: 'Postmaster mail',
   doctor: 'System health',

@@ -7,7 +7,7 @@ import { keys, making } from '../../texts/keys.ts';
 import type { Kind, Wish } from './credentials.ts';
 
 const SENDERS_AT_MOST = 20;
-const NETWORKS_AT_MOST = 20;
+export const NETWORKS_AT_MOST = 20;
 
 interface WishFormProps {
   kind: Kind;
@@ -117,7 +117,8 @@ interface TagsProps {
   onChange(value: string[]): void;
 }
 
-function Tags({ placeholder, ...props }: TagsProps) {
+/** A list of short texts, separated as they are typed. */
+export function Tags({ placeholder, ...props }: TagsProps) {
   return (
     <TagsInput
       placeholder={props.value.length === 0 ? placeholder : undefined}

@@ -3,13 +3,14 @@ import { Button, Group, Stack, Tooltip } from '@mantine/core';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import type { Answer } from '../../api.ts';
 import { useCall, useChange } from '../../api.ts';
-import { IconEye } from '../../icons.ts';
+import { IconEye, IconShield } from '../../icons.ts';
 import { StatusBadge } from '../../parts/badge.tsx';
+import { Confirmed } from '../../parts/confirmed.tsx';
 import { Copyable } from '../../parts/copy.tsx';
 import { Facts, Page, Panel } from '../../parts/page.tsx';
 import { ErrorState, Loading } from '../../parts/states.tsx';
 import { count, percent, Time } from '../../parts/time.tsx';
-import { failed } from '../../parts/undo.tsx';
+import { done, failed } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
 import { account as texts } from '../../texts/operator.ts';
 import { AccountPlan } from './account-plan.tsx';
@@ -69,6 +70,7 @@ function Overview({ of: account }: { of: Account }) {
           [texts.today, count(usage.messagesToday)],
           [texts.last30Days, count(usage.messagesLast30Days)],
           [texts.queued, count(usage.queued)],
+          [texts.twoFactor, <TwoFactor key="two-factor" account={account} />],
           [
             texts.health,
             <Group key="health" gap="xs">
@@ -82,6 +84,29 @@ function Overview({ of: account }: { of: Account }) {
         ]}
       />
     </Panel>
+  );
+}
+
+/** Whether members need a second factor. An operator can only stop requiring it, for owners who are locked out. */
+function TwoFactor({ account: { accountId, twoFactorRequired } }: { account: Account }) {
+  const change = useChange('setAccount', ['getOperatorAccount', 'listAccounts']);
+  if (!twoFactorRequired) return texts.twoFactorOptional;
+  return (
+    <Group gap="xs">
+      <span>{texts.twoFactorRequired}</span>
+      <Confirmed
+        label={texts.stopTwoFactor}
+        icon={<IconShield size={14} />}
+        effect={texts.stopTwoFactorEffect}
+        confirm={texts.stopTwoFactorConfirm}
+        isBusy={change.isPending}
+        run={() =>
+          change
+            .mutateAsync({ path: { id: accountId }, body: { twoFactorRequired: false } })
+            .then(() => done(texts.twoFactorStopped), failed)
+        }
+      />
+    </Group>
   );
 }
 

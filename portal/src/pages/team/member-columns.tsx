@@ -10,6 +10,14 @@ import { roles, team } from '../../texts/team.ts';
 
 export type Member = Answer<'listUsers'>[number];
 
+export function hasSecondFactor({ totp, passkeys }: Member): boolean {
+  return totp || passkeys > 0;
+}
+
+function secondFactors({ totp, passkeys }: Member): string {
+  return [totp && team.app, passkeys > 0 && team.passkey].filter(Boolean).join(', ');
+}
+
 export const ROLES = ['viewer', 'member', 'owner'] as const;
 
 interface MemberColumns {
@@ -37,9 +45,16 @@ export function memberColumns({ mayChange, isLastOwner, onRemoved }: MemberColum
     },
     {
       name: team.twoFactor,
-      cell: ({ totp }) => (totp ? team.on : team.off),
-      text: ({ totp }) => totp,
-      width: '7rem',
+      cell: (member) =>
+        hasSecondFactor(member) ? (
+          secondFactors(member)
+        ) : (
+          <Text span inherit c="dimmed">
+            {team.noFactor}
+          </Text>
+        ),
+      text: (member) => secondFactors(member),
+      width: '9rem',
     },
     {
       name: team.lastSignIn,

@@ -11,6 +11,8 @@ import { useScope } from '../../scope.ts';
 import { invitation, roles, team } from '../../texts/team.ts';
 import { Invitation } from './invitation.tsx';
 import { type Member, memberColumns, ROLES } from './member-columns.tsx';
+import classes from './team.module.css';
+import { TwoFactorPanel } from './two-factor.tsx';
 
 export function TeamPage() {
   const { mayOwn, mode } = useScope();
@@ -57,9 +59,19 @@ export function TeamPage() {
           empty={{ title: team.none }}
           csvName="team"
         />
-        <Panel title={roles.title}>
-          <Facts of={ROLES.map((role) => [roles[role].name, roles[role].may])} />
-        </Panel>
+        <div className={classes.panels}>
+          {list.items !== undefined && (
+            <TwoFactorPanel
+              members={list.items}
+              hasMore={list.hasNextPage}
+              onMore={list.fetchNextPage}
+              mayChange={mayChange}
+            />
+          )}
+          <Panel title={roles.title}>
+            <Facts of={ROLES.map((role) => [roles[role].name, roles[role].may])} />
+          </Panel>
+        </div>
       </Stack>
       <Invitation isOpen={isInviting} onClose={() => setInviting(false)} />
     </Page>

@@ -1,0 +1,142 @@
+/** Creates an operator key; it is shown once, until the operator confirms that it is saved. The smallest permission is preselected. */
+import { Button, Checkbox, Group, Modal, Select, Stack, TextInput, Title } from '@mantine/core';
+import { type FormEvent, useState } from 'react';
+import { type Answer, type Body, useChange } from '../../api.ts';
+import { serviceUrl } from '../../base-path.ts';
+import { Copyable, Snippets } from '../../parts/copy.tsx';
+import { Notice } from '../../parts/notice.tsx';
+import { Facts } from '../../parts/page.tsx';
+import { Problem } from '../../parts/problem.tsx';
+import { Time } from '../../parts/time.tsx';
+import { operatorKeys, newOperatorKey as texts } from '../../texts/operator.ts';
+import { secrets } from '../../texts/parts.ts';
+import { NETWORKS_AT_MOST, Tags } from '../keys/wish-form.tsx';
+
+type Scope = Body<'createOperatorKey'>['scopes'][number];
+
+const SCOPES = ['read', 'write'] as const;
+const DAY_MS = 86_400_000;
+/** Days until the key expires. */
+const EXPIRIES = ['30', '90', '365', 'never'] as const;
+type Expiry = (typeof EXPIRIES)[number];
+
+export function NewOperatorKey({ onClose }: { onClose(): void }) {
+  const create = useChange('createOperatorKey', ['listOperatorKeys']);
+  const made = create.data;
+  if (made === undefined)
+    return (
+      <Modal opened onClose={onClose} title={texts.title}>
+        <KeyForm create={create} onCancel={onClose} />
+      </Modal>
+    );
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      title={texts.shownTitle}
+      size="lg"
+      withCloseButton={false}
+      closeOnClickOutside={false}
+      closeOnEscape={false}
+    >
+      <NewKey of={made} onKept={onClose} />
+    </Modal>
+  );
+}
+
+interface KeyFormProps {
+  create: ReturnType<typeof useChange<'createOperatorKey'>>;
+  onCancel(): void;
+}
+
+function KeyForm({ create, onCancel }: KeyFormProps) {
+  const [name, setName] = useState('');
+  const [scopes, setScopes] = useState<Scope[]>(['read']);
+  const [allowedNetworks, setNetworks] = useState<string[]>([]);
+  const [expiry, setExpiry] = useState<Expiry>('90');
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    const expiresAt = expiry === 'never' ? undefined : new Date(Date.now() + Number(expiry) * DAY_MS).toISOString();
+    create.mutate({
+      body: { name: name.trim(), scopes, allowedNetworks, ...(expiresAt !== undefined && { expiresAt }) },
+    });
+  };
+  return (
+    <form onSubmit={submit}>
+      <Stack gap="md">
+        <TextInput
+          label={operatorKeys.name}
+          description={texts.nameHint}
+          required
+          data-autofocus
+          maxLength={200}
+          value={name}
+          onChange={({ currentTarget }) => setName(currentTarget.value)}
+        />
+        <Checkbox.Group label={operatorKeys.scopes} value={scopes} onChange={(chosen) => setScopes(chosen as Scope[])}>
+          <Stack gap="xs" mt={4}>
+            {SCOPES.map((scope) => (
+              <Checkbox
+                key={scope}
+                value={scope}
+                label={operatorKeys.scopeNames[scope]}
+                description={texts.scopeHints[scope]}
+              />
+            ))}
+          </Stack>
+        </Checkbox.Group>
+        <Tags
+          label={texts.networks}
+          description={texts.networksHint}
+          placeholder={texts.networksPlaceholder}
+          maxTags={NETWORKS_AT_MOST}
+          value={allowedNetworks}
+          onChange={setNetworks}
+        />
+        <Select
+          label={operatorKeys.expires}
+          data={EXPIRIES.map((value) => ({ value, label: texts.expiries[value] }))}
+          value={expiry}
+          onChange={(chosen) => chosen !== null && setExpiry(chosen)}
+        />
+        <Problem error={create.error} />
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onCancel}>
+            {operatorKeys.cancel}
+          </Button>
+          <Button type="submit" loading={create.isPending} disabled={name.trim() === '' || scopes.length === 0}>
+            {texts.submit}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+function NewKey({ of: made, onKept }: { of: Answer<'createOperatorKey'>; onKept(): void }) {
+  const { name, operatorKey, scopes, expiresAt } = made;
+  const call = scopes.includes('read')
+    ? `curl ${serviceUrl}/operator/queue \\\n  -H 'Authorization: Bearer ${operatorKey}'`
+    : `curl -X POST ${serviceUrl}/operator/accounts \\\n  -H 'Authorization: Bearer ${operatorKey}' \\\n  -H 'Content-Type: application/json' \\\n  -d '{"name":"Acme"}'`;
+  return (
+    <Stack gap="sm">
+      <Notice tone="wait">{secrets.once}</Notice>
+      <Facts
+        of={[
+          [operatorKeys.name, name],
+          [texts.key, <Copyable key="key" value={operatorKey} />],
+          [operatorKeys.scopes, scopes.map((scope) => operatorKeys.scopeNames[scope]).join(', ')],
+          [operatorKeys.expires, expiresAt === null ? operatorKeys.never : <Time key="expires" at={expiresAt} exact />],
+        ]}
+      />
+      <Title order={3}>{texts.snippets}</Title>
+      <Snippets
+        of={{ curl: call, '.env': `POSTRIDER_URL=${serviceUrl}\nPOSTRIDER_OPERATOR_KEY=${operatorKey}` }}
+        label={texts.snippets}
+      />
+      <Button onClick={onKept} style={{ alignSelf: 'flex-end' }}>
+        {secrets.done}
+      </Button>
+    </Stack>
+  );
+}
