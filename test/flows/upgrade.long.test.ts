@@ -16,7 +16,7 @@ import { HOOK_PORT, KEY_FILE, type UpgradeFacts } from '../fixtures/upgrade/fact
 import { type Api, apiClient } from '../kit/api.ts';
 import { missing } from '../kit/peers.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
-import { runCommand, startService } from '../kit/start-service.ts';
+import { runCommand, type Service, startService } from '../kit/start-service.ts';
 import { DIALECTS, type Dialect } from '../kit/temp-database.ts';
 import { tempPostgres } from '../kit/temp-postgres.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -86,8 +86,15 @@ async function upgrade(t: TestContext, dialect: Dialect): Promise<void> {
   const { applied, pending } = JSON.parse(before.stdout) as { applied: { name: string }[]; pending: string[] };
   assert.ok(applied.length > 40 && pending.length > 5, before.stdout);
 
-  const service = await startService({ dataDir, env });
-  t.after(() => service.close());
+  // Nodes that share the database start at the same time: one migrates, and each message is sent by one of them.
+  const secretKey = readFileSync(path.join(dataDir, 'secret.key'), 'utf8').trim();
+  const other = { env: { ...env, POSTRIDER_SECRET_KEY: secretKey }, joins: dataDir };
+  const nodes = await Promise.all([
+    startService({ dataDir, env }),
+    ...(dialect === 'postgres' ? [startService(other)] : []),
+  ]);
+  t.after(() => Promise.all(nodes.map((node) => node.close())));
+  const [service] = nodes as [Service, ...Service[]];
   const backups = readdirSync(dataDir).filter((name) => name.endsWith('.backup'));
   const backup = `postrider-before-upgrade-from-${applied.at(-1)!.name.slice(0, 4)}.backup`;
   assert.deepEqual(backups, dialect === 'sqlite' ? [backup] : []);
@@ -141,8 +148,10 @@ async function upgrade(t: TestContext, dialect: Dialect): Promise<void> {
 
   // A restart repeats nothing.
   const messages = sink.messages.length;
-  assert.deepEqual(await service.kill('SIGTERM'), { code: 0, signal: null });
-  await service.restart();
+  for (const node of nodes) {
+    assert.deepEqual(await node.kill('SIGTERM'), { code: 0, signal: null });
+    await node.restart();
+  }
   const last = await api.post('/send', { from: 'shop@shop.example', to: 'last@example.com', subject: 'x', text: 'x' });
   await waitUntil('the last delivery', async () => (await status(last.body.data.messageId)) === 'delivered');
   await waitUntil('its webhook requests', allPosted, 60_000);
