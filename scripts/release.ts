@@ -1,7 +1,7 @@
 /**
  * Builds the release: `npm run release -- --out DIR`. Writes npm packages of the service and the TypeScript client, a Debian package, a
- * container image, bills of materials, license notices, and SHA256SUMS. Two builds of the same commit have the same bytes. It needs
- * Debian's dpkg-deb and mmdebstrap, and publishes nothing. With --sign it signs SHA256SUMS.
+ * container image, a single executable, bills of materials, license notices, and SHA256SUMS. Two builds of the same commit have the same
+ * bytes. It needs Debian's dpkg-deb and mmdebstrap, and publishes nothing. With --sign it signs SHA256SUMS.
  */
 import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,6 +10,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { manifest, writeApp } from './release/app.ts';
 import { writeDeb } from './release/deb.ts';
+import { writeExecutable } from './release/executable.ts';
 import { normalize, root, run } from './release/files.ts';
 import { writeImage } from './release/image.ts';
 import { ARCHITECTURES, type Architecture, ownArchitecture } from './release/node.ts';
@@ -19,7 +20,7 @@ import { checkSigner, sign } from './release/sign.ts';
 const USAGE = `usage: npm run release -- --out DIR [options]
 
   --out DIR          folder for the artifacts; its earlier artifacts are replaced
-  --only PARTS       npm, deb, image, or several, separated by commas (default: all)
+  --only PARTS       npm, deb, image, executable, or several, separated by commas (default: all)
   --arch NAMES       amd64, arm64, or both, separated by commas (default: this machine's)
   --compression N    gzip level of the Debian package and the image, 1 to 9 (default: 9)
   --sign FILE        sign SHA256SUMS with the minisign secret key in FILE
@@ -38,7 +39,7 @@ interface Plan {
   key: string | undefined;
 }
 
-const PARTS = ['npm', 'deb', 'image'];
+const PARTS = ['npm', 'deb', 'image', 'executable'];
 
 /** Reads the command line. Throws with a message if it is invalid. */
 function plan(args: string[]): Plan {
@@ -80,6 +81,7 @@ async function release({ out, parts, architectures, level, epoch }: Plan, work: 
   }
   for (const architecture of architectures) {
     if (parts.includes('deb')) writeDeb(app, work, out, { architecture, epoch, level });
+    if (parts.includes('executable')) await writeExecutable(app, work, out, { architecture });
     if (!parts.includes('image')) continue;
     const { file, packages } = await writeImage(app, work, out, { architecture, epoch, level });
     writeFileSync(file.replace(/tar$/, 'cdx.json'), sbom(epoch, { packages, architecture }));

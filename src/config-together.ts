@@ -19,6 +19,7 @@ interface Settings {
   oidcClientId: string | undefined;
   blobs: BlobStoreAddress;
   backupUrl: BlobStoreAddress | undefined;
+  backupBeforeUpgrade: 'on' | 'off';
   databaseUrl: object | undefined;
   awsAccessKeyId: string | undefined;
   awsSecretAccessKey: string | undefined;
@@ -75,6 +76,15 @@ const RULES: readonly Rule[] = [
       if (backupUrl === undefined || databaseUrl === undefined) return undefined;
       return new ConfigError(
         'POSTRIDER_BACKUP_URL backs up the embedded database, but POSTRIDER_DATABASE_URL names a server; unset it, and back up the server with its own tools',
+      );
+    },
+  },
+  {
+    reads: ['backupBeforeUpgrade', 'databaseUrl'],
+    problem: ({ backupBeforeUpgrade, databaseUrl }) => {
+      if (backupBeforeUpgrade === 'off' || databaseUrl === undefined) return undefined;
+      return new ConfigError(
+        'POSTRIDER_BACKUP_BEFORE_UPGRADE=on backs up the embedded database, but POSTRIDER_DATABASE_URL names a server; unset it, and back up the server with its own tools',
       );
     },
   },

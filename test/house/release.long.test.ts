@@ -4,7 +4,6 @@
  */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import {
   copyFileSync,
   cpSync,
@@ -28,6 +27,7 @@ import { freePort } from '../kit/free-ports.ts';
 import { missing, notAllowed } from '../kit/requirements.ts';
 import { environment } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
+import { buildRelease, digests, EPOCH, sendsAnEmail, userEnvironment } from './release-artifacts.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as { version: string };
@@ -40,23 +40,9 @@ const run = promisify(execFile);
 const machine = process.arch === 'arm64' ? 'arm64' : 'amd64';
 const deb = path.join(out, `postrider_${version}-1_${machine}.deb`);
 
-/** The environment of a user: without the variables and the Node of this project. */
-function userEnvironment(more: Record<string, string> = {}): NodeJS.ProcessEnv {
-  const kept = Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_|POSTRIDER_)/i.test(name));
-  const PATH = (process.env.PATH ?? '').split(':').filter((one) => !one.includes('node_modules'));
-  return { ...Object.fromEntries(kept), PATH: [...PATH, '/usr/sbin', '/sbin'].join(':'), ...more };
-}
-
-const EPOCH = 1_790_000_000;
-
-async function build(target: string, only: string, ...more: string[]): Promise<void> {
-  const script = path.join(root, 'scripts/release.ts');
-  const options = ['--compression', '1', '--out', target, '--only', only, ...more];
-  const args = ['--disable-warning=ExperimentalWarning', script, ...options];
-  // Another umask and time zone must not change the bytes.
-  const env = { ...process.env, SOURCE_DATE_EPOCH: String(EPOCH), ...(target === again && { TZ: 'Asia/Tokyo' }) };
-  await run('sh', ['-c', 'umask $0; exec "$@"', target === again ? '077' : '022', process.execPath, ...args], { env });
-}
+/** Another umask and time zone must not change the bytes. */
+const build = (target: string, only: string, ...more: string[]): Promise<void> =>
+  buildRelease(target, ['--compression', '1', '--only', only, ...more], { isUnusual: target === again });
 
 /** A key pair of the releaser. The secret key is not encrypted. */
 const [secretKey, publicKey] = ['minisign.key', 'minisign.pub'].map((name) => path.join(folder, name)) as [
@@ -84,15 +70,6 @@ const linted = (): Promise<string> =>
 let lint: Promise<string> | undefined;
 
 after(() => rmSync(folder, { recursive: true, force: true }));
-
-function digests(of: string): Record<string, string> {
-  const names = readdirSync(of).filter((name) => !name.startsWith('SHA256SUMS'));
-  const sum = (name: string): string =>
-    createHash('sha256')
-      .update(readFileSync(path.join(of, name)))
-      .digest('hex');
-  return Object.fromEntries(names.sort().map((name) => [name, sum(name)]));
-}
 
 test('builds are reproducible, and SHA256SUMS matches them', { skip }, () => {
   const sums = digests(out);
@@ -171,23 +148,6 @@ test('the SBOM and the notices list every package of the service', { skip }, () 
   const image = readFileSync(path.join(out, `postrider-${version}-image-${machine}.cdx.json`), 'utf8');
   assert.match(image, /pkg:deb\/debian\/libc6@/);
 });
-
-/** Sends an email in the sandbox and waits for its delivery. Returns its id. */
-async function sendsAnEmail(url: string, firstRun: JsonObject): Promise<string> {
-  const api = apiClient(() => url, { accountId: firstRun.accountId, apiKey: firstRun.sandboxApiKey });
-  try {
-    const mail = { from: 'shop@shop.example', to: 'ann@example.com', subject: 'Order', text: 'Thank you.' };
-    const sent = await api.post('/send', mail);
-    assert.equal(sent.status, 202, sent.text);
-    const { messageId } = sent.body.data;
-    await waitUntil('the delivery', async () => (await api.get(`/messages/${messageId}`)).body.status === 'delivered');
-    const [, script = ''] = /<script type="module"[^>]* src="([^"]+)"/.exec((await api.get('/')).text) ?? [];
-    assert.equal((await api.get(script)).status, 200, 'the portal is served');
-    return messageId;
-  } finally {
-    api.close();
-  }
-}
 
 const json = (file: string): JsonObject => JSON.parse(readFileSync(file, 'utf8')) as JsonObject;
 

@@ -29,8 +29,7 @@ import { type CopiedBlobs, copyBlobs, NAMED_BY } from '../blobs/copy.ts';
 import { OWN_META } from '../blobs/mark.ts';
 import { type DataDirectory, holdDataDirectory, prepareDataDirectory } from '../data-directory.ts';
 import { chownToOwner, syncDirectory, syncFile } from '../durable-file.ts';
-import { migrateSqlite } from '../migrate.ts';
-
+import { type AppliedMigration, listMigrations, migrateSqlite, pendingMigration, recordedSqlite } from '../migrate.ts';
 import type { Progress } from '../portable-file.ts';
 import { openSqlite, type SqliteConnection } from './connection.ts';
 
@@ -67,6 +66,51 @@ export async function backUp(source: BackupSource, file: string): Promise<Backup
   } catch (error) {
     for (const tail of ['', '-wal', '-shm', '-journal']) rmSync(`${part}${tail}`, { force: true });
     throw error;
+  }
+}
+
+/** Where the backup before the upgrade from this migration is stored. A repeated attempt to upgrade replaces it. */
+const upgradeBackup = (directory: DataDirectory, last: AppliedMigration): string =>
+  path.join(directory.path, `postrider-before-upgrade-from-${last.name.slice(0, 4)}.backup`);
+
+/**
+ * Backs up a database that this version is about to migrate, and verifies the backup. Returns its file; undefined if the database is new or
+ * needs no migration. Throws if the backup is not complete.
+ */
+export async function backUpBeforeMigration(
+  source: BackupSource,
+  directory: DataDirectory,
+): Promise<string | undefined> {
+  const recorded = recordedSqlite(source.connection);
+  const last = recorded.at(-1);
+  if (!last || !pendingMigration(listMigrations('sqlite'), recorded)) return undefined;
+  const file = upgradeBackup(directory, last);
+  const next = `${file}.new`;
+  removeFiles(next);
+  try {
+    const { lost } = await backUp(source, next);
+    assertBackup(next);
+    if (lost.length > 0) {
+      const count = lost.length === 1 ? 'one blob in use is' : `${lost.length} blobs in use are`;
+      throw new Error(`${count} missing or damaged in the blob store`);
+    }
+    renameSync(next, file);
+    syncDirectory(directory.path);
+    return file;
+  } catch (error) {
+    removeFiles(next);
+    throw new Error(
+      `the backup before the upgrade failed, so nothing was migrated: ${(error as Error).message}; fix this, or set POSTRIDER_BACKUP_BEFORE_UPGRADE=off to upgrade without a backup`,
+      { cause: error },
+    );
+  }
+}
+
+/** Removes the file, and the temporary files of backups to it that were interrupted. */
+function removeFiles(file: string): void {
+  const folder = path.dirname(file);
+  for (const name of readdirSync(folder)) {
+    if (name.startsWith(path.basename(file))) rmSync(path.join(folder, name));
   }
 }
 
