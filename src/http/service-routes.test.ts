@@ -8,8 +8,8 @@ import { httpShell } from '../../test/kit/http-shell.ts';
 import { createMetrics } from '../base/metrics.ts';
 import { parseCidrs } from '../net/address-guard.ts';
 import type { HttpAppOptions } from './app.ts';
-import { docsRoutes } from './docs.ts';
 import { createOpenapi } from './openapi.ts';
+import { referenceRoutes } from './reference/routes.ts';
 import type { CallerKey } from './route.ts';
 import { defineRoute } from './route.ts';
 import { type NotReady, serviceRoutes } from './service-routes.ts';
@@ -41,7 +41,7 @@ async function service(
       examples: { Note: { text: 'Buy bread' } },
     });
   const routes = serviceRoutes<CallerKey>({ metrics, notReady, openapi: document, ...more });
-  const shell = await httpShell({ ...app, metrics, more: [...routes, ...docsRoutes<CallerKey>(document)] });
+  const shell = await httpShell({ ...app, metrics, more: [...routes, ...referenceRoutes<CallerKey>(document)] });
   return {
     ...shell,
     metrics,
@@ -198,9 +198,12 @@ test('the pages work under a strict policy and load nothing from other hosts', a
   assert.match(policy, /script-src 'self';/);
   assert.match(page.headers.get('x-request-id') ?? '', /^req_/);
   assert.equal(page.headers.get('x-content-type-options'), 'nosniff');
-  const assets = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]!);
-  assert.ok(assets.length >= 4);
+  assert.match(policy, /style-src 'self';/);
+  const assets = [...html.matchAll(/<(?:script|link)[^>]+(?:src|href)="([^"]+)"/g)].map((match) => match[1]!);
+  assert.equal(assets.length, 3);
   assert.doesNotMatch(html, /<script(?![^>]*src=)[^>]*>\s*\S/, 'no inline script');
+  assert.doesNotMatch(html, /<style| style=| on[a-z]+="/, 'no inline style');
+  assert.match(html, /<section class="operation" id="replaceNote">/);
   for (const asset of assets) {
     assert.doesNotMatch(asset, /^(https?:)?\/\//);
     const response = await fetch(new URL(asset, `${shell.url}/docs/`));
@@ -209,6 +212,8 @@ test('the pages work under a strict policy and load nothing from other hosts', a
     assert.equal(response.headers.get('content-encoding'), 'gzip', asset);
     assert.ok((await response.arrayBuffer()).byteLength > 0, asset);
   }
+  const other = await fetch(`${shell.url}/docs/`);
+  assert.equal(await other.text(), html, 'the same page with a slash');
   const json = (await (await fetch(`${shell.url}/docs/json`)).json()) as { info: { title: string } };
   assert.equal(json.info.title, 'Postrider');
   const posted = await fetch(`${shell.url}/docs`, { method: 'POST', body: '{}' });
