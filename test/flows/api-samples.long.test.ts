@@ -31,14 +31,14 @@ after(async () => {
 
 /** Operations in an order in which each can succeed, and a part of its response. */
 const CALLS: [operationId: string, part: RegExp][] = [
-  ['sendEmail', /msg_\w{22}/],
-  ['sendEmailBatch', /msg_\w{22}/],
+  ['sendEmail', /msg_\w+/],
+  ['sendEmailBatch', /\bstatus['"]?: ?202/],
   ['listMessages', /ann@example\.com/],
-  ['getAccount', /acc_\w{22}/],
+  ['getAccount', /acc_\w+/],
   ['suppressAddress', /ann@example\.com/],
   ['importSuppressions', /imported/],
   ['exportSuppressions', /email,reason/],
-  ['putDomain', /shop\.example/],
+  ['listTemplates', /\[\]/],
   ['listSandboxInbox', /ann@example\.com/],
   ['getHealth', /ok/],
 ];

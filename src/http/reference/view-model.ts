@@ -167,7 +167,12 @@ export class ReferenceView {
     }));
     this.events = Object.entries(webhooks).map(([name, { post }]) => {
       const example = post.requestBody?.content['application/json']?.example;
-      return { id: post.operationId, name, summary: post.summary, example: example && written(example) };
+      return {
+        id: post.operationId,
+        name,
+        summary: post.summary,
+        example: example === undefined ? undefined : written(example),
+      };
     });
   }
 
