@@ -52,7 +52,7 @@ function range(low: number | undefined, high: number | undefined, unit: string):
 
 function limitsOf(schema: Schema): string[] {
   const found = [
-    range(schema.minLength, schema.maxLength, 'character'),
+    schema.format === 'date-time' ? undefined : range(schema.minLength, schema.maxLength, 'character'),
     range(schema.minimum, schema.maximum, ''),
     range(schema.minItems, schema.maxItems, 'item'),
     range(schema.minProperties, schema.maxProperties, 'field'),
