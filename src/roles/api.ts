@@ -421,7 +421,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     routes: [
       ...[...routes, ...service, ...challenges(parts), ...doors.flatMap((one) => one.routes)],
       ...agents.flatMap((one) => one.routes),
-      ...referenceRoutes<Caller>(openapi, { basePath }),
+      ...referenceRoutes<Caller>(openapi),
       ...guideRoutes<Caller>({ basePath }),
       ...docsTextRoutes<Caller>(createDocs(), { basePath }),
       ...portalRoutes<Caller>({ hasIdentityProvider: oidcSettings(config) !== undefined, basePath }),

@@ -21,6 +21,9 @@ const HTML = 'text/html; charset=utf-8';
 /** Browsers may use files of the previous release for up to an hour after an upgrade. */
 const KEPT = 'public, max-age=3600';
 
+/** URLs as seen from /docs/. */
+const BELOW_DOCS = { assets: './static', document: './json' };
+
 /** The files of the page and their content types. */
 export const REFERENCE_ASSETS = {
   'reference.css': 'text/css; charset=utf-8',
@@ -28,19 +31,22 @@ export const REFERENCE_ASSETS = {
   'icon.svg': 'image/svg+xml',
 };
 
-/** Routes of the page and its files for this OpenAPI document, which is generated once; `basePath` as in base-path.ts. */
-export function referenceRoutes<C>(openapi: () => unknown, { basePath = '' } = {}): RouteDefinition<C>[] {
-  const urls = { assets: `${basePath}/docs/static`, document: `${basePath}/docs/json` };
+/**
+ * Routes of the page and its files for this OpenAPI document; the page is rendered once. Its URLs are relative, so it works below any path of
+ * a proxy.
+ */
+export function referenceRoutes<C>(openapi: () => unknown): RouteDefinition<C>[] {
   let page: Promise<string> | undefined;
   const rendered = (): Promise<string> => {
-    page ??= renderReference(openapi() as OpenapiDocument, urls).catch((error: unknown) => {
+    page ??= renderReference(openapi() as OpenapiDocument, BELOW_DOCS).catch((error: unknown) => {
       page = undefined;
       throw error;
     });
     return page;
   };
   const files: StaticFile[] = [
-    { path: '/docs', contentType: HTML, read: rendered },
+    // Quotes in texts are escaped, so only URLs match.
+    { path: '/docs', contentType: HTML, read: async () => (await rendered()).replaceAll('="./', '="docs/') },
     { path: '/docs/', contentType: HTML, read: rendered },
     { path: '/docs/json', contentType: 'application/json; charset=utf-8', read: () => JSON.stringify(openapi()) },
     ...Object.entries(REFERENCE_ASSETS).map(([name, contentType]) => ({
