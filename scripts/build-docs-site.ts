@@ -6,6 +6,8 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { renderReference } from '../src/http/reference/page.ts';
+import { REFERENCE_ASSETS } from '../src/http/reference/routes.ts';
 import { llmsFullText, llmsText, readDocs } from '../src/mcp/mcp.ts';
 
 const root = path.dirname(import.meta.dirname);
@@ -38,6 +40,17 @@ function run(command: string, args: string[]): void {
   if (status !== 0) process.exit(status ?? 1);
 }
 
+/** Writes the API reference, the page that a service serves at /docs, with its files. */
+async function writeReference(folder: string): Promise<void> {
+  mkdirSync(path.join(folder, 'static'), { recursive: true });
+  const document = JSON.parse(readFileSync(path.join(root, 'docs/openapi.json'), 'utf8'));
+  const urls = { assets: 'static', document: '../openapi.json' };
+  writeFileSync(path.join(folder, 'index.html'), await renderReference(document, urls));
+  for (const name of Object.keys(REFERENCE_ASSETS)) {
+    cpSync(path.join(root, 'src/http/reference', name), path.join(folder, 'static', name));
+  }
+}
+
 rmSync(pages, { recursive: true, force: true });
 for (const file of globSync(['*.md', 'docs/**/*.md'], { cwd: root })) {
   const page = pageOf(file.split(path.sep).join('/'));
@@ -49,6 +62,7 @@ for (const file of globSync(['*.md', 'docs/**/*.md'], { cwd: root })) {
 cpSync(path.join(root, 'docs/images'), path.join(pages, 'images'), { recursive: true });
 mkdirSync(path.join(pages, 'public'), { recursive: true });
 cpSync(path.join(root, 'docs/openapi.json'), path.join(pages, 'public/openapi.json'));
+await writeReference(path.join(pages, 'public/api'));
 const docs = await readDocs();
 writeFileSync(path.join(pages, 'public/llms.txt'), llmsText(docs, ''));
 writeFileSync(path.join(pages, 'public/llms-full.txt'), llmsFullText(docs));

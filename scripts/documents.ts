@@ -108,8 +108,9 @@ ${rows.join('\n')}
 
 const API_INTRODUCTION = `# API
 
-How to call the HTTP API, and every call, for developers. A running service displays all fields with examples at \`/docs\`,
-and serves the OpenAPI 3.1 document at \`/openapi.json\` ([openapi.json](../openapi.json)). openapi-typescript, hey-api, and
+How to call the HTTP API, and every call, for developers. A running service displays all fields at \`/docs\`, with examples
+in curl, Node, Python, PHP, and Go. The documentation site has the same page as *API reference* in its navigation. A service
+also serves the OpenAPI 3.1 document at \`/openapi.json\` ([openapi.json](../openapi.json)). openapi-typescript, hey-api, and
 orval generate TypeScript clients from it; tests send with them.
 
 \`\`\`sh

@@ -64,6 +64,8 @@ export default defineConfig({
       { text: 'Quickstart', link: '/get-started/quickstart' },
       { text: 'Guides', link: '/#guides' },
       { text: 'Reference', link: '/#reference' },
+      // A page of its own (src/http/reference/), which the router of VitePress cannot open.
+      { text: 'API reference', link: '/api/', target: '_self' },
     ],
   },
 });

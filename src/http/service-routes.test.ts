@@ -8,8 +8,8 @@ import { httpShell } from '../../test/kit/http-shell.ts';
 import { createMetrics } from '../base/metrics.ts';
 import { parseCidrs } from '../net/address-guard.ts';
 import type { HttpAppOptions } from './app.ts';
-import { docsRoutes } from './docs.ts';
 import { createOpenapi } from './openapi.ts';
+import { referenceRoutes } from './reference/routes.ts';
 import type { CallerKey } from './route.ts';
 import { defineRoute } from './route.ts';
 import { type NotReady, serviceRoutes } from './service-routes.ts';
@@ -41,7 +41,7 @@ async function service(
       examples: { Note: { text: 'Buy bread' } },
     });
   const routes = serviceRoutes<CallerKey>({ metrics, notReady, openapi: document, ...more });
-  const shell = await httpShell({ ...app, metrics, more: [...routes, ...docsRoutes<CallerKey>(document)] });
+  const shell = await httpShell({ ...app, metrics, more: [...routes, ...referenceRoutes<CallerKey>(document)] });
   return {
     ...shell,
     metrics,
@@ -190,24 +190,31 @@ test('two different schemas with the same name are rejected', () => {
 test('the pages work under a strict policy and load nothing from other hosts', async (t) => {
   const shell = await service(() => []);
   t.after(() => shell.close());
-  const page = await fetch(`${shell.url}/docs`);
-  assert.equal(page.status, 200);
-  const html = await page.text();
-  const policy = page.headers.get('content-security-policy') ?? '';
-  assert.match(policy, /default-src 'none'/);
-  assert.match(policy, /script-src 'self';/);
-  assert.match(page.headers.get('x-request-id') ?? '', /^req_/);
-  assert.equal(page.headers.get('x-content-type-options'), 'nosniff');
-  const assets = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]!);
-  assert.ok(assets.length >= 4);
-  assert.doesNotMatch(html, /<script(?![^>]*src=)[^>]*>\s*\S/, 'no inline script');
-  for (const asset of assets) {
-    assert.doesNotMatch(asset, /^(https?:)?\/\//);
-    const response = await fetch(new URL(asset, `${shell.url}/docs/`));
-    assert.equal(response.status, 200, asset);
-    assert.equal(response.headers.get('cache-control'), 'public, max-age=3600', asset);
-    assert.equal(response.headers.get('content-encoding'), 'gzip', asset);
-    assert.ok((await response.arrayBuffer()).byteLength > 0, asset);
+  for (const path of ['/docs', '/docs/']) {
+    const page = await fetch(`${shell.url}${path}`);
+    assert.equal(page.status, 200);
+    const html = await page.text();
+    const policy = page.headers.get('content-security-policy') ?? '';
+    assert.match(policy, /default-src 'none'/);
+    assert.match(policy, /script-src 'self';/);
+    assert.match(policy, /style-src 'self';/);
+    assert.match(page.headers.get('x-request-id') ?? '', /^req_/);
+    assert.equal(page.headers.get('x-content-type-options'), 'nosniff');
+    const assets = [...html.matchAll(/<(?:script|link)[^>]+(?:src|href)="([^"]+)"/g)].map((match) => match[1]!);
+    assert.equal(assets.length, 3);
+    assert.doesNotMatch(html, /<script(?![^>]*src=)[^>]*>\s*\S/, 'no inline script');
+    assert.doesNotMatch(html, /<style| style=| on[a-z]+="/, 'no inline style');
+    assert.match(html, /<section class="operation" id="replaceNote">/);
+    for (const asset of assets) {
+      assert.doesNotMatch(asset, /^(https?:)?\//, 'relative, for any path of a proxy');
+      const response = await fetch(new URL(asset, `${shell.url}${path}`));
+      assert.equal(response.status, 200, asset);
+      assert.equal(response.headers.get('cache-control'), 'public, max-age=3600', asset);
+      assert.equal(response.headers.get('content-encoding'), 'gzip', asset);
+      assert.ok((await response.arrayBuffer()).byteLength > 0, asset);
+    }
+    const described = /<a href="([^"]+)">OpenAPI document</.exec(html)?.[1] ?? '';
+    assert.equal(new URL(described, `${shell.url}${path}`).pathname, '/docs/json');
   }
   const json = (await (await fetch(`${shell.url}/docs/json`)).json()) as { info: { title: string } };
   assert.equal(json.info.title, 'Postrider');

@@ -24,12 +24,12 @@ import type { Followers } from '../events/events.ts';
 import { eventRoutes } from '../events/routes.ts';
 import { createHttpApp, type HttpApp } from '../http/app.ts';
 import { basePathOf } from '../http/base-path.ts';
-import { docsRoutes } from '../http/docs.ts';
 import { guideRoutes } from '../http/guide.ts';
 import { type Authenticate, createIdentify, refusedAddress } from '../http/identify.ts';
 import { createInnerCalls } from '../http/inner-calls.ts';
 import { createOpenapi } from '../http/openapi.ts';
 import { portalRoutes } from '../http/portal.ts';
+import { referenceRoutes } from '../http/reference/routes.ts';
 import type { RouteDefinition } from '../http/route.ts';
 import { type ServiceOptions, serviceRoutes } from '../http/service-routes.ts';
 import { createInFlightKeys, createKeyedCalls } from '../idempotency/idempotency.ts';
@@ -421,7 +421,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     routes: [
       ...[...routes, ...service, ...challenges(parts), ...doors.flatMap((one) => one.routes)],
       ...agents.flatMap((one) => one.routes),
-      ...docsRoutes<Caller>(openapi, { basePath }),
+      ...referenceRoutes<Caller>(openapi),
       ...guideRoutes<Caller>({ basePath }),
       ...docsTextRoutes<Caller>(createDocs(), { basePath }),
       ...portalRoutes<Caller>({ hasIdentityProvider: oidcSettings(config) !== undefined, basePath }),

@@ -86,5 +86,11 @@ async function walk(t: TestContext): Promise<void> {
   await page.locator('main').getByRole('link', { name: 'Resend', exact: true }).first().click();
   await page.waitForURL('**/guide/move/resend');
   await page.getByRole('heading', { level: 1 }).waitFor();
+  await page.getByRole('link', { name: 'API reference' }).first().click();
+  await page.waitForURL('**/guide/api/');
+  await page.locator('#sendEmail .tabs').getByRole('button', { name: 'Go' }).click();
+  await page.locator('#sendEmail [data-language=go]').waitFor();
+  await page.getByRole('link', { name: 'OpenAPI document' }).click();
+  await page.waitForURL('**/guide/openapi.json');
   assertClean();
 }

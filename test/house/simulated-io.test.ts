@@ -50,6 +50,8 @@ const AROUND: Readonly<Record<string, readonly string[]>> = {
   'node:fs/promises access': ['src/doctor/disk.ts'],
   'node:fs/promises statfs': ['src/storage/data-directory.ts'],
   'node:http request': ['src/doctor/certificates.ts', 'src/doctor/clock.ts'],
+  // In the text of sample programs.
+  'fetch(': ['src/http/reference/samples.ts'],
   // Node's own timers, which are not replaced.
   'AbortSignal.timeout': [
     ...['src/acme/acme.ts', 'src/acme/client.ts', 'src/doctor/certificates.ts', 'src/doctor/clock.ts'],
