@@ -218,7 +218,7 @@ export const settings = {
   reportDomain: setting<string | undefined>(
     'REPORT_DOMAIN',
     'none',
-    'verified sender domain that sends and signs TLS reports (TLS-RPT) to recipient domains. Without it, Postrider sends no reports',
+    'verified sending domain that sends and signs TLS reports (TLS-RPT) to recipient domains. Without it, Postrider sends no reports',
     senderDomain,
     none,
   ),
