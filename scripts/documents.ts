@@ -138,11 +138,11 @@ curl -s localhost:3000/account -H "X-Api-Key: $KEY" -H "X-Id: $ID"
 ## Requests and responses
 
 - Bodies are JSON with \`Content-Type: application/json\`. Unknown fields are rejected with 400 \`INVALID_REQUEST\`.
-- Times are ISO 8601 in UTC.
+- Times are ISO 8601 in UTC, except \`expiresAt\` of an attachment submission, which is in Unix milliseconds.
 - \`POST /send\` and \`POST /send/batch\` wrap their result; other calls return the resource itself. A delete returns
   \`{ "message": "…" }\`.
 - \`PUT\` replaces a resource and accepts the body of the \`GET\`; fields that only \`GET\` returns are ignored. \`PATCH\` changes the
-  fields that you send. Omitted fields and \`null\` leave the stored value.
+  fields that you send. Omitted fields and \`null\` keep the stored value.
 - Every response has an \`X-Request-Id\`. [Errors](errors.md) describes responses that are not 2xx.
 - JSON responses to \`GET\` of 2 KB and more are compressed if the client sends \`Accept-Encoding: gzip\`.
 - Retry safely with an [\`Idempotency-Key\`](../guides/send.md#idempotency).

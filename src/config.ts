@@ -88,7 +88,7 @@ export const settings = {
   ),
   blobs: setting<BlobStoreAddress>(
     'BLOB_URL',
-    'files in the data dir',
+    'files in the data directory',
     'where message content and attachments are stored: `file:///path` (a shared directory) or `s3://bucket/prefix?endpoint=…&region=…` (with the AWS variables)',
     blobStoreAddress,
     () => ({ kind: 'disk', folder: undefined }),
@@ -225,7 +225,7 @@ export const settings = {
   reportDomain: setting<string | undefined>(
     'REPORT_DOMAIN',
     'none',
-    'verified sender domain that sends and signs TLS reports (TLS-RPT) to recipient domains. Without it, Postrider sends no reports',
+    'verified sending domain that sends and signs TLS reports (TLS-RPT) to recipient domains. Without it, Postrider sends no reports',
     senderDomain,
     none,
   ),
@@ -288,7 +288,7 @@ export const settings = {
   ),
   secretKey: setting<Buffer | undefined>(
     'SECRET_KEY',
-    'generated in the data dir',
+    'generated in the data directory',
     'key that encrypts webhook secrets and private keys at rest (32 bytes in Base64)',
     secretKey,
     none,

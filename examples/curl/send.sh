@@ -1,6 +1,6 @@
 #!/bin/sh
-# Sends a mail with curl and waits for it in the sandbox. A send that breaks is repeated with the same Idempotency-Key, so that it is
-# sent once. Needs POSTRIDER_URL, POSTRIDER_ID and POSTRIDER_KEY, the key being a sandbox key.
+# Sends an email with curl and waits for it in the sandbox. Retries a failed send with the same Idempotency-Key, so the email is sent
+# only once. Requires POSTRIDER_URL, POSTRIDER_ID, and POSTRIDER_KEY, which must be a sandbox key.
 set -eu
 to="ann+$$@example.com"
 key="order-17-$(date +%s)-$$"
@@ -9,7 +9,7 @@ api() {
   curl -sS --fail-with-body -H "X-Api-Key: $POSTRIDER_KEY" -H "X-Id: $POSTRIDER_ID" "$@"
 }
 
-# curl repeats lost connections, 408, 429, 500, 502, 503 and 504, and waits as Retry-After says.
+# curl retries after lost connections, 408, 429, 500, 502, 503, and 504, and waits as long as Retry-After says.
 api "$POSTRIDER_URL/send" --retry 5 --retry-all-errors --max-time 30 \
   -H 'Content-Type: application/json' -H "Idempotency-Key: $key" \
   -d "{ \"from\": \"Shop <orders@shop.example>\", \"to\": \"$to\", \"subject\": \"Order {{ number }}\",

@@ -1,5 +1,5 @@
-// Sends a mail with Go's own library and waits for it in the sandbox. A send that breaks is repeated with the same Idempotency-Key, so
-// that it is sent once. Needs POSTRIDER_URL, POSTRIDER_ID and POSTRIDER_KEY, the key being a sandbox key.
+// Sends an email with Go's standard library and waits for it in the sandbox. Retries a failed send with the same Idempotency-Key, so
+// the email is sent only once. Requires POSTRIDER_URL, POSTRIDER_ID, and POSTRIDER_KEY, which must be a sandbox key.
 package main
 
 import (
@@ -22,7 +22,7 @@ const tries = 6
 
 var client = &http.Client{Timeout: 40 * time.Second}
 
-// Refused is an answer that is not 2xx; decide by its Code.
+// Refused is a response that is not 2xx. Branch on its Code.
 type Refused struct {
 	Status    int
 	RequestID string `json:"requestId"`
@@ -79,7 +79,7 @@ func once(method, path string, body []byte, key string, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// call repeats what is safe to repeat: GET, and a POST with a key, which is the same each time.
+// call retries requests that are safe to retry: GET, and POST with an Idempotency-Key, which stays the same.
 func call(method, path string, body any, key string, into any) error {
 	var encoded []byte
 	if body != nil {

@@ -1,12 +1,12 @@
 <?php
-// Sends a mail with PHP's curl extension and waits for it in the sandbox. A send that breaks is repeated with the same Idempotency-Key,
-// so that it is sent once. Needs POSTRIDER_URL, POSTRIDER_ID and POSTRIDER_KEY, the key being a sandbox key.
+// Sends an email with PHP's curl extension and waits for it in the sandbox. Retries a failed send with the same Idempotency-Key, so
+// the email is sent only once. Requires POSTRIDER_URL, POSTRIDER_ID, and POSTRIDER_KEY, which must be a sandbox key.
 declare(strict_types=1);
 
 const NOT_NOW = [0, 408, 429, 500, 502, 503, 504];
 const TRIES = 6;
 
-/** One try: its status (0 without an answer), its headers, its body. */
+/** Sends a request once and returns the status (0 without a response), headers, and body. */
 function once(string $method, string $path, ?array $body, array $headers, int $timeout): array
 {
     $answered = [];
@@ -32,7 +32,7 @@ function once(string $method, string $path, ?array $body, array $headers, int $t
     return [$status, $answered, json_decode((string) $text, true) ?? []];
 }
 
-/** Repeats what is safe to repeat: GET, and a POST with a key, which is the same each time. */
+/** Retries requests that are safe to retry: GET, and POST with an Idempotency-Key, which stays the same. */
 function call(string $method, string $path, ?array $body = null, ?string $key = null, int $timeout = 30): array
 {
     $headers = [];

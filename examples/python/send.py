@@ -1,7 +1,7 @@
-"""Sends a mail with Python's own library and waits for it in the sandbox.
+"""Sends an email with Python's standard library and waits for it in the sandbox.
 
-A send that breaks is repeated with the same Idempotency-Key, so that it is sent once. Needs POSTRIDER_URL, POSTRIDER_ID and
-POSTRIDER_KEY, the key being a sandbox key.
+Retries a failed send with the same Idempotency-Key, so the email is sent only once. Requires POSTRIDER_URL, POSTRIDER_ID, and
+POSTRIDER_KEY, which must be a sandbox key.
 """
 
 import json
@@ -20,7 +20,7 @@ TRIES = 6
 
 
 class Refused(Exception):
-    """An answer that is not 2xx; decide by its code."""
+    """A response that is not 2xx. Branch on its code."""
 
     def __init__(self, status, body):
         error = body.get("error", {})
@@ -43,7 +43,7 @@ def once(method, path, body, headers, timeout):
 
 
 def call(method, path, body=None, key=None, timeout=30):
-    """Repeats what is safe to repeat: GET, and a POST with a key, which is the same each time."""
+    """Retries requests that are safe to retry: GET, and POST with an Idempotency-Key, which stays the same."""
     headers = {} if body is None else {"Content-Type": "application/json"}
     if key is not None:
         headers["Idempotency-Key"] = key
@@ -57,7 +57,7 @@ def call(method, path, body=None, key=None, timeout=30):
             if left == 0 or not passes:
                 raise refused from None
             wait = max(wait, float(error.headers.get("Retry-After") or 0))
-        except OSError:  # no connection, a broken one, or no answer in time
+        except OSError:  # no connection, a broken connection, or no response in time
             if left == 0:
                 raise
         time.sleep(wait)
