@@ -42,7 +42,7 @@ const hasExpired = ({ expiresAt }: Pick<Caller, 'expiresAt'>, clock: Clock): boo
 const unauthorized = refuse(failure('UNAUTHORIZED'));
 const suspended = refuse(failure('ACCOUNT_SUSPENDED'));
 
-/** Evicts callers from the authentication cache. Code that changes keys or accounts calls it after the commit. */
+/** The authentication cache, for code that changes keys or accounts. It must evict the changed ones after the commit. */
 export interface KnownCallers {
   evictKey(keyId: string): void;
   evictAccount(accountId: string): void;
@@ -51,7 +51,7 @@ export interface KnownCallers {
 export interface Authenticator extends KnownCallers {
   /** Returns synchronously for a recently seen key; rejects with Unavailable if the database does. */
   (apiKey: string | undefined, accountId: string | undefined): Result<Caller> | Promise<Result<Caller>>;
-  /** Does the same for a request that names no account: the account is that of the key. */
+  /** Does the same for a request without an account id; the result is the account of the key. */
   ofKey(apiKey: string): Result<Caller> | Promise<Result<Caller>>;
   /**
    * Returns the holder of a key that signs requests; undefined if no active key has this id, which is public. The caller must verify a
@@ -225,7 +225,7 @@ const LONGEST_LOGIN = 256;
 
 const refused = refuse(failure('UNAUTHORIZED', { message: 'Authentication failed. Check username and password.' }));
 
-/** Evicts logins from the cache of SMTP logins. Code that changes credentials or accounts calls it after the commit. */
+/** The cache of SMTP logins, for code that changes credentials or accounts. It must evict the changed ones after the commit. */
 export interface KnownLogins {
   evictCredential(credentialId: string): void;
   evictAccount(accountId: string): void;

@@ -80,7 +80,7 @@ export interface AccountChange {
 /** A time longer than the interval at which delivery checks a suspended account again. */
 const LONGEST_WAIT_MS = 300_000;
 
-/** Makes mail due that was on hold because its account was suspended or its mail was held. Scheduled mail is unchanged. */
+/** Makes mail due that was on hold because its account was suspended or sending protection held it. Scheduled mail is unchanged. */
 export async function wakeMail(tx: Transaction, accountId: string, nowMs: number): Promise<void> {
   await tx.run(
     `UPDATE work SET due = ?

@@ -63,7 +63,7 @@ const STOP_GRACE_MS = 26_000;
 const STOP_RECORDING_MS = 2_500;
 /** How long a stop waits for the content of settled messages to be removed. The sweep removes any remaining content a day later. */
 const STOP_REMOVING_MS = 2_000;
-/** How long a result waits at most if a bug prevents recording it: the longest pause after a crash. */
+/** The longest pause after a crash, which is how long a result waits at most if a bug prevents recording it. */
 const LONGEST_CRASH_PAUSE_MS = 30_000;
 
 export interface DeliveryDeps extends EngineOptions {
@@ -80,7 +80,7 @@ export interface DeliveryDeps extends EngineOptions {
   /** Returns whether an account is suspended; by default none is. */
   isSuspended?: (accountId: string) => boolean | Promise<boolean>;
   metrics?: ResultMetrics;
-  /** Is called when results, and with them events, were recorded. */
+  /** Called after results and their events were recorded. */
   onSettled?: () => void;
   /** Returns whether a domain accepted mail of an account in the last 30 days; by default none did. */
   acceptedMailRecently?: (accountId: string, domain: string) => Promise<boolean>;
@@ -92,7 +92,7 @@ export interface DeliveryDeps extends EngineOptions {
   limits?: Partial<WindowLimits>;
   /** The limits of the large providers; by default the built-in ones. */
   providers?: Providers;
-  /** When new source addresses came into use; by default all addresses are established. */
+  /** The start dates of source addresses that are warming up; by default all addresses are established. */
   warmUp?: WarmUpSettings;
   timeouts?: OpenSmtpOptions['timeouts'];
   attemptDeadlineMs?: number;
@@ -251,13 +251,16 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     });
   }
 
-  /** Handles changed hosts of a domain. The DNS lookup itself calls this, because mail for the domain waits for it. */
+  /**
+   * Handles changed hosts of a domain. The DNS lookup that finds the change calls this, so that waiting mail uses the new hosts
+   * immediately.
+   */
   #hostsChanged(domain: string, before: string): void {
     this.#apply.hostsChanged(domain, before);
     this.#slots.fill();
   }
 
-  /** Whether the pauses of all nodes are loaded. No attempt starts before. */
+  /** Whether the pauses of all nodes are loaded. No attempt starts before they are. */
   get isReady(): boolean {
     return this.#pauses.isLoaded;
   }

@@ -1,8 +1,8 @@
 /**
  * Serves the public pages that links in an email point to. The API description omits them, because recipients open them, not API clients.
  *
- * `/t/{token}` responds immediately with a redirect to the encrypted URL, or with a transparent pixel. The event is written afterwards. If
- * the database does not keep up, the event is dropped and counted, because the reader of an email must not wait.
+ * `/t/{token}` responds immediately with a redirect to the URL in the encrypted token, or with a transparent pixel. The event is written
+ * afterwards. If the database cannot keep up, the event is dropped and counted, because the reader of an email must not wait.
  *
  * `/unsubscribe/{token}`: GET changes nothing, no matter how often bots call it. POST unsubscribes without a login, from the button of the
  * page or from an email client (RFC 8058); repeating it is harmless. Pages are small and have no scripts, images, or remote content. Only
@@ -144,8 +144,8 @@ const PURPOSES = ['purpose', 'sec-purpose', 'x-purpose', 'x-moz'];
 
 /**
  * Returns whether a request comes from a bot: an image proxy, a scanner, a preview, or a prefetching browser. This is a guess from the
- * request headers: scanners use HEAD, and email clients of people send a User-Agent. Scanners that imitate browsers are recognized by their
- * timing (engagement-store.ts). Events of bots are marked, never dropped.
+ * request headers: scanners use HEAD, and the email clients that people use send a User-Agent. Scanners that imitate browsers are
+ * recognized by their timing (engagement-store.ts). Events of bots are marked, never dropped.
  */
 function isBot(request: { method: string; headers: IncomingHttpHeaders }): boolean {
   const agent = request.headers['user-agent'] ?? '';

@@ -38,7 +38,7 @@ export interface HousekeepingDeps {
   blobs: Blobs;
   clock: Clock;
   log: Log;
-  /** Returns which of these blobs are named by rows of other folders (uploads). */
+  /** Returns which of these blobs other tables refer to, such as those of uploads and inbound messages. */
   alsoNamed?: (keys: string[]) => Promise<string[]>;
   intervalMs?: number;
   /** Maximum time to keep content, regardless of the requested time. */

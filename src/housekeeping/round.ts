@@ -96,7 +96,7 @@ const OLD_MS = 86_400_000;
 
 interface OrphanOptions {
   passesApartMs: number;
-  /** Returns which of these blobs are named by rows of other folders (uploads). */
+  /** Returns which of these blobs other tables refer to, such as those of uploads and inbound messages. */
   alsoNamed?: ((keys: string[]) => Promise<string[]>) | undefined;
 }
 

@@ -63,7 +63,10 @@ class Components {
     this.#contents = contentExamples;
   }
 
-  /** Moves all named schemas into the components. Throws if two different schemas have the same name, which is a bug. */
+  /**
+   * Returns the schema with references instead of named schemas, which are moved to the components. Throws if two different schemas have
+   * the same name, which is a bug.
+   */
   use(schema: unknown): unknown {
     if (Array.isArray(schema)) return schema.map((one) => this.use(one));
     if (typeof schema !== 'object' || schema === null) return schema;
@@ -77,7 +80,10 @@ class Components {
     return { $ref: `#/components/schemas/${title}` };
   }
 
-  /** Returns the schemas by name. Those that are only parts of others have their own example; it is not repeated for bodies. */
+  /**
+   * Returns the schemas by name. A schema that no body uses directly includes its own example; the examples of the others are next to the
+   * bodies.
+   */
   described(): Record<string, Json> {
     return Object.fromEntries(
       Object.entries(this.schemas).map(([name, schema]) => {
@@ -87,7 +93,10 @@ class Components {
     );
   }
 
-  /** Describes a response once; operations with the same response refer to it. Its name consists of its error codes. */
+  /**
+   * Adds a response to the components and returns a reference to it, so that operations with the same response share it. Its name consists
+   * of its error codes.
+   */
   shareResponse(name: string, response: Json): Json {
     const known = this.responses[name];
     if (known !== undefined && !isDeepStrictEqual(known, response)) throw new Error(`two responses are named ${name}`);
@@ -313,7 +322,7 @@ function responses<C>(route: RouteDefinition<C>, components: Components): Json {
   return all;
 }
 
-/** Members of an account use their session and name the account. */
+/** Members of an account authenticate with their session cookie and send the account id. */
 const MEMBER_SECURITY: Json[] = [{ session: [], accountId: [] }];
 const SESSION_SECURITY: Json[] = [{ session: [] }];
 const SECURITY: Record<RouteDefinition['auth'], Json[]> = {
@@ -333,7 +342,7 @@ function operation<C>(route: RouteDefinition<C>, components: Components, options
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
     tags: [route.tag],
-    // Calls with a key are the default of the document.
+    // Authentication with an API key is the default for the entire document.
     ...(security === SECURITY.key ? {} : { security }),
     ...(found.length === 0 ? {} : { parameters: found }),
     ...(body === undefined ? {} : { requestBody: body }),
@@ -405,7 +414,7 @@ function webhooks(
   );
 }
 
-/** Describes parameters that several operations share once, under their names, and replaces them by references. */
+/** Describes each parameter that several operations share only once, under its name, and replaces the copies with references. */
 function shareParameters(operations: readonly Json[]): Record<string, Json> {
   const shared = new Map<string, Json>();
   const all = operations.flatMap((one) => (one.parameters ?? []) as Json[]).filter((one) => !('$ref' in one));

@@ -90,8 +90,9 @@ export function refuseTunnel(socket: Socket): void {
 }
 
 /**
- * Handles 'clientError'. `exchanges` are those on this socket without a response: an incomplete one is the invalid request and is refused
- * through it. If all are complete, the refusal of the bytes after them is sent after their responses.
+ * Handles 'clientError'. `exchanges` are the exchanges on this socket without a response. If the request of one of them is incomplete, it
+ * is the invalid request, and its exchange sends the refusal. If all are complete, the refusal of the bytes after them is sent after their
+ * responses.
  */
 export function refuseBytes(error: NodeJS.ErrnoException, socket: Socket, exchanges: readonly Exchange[]): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {

@@ -6,9 +6,9 @@
  *   free ──taken──▶ in progress ──accepted──▶ stored (24 h, and until its messages are settled) ──▶ free
  *                        └──refused or failed──▶ free
  *
- * "In progress" is kept in memory, so a crash frees the key. "Stored" is a row that is written in the transaction of the acceptance, so
- * neither exists without the other. An expired record remains valid while a message in its response is unfinished; after that it is
- * replaced or deleted.
+ * The state "in progress" is kept in memory, so a crash frees the key. A stored response is a row that is written in the transaction of the
+ * acceptance, so neither exists without the other. An expired record remains valid while a message in its response is unfinished; after
+ * that it is replaced or deleted.
  */
 import { hash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -114,7 +114,8 @@ export async function once(keyed: Keyed, first: () => Promise<Result<Answer> | u
 }
 
 /**
- * Returns whether the key may have a response by now: another node may have used the submission under this key after the key was checked.
+ * Returns whether the key may have a response by now: after the key was checked, another node may have accepted a request with the same key
+ * and upload batch.
  */
 function mayBeAnswered(answer: Result<Answer>): boolean {
   return !answer.ok && answer.failure.code === 'SUBMISSION_ALREADY_USED';

@@ -210,7 +210,9 @@ function furtherIssues({ url, ...fields }: Partial<Fields>): Issue[] {
   return [...matchIssues(fields), ...(issue === undefined ? [] : [{ field: 'url', message: issue }])];
 }
 
-/** Checks the rules that a schema cannot express; returns the match as stored. An unchanged URL is not looked up again. */
+/**
+ * Checks the rules that a schema cannot express; returns the match in its stored form. The host of an unchanged URL is not looked up again.
+ */
 async function validate(
   deps: InboundRouteDeps,
   { match, url }: Fields,
@@ -235,7 +237,7 @@ async function lookUp({ freshDns, clock, mx }: InboundRouteDeps, { mode }: Route
   }
 }
 
-/** Returns the body of the PUT that leaves a route unchanged. */
+/** Returns the stored fields of a route in the form of a PUT body. */
 function storedFields(route: InboundRoute): Fields {
   return { match: matchText(route), url: route.url, events: route.events === 1, maxBytes: route.maxBytes };
 }

@@ -1,7 +1,7 @@
 /**
  * Stores inbound routes, and finds the route for an address. A route is active while its account has verified the route's domain or a
- * parent domain. If an account gives up a domain, it no longer receives mail for it, and another account that verifies the domain can. In
- * the sandbox no domain needs to be verified, and routes receive no mail from outside.
+ * parent domain. An account that deletes a domain no longer receives mail for it, and another account that verifies the domain can. In the
+ * sandbox no domain needs to be verified, and routes receive no mail from outside.
  *
  * A route with a url has its own webhook (src/webhooks), which is created, changed, and deleted in the same transaction.
  */
@@ -74,7 +74,7 @@ export interface MxCheck {
   checkedAt: number | null;
 }
 
-/** The domains of which an account must have verified at least one. */
+/** The domains that permit an account to use a route. The account must have verified at least one of them. */
 export interface Covering {
   /** The domain and its parent domains. */
   names: readonly string[];
@@ -82,7 +82,7 @@ export interface Covering {
   failingAfterMs: number;
 }
 
-/** Returns a condition that the account in this column has verified one of the names. */
+/** Returns the SQL condition that the account in this column has verified one of the names. */
 function covered(accountColumn: string, { names, failingAfterMs }: Covering): Fragment {
   // A single label has no parent domains.
   if (names.length === 0) return { sql: '1 = 0', params: [] };
@@ -99,7 +99,7 @@ export interface RouteFields extends Match {
   maxBytes: number;
   mx: MxCheck;
   nowMs: number;
-  /** The route that the fields were derived from; 'outdated' if it has changed since. */
+  /** The route that the fields were derived from. If it has changed since, the result is 'outdated'. */
   basis?: InboundRoute;
   /** Target of the route's own webhook; null for none. `id` and `secretSealed` are for a new one. */
   endpoint: { id: string; url: string; secretSealed: Uint8Array } | null;

@@ -1,7 +1,7 @@
 /**
- * Stores inbound messages. They are stored together with their work rows, claimed, finished in the transaction that records their meaning,
- * kept or quarantined, and deleted. A blob is deleted only when no row refers to it anymore; the blob sweep finds blobs that remain because
- * of concurrent transactions.
+ * Stores inbound messages. A message is stored together with its work row. A worker claims it, and finishes it in the transaction that
+ * records its effect. It is then deleted, kept, or quarantined. A blob is deleted only when no row refers to it anymore; the blob sweep
+ * finds blobs that remain because of concurrent transactions.
  */
 import type { Mode } from '../base/mode.ts';
 import { batch, operation, type Transaction } from '../storage/operation.ts';
@@ -205,7 +205,7 @@ export async function unnamed(tx: Transaction, blobKeys: readonly (string | null
   return unused;
 }
 
-/** Deletes the work rows that are still leased, in the transaction that records the meaning of their messages. */
+/** Deletes the work rows that are still leased, in the transaction that records the effect of their messages. */
 export const endInbound: EndInbound = async (tx, leases, { keep }) => {
   if (leases.length === 0) return { held: new Set(), blobKeys: [] };
   const held = await finish(tx, leases);
@@ -233,7 +233,7 @@ export const endInbound: EndInbound = async (tx, leases, { keep }) => {
   };
 };
 
-/** A message whose processing had no result. */
+/** A message whose processing failed without a result. */
 export interface Unread extends Lease {
   inboundId: string;
   accountId: string;
@@ -321,7 +321,7 @@ export const inboundBlobsOperation = operation('inbound.namedBlobs', 'write', as
   return rows.map((row) => row.blob_key);
 });
 
-/** Moves rows forward that are due later than their schedule allows; returns how many. */
+/** Brings forward rows that are due later than their schedule allows; returns their number. */
 export const clampInboundOperation = operation('inbound.clampDue', 'write', (tx, clamp: ClampDue) =>
   clampDue(tx, { kind: INBOUND_WORK, notBefore: '0' }, clamp),
 );

@@ -92,7 +92,7 @@ export interface Nodes extends Running {
   list(): Promise<LivingNode[]>;
 }
 
-/** Joins the nodes of a shared database and resolves when this one is counted; rejects if the database does not respond. */
+/** Adds this process to the nodes of the database. Resolves after its first heartbeat; rejects if the database does not respond. */
 export async function joinNodes(options: {
   database: Database;
   clock: Clock;

@@ -341,7 +341,7 @@ export const diagnosisSchema = named('Diagnosis', {
     closed({
       name: Type.String(),
       status: oneOf(['ok', 'warn', 'fail', 'skip'], {
-        description: '`skip` if it was not checked, or that process cannot check it.',
+        description: '`skip` if the check did not run, for example because this process cannot run it.',
       }),
       message: Type.String(),
       remedy: Type.Optional(Type.String()),

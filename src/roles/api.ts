@@ -119,7 +119,7 @@ interface RouteSetup {
   linkBase: LinkBase;
 }
 
-/** The setup, and values that several groups of routes share. */
+/** The setup, with values that several groups of routes share. */
 interface RouteContext extends RouteSetup {
   searches: Searches;
   /** Wakes delivery and webhooks. */

@@ -47,7 +47,7 @@ export interface AcceptedRecipient {
   addressHash: string;
   role: Role;
   lane: string;
-  /** Sandbox: the outcome `suppressed` was requested, so the suppression list is not consulted. */
+  /** Set in the sandbox if the outcome `suppressed` was requested. The suppression list is then not consulted. */
   simulateSuppressed: boolean;
   /** JSON of MessageDsn: the delivery reports that the sender receives. */
   dsn?: string | null | undefined;
@@ -78,16 +78,16 @@ export interface Acceptance {
   source: 'http' | 'smtp';
   /** Time by the clock of the account's mode; sendAtMs and expiresAtMs use the same clock. */
   nowMs: number;
-  /** Sandbox: how far that clock was ahead of real time when it was read; otherwise 0. */
+  /** In the sandbox, how far the clock of `nowMs` was ahead of real time when it was read; otherwise 0. */
   clockOffsetMs: number;
-  /** Several if they differ per recipient (unsubscribe links); otherwise one. */
+  /** Several emails if they differ for each recipient, for example by unsubscribe links; otherwise one. */
   emails: AcceptedEmail[];
   retain: Retain;
   /** When the content may be deleted, in real time. */
   contentUntilMs: number;
   sendAtMs: number | null;
   expiresAtMs: number;
-  /** The sender, as the response repeats it. */
+  /** The sender in the form that the response contains. */
   from: string;
   idempotency: IdempotencyRecord | null;
   /** End of the lease if the caller's own process delivers immediately; null leaves the work for any process to claim. */
@@ -245,7 +245,7 @@ function addressesOf({ accountId, mode, emails }: Acceptance): ListedAddress[] {
   );
 }
 
-/** Everything that one group of acceptances writes. */
+/** The rows that one group of acceptances writes. */
 interface Rows {
   emails: EmailRow[];
   messages: TableRow<typeof MESSAGE>[];
@@ -269,7 +269,7 @@ interface Known {
   nowMs: number;
 }
 
-/** Returns the result for a send of which nothing is stored. */
+/** Returns the result for a send that was not stored. */
 export function notStored(): AcceptanceResult {
   return { stored: false, answer: '', recipients: [], leased: [], unkeptBlobKeys: [] };
 }

@@ -123,7 +123,7 @@ export function commonOf(mail: CheckedMail, sender: Sender): Common {
   };
 }
 
-/** Recipients who get the same bytes, and the parts of their mail. */
+/** Recipients who receive the same bytes, and the parts of their mail. */
 interface Group {
   recipients: EmailRecipient[];
   content: Content;
@@ -138,7 +138,7 @@ function composeGroup(mail: CheckedMail, sender: Sender, group: Group, common: C
   return ok(composedEmail(mail, group, composed, common));
 }
 
-/** Returns the number of characters of html and text if there are too many to be composed. */
+/** Returns the number of characters of html and text if they exceed the limit for composing; otherwise undefined. */
 export function lengthBeyondComposing({ html = '', text = '' }: Content): number | undefined {
   const length = html.length + text.length;
   return length > MAX_RENDERED_LENGTH ? length : undefined;
@@ -236,7 +236,7 @@ export interface FillInDependencies {
 
 /** A message whose variables are rendered. */
 export interface FilledMail {
-  /** The recipients, grouped by those who get the same bytes. */
+  /** The recipients in groups that receive the same bytes. */
   groups: EmailRecipient[][];
   /** The parts for the first group. */
   parts: Rendered;

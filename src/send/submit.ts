@@ -89,8 +89,8 @@ export interface Submit {
   clockOffsetMs(caller: Submission['caller']): Promise<number>;
   /**
    * Returns the first recipient's message id after the mail is on stable storage. If the mail repeats an earlier submission by its
-   * Idempotency-Key, returns the id of that submission. Rejects with Unavailable if storage fails. From here on, the submission owns its
-   * blob.
+   * Idempotency-Key, returns the id of that submission. Rejects with Unavailable if storage fails. `submit` takes over the blob of the
+   * submission and deletes it if nothing refers to it.
    */
   submit(submission: Submission): Promise<Result<{ messageId: string }>>;
 }
@@ -303,7 +303,7 @@ function messageDsn({ reports, defaultReports }: Submission, address: Address): 
   return { notify, ...(originalRecipient !== undefined && { originalRecipient }) };
 }
 
-/** An envelope recipient named in the header is 'to' or 'cc'; any other is 'bcc'. */
+/** Returns a function that returns the role of an envelope recipient: 'to' or 'cc' if the header contains the address, otherwise 'bcc'. */
 function rolesOf(headerTo: SubmittedMail['headerTo']): (address: Address) => Role {
   const to = new Set(headerTo.to.map(shownKey));
   const cc = new Set(headerTo.cc.map(shownKey));

@@ -12,7 +12,7 @@
  * - One command or message is processed at a time. Further input is queued, and the socket is paused when the queue exceeds a limit.
  * - Replies to commands that arrived together are sent together, in order, in one write.
  * - Lines end with CRLF. A line is rejected once it exceeds its limit; its further bytes are discarded as they arrive.
- * - Data received before a TLS handshake is never used after it: neither state nor bytes.
+ * - Nothing from before a TLS handshake is used after it: neither the session state nor received bytes.
  * - A message is accepted only by its 250 reply. If the connection ends before the final dot, nothing is stored.
  */
 import type { Socket } from 'node:net';
@@ -52,7 +52,7 @@ export interface SessionOptions {
   isImplicitTls: boolean;
   /** Reply that is sent instead of the greeting; the session then ends. */
   refusal?: string | undefined;
-  /** Called when the session has no message in progress any more. May be called repeatedly. */
+  /** Called when the session no longer has a message in progress. May be called repeatedly. */
   onMailOver(): void;
   onClosed(): void;
 }
@@ -79,7 +79,10 @@ export class Session implements Dialogue {
   readonly #onClosed: () => void;
   #phase: Phase = 'greeting';
   readonly #input = new ByteQueue();
-  /** If the input is an incomplete line: its maximum length, up to which only new bytes are searched for its end. Otherwise 0. */
+  /**
+   * The maximum length of the incomplete line at the end of the input; 0 if there is none. Until the input is longer, only new chunks are
+   * searched for the end of the line.
+   */
   #midLineBytes = 0;
   /** Whether a command is in progress and further input is queued. */
   #isWaiting = false;

@@ -94,7 +94,10 @@ export interface ListedAddress extends ListOf {
 
 const keyOf = ({ accountId, mode, email }: ListedAddress): string => `${accountId} ${mode} ${email}`;
 
-/** Returns a function for the end of an address's suppression, in Unix ms: 0 if it is not suppressed, infinite without an expiry. */
+/**
+ * Returns a function that returns when the suppression of an address ends, in Unix ms: 0 if the address is not suppressed, infinity if its
+ * suppression does not expire.
+ */
 export async function suppressedUntil(
   tx: Transaction,
   addresses: readonly ListedAddress[],
@@ -204,7 +207,10 @@ export const suppressedAmongOperation = operation(
   },
 );
 
-/** The entry that was removed: of a listed address, or of an erased one, of which only the hash is stored. */
+/**
+ * Which entry was removed: that of a listed address, or that of an erased address, of which only the hash is stored. Null if there was
+ * none.
+ */
 export type Unsuppressed = 'listed' | 'erased' | null;
 
 /** Removes an address from the list; returns null if it is not on the list, or if its entry has expired. */

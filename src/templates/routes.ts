@@ -188,7 +188,7 @@ function readRoutes({ database }: TemplateRouteDeps): RouteDefinition<Caller>[] 
 async function validateWithin(deps: TemplateRouteDeps, owner: ReturnType<typeof ownerOf>, content: TemplateContent) {
   if (content.layoutId === null) return ok(undefined);
   const layout = await deps.database.execute(findTemplateOperation, { ...owner, templateId: content.layoutId });
-  // If the layout is missing, the write is refused.
+  // A missing layout is refused when the template is written.
   if (!layout) return ok(undefined);
   const within = inLayout(content, layout);
   return within.ok ? validateSources(within.value, 'within this layout') : within;
@@ -219,7 +219,7 @@ function furtherChangeIssues({ name, ...parts }: Partial<TemplateChange>): Issue
 
 const GENERATED = 'is generated from the mjml of this template. Change mjml, or set it to "" to write html by hand';
 
-/** Returns the body of the PUT that leaves a template unchanged. */
+/** Returns the stored fields of a template in the form of a PUT body. */
 function storedFields({ name, type, subject, mjml, html, text, layoutId, variables }: Template): TemplateRequest {
   return { name, type, subject, mjml, html, text, layoutTemplateId: layoutId, variables };
 }

@@ -159,7 +159,9 @@ async function isNameTaken(
   return other !== undefined && other.id !== templateId;
 }
 
-/** Returns whether other templates of its mode use it as a layout. Sandbox templates do not prevent changes to a live layout. */
+/**
+ * Returns whether other templates of its mode use this template as their layout. Sandbox templates do not prevent changes to a live layout.
+ */
 async function isUsed(tx: Transaction, { templateId, mode }: TemplateKey): Promise<boolean> {
   const user = await tx.get(
     'SELECT 1 AS found FROM template WHERE layout_id = ? AND mode = ? LIMIT 1',
@@ -215,7 +217,10 @@ export interface TemplateToWrite extends TemplateKey {
   content: TemplateContent;
   /** The version is not used by sends until it is published. */
   isDraft?: boolean;
-  /** Version that the content was derived from: 'outdated' if it is not the current one. Unchanged content adds no version. */
+  /**
+   * The version that the content was derived from. If it is no longer the current one, the result is 'outdated'. Unchanged content adds no
+   * version.
+   */
   basis?: number;
   nowMs: number;
 }

@@ -108,7 +108,7 @@ export function nothingSent(group: readonly Held[], pooled: PooledSession | unde
   return { pooled, results: group.map((held) => ({ held, kind: 'put back' as const })), signal: NO_SIGNAL };
 }
 
-/** Returns the result if the email itself cannot be sent, whatever the destination. */
+/** Returns the result for an email that could not be prepared, whatever its destination. */
 function unprepared(attempt: Transmitting, evidence: Omit<Evidence, 'relay'>, clocked: Clocked): Transmission {
   const outcome = classify({ ...evidence, relay: isRelay(attempt.destination) });
   const facts = { ...NO_FACTS, ...clocked };
@@ -166,7 +166,7 @@ function hostsOf({ hop }: Held): number {
   return hop.detour?.hosts ?? 0;
 }
 
-/** Puts all messages back because today's share is used up. They wait as they do for a paused destination. */
+/** Puts all messages back because today's share is used up, and pauses the destination until tomorrow. */
 function shareUsedUp({ group }: Transmitting, shares: DayShares): Transmission {
   const { ms, outcome } = shares.untilTomorrow();
   const signal: Signal = { kind: 'wait', request: { ms }, refusal: { outcome, host: null } };
@@ -187,7 +187,7 @@ function returnShare(shares: DayShares | undefined, { pooled, sent }: Pass, resu
   shares.releaseUnused(pooled.session.sourceAddress, results.filter(isUnsent).length);
 }
 
-/** Streams the content after its head, from the start each time it is sent. */
+/** Returns a stream of the head and the content that starts again each time it is read. */
 function streamedAfter(head: Buffer, content: StreamedContent, onRead: () => void): SmtpContent {
   return {
     async *[Symbol.asyncIterator]() {

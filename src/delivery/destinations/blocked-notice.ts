@@ -51,7 +51,7 @@ export function blockedNoticeOf(
   };
 }
 
-/** Sends the notices that are due, at most once a minute unless asked to `hurry`; never rejects. */
+/** Sends the notices that are due; never rejects. Runs at most once a minute, unless `immediately` is true. */
 export type BlockedNotices = (options: { hurry: boolean }) => Promise<void>;
 
 export function createBlockedNotices(deps: BlockedNoticeDeps): BlockedNotices {

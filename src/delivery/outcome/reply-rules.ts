@@ -2,7 +2,7 @@
  * The table of rules that classify replies of other mail servers. The first matching row gives the category, who can fix the problem, and
  * whether the reply is about the address. Providers use one enhanced code for many meanings, so rows with specific text come first, then
  * enhanced codes, then vague text, then the bare code. The policy in outcome.ts decides whether a refusal is permanent and whether the
- * address is suppressed. Text is matched in lower case and without accents (reply-text.ts). `replies.txt` contains real replies for each
+ * address is suppressed. Rules match text in lower case and without accents (reply-text.ts). `replies.txt` contains real replies for each
  * row, and outcome.test.ts checks every one of them.
  */
 import type { SmtpReply } from '../../mail/smtp-reply.ts';
@@ -165,7 +165,7 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'content-rejected',
   },
 
-  // The mailbox.
+  // Rows about the mailbox: its rate limit, its quota, and whether it is disabled.
   {
     text: either(
       /receiving mail (too quickly|at a rate)|exceeding receiving limits|per hour message receive limit/,
@@ -208,7 +208,7 @@ export const replyRules: readonly ReplyRule[] = [
 
   { text: /account or domain may not exist/, category: 'mailbox-not-found' },
 
-  // Neither the message nor the address causes a mail loop between servers.
+  // Mail loops are a problem between servers, not of the message or the address.
   {
     text: either(
       /too many hops|hop count|exceeded \d+ hops|too many received|routing loop|mail (forwarding )?loop/,
@@ -219,7 +219,7 @@ export const replyRules: readonly ReplyRule[] = [
     owner: 'remote',
   },
 
-  // The name and the address of the sending host.
+  // Rows about the name and the address of the sending host.
   {
     text: either(
       /\bptr\b|reverse[- ]?(dns|hostname|host name|lookup|mapping)|\br-?dns\b|cannot find your (reverse )?host ?name/,
@@ -234,7 +234,7 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'blocked',
   },
   { text: /\(rly:sn|\bmi:(spb|spf|dma|imf)\b/, category: 'policy', owner: 'sender' },
-  // Authentication of the sender.
+  // Authentication: first the login of an SMTP client, then SPF, DKIM, and DMARC of the sender.
   {
     text: either(
       /smtp[- ]auth|(authentication|authentification) (is )?(required|requise|turned on|failed|credentials|invalide)/,
@@ -427,7 +427,7 @@ export const replyRules: readonly ReplyRule[] = [
   },
 
   { enhanced: ['1.7', '1.8'], category: 'policy', owner: 'sender' },
-  // In a reply to MAIL, an unknown address is the sender's.
+  // If a reply to MAIL reports an unknown address, it means the address of the sender.
   { at: ['mail'], class: 5, text: UNKNOWN_MAILBOX, category: 'policy', owner: 'sender' },
 
   // The domain of the recipient.
@@ -549,7 +549,7 @@ function containsText(pattern: RegExp, { texts }: ReadReply): boolean {
 
 export function matchReply(reading: Reading, stage: SmtpStage): ReplyRule {
   const { code, detail, whole } = reading;
-  // X.4.1, X.4.2, X.4.7, and X.4.3xx are about the network between that server and another one.
+  // X.4.1, X.4.2, X.4.7, and X.4.3xx are about the network between the replying server and another one.
   const isSecondHand = containsText(SECOND_HAND, reading) || /^4\.([127]|3\d\d)$/.test(detail);
   const matches = (rule: ReplyRule): boolean =>
     (rule.at === undefined || rule.at.includes(stage)) &&

@@ -4,9 +4,9 @@
  * content.
  *
  * Schedule: the first attempt is immediate. Retries follow after 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h (±10 %). If the destination
- * blocks this host, they follow after 15 min, 1, 2, 4 h, then every 6 h, since only people can lift a block. A next attempt after the end
- * of the message's lifetime is moved to that end; only an attempt at or after the end becomes a Bounce `expired`. So no message expires
- * without an attempt, even if the clock jumps, unless its destination was paused at the end.
+ * blocks this host, they follow after 15 min, 1, 2, 4 h, then every 6 h, since only the operators of the destination can lift a block. A
+ * next attempt after the end of the message's lifetime is moved to that end; only an attempt at or after the end becomes a Bounce
+ * `expired`. So no message expires without an attempt, even if the clock jumps, unless its destination was paused at the end.
  *
  * Messages for a paused destination do not wait in memory, whatever the schedule. They are settled without an attempt: as delayed, or as
  * bounced if their lifetime has ended. Delayed ones are claimed again after the pause, spread over a tenth of its length.
@@ -38,7 +38,7 @@ import {
   settleOperation,
 } from './settle.ts';
 
-/** Messages deferred by a pause return after it, spread over this part of its length. */
+/** Messages deferred by a pause are claimed after it, spread over this fraction of its length. */
 export const SPREAD = 1 / 10;
 
 export interface ResultDeps {

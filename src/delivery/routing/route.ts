@@ -116,7 +116,7 @@ export function resolveRoute(routing: Routing, destination: string, turn: Turn):
   return resolveMxHosts(routing, { domain: destination, turn });
 }
 
-/** Orders hosts by preference, at random within one preference (RFC 5321 §5.1). Hosts that are tried last keep this order. */
+/** Orders hosts by preference, at random within one preference (RFC 5321 §5.1). Hosts that failed recently come last, in the same order. */
 export function inOrder(hosts: readonly MxHost[], { isBackedOff, attempts, emailSeq }: Turn): MxHost[] {
   const areMany = hosts.length > MAX_HOSTS;
   const ranked = hosts.map((mx) => ({ mx, rank: areMany ? rankOf(emailSeq, mx.host) : Math.random() }));
@@ -140,7 +140,7 @@ function toLookUp(ordered: readonly MxHost[]): MxHost[] {
   return [...current, ...others.sort((a, b) => a.preference - b.preference)].slice(0, MAX_LOOKED_UP);
 }
 
-/** Drops the hosts that are this service, and those that are no better (RFC 5321 §5.1). */
+/** Drops the hosts that are this service, and all hosts of the same or a higher preference value (RFC 5321 §5.1). */
 function dropOwnAndWorse<T extends MxHost>(hosts: readonly T[], isOwn: (one: T) => boolean): T[] {
   const best = Math.min(...hosts.filter(isOwn).map((one) => one.preference));
   return hosts.filter((one) => one.preference < best);
@@ -161,7 +161,7 @@ async function resolveRelay(routing: Routing, relay: RelayRoute): Promise<Resolv
     return temporary(`the relay ${relay.host} has no address (${cause})`, { cause, relay: true });
   }
   const addresses = answer.value.slice(0, MAX_ADDRESSES);
-  // Certificates do not cover private addresses; a relay on the public network must prove its identity before it gets a password.
+  // Certificates do not cover private addresses. A relay with a public address must prove its identity before it gets a password.
   const isPublic = addresses.every((address) => addressRefusal(address, []) === undefined);
   return {
     ok: true,
@@ -242,7 +242,7 @@ async function underPolicies({ policies }: Routing, domain: string, hosts: reado
   const decided = await Promise.all(
     hosts.map(async (candidate) => ({ candidate, result: await domainPolicy.ofHost(candidate.host, candidate.port) })),
   );
-  // Note the failures only of hosts before the first permitted one.
+  // Report failures only of hosts before the first permitted one.
   for (const { result } of decided) {
     if (result.ok) break;
     result.note?.();

@@ -1,6 +1,7 @@
 /**
  * Implements Resend's /templates: stored templates with a draft and a published version. Sends use the published version. The alias of a
- * template is its name in Postrider's API. Its name in this API, its default sender, and its reply addresses are stored with it.
+ * template is its name in Postrider's API. The name that this API returns, the default sender, and the reply addresses are stored with the
+ * template.
  */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
