@@ -145,12 +145,12 @@ interface FinishedUpload {
 export const finishUploadOperation = operation(
   'attachments.finishUpload',
   'write',
-  async (tx, upload: FinishedUpload): Promise<{ taken: boolean; replaced: string | null }> => {
+  async (tx, upload: FinishedUpload): Promise<{ isStored: boolean; replaced: string | null }> => {
     const open = await tx.run(
       'UPDATE attachment_submission SET version = version + 1, has_files = 1 WHERE id = ? AND used_at IS NULL',
       upload.submissionId,
     );
-    if (open === 0) return { taken: false, replaced: null };
+    if (open === 0) return { isStored: false, replaced: null };
     const before = await tx.get<{ blob_key: string | null }>(
       'SELECT blob_key FROM attachment_file WHERE submission_id = ? AND number = ?',
       ...[upload.submissionId, upload.number],
@@ -160,7 +160,7 @@ export const finishUploadOperation = operation(
       'UPDATE attachment_file SET blob_key = ?, blob_stamp = ? WHERE submission_id = ? AND number = ?',
       ...[upload.blobKey, upload.blobStamp, upload.submissionId, upload.number],
     );
-    return { taken: true, replaced: before.blob_key };
+    return { isStored: true, replaced: before.blob_key };
   },
 );
 
@@ -208,7 +208,7 @@ export async function bindFiles(tx: Transaction, submissionId: string, emailSeq:
 /** Unsent files are kept for this long after their upload URLs expire. */
 export const KEEP_UNSENT_MS = 86_400_000;
 
-interface OverdueBatch {
+interface OverduePage {
   /** Unix ms. Batches whose URLs expired at or before this time are overdue. */
   expiredBeforeMs: number;
   /** Id of the last batch of the previous page. */
@@ -217,7 +217,7 @@ interface OverdueBatch {
 }
 
 /** Lists the ids of open batches that are overdue, in ascending order. */
-export const overdueBatchesOperation = operation('attachments.overdue', 'read', async (tx, batch: OverdueBatch) => {
+export const overdueBatchesOperation = operation('attachments.overdue', 'read', async (tx, batch: OverduePage) => {
   const rows = await tx.all<{ id: string }>(
     `SELECT id FROM attachment_submission WHERE used_at IS NULL AND expires_at <= ? AND id > ? ORDER BY id LIMIT ?`,
     ...[batch.expiredBeforeMs, batch.afterId, batch.limit],
@@ -253,7 +253,7 @@ export const removeOverdueOperation = operation(
   },
 );
 
-interface UsedBatch {
+interface UsedPage {
   /** Id of the last batch of the previous page. */
   afterId: string;
   limit: number;
@@ -268,7 +268,7 @@ interface UsedBatch {
 export const removeUsedFilesOperation = operation(
   'attachments.removeUsedFiles',
   'write',
-  async (tx, batch: UsedBatch): Promise<RemovedFiles & { lastId: string | null }> => {
+  async (tx, batch: UsedPage): Promise<RemovedFiles & { lastId: string | null }> => {
     const rows = await tx.all<{ id: string; used_at: number; kept: number }>(
       `SELECT s.id, s.used_at, CASE WHEN EXISTS
          (SELECT 1 FROM attachment_use u JOIN email e ON e.seq = u.email_seq

@@ -79,7 +79,7 @@ export interface Metrics {
    */
   readQueueFrom(read: () => QueueState | Promise<QueueState>): void;
   /** Registers a labeled gauge whose values `read` returns on each scrape. */
-  readGaugeFrom(about: GaugeOptions, read: () => LabelledValue[]): void;
+  readGaugeFrom(about: GaugeOptions, read: () => LabeledValue[]): void;
   /** Replaces the source of `text`, so that one process can report the combined metrics of all processes on its machine. */
   collectFrom(read: () => Promise<string>): void;
   text(): Promise<string>;
@@ -287,7 +287,7 @@ const FAST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1
 const SLOW_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 21_600, 86_400, 259_200];
 
 /** A labeled sample that is read on each scrape. */
-export interface LabelledValue {
+export interface LabeledValue {
   labels: Record<string, string>;
   value: number;
 }

@@ -36,7 +36,7 @@ import { openSharedPauses, type SharedPauses } from './destinations/shared-pause
 import { openWarmUp, type WarmUp, type WarmUpSettings } from './destinations/warm-up.ts';
 import { Admissions } from './queue/admission.ts';
 import { claimOperation, clampDueOperation } from './queue/claim.ts';
-import { type Held, heldOf } from './queue/held.ts';
+import { type HeldMessage, heldOf } from './queue/held.ts';
 import { type DestinationLoad, Schedule } from './queue/schedule.ts';
 import { Slots } from './queue/slots.ts';
 import { WINDOW_LIMITS, Window, type WindowLimits } from './queue/window.ts';
@@ -124,11 +124,11 @@ export interface Delivery extends Running, DirectDispatch {
   published(): PublishedDestination[];
 }
 
-class DeliveryWorker implements WorkKind<Held, Settlement> {
+class DeliveryWorker implements WorkKind<HeldMessage, Settlement> {
   readonly kind = DELIVERY_WORK;
   readonly crashDelayMs = 10_000;
   readonly queue: Window;
-  readonly engine: Engine<Held, Settlement>;
+  readonly engine: Engine<HeldMessage, Settlement>;
   readonly limits: Limits;
   readonly registry: Registry;
   readonly sets: MxSets;
@@ -187,7 +187,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
       routing,
     });
     this.#admissions = new Admissions({ registry, sets, routing });
-    this.engine = new Engine<Held, Settlement>(deps, this);
+    this.engine = new Engine<HeldMessage, Settlement>(deps, this);
 
     // Attempts send messages, and Apply handles their reports.
     this.connections = openConnections({
@@ -265,25 +265,25 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     return this.#pauses.isLoaded;
   }
 
-  async claim(request: ClaimRequest): Promise<Claimed<Held>> {
+  async claim(request: ClaimRequest): Promise<Claimed<HeldMessage>> {
     await this.#pauses.loaded();
     const { jobs, taken } = await this.#deps.database.execute(claimOperation, request);
     const times = { claimedMs: request.nowMs, leaseUntilMs: request.nowMs + request.leaseMs };
     return { items: this.itemsOf(jobs, times), taken, overQuota: [] };
   }
 
-  itemsOf(jobs: readonly DeliveryJob[], times: Pick<Held, 'claimedMs' | 'leaseUntilMs'>): Held[] {
+  itemsOf(jobs: readonly DeliveryJob[], times: Pick<HeldMessage, 'claimedMs' | 'leaseUntilMs'>): HeldMessage[] {
     return jobs.map((job) => {
       if (job.mode === 'sandbox') return heldOf(job, { hop: { destination: SANDBOX }, domain: SANDBOX, ...times });
       return heldOf(job, { ...this.#admissions.firstHop(job.recipient), ...times });
     });
   }
 
-  deadLetter(held: Held): Settlement {
+  deadLetter(held: HeldMessage): Settlement {
     return this.#results.deadLetter(held);
   }
 
-  withoutAttempt(held: Held): Settlement | undefined {
+  withoutAttempt(held: HeldMessage): Settlement | undefined {
     return this.#apply.claimed(held);
   }
 
@@ -322,7 +322,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     if (await this.#resumes.bringForward()) this.engine.nudge();
     await this.deferred.count();
     await this.warmUp.releaseUnused();
-    if (this.registry.blocked().length > 0) await this.#notifyBlocked({ hurry: false });
+    if (this.registry.blocked().length > 0) await this.#notifyBlocked({ immediately: false });
   }
 
   async stop(graceMs: number): Promise<void> {

@@ -30,9 +30,9 @@ import type { AddressHash } from '../suppressions/suppressions.ts';
 import { TRACKING_PATH, type TrackingLinks, UNSUBSCRIBE_PATH, type UnsubscribeLinks } from './engagement.ts';
 import {
   senderOfOperation,
-  type Tracked,
+  type TrackingRecord,
   trackOperation,
-  type Unsubscribing,
+  type UnsubscribeRequest,
   unsubscribeOperation,
 } from './engagement-store.ts';
 
@@ -73,7 +73,7 @@ export function trackingRoutes(deps: TrackingRouteDeps): RouteDefinition<Caller>
         if (action === undefined) return unknownLink();
         const { kind, accountId, mode, messageId } = action;
         const nowMs = deps.clock.now();
-        const tracked: Tracked = {
+        const tracked: TrackingRecord = {
           kind,
           accountId,
           mode,
@@ -98,7 +98,7 @@ export function trackingRoutes(deps: TrackingRouteDeps): RouteDefinition<Caller>
 }
 
 /** Returns a function that writes events to the database without waiting; it never throws. */
-function createRecorder({ database, nudge }: TrackingRouteDeps): (tracked: Tracked, log: Log) => void {
+function createRecorder({ database, nudge }: TrackingRouteDeps): (tracked: TrackingRecord, log: Log) => void {
   let pending = 0;
   let lost = 0;
   let warnedAtMs = Number.NEGATIVE_INFINITY;
@@ -227,7 +227,7 @@ async function unsubscribe(deps: UnsubscribeRouteDeps, request: RouteRequest): P
   const email = sameAddressKey(recipient);
   const isOneClick = /List-Unsubscribe\b[\s\S]{0,20}One-Click/i.test(request.rawBody.toString('latin1'));
   try {
-    const unsubscribing: Unsubscribing = {
+    const unsubscribing: UnsubscribeRequest = {
       accountId,
       mode,
       messageId,

@@ -55,7 +55,7 @@ export class ActiveSet<T extends ActiveMember> {
 }
 
 export interface Load {
-  inWork: number;
+  inProgress: number;
   atMost?: number;
 }
 

@@ -67,11 +67,13 @@ class Components {
    * Returns the schema with references instead of named schemas, which are moved to the components. Throws if two different schemas have
    * the same name, which is a bug.
    */
-  use(schema: unknown): unknown {
-    if (Array.isArray(schema)) return schema.map((one) => this.use(one));
+  withReferences(schema: unknown): unknown {
+    if (Array.isArray(schema)) return schema.map((one) => this.withReferences(one));
     if (typeof schema !== 'object' || schema === null) return schema;
-    if ('shownAs' in schema) return this.use(schema.shownAs);
-    const used = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, this.use(value)])) as Json;
+    if ('shownAs' in schema) return this.withReferences(schema.shownAs);
+    const used = Object.fromEntries(
+      Object.entries(schema).map(([key, value]) => [key, this.withReferences(value)]),
+    ) as Json;
     const { title } = used;
     if (typeof title !== 'string') return used;
     const known = this.schemas[title];
@@ -114,7 +116,7 @@ class Components {
 
   /** Returns the `content` of a JSON body. */
   content(contentType: string, schema: TSchema): Json {
-    const used = this.use(plain(schema)) as Json;
+    const used = this.withReferences(plain(schema)) as Json;
     const example = this.#exampleOf(used);
     const { $ref } = (used.type === 'array' ? used.items : used) as Json;
     if (typeof $ref === 'string') this.#exemplified.add($ref.split('/').at(-1)!);
@@ -184,7 +186,7 @@ const headers = (...names: string[]): Json =>
 const RATE_LIMIT = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'];
 
 /** Converts a path to the form of OpenAPI: `/messages/:id/cancel` becomes `/messages/{id}/cancel`. */
-function openPath(path: string): string {
+function openapiPath(path: string): string {
   return path.replaceAll(/:([^/]+)/g, '{$1}');
 }
 
@@ -390,7 +392,7 @@ function webhooks(
   { schema, types }: NonNullable<OpenapiOptions['events']>,
   components: Components,
 ): Record<string, Json> {
-  const used = components.use(plain(schema));
+  const used = components.withReferences(plain(schema));
   const parameters = WEBHOOK_HEADERS.map(([name, description, example]) => ({
     name,
     in: 'header',
@@ -436,12 +438,12 @@ function shareParameters(operations: readonly Json[]): Record<string, Json> {
 export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], options: OpenapiOptions): Json {
   const { about, serverUrl, tags = [], events } = options;
   const components = new Components(options);
-  components.use(REFUSAL_SCHEMA);
+  components.withReferences(REFUSAL_SCHEMA);
   const paths: Record<string, Json> = {};
   const shown = routes.filter((route) => !route.hidden);
-  const order = (route: RouteDefinition<C>) => `${openPath(route.path)} ${METHODS.indexOf(route.method)}`;
+  const order = (route: RouteDefinition<C>) => `${openapiPath(route.path)} ${METHODS.indexOf(route.method)}`;
   for (const route of [...shown].sort((a, b) => (order(a) < order(b) ? -1 : 1))) {
-    const path = openPath(route.path);
+    const path = openapiPath(route.path);
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, components, options) };
   }
   const otherTags = [...new Set(shown.map((route) => route.tag))].filter(

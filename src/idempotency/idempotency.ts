@@ -86,7 +86,7 @@ function replay({ bodyHash, ...stored }: StoredAnswer, { value, ofBytes }: BodyD
   return ok({ status: stored.status, json: stored.body, replayed: true });
 }
 
-interface Keyed {
+interface KeyedRequest {
   database: Database;
   inFlight: InFlightKeys;
   key: IdempotencyKey;
@@ -98,14 +98,17 @@ interface Keyed {
  * Runs `first` unless the key already has a response. `first` returns undefined if its transaction found a record that another node stored
  * in the meantime; the response of that record is then returned.
  */
-export async function once(keyed: Keyed, first: () => Promise<Result<Answer> | undefined>): Promise<Result<Answer>> {
+export async function once(
+  keyed: KeyedRequest,
+  first: () => Promise<Result<Answer> | undefined>,
+): Promise<Result<Answer>> {
   const { database, inFlight, key, body, nowMs } = keyed;
   if (!inFlight.take(key)) return refuse(inProgress());
   try {
     const stored = await database.execute(storedAnswerOperation, { ...key, nowMs });
     if (stored !== null) return replay(stored, body);
     const answer = await first();
-    if (answer !== undefined && !mayBeAnswered(answer)) return answer;
+    if (answer !== undefined && !mayHaveResponse(answer)) return answer;
     const other = await database.execute(storedAnswerOperation, { ...key, nowMs });
     return other === null ? (answer ?? refuse(inProgress())) : replay(other, body);
   } finally {
@@ -117,7 +120,7 @@ export async function once(keyed: Keyed, first: () => Promise<Result<Answer> | u
  * Returns whether the key may have a response by now: after the key was checked, another node may have accepted a request with the same key
  * and upload batch.
  */
-function mayBeAnswered(answer: Result<Answer>): boolean {
+function mayHaveResponse(answer: Result<Answer>): boolean {
   return !answer.ok && answer.failure.code === 'SUBMISSION_ALREADY_USED';
 }
 

@@ -21,7 +21,7 @@ import {
   QUOTA_NAMES,
   type QuotaName,
 } from '../limits/limits.ts';
-import type { LivingNode } from '../nodes/nodes.ts';
+import type { LiveNode } from '../nodes/nodes.ts';
 import type { AccountQueue, Credentials, QueueFigures, RequestedApproval, SentMail } from './store.ts';
 
 const time = Type.String({ format: 'date-time' });
@@ -151,7 +151,7 @@ const changedLimits = {
   ...(Object.fromEntries(QUOTA_NAMES.map((name) => [name, quotaChange])) as Record<QuotaName, LimitChange>),
 };
 const share = Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: '0 disables this level.' }));
-const setThreshold = Type.Optional(
+const thresholdChange = Type.Optional(
   closed({
     warning: share,
     critical: share,
@@ -166,7 +166,7 @@ export const accountChangeRequest = closed(
     limits: Type.Optional(closed(changedLimits)),
     sendingProtection: Type.Optional(
       closed(
-        { bounceRate: setThreshold, complaintRate: setThreshold },
+        { bounceRate: thresholdChange, complaintRate: thresholdChange },
         {
           description:
             'Thresholds for sending protection. They replace all thresholds that were set before; omitted thresholds get their standard values. `warning` must be below `critical` unless one of them is 0.',
@@ -330,7 +330,7 @@ export const nodeSchema = named('Node', {
   ),
 });
 
-export function nodeBody({ id: nodeId, host, roles, version, startedAt, seenAt, state }: LivingNode) {
+export function nodeBody({ id: nodeId, host, roles, version, startedAt, seenAt, state }: LiveNode) {
   const seen = { startedAt: iso(startedAt), lastSeenAt: iso(seenAt) };
   return { nodeId, host, roles, version, ...seen, leases: state.leases ?? {} };
 }

@@ -11,7 +11,7 @@ import {
 } from '../accounts/accounts.ts';
 import { uploadedBlobsOperation } from '../attachments/attachments.ts';
 import type { Running } from '../base/lifecycle.ts';
-import type { LabelledValue } from '../base/metrics.ts';
+import type { LabeledValue } from '../base/metrics.ts';
 import { publicUrl, ROLES } from '../config.ts';
 import { type Delivery, type DeliveryDeps, type Providers, startDelivery } from '../delivery/delivery.ts';
 import {
@@ -414,7 +414,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     blobs,
     clock,
     log,
-    alsoNamed: async (keys) => [
+    alsoReferenced: async (keys) => [
       ...(await database.execute(uploadedBlobsOperation, keys)),
       ...(await database.execute(inboundBlobsOperation, keys)),
     ],
@@ -499,7 +499,7 @@ function startStatistics({ database, clock, log, metrics }: Parts, { isFirstNode
 /** Reports the health of a PostgreSQL server in metrics. */
 function startServerHealth({ database, metrics }: Parts, { isFirstNode }: DeliveryRoleOptions): Running {
   const watch = startHealthWatch({ database, isChosen: isFirstNode });
-  const healthGauge = (name: string, help: string, read: (health: ServerHealth) => LabelledValue[]): void =>
+  const healthGauge = (name: string, help: string, read: (health: ServerHealth) => LabeledValue[]): void =>
     metrics.readGaugeFrom({ name, help: `${help} One node reports it, once a minute.` }, () => {
       const health = watch.health();
       return health ? read(health) : [];

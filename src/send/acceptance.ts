@@ -175,12 +175,12 @@ function realNowMs({ nowMs, clockOffsetMs }: Acceptance): number {
   return nowMs - clockOffsetMs;
 }
 
-const copiesOf = (emails: readonly AcceptedEmail[]): number =>
+const countCopies = (emails: readonly AcceptedEmail[]): number =>
   emails.reduce((sum, email) => sum + email.recipients.length, 0);
 
 async function acceptMany(tx: Transaction, calls: readonly Acceptance[]): Promise<AcceptanceResult[]> {
   const emails = calls.flatMap((call) => call.emails);
-  const copies = copiesOf(emails);
+  const copies = countCopies(emails);
   const keys = calls.flatMap((call) => keyOf(call) ?? []);
   const [quotas, suppressed, inUse, offsetOf, serverMs, [emailSeqs, workSeqs, eventSeqs]] = await Promise.all([
     readQuotas(tx, calls),
@@ -206,7 +206,7 @@ async function acceptMany(tx: Transaction, calls: readonly Acceptance[]): Promis
     const key = keyOf(call);
     const text = key && keyText(key);
     if (text !== undefined && inUse.has(text)) return notStored();
-    const quota = quotas.take({ ...call, messages: copiesOf(call.emails) });
+    const quota = quotas.take({ ...call, messages: countCopies(call.emails) });
     if (quota !== undefined) return { ...notStored(), quota };
     if (text !== undefined) inUse.add(text);
     return addRows(call, rows, {
@@ -259,7 +259,7 @@ interface Rows {
 }
 
 /** Values that an acceptance needs from the database. */
-interface Known {
+interface AcceptanceContext {
   nextEmailSeq(): number;
   nextWorkSeq(): number;
   isSuppressed(address: ListedAddress): boolean;
@@ -274,19 +274,19 @@ export function notStored(): AcceptanceResult {
   return { stored: false, answer: '', recipients: [], leased: [], unkeptBlobKeys: [] };
 }
 
-function addRows(call: Acceptance, rows: Rows, known: Known): AcceptanceResult {
+function addRows(call: Acceptance, rows: Rows, context: AcceptanceContext): AcceptanceResult {
   const { accountId, mode, source, retain } = call;
   const result: AcceptanceResult = { stored: true, answer: '', recipients: [], leased: [], unkeptBlobKeys: [] };
   let firstEmailSeq: number | null = null;
   for (const email of call.emails) {
-    const seq = known.nextEmailSeq();
+    const seq = context.nextEmailSeq();
     firstEmailSeq ??= seq;
     let isKept = retain !== 'none';
     for (const recipient of email.recipients) {
       const { simulateSuppressed, suppressionKey } = recipient;
-      const isSuppressed = simulateSuppressed || known.isSuppressed({ accountId, mode, email: suppressionKey });
+      const isSuppressed = simulateSuppressed || context.isSuppressed({ accountId, mode, email: suppressionKey });
       if (!isSuppressed) isKept = true;
-      addMessage({ call, recipient, emailSeq: seq, isSuppressed }, { rows, known, result });
+      addMessage({ call, recipient, emailSeq: seq, isSuppressed }, { rows, context, result });
     }
     // With retain none, the content is not stored if every message is already finished.
     const kept = isKept
@@ -314,14 +314,14 @@ interface NewMessage {
 /** Adds the message for one recipient: its first status, its due time, and the first events of its timeline. */
 function addMessage(
   { call, recipient, emailSeq, isSuppressed }: NewMessage,
-  { rows, known, result }: { rows: Rows; known: Known; result: AcceptanceResult },
+  { rows, context, result }: { rows: Rows; context: AcceptanceContext; result: AcceptanceResult },
 ): void {
   const { accountId, mode, nowMs, sendAtMs, leaseUntilMs } = call;
   const { messageId, role } = recipient;
   const status = isSuppressed ? 'suppressed' : sendAtMs === null ? 'queued' : 'scheduled';
   /** By the clock of the mode; a suppressed message is never due. */
   const dueMs = isSuppressed ? null : (sendAtMs ?? nowMs);
-  const workSeq = dueMs === null ? null : known.nextWorkSeq();
+  const workSeq = dueMs === null ? null : context.nextWorkSeq();
   rows.messages.push({
     accountId,
     mode,
@@ -366,7 +366,7 @@ function addMessage(
     ref: emailSeq,
     lane: recipient.lane,
     isLeased,
-    dueMs: isLeased ? known.nowMs + leaseUntilMs - nowMs : dueMs! - known.clockOffsetMs,
+    dueMs: isLeased ? context.nowMs + leaseUntilMs - nowMs : dueMs! - context.clockOffsetMs,
   });
   if (isLeased) result.leased.push({ messageId, seq: workSeq, emailSeq });
 }

@@ -123,7 +123,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
       : ok([email]);
     if (!emails.ok) return emails;
     submission.isBlobUsed = emails.value[0] === email;
-    const sendAtMs = releaseOf(submission, nowMs);
+    const sendAtMs = sendAtOf(submission, nowMs);
     const result = await acceptEmails({
       ...commonOf(submission, record),
       emails: emails.value,
@@ -213,7 +213,7 @@ function readControlHeaders({
 }
 
 /** Returns the time to send at; null, which means now, if it is in the past, as with `sendAt`. */
-function releaseOf({ hold }: Submission, nowMs: number): number | null {
+function sendAtOf({ hold }: Submission, nowMs: number): number | null {
   if (hold === undefined) return null;
   const atMs = 'untilMs' in hold ? hold.untilMs : nowMs + hold.forSeconds * 1000;
   return atMs > nowMs ? atMs : null;

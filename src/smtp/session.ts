@@ -53,7 +53,7 @@ export interface SessionOptions {
   /** Reply that is sent instead of the greeting; the session then ends. */
   refusal?: string | undefined;
   /** Called when the session no longer has a message in progress. May be called repeatedly. */
-  onMailOver(): void;
+  onMailEnded(): void;
   onClosed(): void;
 }
 
@@ -75,7 +75,7 @@ export class Session implements Dialogue {
 
   readonly #wire: SessionWire;
   readonly #refusal: string | undefined;
-  readonly #onMailOver: () => void;
+  readonly #onMailEnded: () => void;
   readonly #onClosed: () => void;
   #phase: Phase = 'greeting';
   readonly #input = new ByteQueue();
@@ -99,12 +99,12 @@ export class Session implements Dialogue {
   /** Deadline of the transfer in progress, in ms of performance.now(). Received bytes extend it. */
   #dataEndMs = 0;
 
-  constructor(socket: Socket, { services, address, isImplicitTls, refusal, onMailOver, onClosed }: SessionOptions) {
+  constructor(socket: Socket, { services, address, isImplicitTls, refusal, onMailEnded, onClosed }: SessionOptions) {
     this.services = services;
     this.log = services.log;
     this.address = address;
     this.countedAddress = countedAddress(address);
-    this.#onMailOver = onMailOver;
+    this.#onMailEnded = onMailEnded;
     this.#onClosed = onClosed;
     this.#deadlineMs = performance.now() + services.limits.idleMs;
     this.#refusal = refusal;
@@ -174,7 +174,7 @@ export class Session implements Dialogue {
     this.transfer = undefined;
     this.#deadlineMs = performance.now() + this.services.limits.lingerMs;
     this.#wire.end();
-    this.#onMailOver();
+    this.#onMailEnded();
   }
 
   /** Processes the input until none is left or a command is in progress. */
@@ -300,11 +300,11 @@ export class Session implements Dialogue {
 
   #continue(): undefined {
     this.#isWaiting = false;
-    if (!this.hasMail()) this.#onMailOver();
+    if (!this.hasMail()) this.#onMailEnded();
     if (this.#phase !== 'open') return;
     if (this.transfer === undefined) {
       this.#deadlineMs = performance.now() + this.services.limits.idleMs;
-      if (this.#isDraining) return this.#hangUpIdle(STOPPING);
+      if (this.#isDraining) return this.#hangUpOutsideCommand(STOPPING);
     }
     this.#resume();
     if (this.#isEnded && !this.#isWaiting) this.#endQuietly();
@@ -333,7 +333,7 @@ export class Session implements Dialogue {
   }
 
   /** Hangs up for a reason that is not the result of a command. */
-  #hangUpIdle(line: string): undefined {
+  #hangUpOutsideCommand(line: string): undefined {
     if (!this.hasMail()) this.verb = undefined;
     this.hangUp(line);
   }
@@ -372,7 +372,7 @@ export class Session implements Dialogue {
   checkDeadline(nowMs: number): undefined {
     if (nowMs < this.#deadlineMs) return;
     if (this.#phase === 'handshake' || this.#phase === 'closing') return this.destroy();
-    this.#hangUpIdle('421 4.4.2 timeout; closing the connection');
+    this.#hangUpOutsideCommand('421 4.4.2 timeout; closing the connection');
   }
 
   /** Returns whether a message is in progress: from the 354 reply to the reply after the final dot. */
@@ -389,7 +389,7 @@ export class Session implements Dialogue {
   drain(): void {
     this.#isDraining = true;
     if (this.#phase === 'handshake') return;
-    if (this.transfer === undefined && !this.#isWaiting) this.#hangUpIdle(STOPPING);
+    if (this.transfer === undefined && !this.#isWaiting) this.#hangUpOutsideCommand(STOPPING);
   }
 
   destroy(): undefined {

@@ -47,7 +47,12 @@ const broken: [name: string, path: string, target: string, expected: RegExp][] =
   ['sideways', 'src/accounts/accounts.ts', '../domains/domains.ts', /does not stand below/],
   ['past the public module', 'src/send/accept.ts', '../messages/message.ts', /import its public module/],
   ['a store imported outside of operations', 'src/roles/serve.ts', '../messages/store.ts', /import its public module/],
-  ['a schema imported outside of routes', 'src/messages/message.ts', '../events/event-schema.ts', /import its public module/],
+  [
+    'a schema imported outside of routes',
+    'src/messages/message.ts',
+    '../events/event-schema.ts',
+    /import its public module/,
+  ],
   ['routes imported from a lower layer', 'src/delivery/worker.ts', '../messages/routes.ts', /by roles only/],
   ['routes from their own folder', 'src/messages/message.ts', './routes.ts', /by roles only/],
   ['the settings', 'src/send/accept.ts', '../config.ts', /come in as arguments/],

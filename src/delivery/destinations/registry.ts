@@ -78,7 +78,7 @@ export type Destination = Readonly<DestinationRecord>;
 export type PauseChange = 'none' | 'began' | 'ended';
 
 /** The effect of a shared pause on this process. */
-export type Adopted = { kind: 'same' | 'began' | 'changed' } | { kind: 'resumed'; pause: Pause };
+export type AdoptResult = { kind: 'same' | 'began' | 'changed' } | { kind: 'resumed'; pause: Pause };
 
 const MINUTE_MS = 60_000;
 const PROVEN_MS = 10 * MINUTE_MS;
@@ -86,7 +86,7 @@ const PROVEN_MS = 10 * MINUTE_MS;
 const PROBE_CHOSEN_MS = MINUTE_MS;
 const MAX_IDLE = 5_000;
 /** The newest message has a weight of 1/16 in the moving average. */
-const MESSAGE_MS_PART = 16;
+const AVERAGED_MESSAGES = 16;
 
 export interface RegistryDeps {
   clock: Clock;
@@ -211,7 +211,7 @@ export class Registry {
   /**
    * Returns the destination to use for the next message: this one, or the fallback route. Chooses the message as the probe if one is due.
    */
-  useFallback(key: string): string {
+  chooseDestination(key: string): string {
     return this.usesFallback(key) && !this.#chooseProbe(this.#recordOf(key)) ? FALLBACK : key;
   }
 
@@ -253,7 +253,7 @@ export class Registry {
   measured(destination: Destination, messageMs: number): void {
     const record = writable(destination);
     const before = record.messageMs ?? messageMs;
-    record.messageMs = before + (messageMs - before) / MESSAGE_MS_PART;
+    record.messageMs = before + (messageMs - before) / AVERAGED_MESSAGES;
   }
 
   /** Records the reply that decided the outcome of a message. */
@@ -293,7 +293,7 @@ export class Registry {
   }
 
   /** Replaces the pause of this destination with the one that all nodes share, or removes it if `shared` is undefined. */
-  adopt(destination: Destination, shared: SharedPause | undefined): Adopted {
+  adopt(destination: Destination, shared: SharedPause | undefined): AdoptResult {
     const record = writable(destination);
     const { key, pause } = record;
     if (!shared) {

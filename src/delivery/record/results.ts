@@ -29,7 +29,7 @@ import { causeOf, causeText } from '../outcome/cause.ts';
 import { deadLettered, expired, type Outcome } from '../outcome/outcome.ts';
 import { explanations } from '../outcome/outcome-texts.ts';
 import type { Admission } from '../queue/admission.ts';
-import type { Held } from '../queue/held.ts';
+import type { HeldMessage } from '../queue/held.ts';
 import {
   type AttemptFacts,
   type AttemptRecord,
@@ -62,12 +62,12 @@ export class Results {
   }
 
   /** Returns the time in Unix ms, by the clock of the message's mode. */
-  nowOf(held: Held): number {
+  nowOf(held: HeldMessage): number {
     return timeOf(held, this.#deps.clock);
   }
 
   /** Returns the settlement of an attempt; `facts` is null if none was made. */
-  of(held: Held, result: { outcome: Outcome; facts: AttemptFacts | null }): Settlement {
+  of(held: HeldMessage, result: { outcome: Outcome; facts: AttemptFacts | null }): Settlement {
     const { registry, random } = this.#deps;
     // After a detour, the next attempt starts at the domain's own destination, so a pause of this one does not apply.
     const { destination, detour } = held.hop;
@@ -76,25 +76,25 @@ export class Results {
   }
 
   /** Returns the settlement of a message that was in progress during three crashes. */
-  deadLetter(held: Held): Settlement {
+  deadLetter(held: HeldMessage): Settlement {
     const { messageId, crashes } = held.job;
     this.#deps.log.error({ messageId, crashes }, 'message dead-lettered: its attempts crashed');
     return this.of(held, { outcome: deadLettered(), facts: null });
   }
 
   /** Returns the settlement of a message that is not attempted: its address is suppressed, or its destination is paused. */
-  withoutAttempt(held: Held, admission: Admission = { kind: 'run' }): Settlement | undefined {
+  withoutAttempt(held: HeldMessage, admission: Admission = { kind: 'run' }): Settlement | undefined {
     if (held.job.suppressed) return this.suppressed(held);
     return admission.kind === 'wait' ? this.defer(held, admission.pause) : undefined;
   }
 
   /** Returns the settlement of a message whose address is suppressed: it is not sent. */
-  suppressed(held: Held): Settlement {
+  suppressed(held: HeldMessage): Settlement {
     return suppressedSettlementOf(held.job, this.nowOf(held));
   }
 
   /** Returns the settlement of a message whose destination is paused: deferred to the end of the pause, without an attempt. */
-  defer(held: Held, { outcome, host, beganMs, mailDueMs }: Pause): Settlement {
+  defer(held: HeldMessage, { outcome, host, beganMs, mailDueMs }: Pause): Settlement {
     const { random } = this.#deps;
     const { detour } = held.hop;
     if (detour?.before) return this.of(held, detour.before);
@@ -113,7 +113,7 @@ export class Results {
   }
 }
 
-export interface Settling {
+export interface SettlementInput {
   job: DeliveryJob;
   outcome: Outcome;
   /** Null if no attempt was made (a dead letter, or a message deferred by a pause). */
@@ -165,7 +165,7 @@ function attemptRecord(outcome: Outcome, { startedAtMs, ...facts }: AttemptFacts
   };
 }
 
-function deliveryEvent(settling: Settling, attempts: number): SettledEvent {
+function deliveryEvent(settling: SettlementInput, attempts: number): SettledEvent {
   const { job, outcome, facts, nowMs } = settling;
   const delivery = {
     remoteHost: facts?.host ?? null,
@@ -183,7 +183,7 @@ function deliveryEvent(settling: Settling, attempts: number): SettledEvent {
  * message that was deferred without an attempt is due at the end of the pause.
  */
 function nextAfter(
-  { job, facts, pause, nowMs, random, outcome: { category } }: Settling,
+  { job, facts, pause, nowMs, random, outcome: { category } }: SettlementInput,
   attempts: number,
 ): number | undefined {
   const expiresAtMs = job.expiresAt;
@@ -195,7 +195,7 @@ function nextAfter(
 }
 
 /** Returns the settlement of one message. Sandbox messages never suppress an address. */
-export function settlementOf(settling: Settling): Settlement {
+export function settlementOf(settling: SettlementInput): Settlement {
   const { job, facts, nowMs } = settling;
   const host = facts ?? settling.pause ?? null;
   const attempts = job.attempts + (facts ? 1 : 0);

@@ -101,7 +101,7 @@ function base64Body(raw: Buffer): CodedBody | undefined {
   };
 }
 
-interface Decoded {
+interface DecodedBytes {
   bytes: Buffer;
   /** Position of each byte in the encoded body. */
   places: Uint32Array;
@@ -122,7 +122,7 @@ function skipSpaces(raw: Buffer, at: number): number {
 }
 
 /** Decodes quoted-printable (RFC 2045 §6.7). Soft breaks and white space at the end of a line are removed; an invalid `=` is literal. */
-export function decodeQuotedPrintable(raw: Buffer): Decoded {
+export function decodeQuotedPrintable(raw: Buffer): DecodedBytes {
   const bytes = Buffer.allocUnsafeSlow(raw.length);
   const places = new Uint32Array(raw.length);
   let length = 0;
@@ -261,7 +261,7 @@ interface HtmlPart {
 
 /** The same limits apply to submitted messages (submitted.ts). */
 const LIMITS = { depth: 100, parts: 1000 };
-const SEALED = new Set([
+const SIGNED_OR_ENCRYPTED = new Set([
   'multipart/signed',
   'multipart/encrypted',
   'application/pkcs7-mime',
@@ -275,7 +275,7 @@ const SEALED = new Set([
 export function readTrackableMail(content: Buffer, { links }: { links: boolean }): TrackableMail | undefined {
   const walk = walkThrough(content.toString('latin1'), LIMITS);
   const entities = walk.entities.filter((entity) => !isInsideMessage(entity));
-  if (walk.exceeded !== undefined || entities.some(({ type }) => SEALED.has(type))) return undefined;
+  if (walk.exceeded !== undefined || entities.some(({ type }) => SIGNED_OR_ENCRYPTED.has(type))) return undefined;
   const parts = entities.flatMap((entity) => htmlPartOf(content, entity, links) ?? []);
   if (parts.length === 0) return undefined;
   return {
