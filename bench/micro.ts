@@ -16,7 +16,7 @@ import NodemailerDkim from 'nodemailer/lib/dkim';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import { parseAddress } from '../src/mail/address.ts';
 import { compose, type MailToCompose } from '../src/mail/compose/compose.ts';
-import { type DkimSigners, signDkim, signDkimHere } from '../src/mail/compose/dkim-sign.ts';
+import { type DkimSigners, signDkim, signDkimSync } from '../src/mail/compose/dkim-sign.ts';
 import { htmlToText } from '../src/mail/html/html-text.ts';
 import { createRender } from '../src/templates/templates.ts';
 
@@ -104,7 +104,7 @@ if (ourOrder() !== theirOrder()) throw new Error('the two renderings differ');
 const rows: Row[] = [
   {
     name: 'DKIM: one 5 KB signature, one thread, vs nodemailer',
-    ours: () => signDkimHere({ content: message, ...signers() }),
+    ours: () => signDkimSync({ content: message, ...signers() }),
     theirs: () => drain(signer.sign(message) as unknown as Readable),
     atLeast: 1.9,
     goal: 2.3,

@@ -109,7 +109,7 @@ export async function readAccount(tx: Transaction, id: string, hold = ''): Promi
   return row && accountOf(row);
 }
 
-export type Revoked = 'revoked' | 'unknown' | 'other-mode';
+export type RevocationResult = 'revoked' | 'unknown' | 'other-mode';
 
 /** A key or credential to revoke, in one account or (null) any, in one mode or (null) either. */
 export interface Revocation {
@@ -123,7 +123,7 @@ export async function revoke(
   tx: Transaction,
   table: 'api_key' | 'smtp_credential',
   { id, accountId, mode, nowMs }: Revocation,
-): Promise<Revoked> {
+): Promise<RevocationResult> {
   const row = await tx.get<{ mode: Mode }>(
     `SELECT mode FROM ${table} WHERE id = ? AND account_id = coalesce(?, account_id) AND revoked_at IS NULL`,
     id,

@@ -57,7 +57,7 @@ const COLUMNS = `id, account_id AS "accountId", mode, key_id AS "keyId", client,
 const TRAIL = { table: 'agent_request', shows: ['tool', 'client', 'key_id', 'digest', 'status', 'decided_by'] };
 
 /** Most undecided requests of an account. */
-export const MOST_PENDING = 50;
+export const MAX_PENDING_REQUESTS = 50;
 
 interface Asking {
   request: AgentRequest;
@@ -67,7 +67,7 @@ interface Asking {
 }
 
 /** Stores a request. Returns the undecided one of the same key for the same call instead if there is one, and null above the limit. */
-export const askAgentRequestOperation = change(
+export const storeAgentRequestOperation = change(
   'accounts.askAgentRequest',
   async (tx, { request, mostPending }: Asking): Promise<AgentRequest | null> => {
     const { accountId, keyId, digest, createdAt } = request;
@@ -135,9 +135,9 @@ export interface AgentDecision extends AgentRequestKey {
   nowMs: number;
 }
 
-export type Decision = { outcome: 'decided'; request: AgentRequest } | Undecided;
+export type Decision = { outcome: 'decided'; request: AgentRequest } | FailedDecision;
 
-export type Undecided =
+export type FailedDecision =
   | { outcome: 'unknown' }
   | { outcome: 'already-decided' | 'expired' | 'other-call'; request: AgentRequest };
 

@@ -34,7 +34,7 @@ import { isHeldOperation } from './protection-store.ts';
 const FRESH_MS = 700;
 const KEYS_KEPT = 10_000;
 /** Limit above the length of any key. Only this many characters are hashed; a longer text is refused like any unknown key. */
-const LONGEST_KEY = 256;
+const MAX_KEY_LENGTH = 256;
 
 const hasExpired = ({ expiresAt }: Pick<Caller, 'expiresAt'>, clock: Clock): boolean =>
   expiresAt !== undefined && expiresAt !== null && expiresAt <= clock.now();
@@ -42,16 +42,16 @@ const hasExpired = ({ expiresAt }: Pick<Caller, 'expiresAt'>, clock: Clock): boo
 const unauthorized = refuse(failure('UNAUTHORIZED'));
 const suspended = refuse(failure('ACCOUNT_SUSPENDED'));
 
-/** Evicts callers from the authentication cache. Code that changes keys or accounts calls it after the commit. */
-export interface KnownCallers {
+/** The authentication cache, for code that changes keys or accounts. It must evict the changed ones after the commit. */
+export interface CallerCache {
   evictKey(keyId: string): void;
   evictAccount(accountId: string): void;
 }
 
-export interface Authenticator extends KnownCallers {
+export interface Authenticator extends CallerCache {
   /** Returns synchronously for a recently seen key; rejects with Unavailable if the database does. */
   (apiKey: string | undefined, accountId: string | undefined): Result<Caller> | Promise<Result<Caller>>;
-  /** Does the same for a request that names no account: the account is that of the key. */
+  /** Does the same for a request without an account id; the result is the account of the key. */
   ofKey(apiKey: string): Result<Caller> | Promise<Result<Caller>>;
   /**
    * Returns the holder of a key that signs requests; undefined if no active key has this id, which is public. The caller must verify a
@@ -60,14 +60,14 @@ export interface Authenticator extends KnownCallers {
   ofAccessKey(accessKeyId: string): Promise<SigningKeyHolder | undefined>;
 }
 
-interface Known {
+interface CachedCaller {
   accountId: string;
   keyId: string;
   result: Result<Caller>;
 }
 
 export function createAuthenticator(options: { database: Database; clock: Clock }): Authenticator {
-  const cache = createFreshCache<{ keyId: string; digest: string }, Known>({
+  const cache = createFreshCache<{ keyId: string; digest: string }, CachedCaller>({
     clock: options.clock,
     maxAgeMs: FRESH_MS,
     limit: KEYS_KEPT,
@@ -93,7 +93,7 @@ export function createAuthenticator(options: { database: Database; clock: Clock 
     },
   });
 
-  const resultFor = (known: Known | undefined, accountId: string | undefined): Result<Caller> =>
+  const resultFor = (known: CachedCaller | undefined, accountId: string | undefined): Result<Caller> =>
     known !== undefined && known.accountId === accountId ? known.result : unauthorized;
 
   /** Refuses after the same work as for an unknown key. */
@@ -103,7 +103,7 @@ export function createAuthenticator(options: { database: Database; clock: Clock 
   };
 
   const recall = (apiKey: string | undefined) => {
-    const presented = apiKey === undefined ? '' : apiKey.slice(0, LONGEST_KEY);
+    const presented = apiKey === undefined ? '' : apiKey.slice(0, MAX_KEY_LENGTH);
     const digest = hash('sha256', presented, 'base64');
     return cache.get(digest, { keyId: keyIdOf(presented), digest });
   };
@@ -221,12 +221,12 @@ export function createSuspensionCheck(options: {
 const CREDENTIALS_KEPT = 10_000;
 const UNKNOWN_KEPT = 1_000;
 /** Longer user names and passwords are refused. */
-const LONGEST_LOGIN = 256;
+const MAX_LOGIN_LENGTH = 256;
 
 const refused = refuse(failure('UNAUTHORIZED', { message: 'Authentication failed. Check username and password.' }));
 
-/** Evicts logins from the cache of SMTP logins. Code that changes credentials or accounts calls it after the commit. */
-export interface KnownLogins {
+/** The cache of SMTP logins, for code that changes credentials or accounts. It must evict the changed ones after the commit. */
+export interface LoginCache {
   evictCredential(credentialId: string): void;
   evictAccount(accountId: string): void;
 }
@@ -241,7 +241,7 @@ export interface SmtpLogin {
 /** `outside`: the password is correct, but the client's address is not in the networks of this caller. The client must not learn this. */
 export type LogInResult = { ok: true; value: Caller } | { ok: false; failure: Failure; outside?: Caller };
 
-export interface SmtpAuthenticator extends KnownLogins {
+export interface SmtpAuthenticator extends LoginCache {
   /**
    * Returns the caller of a recent successful login; undefined if it is not cached, for any reason. Does not compute argon2, so password
    * guessing does not delay known clients.
@@ -256,7 +256,7 @@ export interface SmtpAuthenticator extends KnownLogins {
   stillAllowed(session: Omit<SmtpLogin, 'password'>, caller?: Caller): Result<Caller> | Promise<Result<Caller>>;
 }
 
-function eligible(holder: CredentialHolder | undefined, clock: Clock): holder is CredentialHolder {
+function isEligible(holder: CredentialHolder | undefined, clock: Clock): holder is CredentialHolder {
   if (holder === undefined || hasExpired(holder, clock)) return false;
   return holder.account.status === 'active' && holder.account.plan !== 'free';
 }
@@ -286,7 +286,7 @@ export function createSmtpAuthenticator(options: { database: Database; clock: Cl
     createHmac('sha256', processKey).update(`${holder.passwordHash}\n${password}`).digest();
 
   const holderOf = (username: string) =>
-    holders.get(username.slice(0, LONGEST_LOGIN), username.slice(0, LONGEST_LOGIN));
+    holders.get(username.slice(0, MAX_LOGIN_LENGTH), username.slice(0, MAX_LOGIN_LENGTH));
 
   const isProven = (password: string, holder: CredentialHolder): boolean => {
     const known = proven.get(holder.credentialId);
@@ -294,7 +294,7 @@ export function createSmtpAuthenticator(options: { database: Database; clock: Cl
   };
 
   const isUsable = (holder: CredentialHolder | undefined, address: string): holder is CredentialHolder =>
-    eligible(holder, options.clock) && isAllowedAddress(address, holder.allowedNetworks);
+    isEligible(holder, options.clock) && isAllowedAddress(address, holder.allowedNetworks);
 
   return {
     recall: async ({ username, password, address }) => {
@@ -305,10 +305,10 @@ export function createSmtpAuthenticator(options: { database: Database; clock: Cl
       const holder = await holderOf(username);
       if (isUsable(holder, address) && isProven(password, holder)) return ok(callerOf(holder));
       const isCorrect = await verifyPassword(
-        password.slice(0, LONGEST_LOGIN),
+        password.slice(0, MAX_LOGIN_LENGTH),
         holder?.passwordHash ?? UNKNOWN_USER_PASSWORD,
       );
-      if (!eligible(holder, options.clock) || !isCorrect || password.length > LONGEST_LOGIN) return refused;
+      if (!isEligible(holder, options.clock) || !isCorrect || password.length > MAX_LOGIN_LENGTH) return refused;
       if (!isUsable(holder, address)) return { ...refused, outside: callerOf(holder) };
       proven.delete(holder.credentialId);
       proven.set(holder.credentialId, proofOf(password, holder));

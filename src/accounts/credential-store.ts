@@ -79,9 +79,9 @@ export interface ApiKeyRecord {
 const VALID = 'revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)';
 
 /** A row whose lists are still in their stored form. */
-type Stored<R> = Omit<R, 'allowedSenders' | 'allowedNetworks'> & { senders: string | null; networks: string | null };
+type StoredRow<R> = Omit<R, 'allowedSenders' | 'allowedNetworks'> & { senders: string | null; networks: string | null };
 
-function recordOf<R extends object>({ senders, networks, ...row }: Stored<R>) {
+function recordOf<R extends object>({ senders, networks, ...row }: StoredRow<R>) {
   return { ...row, allowedSenders: listOf(senders), allowedNetworks: listOf(networks) };
 }
 
@@ -128,7 +128,7 @@ export const keysOperation = operation(
   'accounts.keys',
   'read',
   async (tx, args: PageRequest & { accountId: string }): Promise<ApiKeyRecord[]> => {
-    const rows = await tx.all<Stored<ApiKeyRecord>>(
+    const rows = await tx.all<StoredRow<ApiKeyRecord>>(
       `SELECT ${KEY_COLUMNS}
        FROM api_key WHERE account_id = ? AND revoked_at IS NULL AND id < ? ORDER BY id DESC LIMIT ?`,
       args.accountId,
@@ -139,7 +139,7 @@ export const keysOperation = operation(
   },
 );
 
-type Changed<R> = R | 'unknown' | 'other-mode';
+type ChangeResult<R> = R | 'unknown' | 'other-mode';
 type Target = Omit<Revocation, 'nowMs' | 'accountId'> & { accountId: string };
 
 /** Reads an active key or credential to change it, and locks it until the end of the transaction. */
@@ -147,7 +147,7 @@ async function readToChange<R extends { mode: Mode }>(
   tx: Transaction,
   select: string,
   { id, accountId, mode }: Target,
-): Promise<Changed<R>> {
+): Promise<ChangeResult<R>> {
   const row = await tx.get<R>(
     `${select} WHERE id = ? AND account_id = ? AND revoked_at IS NULL ${locked(tx)}`,
     ...[id, accountId],
@@ -166,8 +166,8 @@ export const updateKeyOperation = change(
       allowedNetworks,
       ...target
     }: Target & { name?: string | undefined; allowedNetworks?: readonly string[] | undefined },
-  ): Promise<Changed<ApiKeyRecord>> => {
-    const row = await readToChange<Stored<ApiKeyRecord>>(tx, `SELECT ${KEY_COLUMNS} FROM api_key`, target);
+  ): Promise<ChangeResult<ApiKeyRecord>> => {
+    const row = await readToChange<StoredRow<ApiKeyRecord>>(tx, `SELECT ${KEY_COLUMNS} FROM api_key`, target);
     if (typeof row === 'string') return row;
     const key = recordOf<ApiKeyRecord>(row);
     const changed = { ...key, name: name ?? key.name, allowedNetworks: allowedNetworks ?? key.allowedNetworks };
@@ -336,7 +336,7 @@ export const credentialsOperation = operation(
   'accounts.credentials',
   'read',
   async (tx, args: PageRequest & { accountId: string }): Promise<CredentialRecord[]> => {
-    const rows = await tx.all<Stored<CredentialRecord>>(
+    const rows = await tx.all<StoredRow<CredentialRecord>>(
       `SELECT ${CREDENTIAL_COLUMNS}
        FROM smtp_credential WHERE account_id = ? AND revoked_at IS NULL AND id < ? ORDER BY id DESC LIMIT ?`,
       args.accountId,
@@ -353,9 +353,9 @@ export const updateCredentialOperation = change(
   async (
     tx,
     { allowedNetworks, ...target }: Target & { allowedNetworks?: readonly string[] | undefined },
-  ): Promise<Changed<CredentialRecord>> => {
+  ): Promise<ChangeResult<CredentialRecord>> => {
     const select = `SELECT ${CREDENTIAL_COLUMNS} FROM smtp_credential`;
-    const row = await readToChange<Stored<CredentialRecord>>(tx, select, target);
+    const row = await readToChange<StoredRow<CredentialRecord>>(tx, select, target);
     if (typeof row === 'string') return row;
     const credential = recordOf<CredentialRecord>(row);
     const changed = { ...credential, allowedNetworks: allowedNetworks ?? credential.allowedNetworks };

@@ -269,10 +269,10 @@ test('a free plan has no SMTP', async (t) => {
 test('health uses the documented thresholds and does not rate small volumes', () => {
   const health = (delivered: number, bounced: number, complained: number) =>
     healthOf([
-      { status: 'delivered', messages: delivered, sinceRecently: 0 },
-      { status: 'bounced', messages: bounced, sinceRecently: 0 },
-      { status: 'complained', messages: complained, sinceRecently: 0 },
-      { status: 'delayed', messages: 3, sinceRecently: 0 },
+      { status: 'delivered', messages: delivered, recentMessages: 0 },
+      { status: 'bounced', messages: bounced, recentMessages: 0 },
+      { status: 'complained', messages: complained, recentMessages: 0 },
+      { status: 'delayed', messages: 3, recentMessages: 0 },
     ]);
   const status = (...counts: [number, number, number]) => health(...counts).status;
   assert.equal(status(0, 0, 0), 'good');

@@ -11,7 +11,7 @@ import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/f
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { type Page, type PartShape, pageAnswer, pageFields, readPage } from '../http/paging.ts';
-import { answer, defineRoute, NO_LIVE_POWER, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
+import { answer, defineRoute, LIVE_KEY_REQUIRED, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
 import { closed, confirmationSchema, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import { resumeSending } from '../reputation/reputation.ts';
 import type { Database } from '../storage/database.ts';
@@ -23,11 +23,11 @@ import {
   MAXIMUM_EMAIL_BYTES,
   type PageRequest,
   type Revocation,
-  type Revoked,
+  type RevocationResult,
   STANDARD_EMAIL_BYTES,
   type SubmissionPorts,
 } from './account.ts';
-import type { KnownCallers, KnownLogins } from './authenticate.ts';
+import type { CallerCache, LoginCache } from './authenticate.ts';
 import * as bodies from './bodies.ts';
 import { createKey, createSigningKey, createSmtpCredential, type NewKey } from './create.ts';
 import {
@@ -81,11 +81,11 @@ function revocationOf(caller: Caller, id: string, clock: Clock): Revocation {
 }
 
 function unchangedAnswer(why: 'unknown' | 'other-mode', what: string): RouteAnswer {
-  if (why === 'other-mode') return refuse(NO_LIVE_POWER);
+  if (why === 'other-mode') return refuse(LIVE_KEY_REQUIRED);
   return refuse(failure('NOT_FOUND', { message: `No ${what} has this id.` }));
 }
 
-function revokedAnswer(revoked: Revoked, what: string): RouteAnswer {
+function revokedAnswer(revoked: RevocationResult, what: string): RouteAnswer {
   if (revoked !== 'revoked') return unchangedAnswer(revoked, what);
   return answer({ message: `The ${what} has been revoked.` });
 }
@@ -94,8 +94,8 @@ interface AccountRouteOptions {
   database: Database;
   clock: Clock;
   /** Authentication cache. Routes evict entries from it so that a revoked key or a changed setting takes effect with the next request. */
-  callers: KnownCallers;
-  logins: KnownLogins;
+  callers: CallerCache;
+  logins: LoginCache;
   submissionPorts(): SubmissionPorts;
   /** The service's secret key, which seals the secrets of keys that sign requests; undefined if the SES interface is off. */
   signingSecretKey: Uint8Array | undefined;
@@ -111,7 +111,7 @@ export function accountRoutes(options: AccountRouteOptions): RouteDefinition<Cal
 function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
   const { database } = options;
   const reader = createUsageReader(options);
-  const shown = async (account: Account, caller: Caller) =>
+  const accountAnswer = async (account: Account, caller: Caller) =>
     answer(bodies.accountBody(account, await reader.usage(account.id, caller.mode), options.submissionPorts()));
   return [
     route({
@@ -125,7 +125,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       response: { status: 200, schema: bodies.accountSchema },
       // Reads the row again: the caller's cached copy may be outdated, and a new setting must be visible.
       handle: async ({ caller }) =>
-        shown((await database.execute(accountOperation, caller.account.id)) ?? caller.account, caller),
+        accountAnswer((await database.execute(accountOperation, caller.account.id)) ?? caller.account, caller),
     }),
     route({
       method: 'PATCH',
@@ -148,7 +148,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
         if (!patched.ok) return patched;
         options.callers.evictAccount(caller.account.id);
         options.logins.evictAccount(caller.account.id);
-        return shown(patched.value, caller);
+        return accountAnswer(patched.value, caller);
       },
     }),
     route({
@@ -310,7 +310,7 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       handle: async (request) => {
         const { caller, body } = request;
         const { mode = caller.mode, scope = 'full', name = null, kind = 'api-key' } = body;
-        if (!mayManage(caller, mode)) return refuse(NO_LIVE_POWER);
+        if (!mayManage(caller, mode)) return refuse(LIVE_KEY_REQUIRED);
         const grant = grantOf(caller, body, clock);
         if (!grant.ok) return grant;
         const wanted = { mode, scope, name, ...grant.value, accountId: caller.account.id };
@@ -409,7 +409,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       handle: async (request) => {
         const { caller, body } = request;
         const { mode = caller.mode } = body;
-        if (!mayManage(caller, mode)) return refuse(NO_LIVE_POWER);
+        if (!mayManage(caller, mode)) return refuse(LIVE_KEY_REQUIRED);
         const grant = grantOf(caller, body, clock);
         if (!grant.ok) return grant;
         const { deliveryReports = 'off' } = body;
@@ -480,7 +480,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
 }
 
 const MAXIMUM_PENDING = 100;
-const TOO_MANY = `This account already has ${MAXIMUM_PENDING} pending requests. Ask the operator to approve or reject them first.`;
+const TOO_MANY_PENDING = `This account already has ${MAXIMUM_PENDING} pending requests. Ask the operator to approve or reject them first.`;
 
 const requestedEmailBytes = Type.Integer({
   minimum: STANDARD_EMAIL_BYTES + 1,
@@ -550,7 +550,7 @@ export function approvalRoutes({ database, clock }: { database: Database; clock:
         const approval = { ...body, id: newId('apr', nowMs), accountId: caller.account.id };
         const input = { ...approval, nowMs, maximumPending: MAXIMUM_PENDING };
         if (!(await requestedChanges(database, request, nowMs).execute(requestApprovalOperation, input)))
-          return refuse(failure('CONFLICT', { message: TOO_MANY }));
+          return refuse(failure('CONFLICT', { message: TOO_MANY_PENDING }));
         return answer(approvalBody({ ...approval, status: 'pending', decisionReason: null, createdAt: nowMs }));
       },
     }),

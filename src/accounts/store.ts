@@ -91,7 +91,7 @@ export interface AccountChange {
 /** A time longer than the interval at which delivery checks a suspended account again. */
 const LONGEST_WAIT_MS = 300_000;
 
-/** Makes mail due that was on hold because its account was suspended or its mail was held. Scheduled mail is unchanged. */
+/** Makes mail due that was on hold because its account was suspended or sending protection held it. Scheduled mail is unchanged. */
 export async function wakeMail(tx: Transaction, accountId: string, nowMs: number): Promise<void> {
   await tx.run(
     `UPDATE work SET due = ?
@@ -188,7 +188,7 @@ export const messageHolderOperation = operation(
 export interface MessageCounts {
   status: string;
   messages: number;
-  sinceRecently: number;
+  recentMessages: number;
 }
 
 /**
@@ -203,7 +203,7 @@ export const messageCountsOperation = operation(
     args: { accountId: string; mode: Mode; fromId: string; recentMs: number; limit: number },
   ): Promise<MessageCounts[]> =>
     tx.all<MessageCounts>(
-      `SELECT status, count(*) AS messages, sum(CASE WHEN created_at >= ? THEN 1 ELSE 0 END) AS "sinceRecently"
+      `SELECT status, count(*) AS messages, sum(CASE WHEN created_at >= ? THEN 1 ELSE 0 END) AS "recentMessages"
        FROM (SELECT status, created_at FROM message WHERE account_id = ? AND mode = ? AND id >= ?
              ORDER BY id DESC LIMIT ?) newest GROUP BY status`,
       args.recentMs,
@@ -296,12 +296,12 @@ interface Decision {
 }
 
 /** The result of a decision. If the request was already decided, `decided` is false and `approval` is its current state. */
-export type Decided = { decided: boolean; approval: Approval; approvedEmailBytes: number };
+export type ApprovalDecision = { decided: boolean; approval: Approval; approvedEmailBytes: number };
 
 /** Decides a pending request; returns null if it does not exist. */
 export const decideApprovalOperation = change(
   'accounts.decideApproval',
-  async (tx, decision: Decision): Promise<Decided | null> => {
+  async (tx, decision: Decision): Promise<ApprovalDecision | null> => {
     const changed = await tx.run(
       "UPDATE approval SET status = ?, decision_reason = ?, decided_at = ? WHERE id = ? AND status = 'pending'",
       decision.status,

@@ -97,7 +97,7 @@ export function createUsageReader(options: {
     usage: async (accountId, mode) => {
       const rows = await counts({ accountId, mode, days: USAGE_DAYS });
       return {
-        messagesToday: rows.reduce((sum, row) => sum + row.sinceRecently, 0),
+        messagesToday: rows.reduce((sum, row) => sum + row.recentMessages, 0),
         messagesLast30Days: total(rows, () => true),
         queued: total(rows, (status) => WAITING.includes(status)),
       };

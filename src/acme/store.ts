@@ -3,7 +3,7 @@
  * counts as a failure until it is settled, and stores the time of the next attempt before the authority is contacted: a node that crashes
  * during an order neither blocks the name nor lets other nodes retry more often. The number of the claim is its fence.
  */
-import { locked, operation, presentTime, serverTime } from '../storage/operation.ts';
+import { currentTime, locked, operation, serverTime } from '../storage/operation.ts';
 import { type TableRow, table } from '../storage/rows.ts';
 
 const CERTIFICATE = table('acme_certificate', {
@@ -77,7 +77,7 @@ export const claimOrderOperation = operation(
      ON CONFLICT (directory, name) DO NOTHING`,
       ...[directory, name],
     );
-    const now = presentTime(tx, claim.nowMs);
+    const now = currentTime(tx, claim.nowMs);
     const row = await tx.get<Claimed>(
       `SELECT fence, failures FROM acme_certificate WHERE directory = ? AND name = ? AND next_at <= ${now.sql} ${locked(tx)}`,
       ...[directory, name, ...now.params],

@@ -6,8 +6,8 @@
  * Operations read batches, switch a file to newly uploaded bytes, and mark a batch as used in the transaction of the send. Uploads change
  * the files of open batches; files of used batches never change.
  *
- * Expired submissions and files are deleted in bounded steps. Files of a used submission are kept while the content of any of its emails is
- * kept. An open submission is deleted only after two sweeps have found it expired.
+ * Expired batches and files are deleted in limited steps. Files of a used batch are kept while the content of any of its emails is kept. An
+ * open batch is deleted only after two sweeps have found it expired.
  */
 import type { Mode } from '../base/mode.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
@@ -140,17 +140,17 @@ interface FinishedUpload {
 
 /**
  * Switches the file to the uploaded blob. If two uploads run concurrently, the later one wins. Returns the replaced blob, or `taken: false`
- * if the submission was sent or deleted in the meantime; in that case no row refers to the new blob.
+ * if the batch was sent or deleted in the meantime; in that case no row refers to the new blob.
  */
 export const finishUploadOperation = operation(
   'attachments.finishUpload',
   'write',
-  async (tx, upload: FinishedUpload): Promise<{ taken: boolean; replaced: string | null }> => {
+  async (tx, upload: FinishedUpload): Promise<{ isStored: boolean; replaced: string | null }> => {
     const open = await tx.run(
       'UPDATE attachment_submission SET version = version + 1, has_files = 1 WHERE id = ? AND used_at IS NULL',
       upload.submissionId,
     );
-    if (open === 0) return { taken: false, replaced: null };
+    if (open === 0) return { isStored: false, replaced: null };
     const before = await tx.get<{ blob_key: string | null }>(
       'SELECT blob_key FROM attachment_file WHERE submission_id = ? AND number = ?',
       ...[upload.submissionId, upload.number],
@@ -160,7 +160,7 @@ export const finishUploadOperation = operation(
       'UPDATE attachment_file SET blob_key = ?, blob_stamp = ? WHERE submission_id = ? AND number = ?',
       ...[upload.blobKey, upload.blobStamp, upload.submissionId, upload.number],
     );
-    return { taken: true, replaced: before.blob_key };
+    return { isStored: true, replaced: before.blob_key };
   },
 );
 
@@ -172,7 +172,7 @@ export const confirmFileOperation = operation('attachments.confirmFile', 'write'
   );
 });
 
-/** A submission in the state in which the send read it. */
+/** A batch in the state in which the send read it. */
 export interface BatchUse {
   submissionId: string;
   accountId: string;
@@ -183,7 +183,7 @@ export interface BatchUse {
 }
 
 /**
- * Marks an open submission as used, in the transaction that accepts its email; `bindFiles` follows. Returns false if the submission was
+ * Marks an open batch as used, in the transaction that accepts its email; the caller then calls `bindFiles`. Returns false if the batch was
  * used, changed, or deleted since it was read; the caller must then accept nothing.
  */
 export async function markBatchUsed(tx: Transaction, use: BatchUse): Promise<boolean> {
@@ -200,7 +200,7 @@ export async function unmarkBatchUsed(tx: Transaction, use: BatchUse): Promise<v
   await tx.run('UPDATE attachment_submission SET used_at = NULL WHERE id = ?', use.submissionId);
 }
 
-/** Records that the email contains the files of the submission. The files are then kept as long as the content of the email. */
+/** Records that the email contains the files of the batch. The files are then kept as long as the content of the email. */
 export async function bindFiles(tx: Transaction, submissionId: string, emailSeq: number): Promise<void> {
   await tx.run('INSERT INTO attachment_use (email_seq, submission_id) VALUES (?, ?)', emailSeq, submissionId);
 }
@@ -208,16 +208,16 @@ export async function bindFiles(tx: Transaction, submissionId: string, emailSeq:
 /** Unsent files are kept for this long after their upload URLs expire. */
 export const KEEP_UNSENT_MS = 86_400_000;
 
-interface OverdueBatch {
-  /** Unix ms: submissions whose URLs expired at or before this time are overdue. */
+interface OverduePage {
+  /** Unix ms. Batches whose URLs expired at or before this time are overdue. */
   expiredBeforeMs: number;
-  /** Id of the last submission that was processed. */
+  /** Id of the last batch of the previous page. */
   afterId: string;
   limit: number;
 }
 
-/** Lists the ids of open submissions that are overdue, in ascending order. */
-export const overdueBatchesOperation = operation('attachments.overdue', 'read', async (tx, batch: OverdueBatch) => {
+/** Lists the ids of open batches that are overdue, in ascending order. */
+export const overdueBatchesOperation = operation('attachments.overdue', 'read', async (tx, batch: OverduePage) => {
   const rows = await tx.all<{ id: string }>(
     `SELECT id FROM attachment_submission WHERE used_at IS NULL AND expires_at <= ? AND id > ? ORDER BY id LIMIT ?`,
     ...[batch.expiredBeforeMs, batch.afterId, batch.limit],
@@ -226,13 +226,13 @@ export const overdueBatchesOperation = operation('attachments.overdue', 'read', 
 });
 
 export interface RemovedFiles {
-  /** Number of submissions that were deleted or whose files were deleted. */
+  /** Number of batches that were deleted or whose files were deleted. */
   count: number;
   /** Blobs that no row refers to anymore. */
   blobKeys: string[];
 }
 
-/** Deletes the given submissions and their files, except submissions that are no longer open and overdue. */
+/** Deletes the given batches and their files, except batches that are no longer open and overdue. */
 export const removeOverdueOperation = operation(
   'attachments.removeOverdue',
   'write',
@@ -253,22 +253,22 @@ export const removeOverdueOperation = operation(
   },
 );
 
-interface UsedBatch {
-  /** Id of the last submission that was checked. */
+interface UsedPage {
+  /** Id of the last batch of the previous page. */
   afterId: string;
   limit: number;
-  /** Unix ms. The rows of submissions used after this time are kept for their idempotency keys; only their files are deleted. */
+  /** Unix ms. The rows of batches used after this time are kept for their idempotency keys; only their files are deleted. */
   rowsFromMs: number;
 }
 
 /**
- * Deletes the files of used submissions whose emails have no content anymore. To continue, pass `lastId` as `afterId`; it is null when no
- * submissions are left.
+ * Deletes the files of used batches whose emails no longer have content. To continue, pass `lastId` as `afterId`; it is null when no
+ * batches are left.
  */
 export const removeUsedFilesOperation = operation(
   'attachments.removeUsedFiles',
   'write',
-  async (tx, batch: UsedBatch): Promise<RemovedFiles & { lastId: string | null }> => {
+  async (tx, batch: UsedPage): Promise<RemovedFiles & { lastId: string | null }> => {
     const rows = await tx.all<{ id: string; used_at: number; kept: number }>(
       `SELECT s.id, s.used_at, CASE WHEN EXISTS
          (SELECT 1 FROM attachment_use u JOIN email e ON e.seq = u.email_seq
@@ -305,7 +305,7 @@ async function removeBatch(tx: Transaction, id: string): Promise<void> {
   await tx.run('DELETE FROM attachment_submission WHERE id = ?', id);
 }
 
-/** Returns the given blobs that contain a file of a submission. Runs as a write, so that it sees every row written before. */
+/** Returns the given blobs that contain a file of a batch. Runs as a write, so that it sees every row written before. */
 export const uploadedBlobsOperation = operation('attachments.namedBlobs', 'write', async (tx, keys: string[]) => {
   if (keys.length === 0) return [];
   const rows = await tx.all<{ blob_key: string }>(

@@ -161,9 +161,9 @@ export function createUpload(dependencies: UploadDependencies): Upload {
     const blobStamp = (await blobs.stampOf?.(blobKey)) ?? null;
     const uploaded = { submissionId, number: file.number, blobKey, blobStamp };
     const finished = await database.execute(finishUploadOperation, uploaded);
-    const unreferenced = finished.taken ? finished.replaced : blobKey;
+    const unreferenced = finished.isStored ? finished.replaced : blobKey;
     dropBlobs(blobs, [unreferenced]);
-    return finished.taken ? ok(undefined) : refuse(notOpen('was sent while the file was being uploaded'));
+    return finished.isStored ? ok(undefined) : refuse(notOpen('was sent while the file was being uploaded'));
   };
 }
 

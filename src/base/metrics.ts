@@ -21,7 +21,7 @@ export interface QueueState {
   oldestAgeSeconds: number;
 }
 
-/** Results of mail to Postrider's own addresses. Mail with a result after `unsubscribe` had no effect. */
+/** Results of mail to Postrider's own addresses. The results that are listed after `unsubscribe` mean that the mail had no effect. */
 export const INBOUND_RESULTS = [
   ...['bounce', 'delay', 'complaint', 'unsubscribe'],
   // Reports that are already known, do not fit the state of their message, name no known message, name another recipient, have no proof, or
@@ -65,17 +65,22 @@ export interface Metrics {
   attemptSeconds: Histogram;
   /** Time from an event to its first successful webhook delivery. */
   webhookLagSeconds: Histogram;
-  /** Time from the call of a database operation to its result, by mode. It includes waiting for a connection or a group. */
+  /**
+   * Time from the call of a database operation to its result, by mode. It includes the time that the operation waits for a connection or
+   * for its group commit.
+   */
   operationSeconds: Record<OperationKind, Histogram>;
   /** Counts one bounce of live mail. Both arguments are names from limited sets, so the number of series is limited. */
   countBounce(category: string, provider: string): void;
   /** Counts one HTTP response and its time. `route` is the method and the pattern (`GET /notes/:id`), never the path. */
   countHttp(route: string, status: number, seconds: number): void;
-  /** Sets the source of queue depth and age, which is read on each scrape. If it fails, both keep their last values. */
+  /**
+   * Sets the function that returns the queue depth and age. It is called on each scrape; if it fails, both gauges keep their last values.
+   */
   readQueueFrom(read: () => QueueState | Promise<QueueState>): void;
-  /** Sets the source of labeled gauges, which is read on each scrape. */
-  readGaugeFrom(about: GaugeOptions, read: () => LabelledValue[]): void;
-  /** Replaces the source of `text`: the sum of several processes that answer for each other. */
+  /** Registers a labeled gauge whose values `read` returns on each scrape. */
+  readGaugeFrom(about: GaugeOptions, read: () => LabeledValue[]): void;
+  /** Replaces the source of `text`, so that one process can report the combined metrics of all processes on its machine. */
   collectFrom(read: () => Promise<string>): void;
   text(): Promise<string>;
   /** The metrics of this process. */
@@ -150,7 +155,7 @@ interface PlainHistogram extends Histogram {
   samples(name: string, labels: Labels): Sample[];
 }
 
-/** Creates a histogram in plain numbers. The last count is for values above all buckets. */
+/** Creates a histogram of plain numbers. The last count is for values above all buckets. */
 function plainHistogram(buckets: readonly number[]): PlainHistogram {
   const counts = new Array<number>(buckets.length + 1).fill(0);
   let sum = 0;
@@ -282,7 +287,7 @@ const FAST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1
 const SLOW_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 21_600, 86_400, 259_200];
 
 /** A labeled sample that is read on each scrape. */
-export interface LabelledValue {
+export interface LabeledValue {
   labels: Record<string, string>;
   value: number;
 }

@@ -8,6 +8,7 @@ import {
   type AccountChange,
   type AccountStatus,
   type Approval,
+  type ApprovalDecision,
   accountOperation,
   accountsOperation,
   allApprovalsOperation,
@@ -15,7 +16,6 @@ import {
   createKey,
   createSigningKey,
   createSmtpCredential,
-  type Decided,
   type DeliveryReports,
   decideApprovalOperation,
   MAXIMUM_EMAIL_BYTES,
@@ -271,7 +271,11 @@ export async function listApprovals(call: CommandCall): Promise<CommandOutcome> 
   };
 }
 
-async function decide(call: CommandCall, status: 'approved' | 'rejected', reason: string | null): Promise<Decided> {
+async function decide(
+  call: CommandCall,
+  status: 'approved' | 'rejected',
+  reason: string | null,
+): Promise<ApprovalDecision> {
   const [id = ''] = call.args;
   const decided = await withStore(call, (store) =>
     store.database.execute(decideApprovalOperation, { id, status, reason, nowMs: store.clock.now() }),

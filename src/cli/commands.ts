@@ -41,12 +41,12 @@ function processCount(value: string): number {
   return count;
 }
 
-const flag = (flags: string, description: string): Option => new Option(flags, description);
-const text = (flags: string, description: string): Option => flag(flags, description).argParser(notEmpty);
+const option = (flags: string, description: string): Option => new Option(flags, description);
+const text = (flags: string, description: string): Option => option(flags, description).argParser(notEmpty);
 const choice = (flags: string, description: string, choices: readonly string[]): Option =>
-  flag(flags, description).choices(choices);
+  option(flags, description).choices(choices);
 const several = (flags: string, description: string): Option =>
-  flag(flags, description).argParser((value: string, before: string[] | undefined) => [...(before ?? []), value]);
+  option(flags, description).argParser((value: string, before: string[] | undefined) => [...(before ?? []), value]);
 
 const PLANS = ['free', 'paid', 'enterprise'];
 const MODES = ['live', 'sandbox'];
@@ -72,7 +72,7 @@ const SERVICE: Section = {
       usage: 'serve',
       summary: 'Run the service',
       options: [
-        flag(
+        option(
           '--processes <number>',
           'Service processes on this machine, 1 to 64; more than one needs PostgreSQL (1)',
         ).argParser(processCount),
@@ -86,7 +86,7 @@ const SERVICE: Section = {
       summary:
         'Check configuration, data directory, database, outbound connectivity, addresses, and domains, or send a test email',
       options: [
-        flag('--offline', 'Skip checks that need the network (DNS, mail servers, blocklists, the web)'),
+        option('--offline', 'Skip checks that need the network (DNS, mail servers, blocklists, the web)'),
         text('--send-test <address>', 'Send a real email through the running service and show its SMTP transcript'),
         text('--from <address>', 'Sender of the test email (default: postmaster at the first verified domain)'),
         ...LOGIN_OPTIONS,
@@ -130,7 +130,7 @@ const STORAGE: Section = {
     {
       usage: 'migrate',
       summary: 'Create the database or migrate it to this version',
-      options: [flag('--status', 'List applied and pending migrations without applying any')],
+      options: [option('--status', 'List applied and pending migrations without applying any')],
       notes: 'With POSTRIDER_BACKUP_BEFORE_UPGRADE=on it first backs up an embedded database that needs a migration.',
       examples: ['migrate', 'migrate --status --json'],
       load: async () => (await import('./store.ts')).migrateDatabase,
@@ -140,7 +140,7 @@ const STORAGE: Section = {
       summary: 'Back up the database and content into one file while the service is running',
       notes: 'The backup does not contain the secret key: store a copy of the key elsewhere.',
       options: [
-        flag(
+        option(
           '--scheduled',
           'Write to POSTRIDER_BACKUP_URL and delete the oldest scheduled backups, as the service does',
         ),
@@ -296,7 +296,7 @@ const ACCOUNTS: Section = {
       usage: 'user create',
       summary: 'Create a user with a generated password',
       required: [text('--email <address>', 'Email address that the user signs in with')],
-      options: [flag('--operator', 'Make the user an operator, with access to the entire installation')],
+      options: [option('--operator', 'Make the user an operator, with access to the entire installation')],
       examples: ['user create --email ada@example.com --operator'],
       load: async () => (await import('./accounts.ts')).makeUser,
     },
@@ -361,7 +361,7 @@ const SENDING: Section = {
     {
       usage: 'domain add <account-id> <domain>',
       summary: 'Add a sending domain and print the DNS records to publish',
-      options: [flag('--verified', 'Mark the domain as verified without checking DNS')],
+      options: [option('--verified', 'Mark the domain as verified without checking DNS')],
       examples: ['domain add acc_123 example.com', 'domain add acc_123 example.com --verified'],
       load: async () => (await import('./accounts.ts')).makeDomain,
     },
@@ -395,7 +395,7 @@ const SENDING: Section = {
 
 const API_OPTIONS = [
   ...LOGIN_OPTIONS,
-  flag('--live', 'Use the live key of data/first-run.json (default: its sandbox key)'),
+  option('--live', 'Use the live key of data/first-run.json (default: its sandbox key)'),
 ];
 const API_NOTES =
   'The account and key come from the first source that has both: options, environment, the profile saved by postrider login, or data/first-run.json of a running service.';
@@ -421,7 +421,7 @@ const CLIENT: Section = {
       options: [
         text('--html <html>', 'HTML body'),
         text('--text <text>', 'Text body'),
-        flag('--attach <file...>', 'Files to attach'),
+        option('--attach <file...>', 'Files to attach'),
         several('--cc <address>', 'Cc recipient (can be repeated)'),
         several('--bcc <address>', 'Bcc recipient (can be repeated)'),
         text('--idempotency-key <key>', 'Idempotency key: commands with the same key send one email'),
@@ -439,13 +439,13 @@ const CLIENT: Section = {
       summary:
         'Import suppressions, domains, and templates exported from another service, or print the changes without --yes',
       options: [
-        flag('--yes', 'Apply the changes (default: only print them)'),
+        option('--yes', 'Apply the changes (default: only print them)'),
         choice('--list <name>', 'List that a SendGrid file was exported from, if the file does not identify it', [
           'bounces',
           'blocks',
         ]),
-        flag('--groups', 'Also suppress addresses that unsubscribed from one group or tag only'),
-        flag('--replace', 'Replace templates that have the same name'),
+        option('--groups', 'Also suppress addresses that unsubscribed from one group or tag only'),
+        option('--replace', 'Replace templates that have the same name'),
         ...API_OPTIONS,
       ],
       notes: `Services: resend, postmark, sendgrid, mailgun, ses, postal. Files are JSON or CSV as the service exports them, recognized by their content.\nThe command can be repeated: it keeps existing entries.\nTemplates are converted to Liquid. A template with a construct that cannot be converted is saved as a draft.\n${API_NOTES}`,
@@ -468,7 +468,7 @@ const CLIENT: Section = {
     {
       usage: 'mcp',
       summary: 'Connect an AI agent to a service over stdin and stdout (Model Context Protocol)',
-      options: [...API_OPTIONS, flag('--read', 'Offer only tools that change nothing')],
+      options: [...API_OPTIONS, option('--read', 'Offer only tools that change nothing')],
       notes: `${API_NOTES}\nThe service must run with POSTRIDER_MCP=read or POSTRIDER_MCP=on. Changes to live data require approval in the portal.`,
       examples: ['mcp', 'mcp --read', 'mcp --url https://mail.example.com --id acc_123 --key pr_test_123'],
       load: async () => (await import('./mcp.ts')).mcp,

@@ -9,7 +9,7 @@ import type { SuppressionReason } from '../suppressions/suppressions.ts';
 import { type ApiClient, type ApiOptions, apiClient, apiTarget, refusal } from './api-client.ts';
 import { type CommandCall, CommandError, type CommandOutcome, table, UsageError } from './command.ts';
 import { fileRows } from './import-files.ts';
-import { type Choices, kindOf, type Meaning, type RowKind, SOURCES, type Source } from './import-sources.ts';
+import { type Choices, type ImportedRow, kindOf, type RowKind, SOURCES, type Source } from './import-sources.ts';
 import { type ExportedTemplate, planTemplates, type TemplatePlan, templateRequestOf } from './import-templates.ts';
 
 /** Addresses per request: far below the limits of the API, so that an import does not delay sending. */
@@ -37,7 +37,7 @@ interface FileReport {
 }
 
 /** The changes that the files request. */
-interface Wanted {
+interface WantedChanges {
   files: FileReport[];
   suppressions: Map<string, Entry>;
   domains: Set<string>;
@@ -46,7 +46,7 @@ interface Wanted {
   skipped: Map<string, number>;
 }
 
-function stronger(a: Entry, b: Entry): Entry {
+function mergeEntries(a: Entry, b: Entry): Entry {
   const winner = STRENGTH[b.reason] > STRENGTH[a.reason] ? b : a;
   const isEndless = a.expiresAt === undefined || b.expiresAt === undefined;
   const expiresAt = isEndless ? undefined : [a.expiresAt!, b.expiresAt!].sort().at(-1);
@@ -54,36 +54,36 @@ function stronger(a: Entry, b: Entry): Entry {
 }
 
 /** Adds a row to the wanted changes; returns the problem of an invalid row, which starts with the name of the field. */
-function addRow(wanted: Wanted, meaning: Meaning, nowMs: number): string | undefined {
+function addRow(wanted: WantedChanges, row: ImportedRow, nowMs: number): string | undefined {
   const skip = (reason: string): void => {
     wanted.skipped.set(reason, (wanted.skipped.get(reason) ?? 0) + 1);
   };
-  if ('problem' in meaning) return `${meaning.field} ${meaning.problem}`;
-  if ('skip' in meaning) {
-    skip(meaning.skip);
+  if ('problem' in row) return `${row.field} ${row.problem}`;
+  if ('skip' in row) {
+    skip(row.skip);
     return undefined;
   }
-  if ('domain' in meaning) {
-    if (!/^[^\s@/]+\.[^\s@/]+$/.test(meaning.domain)) return `the domain "${meaning.domain}" is not a domain name`;
-    wanted.domains.add(meaning.domain.toLowerCase());
+  if ('domain' in row) {
+    if (!/^[^\s@/]+\.[^\s@/]+$/.test(row.domain)) return `the domain "${row.domain}" is not a domain name`;
+    wanted.domains.add(row.domain.toLowerCase());
     return undefined;
   }
-  if ('template' in meaning) {
-    const { name } = meaning.template;
+  if ('template' in row) {
+    const { name } = row.template;
     if (wanted.templates.has(name)) return `the name "${name}" is already used by another template in the files`;
-    wanted.templates.set(name, meaning.template);
+    wanted.templates.set(name, row.template);
     return undefined;
   }
-  const address = parseAddress(meaning.suppress);
-  if (!address.ok) return `the address "${meaning.suppress}" ${address.reason}`;
-  const { reason, expiresAt } = meaning;
+  const address = parseAddress(row.suppress);
+  if (!address.ok) return `the address "${row.suppress}" ${address.reason}`;
+  const { reason, expiresAt } = row;
   if (expiresAt !== undefined && Date.parse(expiresAt) <= nowMs) {
     skip('entries that have expired');
     return undefined;
   }
   const key = sameAddressKey(address.value);
   const known = wanted.suppressions.get(key);
-  wanted.suppressions.set(key, known ? stronger(known, { reason, expiresAt }) : { reason, expiresAt });
+  wanted.suppressions.set(key, known ? mergeEntries(known, { reason, expiresAt }) : { reason, expiresAt });
   return undefined;
 }
 
@@ -103,7 +103,7 @@ function checkListOption(kind: RowKind, file: string, { list }: Choices): void {
   throw new UsageError(`${file} contains ${kind.name}, whose fields are the same; add ${options}`);
 }
 
-async function readFile(wanted: Wanted, source: Source, { file, choices, nowMs }: FileCall): Promise<string[]> {
+async function readFile(wanted: WantedChanges, source: Source, { file, choices, nowMs }: FileCall): Promise<string[]> {
   const problems: string[] = [];
   const report: FileReport = { file, kind: '', rows: 0 };
   wanted.files.push(report);
@@ -128,8 +128,8 @@ interface FileCall {
   nowMs: number;
 }
 
-async function readAll(source: Source, files: string[], choices: Choices, nowMs: number): Promise<Wanted> {
-  const wanted: Wanted = {
+async function readAll(source: Source, files: string[], choices: Choices, nowMs: number): Promise<WantedChanges> {
+  const wanted: WantedChanges = {
     files: [],
     suppressions: new Map(),
     domains: new Set(),
@@ -148,7 +148,7 @@ async function readAll(source: Source, files: string[], choices: Choices, nowMs:
 }
 
 /** A response that ends the command. */
-class Refused extends Error {
+class RefusedError extends Error {
   readonly outcome: CommandOutcome;
 
   constructor(outcome: CommandOutcome) {
@@ -158,11 +158,11 @@ class Refused extends Error {
 }
 
 /** Returns all items of a list of the API. */
-async function* listed<T>(api: ApiClient, path: string): AsyncGenerator<T> {
+async function* listAll<T>(api: ApiClient, path: string): AsyncGenerator<T> {
   let cursor = '';
   do {
     const answer = await api.call({ method: 'GET', path: `${path}?limit=100${cursor}` });
-    if (answer.status !== 200) throw new Refused(refusal(answer));
+    if (answer.status !== 200) throw new RefusedError(refusal(answer));
     yield* answer.body as unknown as T[];
     cursor = answer.nextCursor === undefined ? '' : `&cursor=${encodeURIComponent(answer.nextCursor)}`;
   } while (cursor !== '');
@@ -179,12 +179,12 @@ interface Plan {
   templates: TemplatePlan[];
 }
 
-async function planOf(api: ApiClient, wanted: Wanted, isReplacing: boolean): Promise<Plan> {
+async function planOf(api: ApiClient, wanted: WantedChanges, isReplacing: boolean): Promise<Plan> {
   const { suppressions, domains } = wanted;
   const plan: Plan = { added: [], strengthened: [], present: 0, newDomains: [], presentDomains: 0, templates: [] };
   const unlisted = new Map(suppressions);
   if (unlisted.size > 0) {
-    for await (const { email, reason, expiresAt } of listed<Listed>(api, '/suppressions')) {
+    for await (const { email, reason, expiresAt } of listAll<ListedSuppression>(api, '/suppressions')) {
       const entry = unlisted.get(email);
       if (!entry) continue;
       unlisted.delete(email);
@@ -195,7 +195,7 @@ async function planOf(api: ApiClient, wanted: Wanted, isReplacing: boolean): Pro
   }
   plan.added = [...unlisted];
   const known = new Set<string>();
-  if (domains.size > 0) for await (const { domain } of listed<{ domain: string }>(api, '/domains')) known.add(domain);
+  if (domains.size > 0) for await (const { domain } of listAll<{ domain: string }>(api, '/domains')) known.add(domain);
   plan.newDomains = [...domains].filter((one) => !known.has(one));
   plan.presentDomains = domains.size - plan.newDomains.length;
   if (wanted.templates.size === 0) return plan;
@@ -206,13 +206,13 @@ async function planOf(api: ApiClient, wanted: Wanted, isReplacing: boolean): Pro
 /** Returns the ids of the account's templates by name. */
 async function templateIds(api: ApiClient): Promise<Map<string, string>> {
   const ids = new Map<string, string>();
-  for await (const { name, templateId } of listed<{ name: string; templateId: string }>(api, '/templates')) {
+  for await (const { name, templateId } of listAll<{ name: string; templateId: string }>(api, '/templates')) {
     if (!ids.has(name)) ids.set(name, templateId);
   }
   return ids;
 }
 
-interface Listed {
+interface ListedSuppression {
   email: string;
   reason: SuppressionReason;
   expiresAt: string | null;
@@ -229,7 +229,7 @@ async function writeTemplates(api: ApiClient, plans: readonly TemplatePlan[]): P
       path: `/templates${isNew ? '' : `/${plan.templateId}`}${plan.isDraft ? '?publish=false' : ''}`,
       body: templateRequestOf(plan, plan.layout === null ? undefined : ids.get(plan.layout)),
     });
-    if (answer.status > 201) throw new Refused(refusal(answer));
+    if (answer.status > 201) throw new RefusedError(refusal(answer));
     ids.set(plan.name, (answer.body as { templateId: string }).templateId);
   }
 }
@@ -237,7 +237,7 @@ async function writeTemplates(api: ApiClient, plans: readonly TemplatePlan[]): P
 async function applyPlan(api: ApiClient, { added, strengthened, newDomains, templates }: Plan): Promise<void> {
   const post = async (path: string, body: string, contentType?: string): Promise<void> => {
     const answer = await api.call({ method: 'POST', path, body, contentType });
-    if (answer.status > 201) throw new Refused(refusal(answer));
+    if (answer.status > 201) throw new RefusedError(refusal(answer));
   };
   for (let i = 0; i < added.length; i += BATCH) {
     const lines = added.slice(i, i + BATCH).map(([email, { reason, expiresAt = '' }]) => {
@@ -287,7 +287,7 @@ function templateLines(outcome: ReturnType<typeof templateOutcome>, will: string
   return lines;
 }
 
-function outcomeOf(wanted: Wanted, plan: Plan, { isDone, isSandbox }: { isDone: boolean; isSandbox: boolean }) {
+function outcomeOf(wanted: WantedChanges, plan: Plan, { isDone, isSandbox }: { isDone: boolean; isSandbox: boolean }) {
   const reasons: Record<string, number> = {};
   for (const [, { reason }] of plan.added) reasons[reason] = (reasons[reason] ?? 0) + 1;
   const data = {
@@ -336,7 +336,7 @@ export async function importFrom(call: CommandCall<ImportOptions>): Promise<Comm
     if (yes) await applyPlan(api, plan);
     return outcomeOf(wanted, plan, { isDone: yes, isSandbox: api.isSandbox });
   } catch (error) {
-    if (error instanceof Refused) return error.outcome;
+    if (error instanceof RefusedError) return error.outcome;
     throw error;
   }
 }

@@ -16,7 +16,7 @@ import {
 /** A row of a file: normalized field names and their values. */
 export type Row = Readonly<Record<string, unknown>>;
 
-export type Meaning =
+export type ImportedRow =
   | { suppress: string; reason: SuppressionReason; expiresAt?: string | undefined }
   | { domain: string }
   | { template: ExportedTemplate }
@@ -40,7 +40,7 @@ export interface RowKind {
   without?: readonly string[];
   /** Names of the lists of the service that have these fields; `--list` chooses one of them. */
   lists?: readonly string[];
-  read(row: Row, choices: Choices): Meaning;
+  read(row: Row, choices: Choices): ImportedRow;
 }
 
 export interface Source {
@@ -73,7 +73,7 @@ type Reasons = Readonly<Record<string, SuppressionReason>>;
 
 /** Returns a reader for rows with a field for the reason why the address is suppressed. */
 function byReason(field: string, reasons: Reasons) {
-  return (row: Row): Meaning => {
+  return (row: Row): ImportedRow => {
     const given = textOf(row, field);
     const reason = reasons[given.toLowerCase()];
     const accepted = Object.keys(reasons).join(', ');
@@ -85,24 +85,25 @@ function byReason(field: string, reasons: Reasons) {
 
 const always =
   (reason: SuppressionReason) =>
-  (row: Row): Meaning => ({ suppress: textOf(row, EMAIL), reason });
+  (row: Row): ImportedRow => ({ suppress: textOf(row, EMAIL), reason });
 
 const isTrue = (text: string): boolean => /^(?:true|1|yes)$/i.test(text);
 
 function domainUnless(field: string, accepted: RegExp, skipReason: string) {
-  return (row: Row): Meaning => (accepted.test(textOf(row, field)) ? { domain: domainOf(row) } : { skip: skipReason });
+  return (row: Row): ImportedRow =>
+    accepted.test(textOf(row, field)) ? { domain: domainOf(row) } : { skip: skipReason };
 }
 
 function domainOf(row: Row): string {
   return textOf(row, 'domain|identityname|name').split('@').at(-1) ?? '';
 }
 
-function sendgridGroup(row: Row, { groups = false }: Choices): Meaning {
+function sendgridGroup(row: Row, { groups = false }: Choices): ImportedRow {
   if (!groups) return { skip: 'unsubscribed from one group only (add --groups to suppress them completely)' };
   return { suppress: textOf(row, EMAIL), reason: 'unsubscribe' };
 }
 
-function mailgunUnsubscribe(row: Row, { groups = false }: Choices): Meaning {
+function mailgunUnsubscribe(row: Row, { groups = false }: Choices): ImportedRow {
   const { tags } = row;
   const names = Array.isArray(tags) ? tags.map(String) : textOf(row, 'tags|tag').split(/[\s,;[\]"']+/);
   const isEverything = names.filter((name) => name !== '').length === 0 || names.includes('*');
@@ -111,7 +112,7 @@ function mailgunUnsubscribe(row: Row, { groups = false }: Choices): Meaning {
 }
 
 /** Reads a suppression of Postal, which expires at a time in Unix seconds. */
-function postalSuppression(row: Row): Meaning {
+function postalSuppression(row: Row): ImportedRow {
   const type = textOf(row, 'type');
   if (type !== '' && type !== 'recipient') return { skip: `entries of type ${type}` };
   const until = textOf(row, 'keepuntil');

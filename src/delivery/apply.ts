@@ -9,7 +9,7 @@ import type { BlockedNotices } from './destinations/blocked-notice.ts';
 import type { Destination, Registry } from './destinations/registry.ts';
 import type { SharedChange, SharedPauses } from './destinations/shared-pauses.ts';
 import type { Admission, Admissions } from './queue/admission.ts';
-import type { Held } from './queue/held.ts';
+import type { HeldMessage } from './queue/held.ts';
 import type { Schedule } from './queue/schedule.ts';
 import type { Window } from './queue/window.ts';
 import type { Results } from './record/results.ts';
@@ -20,7 +20,7 @@ import type { MxSets } from './routing/mx-sets.ts';
 const MAX_SIBLINGS = 2_000;
 
 export interface ApplyDeps {
-  engine: Engine<Held, Settlement>;
+  engine: Engine<HeldMessage, Settlement>;
   registry: Registry;
   window: Window;
   schedule: Schedule;
@@ -68,7 +68,7 @@ export class Apply {
   }
 
   /** Routes a claimed message; returns its settlement if it is not to be attempted. */
-  claimed(held: Held): Settlement | undefined {
+  claimed(held: HeldMessage): Settlement | undefined {
     const { admissions, results } = this.#deps;
     const admission = admissions.admitClaimed(held);
     this.#redirect(held, admission);
@@ -95,7 +95,7 @@ export class Apply {
   async #share(destination: Destination): Promise<void> {
     const { pauses, notifyBlocked } = this.#deps;
     await pauses.changed(destination);
-    if (destination.pause?.blockedMs !== undefined) await notifyBlocked({ hurry: true });
+    if (destination.pause?.blockedMs !== undefined) await notifyBlocked({ immediately: true });
   }
 
   #result(destination: Destination, result: AttemptResult): void {
@@ -129,12 +129,12 @@ export class Apply {
     engine.settle(held, results.of(held, conclude(result)));
   }
 
-  #redirect(held: Held, admission: Admission): void {
+  #redirect(held: HeldMessage, admission: Admission): void {
     if (admission.kind === 'via') this.#deps.window.redirect(held, admission.hop);
   }
 
   /** Redirects a waiting message if its destination is paused, or defers it to the end of the pause. */
-  #admitWaiting(held: Held): void {
+  #admitWaiting(held: HeldMessage): void {
     const { admissions, engine, results } = this.#deps;
     const admission = admissions.admit(held);
     this.#redirect(held, admission);
@@ -154,7 +154,7 @@ export class Apply {
     // A missing domain is final for some accounts and temporary for others (missing-domain.ts).
     const isForAll = first.outcome.kind !== 'permanent';
     // A DNS answer about one domain says nothing about other domains.
-    const isSame = (held: Held): boolean =>
+    const isSame = (held: HeldMessage): boolean =>
       (held.domain === domain || (first.facts.host !== null && sets.areAlike(held.domain, domain))) &&
       (isForAll || held.job.accountId === job.accountId);
     for (const held of schedule.waitingAt(destination, MAX_SIBLINGS, isSame)) {
@@ -172,7 +172,7 @@ function isOfDomainAlone({ key }: Destination, { signal, results: [first] }: Att
 }
 
 /** Returns the facts of a connection that began before the message was claimed: for the message they begin with its claim. */
-function sinceClaim({ claimedMs }: Held, facts: AttemptFacts): AttemptFacts {
+function sinceClaim({ claimedMs }: HeldMessage, facts: AttemptFacts): AttemptFacts {
   const missedMs = Math.max(0, claimedMs - facts.startedAtMs);
   return {
     ...facts,

@@ -36,7 +36,7 @@ import { openSharedPauses, type SharedPauses } from './destinations/shared-pause
 import { openWarmUp, type WarmUp, type WarmUpSettings } from './destinations/warm-up.ts';
 import { Admissions } from './queue/admission.ts';
 import { claimOperation, clampDueOperation } from './queue/claim.ts';
-import { type Held, heldOf } from './queue/held.ts';
+import { type HeldMessage, heldOf } from './queue/held.ts';
 import { type DestinationLoad, Schedule } from './queue/schedule.ts';
 import { Slots } from './queue/slots.ts';
 import { WINDOW_LIMITS, Window, type WindowLimits } from './queue/window.ts';
@@ -63,7 +63,7 @@ const STOP_GRACE_MS = 26_000;
 const STOP_RECORDING_MS = 2_500;
 /** How long a stop waits for the content of settled messages to be removed. The sweep removes any remaining content a day later. */
 const STOP_REMOVING_MS = 2_000;
-/** How long a result waits at most if a bug prevents recording it: the longest pause after a crash. */
+/** The longest pause after a crash, which is how long a result waits at most if a bug prevents recording it. */
 const LONGEST_CRASH_PAUSE_MS = 30_000;
 
 export interface DeliveryDeps extends EngineOptions {
@@ -80,7 +80,7 @@ export interface DeliveryDeps extends EngineOptions {
   /** Returns whether an account is suspended; by default none is. */
   isSuspended?: (accountId: string) => boolean | Promise<boolean>;
   metrics?: ResultMetrics;
-  /** Is called when results, and with them events, were recorded. */
+  /** Called after results and their events were recorded. */
   onSettled?: () => void;
   /** Returns whether a domain accepted mail of an account in the last 30 days; by default none did. */
   acceptedMailRecently?: (accountId: string, domain: string) => Promise<boolean>;
@@ -92,7 +92,7 @@ export interface DeliveryDeps extends EngineOptions {
   limits?: Partial<WindowLimits>;
   /** The limits of the large providers; by default the built-in ones. */
   providers?: Providers;
-  /** When new source addresses came into use; by default all addresses are established. */
+  /** The start dates of source addresses that are warming up; by default all addresses are established. */
   warmUp?: WarmUpSettings;
   timeouts?: OpenSmtpOptions['timeouts'];
   attemptDeadlineMs?: number;
@@ -124,11 +124,11 @@ export interface Delivery extends Running, DirectDispatch {
   published(): PublishedDestination[];
 }
 
-class DeliveryWorker implements WorkKind<Held, Settlement> {
+class DeliveryWorker implements WorkKind<HeldMessage, Settlement> {
   readonly kind = DELIVERY_WORK;
   readonly crashDelayMs = 10_000;
   readonly queue: Window;
-  readonly engine: Engine<Held, Settlement>;
+  readonly engine: Engine<HeldMessage, Settlement>;
   readonly limits: Limits;
   readonly registry: Registry;
   readonly sets: MxSets;
@@ -187,7 +187,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
       routing,
     });
     this.#admissions = new Admissions({ registry, sets, routing });
-    this.engine = new Engine<Held, Settlement>(deps, this);
+    this.engine = new Engine<HeldMessage, Settlement>(deps, this);
 
     // Attempts send messages, and Apply handles their reports.
     this.connections = openConnections({
@@ -251,36 +251,39 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     });
   }
 
-  /** Handles changed hosts of a domain. The DNS lookup itself calls this, because mail for the domain waits for it. */
+  /**
+   * Handles changed hosts of a domain. The DNS lookup that finds the change calls this, so that waiting mail uses the new hosts
+   * immediately.
+   */
   #hostsChanged(domain: string, before: string): void {
     this.#apply.hostsChanged(domain, before);
     this.#slots.fill();
   }
 
-  /** Whether the pauses of all nodes are loaded. No attempt starts before. */
+  /** Whether the pauses of all nodes are loaded. No attempt starts before they are. */
   get isReady(): boolean {
     return this.#pauses.isLoaded;
   }
 
-  async claim(request: ClaimRequest): Promise<Claimed<Held>> {
+  async claim(request: ClaimRequest): Promise<Claimed<HeldMessage>> {
     await this.#pauses.loaded();
     const { jobs, taken } = await this.#deps.database.execute(claimOperation, request);
     const times = { claimedMs: request.nowMs, leaseUntilMs: request.nowMs + request.leaseMs };
     return { items: this.itemsOf(jobs, times), taken, overQuota: [] };
   }
 
-  itemsOf(jobs: readonly DeliveryJob[], times: Pick<Held, 'claimedMs' | 'leaseUntilMs'>): Held[] {
+  itemsOf(jobs: readonly DeliveryJob[], times: Pick<HeldMessage, 'claimedMs' | 'leaseUntilMs'>): HeldMessage[] {
     return jobs.map((job) => {
       if (job.mode === 'sandbox') return heldOf(job, { hop: { destination: SANDBOX }, domain: SANDBOX, ...times });
       return heldOf(job, { ...this.#admissions.firstHop(job.recipient), ...times });
     });
   }
 
-  deadLetter(held: Held): Settlement {
+  deadLetter(held: HeldMessage): Settlement {
     return this.#results.deadLetter(held);
   }
 
-  withoutAttempt(held: Held): Settlement | undefined {
+  withoutAttempt(held: HeldMessage): Settlement | undefined {
     return this.#apply.claimed(held);
   }
 
@@ -319,7 +322,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     if (await this.#resumes.bringForward()) this.engine.nudge();
     await this.deferred.count();
     await this.warmUp.releaseUnused();
-    if (this.registry.blocked().length > 0) await this.#notifyBlocked({ hurry: false });
+    if (this.registry.blocked().length > 0) await this.#notifyBlocked({ immediately: false });
   }
 
   async stop(graceMs: number): Promise<void> {

@@ -51,7 +51,7 @@ export interface RecordSettings {
   baseUrl?: string | undefined;
 }
 
-export interface LookUp extends RecordSettings {
+export interface LookUpDeps extends RecordSettings {
   dns: Dns;
   /** Finds the zone's authoritative servers; if none are known, the resolver's answer is used. */
   serversOf?: FindServers;
@@ -74,12 +74,12 @@ export interface CheckedRecord {
   tracking?: TrackingState | null | undefined;
 }
 
-const UNSEEN = { status: 'pending', found: null, required: false, note: null } as const;
+const NOT_LOOKED_UP = { status: 'pending', found: null, required: false, note: null } as const;
 
 function keyRecord(domain: SenderDomain, key: DomainKey): DnsRecord {
   const name = `${key.selector}._domainkey.${domain.domain}`;
   const shown = { required: isDeciding(key), keyState: key.state, note: noteOfState(key) };
-  return { ...UNSEEN, purpose: 'dkim', type: 'TXT', name, value: key.publicKey, ...shown };
+  return { ...NOT_LOOKED_UP, purpose: 'dkim', type: 'TXT', name, value: key.publicKey, ...shown };
 }
 
 /** Returns the note about the state of the key; null for an active key. */
@@ -92,18 +92,18 @@ function noteOfState({ state, retiredAt }: DomainKey): string | null {
 }
 
 function spfRecord({ domain }: SenderDomain, { sendingHost }: RecordSettings): DnsRecord {
-  return { ...UNSEEN, purpose: 'spf', type: 'TXT', name: domain, ...suggestedSpf(sendingHost) };
+  return { ...NOT_LOOKED_UP, purpose: 'spf', type: 'TXT', name: domain, ...suggestedSpf(sendingHost) };
 }
 
 function dmarcRecord({ domain }: SenderDomain): DnsRecord {
-  return { ...UNSEEN, purpose: 'dmarc', type: 'TXT', name: `_dmarc.${domain}`, value: 'v=DMARC1; p=none' };
+  return { ...NOT_LOOKED_UP, purpose: 'dmarc', type: 'TXT', name: `_dmarc.${domain}`, value: 'v=DMARC1; p=none' };
 }
 
 /** Returns the record of the return path. Its name is below the sender domain, so both are aligned for DMARC (RFC 9989 §4.4.2). */
 function returnPathRecord({ domain }: SenderDomain, { bounceDomain }: RecordSettings): DnsRecord | undefined {
   const name = `${RETURN_PATH_LABEL}${domain}`;
   if (bounceDomain === undefined || bounceDomain === name) return undefined;
-  return { ...UNSEEN, purpose: 'return-path', type: 'CNAME', name, value: bounceDomain };
+  return { ...NOT_LOOKED_UP, purpose: 'return-path', type: 'CNAME', name, value: bounceDomain };
 }
 
 /** Returns the records of the bounce domain if it belongs to this sender domain, whose owner can publish them. */
@@ -113,14 +113,14 @@ function tlsRecords({ domain }: SenderDomain, { bounceDomain }: RecordSettings):
 }
 
 function tlsRecord({ purpose, name, value }: TlsRecord): DnsRecord {
-  return { ...UNSEEN, purpose, type: 'TXT', name, value };
+  return { ...NOT_LOOKED_UP, purpose, type: 'TXT', name, value };
 }
 
 /** Returns the record of the tracking host, a host in the sender domain that links in email use. */
 function trackingRecord({ domain }: SenderDomain, { baseUrl }: RecordSettings): DnsRecord | undefined {
   const host = trackingUrl(baseUrl, domain)?.host;
   if (host === undefined) return undefined;
-  return { ...UNSEEN, purpose: 'tracking', type: 'CNAME', name: trackingHostOf(domain), value: host };
+  return { ...NOT_LOOKED_UP, purpose: 'tracking', type: 'CNAME', name: trackingHostOf(domain), value: host };
 }
 
 function knownTracking(domain: SenderDomain, settings: RecordSettings): DnsRecord | undefined {
@@ -162,7 +162,7 @@ export function knownRecords(domain: SenderDomain, settings: RecordSettings): Dn
 }
 
 /** Looks up all records in parallel; DKIM records come first, in the order of the keys. */
-export async function checkRecords(domain: SenderDomain, lookUp: LookUp): Promise<CheckedRecord[]> {
+export async function checkRecords(domain: SenderDomain, lookUp: LookUpDeps): Promise<CheckedRecord[]> {
   const keys = domain.keys.map((key) => lookUpKey(domain, key, lookUp));
   const others = [lookUpSpfRecord(domain, lookUp), lookUpDmarc(domain, lookUp)];
   const aliases = [lookUpReturnPath(domain, lookUp), lookUpTracking(domain, lookUp)];
@@ -172,7 +172,7 @@ export async function checkRecords(domain: SenderDomain, lookUp: LookUp): Promis
 }
 
 /** Looks up the records and returns only what the API displays. */
-export async function lookUpRecords(domain: SenderDomain, lookUp: LookUp): Promise<DnsRecord[]> {
+export async function lookUpRecords(domain: SenderDomain, lookUp: LookUpDeps): Promise<DnsRecord[]> {
   return (await checkRecords(domain, lookUp)).map(({ record }) => record);
 }
 
@@ -188,17 +188,17 @@ function publishedAs<F extends Finding>(record: DnsRecord, { finding, ...where }
   return { record: { ...record, ...finding, note: note === '' ? null : note }, ...where };
 }
 
-async function lookUpKey(domain: SenderDomain, key: DomainKey, lookUp: LookUp): Promise<CheckedRecord> {
+async function lookUpKey(domain: SenderDomain, key: DomainKey, lookUp: LookUpDeps): Promise<CheckedRecord> {
   const record = keyRecord(domain, key);
   const { dns, serversOf = noServers } = lookUp;
   const classify = (answer: DnsAnswer<string[]>): Finding => findKey(record, answer);
   const published = await lookUpPublished({ name: record.name, dns, serversOf, classify });
-  const elsewhere = published.finding.status === 'missing' ? await misplaced(domain, record, dns) : undefined;
+  const elsewhere = published.finding.status === 'missing' ? await findMisplaced(domain, record, dns) : undefined;
   return { ...publishedAs(record, published), key, ...(elsewhere && { record: elsewhere }) };
 }
 
 /** Finds a record that was published under a wrong name, for example because the DNS provider's form appends the zone to names. */
-async function misplaced(domain: SenderDomain, record: DnsRecord, dns: Dns): Promise<DnsRecord | undefined> {
+async function findMisplaced(domain: SenderDomain, record: DnsRecord, dns: Dns): Promise<DnsRecord | undefined> {
   const labels = domain.domain.split('.');
   const parents = labels.slice(0, -1).map((_, index) => labels.slice(index).join('.'));
   const host = record.name.slice(0, -domain.domain.length - 1);
@@ -218,14 +218,14 @@ async function misplaced(domain: SenderDomain, record: DnsRecord, dns: Dns): Pro
   return { ...record, status: 'missing', found: hit.found, note };
 }
 
-async function lookUpSpfRecord(domain: SenderDomain, lookUp: LookUp): Promise<CheckedRecord> {
+async function lookUpSpfRecord(domain: SenderDomain, lookUp: LookUpDeps): Promise<CheckedRecord> {
   const { dns, sendingHost, serversOf = noServers } = lookUp;
   const record = spfRecord(domain, lookUp);
   const classify = (answer: DnsAnswer<string[]>) => lookUpSpf(domain.domain, { dns, sendingHost, answer });
   return publishedAs(record, await lookUpPublished({ name: record.name, dns, serversOf, classify }));
 }
 
-async function lookUpDmarc(domain: SenderDomain, { dns, serversOf = noServers }: LookUp): Promise<CheckedRecord> {
+async function lookUpDmarc(domain: SenderDomain, { dns, serversOf = noServers }: LookUpDeps): Promise<CheckedRecord> {
   const record = dmarcRecord(domain);
   const classify = (answer: DnsAnswer<string[]>): Finding => findDmarc(domain.domain, answer);
   const published = await lookUpPublished({ name: record.name, dns, serversOf, classify });
@@ -249,7 +249,7 @@ async function inheritedDmarc(domain: string, dns: Dns): Promise<Finding | undef
   return { status: 'verified', found: [record.text], note: `The policy of ${publishedAt} also applies to ${domain}.` };
 }
 
-async function lookUpReturnPath(domain: SenderDomain, lookUp: LookUp): Promise<CheckedRecord | undefined> {
+async function lookUpReturnPath(domain: SenderDomain, lookUp: LookUpDeps): Promise<CheckedRecord | undefined> {
   const record = returnPathRecord(domain, lookUp);
   if (!record) return undefined;
   const finding = await findReturnPath(record, lookUp);
@@ -261,7 +261,7 @@ async function lookUpReturnPath(domain: SenderDomain, lookUp: LookUp): Promise<C
  * Checks the return path: a CNAME to the bounce domain or, if a CNAME is not possible, an MX to it and an SPF record
  * (docs/guides/domains.md).
  */
-async function findReturnPath(record: DnsRecord, lookUp: LookUp): Promise<Finding> {
+async function findReturnPath(record: DnsRecord, lookUp: LookUpDeps): Promise<Finding> {
   const { dns, sendingHost } = lookUp;
   const alias = findAlias(record, await dns.resolveCname(record.name));
   if (alias.status !== 'missing') return alias;
@@ -286,13 +286,13 @@ async function findReturnPath(record: DnsRecord, lookUp: LookUp): Promise<Findin
   return { status: spf.status === 'unknown' ? 'unknown' : 'different', found, note };
 }
 
-async function lookUpTls(expected: TlsRecord, { dns, serversOf = noServers }: LookUp): Promise<CheckedRecord> {
+async function lookUpTls(expected: TlsRecord, { dns, serversOf = noServers }: LookUpDeps): Promise<CheckedRecord> {
   const { name, classify } = expected;
   return publishedAs(tlsRecord(expected), await lookUpPublished({ name, dns, serversOf, classify }));
 }
 
 /** Checks the tracking host. Links use the host only if this service responds there; a correct DNS record is not enough. */
-async function lookUpTracking(domain: SenderDomain, lookUp: LookUp): Promise<CheckedRecord | undefined> {
+async function lookUpTracking(domain: SenderDomain, lookUp: LookUpDeps): Promise<CheckedRecord | undefined> {
   const record = trackingRecord(domain, lookUp);
   if (!record) return undefined;
   const { dns, isServed, baseUrl } = lookUp;

@@ -13,7 +13,7 @@ import { answer, defineRoute, type Method, type RouteAnswer, type RouteDefinitio
 import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
 import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
-import { knownRecords, type LookUp, lookUpRecords, type RecordSettings } from './dns-records.ts';
+import { knownRecords, type LookUpDeps, lookUpRecords, type RecordSettings } from './dns-records.ts';
 import { addDomain, type SenderDomain, verifyDomain } from './domains.ts';
 import {
   deleteDomainOperation,
@@ -119,7 +119,7 @@ function shared(options: DomainRouteOptions) {
     }),
     find: (caller: Caller, id: string | undefined) =>
       database.execute(domainOperation, { id: id ?? '', accountId: caller.account.id }),
-    withDns: async <T>(work: (lookUp: LookUp) => Promise<T>): Promise<T> => {
+    withDns: async <T>(work: (lookUp: LookUpDeps) => Promise<T>): Promise<T> => {
       const dns = freshDns();
       try {
         return await work({ ...settings, dns, serversOf: zoneServers(dns), isServed });

@@ -23,7 +23,7 @@ import { limitReached } from '../limits/limits.ts';
 import { generateDkimKeys } from '../mail/compose/dkim-sign.ts';
 import type { Database } from '../storage/database.ts';
 import { recordCheckOperation, rotateKeysOperation } from './check-store.ts';
-import { type CheckedRecord, checkRecords, type DnsRecord, type LookUp } from './dns-records.ts';
+import { type CheckedRecord, checkRecords, type DnsRecord, type LookUpDeps } from './dns-records.ts';
 import {
   addDomainOperation,
   type DkimAlgorithm,
@@ -127,7 +127,7 @@ export async function addDomain(
   return ok(outcome);
 }
 
-interface Verifying extends LookUp {
+interface Verifying extends LookUpDeps {
   database: Database;
   clock: Clock;
   /** Who requests it; the service itself if absent. */

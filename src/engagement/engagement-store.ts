@@ -40,7 +40,7 @@ export const senderOfOperation = operation(
   },
 );
 
-export interface Unsubscribing extends Copy {
+export interface UnsubscribeRequest extends Copy {
   /** In the form used to compare addresses. */
   email: string;
   /** Its keyed hash; only needed if the message may no longer exist. */
@@ -54,7 +54,7 @@ export interface Unsubscribing extends Copy {
  * Suppresses the address permanently, replacing a weaker reason; returns whether the suppression or the event is new. An erased address is
  * suppressed already, and is not stored again.
  */
-export async function unsubscribe(tx: Transaction, one: Unsubscribing): Promise<boolean> {
+export async function unsubscribe(tx: Transaction, one: UnsubscribeRequest): Promise<boolean> {
   const { accountId, mode, messageId } = one;
   await lockMessage(tx, one);
   const known = await findSuppression(tx, one);
@@ -99,7 +99,7 @@ async function lockMessage(tx: Transaction, { accountId, mode, messageId }: Copy
   );
 }
 
-export interface Tracked extends Copy {
+export interface TrackingRecord extends Copy {
   kind: 'open' | 'click';
   /** Set for a click. */
   url: string | null;
@@ -115,38 +115,42 @@ interface Detail {
 }
 
 /** Appends the event of an open or click; false if it is a repetition, above the limit, or for an unknown message. */
-export const trackOperation = operation('engagement.track', 'write', async (tx, one: Tracked): Promise<boolean> => {
-  const { accountId, mode, messageId, kind } = one;
-  await lockMessage(tx, one);
-  const nowMs = one.nowMs + (await clockOffsetOf(tx, one));
-  const type = kind === 'open' ? 'Open' : 'Click';
-  const earlier = await tx.all<{ at: number; detail: string }>(
-    'SELECT at, detail FROM event WHERE message_id = ? AND account_id = ? AND mode = ? AND type = ? ORDER BY seq',
-    messageId,
-    accountId,
-    mode,
-    type,
-  );
-  const machine = one.isBot || (mode === 'live' && (await isWithinScan(tx, one)));
-  const alike = earlier
-    .map(({ at, detail }) => ({ at, ...(JSON.parse(detail) as Record<typeof kind, Detail>)[kind] }))
-    .filter((other) => other.machine === machine);
-  if (alike.length >= (machine ? MAX_BY_BOTS : MAX_BY_PEOPLE)) return false;
-  const isSame = (other: (typeof alike)[number]): boolean =>
-    other.url === (one.url ?? undefined) && nowMs - other.at < COLLAPSE_MS;
-  if (alike.some(isSame)) return false;
-  const detail = { ...(one.url !== null && { url: one.url }), machine, userAgent: one.userAgent };
-  return appendToTimeline(tx, {
-    accountId,
-    mode,
-    messageId,
-    atMs: nowMs,
-    event: { id: one.eventId, type, detail: { [kind]: detail } },
-  });
-});
+export const trackOperation = operation(
+  'engagement.track',
+  'write',
+  async (tx, one: TrackingRecord): Promise<boolean> => {
+    const { accountId, mode, messageId, kind } = one;
+    await lockMessage(tx, one);
+    const nowMs = one.nowMs + (await clockOffsetOf(tx, one));
+    const type = kind === 'open' ? 'Open' : 'Click';
+    const earlier = await tx.all<{ at: number; detail: string }>(
+      'SELECT at, detail FROM event WHERE message_id = ? AND account_id = ? AND mode = ? AND type = ? ORDER BY seq',
+      messageId,
+      accountId,
+      mode,
+      type,
+    );
+    const machine = one.isBot || (mode === 'live' && (await isWithinScan(tx, one)));
+    const alike = earlier
+      .map(({ at, detail }) => ({ at, ...(JSON.parse(detail) as Record<typeof kind, Detail>)[kind] }))
+      .filter((other) => other.machine === machine);
+    if (alike.length >= (machine ? MAX_BY_BOTS : MAX_BY_PEOPLE)) return false;
+    const isSame = (other: (typeof alike)[number]): boolean =>
+      other.url === (one.url ?? undefined) && nowMs - other.at < COLLAPSE_MS;
+    if (alike.some(isSame)) return false;
+    const detail = { ...(one.url !== null && { url: one.url }), machine, userAgent: one.userAgent };
+    return appendToTimeline(tx, {
+      accountId,
+      mode,
+      messageId,
+      atMs: nowMs,
+      event: { id: one.eventId, type, detail: { [kind]: detail } },
+    });
+  },
+);
 
 /** Before the delivery is recorded, only a bot in transit can have seen the message. */
-async function isWithinScan(tx: Transaction, { accountId, mode, messageId, nowMs }: Tracked): Promise<boolean> {
+async function isWithinScan(tx: Transaction, { accountId, mode, messageId, nowMs }: TrackingRecord): Promise<boolean> {
   const row = await tx.get<{ at: number }>(
     `SELECT at FROM event WHERE message_id = ? AND account_id = ? AND mode = ? AND type = 'Delivery' LIMIT 1`,
     messageId,

@@ -11,7 +11,7 @@ import type { HtmlTracking } from '../mail/html/track-html.ts';
 import { createTokenAddresses } from '../mail/token-address.ts';
 import type { Copy } from './engagement-store.ts';
 
-export { type Copy, type Unsubscribing, unsubscribe } from './engagement-store.ts';
+export { type Copy, type UnsubscribeRequest, unsubscribe } from './engagement-store.ts';
 
 export const UNSUBSCRIBE_PATH = '/unsubscribe/';
 

@@ -1,8 +1,8 @@
 /**
  * Serves the public pages that links in an email point to. The API description omits them, because recipients open them, not API clients.
  *
- * `/t/{token}` responds immediately with a redirect to the encrypted URL, or with a transparent pixel. The event is written afterwards. If
- * the database does not keep up, the event is dropped and counted, because the reader of an email must not wait.
+ * `/t/{token}` responds immediately with a redirect to the URL in the encrypted token, or with a transparent pixel. The event is written
+ * afterwards. If the database cannot keep up, the event is dropped and counted, because the reader of an email must not wait.
  *
  * `/unsubscribe/{token}`: GET changes nothing, no matter how often bots call it. POST unsubscribes without a login, from the button of the
  * page or from an email client (RFC 8058); repeating it is harmless. Pages are small and have no scripts, images, or remote content. Only
@@ -30,9 +30,9 @@ import type { AddressHash } from '../suppressions/suppressions.ts';
 import { TRACKING_PATH, type TrackingLinks, UNSUBSCRIBE_PATH, type UnsubscribeLinks } from './engagement.ts';
 import {
   senderOfOperation,
-  type Tracked,
+  type TrackingRecord,
   trackOperation,
-  type Unsubscribing,
+  type UnsubscribeRequest,
   unsubscribeOperation,
 } from './engagement-store.ts';
 
@@ -73,7 +73,7 @@ export function trackingRoutes(deps: TrackingRouteDeps): RouteDefinition<Caller>
         if (action === undefined) return unknownLink();
         const { kind, accountId, mode, messageId } = action;
         const nowMs = deps.clock.now();
-        const tracked: Tracked = {
+        const tracked: TrackingRecord = {
           kind,
           accountId,
           mode,
@@ -98,7 +98,7 @@ export function trackingRoutes(deps: TrackingRouteDeps): RouteDefinition<Caller>
 }
 
 /** Returns a function that writes events to the database without waiting; it never throws. */
-function createRecorder({ database, nudge }: TrackingRouteDeps): (tracked: Tracked, log: Log) => void {
+function createRecorder({ database, nudge }: TrackingRouteDeps): (tracked: TrackingRecord, log: Log) => void {
   let pending = 0;
   let lost = 0;
   let warnedAtMs = Number.NEGATIVE_INFINITY;
@@ -144,8 +144,8 @@ const PURPOSES = ['purpose', 'sec-purpose', 'x-purpose', 'x-moz'];
 
 /**
  * Returns whether a request comes from a bot: an image proxy, a scanner, a preview, or a prefetching browser. This is a guess from the
- * request headers: scanners use HEAD, and email clients of people send a User-Agent. Scanners that imitate browsers are recognized by their
- * timing (engagement-store.ts). Events of bots are marked, never dropped.
+ * request headers: scanners use HEAD, and the email clients that people use send a User-Agent. Scanners that imitate browsers are
+ * recognized by their timing (engagement-store.ts). Events of bots are marked, never dropped.
  */
 function isBot(request: { method: string; headers: IncomingHttpHeaders }): boolean {
   const agent = request.headers['user-agent'] ?? '';
@@ -227,7 +227,7 @@ async function unsubscribe(deps: UnsubscribeRouteDeps, request: RouteRequest): P
   const email = sameAddressKey(recipient);
   const isOneClick = /List-Unsubscribe\b[\s\S]{0,20}One-Click/i.test(request.rawBody.toString('latin1'));
   try {
-    const unsubscribing: Unsubscribing = {
+    const unsubscribing: UnsubscribeRequest = {
       accountId,
       mode,
       messageId,

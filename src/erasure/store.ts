@@ -6,7 +6,7 @@
  */
 import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
-import { locked, operation, presentTime, type Transaction } from '../storage/operation.ts';
+import { currentTime, locked, operation, type Transaction } from '../storage/operation.ts';
 import { insertMany, type TableRow, table } from '../storage/rows.ts';
 import { type SuppressionReason, suppress } from '../suppressions/suppressions.ts';
 import { type ClaimLimits, claim, enqueue, finish, type Lease, markRunning, reschedule } from '../work/work.ts';
@@ -202,7 +202,7 @@ export interface HeldErasure {
 
 /** Extends the lease at the start of a step's transaction. Returns false if the lease was lost: then the step must change nothing. */
 export async function hold(tx: Transaction, { lease, nowMs, leaseMs }: HeldErasure): Promise<boolean> {
-  const now = presentTime(tx, nowMs);
+  const now = currentTime(tx, nowMs);
   const held = await tx.run(
     `UPDATE work SET due = ${now.sql} + CAST(? AS BIGINT), crashes = 0 WHERE seq = ? AND fence = ? AND leased > 0`,
     ...[...now.params, leaseMs, lease.seq, lease.fence],

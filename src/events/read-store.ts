@@ -272,7 +272,7 @@ async function partEnd(tx: Transaction, page: EventPage, rows: number): Promise<
   return found ?? null;
 }
 
-/** Returns the requested events among the next `rows` events. */
+/** Returns the events among the next `rows` events that match the page. */
 export const searchEventsOperation = operation(
   'events.search',
   'search',
@@ -302,8 +302,8 @@ export interface LogOwner {
 export const BEGINNING: EventPlace = { position: 0, seq: 0 };
 
 /**
- * Returns whether the place is after all events that were ever counted in this database. Such a place comes from another database, or from
- * before a backup was restored; a follower would silently miss events until the count reaches it.
+ * Returns whether the place is after all events that this database has ever numbered. Such a place comes from another database, or from
+ * before a backup was restored. A follower would silently miss events until the numbers reach it.
  */
 export const isAfterEndOperation = operation('events.isAfterEnd', 'read', async (tx, place: EventPlace) => {
   const row = await tx.get<{ last: number }>(logOrder(tx).end);

@@ -187,16 +187,16 @@ test('orphans are deleted after two checks and a day, but referenced blobs never
   age(orphan, Date.now() - 2 * DAY);
   age(upload, Date.now() - 2 * DAY);
   for (const key of named) age(key, Date.now() - 2 * DAY);
-  await rounds(1, { alsoNamed: uploads });
+  await rounds(1, { alsoReferenced: uploads });
   assert.ok((await blobKeys()).includes(orphan), 'one check is not enough');
-  await rounds(2, { alsoNamed: uploads });
+  await rounds(2, { alsoReferenced: uploads });
   assert.ok(!(await blobKeys()).includes(orphan));
   const fresh = await rig.blobs.put(Buffer.from('being accepted'));
   age(fresh, Date.now());
   rig.clock.advance(3 * DAY);
-  await rounds(1, { alsoNamed: uploads });
+  await rounds(1, { alsoReferenced: uploads });
   rig.clock.advance(-6 * DAY);
-  await rounds(1, { alsoNamed: uploads });
+  await rounds(1, { alsoReferenced: uploads });
   const left = await blobKeys();
   for (const key of [...named, upload, fresh]) assert.ok(left.includes(key), key);
 });
@@ -289,7 +289,7 @@ test('concurrent sweeps with clock jumps delete all orphans and none of 10,000 l
       clock,
       log: silentLog,
       orphanMs: 0,
-      alsoNamed: (keys) => Promise.resolve(keys.filter((key) => uploads.has(key))),
+      alsoReferenced: (keys) => Promise.resolve(keys.filter((key) => uploads.has(key))),
     }),
   );
   for (const jumpMs of [0, 3 * DAY, -9 * DAY]) {

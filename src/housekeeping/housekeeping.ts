@@ -38,8 +38,8 @@ export interface HousekeepingDeps {
   blobs: Blobs;
   clock: Clock;
   log: Log;
-  /** Returns which of these blobs are named by rows of other folders (uploads). */
-  alsoNamed?: (keys: string[]) => Promise<string[]>;
+  /** Returns which of these blobs other tables refer to, such as those of uploads and inbound messages. */
+  alsoReferenced?: (keys: string[]) => Promise<string[]>;
   intervalMs?: number;
   /** Maximum time to keep content, regardless of the requested time. */
   contentDays?: number;
@@ -50,12 +50,12 @@ export interface HousekeepingDeps {
 }
 
 export function startHousekeeping(deps: HousekeepingDeps): Rounds {
-  const { database, blobs, clock, log, alsoNamed, orphanMs = HOUR_MS } = deps;
+  const { database, blobs, clock, log, alsoReferenced, orphanMs = HOUR_MS } = deps;
   const parts: RoundParts = {
     keepMs: (deps.eventDays ?? 90) * DAY_MS,
     contentMs: (deps.contentDays ?? 30) * DAY_MS,
     removeOverdue: createOverdueRemoval(orphanMs),
-    sweepOrphans: createOrphanSweep({ passesApartMs: orphanMs, alsoNamed }),
+    sweepOrphans: createOrphanSweep({ passesApartMs: orphanMs, alsoReferenced }),
   };
   const rounds = startRounds({
     name: 'housekeeping',

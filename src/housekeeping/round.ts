@@ -96,16 +96,16 @@ const OLD_MS = 86_400_000;
 
 interface OrphanOptions {
   passesApartMs: number;
-  /** Returns which of these blobs are named by rows of other folders (uploads). */
-  alsoNamed?: ((keys: string[]) => Promise<string[]>) | undefined;
+  /** Returns which of these blobs other tables refer to, such as those of uploads and inbound messages. */
+  alsoReferenced?: ((keys: string[]) => Promise<string[]>) | undefined;
 }
 
 /** Sweeps the entire store; returns the number of deleted blobs. */
-export function createOrphanSweep({ passesApartMs, alsoNamed }: OrphanOptions): (round: Round) => Promise<number> {
+export function createOrphanSweep({ passesApartMs, alsoReferenced }: OrphanOptions): (round: Round) => Promise<number> {
   const startPass = createTwoPassCheck(passesApartMs);
 
   const named = async (round: Round, op: Operation<string[], string[]>, keys: string[]): Promise<Set<string>> =>
-    new Set([...(await round.database.execute(op, keys)), ...((await alsoNamed?.(keys)) ?? [])]);
+    new Set([...(await round.database.execute(op, keys)), ...((await alsoReferenced?.(keys)) ?? [])]);
 
   const sweepBatch = async (round: Round, pass: CheckPass, keys: string[]): Promise<number> => {
     const found = await named(round, namedBlobsOperation, keys);

@@ -38,7 +38,7 @@ async function rounds({ count = 2, passesApartMs = 0, withoutNames = false }: Ro
     clock: app.clock,
     log: silentLog,
     orphanMs: passesApartMs,
-    ...(withoutNames ? {} : { alsoNamed: (keys: string[]) => database.execute(uploadedBlobsOperation, keys) }),
+    ...(withoutNames ? {} : { alsoReferenced: (keys: string[]) => database.execute(uploadedBlobsOperation, keys) }),
   });
   for (let i = 0; i < count; i += 1) await keeping.run();
   await keeping.stop();

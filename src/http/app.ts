@@ -19,18 +19,18 @@ import { isTrustedProxy, plainAddress } from '../net/trusted-proxies.ts';
 import { refusalAnswer, thrownFailure, writeAnswer } from './answer.ts';
 import { withBasePath, withoutBasePath } from './base-path.ts';
 import type { BodyBudget } from './body.ts';
-import { type Door, throughDoor } from './door.ts';
+import { type Door, findDoor } from './door.ts';
 import { ActiveSet, Exchange, type Load } from './exchange.ts';
 import type { IdentifyOptions } from './identify.ts';
 import { type BackPressure, createPipeline } from './pipeline.ts';
-import { checkForm, MAX_HEADER_BYTES, refuseBytes, refuseTunnel, tooSlow } from './protocol.ts';
+import { checkRequestHead, MAX_HEADER_BYTES, refuseInvalidHttp, refuseTunnel, tooSlow } from './protocol.ts';
 import { createRateLimiter } from './rate-limit.ts';
 import type { CallerKey, RouteDefinition } from './route.ts';
 import { listenTls, type TlsPort, type TlsPortOptions } from './tls-port.ts';
 
 interface HttpLimits {
   /** Maximum requests in progress; long polls and event streams do not count. */
-  maxInWork: number;
+  maxInProgress: number;
   /** Maximum memory for all request bodies together. */
   bodyBudgetBytes: number;
   /** Maximum time from the first byte to the end of the headers. */
@@ -45,7 +45,7 @@ interface HttpLimits {
 }
 
 const defaultLimits: HttpLimits = {
-  maxInWork: 1_000,
+  maxInProgress: 1_000,
   bodyBudgetBytes: 256_000_000,
   headersTimeoutMs: 30_000,
   bodyTimeoutMs: 60_000,
@@ -119,13 +119,13 @@ const MAX_LOGGED_FIELDS = 5;
 const MAX_LOGGED_LENGTH = 100;
 
 /** Returns a check that refuses a request while the service stops or is overloaded, and counts it as in progress otherwise. */
-function checkLoad(traffic: Traffic, maxInWork: number): (exchange: Exchange) => Failure | undefined {
+function checkLoad(traffic: Traffic, maxInProgress: number): (exchange: Exchange) => Failure | undefined {
   return (exchange) => {
     if (traffic.draining) return stopping();
     if (!exchange.waits) {
       const load = exchange.ownLoad ?? traffic;
-      if (load.inWork >= (load.atMost ?? maxInWork)) return failure('OVERLOADED', { retryAfterSeconds: 1 });
-      load.inWork += 1;
+      if (load.inProgress >= (load.atMost ?? maxInProgress)) return failure('OVERLOADED', { retryAfterSeconds: 1 });
+      load.inProgress += 1;
       exchange.countedIn = load;
     }
     return undefined;
@@ -168,7 +168,7 @@ function serverOf(limits: HttpLimits): Server {
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
     insecureHTTPParser: false,
-    // checkForm validates the Host header, so that the error has the usual shape.
+    // checkRequestHead validates the Host header, so that the error has the usual shape.
     requireHostHeader: false,
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
@@ -194,11 +194,11 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
     rateLimiter: rate === undefined ? undefined : createRateLimiter(rate, { share: options.rateShare ?? (() => 1) }),
     budget,
     onAdmitted: options.onAdmitted,
-    overloaded: checkLoad(traffic, limits.maxInWork),
+    overloaded: checkLoad(traffic, limits.maxInProgress),
     backPressure: options.backPressure,
   });
   const server = serverOf(limits);
-  // checkForm counts the headers instead: Node would silently drop those above its limit.
+  // checkRequestHead counts the headers instead: Node would silently drop those above its limit.
   server.maxHeadersCount = 0;
 
   function onRefused(exchange: Exchange, status: number, refusal: Failure): void {
@@ -238,11 +238,11 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
   function onRequest(request: IncomingMessage, response: ServerResponse): void {
     if (basePath !== '') request.url = withoutBasePath(request.url ?? '/', basePath);
     const exchange = new Exchange(request, response, log, trustedProxies);
-    if (doors.length > 0) exchange.door = throughDoor(doors, request);
+    if (doors.length > 0) exchange.door = findDoor(doors, request);
     response.on('timeout', cutStalled);
     traffic.live.add(exchange);
     if (request.headers['x-forwarded-for'] !== undefined) noteForwarded(request);
-    const malformed = checkForm(request);
+    const malformed = checkRequestHead(request);
     if (malformed !== undefined) {
       exchange.mustClose = true;
       const refusal = refusalAnswer(malformed, exchange.requestId);
@@ -259,7 +259,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
   server.on('connect', (_request, socket) => refuseTunnel(socket as Socket));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const exchanges = [...traffic.live].filter((exchange) => exchange.request.socket === socket);
-    refuseBytes(error, socket as Socket, exchanges);
+    refuseInvalidHttp(error, socket as Socket, exchanges);
   });
   let drained: Promise<void> | undefined;
   let stopped: Promise<void> | undefined;
@@ -318,7 +318,14 @@ const BODY_MARGIN_MS = 2_000;
 const CLOSE_MS = 2_000;
 
 function openTraffic(budget: BodyBudget): Traffic {
-  return { live: new ActiveSet(), inWork: 0, budget, draining: false, awaited: new Set(), onAnswered: () => undefined };
+  return {
+    live: new ActiveSet(),
+    inProgress: 0,
+    budget,
+    draining: false,
+    awaited: new Set(),
+    onAnswered: () => undefined,
+  };
 }
 
 /** Called when the exchange has its response, or its client disconnected. */
@@ -326,7 +333,7 @@ function release(traffic: Traffic, exchange: Exchange): void {
   traffic.live.delete(exchange);
   traffic.budget.heldBytes -= exchange.heldBytes;
   exchange.heldBytes = 0;
-  if (exchange.countedIn !== undefined) exchange.countedIn.inWork -= 1;
+  if (exchange.countedIn !== undefined) exchange.countedIn.inProgress -= 1;
   exchange.countedIn = undefined;
   if (traffic.awaited.delete(exchange) && traffic.awaited.size === 0) traffic.onAnswered();
 }

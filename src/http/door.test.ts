@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { test } from 'node:test';
 import { failure, refuse } from '../base/failure.ts';
-import { type Door, throughDoor } from './door.ts';
+import { type Door, findDoor } from './door.ts';
 
 const door: Door = {
   prefix: '/other',
@@ -25,8 +25,8 @@ test('a compatibility API is selected by path prefix or by header, which adds th
   ];
   for (const [url, headers, path] of cases) {
     const request = { url, headers } as IncomingMessage;
-    assert.equal(throughDoor([door], request) === door, path !== undefined, url);
+    assert.equal(findDoor([door], request) === door, path !== undefined, url);
     assert.equal(request.url, path ?? url);
-    assert.equal(throughDoor([], { url, headers } as IncomingMessage), undefined);
+    assert.equal(findDoor([], { url, headers } as IncomingMessage), undefined);
   }
 });

@@ -44,7 +44,7 @@ export interface Door {
 }
 
 /** Returns the door of a request, and adds its prefix to the URL; undefined for requests of Postrider's API. */
-export function throughDoor(doors: readonly Door[], request: IncomingMessage): Door | undefined {
+export function findDoor(doors: readonly Door[], request: IncomingMessage): Door | undefined {
   const url = request.url ?? '/';
   for (const door of doors) {
     const rest = url.startsWith(door.prefix) ? url.slice(door.prefix.length) : undefined;

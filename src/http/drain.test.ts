@@ -238,7 +238,7 @@ test('a long poll is aborted if its client disconnects', async (t) => {
 });
 
 test('requests above the limit are rejected until others finish', async (t) => {
-  const shell = await httpShell({ limits: { maxInWork: 2 } });
+  const shell = await httpShell({ limits: { maxInProgress: 2 } });
   t.after(() => shell.close());
   const work = [fetch(`${shell.url}/held`, { method: 'POST' }), fetch(`${shell.url}/held`, { method: 'POST' })];
   await waitUntil('both', () => shell.held.started === 2);

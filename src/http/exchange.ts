@@ -55,7 +55,7 @@ export class ActiveSet<T extends ActiveMember> {
 }
 
 export interface Load {
-  inWork: number;
+  inProgress: number;
   atMost?: number;
 }
 
@@ -106,7 +106,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   isStreamed = false;
   /** The interface of another service that the request came through. */
   door: Door | undefined = undefined;
-  /** The service is stopping and no longer waits for the remaining body. */
+  /** Whether the service is stopping and no longer waits for the remaining body. */
   isGivenUp = false;
   private isAborted = false;
   private controller: AbortController | undefined = undefined;

@@ -18,7 +18,7 @@ import {
   operatorKeyFailure,
   operatorKeyOf,
 } from './operator-key.ts';
-import { type CallerKey, MEMBER_ROLES, type MemberRole, NO_LIVE_POWER, type RouteDefinition } from './route.ts';
+import { type CallerKey, LIVE_KEY_REQUIRED, MEMBER_ROLES, type MemberRole, type RouteDefinition } from './route.ts';
 
 /** The parts of a request that identify the caller. */
 export interface IdentifiedRequest {
@@ -140,7 +140,7 @@ export function notPermitted({ scope, mode, role, operatorScopes }: CallerKey, a
     const message = `This call requires the role ${least}. Your role in this account is ${role}.`;
     return failure('FORBIDDEN', { message });
   }
-  return access.changesShared && mode === 'sandbox' ? NO_LIVE_POWER : undefined;
+  return access.changesShared && mode === 'sandbox' ? LIVE_KEY_REQUIRED : undefined;
 }
 
 /** Event streams also accept the account in the query, because the browser's EventSource cannot set headers. */

@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import { type Failure, failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { notPermitted } from './identify.ts';
-import { type Compiled, compileRoute, createRouter } from './pipeline.ts';
+import { type CompiledRoute, compileRoute, createRouter } from './pipeline.ts';
 import type { AnswerHeaders, CallerKey, ContentAnswer, Method, RouteDefinition, RouteRequest } from './route.ts';
 import type { ParsedJson } from './strict-json.ts';
 
@@ -61,7 +61,7 @@ class InnerRequest<C> implements RouteRequest<C> {
   query: unknown = {};
   inputIssues: readonly Issue[] = [];
   body: unknown = undefined;
-  parser: Compiled<C>['parse'] | undefined = undefined;
+  parser: CompiledRoute<C>['parse'] | undefined = undefined;
 
   constructor(outer: OuterRequest<C>, call: InnerCall, url: string) {
     this.#outer = outer;
@@ -127,7 +127,7 @@ function searchOf(query: InnerCall['query']): string {
   return pairs.join('&');
 }
 
-function issuesOf<C>(inner: InnerRequest<C>, route: Compiled<C>, search: string): readonly Issue[] {
+function issuesOf<C>(inner: InnerRequest<C>, route: CompiledRoute<C>, search: string): readonly Issue[] {
   const query = route.readQuery(search);
   if (query.ok) inner.query = query.value;
   const params = route.validateParams?.(inner.params);

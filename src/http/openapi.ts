@@ -63,12 +63,17 @@ class Components {
     this.#contents = contentExamples;
   }
 
-  /** Moves all named schemas into the components. Throws if two different schemas have the same name, which is a bug. */
-  use(schema: unknown): unknown {
-    if (Array.isArray(schema)) return schema.map((one) => this.use(one));
+  /**
+   * Returns the schema with references instead of named schemas, which are moved to the components. Throws if two different schemas have
+   * the same name, which is a bug.
+   */
+  withReferences(schema: unknown): unknown {
+    if (Array.isArray(schema)) return schema.map((one) => this.withReferences(one));
     if (typeof schema !== 'object' || schema === null) return schema;
-    if ('shownAs' in schema) return this.use(schema.shownAs);
-    const used = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, this.use(value)])) as Json;
+    if ('shownAs' in schema) return this.withReferences(schema.shownAs);
+    const used = Object.fromEntries(
+      Object.entries(schema).map(([key, value]) => [key, this.withReferences(value)]),
+    ) as Json;
     const { title } = used;
     if (typeof title !== 'string') return used;
     const known = this.schemas[title];
@@ -77,7 +82,10 @@ class Components {
     return { $ref: `#/components/schemas/${title}` };
   }
 
-  /** Returns the schemas by name. Those that are only parts of others have their own example; it is not repeated for bodies. */
+  /**
+   * Returns the schemas by name. A schema that no body uses directly includes its own example; the examples of the others are next to the
+   * bodies.
+   */
   described(): Record<string, Json> {
     return Object.fromEntries(
       Object.entries(this.schemas).map(([name, schema]) => {
@@ -87,7 +95,10 @@ class Components {
     );
   }
 
-  /** Describes a response once; operations with the same response refer to it. Its name consists of its error codes. */
+  /**
+   * Adds a response to the components and returns a reference to it, so that operations with the same response share it. Its name consists
+   * of its error codes.
+   */
   shareResponse(name: string, response: Json): Json {
     const known = this.responses[name];
     if (known !== undefined && !isDeepStrictEqual(known, response)) throw new Error(`two responses are named ${name}`);
@@ -105,7 +116,7 @@ class Components {
 
   /** Returns the `content` of a JSON body. */
   content(contentType: string, schema: TSchema): Json {
-    const used = this.use(plain(schema)) as Json;
+    const used = this.withReferences(plain(schema)) as Json;
     const example = this.#exampleOf(used);
     const { $ref } = (used.type === 'array' ? used.items : used) as Json;
     if (typeof $ref === 'string') this.#exemplified.add($ref.split('/').at(-1)!);
@@ -175,7 +186,7 @@ const headers = (...names: string[]): Json =>
 const RATE_LIMIT = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'];
 
 /** Converts a path to the form of OpenAPI: `/messages/:id/cancel` becomes `/messages/{id}/cancel`. */
-function openPath(path: string): string {
+function openapiPath(path: string): string {
   return path.replaceAll(/:([^/]+)/g, '{$1}');
 }
 
@@ -313,7 +324,7 @@ function responses<C>(route: RouteDefinition<C>, components: Components): Json {
   return all;
 }
 
-/** Members of an account use their session and name the account. */
+/** Members of an account authenticate with their session cookie and send the account id. */
 const MEMBER_SECURITY: Json[] = [{ session: [], accountId: [] }];
 const SESSION_SECURITY: Json[] = [{ session: [] }];
 const SECURITY: Record<RouteDefinition['auth'], Json[]> = {
@@ -333,7 +344,7 @@ function operation<C>(route: RouteDefinition<C>, components: Components, options
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
     tags: [route.tag],
-    // Calls with a key are the default of the document.
+    // Authentication with an API key is the default for the entire document.
     ...(security === SECURITY.key ? {} : { security }),
     ...(found.length === 0 ? {} : { parameters: found }),
     ...(body === undefined ? {} : { requestBody: body }),
@@ -381,7 +392,7 @@ function webhooks(
   { schema, types }: NonNullable<OpenapiOptions['events']>,
   components: Components,
 ): Record<string, Json> {
-  const used = components.use(plain(schema));
+  const used = components.withReferences(plain(schema));
   const parameters = WEBHOOK_HEADERS.map(([name, description, example]) => ({
     name,
     in: 'header',
@@ -405,7 +416,7 @@ function webhooks(
   );
 }
 
-/** Describes parameters that several operations share once, under their names, and replaces them by references. */
+/** Describes each parameter that several operations share only once, under its name, and replaces the copies with references. */
 function shareParameters(operations: readonly Json[]): Record<string, Json> {
   const shared = new Map<string, Json>();
   const all = operations.flatMap((one) => (one.parameters ?? []) as Json[]).filter((one) => !('$ref' in one));
@@ -427,12 +438,12 @@ function shareParameters(operations: readonly Json[]): Record<string, Json> {
 export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], options: OpenapiOptions): Json {
   const { about, serverUrl, tags = [], events } = options;
   const components = new Components(options);
-  components.use(REFUSAL_SCHEMA);
+  components.withReferences(REFUSAL_SCHEMA);
   const paths: Record<string, Json> = {};
   const shown = routes.filter((route) => !route.hidden);
-  const order = (route: RouteDefinition<C>) => `${openPath(route.path)} ${METHODS.indexOf(route.method)}`;
+  const order = (route: RouteDefinition<C>) => `${openapiPath(route.path)} ${METHODS.indexOf(route.method)}`;
   for (const route of [...shown].sort((a, b) => (order(a) < order(b) ? -1 : 1))) {
-    const path = openPath(route.path);
+    const path = openapiPath(route.path);
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, components, options) };
   }
   const otherTags = [...new Set(shown.map((route) => route.tag))].filter(

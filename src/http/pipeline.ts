@@ -19,7 +19,7 @@ import type { BodyParser, CallerKey, HttpAnswer, Method, Refusal, RouteDefinitio
 import type { ParsedJson } from './strict-json.ts';
 import { closed, compile, type Validator } from './validate.ts';
 
-interface Routed {
+interface RouteAddress {
   method: Method;
   path: string;
 }
@@ -82,7 +82,7 @@ function shapeOf(path: string): string {
   return path.replaceAll(/:[^/]+/g, ':');
 }
 
-function group<R extends Routed>(routes: readonly R[]): Pattern<R>[] {
+function groupByPath<R extends RouteAddress>(routes: readonly R[]): Pattern<R>[] {
   const patterns = new Map<string, Pattern<R>>();
   const seen = new Set<string>();
   for (const route of routes) {
@@ -98,8 +98,8 @@ function group<R extends Routed>(routes: readonly R[]): Pattern<R>[] {
 }
 
 /** Creates a router; throws if two routes match the same call. */
-export function createRouter<R extends Routed>(routes: readonly R[]): Router<R> {
-  const byLength = Map.groupBy(group(routes), ({ segments }) => segments.length);
+export function createRouter<R extends RouteAddress>(routes: readonly R[]): Router<R> {
+  const byLength = Map.groupBy(groupByPath(routes), ({ segments }) => segments.length);
   return (method, path) => {
     const segments = path.split('/');
     const allow = new Set<string>();
@@ -121,7 +121,7 @@ const NO_ISSUES: readonly Issue[] = Object.freeze([]);
 const NO_FIELDS = closed({});
 const EMPTY: ParsedJson = ok({});
 
-export interface Compiled<C> {
+export interface CompiledRoute<C> {
   definition: RouteDefinition<C>;
   method: RouteDefinition<C>['method'];
   path: string;
@@ -166,9 +166,9 @@ function propertiesOf(schema: TSchema | undefined): Record<string, unknown> {
 
 function parserOf<C>(definition: RouteDefinition<C>, routes: readonly RouteDefinition<C>[]): BodyParser {
   const { bodyType = 'json', body: schema, bodyOptional, furtherIssues } = definition;
-  if (bodyType === 'stream') return ({ inputIssues }) => unless(inputIssues, ok(undefined));
-  if (bodyType === 'raw') return ({ rawBody, inputIssues }) => unless(inputIssues, ok(rawBody));
-  if (bodyType === 'text/csv') return ({ rawBody, inputIssues }) => unless(inputIssues, parseText(rawBody));
+  if (bodyType === 'stream') return ({ inputIssues }) => withOtherIssues(inputIssues, ok(undefined));
+  if (bodyType === 'raw') return ({ rawBody, inputIssues }) => withOtherIssues(inputIssues, ok(rawBody));
+  if (bodyType === 'text/csv') return ({ rawBody, inputIssues }) => withOtherIssues(inputIssues, parseText(rawBody));
   const checks = { validate: compileBody(schema ?? NO_FIELDS, readOnlyFields(definition, routes)), furtherIssues };
   const isOptional = schema === undefined || bodyOptional === true;
   return (request) => {
@@ -178,7 +178,7 @@ function parserOf<C>(definition: RouteDefinition<C>, routes: readonly RouteDefin
 }
 
 /** Returns the value that was read, unless the request has other issues. */
-function unless(otherIssues: readonly Issue[], read: Result<unknown>): Result<unknown> {
+function withOtherIssues(otherIssues: readonly Issue[], read: Result<unknown>): Result<unknown> {
   if (otherIssues.length === 0) return read;
   return refuse(invalid(read.ok ? [...otherIssues] : [...otherIssues, ...read.failure.details]));
 }
@@ -192,7 +192,10 @@ function parseText(bytes: Buffer): Result<unknown> {
 
 const CONTENT_TYPES = { json: 'application/json', 'text/csv': 'text/csv', raw: undefined, stream: undefined } as const;
 
-export function compileRoute<C>(definition: RouteDefinition<C>, routes: readonly RouteDefinition<C>[]): Compiled<C> {
+export function compileRoute<C>(
+  definition: RouteDefinition<C>,
+  routes: readonly RouteDefinition<C>[],
+): CompiledRoute<C> {
   return {
     definition,
     method: definition.method,
@@ -205,7 +208,7 @@ export function compileRoute<C>(definition: RouteDefinition<C>, routes: readonly
       type: CONTENT_TYPES[definition.bodyType ?? 'json'],
     },
     parse: parserOf(definition, routes),
-    ownLoad: definition.atOnce === undefined ? undefined : { inWork: 0, atMost: definition.atOnce },
+    ownLoad: definition.atOnce === undefined ? undefined : { inProgress: 0, atMost: definition.atOnce },
   };
 }
 
@@ -214,7 +217,7 @@ function refused(exchange: Exchange, refusal: Failure | Refusal): HttpAnswer {
 }
 
 /** Reads the query and checks the path parameters; returns the issues of both. */
-function inputIssues<C>(exchange: Exchange, route: Compiled<C>, search: string): readonly Issue[] {
+function inputIssues<C>(exchange: Exchange, route: CompiledRoute<C>, search: string): readonly Issue[] {
   const query = route.readQuery(search);
   if (query.ok) exchange.query = query.value;
   const params = route.validateParams?.(exchange.params);
@@ -222,7 +225,7 @@ function inputIssues<C>(exchange: Exchange, route: Compiled<C>, search: string):
   return [query, params].flatMap((read) => (read === undefined || read.ok ? [] : read.failure.details));
 }
 
-function unrouted(allow: string[]): Failure {
+function noRouteFailure(allow: string[]): Failure {
   return allow.length === 0 ? failure('NOT_FOUND') : failure('METHOD_NOT_ALLOWED', { allow });
 }
 
@@ -230,7 +233,7 @@ function unrouted(allow: string[]): Failure {
  * Returns whether the call may succeed while no mail is accepted: it may be a retry with a stored response, or a dry run, which stores
  * nothing. The handler refuses all others.
  */
-function mayBeAnswered<C>({ request, url, door }: Exchange, { idempotencyKey, query }: RouteDefinition<C>): boolean {
+function mayStillSucceed<C>({ request, url, door }: Exchange, { idempotencyKey, query }: RouteDefinition<C>): boolean {
   if (!idempotencyKey) return false;
   const header = door?.repeatHeader ?? 'idempotency-key';
   return request.headers[header] !== undefined || (query !== undefined && url.includes('?'));
@@ -269,7 +272,7 @@ function arrivedRequest(exchange: Exchange, body: BodyReader): ArrivedRequest {
 type Pipeline = (exchange: Exchange) => Promise<HttpAnswer | undefined>;
 
 export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>): Pipeline {
-  const router: Router<Compiled<C>> = createRouter(
+  const router: Router<CompiledRoute<C>> = createRouter(
     options.routes.map((definition) => compileRoute(definition, options.routes)),
   );
 
@@ -299,9 +302,9 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
 
   return async (exchange) => {
     const url = exchange.request.url ?? '';
-    const mark = url.indexOf('?');
-    const match = router(exchange.request.method ?? '', mark === -1 ? url : url.slice(0, mark));
-    if (!match.found) return refused(exchange, unrouted(match.allow));
+    const queryStart = url.indexOf('?');
+    const match = router(exchange.request.method ?? '', queryStart === -1 ? url : url.slice(0, queryStart));
+    if (!match.found) return refused(exchange, noRouteFailure(match.allow));
     const { route } = match;
     const { definition } = route;
     exchange.routeName = `${definition.method} ${definition.path}`;
@@ -321,13 +324,13 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     if (pressure !== undefined) {
       const { code, reason } = pressure;
       exchange.backPressure = failure(code, { message: `Nothing was accepted: ${reason}. Retry later.` });
-      if (!mayBeAnswered(exchange, definition)) return refused(exchange, exchange.backPressure);
+      if (!mayStillSucceed(exchange, definition)) return refused(exchange, exchange.backPressure);
     }
     const bytes = definition.bodyType === 'stream' ? exchange.rawBody : await body();
     if (bytes === undefined) return undefined;
     if ('failure' in bytes) return refused(exchange, bytes);
     exchange.rawBody = bytes;
-    exchange.inputIssues = inputIssues(exchange, route, mark === -1 ? '' : url.slice(mark + 1));
+    exchange.inputIssues = inputIssues(exchange, route, queryStart === -1 ? '' : url.slice(queryStart + 1));
     exchange.parser = route.parse;
     if (!definition.rawFirst) {
       const parsed = exchange.parse();

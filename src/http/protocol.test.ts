@@ -62,7 +62,7 @@ test('a client that does not read its response is disconnected, but one that wai
       return { ok: true, contentType: 'text/plain', content: Readable.from(pieces(), { objectMode: false }) };
     },
   });
-  const own = await httpShell({ limits: { stallTimeoutMs: 1_000, maxInWork: 2 }, more: [endless] });
+  const own = await httpShell({ limits: { stallTimeoutMs: 1_000, maxInProgress: 2 }, more: [endless] });
   t.after(() => own.close());
   const waiting = speak(own.port, 'POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
   await waitUntil('the request to be in progress', () => own.held.started === 1);

@@ -34,7 +34,7 @@ function toOriginForm(request: IncomingMessage): void {
 }
 
 /** Returns a refusal for a request that parses but is not acceptable, or undefined. The connection closes after the response. */
-export function checkForm(request: IncomingMessage): Refusal | undefined {
+export function checkRequestHead(request: IncomingMessage): Refusal | undefined {
   if (request.url?.charCodeAt(0) !== 0x2f) toOriginForm(request);
   const { rawHeaders, headers, url } = request;
   if (rawHeaders.length > 2 * MAX_HEADERS) return refuseWith(`The request has more than ${MAX_HEADERS} headers.`, 431);
@@ -90,10 +90,11 @@ export function refuseTunnel(socket: Socket): void {
 }
 
 /**
- * Handles 'clientError'. `exchanges` are those on this socket without a response: an incomplete one is the invalid request and is refused
- * through it. If all are complete, the refusal of the bytes after them is sent after their responses.
+ * Handles 'clientError'. `exchanges` are the exchanges on this socket without a response. If the request of one of them is incomplete, it
+ * is the invalid request, and its exchange sends the refusal. If all are complete, the refusal of the bytes after them is sent after their
+ * responses.
  */
-export function refuseBytes(error: NodeJS.ErrnoException, socket: Socket, exchanges: readonly Exchange[]): void {
+export function refuseInvalidHttp(error: NodeJS.ErrnoException, socket: Socket, exchanges: readonly Exchange[]): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;

@@ -42,7 +42,7 @@ export interface CallerKey {
 }
 
 /** Sandbox keys are in CI systems and on laptops, so they must not change anything that affects live mail. */
-export const NO_LIVE_POWER: Failure = failure('FORBIDDEN', {
+export const LIVE_KEY_REQUIRED: Failure = failure('FORBIDDEN', {
   message:
     'A sandbox key can change only sandbox keys and sandbox credentials here, because this resource also affects live mail. Use a live key with scope full (in a session: X-Mode: live).',
 });

@@ -68,7 +68,7 @@ interface Walk {
    * Whether the text has \u escapes. Without them it cannot contain NUL or lone surrogates, because the parser and UTF-8 decoding refuse
    * raw ones.
    */
-  escapes: boolean;
+  hasEscapes: boolean;
   /** Whether the text must be parsed again, for the digits of an integer that a double cannot hold. */
   hasLargeIntegers: boolean;
   issues: Issue[];
@@ -91,7 +91,7 @@ function checkKey(key: string, value: unknown, walk: Walk): void {
   if (key === 'constructor' && typeof value === 'object' && value !== null && Object.hasOwn(value, 'prototype')) {
     report(walk, 'is not an allowed key');
   }
-  if (walk.escapes) checkText(key, walk, 'as a key ');
+  if (walk.hasEscapes) checkText(key, walk, 'as a key ');
 }
 
 function isLargeInteger(value: number): boolean {
@@ -100,7 +100,7 @@ function isLargeInteger(value: number): boolean {
 
 function checkValue(value: unknown, walk: Walk): void {
   if (typeof value === 'string') {
-    if (walk.escapes) checkText(value, walk, '');
+    if (walk.hasEscapes) checkText(value, walk, '');
   } else if (typeof value === 'number') {
     if (!Number.isFinite(value)) report(walk, 'is a number that is too large');
     walk.hasLargeIntegers ||= isLargeInteger(value);
@@ -167,9 +167,9 @@ export function parseStrictJson(bytes: Buffer, maxValues = MAX_VALUES): ParsedJs
   } catch {
     return refuse(syntaxFailure(text));
   }
-  const escapes = text.includes('\\u');
-  if (!escapes && membersOf(value) === shape.members) return ok(value);
-  const walk: Walk = { members: 0, escapes, hasLargeIntegers: false, issues: [], path: [] };
+  const hasEscapes = text.includes('\\u');
+  if (!hasEscapes && membersOf(value) === shape.members) return ok(value);
+  const walk: Walk = { members: 0, hasEscapes, hasLargeIntegers: false, issues: [], path: [] };
   checkValue(value, walk);
   const repeated = walk.members === shape.members ? [] : explain(text).repeated;
   const issues = [...walk.issues, ...repeated];

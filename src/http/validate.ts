@@ -252,12 +252,12 @@ function mismatchOf(error: ErrorObject, root: unknown): Mismatch {
 type Paths = Map<string | number, Paths>;
 
 /** Returns a copy of a value without these paths. Object members are removed; array elements become undefined. */
-function without(value: unknown, paths: Paths | undefined, isListed: boolean): unknown {
+function withoutPaths(value: unknown, paths: Paths | undefined, isListed: boolean): unknown {
   if (paths === undefined) return value;
   if (paths.size === 0 || typeof value !== 'object' || value === null) return undefined;
-  if (Array.isArray(value)) return value.map((element, index) => without(element, paths.get(index), true));
+  if (Array.isArray(value)) return value.map((element, index) => withoutPaths(element, paths.get(index), true));
   const members = Object.entries(value).map(
-    ([key, member]) => [key, without(member, paths.get(key), isListed)] as const,
+    ([key, member]) => [key, withoutPaths(member, paths.get(key), isListed)] as const,
   );
   return Object.fromEntries(members.filter(([, member]) => isListed || member !== undefined));
 }
@@ -274,15 +274,15 @@ function fittingOf(root: unknown, mismatches: readonly Mismatch[]): Record<strin
       within = next;
     }
   }
-  return (paths.size === 0 ? root : without(root, paths, false)) as Record<string, unknown>;
+  return (paths.size === 0 ? root : withoutPaths(root, paths, false)) as Record<string, unknown>;
 }
 
 /** Maximum number of errors that are reported. If there are more, `fitting` returns undefined. */
 const MAX_ERRORS = 500;
 
-type Validated<T> = { ok: true; value: T } | Misfit;
+type ValidationResult<T> = { ok: true; value: T } | ValidationFailure;
 
-interface Misfit {
+interface ValidationFailure {
   ok: false;
   failure: Failure;
   /** Returns the object without its invalid values; undefined if the value is not an object or has too many errors. */
@@ -290,7 +290,7 @@ interface Misfit {
 }
 
 /** Validates a value. A successful result contains the same value, unchanged. */
-export type Validator<T = unknown> = (value: unknown) => Validated<T>;
+export type Validator<T = unknown> = (value: unknown) => ValidationResult<T>;
 
 /**
  * Returns a validator that compiles its schema on first use, so that unused routes do not slow down the start. The first call throws if the

@@ -6,9 +6,9 @@
  *   free ──taken──▶ in progress ──accepted──▶ stored (24 h, and until its messages are settled) ──▶ free
  *                        └──refused or failed──▶ free
  *
- * "In progress" is kept in memory, so a crash frees the key. "Stored" is a row that is written in the transaction of the acceptance, so
- * neither exists without the other. An expired record remains valid while a message in its response is unfinished; after that it is
- * replaced or deleted.
+ * The state "in progress" is kept in memory, so a crash frees the key. A stored response is a row that is written in the transaction of the
+ * acceptance, so neither exists without the other. An expired record remains valid while a message in its response is unfinished; after
+ * that it is replaced or deleted.
  */
 import { hash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -86,7 +86,7 @@ function replay({ bodyHash, ...stored }: StoredAnswer, { value, ofBytes }: BodyD
   return ok({ status: stored.status, json: stored.body, replayed: true });
 }
 
-interface Keyed {
+interface KeyedRequest {
   database: Database;
   inFlight: InFlightKeys;
   key: IdempotencyKey;
@@ -98,14 +98,17 @@ interface Keyed {
  * Runs `first` unless the key already has a response. `first` returns undefined if its transaction found a record that another node stored
  * in the meantime; the response of that record is then returned.
  */
-export async function once(keyed: Keyed, first: () => Promise<Result<Answer> | undefined>): Promise<Result<Answer>> {
+export async function once(
+  keyed: KeyedRequest,
+  first: () => Promise<Result<Answer> | undefined>,
+): Promise<Result<Answer>> {
   const { database, inFlight, key, body, nowMs } = keyed;
   if (!inFlight.take(key)) return refuse(inProgress());
   try {
     const stored = await database.execute(storedAnswerOperation, { ...key, nowMs });
     if (stored !== null) return replay(stored, body);
     const answer = await first();
-    if (answer !== undefined && !mayBeAnswered(answer)) return answer;
+    if (answer !== undefined && !mayHaveResponse(answer)) return answer;
     const other = await database.execute(storedAnswerOperation, { ...key, nowMs });
     return other === null ? (answer ?? refuse(inProgress())) : replay(other, body);
   } finally {
@@ -114,9 +117,10 @@ export async function once(keyed: Keyed, first: () => Promise<Result<Answer> | u
 }
 
 /**
- * Returns whether the key may have a response by now: another node may have used the submission under this key after the key was checked.
+ * Returns whether the key may have a response by now: after the key was checked, another node may have accepted a request with the same key
+ * and upload batch.
  */
-function mayBeAnswered(answer: Result<Answer>): boolean {
+function mayHaveResponse(answer: Result<Answer>): boolean {
   return !answer.ok && answer.failure.code === 'SUBMISSION_ALREADY_USED';
 }
 

@@ -5,24 +5,28 @@ import type { FindRoute } from '../inbound/inbound.ts';
 import { limitsOf, type SetLimits } from '../limits/limits.ts';
 import { domainToAscii } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';
-import { type Covering, hasRoutesOperation, matchRoutesOperation } from './store.ts';
+import { hasRoutesOperation, matchRoutesOperation, type RequiredDomains } from './store.ts';
 
 /** Returns the domains of which an account must have verified one to use a domain (A-labels) now. */
-export function coveringOf(domain: string, nowMs: number): Covering {
+export function requiredDomainsOf(domain: string, nowMs: number): RequiredDomains {
   return { names: coveringDomains(domain), failingAfterMs: nowMs - SENDS_WHILE_FAILING_MS };
 }
 
 /** Creates a function that returns whether a domain (A-labels) has active routes. */
 export function createHasRoutes({ database, clock }: { database: Database; clock: Clock }) {
   return (domain: string): Promise<boolean> =>
-    database.execute(hasRoutesOperation, { domain, covering: coveringOf(domain, clock.now()) });
+    database.execute(hasRoutesOperation, { domain, requiredDomains: requiredDomainsOf(domain, clock.now()) });
 }
 
 export function createFindRoute({ database, clock }: { database: Database; clock: Clock }): FindRoute {
   return async ({ local, domain }) => {
     const ascii = domainToAscii(domain.normalize('NFC')) ?? '';
-    const covering = coveringOf(ascii, clock.now());
-    const found = await database.execute(matchRoutesOperation, { local, domain: ascii, covering });
+    const requiredDomains = requiredDomainsOf(ascii, clock.now());
+    const found = await database.execute(matchRoutesOperation, {
+      local,
+      domain: ascii,
+      requiredDomains,
+    });
     if (!found) return undefined;
     const { accountId, routeId, maxBytes, limits } = found;
     const { inboundMailPerHour: mailPerHour } = limitsOf(JSON.parse(limits) as SetLimits);

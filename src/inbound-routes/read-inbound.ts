@@ -3,7 +3,7 @@
 import { iso } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
-import { type ReadMail, readMail } from '../mail/inbound/read-mail.ts';
+import { type ParsedMail, readMail } from '../mail/inbound/read-mail.ts';
 import { replyText, replyTextOfHtml } from '../mail/inbound/reply-text.ts';
 import { AUTOMATIC_SUBJECT } from '../mail/report/automatic-phrases.ts';
 import type { AuthenticationResults } from './authentication-results.ts';
@@ -25,22 +25,22 @@ const MOST_HOPS = 30;
 const MOST_REFERENCES = 20;
 const MESSAGE_ID = /<[^<>\s]{1,900}>/g;
 
-const first = ({ headers }: ReadMail, name: string): string =>
+const first = ({ headers }: ParsedMail, name: string): string =>
   headers.find((header) => header.name.toLowerCase() === name)?.value ?? '';
-const has = ({ headers }: ReadMail, ...names: string[]): boolean =>
+const has = ({ headers }: ParsedMail, ...names: string[]): boolean =>
   headers.some((header) => names.includes(header.name.toLowerCase()));
 
 /**
  * RFC 3834 §5: `auto-replied` marks an automatic reply that must not be answered; `auto-generated` marks a message that a program sent on
  * its own.
  */
-const submittedAs = (mail: ReadMail): string =>
+const submittedAs = (mail: ParsedMail): string =>
   first(mail, 'auto-submitted')
     .trim()
     .toLowerCase()
     .replace(/[;\s].*$/s, '');
 
-function isAutoReply(mail: ReadMail): boolean {
+function isAutoReply(mail: ParsedMail): boolean {
   return (
     submittedAs(mail) === 'auto-replied' ||
     has(mail, 'x-autoreply', 'x-autorespond', 'x-autoresponder', 'x-vacation') ||
@@ -49,14 +49,14 @@ function isAutoReply(mail: ReadMail): boolean {
   );
 }
 
-function referencesOf(mail: ReadMail): string[] {
+function referencesOf(mail: ParsedMail): string[] {
   const answered = first(mail, 'in-reply-to').match(MESSAGE_ID) ?? [];
   const thread = first(mail, 'references').match(MESSAGE_ID) ?? [];
   return [...new Set([...answered, ...thread.toReversed()])].slice(0, MOST_REFERENCES);
 }
 
 /** Prefers the HTML, because the quotation marks of email clients are better known in HTML than in text. */
-function replyOf({ text, html, textFromHtml }: ReadMail): string | null {
+function replyOf({ text, html, textFromHtml }: ParsedMail): string | null {
   const hasText = !textFromHtml && text !== null && text.trim() !== '';
   return hasText || html === null ? replyText(text) : replyTextOfHtml(html);
 }

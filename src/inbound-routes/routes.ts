@@ -18,7 +18,7 @@ import type { Dns } from '../net/dns.ts';
 import { urlIssue } from '../net/guarded-connector.ts';
 import type { Database } from '../storage/database.ts';
 import { dropDeliveriesOperation, newSealedSecret } from '../webhooks/webhooks.ts';
-import { coveringOf } from './find-route.ts';
+import { requiredDomainsOf } from './find-route.ts';
 import { MAX_INBOUND_BYTES } from './inbound-routes.ts';
 import { type Match, matchText, parseMatch } from './match.ts';
 import { lookUpMx, MX_PREFERENCE, type MxSettings, mxNote } from './mx.ts';
@@ -34,7 +34,7 @@ import {
   recordMxOperation,
   removeRouteOperation,
   replaceRouteOperation,
-  type Written,
+  type WriteResult,
 } from './store.ts';
 
 export interface InboundRouteDeps {
@@ -210,14 +210,16 @@ function furtherIssues({ url, ...fields }: Partial<Fields>): Issue[] {
   return [...matchIssues(fields), ...(issue === undefined ? [] : [{ field: 'url', message: issue }])];
 }
 
-/** Checks the rules that a schema cannot express; returns the match as stored. An unchanged URL is not looked up again. */
+/**
+ * Checks the rules that a schema cannot express; returns the match in its stored form. The host of an unchanged URL is not looked up again.
+ */
 async function validate(
   deps: InboundRouteDeps,
   { match, url }: Fields,
-  present?: InboundRoute,
+  current?: InboundRoute,
 ): Promise<Result<Match>> {
   const parsed = parseMatch(match);
-  const refused = url == null || url === present?.url ? undefined : await deps.checkUrl(url);
+  const refused = url == null || url === current?.url ? undefined : await deps.checkUrl(url);
   if (parsed.ok && refused === undefined) return ok(parsed.match);
   return refuse(
     invalid([...matchIssues({ match }), ...(refused === undefined ? [] : [{ field: 'url', message: refused }])]),
@@ -235,7 +237,7 @@ async function lookUp({ freshDns, clock, mx }: InboundRouteDeps, { mode }: Route
   }
 }
 
-/** Returns the body of the PUT that leaves a route unchanged. */
+/** Returns the stored fields of a route in the form of a PUT body. */
 function storedFields(route: InboundRoute): Fields {
   return { match: matchText(route), url: route.url, events: route.events === 1, maxBytes: route.maxBytes };
 }
@@ -246,7 +248,7 @@ function writeRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
   const fieldsOf = async (key: RouteKey, fields: Fields, match: Match) => {
     const { url = null, events = url === null, maxBytes = MAX_INBOUND_BYTES } = fields;
     const nowMs = clock.now();
-    const covering = coveringOf(match.domain, nowMs);
+    const requiredDomains = requiredDomainsOf(match.domain, nowMs);
     const webhookId = newId('whk', nowMs);
     const { secret, secretSealed } = newSealedSecret(secretKey, webhookId);
     const endpoint: RouteFields['endpoint'] = url === null ? null : { id: webhookId, url, secretSealed };
@@ -260,33 +262,33 @@ function writeRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
         maxBytes,
         endpoint,
         nowMs,
-        covering,
+        requiredDomains,
         mx: await lookUp(deps, key, match.domain),
       },
     };
   };
   const write = async (
     request: Request<unknown>,
-    { key, fields, present }: { key: RouteKey; fields: Fields; present?: InboundRoute },
+    { key, fields, current }: { key: RouteKey; fields: Fields; current?: InboundRoute },
   ): Promise<RouteAnswer | 'outdated'> => {
-    const valid = await validate(deps, fields, present);
+    const valid = await validate(deps, fields, current);
     if (!valid.ok) return valid;
     const { toWrite, secret, webhookId } = await fieldsOf(key, fields, valid.value);
     const changes = requestedChanges(database, request, clock.now());
-    const written: Written | 'outdated' | undefined = await (present === undefined
+    const written: WriteResult | 'outdated' | undefined = await (current === undefined
       ? changes.execute(createRouteOperation, toWrite)
-      : changes.execute(replaceRouteOperation, { ...toWrite, basis: present }));
+      : changes.execute(replaceRouteOperation, { ...toWrite, basis: current }));
     if (written === undefined) return noSuchRoute;
     if (written === 'outdated') return written;
     if ('limit' in written) return refuse(limitReached(written));
     if ('refused' in written) return refuse(REFUSALS[written.refused]);
     return answer({ ...body(written), ...(written.webhookId === webhookId && { secret }) });
   };
-  const replace = (request: Request<unknown>, fieldsFor: (present: InboundRoute) => Fields) =>
+  const replace = (request: Request<unknown>, fieldsFor: (current: InboundRoute) => Fields) =>
     whileOutdated(async () => {
       const key = keyOf(request);
-      const present = await database.execute(findRouteOperation, key);
-      return present ? write(request, { key, fields: fieldsFor(present), present }) : noSuchRoute;
+      const current = await database.execute(findRouteOperation, key);
+      return current ? write(request, { key, fields: fieldsFor(current), current }) : noSuchRoute;
     });
   const shared = { tag: 'inbound', auth: 'key', furtherIssues } as const;
   return [
@@ -331,7 +333,7 @@ function writeRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
       refusals: ['NOT_FOUND', 'SENDER_NOT_VERIFIED', 'CONFLICT', 'LIMIT_REACHED'],
       response: { status: 200, schema: writtenSchema },
       handle: (request: Request<Static<typeof routeChange>>) =>
-        replace(request, (present) => merge(storedFields(present), request.body)),
+        replace(request, (current) => merge(storedFields(current), request.body)),
     }),
   ];
 }

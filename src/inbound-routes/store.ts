@@ -1,7 +1,7 @@
 /**
  * Stores inbound routes, and finds the route for an address. A route is active while its account has verified the route's domain or a
- * parent domain. If an account gives up a domain, it no longer receives mail for it, and another account that verifies the domain can. In
- * the sandbox no domain needs to be verified, and routes receive no mail from outside.
+ * parent domain. An account that deletes a domain no longer receives mail for it, and another account that verifies the domain can. In the
+ * sandbox no domain needs to be verified, and routes receive no mail from outside.
  *
  * A route with a url has its own webhook (src/webhooks), which is created, changed, and deleted in the same transaction.
  */
@@ -74,16 +74,16 @@ export interface MxCheck {
   checkedAt: number | null;
 }
 
-/** The domains of which an account must have verified at least one. */
-export interface Covering {
+/** The domains that permit an account to use a route. The account must have verified at least one of them. */
+export interface RequiredDomains {
   /** The domain and its parent domains. */
   names: readonly string[];
   /** Unix ms; a domain whose record has been missing since before this time does not count. */
   failingAfterMs: number;
 }
 
-/** Returns a condition that the account in this column has verified one of the names. */
-function covered(accountColumn: string, { names, failingAfterMs }: Covering): Fragment {
+/** Returns the SQL condition that the account in this column has verified one of the names. */
+function verifiedCondition(accountColumn: string, { names, failingAfterMs }: RequiredDomains): Fragment {
   // A single label has no parent domains.
   if (names.length === 0) return { sql: '1 = 0', params: [] };
   return {
@@ -94,19 +94,19 @@ function covered(accountColumn: string, { names, failingAfterMs }: Covering): Fr
 }
 
 export interface RouteFields extends Match {
-  covering: Covering;
+  requiredDomains: RequiredDomains;
   events: boolean;
   maxBytes: number;
   mx: MxCheck;
   nowMs: number;
-  /** The route that the fields were derived from; 'outdated' if it has changed since. */
+  /** The route that the fields were derived from. If it has changed since, the result is 'outdated'. */
   basis?: InboundRoute;
   /** Target of the route's own webhook; null for none. `id` and `secretSealed` are for a new one. */
   endpoint: { id: string; url: string; secretSealed: Uint8Array } | null;
 }
 
 export type RouteRefusal = 'domain-not-verified' | 'taken' | 'taken-elsewhere';
-export type Written = InboundRoute | LimitReached | { refused: RouteRefusal };
+export type WriteResult = InboundRoute | LimitReached | { refused: RouteRefusal };
 
 async function readRoute(tx: Transaction, { id, accountId, mode }: RouteKey): Promise<InboundRoute | undefined> {
   return tx.get<InboundRoute>(
@@ -125,7 +125,7 @@ async function lockAccount(tx: Transaction, { accountId }: RouteKey): Promise<vo
 async function refusalOf(
   tx: Transaction,
   key: RouteKey,
-  { local, domain, covering }: RouteFields,
+  { local, domain, requiredDomains }: RouteFields,
 ): Promise<RouteRefusal | undefined> {
   await lockAccount(tx, key);
   const own = await tx.get(
@@ -134,10 +134,10 @@ async function refusalOf(
   );
   if (own) return 'taken';
   if (key.mode === 'sandbox') return undefined;
-  const ownCover = covered('a.id', covering);
+  const ownCover = verifiedCondition('a.id', requiredDomains);
   const ownSql = `SELECT 1 AS found FROM account a WHERE a.id = ? AND ${ownCover.sql}`;
   if (!(await tx.get(ownSql, key.accountId, ...ownCover.params))) return 'domain-not-verified';
-  const otherCover = covered('r.account_id', covering);
+  const otherCover = verifiedCondition('r.account_id', requiredDomains);
   const taken = await tx.get(
     `SELECT 1 AS found FROM inbound_route r WHERE r.domain = ? AND r.local_part = ? AND r.mode = 'live' AND r.account_id <> ?
        AND ${otherCover.sql} LIMIT 1`,
@@ -148,7 +148,7 @@ async function refusalOf(
 
 export const createRouteOperation = change(
   'inboundRoutes.create',
-  async (tx, route: RouteKey & RouteFields): Promise<Written> => {
+  async (tx, route: RouteKey & RouteFields): Promise<WriteResult> => {
     const { id, accountId, mode, endpoint } = route;
     const count = ['SELECT count(*) AS n FROM inbound_route WHERE account_id = ?', accountId] as const;
     const reached = await checkLimit(tx, { accountId, limit: 'inboundRoutes', count });
@@ -185,38 +185,38 @@ function createEndpoint(tx: Transaction, { id, accountId, mode }: RouteKey, { en
 /** Replaces a route; returns undefined if it does not exist. The route keeps its webhook while it has a url. */
 export const replaceRouteOperation = change(
   'inboundRoutes.replace',
-  async (tx, changed: RouteKey & RouteFields): Promise<Written | 'outdated' | undefined> => {
-    await lockAccount(tx, changed);
-    const present = await readRoute(tx, changed);
-    if (!present) return undefined;
-    if (changed.basis !== undefined && !isSameRow(present, changed.basis)) return 'outdated';
-    const refused = await refusalOf(tx, changed, changed);
+  async (tx, toWrite: RouteKey & RouteFields): Promise<WriteResult | 'outdated' | undefined> => {
+    await lockAccount(tx, toWrite);
+    const current = await readRoute(tx, toWrite);
+    if (!current) return undefined;
+    if (toWrite.basis !== undefined && !isSameRow(current, toWrite.basis)) return 'outdated';
+    const refused = await refusalOf(tx, toWrite, toWrite);
     if (refused) return { refused };
-    const webhookId = await endpointAfter(tx, present, changed);
+    const webhookId = await writeEndpoint(tx, current, toWrite);
     if (typeof webhookId === 'object' && webhookId !== null) return webhookId;
     await tx.run(
       `UPDATE inbound_route SET local_part = ?, domain = ?, webhook_id = ?, events = ?, max_bytes = ?, mx_status = ?, mx_found = ?,
          checked_at = ?, updated_at = ? WHERE id = ?`,
-      ...[changed.local, changed.domain, webhookId, changed.events ? 1 : 0, changed.maxBytes, changed.mx.status],
-      ...[JSON.stringify(changed.mx.found), changed.mx.checkedAt, changed.nowMs, changed.id],
+      ...[toWrite.local, toWrite.domain, webhookId, toWrite.events ? 1 : 0, toWrite.maxBytes, toWrite.mx.status],
+      ...[JSON.stringify(toWrite.mx.found), toWrite.mx.checkedAt, toWrite.nowMs, toWrite.id],
     );
-    return readRoute(tx, changed);
+    return readRoute(tx, toWrite);
   },
   { ...TRAIL, action: 'inbound-route.replace' },
 );
 
-async function endpointAfter(
+async function writeEndpoint(
   tx: Transaction,
   { webhookId, accountId, mode }: InboundRoute,
-  changed: RouteKey & RouteFields,
+  toWrite: RouteKey & RouteFields,
 ): Promise<string | null | LimitReached> {
-  const { endpoint, nowMs } = changed;
+  const { endpoint, nowMs } = toWrite;
   if (endpoint === null) {
     if (webhookId !== null) await runWithin(tx, endpoints.remove(), { id: webhookId, accountId, mode });
     return null;
   }
   if (webhookId === null) {
-    const created = await createEndpoint(tx, changed, { ...changed, endpoint });
+    const created = await createEndpoint(tx, toWrite, { ...toWrite, endpoint });
     return 'limit' in created ? created : endpoint.id;
   }
   await runWithin(tx, endpoints.replace(), {
@@ -236,9 +236,9 @@ async function endpointAfter(
 export const removeRouteOperation = change(
   'inboundRoutes.remove',
   async (tx, key: RouteKey): Promise<{ webhookId: string | null } | null> => {
-    const present = await readRoute(tx, key);
-    if (!present) return null;
-    const { accountId, mode, webhookId } = present;
+    const current = await readRoute(tx, key);
+    if (!current) return null;
+    const { accountId, mode, webhookId } = current;
     if (webhookId !== null) await runWithin(tx, endpoints.remove(), { id: webhookId, accountId, mode });
     await tx.run('DELETE FROM inbound_route WHERE id = ?', key.id);
     return { webhookId };
@@ -275,7 +275,7 @@ export interface WantedAddress {
   local: string;
   /** A-labels, lower case. */
   domain: string;
-  covering: Covering;
+  requiredDomains: RequiredDomains;
 }
 
 export interface MatchedRoute {
@@ -295,9 +295,9 @@ export const matchRoutesOperation = batch(
   'read',
   async (tx, wanted: readonly WantedAddress[]): Promise<(MatchedRoute | null)[]> => {
     const found: (MatchedRoute | null)[] = [];
-    for (const { local, domain, covering } of wanted) {
+    for (const { local, domain, requiredDomains } of wanted) {
       const locals = wantedLocals(local);
-      const verified = covered('r.account_id', covering);
+      const verified = verifiedCondition('r.account_id', requiredDomains);
       const route = await tx.get<MatchedRoute>(
         `SELECT r.id AS "routeId", r.account_id AS "accountId", r.max_bytes AS "maxBytes",
            (SELECT a.limits FROM account a WHERE a.id = r.account_id) AS limits FROM inbound_route r
@@ -316,8 +316,8 @@ export const matchRoutesOperation = batch(
 export const hasRoutesOperation = operation(
   'inboundRoutes.hasRoutes',
   'read',
-  async (tx, { domain, covering }: { domain: string; covering: Covering }): Promise<boolean> => {
-    const verified = covered('r.account_id', covering);
+  async (tx, { domain, requiredDomains }: { domain: string; requiredDomains: RequiredDomains }): Promise<boolean> => {
+    const verified = verifiedCondition('r.account_id', requiredDomains);
     const found = await tx.get(
       `SELECT 1 AS found FROM inbound_route r WHERE r.domain = ? AND r.mode = 'live'
          AND EXISTS (SELECT 1 FROM account a WHERE a.id = r.account_id AND a.status = 'active') AND ${verified.sql} LIMIT 1`,

@@ -1,7 +1,7 @@
 /**
  * An inbound message for one recipient, and the interface of its handlers. It is on stable storage before its sender gets 250, with a work
  * row (small reports are recorded immediately, see intake.ts). A handler reads it, possibly several times without changing anything, and
- * then records its meaning in one transaction with the end of that row, so that a message has its effect once.
+ * then records its effect in one transaction with the end of that row, so that a message has its effect once.
  */
 import type { Mode } from '../base/mode.ts';
 import type { ReturnPathClaim } from '../mail/token-address.ts';
@@ -67,7 +67,7 @@ export interface RecordedFindings {
 /** Handles messages for one use. `L` includes null if messages without a row are recorded too. */
 export interface Handler<F, L extends InboundLease | null = InboundLease> {
   /**
-   * Returns the meaning of the message and changes nothing. `Unavailable` is retried with growing delays for a week; any other exception
+   * Returns the effect of the message and changes nothing. `Unavailable` is retried with growing delays for a week; any other exception
    * counts as a crash, and after three the message is quarantined.
    */
   read(mail: InboundMail): Promise<F>;

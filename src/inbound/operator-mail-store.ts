@@ -4,7 +4,7 @@
  */
 import { batch, operation } from '../storage/operation.ts';
 import type { InboundLease, InboundMail, RecordedFindings } from './inbound-mail.ts';
-import { endInbound, factsOf, type MailRow, unnamed } from './store.ts';
+import { endInbound, factsOf, type MailRow, unreferenced } from './store.ts';
 
 const MOST_KEPT = 1_000;
 const MOST_BYTES = 200_000_000;
@@ -55,7 +55,7 @@ export const recordOperatorMailOperation = batch(
       );
       recorded.push({
         lost: leases.flatMap(({ seq }) => (held.has(seq) ? [] : [seq])),
-        blobKeys: await unnamed(
+        blobKeys: await unreferenced(
           tx,
           gone.map((row) => row.blob_key),
         ),

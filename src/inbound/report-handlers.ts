@@ -8,7 +8,7 @@ import { Unavailable } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import type { InboundResult, Metrics } from '../base/metrics.ts';
-import type { Unsubscribing } from '../engagement/engagement.ts';
+import type { UnsubscribeRequest } from '../engagement/engagement.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import type { Letter } from '../mail/report/letter.ts';
 import { type Report, readReport } from '../mail/report/report.ts';
@@ -32,7 +32,7 @@ export interface ReportHandlerDeps {
 
 interface Finding {
   results: LateResult[];
-  unsubscribing: Unsubscribing | null;
+  unsubscribing: UnsubscribeRequest | null;
   ignored: InboundResult[];
   /** Set for mail to postmaster and abuse that operators must read. */
   letter: Letter | null;
@@ -118,7 +118,7 @@ async function readUnsubscribe({ database, clock }: ReportHandlerDeps, mail: Inb
   if (!copy) return { results: [], unsubscribing: null, ignored: ['unknown-mail'], letter: null };
   const nowMs = clock.now();
   const { accountId, messageId, recipient } = copy;
-  const unsubscribing: Unsubscribing = {
+  const unsubscribing: UnsubscribeRequest = {
     accountId,
     mode: 'live',
     messageId,

@@ -1,5 +1,5 @@
 /** Records the results of reports and unsubscribe emails, in one transaction with the end of their work rows, if any. */
-import { type Unsubscribing, unsubscribe } from '../engagement/engagement.ts';
+import { type UnsubscribeRequest, unsubscribe } from '../engagement/engagement.ts';
 import { type LateAnswer, type LateResult, settleLate } from '../messages/messages.ts';
 import { batch } from '../storage/operation.ts';
 import type { InboundLease, RecordedFindings } from './inbound-mail.ts';
@@ -11,7 +11,7 @@ export interface Meaning {
   /** Null if the message is not stored. */
   lease: InboundLease | null;
   results: LateResult[];
-  unsubscribing: Unsubscribing | null;
+  unsubscribing: UnsubscribeRequest | null;
 }
 
 export interface RecordedMeanings extends RecordedFindings {

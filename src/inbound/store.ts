@@ -1,7 +1,7 @@
 /**
- * Stores inbound messages. They are stored together with their work rows, claimed, finished in the transaction that records their meaning,
- * kept or quarantined, and deleted. A blob is deleted only when no row refers to it anymore; the blob sweep finds blobs that remain because
- * of concurrent transactions.
+ * Stores inbound messages. A message is stored together with its work row. A worker claims it, and finishes it in the transaction that
+ * records its effect. It is then deleted, kept, or quarantined. A blob is deleted only when no row refers to it anymore; the blob sweep
+ * finds blobs that remain because of concurrent transactions.
  */
 import type { Mode } from '../base/mode.ts';
 import { batch, operation, type Transaction } from '../storage/operation.ts';
@@ -84,15 +84,15 @@ export const storeKeptOperation = operation(
 );
 
 /** Stores the copies of one message, each with its work row. */
-export async function storeInbound(tx: Transaction, mails: readonly NewInbound[]): Promise<void> {
+export async function storeInbound(tx: Transaction, messages: readonly NewInbound[]): Promise<void> {
   await insertMany(
     tx,
     INBOUND_MAIL,
-    mails.map((mail) => rowOf(mail, 'waiting')),
+    messages.map((mail) => rowOf(mail, 'waiting')),
   );
   await enqueue(
     tx,
-    mails.map((mail) => ({
+    messages.map((mail) => ({
       kind: INBOUND_WORK,
       ...ownerOf(mail.use),
       subject: mail.id,
@@ -161,14 +161,14 @@ async function jobsOf(tx: Transaction, rows: readonly Work[]): Promise<InboundJo
     `SELECT ${COLUMNS} FROM inbound_mail WHERE id IN (SELECT requested.subject FROM ${requested.sql})`,
     ...requested.params,
   );
-  const mails = new Map(found.map((row) => [row.id, row]));
+  const messages = new Map(found.map((row) => [row.id, row]));
   // Both rows are written and deleted together. Even so, a work row without its message must not block the claims.
   await finish(
     tx,
-    rows.filter((row) => !mails.has(row.subject)),
+    rows.filter((row) => !messages.has(row.subject)),
   );
   return rows.flatMap(({ seq, fence, attempts, crashes, lane, subject }) => {
-    const mail = mails.get(subject);
+    const mail = messages.get(subject);
     if (!mail) return [];
     return [
       { seq, fence, attempts, crashes, lane, mail: factsOf(mail), content: mail.content, blobKey: mail.blob_key },
@@ -196,7 +196,7 @@ export const claimInboundOperation = operation(
 );
 
 /** Returns the keys that no message refers to anymore. */
-export async function unnamed(tx: Transaction, blobKeys: readonly (string | null)[]): Promise<string[]> {
+export async function unreferenced(tx: Transaction, blobKeys: readonly (string | null)[]): Promise<string[]> {
   const keys = [...new Set(blobKeys)].filter((key) => key !== null);
   const unused: string[] = [];
   for (const key of keys) {
@@ -205,7 +205,7 @@ export async function unnamed(tx: Transaction, blobKeys: readonly (string | null
   return unused;
 }
 
-/** Deletes the work rows that are still leased, in the transaction that records the meaning of their messages. */
+/** Deletes the work rows that are still leased, in the transaction that records the effect of their messages. */
 export const endInbound: EndInbound = async (tx, leases, { keep }) => {
   if (leases.length === 0) return { held: new Set(), blobKeys: [] };
   const held = await finish(tx, leases);
@@ -226,15 +226,15 @@ export const endInbound: EndInbound = async (tx, leases, { keep }) => {
   );
   return {
     held,
-    blobKeys: await unnamed(
+    blobKeys: await unreferenced(
       tx,
       deleted.map((row) => row.blob_key),
     ),
   };
 };
 
-/** A message whose processing had no result. */
-export interface Unread extends Lease {
+/** A message whose processing failed without a result. */
+export interface UnprocessedInbound extends Lease {
   inboundId: string;
   accountId: string;
   mode: Mode;
@@ -246,15 +246,15 @@ export interface Unread extends Lease {
 export const deferInboundOperation = operation(
   'inbound.defer',
   'write',
-  async (tx, unread: readonly Unread[]): Promise<number[]> => {
-    const held = await settleLeases(tx, unread, (one) => ({ ...one, tried: true }));
+  async (tx, unprocessed: readonly UnprocessedInbound[]): Promise<number[]> => {
+    const held = await settleLeases(tx, unprocessed, (one) => ({ ...one, tried: true }));
     const quarantined = held.filter((one) => one.againAtMs === null);
     const requested = rowset(tx, 'requested', { inboundId: 'text' }, quarantined);
     await tx.run(
       `UPDATE inbound_mail SET status = 'aside' WHERE id IN (SELECT requested.inbound_id FROM ${requested.sql})`,
       ...requested.params,
     );
-    return unread.filter((one) => !held.includes(one)).map((one) => one.seq);
+    return unprocessed.filter((one) => !held.includes(one)).map((one) => one.seq);
   },
 );
 
@@ -300,7 +300,7 @@ export const removeInboundOperation = operation(
     );
     return {
       count: deleted.length,
-      blobKeys: await unnamed(
+      blobKeys: await unreferenced(
         tx,
         deleted.map((row) => row.blob_key),
       ),
@@ -321,7 +321,7 @@ export const inboundBlobsOperation = operation('inbound.namedBlobs', 'write', as
   return rows.map((row) => row.blob_key);
 });
 
-/** Moves rows forward that are due later than their schedule allows; returns how many. */
+/** Brings forward rows that are due later than their schedule allows; returns their number. */
 export const clampInboundOperation = operation('inbound.clampDue', 'write', (tx, clamp: ClampDue) =>
   clampDue(tx, { kind: INBOUND_WORK, notBefore: '0' }, clamp),
 );

@@ -32,7 +32,7 @@ import {
   INBOUND_WORK,
   type InboundJob,
   keepInboundOperation,
-  type Unread,
+  type UnprocessedInbound,
 } from './store.ts';
 
 const STOP_WITHIN_MS = 21_000;
@@ -60,7 +60,7 @@ export interface InboundWorker extends Running {
 
 type Result = { seq: number; fence: number } & (
   | { kind: 'found'; use: Use['kind']; found: Found<unknown> }
-  | { kind: 'unread'; unread: Unread }
+  | { kind: 'unread'; unread: UnprocessedInbound }
 );
 
 class InboundWork implements WorkKind<InboundItem, Result> {

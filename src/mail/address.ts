@@ -302,7 +302,7 @@ export function parseAddress(text: string): AddressResult {
   if (uncommented === undefined) {
     return refused('has an unclosed parenthesis; put a display name with parentheses in double quotes');
   }
-  return withComments(uncommented);
+  return parseWithComments(uncommented);
 }
 
 /** Parses an address as in an SMTP command: without a name, comments, or brackets. */
@@ -316,7 +316,7 @@ export function parseBareAddress(text: string): AddressResult {
 
 /** Parses a mailbox that has no surrounding space and no comments. */
 function parseMailbox(text: string): AddressResult {
-  if (!text.endsWith('>')) return withoutBrackets(text);
+  if (!text.endsWith('>')) return parseWithoutBrackets(text);
   const open = openingBracket(text);
   if (open < 0) return refused('has a > without a <');
   const inside = text.slice(open + 1, -1).replace(/^[ \t]+|[ \t]+$/g, '');
@@ -330,7 +330,7 @@ function parseMailbox(text: string): AddressResult {
 const SURROUNDING_SPACE = /^[ \t\u0001]+|[ \t\u0001]+$/g;
 
 /** Parses a mailbox whose comments were removed. If the address has no name, the last comment is its name, as old mailers write it. */
-function withComments({ text, comments }: Uncommented): AddressResult {
+function parseWithComments({ text, comments }: Uncommented): AddressResult {
   for (const comment of comments) {
     if (comment.normalize('NFKC').includes('@'))
       return refused(`has an address in a comment (${shortened(comment)}); remove the comment`);
@@ -348,7 +348,7 @@ function withComments({ text, comments }: Uncommented): AddressResult {
   return { ok: true, value: { ...value, name: value.name || (comments.at(-1) ?? '') } };
 }
 
-function withoutBrackets(text: string): AddressResult {
+function parseWithoutBrackets(text: string): AddressResult {
   if (!text.startsWith('"') && text.includes('<')) return refused('has a < without a >');
   if (NAME_AND_ADDRESS.test(text))
     return refused('has a space before the @; remove it, or write Name <ann@example.com>');

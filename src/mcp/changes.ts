@@ -7,14 +7,14 @@ import { createHmac, hash, timingSafeEqual } from 'node:crypto';
 import {
   type AgentRequest,
   agentRequestOperation,
-  askAgentRequestOperation,
   type Caller,
   callerOfKeyOperation,
   type Decision,
   decideAgentRequestOperation,
+  type FailedDecision,
   finishAgentRequestOperation,
-  MOST_PENDING,
-  type Undecided,
+  MAX_PENDING_REQUESTS,
+  storeAgentRequestOperation,
 } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import type { Actor } from '../base/actor.ts';
@@ -83,7 +83,7 @@ export function callDigest(text: string): string {
   return hash('sha256', text, 'hex');
 }
 
-function list(value: unknown): string[] {
+function asList(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   return Array.isArray(value) ? value.map(String) : [];
 }
@@ -92,7 +92,7 @@ function list(value: unknown): string[] {
 export function recipientsOf(call: ChangeCall): string[] {
   if (call.path !== '/send') return [];
   const { to, cc, bcc } = (call.body ?? {}) as Record<string, unknown>;
-  return [...list(to), ...list(cc), ...list(bcc)];
+  return [...asList(to), ...asList(cc), ...asList(bcc)];
 }
 
 function isSend({ method, path }: ChangeCall): boolean {
@@ -136,7 +136,7 @@ export interface Approver {
 
 const UNKNOWN = failure('NOT_FOUND', { message: 'No agent request has this id.' });
 
-function decisionFailure(decided: Undecided): Failure {
+function decisionFailure(decided: FailedDecision): Failure {
   if (decided.outcome === 'unknown') return UNKNOWN;
   const { status } = decided.request;
   const messages = {
@@ -314,13 +314,13 @@ export async function requestChange(
     decidedBy: null,
     result: null,
   };
-  const stored = await requestedChanges(deps.database, request, nowMs).execute(askAgentRequestOperation, {
+  const stored = await requestedChanges(deps.database, request, nowMs).execute(storeAgentRequestOperation, {
     request: pending,
-    mostPending: MOST_PENDING,
+    mostPending: MAX_PENDING_REQUESTS,
     id,
   });
   if (stored === null) {
-    const message = `This account already has ${MOST_PENDING} agent requests waiting for approval. A user must approve or decline some of them in the portal first.`;
+    const message = `This account already has ${MAX_PENDING_REQUESTS} agent requests waiting for approval. A user must approve or decline some of them in the portal first.`;
     return refuse(failure('LIMIT_REACHED', { message }));
   }
   const canAskUser = client.canAsk && stored.call.length <= MAX_DISPLAYED_CHARACTERS;

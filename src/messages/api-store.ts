@@ -66,10 +66,10 @@ export interface MessagePage {
   highestId: string | null;
 }
 
-const WAITING = "m.status IN ('scheduled', 'queued', 'delayed')";
+const UNSENT = "m.status IN ('scheduled', 'queued', 'delayed')";
 
 function statusCondition(status: MessageStatus): string {
-  if (status === 'sending') return `${WAITING} AND w.leased > 0`;
+  if (status === 'sending') return `${UNSENT} AND w.leased > 0`;
   // A message that a worker has leased is shown as sending, and does not match its previous status.
   const waits = status === 'scheduled' || status === 'queued' || status === 'delayed';
   return `m.status = '${status}'${waits ? ' AND coalesce(w.leased, 0) = 0' : ''}`;

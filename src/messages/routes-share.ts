@@ -18,7 +18,7 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { findContentOperation, findMessageOperation } from './api-store.ts';
 import { readContent } from './content.ts';
-import { attemptSchema, keyOf, mailAnswer, noSuchMessage, outcomeShape } from './routes.ts';
+import { attemptSchema, keyOf, mailAnswer, noSuchMessage, sharedMessageShape } from './routes.ts';
 import {
   createShareOperation,
   isSharedOperation,
@@ -76,7 +76,7 @@ const shareSchema = named('Share', {
   ),
 });
 const sharedSchema = named('SharedMessage', {
-  ...outcomeShape,
+  ...sharedMessageShape,
   validUntil: Type.String({ format: 'date-time', description: 'Time at which the link expires.' }),
   subjectHidden: Type.Boolean({ description: 'If true, the subject is empty.' }),
   contentHidden: Type.Boolean(),

@@ -91,7 +91,7 @@ const listQuery = closed(listFields, {
 });
 
 /** Shared by the account's view of a message and the view of shared links. */
-export const outcomeShape = {
+export const sharedMessageShape = {
   messageId: Type.String(),
   status: oneOf([...MESSAGE_STATUSES]),
   mode: oneOf(['live', 'sandbox']),
@@ -107,7 +107,7 @@ export const outcomeShape = {
   expiresAt: Type.String({ format: 'date-time' }),
 };
 const messageShape = {
-  ...outcomeShape,
+  ...sharedMessageShape,
   tags: Type.Array(Type.String()),
   metadata: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
   templateId: Type.Optional(Type.String()),
@@ -334,7 +334,7 @@ function filtersOf(request: Request<undefined, Static<typeof listQuery>>) {
   const sinceMs = query.since === undefined ? null : isoTimeMs(query.since);
   const untilMs = query.until === undefined ? null : isoTimeMs(query.until);
   // The sandbox has its own clock, which ids do not follow.
-  const narrow = caller.mode === 'live';
+  const idsFollowTime = caller.mode === 'live';
   return {
     accountId: caller.account.id,
     mode: caller.mode,
@@ -351,8 +351,8 @@ function filtersOf(request: Request<undefined, Static<typeof listQuery>>) {
     ),
     sinceMs,
     untilMs,
-    lowestId: narrow && sinceMs !== null ? idPrefix(sinceMs - ID_SLACK_MS) : null,
-    highestId: narrow && untilMs !== null ? `${idPrefix(untilMs + ID_SLACK_MS)}~` : null,
+    lowestId: idsFollowTime && sinceMs !== null ? idPrefix(sinceMs - ID_SLACK_MS) : null,
+    highestId: idsFollowTime && untilMs !== null ? `${idPrefix(untilMs + ID_SLACK_MS)}~` : null,
   };
 }
 

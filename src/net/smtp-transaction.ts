@@ -32,7 +32,7 @@ export interface TransactionResult {
   completed: boolean;
 }
 
-function positive(reply: SmtpReply | undefined): boolean {
+function isPositive(reply: SmtpReply | undefined): boolean {
   return reply !== undefined && reply.code >= 200 && reply.code < 300;
 }
 
@@ -45,7 +45,11 @@ function settleRest(
   return message.recipients.map((recipient, index) => results[index] ?? { recipient, ...rest });
 }
 
-function outcome(stage: SmtpStage, connection: SmtpConnection, reply?: SmtpReply): Omit<RecipientResult, 'recipient'> {
+function failureResult(
+  stage: SmtpStage,
+  connection: SmtpConnection,
+  reply?: SmtpReply,
+): Omit<RecipientResult, 'recipient'> {
   if (reply) return { accepted: false, stage, reply };
   const { cause, message } = connection.broken ?? { cause: 'EPROTOCOL', message: 'no reply' };
   return { accepted: false, stage, cause, message };
@@ -62,21 +66,21 @@ interface Envelope {
 }
 
 /** The fraction of the envelope's deadline in which a server that has replied to some pipelined commands must send its next reply. */
-const NEXT_REPLY_PART = 1 / 5;
+const NEXT_REPLY_FRACTION = 1 / 5;
 
 /** Servers refuse pipelined commands with texts such as `554 SMTP synchronization error`, `503 Improper use of SMTP command pipelining`. */
 const NO_PIPELINING = /pipelin|synchroni[sz]ation error/i;
 
 /** Servers send these replies to commands that they could not parse or that are out of order (RFC 5321 §4.2.4). */
-const OUT_OF_STEP: ReadonlySet<number> = new Set([500, 502, 503]);
+const OUT_OF_SYNC: ReadonlySet<number> = new Set([500, 502, 503]);
 
 /** Returns whether the server accepted MAIL but lost later pipelined commands. Without accepted recipients, a 503 to DATA is normal. */
-function isOutOfStep(replies: readonly SmtpReply[], recipients: number): boolean {
-  if (!positive(replies[0])) return false;
+function isOutOfSync(replies: readonly SmtpReply[], recipients: number): boolean {
+  if (!isPositive(replies[0])) return false;
   const isOut = (reply: SmtpReply | undefined): boolean =>
-    reply !== undefined && (OUT_OF_STEP.has(reply.code) || /^5\.5\.[12]$/.test(reply.enhanced ?? ''));
+    reply !== undefined && (OUT_OF_SYNC.has(reply.code) || /^5\.5\.[12]$/.test(reply.enhanced ?? ''));
   const rcpt = replies.slice(1, recipients + 1);
-  return rcpt.some(isOut) || (rcpt.some(positive) && isOut(replies[recipients + 1]));
+  return rcpt.some(isOut) || (rcpt.some(isPositive) && isOut(replies[recipients + 1]));
 }
 
 async function sendPipelined(
@@ -87,7 +91,7 @@ async function sendPipelined(
   const answers = await context.connection.command(`${commands.mail}${commands.rcpt.join('')}DATA\r\n`, {
     count: count + 2,
     deadlineMs: context.timeouts.envelopeMs,
-    nextReplyMs: context.timeouts.envelopeMs * NEXT_REPLY_PART,
+    nextReplyMs: context.timeouts.envelopeMs * NEXT_REPLY_FRACTION,
   });
   const { replies, broken } = answers;
   const lostAt =
@@ -96,7 +100,7 @@ async function sendPipelined(
   const rcpt = commands.rcpt.map((_, index) => replies[index + 1] ?? closingReply);
   const isSilent = broken?.cause === 'ETIMEDOUT' && replies.length > 0;
   const isRefused = replies.some(({ code, text }) => code >= 400 && NO_PIPELINING.test(text));
-  const pipeliningFailed = isSilent || isRefused || isOutOfStep(replies, count);
+  const pipeliningFailed = isSilent || isRefused || isOutOfSync(replies, count);
   // Some servers close the connection or reply with garbage instead. Other failures look the same, so this is only a suspicion.
   const isSuspect =
     !pipeliningFailed && lostAt !== undefined && closingReply === undefined && broken?.cause !== 'ECANCELLED';
@@ -114,7 +118,7 @@ async function sendOneByOne(
   const envelope: Envelope = { mail: undefined, rcpt: [], data: undefined, lostAt: undefined };
   envelope.mail = (await sendLine(commands.mail)).replies[0];
   if (!envelope.mail) return { ...envelope, lostAt: 'mail' };
-  if (!positive(envelope.mail)) return envelope;
+  if (!isPositive(envelope.mail)) return envelope;
   for (const command of commands.rcpt) {
     const reply = (await sendLine(command)).replies[0];
     if (!reply) return { ...envelope, lostAt: 'rcpt' };
@@ -125,7 +129,7 @@ async function sendOneByOne(
       return envelope;
     }
   }
-  if (!envelope.rcpt.some(positive)) return envelope;
+  if (!envelope.rcpt.some(isPositive)) return envelope;
   envelope.data = (await sendLine('DATA\r\n')).replies[0];
   return envelope.data ? envelope : { ...envelope, lostAt: 'data' };
 }
@@ -163,7 +167,7 @@ export async function runTransaction(context: TransactionContext, message: SmtpM
   const checked = checkMessage(context, message);
   const nothing = { needsReset: false, completed: false };
   if (checked.toSend.length === 0) {
-    return { recipients: settleRest(checked.results, message, outcome('mail', connection)), ...nothing };
+    return { recipients: settleRest(checked.results, message, failureResult('mail', connection)), ...nothing };
   }
 
   const commands = envelopeCommands(context, message, checked.toSend);
@@ -174,23 +178,27 @@ export async function runTransaction(context: TransactionContext, message: SmtpM
   const results = checked.results;
   const opened = data?.code === 354;
 
-  if (!positive(mail)) {
-    const anyAccepted = envelope.rcpt.some(positive);
+  if (!isPositive(mail)) {
+    const anyAccepted = envelope.rcpt.some(isPositive);
     if (opened) await endEmpty(context, anyAccepted);
     const suspected = envelope.pipeliningSuspected && { pipeliningSuspected: true as const };
-    return { recipients: settleRest(results, message, outcome('mail', connection, mail)), ...nothing, ...suspected };
+    return {
+      recipients: settleRest(results, message, failureResult('mail', connection, mail)),
+      ...nothing,
+      ...suspected,
+    };
   }
   let anyAccepted = false;
   for (const [position, index] of checked.toSend.entries()) {
     const reply = envelope.rcpt[position];
-    if (positive(reply)) anyAccepted = true;
-    else results[index] = { recipient: message.recipients[index]!, ...outcome('rcpt', connection, reply) };
+    if (isPositive(reply)) anyAccepted = true;
+    else results[index] = { recipient: message.recipients[index]!, ...failureResult('rcpt', connection, reply) };
   }
   if (!opened || !anyAccepted) {
     if (opened) await endEmpty(context, false);
     const stage = envelope.lostAt ?? 'data';
     return {
-      recipients: settleRest(results, message, outcome(stage, connection, data)),
+      recipients: settleRest(results, message, failureResult(stage, connection, data)),
       needsReset: true,
       completed: false,
       ...(envelope.pipeliningSuspected && { pipeliningSuspected: true }),
@@ -208,8 +216,8 @@ export async function runTransaction(context: TransactionContext, message: SmtpM
     const refusal = { accepted: false, stage, local, message: local.text };
     return { recipients: settleRest(results, message, refusal), ...nothing };
   }
-  const accepted = stage === 'dot' && positive(reply);
-  const rest = accepted && reply ? { accepted, stage, reply } : outcome(stage, connection, reply);
+  const accepted = stage === 'dot' && isPositive(reply);
+  const rest = accepted && reply ? { accepted, stage, reply } : failureResult(stage, connection, reply);
   return { recipients: settleRest(results, message, rest), needsReset: false, completed: reply !== undefined };
 }
 

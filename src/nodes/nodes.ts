@@ -66,7 +66,7 @@ export interface NodeState {
   destinations?: readonly PublishedDestination[];
 }
 
-export interface LivingNode {
+export interface LiveNode {
   id: string;
   host: string;
   version: string;
@@ -89,10 +89,10 @@ export interface Nodes extends Running {
   /** Sets the function that returns the state to publish. */
   publish(state: () => NodeState): void;
   /** Returns the live nodes with their last published state. */
-  list(): Promise<LivingNode[]>;
+  list(): Promise<LiveNode[]>;
 }
 
-/** Joins the nodes of a shared database and resolves when this one is counted; rejects if the database does not respond. */
+/** Adds this process to the nodes of the database. Resolves after its first heartbeat; rejects if the database does not respond. */
 export async function joinNodes(options: {
   database: Database;
   clock: Clock;
@@ -119,7 +119,7 @@ export async function joinNodes(options: {
   const failed = (error: unknown): void => log.warn({ error: (error as Error).message }, 'node heartbeat failed');
   if (database.dialect === 'sqlite') {
     const self = { id, host, version, roles: [...roles], startedAt: clock.now() };
-    const list = async (): Promise<LivingNode[]> => [{ ...self, seenAt: clock.now(), state: stateOf() }];
+    const list = async (): Promise<LiveNode[]> => [{ ...self, seenAt: clock.now(), state: stateOf() }];
     // The command line reads the state; it is written only when it changes.
     let written = '';
     const beats = startBeats(async () => {
@@ -292,7 +292,7 @@ function pauseText(nodes: readonly PublishedDestination[]): string | null {
     : `Postrider paused ${key} until ${until}`;
 }
 
-interface PublishedRow extends Omit<LivingNode, 'roles' | 'state'> {
+interface PublishedRow extends Omit<LiveNode, 'roles' | 'state'> {
   roles: string;
   state: string;
 }

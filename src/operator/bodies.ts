@@ -21,7 +21,7 @@ import {
   QUOTA_NAMES,
   type QuotaName,
 } from '../limits/limits.ts';
-import type { LivingNode } from '../nodes/nodes.ts';
+import type { LiveNode } from '../nodes/nodes.ts';
 import type { AccountQueue, Credentials, QueueFigures, RequestedApproval, SentMail } from './store.ts';
 
 const time = Type.String({ format: 'date-time' });
@@ -152,7 +152,7 @@ const changedLimits = {
   ...(Object.fromEntries(QUOTA_NAMES.map((name) => [name, quotaChange])) as Record<QuotaName, LimitChange>),
 };
 const share = Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: '0 disables this level.' }));
-const setThreshold = Type.Optional(
+const thresholdChange = Type.Optional(
   closed({
     warning: share,
     critical: share,
@@ -167,7 +167,7 @@ export const accountChangeRequest = closed(
     limits: Type.Optional(closed(changedLimits)),
     sendingProtection: Type.Optional(
       closed(
-        { bounceRate: setThreshold, complaintRate: setThreshold },
+        { bounceRate: thresholdChange, complaintRate: thresholdChange },
         {
           description:
             'Thresholds for sending protection. They replace all thresholds that were set before; omitted thresholds get their standard values. `warning` must be below `critical` unless one of them is 0.',
@@ -336,7 +336,7 @@ export const nodeSchema = named('Node', {
   ),
 });
 
-export function nodeBody({ id: nodeId, host, roles, version, startedAt, seenAt, state }: LivingNode) {
+export function nodeBody({ id: nodeId, host, roles, version, startedAt, seenAt, state }: LiveNode) {
   const seen = { startedAt: iso(startedAt), lastSeenAt: iso(seenAt) };
   return { nodeId, host, roles, version, ...seen, leases: state.leases ?? {} };
 }
@@ -347,7 +347,7 @@ export const diagnosisSchema = named('Diagnosis', {
     closed({
       name: Type.String(),
       status: oneOf(['ok', 'warn', 'fail', 'skip'], {
-        description: '`skip` if it was not checked, or that process cannot check it.',
+        description: '`skip` if the check did not run, for example because this process cannot run it.',
       }),
       message: Type.String(),
       remedy: Type.Optional(Type.String()),

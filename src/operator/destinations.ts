@@ -5,7 +5,7 @@
 import { Type } from 'typebox';
 import { iso } from '../base/clock.ts';
 import { closed, named } from '../http/validate.ts';
-import { explainDestination, type LastReply, type LivingNode, type PublishedDestination } from '../nodes/nodes.ts';
+import { explainDestination, type LastReply, type LiveNode, type PublishedDestination } from '../nodes/nodes.ts';
 import type { Database } from '../storage/database.ts';
 import { type DomainQueue, lastAttemptsOperation, queueByDomainOperation } from './store.ts';
 
@@ -34,7 +34,7 @@ const RELAY = 'relay';
 /** Returns all destinations, in the order of the list. */
 export async function readDestinations(
   database: Database,
-  nodes: readonly LivingNode[],
+  nodes: readonly LiveNode[],
   options: { isRelayed: boolean },
 ): Promise<DestinationView[]> {
   return destinationsOf(nodes, await database.execute(queueByDomainOperation, { rows: ROWS_AT_MOST }), options);
@@ -46,7 +46,7 @@ export async function readDestinations(
  * may be outside the part of the queue that was read, so the count of the nodes may be higher.
  */
 export function destinationsOf(
-  nodes: readonly LivingNode[],
+  nodes: readonly LiveNode[],
   queue: readonly DomainQueue[],
   { isRelayed }: { isRelayed: boolean },
 ): DestinationView[] {

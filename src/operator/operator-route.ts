@@ -1,6 +1,6 @@
 /** What the operator routes share: their dependencies, their definition, and in whose name they make changes. */
 import type { TSchema } from 'typebox';
-import type { Caller, KnownCallers, KnownLogins } from '../accounts/accounts.ts';
+import type { Caller, CallerCache, LoginCache } from '../accounts/accounts.ts';
 import { changedBy } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
 import { type CallerKey, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
@@ -14,8 +14,8 @@ export interface OperatorRouteDeps {
   blobs: Blobs;
   clock: Clock;
   /** The authentication cache: changes here must apply to the very next request. */
-  callers: Pick<KnownCallers, 'evictAccount'>;
-  logins: Pick<KnownLogins, 'evictAccount'>;
+  callers: Pick<CallerCache, 'evictAccount'>;
+  logins: Pick<LoginCache, 'evictAccount'>;
   operatorKeys: Pick<OperatorKeys, 'evict'>;
   nodes: Pick<Nodes, 'list'>;
   /** Returns the report of `postrider doctor`. */

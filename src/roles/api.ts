@@ -5,7 +5,7 @@
 
 import type { AddressInfo } from 'node:net';
 import type { SecureContext } from 'node:tls';
-import type { Authenticator, Caller, CredentialUses, KnownLogins, SubmissionPorts } from '../accounts/accounts.ts';
+import type { Authenticator, Caller, CredentialUses, LoginCache, SubmissionPorts } from '../accounts/accounts.ts';
 import { accountRoutes, approvalRoutes } from '../accounts/routes.ts';
 import { challengeRoutes } from '../acme/routes.ts';
 import { createUploadUrls } from '../attachments/attachments.ts';
@@ -82,7 +82,7 @@ export interface ApiOptions {
   /** Authenticates API keys, which this process caches. */
   callers: Authenticator;
   /** The cache of SMTP logins of this process. */
-  logins: KnownLogins;
+  logins: LoginCache;
   credentialUses: Pick<CredentialUses, 'note'>;
   refusedRequests: RefusedRequests;
   /** Sends the service's own mail to users. */
@@ -119,7 +119,7 @@ interface RouteSetup {
   linkBase: LinkBase;
 }
 
-/** The setup, and values that several groups of routes share. */
+/** The setup, with values that several groups of routes share. */
 interface RouteContext extends RouteSetup {
   searches: Searches;
   /** Wakes delivery and webhooks. */
@@ -137,10 +137,10 @@ export function apiRoutes(setup: RouteSetup): RouteDefinition<Caller>[] {
   const routes = [
     ...mailRoutes(context),
     ...logRoutes(context),
-    ...sandboxTools(context),
+    ...sandboxToolRoutes(context),
     ...settingRoutes(context),
     ...peopleRoutes(context),
-    ...operatorTools(context),
+    ...operatorToolRoutes(context),
   ];
   return [...routes, ...agentRequestRoutes(agentChanges(setup, routes))];
 }
@@ -261,7 +261,7 @@ function logRoutes({ parts, options, callers, sessions, searches }: RouteContext
 }
 
 /** Returns the routes for the sandbox inbox and for simulated deliveries. */
-function sandboxTools({ parts, options, linkBase, nudge }: RouteContext): RouteDefinition<Caller>[] {
+function sandboxToolRoutes({ parts, options, linkBase, nudge }: RouteContext): RouteDefinition<Caller>[] {
   const { database, blobs, clock, log, metrics, secretKey } = parts;
   const deliveries = createSandboxDeliveries({ database, blobs, clock, log, metrics });
   return [
@@ -356,11 +356,11 @@ function oidcSettings({ oidcIssuer: issuer, oidcClientId: clientId, oidcClientSe
 
 /** Authenticates a request by the API key in its headers. */
 function byHeaders(callers: Authenticator): Authenticate<Caller> {
-  return (headers) => callers(single(headers['x-api-key']), single(headers['x-id']));
+  return (headers) => callers(headerValue(headers['x-api-key']), headerValue(headers['x-id']));
 }
 
 /** Returns the routes for operators. */
-function operatorTools({ parts, options, callers, operatorKeys, nudge }: RouteContext): RouteDefinition<Caller>[] {
+function operatorToolRoutes({ parts, options, callers, operatorKeys, nudge }: RouteContext): RouteDefinition<Caller>[] {
   const { database, blobs, clock, config, overload } = parts;
   return [
     ...operatorRoutes({
@@ -407,7 +407,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
   const routes = apiRoutes({ parts, templates, options, callers: authenticator, sessions, operatorKeys, linkBase });
   const doors = doorsOf({ parts, options, templates, linkBase, callers: authenticator, routes });
   const agents = agentInterface({ parts, routes, linkBase, callers: authenticator });
-  const service = serviceRoutes<Caller>({ ...stateOf(parts), openapi: () => openapi() });
+  const service = serviceRoutes<Caller>({ ...serviceOptions(parts), openapi: () => openapi() });
   const openapi = (): unknown =>
     createOpenapi([...routes, ...service], { ...API_DOCUMENT, serverUrl: linkBase.baseUrl });
   app = createHttpApp({
@@ -419,7 +419,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     trustedProxies: ranges(config.trustedProxies),
     onUntrustedProxy: createUntrustedProxyNote(parts),
     routes: [
-      ...[...routes, ...service, ...challenges(parts), ...doors.flatMap((one) => one.routes)],
+      ...[...routes, ...service, ...acmeRoutes(parts), ...doors.flatMap((one) => one.routes)],
       ...agents.flatMap((one) => one.routes),
       ...referenceRoutes<Caller>(openapi),
       ...guideRoutes<Caller>({ basePath }),
@@ -509,7 +509,7 @@ function agentInterface(setup: {
 }
 
 /** Returns the routes that certificate authorities call, if Postrider obtains certificates with ACME. */
-function challenges({ config, database }: Parts): RouteDefinition<Caller>[] {
+function acmeRoutes({ config, database }: Parts): RouteDefinition<Caller>[] {
   return config.acmeEmail === undefined ? [] : challengeRoutes<Caller>({ database });
 }
 
@@ -526,12 +526,12 @@ export function createServicePort(parts: Parts): HttpApp {
     log,
     metrics,
     trustedProxies: ranges(config.trustedProxies),
-    routes: [...serviceRoutes<Caller>(stateOf(parts)), ...challenges(parts)],
+    routes: [...serviceRoutes<Caller>(serviceOptions(parts)), ...acmeRoutes(parts)],
     authenticate: () => refuse(failure('UNAUTHORIZED')),
   });
 }
 
-function stateOf({ config, metrics, overload }: Parts): ServiceOptions {
+function serviceOptions({ config, metrics, overload }: Parts): ServiceOptions {
   return {
     metrics,
     ...(config.metricsToken === undefined ? {} : { metricsToken: config.metricsToken }),
@@ -547,6 +547,6 @@ async function checkSender(senders: SenderCheck, caller: Caller, headerFrom: str
 }
 
 /** Returns the value of a header. Node joins repeated headers with commas, which no key contains; only Set-Cookie is a list. */
-function single(value: string | string[] | undefined): string | undefined {
+function headerValue(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }

@@ -6,7 +6,7 @@
 import { type Clock, systemClock } from '../base/clock.ts';
 import { type Running, stopAll } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
-import { createMetrics, type LabelledValue, type Metrics } from '../base/metrics.ts';
+import { createMetrics, type LabeledValue, type Metrics } from '../base/metrics.ts';
 import type { Config } from '../config.ts';
 import { DELIVERY_WORK } from '../messages/messages.ts';
 import { type Cidr, parseCidrs } from '../net/address-guard.ts';
@@ -149,7 +149,7 @@ interface Overload extends Running {
   isScarce(): boolean;
   queue(): QueueFigures;
   /** Free bytes of each watched disk that can be queried, by folder name. */
-  freeBytes(): LabelledValue[];
+  freeBytes(): LabeledValue[];
   startDraining(): void;
 }
 

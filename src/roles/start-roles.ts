@@ -11,7 +11,7 @@ import {
 } from '../accounts/accounts.ts';
 import { uploadedBlobsOperation } from '../attachments/attachments.ts';
 import type { Running } from '../base/lifecycle.ts';
-import type { LabelledValue } from '../base/metrics.ts';
+import type { LabeledValue } from '../base/metrics.ts';
 import { publicUrl, ROLES } from '../config.ts';
 import { type Delivery, type DeliveryDeps, type Providers, startDelivery } from '../delivery/delivery.ts';
 import {
@@ -61,7 +61,7 @@ const RECENTLY_ACCEPTED_MS = 30 * 86_400_000;
 const DRAIN_HTTP_MS = 20_000;
 /** Time from the stop signal until the ports are closed, even if deliveries are in progress. */
 const CLOSE_AFTER_MS = 26_000;
-/** How long connections may take to close after that. */
+/** How long connections may take to close after CLOSE_AFTER_MS. */
 const CLOSE_MS = 2_000;
 
 export interface Roles extends Running {
@@ -94,7 +94,8 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
   const refusedRequests = createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped });
   const credentialUses = createCredentialUses(parts);
   const stop = async (): Promise<void> => {
-    // These stop at the same time, so each has its own grace period within the 30 s. Events of the last results stay in the database.
+    // All of these stop at the same time, so that each has its full grace period within the 30 s after SIGTERM. Events that the last
+    // deliveries record stay in the database until the next start.
     const drained = Promise.all([
       ports.app?.drain({ deadlineMs: DRAIN_HTTP_MS }),
       ports.smtp?.drain(),
@@ -215,7 +216,7 @@ function startWorkers(parts: Parts, { nodes, providers, erases = true, inboundPo
     },
     /** Wakes webhooks and event followers after events were written. */
     nudgeReaders: nudgeWebhooks,
-    /** Wakes them after mail was accepted; webhooks yield to delivery. */
+    /** Wakes webhooks and event followers after mail was accepted; webhooks yield to delivery. */
     nudgeWebhooks: (): void => {
       webhooks?.giveWay();
       nudgeWebhooks();
@@ -249,7 +250,7 @@ async function openPorts(
 ): Promise<Pick<Roles, 'httpPort' | 'httpsPort'>> {
   const { config } = parts;
   const hasApi = config.roles.includes('api');
-  // The API and SMTP share these, so SMTP immediately refuses credentials that the API revoked.
+  // The API and SMTP share these caches, so SMTP immediately refuses credentials that the API revoked.
   const callers = createAuthenticator(parts);
   const logins = createSmtpAuthenticator(parts);
   const shared = { ...workers, logins, refusedRequests, credentialUses, trackingUrlOf: trackingHosts.urlOf };
@@ -350,8 +351,8 @@ interface DeliveryRoleOptions {
   /** Returns this process's share of a connection limit among the nodes that deliver. */
   connectionShare(): number;
   /**
-   * Whether this is the first of the nodes that deliver: it rolls up statistics, checks domains and inbound routes, and runs sending
-   * protection.
+   * Returns whether this is the first of the nodes that deliver. That node rolls up statistics, checks domains and inbound routes, and runs
+   * sending protection.
    */
   isFirstNode(): boolean;
   /** Sends the service's own mail to the owners of an account. */
@@ -413,7 +414,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     blobs,
     clock,
     log,
-    alsoNamed: async (keys) => [
+    alsoReferenced: async (keys) => [
       ...(await database.execute(uploadedBlobsOperation, keys)),
       ...(await database.execute(inboundBlobsOperation, keys)),
     ],
@@ -498,7 +499,7 @@ function startStatistics({ database, clock, log, metrics }: Parts, { isFirstNode
 /** Reports the health of a PostgreSQL server in metrics. */
 function startServerHealth({ database, metrics }: Parts, { isFirstNode }: DeliveryRoleOptions): Running {
   const watch = startHealthWatch({ database, isChosen: isFirstNode });
-  const healthGauge = (name: string, help: string, read: (health: ServerHealth) => LabelledValue[]): void =>
+  const healthGauge = (name: string, help: string, read: (health: ServerHealth) => LabeledValue[]): void =>
     metrics.readGaugeFrom({ name, help: `${help} One node reports it, once a minute.` }, () => {
       const health = watch.health();
       return health ? read(health) : [];

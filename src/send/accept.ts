@@ -26,7 +26,7 @@ import { quotaExceeded } from '../limits/limits.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import {
   accountVariables,
-  settleDeclared,
+  applyDeclarations,
   type TemplateSource,
   UNSUBSCRIBE_VARIABLE,
   validateSources,
@@ -283,7 +283,7 @@ async function applyTemplate(
   if (!mail.render) return ok({ ...merged, template });
   const predefined = accountVariables(sender.account.settings.variables);
   predefined[UNSUBSCRIBE_VARIABLE] = '';
-  const { variables, optional, missing, issues } = settleDeclared(found.declared, mail.variables, predefined);
+  const { variables, optional, missing, issues } = applyDeclarations(found.declared, mail.variables, predefined);
   if (issues.length > 0) return refuse(invalid(issues));
   return ok({ ...merged, variables, template: { ...template, optional, missing } });
 }

@@ -47,7 +47,7 @@ export interface AcceptedRecipient {
   addressHash: string;
   role: Role;
   lane: string;
-  /** Sandbox: the outcome `suppressed` was requested, so the suppression list is not consulted. */
+  /** Set in the sandbox if the outcome `suppressed` was requested. The suppression list is then not consulted. */
   simulateSuppressed: boolean;
   /** JSON of MessageDsn: the delivery reports that the sender receives. */
   dsn?: string | null | undefined;
@@ -78,16 +78,16 @@ export interface Acceptance {
   source: 'http' | 'smtp';
   /** Time by the clock of the account's mode; sendAtMs and expiresAtMs use the same clock. */
   nowMs: number;
-  /** Sandbox: how far that clock was ahead of real time when it was read; otherwise 0. */
+  /** In the sandbox, how far the clock of `nowMs` was ahead of real time when it was read; otherwise 0. */
   clockOffsetMs: number;
-  /** Several if they differ per recipient (unsubscribe links); otherwise one. */
+  /** Several emails if they differ for each recipient, for example by unsubscribe links; otherwise one. */
   emails: AcceptedEmail[];
   retain: Retain;
   /** When the content may be deleted, in real time. */
   contentUntilMs: number;
   sendAtMs: number | null;
   expiresAtMs: number;
-  /** The sender, as the response repeats it. */
+  /** The sender in the form that the response contains. */
   from: string;
   idempotency: IdempotencyRecord | null;
   /** End of the lease if the caller's own process delivers immediately; null leaves the work for any process to claim. */
@@ -175,12 +175,12 @@ function realNowMs({ nowMs, clockOffsetMs }: Acceptance): number {
   return nowMs - clockOffsetMs;
 }
 
-const copiesOf = (emails: readonly AcceptedEmail[]): number =>
+const countCopies = (emails: readonly AcceptedEmail[]): number =>
   emails.reduce((sum, email) => sum + email.recipients.length, 0);
 
 async function acceptMany(tx: Transaction, calls: readonly Acceptance[]): Promise<AcceptanceResult[]> {
   const emails = calls.flatMap((call) => call.emails);
-  const copies = copiesOf(emails);
+  const copies = countCopies(emails);
   const keys = calls.flatMap((call) => keyOf(call) ?? []);
   const [quotas, suppressed, inUse, offsetOf, serverMs, [emailSeqs, workSeqs, eventSeqs]] = await Promise.all([
     readQuotas(tx, calls),
@@ -206,7 +206,7 @@ async function acceptMany(tx: Transaction, calls: readonly Acceptance[]): Promis
     const key = keyOf(call);
     const text = key && keyText(key);
     if (text !== undefined && inUse.has(text)) return notStored();
-    const quota = quotas.take({ ...call, messages: copiesOf(call.emails) });
+    const quota = quotas.take({ ...call, messages: countCopies(call.emails) });
     if (quota !== undefined) return { ...notStored(), quota };
     if (text !== undefined) inUse.add(text);
     return addRows(call, rows, {
@@ -245,7 +245,7 @@ function addressesOf({ accountId, mode, emails }: Acceptance): ListedAddress[] {
   );
 }
 
-/** Everything that one group of acceptances writes. */
+/** The rows that one group of acceptances writes. */
 interface Rows {
   emails: EmailRow[];
   messages: TableRow<typeof MESSAGE>[];
@@ -259,7 +259,7 @@ interface Rows {
 }
 
 /** Values that an acceptance needs from the database. */
-interface Known {
+interface AcceptanceContext {
   nextEmailSeq(): number;
   nextWorkSeq(): number;
   isSuppressed(address: ListedAddress): boolean;
@@ -269,24 +269,24 @@ interface Known {
   nowMs: number;
 }
 
-/** Returns the result for a send of which nothing is stored. */
+/** Returns the result for a send that was not stored. */
 export function notStored(): AcceptanceResult {
   return { stored: false, answer: '', recipients: [], leased: [], unkeptBlobKeys: [] };
 }
 
-function addRows(call: Acceptance, rows: Rows, known: Known): AcceptanceResult {
+function addRows(call: Acceptance, rows: Rows, context: AcceptanceContext): AcceptanceResult {
   const { accountId, mode, source, retain } = call;
   const result: AcceptanceResult = { stored: true, answer: '', recipients: [], leased: [], unkeptBlobKeys: [] };
   let firstEmailSeq: number | null = null;
   for (const email of call.emails) {
-    const seq = known.nextEmailSeq();
+    const seq = context.nextEmailSeq();
     firstEmailSeq ??= seq;
     let isKept = retain !== 'none';
     for (const recipient of email.recipients) {
       const { simulateSuppressed, suppressionKey } = recipient;
-      const isSuppressed = simulateSuppressed || known.isSuppressed({ accountId, mode, email: suppressionKey });
+      const isSuppressed = simulateSuppressed || context.isSuppressed({ accountId, mode, email: suppressionKey });
       if (!isSuppressed) isKept = true;
-      addMessage({ call, recipient, emailSeq: seq, isSuppressed }, { rows, known, result });
+      addMessage({ call, recipient, emailSeq: seq, isSuppressed }, { rows, context, result });
     }
     // With retain none, the content is not stored if every message is already finished.
     const kept = isKept
@@ -314,14 +314,14 @@ interface NewMessage {
 /** Adds the message for one recipient: its first status, its due time, and the first events of its timeline. */
 function addMessage(
   { call, recipient, emailSeq, isSuppressed }: NewMessage,
-  { rows, known, result }: { rows: Rows; known: Known; result: AcceptanceResult },
+  { rows, context, result }: { rows: Rows; context: AcceptanceContext; result: AcceptanceResult },
 ): void {
   const { accountId, mode, nowMs, sendAtMs, leaseUntilMs } = call;
   const { messageId, role } = recipient;
   const status = isSuppressed ? 'suppressed' : sendAtMs === null ? 'queued' : 'scheduled';
   /** By the clock of the mode; a suppressed message is never due. */
   const dueMs = isSuppressed ? null : (sendAtMs ?? nowMs);
-  const workSeq = dueMs === null ? null : known.nextWorkSeq();
+  const workSeq = dueMs === null ? null : context.nextWorkSeq();
   rows.messages.push({
     accountId,
     mode,
@@ -366,7 +366,7 @@ function addMessage(
     ref: emailSeq,
     lane: recipient.lane,
     isLeased,
-    dueMs: isLeased ? known.nowMs + leaseUntilMs - nowMs : dueMs! - known.clockOffsetMs,
+    dueMs: isLeased ? context.nowMs + leaseUntilMs - nowMs : dueMs! - context.clockOffsetMs,
   });
   if (isLeased) result.leased.push({ messageId, seq: workSeq, emailSeq });
 }

@@ -16,11 +16,11 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import {
   accountVariables,
+  type MailToRender,
+  mentionsUnsubscribeLink,
   missingFailure,
-  namesLink,
-  type Rendered,
+  type RenderedMail,
   type TemplateSource,
-  type ToRender,
   threadTimeMs,
   UNSUBSCRIBE_VARIABLE,
 } from '../templates/templates.ts';
@@ -87,7 +87,7 @@ function createFillIn(
   sender: Sender,
   { parts, isShared, groups }: FilledMail,
   dependencies: FillInDependencies,
-): (recipient: EmailRecipient) => Promise<Result<Rendered>> {
+): (recipient: EmailRecipient) => Promise<Result<RenderedMail>> {
   let renderedMs = 0;
   return async (recipient) => {
     const wait = timeSlice();
@@ -123,14 +123,14 @@ export function commonOf(mail: CheckedMail, sender: Sender): Common {
   };
 }
 
-/** Recipients who get the same bytes, and the parts of their mail. */
+/** Recipients who receive the same bytes, and the parts of their mail. */
 interface Group {
   recipients: EmailRecipient[];
   content: Content;
 }
 
 function composeGroup(mail: CheckedMail, sender: Sender, group: Group, common: Common): Result<ComposedEmail> {
-  const length = lengthBeyondComposing(group.content);
+  const length = lengthOverLimit(group.content);
   if (length !== undefined) return refuse(tooLarge(length));
   const { messageId } = common;
   const composed = compose(mailToCompose(mail, sender, { content: group.content, messageId, attachments: mail.files }));
@@ -138,8 +138,8 @@ function composeGroup(mail: CheckedMail, sender: Sender, group: Group, common: C
   return ok(composedEmail(mail, group, composed, common));
 }
 
-/** Returns the number of characters of html and text if there are too many to be composed. */
-export function lengthBeyondComposing({ html = '', text = '' }: Content): number | undefined {
+/** Returns the number of characters of html and text if they exceed the limit for composing; otherwise undefined. */
+export function lengthOverLimit({ html = '', text = '' }: Content): number | undefined {
   const length = html.length + text.length;
   return length > MAX_RENDERED_LENGTH ? length : undefined;
 }
@@ -227,7 +227,7 @@ function tooSlowInTotal(recipients: number): Failure {
 }
 
 export interface FillInDependencies {
-  render(mail: ToRender): Result<Rendered>;
+  render(mail: MailToRender): Result<RenderedMail>;
   htmlToText(html: string): string;
   templates: TemplateSource;
   unsubscribeLinks: UnsubscribeLinks;
@@ -236,10 +236,10 @@ export interface FillInDependencies {
 
 /** A message whose variables are rendered. */
 export interface FilledMail {
-  /** The recipients, grouped by those who get the same bytes. */
+  /** The recipients in groups that receive the same bytes. */
   groups: EmailRecipient[][];
   /** The parts for the first group. */
-  parts: Rendered;
+  parts: RenderedMail;
   /** Whether the parts are the same for all groups. If so, copies differ only in what `personalize` adds. */
   isShared: boolean;
 }
@@ -280,9 +280,9 @@ function fillInFor(
   sender: Sender,
   recipient: EmailRecipient,
   { render, htmlToText, unsubscribeLinks }: FillInDependencies,
-): Result<Rendered> {
+): Result<RenderedMail> {
   const { subject, html, text } = mail;
-  if (!isFilledIn(mail)) {
+  if (!needsRendering(mail)) {
     const derived = text ?? (html === undefined ? undefined : htmlToText(html) || undefined);
     return ok({ subject, html, text: derived, missing: [] });
   }
@@ -306,14 +306,14 @@ function fillInFor(
 }
 
 /** The rendered parts of a message for one group of recipients. */
-interface Content extends Rendered {
+interface Content extends RenderedMail {
   /** Header fields for this recipient, placed after those of the mail. */
   headers?: [name: string, value: string][];
 }
 
 /** Adds the parts that differ for each recipient, if the mail requests them: tracking links, the tracking pixel, and List-Unsubscribe. */
 export function personalize(
-  parts: Rendered,
+  parts: RenderedMail,
   mail: CheckedMail,
   { sender, recipient }: { sender: Sender; recipient: EmailRecipient },
   { trackingLinks, unsubscribeLinks }: FillInDependencies,
@@ -351,7 +351,7 @@ function copyOf({ account, mode }: Sender, { messageId }: EmailRecipient) {
 }
 
 /** Returns whether to render the mail. Content over the size limit is not rendered, because the mail is refused anyway. */
-function isFilledIn({ render, html = '', text = '' }: CheckedMail): boolean {
+function needsRendering({ render, html = '', text = '' }: CheckedMail): boolean {
   return render && html.length <= STANDARD_EMAIL_BYTES && text.length <= STANDARD_EMAIL_BYTES;
 }
 
@@ -365,9 +365,9 @@ function isPersonal(mail: CheckedMail): boolean {
 function hasOwnLink({ render, variables, subject, html, text }: CheckedMail): boolean {
   if (!render || Object.hasOwn(variables, UNSUBSCRIBE_VARIABLE)) return false;
   return (
-    (html !== undefined && namesLink(html, 'html')) ||
-    (text !== undefined && namesLink(text, 'text')) ||
-    namesLink(subject, 'text')
+    (html !== undefined && mentionsUnsubscribeLink(html, 'html')) ||
+    (text !== undefined && mentionsUnsubscribeLink(text, 'text')) ||
+    mentionsUnsubscribeLink(subject, 'text')
   );
 }
 

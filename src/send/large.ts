@@ -17,7 +17,7 @@ import {
   composedEmail,
   type FilledMail,
   type FillInDependencies,
-  lengthBeyondComposing,
+  lengthOverLimit,
   mailToCompose,
   personalize,
 } from './compose-emails.ts';
@@ -52,7 +52,7 @@ function composeLarge(
 ): Result<ComposedEmail> {
   const recipients = filled.groups[0]!;
   const content = personalize(filled.parts, mail, { sender, recipient: recipients[0]! }, dependencies);
-  const length = lengthBeyondComposing(content);
+  const length = lengthOverLimit(content);
   if (length !== undefined) {
     return refuse(failure('EMAIL_SIZE_EXCEEDED', { message: sentenceOf(contentTooLarge(length)) }));
   }

@@ -89,8 +89,8 @@ export interface Submit {
   clockOffsetMs(caller: Submission['caller']): Promise<number>;
   /**
    * Returns the first recipient's message id after the mail is on stable storage. If the mail repeats an earlier submission by its
-   * Idempotency-Key, returns the id of that submission. Rejects with Unavailable if storage fails. From here on, the submission owns its
-   * blob.
+   * Idempotency-Key, returns the id of that submission. Rejects with Unavailable if storage fails. `submit` takes over the blob of the
+   * submission and deletes it if nothing refers to it.
    */
   submit(submission: Submission): Promise<Result<{ messageId: string }>>;
 }
@@ -123,7 +123,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
       : ok([email]);
     if (!emails.ok) return emails;
     submission.isBlobUsed = emails.value[0] === email;
-    const sendAtMs = releaseOf(submission, nowMs);
+    const sendAtMs = sendAtOf(submission, nowMs);
     const result = await acceptEmails({
       ...commonOf(submission, record),
       emails: emails.value,
@@ -213,7 +213,7 @@ function readControlHeaders({
 }
 
 /** Returns the time to send at; null, which means now, if it is in the past, as with `sendAt`. */
-function releaseOf({ hold }: Submission, nowMs: number): number | null {
+function sendAtOf({ hold }: Submission, nowMs: number): number | null {
   if (hold === undefined) return null;
   const atMs = 'untilMs' in hold ? hold.untilMs : nowMs + hold.forSeconds * 1000;
   return atMs > nowMs ? atMs : null;
@@ -303,7 +303,7 @@ function messageDsn({ reports, defaultReports }: Submission, address: Address): 
   return { notify, ...(originalRecipient !== undefined && { originalRecipient }) };
 }
 
-/** An envelope recipient named in the header is 'to' or 'cc'; any other is 'bcc'. */
+/** Returns a function that returns the role of an envelope recipient: 'to' or 'cc' if the header contains the address, otherwise 'bcc'. */
 function rolesOf(headerTo: SubmittedMail['headerTo']): (address: Address) => Role {
   const to = new Set(headerTo.to.map(shownKey));
   const cc = new Set(headerTo.cc.map(shownKey));

@@ -63,7 +63,7 @@ const SYNTAX: Readonly<Record<Keyword, string>> = {
 };
 
 /** Splits `FROM:<…> A B=c` into its parts; quoted local parts may contain brackets and spaces. */
-function cutPath(argument: string, keyword: Keyword): Parsed<Path> {
+function splitPath(argument: string, keyword: Keyword): Parsed<Path> {
   const malformed = (issue: string): Parsed<Path> => refused(`501 5.5.4 ${issue}; syntax: ${SYNTAX[keyword]}`);
   const colon = keyword.length;
   if (argument.slice(0, colon).toUpperCase() !== keyword) return malformed(`${keyword}: is missing`);
@@ -220,7 +220,7 @@ function parameterIssue(name: string, value: string | undefined): string | undef
 
 /** Parses the argument of MAIL: `FROM:<sender>` and its parameters. */
 export function parseMail(argument: string): Parsed<MailCommand> {
-  const cut = cutPath(argument, 'FROM');
+  const cut = splitPath(argument, 'FROM');
   if (!cut.ok) return cut;
   const path = cut.value;
   const parameters = path.parameters.length === 0 ? NO_PARAMETERS : readParameters(path.parameters);
@@ -236,10 +236,10 @@ const MAX_PATH_BYTES = 320;
  * Parses the argument of MAIL on the inbound port. The sender is kept as given, because bounces and mail from other servers come from
  * addresses that submission would refuse (`root@localhost`, names with underscores). `from` is empty for the null sender.
  */
-export function parseForeignMail(
+export function parseInboundMail(
   argument: string,
 ): Parsed<{ from: string; sizeBytes: number | undefined; smtpUtf8: boolean }> {
-  const cut = cutPath(argument, 'FROM');
+  const cut = splitPath(argument, 'FROM');
   if (!cut.ok) return cut;
   const path = cut.value;
   const parameters = readParameters(path.parameters, INBOUND);
@@ -269,7 +269,7 @@ export interface RecipientCommand {
 
 /** Parses the argument of RCPT on a submission port: `TO:<recipient>` with NOTIFY and ORCPT (RFC 3461 §4.1, §4.2). */
 export function parseRecipient(argument: string, smtpUtf8: boolean): Parsed<RecipientCommand> {
-  const cut = cutPath(argument, 'TO');
+  const cut = splitPath(argument, 'TO');
   if (!cut.ok) return cut;
   const path = cut.value;
   const reports = readReports(path.parameters, smtpUtf8);
@@ -280,7 +280,7 @@ export function parseRecipient(argument: string, smtpUtf8: boolean): Parsed<Reci
 
 /** Parses the argument of RCPT on the inbound port, which offers no parameters. */
 export function parseInboundRecipient(argument: string, smtpUtf8: boolean): Parsed<Address> {
-  const cut = cutPath(argument, 'TO');
+  const cut = splitPath(argument, 'TO');
   if (!cut.ok) return cut;
   const path = cut.value;
   const [parameter] = path.parameters;

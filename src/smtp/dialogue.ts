@@ -277,7 +277,7 @@ export interface Dialogue {
   verb: string | undefined;
   /** Receives the data after DATA, up to its final dot. */
   transfer: MailTransfer | undefined;
-  /** Commands since the last accepted mail that did not lead to one. */
+  /** Number of commands since the last accepted message that made no progress, such as refused or repeated ones. */
   fruitless: number;
   /** Sends one line, together with the replies to other pipelined commands. */
   reply(line: string): undefined;

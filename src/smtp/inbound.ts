@@ -8,7 +8,7 @@ import { newId } from '../base/ids.ts';
 import type { InboundFacts, NewInbound, Recipients, Taken, Use } from '../inbound/inbound.ts';
 import type { HourlyCount } from '../limits/limits.ts';
 import { type Address, sameAddressKey } from '../mail/address.ts';
-import { parseForeignMail, parseInboundRecipient } from './command.ts';
+import { parseInboundMail, parseInboundRecipient } from './command.ts';
 import { withoutArgument } from './commands.ts';
 import {
   BUSY,
@@ -61,7 +61,7 @@ function beginMail(dialogue: Dialogue, argument: string): undefined {
   if (dialogue.helo === undefined) return dialogue.clientError('503 5.5.1 send EHLO first');
   if (dialogue.envelope !== undefined)
     return dialogue.clientError('503 5.5.1 a message is already in progress; send RSET to discard it');
-  const parsed = parseForeignMail(argument);
+  const parsed = parseInboundMail(argument);
   if (!parsed.ok) {
     return isSyntaxError(parsed.reply) ? dialogue.clientError(parsed.reply) : refuse(dialogue, parsed.reply);
   }

@@ -172,7 +172,7 @@ class ListeningServer implements SmtpServer {
       address,
       isImplicitTls,
       refusal,
-      onMailOver: () => this.#onEnded(),
+      onMailEnded: () => this.#onEnded(),
       onClosed: () => {
         if (!this.#sessions.remove(session, counted)) return;
         metrics.smtpSessions.closed();

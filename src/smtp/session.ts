@@ -12,7 +12,7 @@
  * - One command or message is processed at a time. Further input is queued, and the socket is paused when the queue exceeds a limit.
  * - Replies to commands that arrived together are sent together, in order, in one write.
  * - Lines end with CRLF. A line is rejected once it exceeds its limit; its further bytes are discarded as they arrive.
- * - Data received before a TLS handshake is never used after it: neither state nor bytes.
+ * - Nothing from before a TLS handshake is used after it: neither the session state nor received bytes.
  * - A message is accepted only by its 250 reply. If the connection ends before the final dot, nothing is stored.
  */
 import type { Socket } from 'node:net';
@@ -52,8 +52,8 @@ export interface SessionOptions {
   isImplicitTls: boolean;
   /** Reply that is sent instead of the greeting; the session then ends. */
   refusal?: string | undefined;
-  /** Called when the session has no message in progress any more. May be called repeatedly. */
-  onMailOver(): void;
+  /** Called when the session no longer has a message in progress. May be called repeatedly. */
+  onMailEnded(): void;
   onClosed(): void;
 }
 
@@ -75,11 +75,14 @@ export class Session implements Dialogue {
 
   readonly #wire: SessionWire;
   readonly #refusal: string | undefined;
-  readonly #onMailOver: () => void;
+  readonly #onMailEnded: () => void;
   readonly #onClosed: () => void;
   #phase: Phase = 'greeting';
   readonly #input = new ByteQueue();
-  /** If the input is an incomplete line: its maximum length, up to which only new bytes are searched for its end. Otherwise 0. */
+  /**
+   * The maximum length of the incomplete line at the end of the input; 0 if there is none. Until the input is longer, only new chunks are
+   * searched for the end of the line.
+   */
   #midLineBytes = 0;
   /** Whether a command is in progress and further input is queued. */
   #isWaiting = false;
@@ -96,12 +99,12 @@ export class Session implements Dialogue {
   /** Deadline of the transfer in progress, in ms of performance.now(). Received bytes extend it. */
   #dataEndMs = 0;
 
-  constructor(socket: Socket, { services, address, isImplicitTls, refusal, onMailOver, onClosed }: SessionOptions) {
+  constructor(socket: Socket, { services, address, isImplicitTls, refusal, onMailEnded, onClosed }: SessionOptions) {
     this.services = services;
     this.log = services.log;
     this.address = address;
     this.countedAddress = countedAddress(address);
-    this.#onMailOver = onMailOver;
+    this.#onMailEnded = onMailEnded;
     this.#onClosed = onClosed;
     this.#deadlineMs = performance.now() + services.limits.idleMs;
     this.#refusal = refusal;
@@ -171,7 +174,7 @@ export class Session implements Dialogue {
     this.transfer = undefined;
     this.#deadlineMs = performance.now() + this.services.limits.lingerMs;
     this.#wire.end();
-    this.#onMailOver();
+    this.#onMailEnded();
   }
 
   /** Processes the input until none is left or a command is in progress. */
@@ -297,11 +300,11 @@ export class Session implements Dialogue {
 
   #continue(): undefined {
     this.#isWaiting = false;
-    if (!this.hasMail()) this.#onMailOver();
+    if (!this.hasMail()) this.#onMailEnded();
     if (this.#phase !== 'open') return;
     if (this.transfer === undefined) {
       this.#deadlineMs = performance.now() + this.services.limits.idleMs;
-      if (this.#isDraining) return this.#hangUpIdle(STOPPING);
+      if (this.#isDraining) return this.#hangUpOutsideCommand(STOPPING);
     }
     this.#resume();
     if (this.#isEnded && !this.#isWaiting) this.#endQuietly();
@@ -330,7 +333,7 @@ export class Session implements Dialogue {
   }
 
   /** Hangs up for a reason that is not the result of a command. */
-  #hangUpIdle(line: string): undefined {
+  #hangUpOutsideCommand(line: string): undefined {
     if (!this.hasMail()) this.verb = undefined;
     this.hangUp(line);
   }
@@ -369,7 +372,7 @@ export class Session implements Dialogue {
   checkDeadline(nowMs: number): undefined {
     if (nowMs < this.#deadlineMs) return;
     if (this.#phase === 'handshake' || this.#phase === 'closing') return this.destroy();
-    this.#hangUpIdle('421 4.4.2 timeout; closing the connection');
+    this.#hangUpOutsideCommand('421 4.4.2 timeout; closing the connection');
   }
 
   /** Returns whether a message is in progress: from the 354 reply to the reply after the final dot. */
@@ -386,7 +389,7 @@ export class Session implements Dialogue {
   drain(): void {
     this.#isDraining = true;
     if (this.#phase === 'handshake') return;
-    if (this.transfer === undefined && !this.#isWaiting) this.#hangUpIdle(STOPPING);
+    if (this.transfer === undefined && !this.#isWaiting) this.#hangUpOutsideCommand(STOPPING);
   }
 
   destroy(): undefined {

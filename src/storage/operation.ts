@@ -168,7 +168,7 @@ export function skipLocked(tx: Transaction): string {
 }
 
 /** The current time, in Unix ms, as SQL: a server uses its own clock for all nodes; `nowMs` is the time of SQLite's only process. */
-export function presentTime(tx: Transaction, nowMs: number): Fragment {
+export function currentTime(tx: Transaction, nowMs: number): Fragment {
   return tx.dialect === 'postgres'
     ? { sql: '(SELECT now_ms())', params: [] }
     : { sql: 'CAST(? AS BIGINT)', params: [nowMs] };

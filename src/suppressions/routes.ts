@@ -16,7 +16,7 @@ import {
   type AddressHash,
   findSuppressionOperation,
   importOperation,
-  type ListOf,
+  type ListKey,
   SUPPRESSION_REASONS,
   type Suppression,
   type SuppressionPage,
@@ -62,7 +62,7 @@ function body(one: Suppression): Record<string, unknown> {
   };
 }
 
-const listOf = (caller: Caller): ListOf => ({ accountId: caller.account.id, mode: caller.mode });
+const listKeyOf = (caller: Caller): ListKey => ({ accountId: caller.account.id, mode: caller.mode });
 
 type NewSuppression = Static<typeof newSuppression>;
 
@@ -118,7 +118,7 @@ const listQuery = closed({
 const notSuppressed = refuse(failure('NOT_FOUND', { message: 'This address is not on the suppression list.' }));
 
 /** Normalizes a filter as the list stores addresses, so that a complete address matches in any spelling. */
-function partOfKey(part: string | undefined): string | null {
+function normalizedFilter(part: string | undefined): string | null {
   if (part === undefined) return null;
   return parseAddress(part).ok ? sameAddressKey(part) : part.normalize('NFC').toLowerCase();
 }
@@ -149,7 +149,7 @@ const placeOf = ({ createdAt, email }: Pick<Suppression, 'createdAt' | 'email'>)
 function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock, addressHash } = deps;
   const addressOf = (caller: Caller, email: string) => ({
-    ...listOf(caller),
+    ...listKeyOf(caller),
     email,
     addressHash: addressHash(caller.account.id, email),
   });
@@ -170,11 +170,11 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
         if (!page.ok) return page;
         const [createdAt, email] = (page.value.after ?? []) as [number?, string?];
         const requested: SuppressionPage = {
-          ...listOf(request.caller),
+          ...listKeyOf(request.caller),
           nowMs: clock.now(),
           after: createdAt === undefined || email === undefined ? null : { createdAt, email },
           limit: page.value.limit + 1,
-          email: partOfKey(request.query.email),
+          email: normalizedFilter(request.query.email),
           reason: request.query.reason ?? null,
         };
         const { rows, stoppedAt } = await readList(deps, requested, request.signal);
@@ -203,7 +203,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
         const read = readNew(request.body, clock.now());
         if (!read.ok) return read;
         const kept = await requestedChanges(database, request, clock.now()).execute(suppressOperation, {
-          ...listOf(request.caller),
+          ...listKeyOf(request.caller),
           suppression: read.value,
           addressHash: addressHash(request.caller.account.id, read.value.email),
         });
@@ -264,7 +264,7 @@ function csvRoutes({ database, clock, addressHash }: SuppressionRouteDeps): Rout
         headers: { 'Content-Disposition': 'attachment; filename="suppressions.csv"' },
         content: suppressionsCsv((after) =>
           database.execute(suppressionsByEmailOperation, {
-            ...listOf(caller),
+            ...listKeyOf(caller),
             nowMs: clock.now(),
             after,
             limit: EXPORT_BATCH,
@@ -303,7 +303,7 @@ function csvRoutes({ database, clock, addressHash }: SuppressionRouteDeps): Rout
             .slice(i, i + IMPORT_BATCH)
             .map((one) => ({ ...one, addressHash: addressHash(request.caller.account.id, one.email) }));
           imported += await database.execute(importOperation, {
-            ...listOf(request.caller),
+            ...listKeyOf(request.caller),
             nowMs,
             suppressions: batch,
           });

@@ -11,7 +11,7 @@ import type { SearchPart } from '../storage/searches.ts';
 export type SuppressionReason = 'bounce' | 'complaint' | 'unsubscribe' | 'manual';
 export const SUPPRESSION_REASONS: SuppressionReason[] = ['bounce', 'complaint', 'unsubscribe', 'manual'];
 
-export interface ListOf {
+export interface ListKey {
   accountId: string;
   mode: Mode;
 }
@@ -29,7 +29,7 @@ export interface Suppression {
 const COLUMNS =
   'email, reason, source_message_id AS "sourceMessageId", expires_at AS "expiresAt", created_at AS "createdAt"';
 
-export interface SuppressionEntry extends ListOf, Suppression {}
+export interface SuppressionEntry extends ListKey, Suppression {}
 
 /** An entry that was found; `isErased` if only the hash of its address is stored. */
 export type FoundSuppression = Suppression & { isErased?: true };
@@ -85,7 +85,7 @@ export async function findSuppression(
   return erased && { email, ...erased, sourceMessageId: null, expiresAt: null, isErased: true };
 }
 
-export interface ListedAddress extends ListOf {
+export interface ListedAddress extends ListKey {
   /** The normalized address. */
   email: string;
   /** Hash of the address; without it, an erased address is not recognized. */
@@ -94,7 +94,10 @@ export interface ListedAddress extends ListOf {
 
 const keyOf = ({ accountId, mode, email }: ListedAddress): string => `${accountId} ${mode} ${email}`;
 
-/** Returns a function for the end of an address's suppression, in Unix ms: 0 if it is not suppressed, infinite without an expiry. */
+/**
+ * Returns a function that returns when the suppression of an address ends, in Unix ms: 0 if the address is not suppressed, infinity if its
+ * suppression does not expire.
+ */
 export async function suppressedUntil(
   tx: Transaction,
   addresses: readonly ListedAddress[],
@@ -143,7 +146,7 @@ function keyColumns({ accountId, mode, email }: ListedAddress) {
   return { account_id: accountId, mode, email };
 }
 
-interface NewEntry extends ListOf {
+interface NewEntry extends ListKey {
   suppression: Suppression;
   addressHash: string;
 }
@@ -179,7 +182,7 @@ export const importOperation = operation(
       nowMs,
       suppressions,
       ...list
-    }: ListOf & { nowMs: number; suppressions: (Suppression & { addressHash?: string })[] },
+    }: ListKey & { nowMs: number; suppressions: (Suppression & { addressHash?: string })[] },
   ) => {
     const known = await Promise.all(
       suppressions.map(({ email, addressHash }) => findSuppression(tx, { ...list, email, addressHash, nowMs })),
@@ -204,13 +207,16 @@ export const suppressedAmongOperation = operation(
   },
 );
 
-/** The entry that was removed: of a listed address, or of an erased one, of which only the hash is stored. */
-export type Unsuppressed = 'listed' | 'erased' | null;
+/**
+ * Which entry was removed: that of a listed address, or that of an erased address, of which only the hash is stored. Null if there was
+ * none.
+ */
+export type UnsuppressResult = 'listed' | 'erased' | null;
 
 /** Removes an address from the list; returns null if it is not on the list, or if its entry has expired. */
 export const unsuppressOperation = change(
   'suppressions.remove',
-  async (tx, args: HashedAddress & { nowMs: number }): Promise<Unsuppressed> => {
+  async (tx, args: HashedAddress & { nowMs: number }): Promise<UnsuppressResult> => {
     const changed = await tx.run(
       `DELETE FROM suppression WHERE account_id = ? AND mode = ? AND email = ?
          AND (expires_at IS NULL OR expires_at > ?)`,
@@ -234,7 +240,7 @@ export const unsuppressOperation = change(
 /** Position of a row in the list, by time and address. */
 type Place = Pick<Suppression, 'createdAt' | 'email'>;
 
-export interface SuppressionPage extends ListOf {
+export interface SuppressionPage extends ListKey {
   nowMs: number;
   /** The last row of the previous page. */
   after: Place | null;
@@ -296,7 +302,7 @@ export const searchSuppressionsOperation = operation(
 export const suppressionsByEmailOperation = operation(
   'suppressions.byEmail',
   'read',
-  async (tx, args: ListOf & { nowMs: number; after: string; limit: number }): Promise<Suppression[]> =>
+  async (tx, args: ListKey & { nowMs: number; after: string; limit: number }): Promise<Suppression[]> =>
     tx.all<Suppression>(
       `SELECT ${COLUMNS} FROM suppression WHERE account_id = ? AND mode = ? AND email > ?
          AND (expires_at IS NULL OR expires_at > ?) ORDER BY email LIMIT ?`,

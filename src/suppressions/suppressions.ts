@@ -9,7 +9,7 @@ export {
   findSuppressionOperation,
   importOperation,
   type ListedAddress,
-  type ListOf,
+  type ListKey,
   SUPPRESSION_REASONS,
   type Suppression,
   type SuppressionEntry,

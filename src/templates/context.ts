@@ -115,7 +115,7 @@ export class Budget {
   }
 
   /** Counts intermediate characters or items; throws if there are too many. */
-  make(count: number): void {
+  addIntermediate(count: number): void {
     if (!(count > 0)) return;
     this.#intermediate += count;
     if (this.#intermediate > MAX_INTERMEDIATE)
@@ -249,7 +249,7 @@ export interface Report {
   keepMissing: boolean;
   budget: Budget;
   /** Converts html to text. Used for html values that are printed in a text part. */
-  reduce(html: string): string;
+  htmlToText(html: string): string;
 }
 
 /** The properties of Liquid's loop objects, `forloop` and `tablerowloop`. */
@@ -269,7 +269,7 @@ type FilterContext = Pick<MailContext, 'opts' | 'ownPropertyOnly' | 'memoryLimit
 export class MailContext extends Context {
   readonly report: Report;
   /** Filters that are not generators use this instead of the context: they return text, or a list that is limited elsewhere. */
-  readonly ofFilters: FilterContext;
+  readonly forFilters: FilterContext;
 
   constructor(liquid: Liquid, values: { variables: object; globals: object }, report: Report, parent?: MailContext) {
     const { budget } = report;
@@ -277,11 +277,11 @@ export class MailContext extends Context {
     const limits = { liquid, renderLimit, memoryLimit: parent?.memoryLimit ?? listLimit(budget) };
     super(values.variables, liquid.options, { sync: true, globals: values.globals }, limits);
     this.report = report;
-    this.ofFilters = parent?.ofFilters ?? {
+    this.forFilters = parent?.forFilters ?? {
       opts: this.opts,
       ownPropertyOnly: this.ownPropertyOnly,
       report,
-      memoryLimit: limiter((count) => budget.make(count)),
+      memoryLimit: limiter((count) => budget.addIntermediate(count)),
     };
   }
 
@@ -310,7 +310,7 @@ export class MailContext extends Context {
 function listLimit(budget: Budget): Context['memoryLimit'] {
   return limiter((count) => {
     checkItems(count, 'makes a list of');
-    budget.make(count);
+    budget.addIntermediate(count);
   });
 }
 

@@ -193,7 +193,7 @@ function limitFilter(name: string, row: FilterRow, filter: Filter): Filter {
       if (row.isArithmetic && typeof argument.value === 'bigint') values[index] = Number(argument.value);
     }
     if (row.growth === 'steps') return checkedSteps(name, run.apply(this, values), budget);
-    const result = run.apply({ ...this, context: context.ofFilters as unknown as FilterThis['context'] }, values);
+    const result = run.apply({ ...this, context: context.forFilters as unknown as FilterThis['context'] }, values);
     if (result !== values[0]) checkResult(name, result, budget);
     return result;
   };
@@ -348,13 +348,13 @@ function endOf(value: unknown): number {
   return ['number', 'bigint', 'string'].includes(typeof value) ? Math.trunc(Number(value)) : Number.NaN;
 }
 
-function* evaluate({ lhs, rhs }: RangeToken, context: Context): Generator<unknown, number[], unknown> {
+function* evaluateRange({ lhs, rhs }: RangeToken, context: Context): Generator<unknown, number[], unknown> {
   const low = endOf(yield evalTokenValue(lhs, context));
   const high = endOf(yield evalTokenValue(rhs, context));
   const count = high - low + 1;
   if (!(count > 0)) return [];
   checkItems(count, 'makes a range of');
-  (context as MailContext).report?.budget.make(count);
+  (context as MailContext).report?.budget.addIntermediate(count);
   return Array.from({ length: count }, (_, index) => low + index);
 }
 
@@ -368,7 +368,7 @@ export function limitRanges(): void {
   prototype.readGroupOrRange = function (this: Tokenizer): unknown {
     const token = read.call(this) as RangeToken | undefined;
     if (token === undefined || !TypeGuards.isRangeToken(token)) return token;
-    const initial = { evaluate: (context: Context) => evaluate(token, context) };
+    const initial = { evaluate: (context: Context) => evaluateRange(token, context) };
     return Object.assign(token, { kind: TokenKind.FilteredValue, filters: [], initial });
   };
 }

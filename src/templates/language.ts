@@ -42,18 +42,18 @@ import {
 import { keepDigitsOfNumbers, limitFilters, limitOperators, limitRanges, registerOwnFilters } from './filters.ts';
 
 /** A token with the range of the text between its braces. */
-type Ranged = TopLevelToken & { contentRange: [number, number] };
+type RangedToken = TopLevelToken & { contentRange: [number, number] };
 
 /** Filters whose result is already html. */
 const ESCAPING = new Set(['escape', 'escape_once', 'xml_escape', 'newline_to_br']);
 
-type Treatment = 'escape' | 'as is' | 'reduce';
+type Treatment = 'escape' | 'as is' | 'html to text';
 
 function treatmentOf(kind: Kind, value: Value, lastName: string | undefined): Treatment {
   const names = value.filters.map((filter) => filter.name);
   const last = names.at(-1);
   const isHtml = last === 'raw' || (lastName?.endsWith('_html') === true && names.every((name) => name === 'default'));
-  if (kind === 'text') return isHtml ? 'reduce' : 'as is';
+  if (kind === 'text') return isHtml ? 'html to text' : 'as is';
   return isHtml || (last !== undefined && ESCAPING.has(last)) ? 'as is' : 'escape';
 }
 
@@ -89,7 +89,7 @@ export const UNSUBSCRIBE_VARIABLE = 'unsubscribe_email_html';
 const tokenizers = new WeakMap<Liquid, Tokenizer>();
 
 /** One tokenizer for all outputs, reset each time: creating one costs more than reading an output. */
-function tokenizerFor({ input, contentRange: [begin, end] }: Ranged, liquid: Liquid): Tokenizer {
+function tokenizerFor({ input, contentRange: [begin, end] }: RangedToken, liquid: Liquid): Tokenizer {
   let tokenizer = tokenizers.get(liquid);
   if (tokenizer === undefined) {
     tokenizer = new Tokenizer('', liquid.options.operators);
@@ -113,7 +113,7 @@ export class MailOutput implements Template {
   /** Whether the unsubscribe link is inside quotes after `=`, where only its URL is printed instead of its html. */
   readonly #isHref: boolean;
 
-  constructor(token: Ranged, liquid: Liquid, kind: Kind) {
+  constructor(token: RangedToken, liquid: Liquid, kind: Kind) {
     const tokenizer = tokenizerFor(token, liquid);
     this.token = token;
     this.#value = new Value(tokenizer.readFilteredValue(), liquid);
@@ -190,7 +190,7 @@ export class MailOutput implements Template {
     report.budget.check(text.length);
     if (this.#isHref) return /href="([^"]*)"/.exec(text)?.[1] ?? text;
     if (this.#treatment === 'escape') return escapeWithin(text, report.budget);
-    return this.#treatment === 'reduce' ? report.reduce(text) : text;
+    return this.#treatment === 'html to text' ? report.htmlToText(text) : text;
   }
 }
 
@@ -216,7 +216,7 @@ const REFUSED_TAGS = ['include', 'render', 'layout', 'block', 'increment', 'decr
 const MAX_CYCLE = 100;
 
 /** Collects the output of a rendering, within its budget. */
-class BoundedEmitter implements Emitter {
+class LimitedEmitter implements Emitter {
   readonly #budget: Budget;
   buffer = '';
 
@@ -232,11 +232,11 @@ class BoundedEmitter implements Emitter {
 }
 
 /** Charges everything that is rendered, including what `capture` stores. */
-function boundRenderer(liquid: Liquid): void {
+function limitRenderer(liquid: Liquid): void {
   const { renderer } = liquid;
   const render = renderer.renderTemplates.bind(renderer);
   renderer.renderTemplates = (templates, context, emitter) =>
-    render(templates, context, emitter ?? new BoundedEmitter((context as MailContext).report.budget));
+    render(templates, context, emitter ?? new LimitedEmitter((context as MailContext).report.budget));
 }
 
 /** Records a list that is missing in a loop, which then runs zero times. Liquid loops over an object as a list of its members. */
@@ -282,7 +282,7 @@ export function createLiquid(kind: Kind): Liquid {
   liquid.registerTag('cycle', cycleTag(kind));
   registerOwnFilters(liquid, kind);
   limitFilters(liquid);
-  boundRenderer(liquid);
+  limitRenderer(liquid);
   return liquid;
 }
 
@@ -296,7 +296,7 @@ function echoTag(kind: Kind): typeof EchoTag {
       const ranged = token as TagToken & { contentRange: [number, number] };
       const contentRange: [number, number] = [this.tokenizer.p, ranged.contentRange[1]];
       const { input, begin, end } = token;
-      const source = { input, begin, end, contentRange, getText: () => token.getText() } as unknown as Ranged;
+      const source = { input, begin, end, contentRange, getText: () => token.getText() } as unknown as RangedToken;
       this.#output = new MailOutput(source, liquid, kind);
     }
 

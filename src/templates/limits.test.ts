@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { againIfPaused, runningMs } from '../../test/kit/running-time.ts';
 import { htmlToText } from '../mail/html/html-text.ts';
 import { Budget, MAX_OUTPUT_LENGTH } from './context.ts';
-import { createRender, type ToRender } from './templates.ts';
+import { createRender, type MailToRender } from './templates.ts';
 
 let reduced = 0;
 const render = createRender((html) => {
@@ -13,11 +13,11 @@ const render = createRender((html) => {
   return htmlToText(html);
 });
 
-function fill(mail: Partial<ToRender>) {
+function fill(mail: Partial<MailToRender>) {
   return render({ variables: {}, accountVariables: {}, keepMissing: false, deriveText: true, ...mail });
 }
 
-function refused(mail: Partial<ToRender>) {
+function refused(mail: Partial<MailToRender>) {
   const result = fill(mail);
   assert.ok(!result.ok, 'was expected to be rejected');
   assert.equal(result.failure.code, 'TEMPLATE_INVALID');

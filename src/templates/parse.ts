@@ -88,7 +88,7 @@ function timeLimitMessage(problem: string): string | undefined {
 }
 
 /** A cache of recently used entries. */
-interface Recent<V> {
+interface RecentCache<V> {
   get(key: string): V | undefined;
   set(key: string, value: V): void;
 }
@@ -102,7 +102,7 @@ interface RecentLimits<V> {
 }
 
 /** Creates a cache with two generations. When the young one is full, it replaces the old one. Reading an old entry makes it young. */
-export function createRecent<V>(limits: RecentLimits<V>): Recent<V> {
+export function createRecentCache<V>(limits: RecentLimits<V>): RecentCache<V> {
   let young = new Map<string, V>();
   let old = new Map<string, V>();
   let total = 0;
@@ -152,7 +152,7 @@ export interface MailTemplate {
   /** Approximate memory in bytes, including the source. */
   weight: number;
   /** Whether the name of the unsubscribe link occurs in the source. */
-  namesLink: boolean;
+  mentionsUnsubscribeLink: boolean;
 }
 
 type ParseResult = { ok: true; value: MailTemplate } | { ok: false; issue: Omit<Issue, 'field'> };
@@ -247,9 +247,9 @@ function toQueue(tokens: TopLevelToken[]): TopLevelToken[] {
 
 const liquids: Record<Kind, Liquid> = { html: createLiquid('html'), text: createLiquid('text') };
 const limits = { entries: 500, weight: 16_000_000, weigh: (_: string, { weight }: MailTemplate) => weight };
-const caches: Record<Kind, ReturnType<typeof createRecent<MailTemplate>>> = {
-  html: createRecent(limits),
-  text: createRecent(limits),
+const caches: Record<Kind, ReturnType<typeof createRecentCache<MailTemplate>>> = {
+  html: createRecentCache(limits),
+  text: createRecentCache(limits),
 };
 
 export function liquidFor(kind: Kind): Liquid {
@@ -262,8 +262,10 @@ export function isTemplate(source: string): boolean {
 }
 
 /** Returns whether the text is a template that contains the name of the unsubscribe link. Uses the cache if possible. */
-export function namesLink(source: string, kind: Kind): boolean {
-  return isTemplate(source) && (caches[kind].get(source)?.namesLink ?? source.includes(UNSUBSCRIBE_VARIABLE));
+export function mentionsUnsubscribeLink(source: string, kind: Kind): boolean {
+  return (
+    isTemplate(source) && (caches[kind].get(source)?.mentionsUnsubscribeLink ?? source.includes(UNSUBSCRIBE_VARIABLE))
+  );
 }
 
 /** Parses the source, or returns the cached template. */
@@ -280,8 +282,8 @@ export function parseUncached(source: string, kind: Kind): ParseResult {
   try {
     const { templates, tags } = parseFresh(source, kind);
     const weight = 2 * source.length + TAG_BYTES * tags;
-    const namesLink = source.includes(UNSUBSCRIBE_VARIABLE);
-    return { ok: true, value: { kind, templates, weight, namesLink } };
+    const mentionsUnsubscribeLink = source.includes(UNSUBSCRIBE_VARIABLE);
+    return { ok: true, value: { kind, templates, weight, mentionsUnsubscribeLink } };
   } catch (error) {
     return { ok: false, issue: parseIssue(error) };
   }

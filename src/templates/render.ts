@@ -13,7 +13,7 @@ import { Budget, MailContext, type Report } from './context.ts';
 import { isTemplate, liquidFor, type MailTemplate, parseIssue, parseTemplate } from './parse.ts';
 import type { DeclaredVariable, VariableType } from './template.ts';
 
-export interface ToRender {
+export interface MailToRender {
   subject?: string | undefined;
   html?: string | undefined;
   text?: string | undefined;
@@ -36,7 +36,7 @@ export interface ParsedParts {
   text?: MailTemplate;
 }
 
-export interface Rendered {
+export interface RenderedMail {
   subject?: string | undefined;
   html?: string | undefined;
   text?: string | undefined;
@@ -82,7 +82,7 @@ class OneRendering implements Report {
   /** The text of each converted html value, because a value may be printed many times. */
   #reduced: Map<string, string> | undefined = undefined;
 
-  constructor(mail: ToRender, htmlToText: (html: string) => string) {
+  constructor(mail: MailToRender, htmlToText: (html: string) => string) {
     this.optional = mail.optional ?? NO_NAMES;
     this.keepMissing = mail.keepMissing;
     this.#htmlToText = htmlToText;
@@ -98,7 +98,7 @@ class OneRendering implements Report {
     this.objects.add(name);
   }
 
-  reduce(html: string): string {
+  htmlToText(html: string): string {
     if (!/[<&]/.test(html)) return html;
     this.#reduced ??= new Map();
     let text = this.#reduced.get(html);
@@ -112,7 +112,7 @@ class OneRendering implements Report {
 }
 
 /** Returns the render function; `htmlToText` converts html to text without side effects. */
-export function createRender(htmlToText: (html: string) => string): (mail: ToRender) => Result<Rendered> {
+export function createRender(htmlToText: (html: string) => string): (mail: MailToRender) => Result<RenderedMail> {
   return (mail) => {
     const report = new OneRendering(mail, htmlToText);
     const issues: Issue[] = [];
@@ -134,11 +134,11 @@ export function createRender(htmlToText: (html: string) => string): (mail: ToRen
       issues.push({ field, ...found.issue });
       return '';
     };
-    const rendered: Rendered = { subject: part('subject'), html: part('html'), text: part('text'), missing: [] };
+    const rendered: RenderedMail = { subject: part('subject'), html: part('html'), text: part('text'), missing: [] };
     const { html } = rendered;
     if (html !== undefined && mail.text === undefined && mail.deriveText && issues.length === 0) {
       // Html without any words, such as a single image, has no text part.
-      rendered.text = fill('html', () => report.reduce(html)) || undefined;
+      rendered.text = fill('html', () => report.htmlToText(html)) || undefined;
     }
     if (issues.length > 0)
       return refuse(failure('TEMPLATE_INVALID', { details: issues, message: templateMessage(issues) }));
@@ -148,7 +148,7 @@ export function createRender(htmlToText: (html: string) => string): (mail: ToRen
   };
 }
 
-function fillTemplate(template: MailTemplate, values: ToRender, report: Report): string {
+function fillTemplate(template: MailTemplate, values: MailToRender, report: Report): string {
   const liquid = liquidFor(template.kind);
   const context = new MailContext(liquid, { variables: values.variables, globals: values.accountVariables }, report);
   return runGenerators(liquid.renderer.renderTemplates(template.templates, context), report.budget) as string;
@@ -280,7 +280,7 @@ interface DeclaredValues {
 const NONE: ReadonlySet<string> = new Set();
 
 /** Applies declarations to the given values. The given values take precedence over `accountVariables`, and these over defaults. */
-export function settleDeclared(
+export function applyDeclarations(
   declared: readonly DeclaredVariable[],
   given: Readonly<Record<string, unknown>>,
   accountVariables: Readonly<Record<string, unknown>>,

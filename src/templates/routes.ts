@@ -33,7 +33,7 @@ import {
   versionSchema,
   writeQuery,
 } from './bodies.ts';
-import type { Rendered, ToRender } from './render.ts';
+import type { MailToRender, RenderedMail } from './render.ts';
 import type { TemplateSource } from './source.ts';
 import {
   createTemplateOperation,
@@ -46,7 +46,7 @@ import {
   restoreTemplateOperation,
   type TemplateKey,
   type TemplateRefusal,
-  type Written,
+  type WriteResult,
 } from './store.ts';
 import {
   hasSlot,
@@ -72,7 +72,7 @@ export interface TemplateRouteDeps {
   clock: Clock;
   /** Shared with sends, so that changes apply to them immediately. */
   templates: TemplateSource;
-  render(mail: ToRender): Result<Rendered>;
+  render(mail: MailToRender): Result<RenderedMail>;
   /** Target of the unsubscribe link in a preview; called at each preview. */
   previewUnsubscribeUrl(): string;
 }
@@ -185,16 +185,16 @@ function readRoutes({ database }: TemplateRouteDeps): RouteDefinition<Caller>[] 
 }
 
 /** Checks that a template is within the limits together with its layout, if it has one. */
-async function validateWithin(deps: TemplateRouteDeps, owner: ReturnType<typeof ownerOf>, content: TemplateContent) {
+async function validateInLayout(deps: TemplateRouteDeps, owner: ReturnType<typeof ownerOf>, content: TemplateContent) {
   if (content.layoutId === null) return ok(undefined);
   const layout = await deps.database.execute(findTemplateOperation, { ...owner, templateId: content.layoutId });
-  // If the layout is missing, the write is refused.
+  // A missing layout is refused when the template is written.
   if (!layout) return ok(undefined);
   const within = inLayout(content, layout);
   return within.ok ? validateSources(within.value, 'within this layout') : within;
 }
 
-function writtenAnswer(deps: TemplateRouteDeps, accountId: string, written: Written): RouteAnswer {
+function writtenAnswer(deps: TemplateRouteDeps, accountId: string, written: WriteResult): RouteAnswer {
   if ('limit' in written) return refuse(limitReached(written));
   if ('refused' in written) return refuse(REFUSALS[written.refused]);
   deps.templates.changed(accountId);
@@ -219,7 +219,7 @@ function furtherChangeIssues({ name, ...parts }: Partial<TemplateChange>): Issue
 
 const GENERATED = 'is generated from the mjml of this template. Change mjml, or set it to "" to write html by hand';
 
-/** Returns the body of the PUT that leaves a template unchanged. */
+/** Returns the stored fields of a template in the form of a PUT body. */
 function storedFields({ name, type, subject, mjml, html, text, layoutId, variables }: Template): TemplateRequest {
   return { name, type, subject, mjml, html, text, layoutTemplateId: layoutId, variables };
 }
@@ -243,7 +243,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     const generated = await withGeneratedHtml(given);
     if (!generated.ok) return generated;
     const content = generated.value;
-    const within = await validateWithin(deps, owner, content);
+    const within = await validateInLayout(deps, owner, content);
     if (!within.ok) return within;
     const isDraft = request.query.publish === false;
     const input = { ...owner, ...target, name: body.name, content, isDraft, nowMs: clock.now() };
@@ -313,13 +313,13 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       handle: (request: WriteRequest<TemplateChange>) =>
         whileOutdated(async () => {
           const key = keyOf(request);
-          const present = await database.execute(findTemplateOperation, key);
-          if (!present) return noSuchTemplate;
-          if (present.mjml !== null && typeof request.body.html === 'string' && typeof request.body.mjml !== 'string')
+          const current = await database.execute(findTemplateOperation, key);
+          if (!current) return noSuchTemplate;
+          if (current.mjml !== null && typeof request.body.html === 'string' && typeof request.body.mjml !== 'string')
             return refuse(invalid([{ field: 'html', message: GENERATED }]));
-          const body = merge<TemplateRequest>(storedFields(present), request.body);
+          const body = merge<TemplateRequest>(storedFields(current), request.body);
           const { templateId } = key;
-          return write(request, { body, templateId, operation: replaceTemplateOperation, basis: present.version });
+          return write(request, { body, templateId, operation: replaceTemplateOperation, basis: current.version });
         }),
     }),
     defineRoute({
@@ -420,7 +420,7 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       response: { status: 200, schema: renderResponse },
       async handle(request: Request<Static<typeof renderRequest>>) {
         const { templateId } = keyOf(request);
-        const found = isTemplateId(templateId) ? await templates.findPresent(ownerOf(request), templateId) : undefined;
+        const found = isTemplateId(templateId) ? await templates.findLatest(ownerOf(request), templateId) : undefined;
         if (!found) return noSuchTemplate;
         if ('unusable' in found) return refuse(found.unusable);
         await timeSlice();

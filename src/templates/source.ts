@@ -8,7 +8,7 @@ import { type Failure, failure, ok, refuse } from '../base/failure.ts';
 import { createFreshCache } from '../base/fresh-cache.ts';
 import type { Mode } from '../base/mode.ts';
 import type { Database } from '../storage/database.ts';
-import { createRecent, isTemplate, type MailTemplate, parseUncached } from './parse.ts';
+import { createRecentCache, isTemplate, type MailTemplate, parseUncached } from './parse.ts';
 import type { ParsedParts } from './render.ts';
 import { headVersionsOperation, type TemplateHead, templateHeadOperation } from './store.ts';
 import { type DeclaredVariable, hasSlot, inLayout, type Sources } from './template.ts';
@@ -46,7 +46,7 @@ export interface TemplateSource {
   /** Synchronous if cached; undefined if the account has no template with this id or name in this mode. */
   find(of: { accountId: string; mode: Mode }, reference: string): Found | Promise<Found>;
   /** The same for the latest version, published or not; for previews. */
-  findPresent(of: { accountId: string; mode: Mode }, reference: string): Promise<Found>;
+  findLatest(of: { accountId: string; mode: Mode }, reference: string): Promise<Found>;
   /** Call this after the commit of any change to the account's templates. */
   changed(accountId: string): void;
 }
@@ -74,7 +74,7 @@ const nameOf = ({ id, version, layoutId, layoutVersion }: TemplateHead): string 
   `${id}/${version}/${layoutId}/${layoutVersion}`;
 
 export function createTemplateSource({ database, clock }: { database: Database; clock: Clock }): TemplateSource {
-  const versions = createRecent<UsableTemplate | UnusableTemplate>({
+  const versions = createRecentCache<UsableTemplate | UnusableTemplate>({
     entries: VERSIONS_KEPT,
     weight: KEPT_BYTES,
     weigh: (_, template) => weightOf(template),
@@ -134,8 +134,8 @@ export function createTemplateSource({ database, clock }: { database: Database; 
       if (known instanceof Promise) return known.then((late) => late && use(late.head));
       return known && use(known.head);
     },
-    findPresent: async ({ accountId, mode }, reference) => {
-      const head = await database.execute(templateHeadOperation, { accountId, mode, reference, isPresent: true });
+    findLatest: async ({ accountId, mode }, reference) => {
+      const head = await database.execute(templateHeadOperation, { accountId, mode, reference, useLatest: true });
       return head && use(head);
     },
     changed: (accountId) => heads.evictWhere((known) => known.accountId === accountId),

@@ -32,9 +32,9 @@ interface VersionRow extends Omit<TemplateVersion, 'variables'> {
   variables: string;
 }
 
-const VERSION = `v.template_id AS "id", v.name, v.version, v.type, v.subject, v.mjml, v.html, v.text, v.layout_id AS "layoutId",
+const VERSION_COLUMNS = `v.template_id AS "id", v.name, v.version, v.type, v.subject, v.mjml, v.html, v.text, v.layout_id AS "layoutId",
    v.variables, v.created_at AS "versionAt"`;
-const PRESENT = `${VERSION}, t.mode, t.published_version AS "publishedVersion", t.created_at AS "createdAt", t.updated_at AS "updatedAt"
+const CURRENT_VERSION = `${VERSION_COLUMNS}, t.mode, t.published_version AS "publishedVersion", t.created_at AS "createdAt", t.updated_at AS "updatedAt"
    FROM template t JOIN template_version v ON v.template_id = t.id AND v.version = t.version`;
 
 function readVariables<T extends { variables: string }>(row: T): Omit<T, 'variables'> & Pick<Template, 'variables'> {
@@ -46,7 +46,7 @@ async function findTemplate(
   { accountId, mode, templateId }: TemplateKey,
 ): Promise<Template | undefined> {
   const row = await tx.get<VersionRow & Pick<Template, 'mode' | 'publishedVersion' | 'createdAt' | 'updatedAt'>>(
-    `SELECT ${PRESENT} WHERE t.id = ? AND t.account_id = ? AND t.mode IN ('live', ?)`,
+    `SELECT ${CURRENT_VERSION} WHERE t.id = ? AND t.account_id = ? AND t.mode IN ('live', ?)`,
     ...[templateId, accountId, mode],
   );
   return row && readVariables(row);
@@ -101,7 +101,7 @@ export const listTemplatesOperation = operation(
 
 async function findVersion(tx: Transaction, id: string, version: number): Promise<TemplateVersion | undefined> {
   const row = await tx.get<VersionRow>(
-    `SELECT ${VERSION} FROM template_version v WHERE v.template_id = ? AND v.version = ?`,
+    `SELECT ${VERSION_COLUMNS} FROM template_version v WHERE v.template_id = ? AND v.version = ?`,
     ...[id, version],
   );
   return row && readVariables(row);
@@ -141,7 +141,7 @@ export type TemplateRefusal =
   | 'in-use'
   | 'outdated';
 
-export type Written = { template: Template } | { refused: TemplateRefusal } | LimitReached;
+export type WriteResult = { template: Template } | { refused: TemplateRefusal } | LimitReached;
 
 async function lockAccount(tx: Transaction, accountId: string): Promise<void> {
   await tx.run('UPDATE account SET name = name WHERE id = ?', accountId);
@@ -159,8 +159,10 @@ async function isNameTaken(
   return other !== undefined && other.id !== templateId;
 }
 
-/** Returns whether other templates of its mode use it as a layout. Sandbox templates do not prevent changes to a live layout. */
-async function isUsed(tx: Transaction, { templateId, mode }: TemplateKey): Promise<boolean> {
+/**
+ * Returns whether other templates of its mode use this template as their layout. Sandbox templates do not prevent changes to a live layout.
+ */
+async function isUsedAsLayout(tx: Transaction, { templateId, mode }: TemplateKey): Promise<boolean> {
   const user = await tx.get(
     'SELECT 1 AS found FROM template WHERE layout_id = ? AND mode = ? LIMIT 1',
     ...[templateId, mode],
@@ -181,7 +183,7 @@ async function checkLayout(
   key: TemplateKey,
   content: TemplateContent,
 ): Promise<TemplateRefusal | undefined> {
-  if (await isUsed(tx, key)) {
+  if (await isUsedAsLayout(tx, key)) {
     if (content.layoutId !== null) return 'is-layout';
     if (!hasSlot(content.html)) return 'slot-needed';
   }
@@ -215,7 +217,10 @@ export interface TemplateToWrite extends TemplateKey {
   content: TemplateContent;
   /** The version is not used by sends until it is published. */
   isDraft?: boolean;
-  /** Version that the content was derived from: 'outdated' if it is not the current one. Unchanged content adds no version. */
+  /**
+   * The version that the content was derived from. If it is no longer the current one, the result is 'outdated'. Unchanged content adds no
+   * version.
+   */
   basis?: number;
   nowMs: number;
 }
@@ -225,39 +230,39 @@ const TEMPLATE_TRAIL = { table: 'template', shows: ['name', 'version', 'layout_i
 
 export const createTemplateOperation = change(
   'templates.create',
-  async (tx, created: TemplateToWrite): Promise<Written> => {
-    const { accountId } = created;
+  async (tx, toWrite: TemplateToWrite): Promise<WriteResult> => {
+    const { accountId } = toWrite;
     await lockAccount(tx, accountId);
-    if (await isNameTaken(tx, created, created.name)) return { refused: 'name-taken' };
+    if (await isNameTaken(tx, toWrite, toWrite.name)) return { refused: 'name-taken' };
     const count = ['SELECT count(*) AS n FROM template WHERE account_id = ?', accountId] as const;
     const reached = await checkLimit(tx, { accountId, limit: 'templates', count });
     if (reached) return reached;
-    const refused = await checkLayout(tx, created, created.content);
+    const refused = await checkLayout(tx, toWrite, toWrite.content);
     if (refused) return { refused };
     await tx.run(
       `INSERT INTO template (id, account_id, mode, name, version, layout_id, created_at, updated_at, published_version)
        VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?)`,
-      created.templateId,
-      created.accountId,
-      created.mode,
-      created.name,
-      created.content.layoutId,
-      created.nowMs,
-      created.nowMs,
-      created.isDraft === true ? 0 : null,
+      toWrite.templateId,
+      toWrite.accountId,
+      toWrite.mode,
+      toWrite.name,
+      toWrite.content.layoutId,
+      toWrite.nowMs,
+      toWrite.nowMs,
+      toWrite.isDraft === true ? 0 : null,
     );
-    const { templateId: id, name, content, nowMs } = created;
+    const { templateId: id, name, content, nowMs } = toWrite;
     await insertVersion(tx, { id, version: 1, name, content, nowMs });
-    return { template: (await findTemplate(tx, created)) as Template };
+    return { template: (await findTemplate(tx, toWrite)) as Template };
   },
   { ...TEMPLATE_TRAIL, action: 'template.create', where: ({ templateId }) => ({ id: templateId }) },
 );
 
-async function addVersion(tx: Transaction, changed: TemplateToWrite): Promise<Written> {
-  if (await isNameTaken(tx, changed, changed.name)) return { refused: 'name-taken' };
-  const refused = await checkLayout(tx, changed, changed.content);
+async function addVersion(tx: Transaction, toWrite: TemplateToWrite): Promise<WriteResult> {
+  if (await isNameTaken(tx, toWrite, toWrite.name)) return { refused: 'name-taken' };
+  const refused = await checkLayout(tx, toWrite, toWrite.content);
   if (refused) return { refused };
-  const { templateId: id, accountId, name, content, nowMs, isDraft = false } = changed;
+  const { templateId: id, accountId, name, content, nowMs, isDraft = false } = toWrite;
   const published = isDraft
     ? 'coalesce(published_version, version)'
     : 'CASE WHEN published_version IS NULL THEN NULL ELSE version + 1 END';
@@ -268,27 +273,27 @@ async function addVersion(tx: Transaction, changed: TemplateToWrite): Promise<Wr
     ...[name, content.layoutId, nowMs, nowMs, id, accountId],
   )) as { version: number };
   await insertVersion(tx, { id, version: row.version, name, content, nowMs });
-  return { template: (await findTemplate(tx, changed)) as Template };
+  return { template: (await findTemplate(tx, toWrite)) as Template };
 }
 
-function isUnchanged({ name, ...present }: Template, changed: TemplateToWrite): boolean {
-  const { type, subject, mjml, html, text, layoutId, variables } = present;
+function isUnchanged({ name, ...current }: Template, toWrite: TemplateToWrite): boolean {
+  const { type, subject, mjml, html, text, layoutId, variables } = current;
   const content: TemplateContent = { type, subject, mjml, html, text, layoutId, variables };
-  return name === changed.name && isSameRow(content, changed.content);
+  return name === toWrite.name && isSameRow(content, toWrite.content);
 }
 
 /** Replaces the content of a template; the previous content is kept as a version. */
 export const replaceTemplateOperation = change(
   'templates.replace',
-  async (tx, changed: TemplateToWrite): Promise<Written> => {
-    await lockAccount(tx, changed.accountId);
-    const present = await findToChange(tx, changed);
-    if (typeof present === 'string') return { refused: present };
-    if (changed.basis !== undefined) {
-      if (changed.basis !== present.version) return { refused: 'outdated' };
-      if (isUnchanged(present, changed)) return { template: present };
+  async (tx, toWrite: TemplateToWrite): Promise<WriteResult> => {
+    await lockAccount(tx, toWrite.accountId);
+    const current = await findToChange(tx, toWrite);
+    if (typeof current === 'string') return { refused: current };
+    if (toWrite.basis !== undefined) {
+      if (toWrite.basis !== current.version) return { refused: 'outdated' };
+      if (isUnchanged(current, toWrite)) return { template: current };
     }
-    return addVersion(tx, changed);
+    return addVersion(tx, toWrite);
   },
   { ...TEMPLATE_TRAIL, action: 'template.replace', where: ({ templateId }) => ({ id: templateId }) },
 );
@@ -296,13 +301,13 @@ export const replaceTemplateOperation = change(
 /** Creates a new version with the content of an earlier one; the template keeps its current name. */
 export const restoreTemplateOperation = change(
   'templates.restore',
-  async (tx, restored: TemplateKey & { version: number; nowMs: number }): Promise<Written> => {
-    await lockAccount(tx, restored.accountId);
-    const present = await findToChange(tx, restored);
-    if (typeof present === 'string') return { refused: present };
-    const earlier = await findVersion(tx, restored.templateId, restored.version);
+  async (tx, request: TemplateKey & { version: number; nowMs: number }): Promise<WriteResult> => {
+    await lockAccount(tx, request.accountId);
+    const current = await findToChange(tx, request);
+    if (typeof current === 'string') return { refused: current };
+    const earlier = await findVersion(tx, request.templateId, request.version);
     if (!earlier) return { refused: 'not-found' };
-    return addVersion(tx, { ...restored, name: present.name, content: earlier });
+    return addVersion(tx, { ...request, name: current.name, content: earlier });
   },
   { ...TEMPLATE_TRAIL, action: 'template.restore-version', where: ({ templateId }) => ({ id: templateId }) },
 );
@@ -312,9 +317,9 @@ export const removeTemplateOperation = change(
   'templates.remove',
   async (tx, key: TemplateKey): Promise<'removed' | TemplateRefusal> => {
     await lockAccount(tx, key.accountId);
-    const present = await findToChange(tx, key);
-    if (typeof present === 'string') return present;
-    if (await isUsed(tx, key)) return 'in-use';
+    const current = await findToChange(tx, key);
+    if (typeof current === 'string') return current;
+    if (await isUsedAsLayout(tx, key)) return 'in-use';
     await tx.run('DELETE FROM template_version WHERE template_id = ?', key.templateId);
     await tx.run('DELETE FROM template WHERE id = ? AND account_id = ?', key.templateId, key.accountId);
     return 'removed';
@@ -336,17 +341,17 @@ export interface HeadRequest {
   /** An id or a name. */
   reference: string;
   /** Whether to use the latest version, published or not. */
-  isPresent?: boolean;
+  useLatest?: boolean;
 }
 
 export const templateHeadOperation = operation('templates.head', 'read', (tx, requested: HeadRequest) =>
   tx.get<TemplateHead>(
-    `SELECT t.id, ${requested.isPresent === true ? 't.version' : 'coalesce(t.published_version, t.version)'} AS version, t.layout_id AS "layoutId",
+    `SELECT t.id, ${requested.useLatest === true ? 't.version' : 'coalesce(t.published_version, t.version)'} AS version, t.layout_id AS "layoutId",
          coalesce(l.published_version, l.version) AS "layoutVersion"
        FROM template t LEFT JOIN template l ON l.id = t.layout_id AND l.account_id = t.account_id
          AND l.mode IN ('live', t.mode)
        WHERE t.account_id = ? AND ${isTemplateId(requested.reference) ? 't.id' : 't.name'} = ? AND t.mode IN ('live', ?)
-         ${requested.isPresent === true ? '' : 'AND coalesce(t.published_version, t.version) > 0'}
+         ${requested.useLatest === true ? '' : 'AND coalesce(t.published_version, t.version) > 0'}
        ORDER BY t.mode DESC LIMIT 1`,
     ...[requested.accountId, requested.reference, requested.mode],
   ),
@@ -397,12 +402,12 @@ export interface ExtraToWrite extends TemplateKey {
 }
 
 /** Stores the data of another service's interface with a template, and publishes a version if one is given. */
-export const describeTemplateOperation = change(
+export const storeExtraOperation = change(
   'templates.describe',
   async (tx, { extra, publishedVersion, ...key }: ExtraToWrite): Promise<'written' | 'not-found' | 'is-live'> => {
     await lockAccount(tx, key.accountId);
-    const present = await findToChange(tx, key);
-    if (typeof present === 'string') return present;
+    const current = await findToChange(tx, key);
+    if (typeof current === 'string') return current;
     await tx.run(
       'UPDATE template SET extra = ?, published_version = coalesce(?, published_version) WHERE id = ?',
       ...[extra, publishedVersion ?? null, key.templateId],

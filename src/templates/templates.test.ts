@@ -5,21 +5,21 @@ import { test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';
 import { parseExactJson } from '../base/exact-json.ts';
 import { htmlToText } from '../mail/html/html-text.ts';
-import { createRender, namesLink, settleDeclared, type ToRender } from './templates.ts';
+import { applyDeclarations, createRender, type MailToRender, mentionsUnsubscribeLink } from './templates.ts';
 
 const render = createRender(htmlToText);
 
-function fill(mail: Partial<ToRender>) {
+function fill(mail: Partial<MailToRender>) {
   return render({ variables: {}, accountVariables: {}, keepMissing: false, deriveText: false, ...mail });
 }
 
-function filled(mail: Partial<ToRender>) {
+function filled(mail: Partial<MailToRender>) {
   const result = fill(mail);
   assert.ok(result.ok, JSON.stringify(result));
   return result.value;
 }
 
-function refused(mail: Partial<ToRender>) {
+function refused(mail: Partial<MailToRender>) {
   const result = fill(mail);
   assert.ok(!result.ok, 'was expected to be rejected');
   return result.failure;
@@ -337,9 +337,9 @@ test('the unsubscribe link is detected identically before and after caching', ()
   ];
   const render = createRender(htmlToText);
   for (const [html, expected] of cases) {
-    assert.equal(namesLink(html, 'html'), expected, html);
+    assert.equal(mentionsUnsubscribeLink(html, 'html'), expected, html);
     render({ html, variables: {}, accountVariables: {}, keepMissing: false, deriveText: true });
-    assert.equal(namesLink(html, 'html'), expected, html);
+    assert.equal(mentionsUnsubscribeLink(html, 'html'), expected, html);
   }
 });
 
@@ -374,5 +374,5 @@ test('integers beyond 2^53 keep their digits', () => {
     assert.equal(result.ok ? result.value.text : 'refused', expected, text);
   }
   const declared = [{ name: 'id', type: 'number' as const, required: true }];
-  assert.deepEqual(settleDeclared(declared, variables, {}).issues, []);
+  assert.deepEqual(applyDeclarations(declared, variables, {}).issues, []);
 });

@@ -7,17 +7,17 @@ export { threadTimeMs } from './context.ts';
 export { type Check, ConversionError, convertTemplate, type Dialect } from './conversion/conversion.ts';
 export { fromLiquid, toLiquid } from './conversion/resend.ts';
 export { UNSUBSCRIBE_VARIABLE } from './language.ts';
-export { namesLink } from './parse.ts';
+export { mentionsUnsubscribeLink } from './parse.ts';
 export {
   accountVariables,
+  applyDeclarations,
   createRender,
+  type MailToRender,
   missingFailure,
   type ParsedParts,
-  type Rendered,
-  settleDeclared,
-  type ToRender,
+  type RenderedMail,
 } from './render.ts';
 export { createTemplateSource, type TemplateSource, type UsableTemplate } from './source.ts';
-export { describeTemplateOperation, findExtrasOperation, type TemplateExtra } from './store.ts';
+export { findExtrasOperation, storeExtraOperation, type TemplateExtra } from './store.ts';
 export { MAX_SOURCE_LENGTH, type TemplateContent } from './template.ts';
 export { validateContent, validateSources } from './validate.ts';

@@ -12,12 +12,12 @@ import { compileMjml } from './mjml.ts';
 import { isTemplate, parseUncached } from './parse.ts';
 import {
   accountVariables,
+  applyDeclarations,
   type Declaration,
   declarationIssues,
+  type MailToRender,
   type ParsedParts,
-  type Rendered,
-  settleDeclared,
-  type ToRender,
+  type RenderedMail,
 } from './render.ts';
 import { type DeclaredVariable, isTemplateId, type Sources, type TemplateContent } from './template.ts';
 
@@ -142,7 +142,7 @@ export function preview(
   template: ToPreview,
   given: Readonly<Record<string, unknown>>,
   deps: {
-    render(mail: ToRender): Result<Rendered>;
+    render(mail: MailToRender): Result<RenderedMail>;
     /** The account's own variables. */
     ownVariables: Readonly<Record<string, string>>;
     unsubscribeUrl: string;
@@ -150,7 +150,7 @@ export function preview(
 ): Result<Preview> {
   const variables = accountVariables(deps.ownVariables);
   variables[UNSUBSCRIBE_VARIABLE] = `<a href="${deps.unsubscribeUrl}">Unsubscribe</a>`;
-  const settled = settleDeclared(template.declared, given, variables);
+  const settled = applyDeclarations(template.declared, given, variables);
   if (settled.issues.length > 0) return refuse(invalid(settled.issues));
   const { subject, html, text, parsed } = template;
   const rendered = deps.render({

@@ -2,7 +2,7 @@
  * The rows of TLS reports (RFC 8460): session counters, to which all nodes add, and for each domain and day its report. A report is claimed
  * by one node at a time, under a lease by the database's clock; the number of the claim is its fence.
  */
-import { operation, presentTime, serverTime, skipLocked } from '../storage/operation.ts';
+import { currentTime, operation, serverTime, skipLocked } from '../storage/operation.ts';
 import { insertMany, type TableRow, table } from '../storage/rows.ts';
 
 const COUNT = table('tls_session_count', {
@@ -83,7 +83,7 @@ export const claimReportsOperation = operation(
   'tlsReports.claim',
   'write',
   async (tx, { nowMs, leaseMs, limit }: Claim): Promise<ClaimedReport[]> => {
-    const now = presentTime(tx, nowMs);
+    const now = currentTime(tx, nowMs);
     const due = await tx.all<ReportKey & { attempts: number; firstAt: number | null; served: string }>(
       `SELECT day, domain, attempts, first_at AS "firstAt", served FROM tls_report
        WHERE next_at <= ${now.sql} ORDER BY next_at, domain LIMIT ? ${skipLocked(tx)}`,

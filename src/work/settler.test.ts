@@ -7,7 +7,7 @@ import { Unavailable } from '../base/failure.ts';
 import { silentLog } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
 import { Settler, type SettlerDeps } from './settler.ts';
-import type { Lease, PutBack } from './store.ts';
+import type { Lease, RowsToPutBack } from './store.ts';
 
 const RESULT: Lease = { seq: 1, fence: 1 };
 
@@ -75,7 +75,7 @@ test('a result that cannot be recorded does not affect other results or returned
     const settler = settlerOf({
       database: {
         state: () => ({ ready: true }),
-        execute: async (_: unknown, rows: Required<PutBack>) => {
+        execute: async (_: unknown, rows: Required<RowsToPutBack>) => {
           refuseOnce();
           for (const list of ['park', 'release', 'crashed'] as const)
             written[list].push(...rows[list].map((one) => one.seq));
@@ -126,7 +126,7 @@ test('a row claimed again before its result is confirmed is released immediately
   const settler: Settler<Lease> = settlerOf({
     database: {
       state: () => ({ ready: true }),
-      execute: async (_: unknown, { release }: Required<PutBack>) => void released.push(...release),
+      execute: async (_: unknown, { release }: Required<RowsToPutBack>) => void released.push(...release),
     } as unknown as Database,
     record: async () => {
       settler.adopt(1, 2);
@@ -139,11 +139,11 @@ test('a row claimed again before its result is confirmed is released immediately
 });
 
 test('a row returned after the stop is released and not counted as a crash', async () => {
-  const written: PutBack[] = [];
+  const written: RowsToPutBack[] = [];
   const settler = settlerOf({
     database: {
       state: () => ({ ready: true }),
-      execute: async (_: unknown, rows: PutBack) => void written.push(rows),
+      execute: async (_: unknown, rows: RowsToPutBack) => void written.push(rows),
     } as unknown as Database,
   });
   await settler.drained();

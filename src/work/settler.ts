@@ -9,7 +9,7 @@
 import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
-import { type Lease, type PutBack, putBackOperation } from './store.ts';
+import { type Lease, putBackOperation, type RowsToPutBack } from './store.ts';
 
 const MAX_BATCH = 256;
 const FIRST_PAUSE_MS = 100;
@@ -32,7 +32,7 @@ export interface SettlerDeps<R extends Lease> {
   onPaused(paused: boolean): void;
 }
 
-type Lists = Required<Omit<PutBack, 'nowMs'>>;
+type Lists = Required<Omit<RowsToPutBack, 'nowMs'>>;
 type ListName = keyof Lists;
 
 const EMPTY = (): Lists => ({ park: [], release: [], crashed: [] });

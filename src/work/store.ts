@@ -23,9 +23,9 @@
  */
 import type { Mode } from '../base/mode.ts';
 import {
+  currentTime,
   type Fragment,
   operation,
-  presentTime,
   type SqlValue,
   skipLocked,
   type Transaction,
@@ -76,21 +76,21 @@ export interface Claim extends ClaimLimits {
   kind: string;
 }
 
-const CLAIMED = 'seq, kind, account_id, mode, subject, ref, lane, fence, attempts, crashes';
+const CLAIMED_COLUMNS = 'seq, kind, account_id, mode, subject, ref, lane, fence, attempts, crashes';
 
 /** Claims up to `limit` due rows, oldest first; skips rows that another node is claiming. */
 export async function claim(tx: Transaction, options: Claim): Promise<Work[]> {
-  const now = presentTime(tx, options.nowMs);
+  const now = currentTime(tx, options.nowMs);
   if (options.only) {
     const lease = rowset(tx, 'lease', LEASE, options.only);
     return tx.all<Work>(
       `UPDATE work SET leased = ${HELD}, held = 0, fence = fence + 1, due = ${now.sql} + CAST(? AS BIGINT)
-       WHERE leased = ${FREE} AND (seq, fence) IN (SELECT lease.seq, lease.fence FROM ${lease.sql}) RETURNING ${CLAIMED}`,
+       WHERE leased = ${FREE} AND (seq, fence) IN (SELECT lease.seq, lease.fence FROM ${lease.sql}) RETURNING ${CLAIMED_COLUMNS}`,
       ...[...now.params, options.leaseMs, ...lease.params],
     );
   }
   const claimWhere = async (condition: string, limit: number): Promise<Work[]> => {
-    const chosen = await chosenBy(tx, {
+    const chosen = await chosenRows(tx, {
       sql: `SELECT seq FROM work WHERE kind = ? AND held = 0 AND due <= ${now.sql} AND ${condition}
          ${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ? ${skipLocked(tx)}`,
       params: [options.kind, ...now.params, limit],
@@ -100,7 +100,7 @@ export async function claim(tx: Transaction, options: Claim): Promise<Work[]> {
       `WITH chosen AS ${chosen.sql}
        UPDATE work SET crashes = crashes + ${CRASH}, leased = ${HELD}, fence = fence + 1,
          due = ${now.sql} + CAST(? AS BIGINT)
-       WHERE seq IN (SELECT seq FROM chosen) RETURNING ${CLAIMED}`,
+       WHERE seq IN (SELECT seq FROM chosen) RETURNING ${CLAIMED_COLUMNS}`,
       ...[...chosen.params, ...now.params, options.leaseMs],
     );
   };
@@ -115,7 +115,7 @@ export async function claim(tx: Transaction, options: Claim): Promise<Work[]> {
  * Returns the rows to claim as a table for the claiming statement, or undefined if the embedded database has no due rows. The embedded
  * database is queried first, because idle processes poll every second and a subquery would make the claim of a single row slower.
  */
-async function chosenBy(tx: Transaction, query: Fragment): Promise<Fragment | undefined> {
+async function chosenRows(tx: Transaction, query: Fragment): Promise<Fragment | undefined> {
   if (tx.dialect === 'postgres') return { ...query, sql: `MATERIALIZED (${query.sql})` };
   const rows = await tx.all<{ seq: number }>(query.sql, ...query.params);
   if (rows.length === 0) return undefined;
@@ -176,7 +176,7 @@ export async function finish(tx: Transaction, leases: readonly Lease[]): Promise
 }
 
 /** A row to put back until `dueMs`. */
-export interface Rescheduled extends Lease {
+export interface RowToReschedule extends Lease {
   /** When the row is due again, in real time (Unix ms). */
   dueMs: number;
   /** Whether an attempt was made. A row that is deferred without one keeps its number of attempts. */
@@ -191,7 +191,7 @@ export interface Rescheduled extends Lease {
  * Releases rows until they are due again; returns the numbers of those that were still leased. A caller that does not know whether its
  * transaction was committed can repeat it, because rows that were released before are not leased and stay unchanged.
  */
-export async function reschedule(tx: Transaction, rows: readonly Rescheduled[]): Promise<ReadonlySet<number>> {
+export async function reschedule(tx: Transaction, rows: readonly RowToReschedule[]): Promise<ReadonlySet<number>> {
   if (rows.length === 0) return new Set();
   const lease = rowset(
     tx,
@@ -216,7 +216,7 @@ export async function reschedule(tx: Transaction, rows: readonly Rescheduled[]):
 }
 
 /** The result of processing a row. */
-export interface WorkResult extends Lease, Owner, Pick<Rescheduled, 'cause' | 'failedAtMs'> {
+export interface WorkResult extends Lease, Owner, Pick<RowToReschedule, 'cause' | 'failedAtMs'> {
   /** When the row is retried, by the clock of its mode; null deletes the row. */
   againAtMs: number | null;
   tried: boolean;
@@ -256,13 +256,13 @@ export async function release(tx: Transaction, leases: readonly Lease[], dueMs: 
 }
 
 /** A row whose attempt failed because of a bug. */
-export interface Crashed extends Lease {
+export interface CrashedRow extends Lease {
   /** When the row is due again. */
   dueMs: number;
 }
 
 /** Releases rows and counts a crash for each; returns the numbers of those that were still leased. */
-export async function recordCrashes(tx: Transaction, rows: readonly Crashed[]): Promise<ReadonlySet<number>> {
+export async function recordCrashes(tx: Transaction, rows: readonly CrashedRow[]): Promise<ReadonlySet<number>> {
   const changed = new Set<number>();
   for (const row of rows) {
     for (const seq of await update(tx, [row], `leased = ${FREE}, due = ?, crashes = crashes + 1`, row.dueMs))
@@ -276,7 +276,7 @@ export const extendOperation = operation(
   'work.extend',
   'write',
   async (tx, { leases, nowMs, leaseMs }: { leases: Lease[]; nowMs: number; leaseMs: number }): Promise<number[]> => {
-    const now = presentTime(tx, nowMs);
+    const now = currentTime(tx, nowMs);
     const kept = await update(tx, leases, `due = ${now.sql} + CAST(? AS BIGINT)`, ...now.params, leaseMs);
     return leases.filter((lease) => !kept.has(lease.seq)).map((lease) => lease.seq);
   },
@@ -338,7 +338,7 @@ export async function parkedLanes(tx: Transaction, page: LanePage): Promise<stri
 export const markRunningOperation = operation('work.markRunning', 'write', markRunning);
 
 /** Rows to put back without an attempt. */
-export interface PutBack {
+export interface RowsToPutBack {
   /** When parked and released rows are due, in Unix ms. */
   nowMs: number;
   /** These rows belong to lanes that are over their quota. */
@@ -348,7 +348,7 @@ export interface PutBack {
   crashed?: (Lease & { dueMs: number })[];
 }
 
-export const putBackOperation = operation('work.putBack', 'write', async (tx, rows: PutBack): Promise<void> => {
+export const putBackOperation = operation('work.putBack', 'write', async (tx, rows: RowsToPutBack): Promise<void> => {
   await park(tx, rows.park ?? [], rows.nowMs);
   await release(tx, rows.release ?? [], rows.nowMs);
   await recordCrashes(tx, rows.crashed ?? []);

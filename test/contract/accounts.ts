@@ -5,11 +5,11 @@ import {
   type AgentRequest,
   agentRequestOperation,
   agentRequestsOperation,
-  askAgentRequestOperation,
   callerOfKeyOperation,
   decideAgentRequestOperation,
   finishAgentRequestOperation,
   removeAgentRequestsOperation,
+  storeAgentRequestOperation,
 } from '../../src/accounts/agent-request-store.ts';
 import {
   createCredentialOperation,
@@ -264,7 +264,7 @@ export const agentRequests: Scenario = async (stage) => {
     result: null,
   });
   const ask = (request: AgentRequest, mostPending = 3) =>
-    stage.act(askAgentRequestOperation, { request, mostPending, id: request.id });
+    stage.act(storeAgentRequestOperation, { request, mostPending, id: request.id });
   const first = requestOf('d1');
   const expired = requestOf('d2', nowMs);
   assert.equal((await ask(first))?.id, first.id);

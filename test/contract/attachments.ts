@@ -150,7 +150,8 @@ export const uploading: Scenario = async (stage) => {
   await stage.act(confirmFileOperation, { ...file, blobKey: two });
   assert.equal(await stampOf(), 'third');
   assert.equal(
-    (await stage.act(finishUploadOperation, { submissionId: 'sub_x', number: 0, blobKey: one, blobStamp: null })).taken,
+    (await stage.act(finishUploadOperation, { submissionId: 'sub_x', number: 0, blobKey: one, blobStamp: null }))
+      .isStored,
     false,
   );
   const named = await stage.actUnordered(uploadedBlobsOperation, [one, two, `${accountId}/direct`]);
@@ -182,7 +183,7 @@ export const sending: Scenario = async (stage) => {
   assert.deepEqual([taken.isSubmissionLost, taken.stored, taken.recipients.length], [false, true, 1]);
   assert.equal((await stage.act(acceptLargeOperation, { acceptance: mail(), use })).isSubmissionLost, true);
   assert.equal(
-    (await stage.act(finishUploadOperation, { submissionId, number: 0, blobKey: 'x/1', blobStamp: null })).taken,
+    (await stage.act(finishUploadOperation, { submissionId, number: 0, blobKey: 'x/1', blobStamp: null })).isStored,
     false,
   );
 

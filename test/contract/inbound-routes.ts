@@ -58,7 +58,7 @@ const route = (stage: Stage, local: string, change: Partial<RouteFields> = {}): 
   maxBytes: 1_000_000,
   nowMs: stage.nowMs,
   endpoint: null,
-  covering: { names: ['in.shop.example', 'shop.example'], failingAfterMs: 0 },
+  requiredDomains: { names: ['in.shop.example', 'shop.example'], failingAfterMs: 0 },
   mx: { status: 'verified', found: ['10 mail.example.com'], checkedAt: stage.nowMs },
   ...change,
 });
@@ -355,13 +355,13 @@ export const routes: Scenario = async (stage) => {
     stage.act(matchRoutesOperation, {
       local,
       domain,
-      covering: { names: domain === '' ? [] : ['shop.example'], failingAfterMs: 0 },
+      requiredDomains: { names: domain === '' ? [] : ['shop.example'], failingAfterMs: 0 },
     });
   assert.equal((await look('Reply+17'))?.routeId, prefixId);
   assert.equal((await look('any'))?.routeId, id);
   for (const domain of ['shop.example', 'localhost', '']) assert.equal(await look('any', domain), null);
   const hasRoutes = (domain: string, name = 'shop.example') =>
-    stage.act(hasRoutesOperation, { domain, covering: { names: [name], failingAfterMs: 0 } });
+    stage.act(hasRoutesOperation, { domain, requiredDomains: { names: [name], failingAfterMs: 0 } });
   assert.equal(await hasRoutes('in.shop.example'), true);
   assert.equal(await hasRoutes('shop.example'), false);
   assert.equal(await hasRoutes('in.shop.example', 'other.example'), false, 'of an unverified domain');

@@ -6,7 +6,7 @@ import { claimOperation } from '../../src/delivery/queue/claim.ts';
 import { settleOperation } from '../../src/delivery/record/settle.ts';
 import {
   senderOfOperation,
-  type Tracked,
+  type TrackingRecord,
   trackOperation,
   unsubscribeOperation,
 } from '../../src/engagement/engagement-store.ts';
@@ -15,7 +15,6 @@ import { acceptOperation } from '../../src/send/acceptance.ts';
 import { suppressionsOperation, suppressOperation } from '../../src/suppressions/store.ts';
 import {
   createTemplateOperation,
-  describeTemplateOperation,
   findExtrasOperation,
   findTemplateOperation,
   headVersionsOperation,
@@ -24,9 +23,10 @@ import {
   removeTemplateOperation,
   replaceTemplateOperation,
   restoreTemplateOperation,
+  storeExtraOperation,
   type TemplateToWrite,
   templateHeadOperation,
-  type Written,
+  type WriteResult,
 } from '../../src/templates/store.ts';
 import type { TemplateContent } from '../../src/templates/template.ts';
 import { newAccount } from './accounts.ts';
@@ -60,7 +60,7 @@ function writing(
   };
 }
 
-const refusal = (written: Written): string => ('refused' in written ? written.refused : 'written');
+const refusal = (written: WriteResult): string => ('refused' in written ? written.refused : 'written');
 
 /** A change that was derived from an earlier version is refused; without a difference there is no new version. */
 export const templateChanges: Scenario = async (stage) => {
@@ -133,16 +133,16 @@ export const templates: Scenario = async (stage) => {
   );
   const head = (reference: string) => stage.act(templateHeadOperation, { accountId, mode, reference });
   const described = { ...key, extra: '{"name":"First"}' };
-  assert.equal(await stage.act(describeTemplateOperation, { ...described, publishedVersion: 0 }), 'written');
+  assert.equal(await stage.act(storeExtraOperation, { ...described, publishedVersion: 0 }), 'written');
   assert.equal(await head('renamed'), undefined, 'a draft is not sent');
   const present = { accountId, mode, reference: 'renamed', isPresent: true };
   assert.equal((await stage.act(templateHeadOperation, present))?.version, 3);
-  await stage.act(describeTemplateOperation, { ...described, publishedVersion: 2 });
+  await stage.act(storeExtraOperation, { ...described, publishedVersion: 2 });
   assert.equal((await head('renamed'))?.version, 2);
-  assert.equal(await stage.act(describeTemplateOperation, { ...described, mode: 'sandbox' }), 'is-live');
-  assert.equal(await stage.act(describeTemplateOperation, { ...described, templateId: 'tpl_none' }), 'not-found');
+  assert.equal(await stage.act(storeExtraOperation, { ...described, mode: 'sandbox' }), 'is-live');
+  assert.equal(await stage.act(storeExtraOperation, { ...described, templateId: 'tpl_none' }), 'not-found');
   await extras(['renamed'], 'sandbox');
-  await stage.act(describeTemplateOperation, { ...described, publishedVersion: 3 });
+  await stage.act(storeExtraOperation, { ...described, publishedVersion: 3 });
   const restored = await stage.act(restoreTemplateOperation, { ...key, version: 2, nowMs: stage.nowMs });
   assert.equal('template' in restored && restored.template.version, 4);
   await stage.act(restoreTemplateOperation, { ...key, version: 9, nowMs: stage.nowMs });
@@ -267,7 +267,7 @@ export const engagement: Scenario = async (stage) => {
   const copy = { accountId, mode: 'live' as const, messageId: ada! };
   await stage.act(senderOfOperation, copy);
   await stage.act(senderOfOperation, { ...copy, mode: 'sandbox' });
-  const track = (change: Partial<Tracked>): Promise<boolean> =>
+  const track = (change: Partial<TrackingRecord>): Promise<boolean> =>
     stage.act(trackOperation, {
       ...copy,
       kind: 'click',

@@ -152,7 +152,7 @@ async function runSession(bytes: string, random: (below: number) => number): Pro
     services,
     address: '192.0.2.1',
     isImplicitTls: false,
-    onMailOver: () => undefined,
+    onMailEnded: () => undefined,
     onClosed: () => undefined,
   });
   session.isSecure = true;

@@ -6,9 +6,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { htmlToText } from '../../src/mail/html/html-text.ts';
-import { settleDeclared } from '../../src/templates/render.ts';
+import { applyDeclarations } from '../../src/templates/render.ts';
 import { inLayout } from '../../src/templates/template.ts';
-import { createRender, type ToRender } from '../../src/templates/templates.ts';
+import { createRender, type MailToRender } from '../../src/templates/templates.ts';
 import { runningMs } from '../kit/running-time.ts';
 
 const render = createRender(htmlToText);
@@ -110,7 +110,7 @@ const variables = fc.dictionary(fc.constantFrom('a', 'b', 'list', 'o', 'a_html',
 /** Text that only internals could print. */
 const SECRETS = /native code|function |\[object |process\.|node:/;
 
-function fill(mail: Partial<ToRender>) {
+function fill(mail: Partial<MailToRender>) {
   const started = runningMs();
   const result = render({ variables: {}, accountVariables: {}, keepMissing: false, deriveText: true, ...mail });
   assert.ok(runningMs() - started < BOUND_MS, `took ${runningMs() - started} ms: ${JSON.stringify(mail)}`);
@@ -198,7 +198,7 @@ test('declarations never invent, lose, or change a given value', () => {
   );
   fc.assert(
     fc.property(declared, variables, (list, values) => {
-      const settled = settleDeclared(list, values, { company: 'c' });
+      const settled = applyDeclarations(list, values, { company: 'c' });
       for (const [key, given] of Object.entries(values)) assert.equal(settled.variables[key], given);
       for (const one of settled.missing) assert.ok(!Object.hasOwn(values, one) || values[one] === null);
       for (const one of settled.optional) assert.ok(!Object.hasOwn(values, one) || values[one] === null);

@@ -10,13 +10,13 @@ export const PLANTED_DISK: Readonly<Record<string, Planted>> = {
   },
   'a new directory is not synced in its parent': {
     file: 'storage/blobs/disk.ts',
-    find: 'const named = syncFolder(syncs, folder).catch(refuse);',
-    replace: 'const named = Promise.resolve();',
+    find: 'const parentSynced = syncFolder(syncs, folder).catch(throwUnavailable);',
+    replace: 'const parentSynced = Promise.resolve();',
     finds: /is named by a row, and gone/,
   },
   'the sync of a directory is not awaited': {
     file: 'storage/blobs/disk.ts',
-    find: '    named.catch(() => undefined);\n',
+    find: '    parentSynced.catch(() => undefined);\n',
     replace: '',
     finds: /^thrown: Unavailable: blob storage/,
   },

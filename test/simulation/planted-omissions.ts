@@ -42,7 +42,7 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
   },
   'every rejection of RCPT suppresses the address': {
     file: 'delivery/outcome/outcome.ts',
-    find: 'if (suppress === undefined || !isOfOne || !isAboutAddress(reading)) {',
+    find: 'if (suppress === undefined || !isOfOne || !isAboutAddress(normalized)) {',
     replace: 'if (!isOfOne) {',
     finds: /is suppressed without a reason/,
   },

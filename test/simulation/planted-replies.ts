@@ -33,7 +33,7 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
   },
   'a policy code (x.7.x) suppresses the address': {
     file: 'delivery/outcome/reply-rules.ts',
-    find: 'return !/^[47]\\./.test(reading.detail) && !vetoes',
+    find: 'return !/^[47]\\./.test(reply.detail) && !vetoes',
     replace: 'return !vetoes',
     finds: /suppressed without a reason|nothing speaks against/,
   },

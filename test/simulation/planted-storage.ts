@@ -28,26 +28,27 @@ export const PLANTED_STORAGE: Readonly<Record<string, Planted>> = {
   },
   'content is not synced': {
     file: 'storage/blobs/disk.ts',
-    find: '        await syncs.run(() => file.datasync());\n      } finally {\n        await file.close();\n      }\n      await named;',
-    replace: '      } finally {\n        await file.close();\n      }\n      await named;',
+    find: '        await syncs.run(() => file.datasync());\n      } finally {\n        await file.close();\n      }\n      await parentSynced;',
+    replace: '      } finally {\n        await file.close();\n      }\n      await parentSynced;',
     finds: /is named by a row, and gone|is not what was accepted|content of the message is missing/,
   },
   'the directory of the content is not synced': {
     file: 'storage/blobs/disk.ts',
-    find: '      await syncFolder(syncs, path.join(folder, shard)).catch(refuse);\n',
+    find: '      await syncFolder(syncs, path.join(folder, shard)).catch(throwUnavailable);\n',
     replace: '',
     finds: /is named by a row, and gone|content of the message is missing/,
   },
   'a write that failed on a full disk counts as written': {
     file: 'storage/blobs/disk.ts',
-    find: '        await file.writeFile(content).catch(refuse);\n',
+    find: '        await file.writeFile(content).catch(throwUnavailable);\n',
     replace: '        await file.writeFile(content).catch(() => undefined);\n',
     finds: /is not what was accepted/,
   },
   'a failed upload to S3 counts as stored': {
     file: 'storage/blobs/s3-client.ts',
-    find: 'if (!(error instanceof S3Error) || !error.again || over) throw error;',
-    replace: 'if (over) return undefined;\n          if (!(error instanceof S3Error) || !error.again) throw error;',
+    find: 'if (!(error instanceof S3Error) || !error.isRetryable || over) throw error;',
+    replace:
+      'if (over) return undefined;\n          if (!(error instanceof S3Error) || !error.isRetryable) throw error;',
     finds: /is named by a row, and gone|content of the message is missing/,
   },
   'an error in the body of a 200 response of S3 is ignored': {

@@ -36,8 +36,8 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   ...PLANTED_REPLIES,
   'delivered before the reply to the final dot': {
     file: 'net/smtp-transaction.ts',
-    find: "const accepted = stage === 'dot' && positive(reply);",
-    replace: "const accepted = stage === 'dot' && (reply === undefined || positive(reply));",
+    find: "const accepted = stage === 'dot' && isPositive(reply);",
+    replace: "const accepted = stage === 'dot' && (reply === undefined || isPositive(reply));",
     also: {
       file: 'net/smtp-transaction.ts',
       find: 'const rest = accepted && reply ? { accepted, stage, reply }',
@@ -47,7 +47,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   },
   'a temporary rejection counts as permanent': {
     file: 'delivery/outcome/outcome.ts',
-    find: 'if (reply.code < 500 || PASSING.has(category) || isTlsDemand || requestsRetry(reading)) {',
+    find: 'if (reply.code < 500 || PASSING.has(category) || isTlsDemand || requestsRetry(normalized)) {',
     replace: 'if (reply.code < 450) {',
     finds: /bounced, and nobody refused it/,
   },

@@ -1763,7 +1763,7 @@ export interface components {
       checks: ({
           name: string;
           /**
-           * @description `skip` if it was not checked, or that process cannot check it.
+           * @description `skip` if the check did not run, for example because this process cannot run it.
            * @enum {string}
            */
           status: "ok" | "warn" | "fail" | "skip";

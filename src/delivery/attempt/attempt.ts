@@ -16,7 +16,7 @@ import type { Destination, Registry } from '../destinations/registry.ts';
 import type { WarmUp } from '../destinations/warm-up.ts';
 import { classify, expiredWhileSuspended } from '../outcome/outcome.ts';
 import { NO_SIGNAL, signalByRules } from '../outcome/signal.ts';
-import type { Held } from '../queue/held.ts';
+import type { HeldMessage } from '../queue/held.ts';
 import type { Results } from '../record/results.ts';
 import type { Settlement } from '../record/settle.ts';
 import { isRelay } from '../routing/route.ts';
@@ -24,11 +24,11 @@ import { simulateSandbox } from '../sandbox/simulate.ts';
 import type { BodyHashes } from './large.ts';
 import type { AttemptReport, AttemptResult } from './pass.ts';
 import type { PooledSession } from './pooled-session.ts';
-import { isStillVerified, type KeysFor, type Prepared, prepare } from './prepare.ts';
+import { isStillVerified, type KeysFor, type PreparedEmail, prepare } from './prepare.ts';
 import { nothingSent, type Progress, type Senders, type Transmission, transmit } from './transmit.ts';
 
 export interface AttemptDeps {
-  engine: Pick<Engine<Held, Settlement>, 'isOpen' | 'holds'>;
+  engine: Pick<Engine<HeldMessage, Settlement>, 'isOpen' | 'holds'>;
   registry: Pick<Registry, 'pauseOf'>;
   limits: Pick<Limits, 'pauseRules'>;
   warmUp: Pick<WarmUp, 'of'>;
@@ -66,7 +66,7 @@ export class Attempts {
   /** Attempts the group, over `session` if it fits. */
   async run(
     destination: Destination,
-    group: Held[],
+    group: HeldMessage[],
     { session, progress }: { session: PooledSession | undefined; progress: Progress },
   ): Promise<AttemptReport> {
     const startedMs = this.#deps.clock.now();
@@ -91,7 +91,7 @@ export class Attempts {
   /** Sends the group, within the deadline. */
   async #attempt(
     destination: Destination,
-    group: Held[],
+    group: HeldMessage[],
     { session, progress, startedMs }: { session: PooledSession | undefined; progress: Progress; startedMs: number },
   ): Promise<AttemptReport> {
     const attempt: Cuttable = { startedAtMs: startedMs, pooled: session, isCut: false };
@@ -114,7 +114,7 @@ export class Attempts {
   }
 
   /** Returns the result of a simulated server. */
-  #simulate(held: Held): AttemptResult {
+  #simulate(held: HeldMessage): AttemptResult {
     const { results, random } = this.#deps;
     const settlement = simulateSandbox(held.job, { nowMs: results.nowOf(held), random: random() });
     return { held, kind: 'settled', settlement };
@@ -133,11 +133,11 @@ export class Attempts {
    * Returns the messages whose address was suppressed while they waited in memory, which a stalled destination can make long. Undefined if
    * the list cannot be read.
    */
-  async #suppressedSinceClaim(group: readonly Held[], nowMs: number): Promise<Held[] | undefined> {
+  async #suppressedSinceClaim(group: readonly HeldMessage[], nowMs: number): Promise<HeldMessage[] | undefined> {
     const old = group.filter(({ claimedMs }) => nowMs - claimedMs > SUPPRESSION_MAX_AGE_MS);
     if (old.length === 0) return [];
     const { accountId, mode } = old[0]!.job;
-    const keyOf = ({ job }: Held): string => sameAddressKey(job.recipient);
+    const keyOf = ({ job }: HeldMessage): string => sameAddressKey(job.recipient);
     const addresses = old.map((held) => ({ accountId, mode, email: keyOf(held) }));
     try {
       const found = await this.#deps.database.execute(suppressedAmongOperation, { addresses, nowMs });
@@ -149,7 +149,7 @@ export class Attempts {
   }
 
   /** Releases a message of a suspended account; bounces it if its lifetime has ended. */
-  #suspended(held: Held): AttemptResult {
+  #suspended(held: HeldMessage): AttemptResult {
     const { results } = this.#deps;
     if (results.nowOf(held) < held.job.expiresAt) return { held, kind: 'released' };
     return { held, kind: 'settled', settlement: results.of(held, { outcome: expiredWhileSuspended(), facts: null }) };
@@ -168,7 +168,12 @@ export class Attempts {
     }
   }
 
-  async #send(destination: Destination, group: Held[], attempt: Cuttable, progress: Progress): Promise<Transmission> {
+  async #send(
+    destination: Destination,
+    group: HeldMessage[],
+    attempt: Cuttable,
+    progress: Progress,
+  ): Promise<Transmission> {
     const { engine, registry, warmUp, senders, clock } = this.#deps;
     const prepared = await this.#prepare(group[0]!);
     const { recipient } = group[0]!.job;
@@ -201,7 +206,7 @@ export class Attempts {
   }
 
   /** Prepares the content to send, once for all recipients of the email in memory. */
-  async #prepare({ email, job }: Held): Promise<Prepared> {
+  async #prepare({ email, job }: HeldMessage): Promise<PreparedEmail> {
     const { blobs, keysFor, log } = this.#deps;
     if (email.prepared && !(await isStillVerified(job, keysFor).catch(() => false))) email.prepared = undefined;
     email.prepared ??= prepare(job, email.inline, { blobs, keysFor, log, bodyHashes: this.#bodyHashes });
@@ -218,7 +223,7 @@ export class Attempts {
     return { ...transmission, signal };
   }
 
-  #cutOff(destination: Destination, group: Held[], { startedAtMs, pooled }: Cuttable): AttemptResult[] {
+  #cutOff(destination: Destination, group: HeldMessage[], { startedAtMs, pooled }: Cuttable): AttemptResult[] {
     const { results, log, deadlineMs } = this.#deps;
     log.error({ messageId: group[0]!.job.messageId, deadlineMs }, 'delivery attempt timed out');
     const message = `the attempt did not end within ${Math.round(deadlineMs / 1000)} s and was cut off`;
@@ -239,7 +244,7 @@ export class Attempts {
 }
 
 /** Closes the session, which can no longer be used, and drops the content, which may be the cause. */
-function abandon(group: readonly Held[], { pooled }: Cuttable): void {
+function abandon(group: readonly HeldMessage[], { pooled }: Cuttable): void {
   group[0]!.email.prepared = undefined;
   pooled?.session.destroy();
 }

@@ -12,7 +12,7 @@ import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
 import type { Limits } from '../destinations/limits.ts';
 import type { Registry } from '../destinations/registry.ts';
 import { type Evidence, outweighs } from '../outcome/outcome.ts';
-import { type CandidateDeps, chooseCandidates, NO_FACTS, type NotOpened, without } from '../routing/candidates.ts';
+import { type CandidateDeps, chooseCandidates, NO_FACTS, type OpenFailure, without } from '../routing/candidates.ts';
 import { dial, tlsPolicyName } from '../routing/hosts.ts';
 import type { MxSets } from '../routing/mx-sets.ts';
 import { type Candidate, isRelay, type Routing } from '../routing/route.ts';
@@ -34,7 +34,7 @@ const MAX_GREETED = 10;
 const ENVELOPE_MS = 300_000;
 const STALLED_PART = 1 / 5;
 
-export type Opened = { ok: true; pooled: PooledSession } | NotOpened;
+export type Opened = { ok: true; pooled: PooledSession } | OpenFailure;
 
 export interface Connections {
   /**
@@ -152,7 +152,7 @@ export function openConnections(options: ConnectionOptions): Connections {
       const chosen = await chooseCandidates(options, { destination, need, after });
       if (!chosen.ok) return chosen;
       const { here, hostsAfter, nextDestination } = chosen;
-      let failure: Pick<NotOpened, 'evidence' | 'facts'> | undefined;
+      let failure: Pick<OpenFailure, 'evidence' | 'facts'> | undefined;
       let forNeed = false;
       const untried = [...here];
       let greeted = 0;

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { classify } from '../outcome/outcome.ts';
-import type { Held } from '../queue/held.ts';
+import type { HeldMessage } from '../queue/held.ts';
 import type { AttemptFacts } from '../record/settle.ts';
 import { type AttemptResult, type Ended, laterResult } from './pass.ts';
 
-const held = {} as Held;
+const held = {} as HeldMessage;
 
 const ended = (code: number, host: string): Ended => ({
   held,

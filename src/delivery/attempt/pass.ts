@@ -13,7 +13,7 @@ import {
   requiresStartTls,
 } from '../outcome/session-replies.ts';
 import { type Signal, signalOfSession } from '../outcome/signal.ts';
-import type { Held, Hop } from '../queue/held.ts';
+import type { HeldMessage, Hop } from '../queue/held.ts';
 import type { AttemptFacts, Settlement } from '../record/settle.ts';
 import type { HostMemory } from '../routing/hosts.ts';
 import { type Candidate, isRelay } from '../routing/route.ts';
@@ -27,7 +27,7 @@ const MAX_RETURNS_WITHOUT_SESSION = 20;
 
 /** A recipient whose attempt has ended with this outcome. */
 export interface Ended {
-  held: Held;
+  held: HeldMessage;
   kind: 'ended';
   outcome: Outcome;
   facts: AttemptFacts;
@@ -37,13 +37,13 @@ export interface Ended {
 export type AttemptResult =
   | Ended
   /** The result is final. */
-  | { held: Held; kind: 'settled'; settlement: Settlement }
+  | { held: HeldMessage; kind: 'settled'; settlement: Settlement }
   /** The message returns to the queue; no attempt is counted unless an earlier host replied. */
-  | { held: Held; kind: 'put back' }
+  | { held: HeldMessage; kind: 'put back' }
   /** The message returns to the database: its account may not send now. */
-  | { held: Held; kind: 'released' }
+  | { held: HeldMessage; kind: 'released' }
   /** The attempt continues at another destination. */
-  | { held: Held; kind: 'continues'; hop: Hop };
+  | { held: HeldMessage; kind: 'continues'; hop: Hop };
 
 /** The result of one attempt with a group of messages. Values only: apply.ts acts on them. */
 export interface AttemptReport {
@@ -80,10 +80,10 @@ export function conclude(now: Ended): Ended {
   return { ...now, outcome, facts: { ...facts, startedAtMs, durationMs, dialogue } };
 }
 
-export type Clocked = Pick<AttemptFacts, 'startedAtMs' | 'durationMs'>;
+export type AttemptTiming = Pick<AttemptFacts, 'startedAtMs' | 'durationMs'>;
 
 /** Whether a recipient may be put back once more without an attempt. */
-export function mayReturn(held: Held, most: number = MAX_RETURNS): boolean {
+export function mayReturn(held: HeldMessage, most: number = MAX_RETURNS): boolean {
   return held.returns < most;
 }
 
@@ -94,7 +94,7 @@ export interface Pass {
   reused: boolean;
   /** The dialogue of earlier sessions of the same attempt. */
   earlier: AttemptFacts['dialogue'];
-  clocked: Clocked;
+  clocked: AttemptTiming;
 }
 
 /** The whole dialogue of the attempt so far. */
@@ -121,7 +121,7 @@ function factsOf(pass: Pass): AttemptFacts {
 
 /** The result of each recipient, in their order. */
 export function classifyPass(
-  { group, destination }: { group: readonly Held[]; destination: string },
+  { group, destination }: { group: readonly HeldMessage[]; destination: string },
   pass: Pass,
 ): AttemptResult[] {
   const { sent, reused, pooled } = pass;
@@ -158,7 +158,7 @@ export function laterResult(before: AttemptResult | undefined, now: AttemptResul
 }
 
 /** Records what a pass showed about an address; ends the session if it may carry no more messages. */
-export function learn(hosts: HostMemory, { pooled, sent, reused }: Pass, group: readonly Held[]): void {
+export function learn(hosts: HostMemory, { pooled, sent, reused }: Pass, group: readonly HeldMessage[]): void {
   const peer = peerOf(pooled);
   if (reused && sent.recipients.every(isReuseRefused)) {
     hosts.reuseFailed(peer);

@@ -50,7 +50,7 @@ export interface SigningKeys {
 /** Returns the keys with which the account signs mail from this domain. If undefined, the message is unsigned; `unverified` stops it. */
 export type KeysFor = (accountId: string, fromDomain: string) => Promise<SigningKeys | 'unverified' | undefined>;
 
-export interface Preparing {
+export interface PrepareDeps {
   blobs: Blobs;
   keysFor: KeysFor;
   log: Log;
@@ -60,7 +60,7 @@ export interface Preparing {
 /** Returns the signatures over `fields` and the content, followed by `fields`. The content comes directly below. */
 type Sign = (fields: string) => Promise<string>;
 
-export type Prepared =
+export type PreparedEmail =
   | {
       ok: true;
       content: Buffer | StreamedContent;
@@ -78,7 +78,7 @@ export type Prepared =
 const MAX_RECEIVED = 100;
 const SLICE_BYTES = 512_000;
 
-function unsendable(message: string): Prepared {
+function unsendable(message: string): PreparedEmail {
   return { ok: false, evidence: { stage: 'data', cause: 'ECONTENT', message } };
 }
 
@@ -88,7 +88,7 @@ function fromDomain(job: DeliveryJob): string {
   return from.ok ? from.value.domain : job.headerFrom.slice(job.headerFrom.lastIndexOf('@') + 1).replace(/>\s*$/, '');
 }
 
-function unverified(job: DeliveryJob): Prepared {
+function unverified(job: DeliveryJob): PreparedEmail {
   const text = `the domain ${fromDomain(job)} is no longer verified for the sending account`;
   const local = { code: 550, enhanced: '5.7.1', text };
   return { ok: false, evidence: { stage: 'data', cause: SENDER_UNVERIFIED, local } };
@@ -140,7 +140,7 @@ async function prepareInSlices(content: Buffer): Promise<PreparedDkim> {
  * Reads the content and returns it with functions that sign it. `inline` is the content if it came with the job. Rejects only because of
  * bugs; a storage error is a result.
  */
-export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps: Preparing): Promise<Prepared> {
+export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps: PrepareDeps): Promise<PreparedEmail> {
   const content = await loadContent(job, inline, deps.blobs);
   const { files } = job.options;
   const acceptedBytes = files ? job.sizeBytes - encodedFilesBytes(files) : job.sizeBytes;
@@ -219,11 +219,11 @@ export function receivedField(job: DeliveryJob, hostname: string): string {
   return `Received: ${from}by ${hostname} (Postrider) with ${protocol} id ${job.messageId};\r\n ${formatDate(job.createdAt)}\r\n`;
 }
 
-type Sendable = Prepared & { ok: true };
+type Sendable = PreparedEmail & { ok: true };
 
-type Reencoded = { ok: true; content: Buffer; sign: Sign } | { ok: false; enhanced: string; text: string };
+type ReencodeResult = { ok: true; content: Buffer; sign: Sign } | { ok: false; enhanced: string; text: string };
 
-export interface Sending {
+export interface OutgoingMail {
   message: SmtpMessage;
   prepared: Sendable;
   /** Postrider's Received field, above the signatures. */
@@ -235,27 +235,27 @@ export interface Sending {
 }
 
 /** Re-encoded messages by prepared email. Entries are garbage-collected with the email. */
-const reencoded = new WeakMap<Sendable, Map<boolean, Promise<Reencoded>>>();
+const reencoded = new WeakMap<Sendable, Map<boolean, Promise<ReencodeResult>>>();
 
 async function reencode(
   { prepared, content }: { prepared: Sendable; content: Buffer },
   needs: SevenBitNeeds,
-): Promise<Reencoded> {
+): Promise<ReencodeResult> {
   const result = toSevenBit(content, needs);
   if (!result.ok) return { ok: false, enhanced: result.code, text: result.text };
   return { ok: true, content: result.content, sign: prepared.signerOf(result.content) };
 }
 
-function reencodedOnce(email: { prepared: Sendable; content: Buffer }, needs: SevenBitNeeds): Promise<Reencoded> {
+function reencodedOnce(email: { prepared: Sendable; content: Buffer }, needs: SevenBitNeeds): Promise<ReencodeResult> {
   const { prepared } = email;
-  const known = reencoded.get(prepared) ?? new Map<boolean, Promise<Reencoded>>();
+  const known = reencoded.get(prepared) ?? new Map<boolean, Promise<ReencodeResult>>();
   reencoded.set(prepared, known);
   const result = known.get(needs.eightBit) ?? reencode(email, needs);
   known.set(needs.eightBit, result);
   return result;
 }
 
-function refusalOf(session: SmtpSession, refused: Reencoded & { ok: false }): LocalRefusal {
+function refusalOf(session: SmtpSession, refused: ReencodeResult & { ok: false }): LocalRefusal {
   const { enhanced, text } = refused;
   const eightBit = enhanced === '5.6.3';
   const lacks = eightBit ? '8-bit content (8BITMIME)' : 'internationalized email (SMTPUTF8)';
@@ -266,7 +266,7 @@ function refusalOf(session: SmtpSession, refused: Reencoded & { ok: false }): Lo
   };
 }
 
-function refusedAll({ recipients }: SmtpMessage, local: LocalRefusal): SendResult {
+function refuseAll({ recipients }: SmtpMessage, local: LocalRefusal): SendResult {
   const refused = { accepted: false, stage: 'mail' as const, local, message: local.text };
   return { recipients: recipients.map((recipient) => ({ recipient, ...refused })), dialogue: [] };
 }
@@ -292,7 +292,7 @@ async function* withNewStart(
 }
 
 /** Sends the message in a form that the peer supports. Never rejects because of the peer. */
-export async function sendFitting(session: SmtpSession, sending: Sending): Promise<SendResult> {
+export async function sendFitting(session: SmtpSession, sending: OutgoingMail): Promise<SendResult> {
   const { message, prepared, received, fields, headBytes } = sending;
   const { content } = prepared;
   const lacksEightBit = !session.extensions.has('8BITMIME');
@@ -305,7 +305,7 @@ export async function sendFitting(session: SmtpSession, sending: Sending): Promi
   };
   if (!needs.eightBit && !needs.utf8Headers) return session.send(message);
   const reencodedEmail = await reencodedOnce({ prepared, content: isInMemory ? content : content.header }, needs);
-  if (!reencodedEmail.ok) return refusedAll(message, refusalOf(session, reencodedEmail));
+  if (!reencodedEmail.ok) return refuseAll(message, refusalOf(session, reencodedEmail));
   const head = Buffer.from(`${received}${await reencodedEmail.sign(fields)}`, 'latin1');
   if (!isInMemory) {
     const before = headBytes + content.header.length;

@@ -21,9 +21,9 @@ import type { SmtpContent, SmtpMessage } from '../../net/smtp-client.ts';
 import type { DayShares } from '../destinations/warm-up.ts';
 import { classify, type Evidence } from '../outcome/outcome.ts';
 import { laterSignal, NO_SIGNAL, requestsFewerConnections, type Signal, signalOfOpening } from '../outcome/signal.ts';
-import type { Detour, Held } from '../queue/held.ts';
+import type { Detour, HeldMessage } from '../queue/held.ts';
 import type { AttemptFacts } from '../record/settle.ts';
-import { ELSEWHERE, type NotOpened } from '../routing/candidates.ts';
+import { ELSEWHERE, type OpenFailure } from '../routing/candidates.ts';
 import { feedbackFields } from '../routing/feedback-address.ts';
 import { type HostMemory, peerKey } from '../routing/hosts.ts';
 import type { MissingDomains } from '../routing/missing-domain.ts';
@@ -34,7 +34,7 @@ import type { StreamedContent } from './large.ts';
 import {
   type AttemptReport,
   type AttemptResult,
-  type Clocked,
+  type AttemptTiming,
   classifyPass,
   conclude,
   continuesAtNextHost,
@@ -48,7 +48,7 @@ import {
   signalOfPass,
 } from './pass.ts';
 import { hasShareLeft, isFit, type PooledSession, type SessionNeed } from './pooled-session.ts';
-import { type Prepared, receivedField, type Sending, sendFitting } from './prepare.ts';
+import { type OutgoingMail, type PreparedEmail, receivedField, sendFitting } from './prepare.ts';
 
 /** Limits of one attempt: the hosts that receive the message, and the sessions with all addresses of these hosts. */
 const MAX_HOSTS = 3;
@@ -78,10 +78,10 @@ export interface Progress {
   ended(results: readonly AttemptResult[]): void;
 }
 
-export interface Transmitting {
-  group: Held[];
+export interface TransmissionRequest {
+  group: HeldMessage[];
   destination: string;
-  prepared: Prepared;
+  prepared: PreparedEmail;
   pooled: PooledSession | undefined;
   senders: Senders;
   progress: Progress;
@@ -94,7 +94,7 @@ export interface Transmitting {
   nowMs(): number;
 }
 
-function stopwatch(nowMs: () => number): () => Clocked {
+function stopwatch(nowMs: () => number): () => AttemptTiming {
   const startedAtMs = nowMs();
   const start = performance.now();
   return () => ({ startedAtMs, durationMs: Math.round(performance.now() - start) });
@@ -104,12 +104,16 @@ const NO_FACTS = { host: null, address: null, tls: null, dialogue: [] };
 const NO_HOSTS: ReadonlySet<string> = new Set();
 
 /** Puts all messages back and keeps the session. */
-export function nothingSent(group: readonly Held[], pooled: PooledSession | undefined): Transmission {
+export function nothingSent(group: readonly HeldMessage[], pooled: PooledSession | undefined): Transmission {
   return { pooled, results: group.map((held) => ({ held, kind: 'put back' as const })), signal: NO_SIGNAL };
 }
 
-/** Returns the result if the email itself cannot be sent, whatever the destination. */
-function unprepared(attempt: Transmitting, evidence: Omit<Evidence, 'relay'>, clocked: Clocked): Transmission {
+/** Returns the result for an email that could not be prepared, whatever its destination. */
+function unpreparedResult(
+  attempt: TransmissionRequest,
+  evidence: Omit<Evidence, 'relay'>,
+  clocked: AttemptTiming,
+): Transmission {
   const outcome = classify({ ...evidence, relay: isRelay(attempt.destination) });
   const facts = { ...NO_FACTS, ...clocked };
   const results = attempt.group.map((held) => ({ held, kind: 'ended' as const, outcome, facts }));
@@ -117,14 +121,14 @@ function unprepared(attempt: Transmitting, evidence: Omit<Evidence, 'relay'>, cl
 }
 
 /** Returns the number of open sessions at the destination if one of them is with the hosts that refused another one; otherwise 0. */
-function countOpenSessions({ senders: { connections }, destination, group }: Transmitting): number {
+function countOpenSessions({ senders: { connections }, destination, group }: TransmissionRequest): number {
   return connections.count(destination, group[0]!.domain) > 0 ? connections.count(destination) : 0;
 }
 
-function notOpened(attempt: Transmitting, opened: NotOpened, clocked: Clocked): Transmission {
+function notOpenedResult(attempt: TransmissionRequest, opened: OpenFailure, clocked: AttemptTiming): Transmission {
   const { evidence, facts, forNeed: isForNeed, isPassedOver } = opened;
   const outcome = classify(evidence);
-  const isPutBack = (held: Held): boolean =>
+  const isPutBack = (held: HeldMessage): boolean =>
     evidence.cause === 'ECANCELLED' || (evidence.cause === ELSEWHERE && mayReturn(held));
   const signal = isPassedOver
     ? NO_SIGNAL
@@ -140,8 +144,8 @@ function notOpened(attempt: Transmitting, opened: NotOpened, clocked: Clocked): 
 /** Lets a result continue at the next destination, if there is one. */
 function continuing(
   one: AttemptResult,
-  { nextDestination, isPassedOver }: Pick<NotOpened, 'nextDestination' | 'isPassedOver'>,
-  hostsGiven = 0,
+  { nextDestination, isPassedOver }: Pick<OpenFailure, 'nextDestination' | 'isPassedOver'>,
+  hostsTried = 0,
 ): AttemptResult {
   if (!nextDestination || one.kind !== 'ended') return one;
   const { held } = one;
@@ -155,26 +159,30 @@ function continuing(
       detour: {
         ...detour,
         rest: nextDestination.rest,
-        hosts: hostsOf(held) + hostsGiven,
+        hosts: hostCount(held) + hostsTried,
         before: isPassedOver ? detour?.before : { outcome, facts },
       },
     },
   };
 }
 
-function hostsOf({ hop }: Held): number {
+function hostCount({ hop }: HeldMessage): number {
   return hop.detour?.hosts ?? 0;
 }
 
-/** Puts all messages back because today's share is used up. They wait as they do for a paused destination. */
-function shareUsedUp({ group }: Transmitting, shares: DayShares): Transmission {
+/** Puts all messages back because today's share is used up, and pauses the destination until tomorrow. */
+function shareUsedUp({ group }: TransmissionRequest, shares: DayShares): Transmission {
   const { ms, outcome } = shares.untilTomorrow();
   const signal: Signal = { kind: 'wait', request: { ms }, refusal: { outcome, host: null } };
   return { ...nothingSent(group, undefined), signal };
 }
 
 /** Takes shares for the source address of this session and returns the recipients that they cover; the others stay in the queue. */
-async function takeShare(shares: DayShares | undefined, pooled: PooledSession, pending: Held[]): Promise<Held[]> {
+async function takeShare(
+  shares: DayShares | undefined,
+  pooled: PooledSession,
+  pending: HeldMessage[],
+): Promise<HeldMessage[]> {
   const granted = (await shares?.take(pooled.session.sourceAddress, pending.length)) ?? pending.length;
   return granted === pending.length ? pending : pending.slice(0, granted);
 }
@@ -187,7 +195,7 @@ function returnShare(shares: DayShares | undefined, { pooled, sent }: Pass, resu
   shares.releaseUnused(pooled.session.sourceAddress, results.filter(isUnsent).length);
 }
 
-/** Streams the content after its head, from the start each time it is sent. */
+/** Returns a stream of the head and the content that starts again each time it is read. */
 function streamedAfter(head: Buffer, content: StreamedContent, onRead: () => void): SmtpContent {
   return {
     async *[Symbol.asyncIterator]() {
@@ -198,7 +206,10 @@ function streamedAfter(head: Buffer, content: StreamedContent, onRead: () => voi
   };
 }
 
-async function sendingOf(attempt: Transmitting, prepared: Prepared & { ok: true }): Promise<Sending> {
+async function outgoingMailOf(
+  attempt: TransmissionRequest,
+  prepared: PreparedEmail & { ok: true },
+): Promise<OutgoingMail> {
   const { group, holds, progress, senders } = attempt;
   const { job } = group[0]!;
   const received = receivedField(job, senders.hostname);
@@ -224,12 +235,15 @@ async function sendingOf(attempt: Transmitting, prepared: Prepared & { ok: true 
   return { message, prepared, received, fields, headBytes: head.length };
 }
 
-function sendingTo(group: readonly Held[], sending: Sending): Sending {
+function withRecipients(group: readonly HeldMessage[], sending: OutgoingMail): OutgoingMail {
   return { ...sending, message: { ...sending.message, recipients: group.map((held) => held.job.recipient) } };
 }
 
 /** Returns the slot's session if the message may use it. */
-function reusable({ pooled, senders: { connections } }: Transmitting, need: SessionNeed): PooledSession | undefined {
+function reusableSession(
+  { pooled, senders: { connections } }: TransmissionRequest,
+  need: SessionNeed,
+): PooledSession | undefined {
   if (!pooled) return undefined;
   const isFor = connections.isFor(pooled, need.domain) && isFit(pooled, need);
   if (pooled.session.usable && hasShareLeft(pooled) && isFor) return pooled;
@@ -238,14 +252,14 @@ function reusable({ pooled, senders: { connections } }: Transmitting, need: Sess
 }
 
 /** Keeps the session for the next message, or closes it if it is not usable. */
-function keepIfGood(connections: Connections, pooled: PooledSession): PooledSession | undefined {
+function keepIfUsable(connections: Connections, pooled: PooledSession): PooledSession | undefined {
   if (pooled.session.usable && !pooled.spare) return pooled;
   void connections.release(pooled);
   return undefined;
 }
 
 /** Returns the addresses at which one of these messages failed after its final dot. */
-function avoidedBy({ group, senders: { hosts } }: Transmitting): ReadonlySet<string> {
+function avoidedBy({ group, senders: { hosts } }: TransmissionRequest): ReadonlySet<string> {
   const retried = group.filter((held) => held.job.attempts > 0);
   if (retried.length === 0) return NO_HOSTS;
   return new Set(
@@ -256,7 +270,7 @@ function avoidedBy({ group, senders: { hosts } }: Transmitting): ReadonlySet<str
   );
 }
 
-async function needOf(attempt: Transmitting, { message }: Sending): Promise<SessionNeed> {
+async function needOf(attempt: TransmissionRequest, { message }: OutgoingMail): Promise<SessionNeed> {
   const { group, senders, shares } = attempt;
   const { domain, job } = group[0]!;
   return {
@@ -272,7 +286,7 @@ async function needOf(attempt: Transmitting, { message }: Sending): Promise<Sess
 }
 
 /** Returns the detour of the group; if recipients have different ones, the one with the fewest hosts left. */
-function detourOf(group: readonly Held[]): Detour | undefined {
+function detourOf(group: readonly HeldMessage[]): Detour | undefined {
   const all = group.flatMap(({ hop }) => hop.detour ?? []);
   return all.sort((a, b) => (a.rest?.length ?? Infinity) - (b.rest?.length ?? Infinity))[0];
 }
@@ -280,7 +294,7 @@ function detourOf(group: readonly Held[]): Detour | undefined {
 interface Next {
   pooled: PooledSession;
   need: SessionNeed;
-  remaining: readonly Held[];
+  remaining: readonly HeldMessage[];
   /** The number of hosts that received the message. */
   hosts: number;
   /** The number of sessions that were opened. */
@@ -290,15 +304,15 @@ interface Next {
 
 /** Opens a session with the next host for the remaining recipients, or returns the destination of that host; undefined if there is none. */
 async function nextHost(
-  { destination, senders: { connections } }: Transmitting,
+  { destination, senders: { connections } }: TransmissionRequest,
   next: Next,
-): Promise<PooledSession | Pick<NotOpened, 'nextDestination'> | undefined> {
+): Promise<PooledSession | Pick<OpenFailure, 'nextDestination'> | undefined> {
   const { pooled, need, remaining, hosts, sessions, durationMs } = next;
   if (remaining.length === 0 || sessions >= MAX_SESSIONS) return undefined;
   const beforeMs = Math.max(0, ...remaining.map(({ hop }) => hop.detour?.before?.facts.durationMs ?? 0));
   if (beforeMs + durationMs > MAX_BEFORE_NEXT_MS) return undefined;
   const isOwn = pooled.domain === need.domain;
-  if (hosts + Math.max(...remaining.map(hostsOf)) >= MAX_HOSTS) {
+  if (hosts + Math.max(...remaining.map(hostCount)) >= MAX_HOSTS) {
     // No other host may receive the message: only more addresses of the last host are left.
     if (!isOwn) return undefined;
     pooled.rest = pooled.rest.filter(({ host }) => host === pooled.session.remoteHost);
@@ -319,20 +333,20 @@ function asConnectionLimit(signal: Signal, pooled: PooledSession, connections: C
   return open === 0 ? signal : { kind: 'connection-limit', open };
 }
 
-export async function transmit(attempt: Transmitting): Promise<Transmission> {
+export async function transmit(attempt: TransmissionRequest): Promise<Transmission> {
   const { group, destination, prepared, senders, progress, shares } = attempt;
   const { connections, hosts: memory, missingDomains } = senders;
   const elapsed = stopwatch(attempt.nowMs);
-  if (!prepared.ok) return unprepared(attempt, prepared.evidence, elapsed());
-  const sending = await sendingOf(attempt, prepared);
+  if (!prepared.ok) return unpreparedResult(attempt, prepared.evidence, elapsed());
+  const sending = await outgoingMailOf(attempt, prepared);
   await shares?.prepare(group.length);
   const need = await needOf(attempt, sending);
 
-  const results = new Map<Held, AttemptResult>();
+  const results = new Map<HeldMessage, AttemptResult>();
   let pending = group;
   let earlier: AttemptFacts['dialogue'] = [];
   let signal: Signal = NO_SIGNAL;
-  let pooled = reusable(attempt, need) ?? connections.take(destination, need);
+  let pooled = reusableSession(attempt, need) ?? connections.take(destination, need);
   let hosts = 1;
   if (!pooled) {
     const opened = await connections.open(destination, need);
@@ -340,7 +354,7 @@ export async function transmit(attempt: Transmitting): Promise<Transmission> {
       if (opened.noSource && shares) return shareUsedUp(attempt, shares);
       const { accountId, recipient } = group[0]!.job;
       const evidence = await missingDomains.evidenceFor(opened.evidence, { accountId, recipient });
-      return notOpened(attempt, { ...opened, evidence }, elapsed());
+      return notOpenedResult(attempt, { ...opened, evidence }, elapsed());
     }
     pooled = opened.pooled;
   }
@@ -357,7 +371,7 @@ export async function transmit(attempt: Transmitting): Promise<Transmission> {
 
     const reused = pooled.used > 0;
     pooled.used += 1;
-    const sent = await sendFitting(pooled.session, pending === group ? sending : sendingTo(pending, sending));
+    const sent = await sendFitting(pooled.session, pending === group ? sending : withRecipients(pending, sending));
     const pass: Pass = { pooled, sent, reused, earlier, clocked: elapsed() };
     learn(memory, pass, pending);
     const classified = classifyPass({ group: pending, destination }, pass);
@@ -379,7 +393,7 @@ export async function transmit(attempt: Transmitting): Promise<Transmission> {
       const continued = [...results.values()].map((one) =>
         next && remaining.includes(one.held) ? continuing(one, { nextDestination: next.nextDestination }, hosts) : one,
       );
-      return { pooled: keepIfGood(connections, pooled), results: continued, signal };
+      return { pooled: keepIfUsable(connections, pooled), results: continued, signal };
     }
     earlier = dialogueOf(pass);
     pending = remaining;

@@ -51,14 +51,14 @@ export function blockedNoticeOf(
   };
 }
 
-/** Sends the notices that are due, at most once a minute unless asked to `hurry`; never rejects. */
-export type BlockedNotices = (options: { hurry: boolean }) => Promise<void>;
+/** Sends the notices that are due; never rejects. Runs at most once a minute, unless `immediately` is true. */
+export type BlockedNotices = (options: { immediately: boolean }) => Promise<void>;
 
 export function createBlockedNotices(deps: BlockedNoticeDeps): BlockedNotices {
   const { database, clock, log, hasFallback, notifyOperators } = deps;
   let againMs = 0;
-  return async ({ hurry }) => {
-    if (!hurry && performance.now() < againMs) return;
+  return async ({ immediately }) => {
+    if (!immediately && performance.now() < againMs) return;
     againMs = performance.now() + EVERY_MS;
     try {
       const nowMs = clock.now();

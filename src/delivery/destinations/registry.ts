@@ -13,9 +13,10 @@
  * - Probing: the peer has not answered in the last 10 minutes. The destination has one slot until the peer answers an envelope or, after
  *   a pause, a transaction. At a cold start one recipient may stall while the peer would serve others, so one more slot may start each
  *   `patienceMs`; after a pause it may not.
- * - Open: the destination has as many slots as its limit. The limit starts at `initial` (after a pause at half of its last value), grows
- *   by one after as many accepted messages as it allows connections, and shrinks by a quarter when no connection can be opened. No more
- *   connections are being opened than are open, so a peer that allows N never sees more than 2N at the same time.
+ * - Open: the destination has as many slots as its limit. The limit starts at `initial` (after a pause at half of its last value). It grows
+ *   by one each time the peer has accepted as many messages as the limit allows connections, and shrinks by a quarter when no connection
+ *   can be opened. At any time at most as many connections are being opened as are open, so a peer that allows N never sees more than 2N at
+ *   the same time.
  * - Limited: the peer serves N sessions and refuses another one. The limit is N for 1, 2, 5, 10, 20 minutes, and N + 1 after that.
  * - Paused: no attempt starts for as long as the peer asked, or for 1, 2, 5, 10, 20 minutes if it named no time. Attempts in progress
  *   continue.
@@ -64,7 +65,7 @@ interface DestinationRecord {
   allowance: Allowance | undefined;
   /** Moving average of the time a message occupies a session, ms; undefined before the first. */
   messageMs: number | undefined;
-  /** The destination stalled last time: its next envelope has a shorter deadline. */
+  /** Whether the destination stalled last time. Its next envelope then has a shorter deadline. */
   stalled: boolean;
   /** Its last replies, newest first. */
   replies: readonly LastReply[];
@@ -77,7 +78,7 @@ export type Destination = Readonly<DestinationRecord>;
 export type PauseChange = 'none' | 'began' | 'ended';
 
 /** The effect of a shared pause on this process. */
-export type Adopted = { kind: 'same' | 'began' | 'changed' } | { kind: 'resumed'; pause: Pause };
+export type AdoptResult = { kind: 'same' | 'began' | 'changed' } | { kind: 'resumed'; pause: Pause };
 
 const MINUTE_MS = 60_000;
 const PROVEN_MS = 10 * MINUTE_MS;
@@ -85,7 +86,7 @@ const PROVEN_MS = 10 * MINUTE_MS;
 const PROBE_CHOSEN_MS = MINUTE_MS;
 const MAX_IDLE = 5_000;
 /** The newest message has a weight of 1/16 in the moving average. */
-const MESSAGE_MS_PART = 16;
+const AVERAGED_MESSAGES = 16;
 
 export interface RegistryDeps {
   clock: Clock;
@@ -154,7 +155,7 @@ export class Registry {
     return this.#recordOf(key);
   }
 
-  // Queries return what is allowed now.
+  // Queries: these methods return what is currently allowed.
 
   mayOpen(destination: Destination): boolean {
     if (this.#isPaused(destination) || !this.maySend(destination)) return false;
@@ -207,8 +208,10 @@ export class Registry {
     return blockedMs !== undefined && this.#canDivert(key) && this.#nowMs >= blockedMs + FALLBACK_AFTER_MS;
   }
 
-  /** Returns the destination that a message for this one uses now: the same one, or the fallback route. */
-  useFallback(key: string): string {
+  /**
+   * Returns the destination to use for the next message: this one, or the fallback route. Chooses the message as the probe if one is due.
+   */
+  chooseDestination(key: string): string {
     return this.usesFallback(key) && !this.#chooseProbe(this.#recordOf(key)) ? FALLBACK : key;
   }
 
@@ -221,7 +224,7 @@ export class Registry {
     return [...this.#all.values()].filter(({ pause }) => pause?.blockedMs !== undefined);
   }
 
-  // Each report changes the destination.
+  // Reports: these methods change the state of the destination.
 
   /** Records that a slot started, without a session yet. */
   slotBegan(destination: Destination): void {
@@ -250,7 +253,7 @@ export class Registry {
   measured(destination: Destination, messageMs: number): void {
     const record = writable(destination);
     const before = record.messageMs ?? messageMs;
-    record.messageMs = before + (messageMs - before) / MESSAGE_MS_PART;
+    record.messageMs = before + (messageMs - before) / AVERAGED_MESSAGES;
   }
 
   /** Records the reply that decided the outcome of a message. */
@@ -290,7 +293,7 @@ export class Registry {
   }
 
   /** Replaces the pause of this destination with the one that all nodes share, or removes it if `shared` is undefined. */
-  adopt(destination: Destination, shared: SharedPause | undefined): Adopted {
+  adopt(destination: Destination, shared: SharedPause | undefined): AdoptResult {
     const record = writable(destination);
     const { key, pause } = record;
     if (!shared) {
@@ -352,7 +355,7 @@ export class Registry {
     const level = learned ? learned.level + (isNew ? 1 : 0) : 0;
     const limit = Math.max(1, open);
     record.learned = { limit, level, untilMs: isNew ? nowMs + pauseStepMs(level) : learned.untilMs };
-    // A connection may be refused after a pause has already halved the limit.
+    // After a pause the limit is already halved, and a refused connection must not raise it again.
     record.limit = record.pause ? Math.min(record.limit, limit) : limit;
   }
 

@@ -31,7 +31,7 @@ import {
   SENDER_UNVERIFIED_ADVICE,
   TLS_POLICY_ADVICE,
 } from './outcome-texts.ts';
-import { isAboutAddress, matchReply, readingOf, requestsRetry } from './reply-rules.ts';
+import { isAboutAddress, matchReply, normalizeReply, requestsRetry } from './reply-rules.ts';
 
 export type { Category, Owner } from './outcome-texts.ts';
 
@@ -94,18 +94,18 @@ function classifyReply(evidence: Evidence, reply: SmtpReply): Outcome {
   const fields = { smtpCode: reply.code, enhancedCode: reply.enhanced ?? null, reply: replyText(reply) };
   if (stage === 'auth' || (relay && reply.code === 530)) return outcome('temporary', { category: 'internal' }, fields);
   if (stage === 'starttls' || stage === 'tls') return outcome('temporary', { category: 'tls' }, fields);
-  const reading = readingOf(reply, recipient);
-  const { category, owner, suppress } = matchReply(reading, stage);
+  const normalized = normalizeReply(reply, recipient);
+  const { category, owner, suppress } = matchReply(normalized, stage);
   if (reply.code >= 500 && (stage === 'banner' || stage === 'ehlo')) {
     const isRate = category === 'rate-limited' || category === 'greylisted';
     return outcome('temporary', { category: isRate ? category : 'blocked' }, fields);
   }
   const isTlsDemand = category === 'tls' && reply.code === 530;
-  if (reply.code < 500 || PASSING.has(category) || isTlsDemand || requestsRetry(reading)) {
+  if (reply.code < 500 || PASSING.has(category) || isTlsDemand || requestsRetry(normalized)) {
     return outcome('temporary', { category, owner }, fields);
   }
   const isOfOne = stage === 'rcpt' || (stage === 'dot' && recipientCount === 1);
-  if (suppress === undefined || !isOfOne || !isAboutAddress(reading)) {
+  if (suppress === undefined || !isOfOne || !isAboutAddress(normalized)) {
     return outcome('permanent', { category, owner }, fields);
   }
   const days = suppress === '7 days' ? { suppressDays: DOMAIN_SUPPRESSED_DAYS } : {};
@@ -140,7 +140,7 @@ function classifyLocal(evidence: Evidence, local: LocalRefusal): Outcome {
   if (evidence.stage === 'auth' || code < 500) return outcome('temporary', { category: 'internal' }, fields);
   const own = localMeanings.find((row) => row.enhanced === enhanced && (row.code ?? code) === code);
   if (own) return outcome('permanent', own.meaning, fields);
-  const { category, owner } = matchReply(readingOf({ code, enhanced, text: '' }), evidence.stage);
+  const { category, owner } = matchReply(normalizeReply({ code, enhanced, text: '' }), evidence.stage);
   if (category === 'smtputf8' && evidence.stage !== 'rcpt') {
     return outcome('permanent', { category, owner: 'sender', advice: SENDER_SMTPUTF8_ADVICE }, fields);
   }

@@ -8,7 +8,7 @@
 
 import type { PauseRule } from '../destinations/providers.ts';
 import type { Evidence, Outcome } from './outcome.ts';
-import { isAboutRecipientCount, readingOf } from './reply-rules.ts';
+import { isAboutRecipientCount, normalizeReply } from './reply-rules.ts';
 
 export interface PauseRequest {
   /** How long the peer asks to wait, within limits; undefined if it does not say. */
@@ -76,7 +76,7 @@ export function pauseRequestOf(
   const isAboutLess =
     (ABOUT_LESS.test(detail) && reply.code !== 421) ||
     ABOUT_SESSION.test(text) ||
-    isAboutRecipientCount(readingOf(reply));
+    isAboutRecipientCount(normalizeReply(reply));
   if (!beforeMail && isAboutLess) return undefined;
   const hint = waitHintMs(text);
   if (!beforeMail && !atMail && NAMES_GREYLISTING.test(text)) return undefined;

@@ -2,13 +2,20 @@
  * The table of rules that classify replies of other mail servers. The first matching row gives the category, who can fix the problem, and
  * whether the reply is about the address. Providers use one enhanced code for many meanings, so rows with specific text come first, then
  * enhanced codes, then vague text, then the bare code. The policy in outcome.ts decides whether a refusal is permanent and whether the
- * address is suppressed. Text is matched in lower case and without accents (reply-text.ts). `replies.txt` contains real replies for each
+ * address is suppressed. Rules match text in lower case and without accents (reply-text.ts). `replies.txt` contains real replies for each
  * row, and outcome.test.ts checks every one of them.
  */
 import type { SmtpReply } from '../../mail/smtp-reply.ts';
 import type { SmtpStage } from '../../net/smtp-types.ts';
 import type { Category, Owner } from './outcome-texts.ts';
-import { DISABLED_MAILBOX, FULL_MAILBOX, type ReadReply, readReply, TRY_LATER, UNKNOWN_MAILBOX } from './reply-text.ts';
+import {
+  DISABLED_MAILBOX,
+  FULL_MAILBOX,
+  type ReplyTexts,
+  replyTexts,
+  TRY_LATER,
+  UNKNOWN_MAILBOX,
+} from './reply-text.ts';
 
 /** A rule matches a reply if all of its conditions match. */
 export interface ReplyRule {
@@ -69,8 +76,8 @@ const POLICY_WORDS =
   /\bpolic(y|ies)\b|not authori[sz]ed|access denied|permission|not permitted|refused by|refused to accept|prohibited|administrative|restrict|\bdenied\b/;
 
 /**
- * Matches text about the number of recipients in one transaction. NOT_OF_ONE_TRANSACTION excludes limits per hour or day and limits on
- * invalid recipients.
+ * Matches text about the number of recipients in one transaction. NOT_PER_TRANSACTION excludes limits per hour or day and limits on invalid
+ * recipients.
  */
 const TOO_MANY_RECIPIENTS = either(
   /too many (rcpt|recipient|receiver|envelope recipient|destinat)\w*|(too many|maximum|max) (\w+ ){0,3}recipients/,
@@ -80,7 +87,7 @@ const TOO_MANY_RECIPIENTS = either(
   /zu ?viele empfa?e?nger|demasiados destinatarios|troppi destinatari|muitos destinatarios|te veel ontvangers/,
   /zbyt (wielu|duzo) odbiorcow|слишком много получател|收件人(过多|太多|数量)/,
 );
-const NOT_OF_ONE_TRANSACTION =
+const NOT_PER_TRANSACTION =
   /invalid|unknown|\bbad\b|non-?existent|undeliverable|\b(an|per|each|this|every) (hour|day|minute)|hourly|daily|24 h/;
 
 /**
@@ -119,7 +126,7 @@ export const replyRules: readonly ReplyRule[] = [
   },
 
   // These rows are about the number of recipients in one transaction, or about several recipients and not about one address.
-  { text: TOO_MANY_RECIPIENTS, unless: NOT_OF_ONE_TRANSACTION, category: 'rate-limited' },
+  { text: TOO_MANY_RECIPIENTS, unless: NOT_PER_TRANSACTION, category: 'rate-limited' },
   {
     text: either(
       /too many (invalid|bad|unknown|non-?existent|undeliverable|wrong|failed|rejected) (recipient|rcpt|user|address|mailbox)/,
@@ -165,7 +172,7 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'content-rejected',
   },
 
-  // The mailbox.
+  // Rows about the mailbox: its rate limit, its quota, and whether it is disabled.
   {
     text: either(
       /receiving mail (too quickly|at a rate)|exceeding receiving limits|per hour message receive limit/,
@@ -208,7 +215,7 @@ export const replyRules: readonly ReplyRule[] = [
 
   { text: /account or domain may not exist/, category: 'mailbox-not-found' },
 
-  // Neither the message nor the address causes a mail loop between servers.
+  // Mail loops are a problem between servers, not of the message or the address.
   {
     text: either(
       /too many hops|hop count|exceeded \d+ hops|too many received|routing loop|mail (forwarding )?loop/,
@@ -219,7 +226,7 @@ export const replyRules: readonly ReplyRule[] = [
     owner: 'remote',
   },
 
-  // The name and the address of the sending host.
+  // Rows about the name and the address of the sending host.
   {
     text: either(
       /\bptr\b|reverse[- ]?(dns|hostname|host name|lookup|mapping)|\br-?dns\b|cannot find your (reverse )?host ?name/,
@@ -234,7 +241,7 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'blocked',
   },
   { text: /\(rly:sn|\bmi:(spb|spf|dma|imf)\b/, category: 'policy', owner: 'sender' },
-  // Authentication of the sender.
+  // Authentication: first the login of an SMTP client, then SPF, DKIM, and DMARC of the sender.
   {
     text: either(
       /smtp[- ]auth|(authentication|authentification) (is )?(required|requise|turned on|failed|credentials|invalide)/,
@@ -427,7 +434,7 @@ export const replyRules: readonly ReplyRule[] = [
   },
 
   { enhanced: ['1.7', '1.8'], category: 'policy', owner: 'sender' },
-  // In a reply to MAIL, an unknown address is the sender's.
+  // If a reply to MAIL reports an unknown address, it means the address of the sender.
   { at: ['mail'], class: 5, text: UNKNOWN_MAILBOX, category: 'policy', owner: 'sender' },
 
   // The domain of the recipient.
@@ -526,38 +533,41 @@ const NOT_THE_ADDRESS = either(
 );
 
 /** A reply in the form that the rules match against. */
-export interface Reading extends ReadReply {
+export interface NormalizedReply extends ReplyTexts {
   code: number;
   /** The enhanced code without its class, such as `1.1`; empty if there is none. */
   detail: string;
 }
 
 /** Prepares a reply for the rules. `recipient` is the address that the reply was about, if known. */
-export function readingOf(reply: Pick<SmtpReply, 'code' | 'enhanced' | 'text'>, recipient?: string): Reading {
-  return { ...readReply(reply, recipient), code: reply.code, detail: reply.enhanced?.slice(2) ?? '' };
+export function normalizeReply(
+  reply: Pick<SmtpReply, 'code' | 'enhanced' | 'text'>,
+  recipient?: string,
+): NormalizedReply {
+  return { ...replyTexts(reply, recipient), code: reply.code, detail: reply.enhanced?.slice(2) ?? '' };
 }
 
-function hasDetail(pattern: string, detail: string): boolean {
+function matchesDetail(pattern: string, detail: string): boolean {
   if (pattern.endsWith('.')) return detail.startsWith(pattern);
   if (!pattern.includes('x')) return detail === pattern;
   return new RegExp(`^${pattern.replaceAll('.', '\\.').replaceAll('x', '\\d')}$`).test(detail);
 }
 
-function containsText(pattern: RegExp, { texts }: ReadReply): boolean {
+function containsText(pattern: RegExp, { texts }: ReplyTexts): boolean {
   return texts.some((text) => pattern.test(text));
 }
 
-export function matchReply(reading: Reading, stage: SmtpStage): ReplyRule {
-  const { code, detail, whole } = reading;
-  // X.4.1, X.4.2, X.4.7, and X.4.3xx are about the network between that server and another one.
-  const isSecondHand = containsText(SECOND_HAND, reading) || /^4\.([127]|3\d\d)$/.test(detail);
+export function matchReply(reply: NormalizedReply, stage: SmtpStage): ReplyRule {
+  const { code, detail, whole } = reply;
+  // X.4.1, X.4.2, X.4.7, and X.4.3xx are about the network between the replying server and another one.
+  const isSecondHand = containsText(SECOND_HAND, reply) || /^4\.([127]|3\d\d)$/.test(detail);
   const matches = (rule: ReplyRule): boolean =>
     (rule.at === undefined || rule.at.includes(stage)) &&
     (rule.codes === undefined || rule.codes.includes(code)) &&
     (rule.class === undefined || rule.class === Math.floor(code / 100)) &&
-    (rule.enhanced === undefined || rule.enhanced.some((one) => hasDetail(one, detail))) &&
-    (rule.text === undefined || containsText(rule.text, reading) || (rule.inLinks === true && rule.text.test(whole))) &&
-    (rule.unless === undefined || !containsText(rule.unless, reading)) &&
+    (rule.enhanced === undefined || rule.enhanced.some((one) => matchesDetail(one, detail))) &&
+    (rule.text === undefined || containsText(rule.text, reply) || (rule.inLinks === true && rule.text.test(whole))) &&
+    (rule.unless === undefined || !containsText(rule.unless, reply)) &&
     !(isSecondHand && rule.category === 'blocked');
   return replyRules.find(matches)!;
 }
@@ -566,22 +576,22 @@ export function matchReply(reading: Reading, stage: SmtpStage): ReplyRule {
  * Returns whether the reply can be about the address: neither its enhanced code nor its text contradicts this. Names and links in the text
  * are ignored.
  */
-export function isAboutAddress(reading: Reading): boolean {
+export function isAboutAddress(reply: NormalizedReply): boolean {
   // X.4.x is about the network, X.7.x about policy.
   const vetoes = [NOT_THE_ADDRESS, SECOND_HAND, UNSURE];
-  return !/^[47]\./.test(reading.detail) && !vetoes.some((veto) => containsText(veto, reading));
+  return !/^[47]\./.test(reply.detail) && !vetoes.some((veto) => containsText(veto, reply));
 }
 
 /**
  * Returns whether a refusal is about the number of recipients in the transaction: `552` and `550 5.5.3` then mean 452 (RFC 5321
  * §4.5.3.1.10).
  */
-export function isAboutRecipientCount(reading: Reading): boolean {
-  const isNamed = reading.detail === '5.3' || containsText(TOO_MANY_RECIPIENTS, reading);
-  return isNamed && !containsText(NOT_OF_ONE_TRANSACTION, reading);
+export function isAboutRecipientCount(reply: NormalizedReply): boolean {
+  const mentionsCount = reply.detail === '5.3' || containsText(TOO_MANY_RECIPIENTS, reply);
+  return mentionsCount && !containsText(NOT_PER_TRANSACTION, reply);
 }
 
 /** Returns whether the server itself requests a retry. */
-export function requestsRetry(reading: Reading): boolean {
-  return containsText(TRY_LATER, reading);
+export function requestsRetry(reply: NormalizedReply): boolean {
+  return containsText(TRY_LATER, reply);
 }

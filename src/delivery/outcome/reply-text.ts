@@ -1,11 +1,11 @@
 /**
- * Prepares the text of replies for the rules of reply-rules.ts: `readReply` folds accents and removes addresses, so that a rule for `user
+ * Prepares the text of replies for the rules of reply-rules.ts: `replyTexts` folds accents and removes addresses, so that a rule for `user
  * unknown` also matches `User <ann@example.com> is unknown`. The table below has the terms for a mailbox that is unknown, full or disabled,
  * and for "try again later", in the languages that servers use. Terms are written without accents.
  */
 import type { SmtpReply } from '../../mail/smtp-reply.ts';
 
-export interface ReadReply {
+export interface ReplyTexts {
   /** The text with links, for the names of blocklists in them. */
   whole: string;
   /** The text without links: once with `@` for each address, and once without addresses. One entry if there are none. */
@@ -58,7 +58,7 @@ function marked(text: string, recipient: string | undefined): string {
 }
 
 /** Reads the text of a reply for the rules. `recipient` is the address that the reply was about, if known. */
-export function readReply({ text }: Pick<SmtpReply, 'text'>, recipient?: string): ReadReply {
+export function replyTexts({ text }: Pick<SmtpReply, 'text'>, recipient?: string): ReplyTexts {
   const links = marked(text, recipient);
   const words = links.replace(LINK, ' ');
   const named = fold(words.replace(MARKS, ' @ '));

@@ -1,7 +1,7 @@
 /** Interprets the replies of a session for the session itself and its peer's address, separately from the recipients. Pure. */
 import type { RecipientResult } from '../../net/smtp-client.ts';
 import type { Outcome } from './outcome.ts';
-import { isAboutRecipientCount, readingOf } from './reply-rules.ts';
+import { isAboutRecipientCount, normalizeReply } from './reply-rules.ts';
 
 /** The peer closed the session, or replied 421, before it read the envelope. */
 export function isSilentClose(result: RecipientResult): boolean {
@@ -33,7 +33,7 @@ export function requiresStartTls({ stage, reply, local }: RecipientResult): bool
 export function isBeyondRecipientLimit(result: RecipientResult, all: readonly RecipientResult[]): boolean {
   const { stage, reply, recipient } = result;
   if (stage !== 'rcpt' || reply === undefined || reply.code < 400) return false;
-  return all.some((other) => other.accepted) && isAboutRecipientCount(readingOf(reply, recipient));
+  return all.some((other) => other.accepted) && isAboutRecipientCount(normalizeReply(reply, recipient));
 }
 
 /** The host closed the connection, stalled, replied 421 or sent nonsense: this is not about a recipient. */

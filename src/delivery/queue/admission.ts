@@ -3,7 +3,7 @@ import type { Pause } from '../destinations/pause-steps.ts';
 import { type Registry, SHARED_DESTINATIONS } from '../destinations/registry.ts';
 import type { MxSets } from '../routing/mx-sets.ts';
 import { FALLBACK, type Routing, routedDomainOf } from '../routing/route.ts';
-import type { Held, Hop } from './held.ts';
+import type { HeldMessage, Hop } from './held.ts';
 
 export type Admission =
   | { kind: 'run' }
@@ -31,12 +31,12 @@ export class Admissions {
   firstHop(recipient: string): { hop: Hop; domain: string } {
     const { registry, sets, routing } = this.#deps;
     const domain = routedDomainOf(routing, recipient);
-    const destination = registry.useFallback(sets.destinationOf(domain));
+    const destination = registry.chooseDestination(sets.destinationOf(domain));
     return { hop: { destination }, domain: destination === FALLBACK ? FALLBACK : domain };
   }
 
   /** Admits a message that was just claimed: its domain's hosts may have become known, or changed. */
-  admitClaimed(held: Held): Admission {
+  admitClaimed(held: HeldMessage): Admission {
     const { sets } = this.#deps;
     const { destination, detour } = held.hop;
     if (SHARED_DESTINATIONS.has(held.domain) || detour) return this.admit(held);
@@ -47,7 +47,7 @@ export class Admissions {
     return admission.kind === 'run' ? { kind: 'via', hop } : admission;
   }
 
-  admit(held: Held): Admission {
+  admit(held: HeldMessage): Admission {
     return this.#admitTo(held.domain, held.hop);
   }
 

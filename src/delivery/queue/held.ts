@@ -1,7 +1,7 @@
 /** A message held by this process, and its next hop. */
 import type { DeliveryJob } from '../../messages/messages.ts';
 import { claimedItem, type Item } from '../../work/work.ts';
-import type { Prepared } from '../attempt/prepare.ts';
+import type { PreparedEmail } from '../attempt/prepare.ts';
 import type { Outcome } from '../outcome/outcome.ts';
 import type { Refusal } from '../outcome/signal.ts';
 import type { AttemptFacts } from '../record/settle.ts';
@@ -11,10 +11,10 @@ import type { Candidate } from '../routing/route.ts';
 export interface WindowEmail {
   seq: number;
   inline: Uint8Array | null;
-  jobs: Set<Held>;
+  jobs: Set<HeldMessage>;
   /** Recipients with a running attempt. */
   trying: number;
-  prepared: Promise<Prepared> | undefined;
+  prepared: Promise<PreparedEmail> | undefined;
 }
 
 /**
@@ -41,7 +41,7 @@ export interface Hop {
 }
 
 /** A message in memory. */
-export interface Held extends Item<DeliveryJob> {
+export interface HeldMessage extends Item<DeliveryJob> {
   email: WindowEmail;
   hop: Hop;
   /**
@@ -63,9 +63,15 @@ export function accountOfLane(lane: string): string {
 /** Returns an item for a claimed job. Its content is held once for all recipients: the item owns the job from here on. */
 export function heldOf(
   job: DeliveryJob,
-  { hop, domain, claimedMs, leaseUntilMs }: Pick<Held, 'hop' | 'domain' | 'claimedMs' | 'leaseUntilMs'>,
-): Held {
-  const email = { seq: job.emailSeq, inline: job.content, jobs: new Set<Held>(), trying: 0, prepared: undefined };
+  { hop, domain, claimedMs, leaseUntilMs }: Pick<HeldMessage, 'hop' | 'domain' | 'claimedMs' | 'leaseUntilMs'>,
+): HeldMessage {
+  const email = {
+    seq: job.emailSeq,
+    inline: job.content,
+    jobs: new Set<HeldMessage>(),
+    trying: 0,
+    prepared: undefined,
+  };
   job.content = null;
   return { ...claimedItem(job, leaseUntilMs), email, hop, domain, claimedMs, returns: 0 };
 }

@@ -5,7 +5,7 @@ import { fakeClock } from '../../../test/kit/fake-clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { MX_CONNECTIONS } from '../destinations/limits.ts';
 import { Registry } from '../destinations/registry.ts';
-import type { Held } from './held.ts';
+import type { HeldMessage } from './held.ts';
 import { Schedule, type Slot } from './schedule.ts';
 
 const SLOTS = 50;
@@ -21,8 +21,8 @@ function prove(registry: Registry, key: string): void {
   registry.report(registry.of(key), { kind: 'answered', accepted: false }, 0);
 }
 
-function mailFor(account: string, domain: string): Held {
-  const email = { jobs: new Set<Held>() };
+function mailFor(account: string, domain: string): HeldMessage {
+  const email = { jobs: new Set<HeldMessage>() };
   const held = {
     job: { lane: `${account}/${domain}` },
     hop: { destination: domain },
@@ -31,8 +31,8 @@ function mailFor(account: string, domain: string): Held {
     quarantined: false,
     email,
   };
-  email.jobs.add(held as unknown as Held);
-  return held as unknown as Held;
+  email.jobs.add(held as unknown as HeldMessage);
+  return held as unknown as HeldMessage;
 }
 
 function allOf(schedule: Schedule): Slot[] {

@@ -11,7 +11,7 @@
 
 import type { Destination, Registry } from '../destinations/registry.ts';
 import type { MxSets } from '../routing/mx-sets.ts';
-import type { Held } from './held.ts';
+import type { HeldMessage } from './held.ts';
 import { WaitingMail, type Wanted } from './waiting-mail.ts';
 
 /** Recipients in one transaction; RFC 5321 §4.5.3.1.8 guarantees 100, some servers accept fewer. */
@@ -67,7 +67,7 @@ export interface ScheduleOptions {
   /** Slots of the whole process. */
   slots: number;
   /** Whether the recipients of this email share a transaction; the default is yes. */
-  mayShare?(job: Held['job']): boolean;
+  mayShare?(job: HeldMessage['job']): boolean;
   /** Queues of domains whose destination is not known yet get no slot. */
   sets?: Pick<MxSets, 'isPending'>;
 }
@@ -77,7 +77,7 @@ interface Share {
   unproven: number;
 }
 
-function sameTransaction(first: Held, mayStart: (held: Held) => boolean): Held[] {
+function sameTransaction(first: HeldMessage, mayStart: (held: HeldMessage) => boolean): HeldMessage[] {
   const group = [first];
   if (first.quarantined || first.email.jobs.size === 1) return group;
   for (const held of first.email.jobs) {
@@ -97,7 +97,7 @@ export class Schedule {
   readonly #registry: Registry;
   readonly #slots: number;
   readonly #sets: Pick<MxSets, 'isPending'> | undefined;
-  readonly #mayShare: (job: Held['job']) => boolean;
+  readonly #mayShare: (job: HeldMessage['job']) => boolean;
   readonly #queues = new Map<string, Queue>();
   /** Keyed by `rowKey`, in round-robin order. */
   readonly #rows = new Map<string, Row>();
@@ -118,7 +118,7 @@ export class Schedule {
   }
 
   /** Adds a waiting job at the end of its lane, or at the front if `first` is set. */
-  add(held: Held, { first } = { first: false }): void {
+  add(held: HeldMessage, { first } = { first: false }): void {
     const queue = this.#queueOf(held.hop.destination);
     queue.waiting.add(held, { first });
     if (!first) this.#onHold.delete(queue);
@@ -126,14 +126,14 @@ export class Schedule {
   }
 
   /** Removes a job that no longer waits, although next() did not return it. */
-  forget(held: Held): void {
+  forget(held: HeldMessage): void {
     const queue = this.#queueOf(held.hop.destination);
     queue.waiting.remove(held);
     this.#forgetIfEmpty(queue);
   }
 
   /** Removes and returns the jobs that wait for a domain at a destination, in order. */
-  takeDomain(key: string, domain: string): Held[] {
+  takeDomain(key: string, domain: string): HeldMessage[] {
     const queue = this.#queues.get(key);
     if (!queue) return [];
     const taken = queue.waiting.takeDomain(domain);
@@ -202,7 +202,7 @@ export class Schedule {
    * lanes whose first job may not start now, and recipients of the same email that may not. Mail that the slot's session serves comes
    * first, for a limited number of messages in a row.
    */
-  next(slot: Slot, { mayStart, isFor }: Wanted): Held[] | undefined {
+  next(slot: Slot, { mayStart, isFor }: Wanted): HeldMessage[] | undefined {
     const { queue } = slot;
     if (!slot.proven && this.#registry.isProven(queue.destination.key)) {
       slot.proven = true;
@@ -220,7 +220,7 @@ export class Schedule {
   }
 
   /** Returns up to `limit` messages that wait for the destination. */
-  waitingAt({ key }: Destination, limit?: number, isWanted?: (held: Held) => boolean): Held[] {
+  waitingAt({ key }: Destination, limit?: number, isWanted?: (held: HeldMessage) => boolean): HeldMessage[] {
     return this.#queues.get(key)?.waiting.all(limit, isWanted) ?? [];
   }
 

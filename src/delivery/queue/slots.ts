@@ -13,19 +13,19 @@ import { hasShareLeft, type PooledSession, type SessionNeed } from '../attempt/p
 import type { Progress } from '../attempt/transmit.ts';
 import { SANDBOX } from '../destinations/registry.ts';
 import type { Settlement } from '../record/settle.ts';
-import type { Held } from './held.ts';
+import type { HeldMessage } from './held.ts';
 import type { Schedule, Slot } from './schedule.ts';
 
 export interface SlotDeps {
   clock: Clock;
-  engine: Engine<Held, Settlement>;
+  engine: Engine<HeldMessage, Settlement>;
   schedule: Schedule;
   connections: Connections;
   attempts: Attempts;
   apply: Apply;
 }
 
-function needOf([first]: readonly Held[]): SessionNeed {
+function needOf([first]: readonly HeldMessage[]): SessionNeed {
   const { domain, job } = first!;
   const { attempts, emailSeq } = job;
   return { domain, tls: job.options.requireTls ?? false, avoid: new Set(), attempts, emailSeq };
@@ -73,7 +73,7 @@ export class Slots {
   }
 
   /** Returns the next group for this slot; nothing while attempts are not allowed. */
-  #next(slot: Slot, session?: PooledSession): Held[] | undefined {
+  #next(slot: Slot, session?: PooledSession): HeldMessage[] | undefined {
     const { engine, schedule, connections } = this.#deps;
     if (!engine.isOpen) return undefined;
     const isFor = session && ((domain: string): boolean => connections.isFor(session, domain));
@@ -81,7 +81,7 @@ export class Slots {
   }
 
   /** Whether an attempt may start: its lease holds, and its content fits into memory. */
-  #mayStart(held: Held): boolean {
+  #mayStart(held: HeldMessage): boolean {
     const { engine } = this.#deps;
     if (engine.holds(held)) return this.#budget.fits(held.job);
     void engine.extendLeases().then((extended) => extended && this.wake());
@@ -89,7 +89,11 @@ export class Slots {
   }
 
   /** Returns the session to continue with. */
-  async #runGroup(slot: Slot, group: Held[], session: PooledSession | undefined): Promise<PooledSession | undefined> {
+  async #runGroup(
+    slot: Slot,
+    group: HeldMessage[],
+    session: PooledSession | undefined,
+  ): Promise<PooledSession | undefined> {
     const { engine, attempts, apply, schedule } = this.#deps;
     const { destination } = slot;
     const release = this.#budget.acquire(group[0]!.job);

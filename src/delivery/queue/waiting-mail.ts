@@ -3,21 +3,21 @@
  * a thousand domains of one provider gets no more turns than one with mail for one domain.
  */
 import { Lanes } from '../../work/work.ts';
-import { accountOfLane, type Held } from './held.ts';
+import { accountOfLane, type HeldMessage } from './held.ts';
 
 export interface Wanted {
-  mayStart(held: Held): boolean;
+  mayStart(held: HeldMessage): boolean;
   /** Mail for other domains is skipped. */
   isFor?: ((domain: string) => boolean) | undefined;
 }
 
-function placeOf({ job: { lane } }: Held): { account: string; lane: string } {
+function placeOf({ job: { lane } }: HeldMessage): { account: string; lane: string } {
   return { account: accountOfLane(lane), lane };
 }
 
 export class WaitingMail {
   /** The lanes of each account, in the order of the accounts' turns. Accounts without mail are removed. */
-  readonly #accounts = new Map<string, Lanes<Held>>();
+  readonly #accounts = new Map<string, Lanes<HeldMessage>>();
   #size = 0;
 
   get size(): number {
@@ -30,7 +30,7 @@ export class WaitingMail {
   }
 
   /** Adds a job at the end of its lane, or with `first` at its front. */
-  add(held: Held, { first }: { first: boolean }): void {
+  add(held: HeldMessage, { first }: { first: boolean }): void {
     const { account, lane } = placeOf(held);
     let lanes = this.#accounts.get(account);
     if (!lanes) {
@@ -41,8 +41,8 @@ export class WaitingMail {
     this.#size += 1;
   }
 
-  next({ mayStart, isFor }: Wanted): Held | undefined {
-    const accepts = (held: Held): boolean => (isFor?.(held.domain) ?? true) && mayStart(held);
+  next({ mayStart, isFor }: Wanted): HeldMessage | undefined {
+    const accepts = (held: HeldMessage): boolean => (isFor?.(held.domain) ?? true) && mayStart(held);
     for (const [account, lanes] of this.#accounts) {
       const found = lanes.next(accepts);
       if (!found) continue;
@@ -54,7 +54,7 @@ export class WaitingMail {
     return undefined;
   }
 
-  remove(held: Held): void {
+  remove(held: HeldMessage): void {
     const { account, lane } = placeOf(held);
     const lanes = this.#accounts.get(account);
     if (!lanes?.remove(lane, held)) return;
@@ -63,7 +63,7 @@ export class WaitingMail {
   }
 
   /** Returns up to `limit` waiting jobs. */
-  all(limit = Number.POSITIVE_INFINITY, isWanted: (held: Held) => boolean = () => true): Held[] {
+  all(limit = Number.POSITIVE_INFINITY, isWanted: (held: HeldMessage) => boolean = () => true): HeldMessage[] {
     return this.#accounts
       .values()
       .flatMap((lanes) => lanes.items())
@@ -73,7 +73,7 @@ export class WaitingMail {
   }
 
   /** Takes out all jobs for a domain, in order. */
-  takeDomain(domain: string): Held[] {
+  takeDomain(domain: string): HeldMessage[] {
     const taken = this.all(Number.POSITIVE_INFINITY, (held) => held.domain === domain);
     for (const held of taken) this.remove(held);
     return taken;

@@ -7,7 +7,7 @@ import type { FairQueue, LaneGrant, State } from '../../work/work.ts';
 import { type Registry, SHARED_DESTINATIONS } from '../destinations/registry.ts';
 import type { MxSets } from '../routing/mx-sets.ts';
 import { type Routing, routedDomainOf } from '../routing/route.ts';
-import { accountOfLane, type Held, type Hop, type WindowEmail } from './held.ts';
+import { accountOfLane, type HeldMessage, type Hop, type WindowEmail } from './held.ts';
 import type { Schedule } from './schedule.ts';
 
 export interface WindowLimits {
@@ -52,7 +52,7 @@ export interface WindowOptions {
   routing: Pick<Routing, 'route'>;
 }
 
-export class Window implements FairQueue<Held> {
+export class Window implements FairQueue<HeldMessage> {
   readonly #options: WindowOptions;
   readonly #emails = new Map<number, WindowEmail>();
   /** By account and destination; if all mail shares the destination, by lane. */
@@ -79,7 +79,7 @@ export class Window implements FairQueue<Held> {
     return size >= this.#options.limits.jobs * FED_PART;
   }
 
-  admit(held: Held, { first, laneHasParked }: { first: boolean; laneHasParked: boolean }): boolean {
+  admit(held: HeldMessage, { first, laneHasParked }: { first: boolean; laneHasParked: boolean }): boolean {
     const isBack = held.email.jobs.has(held);
     if (!isBack) {
       const [inLane, inAccount, inDestination] = this.#free(held.job.lane, held.hop.destination);
@@ -96,7 +96,7 @@ export class Window implements FairQueue<Held> {
     return true;
   }
 
-  changed(held: Held, from: State): void {
+  changed(held: HeldMessage, from: State): void {
     const { email, state } = held;
     if (!email.jobs.has(held)) return;
     if (from === 'waiting') this.#countWaiting(held, -1);
@@ -110,7 +110,7 @@ export class Window implements FairQueue<Held> {
   }
 
   /** Moves waiting mail for this domain to another destination; returns the moved messages. */
-  move(domain: string, { from, to }: { from: string; to: string }): Held[] {
+  move(domain: string, { from, to }: { from: string; to: string }): HeldMessage[] {
     const moved = this.#options.schedule.takeDomain(from, domain);
     for (const held of moved) {
       this.#countWaiting(held, -1);
@@ -122,7 +122,7 @@ export class Window implements FairQueue<Held> {
   }
 
   /** Changes the hop of a message; a waiting message moves to the end of its lane there. */
-  redirect(held: Held, hop: Hop): void {
+  redirect(held: HeldMessage, hop: Hop): void {
     if (held.state !== 'waiting') {
       held.hop = hop;
       return;
@@ -160,7 +160,7 @@ export class Window implements FairQueue<Held> {
     return [...granted].map(([lane, limit]) => ({ lane, limit }));
   }
 
-  #shareEmail(held: Held): void {
+  #shareEmail(held: HeldMessage): void {
     const known = this.#emails.get(held.email.seq);
     if (known) held.email = known;
     else {
@@ -170,7 +170,7 @@ export class Window implements FairQueue<Held> {
     held.email.jobs.add(held);
   }
 
-  #leaveEmail(held: Held): void {
+  #leaveEmail(held: HeldMessage): void {
     const { email } = held;
     email.jobs.delete(held);
     if (email.jobs.size > 0) return;
@@ -183,7 +183,7 @@ export class Window implements FairQueue<Held> {
     return sets.destinationOf(routedDomainOf(routing, `@${lane.slice(lane.indexOf('/') + 1)}`));
   }
 
-  #countWaiting({ job: { lane }, hop: { destination } }: Held, by: number): void {
+  #countWaiting({ job: { lane }, hop: { destination } }: HeldMessage, by: number): void {
     count(this.#lanes, this.#laneKey(lane, destination), by);
     count(this.#accounts, accountOfLane(lane), by);
     count(this.#destinations, destination, by);

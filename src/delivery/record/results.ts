@@ -4,9 +4,9 @@
  * content.
  *
  * Schedule: the first attempt is immediate. Retries follow after 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h (±10 %). If the destination
- * blocks this host, they follow after 15 min, 1, 2, 4 h, then every 6 h, since only people can lift a block. A next attempt after the end
- * of the message's lifetime is moved to that end; only an attempt at or after the end becomes a Bounce `expired`. So no message expires
- * without an attempt, even if the clock jumps, unless its destination was paused at the end.
+ * blocks this host, they follow after 15 min, 1, 2, 4 h, then every 6 h, since only the operators of the destination can lift a block. A
+ * next attempt after the end of the message's lifetime is moved to that end; only an attempt at or after the end becomes a Bounce
+ * `expired`. So no message expires without an attempt, even if the clock jumps, unless its destination was paused at the end.
  *
  * Messages for a paused destination do not wait in memory, whatever the schedule. They are settled without an attempt: as delayed, or as
  * bounced if their lifetime has ended. Delayed ones are claimed again after the pause, spread over a tenth of its length.
@@ -29,7 +29,7 @@ import { causeOf, causeText } from '../outcome/cause.ts';
 import { deadLettered, expired, type Outcome } from '../outcome/outcome.ts';
 import { explanations } from '../outcome/outcome-texts.ts';
 import type { Admission } from '../queue/admission.ts';
-import type { Held } from '../queue/held.ts';
+import type { HeldMessage } from '../queue/held.ts';
 import {
   type AttemptFacts,
   type AttemptRecord,
@@ -38,7 +38,7 @@ import {
   settleOperation,
 } from './settle.ts';
 
-/** Messages deferred by a pause return after it, spread over this part of its length. */
+/** Messages deferred by a pause are claimed after it, spread over this fraction of its length. */
 export const SPREAD = 1 / 10;
 
 export interface ResultDeps {
@@ -62,12 +62,12 @@ export class Results {
   }
 
   /** Returns the time in Unix ms, by the clock of the message's mode. */
-  nowOf(held: Held): number {
+  nowOf(held: HeldMessage): number {
     return timeOf(held, this.#deps.clock);
   }
 
   /** Returns the settlement of an attempt; `facts` is null if none was made. */
-  of(held: Held, result: { outcome: Outcome; facts: AttemptFacts | null }): Settlement {
+  of(held: HeldMessage, result: { outcome: Outcome; facts: AttemptFacts | null }): Settlement {
     const { registry, random } = this.#deps;
     // After a detour, the next attempt starts at the domain's own destination, so a pause of this one does not apply.
     const { destination, detour } = held.hop;
@@ -76,25 +76,25 @@ export class Results {
   }
 
   /** Returns the settlement of a message that was in progress during three crashes. */
-  deadLetter(held: Held): Settlement {
+  deadLetter(held: HeldMessage): Settlement {
     const { messageId, crashes } = held.job;
     this.#deps.log.error({ messageId, crashes }, 'message dead-lettered: its attempts crashed');
     return this.of(held, { outcome: deadLettered(), facts: null });
   }
 
   /** Returns the settlement of a message that is not attempted: its address is suppressed, or its destination is paused. */
-  withoutAttempt(held: Held, admission: Admission = { kind: 'run' }): Settlement | undefined {
+  withoutAttempt(held: HeldMessage, admission: Admission = { kind: 'run' }): Settlement | undefined {
     if (held.job.suppressed) return this.suppressed(held);
     return admission.kind === 'wait' ? this.defer(held, admission.pause) : undefined;
   }
 
   /** Returns the settlement of a message whose address is suppressed: it is not sent. */
-  suppressed(held: Held): Settlement {
+  suppressed(held: HeldMessage): Settlement {
     return suppressedSettlementOf(held.job, this.nowOf(held));
   }
 
   /** Returns the settlement of a message whose destination is paused: deferred to the end of the pause, without an attempt. */
-  defer(held: Held, { outcome, host, beganMs, mailDueMs }: Pause): Settlement {
+  defer(held: HeldMessage, { outcome, host, beganMs, mailDueMs }: Pause): Settlement {
     const { random } = this.#deps;
     const { detour } = held.hop;
     if (detour?.before) return this.of(held, detour.before);
@@ -113,7 +113,7 @@ export class Results {
   }
 }
 
-export interface Settling {
+export interface SettlementInput {
   job: DeliveryJob;
   outcome: Outcome;
   /** Null if no attempt was made (a dead letter, or a message deferred by a pause). */
@@ -165,7 +165,7 @@ function attemptRecord(outcome: Outcome, { startedAtMs, ...facts }: AttemptFacts
   };
 }
 
-function deliveryEvent(settling: Settling, attempts: number): SettledEvent {
+function deliveryEvent(settling: SettlementInput, attempts: number): SettledEvent {
   const { job, outcome, facts, nowMs } = settling;
   const delivery = {
     remoteHost: facts?.host ?? null,
@@ -183,7 +183,7 @@ function deliveryEvent(settling: Settling, attempts: number): SettledEvent {
  * message that was deferred without an attempt is due at the end of the pause.
  */
 function nextAfter(
-  { job, facts, pause, nowMs, random, outcome: { category } }: Settling,
+  { job, facts, pause, nowMs, random, outcome: { category } }: SettlementInput,
   attempts: number,
 ): number | undefined {
   const expiresAtMs = job.expiresAt;
@@ -195,7 +195,7 @@ function nextAfter(
 }
 
 /** Returns the settlement of one message. Sandbox messages never suppress an address. */
-export function settlementOf(settling: Settling): Settlement {
+export function settlementOf(settling: SettlementInput): Settlement {
   const { job, facts, nowMs } = settling;
   const host = facts ?? settling.pause ?? null;
   const attempts = job.attempts + (facts ? 1 : 0);

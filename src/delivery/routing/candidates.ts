@@ -10,9 +10,9 @@ import type { Evidence } from '../outcome/outcome.ts';
 import type { AttemptFacts } from '../record/settle.ts';
 import { type HostMemory, type PeerAddress, peerKey } from './hosts.ts';
 import type { MxSets } from './mx-sets.ts';
-import { type Candidate, isRelay, type Resolved, type Routing, resolveRoute } from './route.ts';
+import { type Candidate, isRelay, type RouteResolution, type Routing, resolveRoute } from './route.ts';
 
-export interface NotOpened {
+export interface OpenFailure {
   ok: false;
   evidence: Evidence;
   facts: Omit<AttemptFacts, 'startedAtMs' | 'durationMs'>;
@@ -37,7 +37,7 @@ interface Chosen {
   ok: true;
   here: Candidate[];
   hostsAfter(candidate: Candidate): Candidate[];
-  nextDestination: NotOpened['nextDestination'];
+  nextDestination: OpenFailure['nextDestination'];
 }
 
 interface Place {
@@ -60,7 +60,7 @@ const NO_SOURCE = {
 };
 
 /** Looks up the domain, unless candidates are left from earlier in the attempt, and returns the hosts to dial. */
-export async function chooseCandidates(deps: CandidateDeps, place: Place): Promise<Chosen | NotOpened> {
+export async function chooseCandidates(deps: CandidateDeps, place: Place): Promise<Chosen | OpenFailure> {
   const { destination, need, after } = place;
   const resolved = await resolve(deps, place);
   if (!resolved.ok) return notResolved(resolved);
@@ -110,7 +110,7 @@ export function without(candidate: Candidate, isOut: (address: string) => boolea
   return addresses.length === 0 ? undefined : { ...candidate, addresses };
 }
 
-async function resolve(deps: CandidateDeps, { need, after }: Place): Promise<Resolved> {
+async function resolve(deps: CandidateDeps, { need, after }: Place): Promise<RouteResolution> {
   const { domain, asks, attempts, emailSeq, detour } = need;
   // A message that a server deferred does not continue at an address that has just refused it or is unreachable.
   const wellOf = (candidates: readonly Candidate[]): Candidate[] =>
@@ -153,11 +153,11 @@ function reachable(candidates: Candidate[], { maySendFrom }: SessionNeed, { sour
 }
 
 /** Says nothing about other messages for the destination. */
-function notDialled(cause: string, message: string): NotOpened {
+function notDialled(cause: string, message: string): OpenFailure {
   return { ok: false, evidence: { stage: 'dns', cause, message, relay: false }, facts: NO_FACTS, forNeed: true };
 }
 
-function notResolved({ evidence, tlsPolicy }: Resolved & { ok: false }): NotOpened {
+function notResolved({ evidence, tlsPolicy }: RouteResolution & { ok: false }): OpenFailure {
   const facts = tlsPolicy ? { ...NO_FACTS, tlsPolicy } : NO_FACTS;
   return { ok: false, evidence, facts, forNeed: evidence.cause === POLICY_UNMET };
 }

@@ -12,7 +12,7 @@ import { type SinkAction, type SinkOptions, type SmtpSink, smtpSink } from '../.
 import { waitUntil } from '../../../test/kit/wait-until.ts';
 import { parseCidrs } from '../../net/address-guard.ts';
 import { openDns } from '../../net/dns.ts';
-import { inOrder } from './route.ts';
+import { orderHosts } from './route.ts';
 
 let dns: FakeDns;
 let resolver: ReturnType<typeof openDns>;
@@ -303,7 +303,9 @@ test('an unreachable IPv6 address delays the connection only briefly', { skip: n
 test('MX hosts are ordered by preference, randomly within one, with failed ones last', () => {
   const exchangers = ['a', 'b', 'c', 'd'].map((host) => ({ host, preference: host === 'd' ? 20 : 10 }));
   const orders = (isBackedOff: (host: string) => boolean): string[] => {
-    const ordered = Array.from({ length: 300 }, () => inOrder(exchangers, { isBackedOff, attempts: 3, emailSeq: 1 }));
+    const ordered = Array.from({ length: 300 }, () =>
+      orderHosts(exchangers, { isBackedOff, attempts: 3, emailSeq: 1 }),
+    );
     return [...new Set(ordered.map((one) => one.map(({ host }) => host).join('')))].sort();
   };
   assert.deepEqual(
@@ -319,7 +321,7 @@ test('MX hosts are ordered by preference, randomly within one, with failed ones 
 test('with more than five MX hosts, each attempt starts five further', () => {
   const exchangers = [...'abcdefg'].map((host, index) => ({ host, preference: index }));
   const order = (attempts: number): string =>
-    inOrder(exchangers, { isBackedOff: (host) => host === 'f', attempts, emailSeq: 1 })
+    orderHosts(exchangers, { isBackedOff: (host) => host === 'f', attempts, emailSeq: 1 })
       .map(({ host }) => host)
       .join('');
   assert.deepEqual([0, 1, 2].map(order), ['abcdegf', 'gabcdef', 'degabcf']);

@@ -5,7 +5,7 @@ import { type FakeDns, type FakeZone, fakeDns } from '../../../test/kit/fake-dns
 import { parseCidrs } from '../../net/address-guard.ts';
 import { type Dns, openDns } from '../../net/dns.ts';
 import { openSourceAddresses } from '../../net/source-addresses.ts';
-import { type OwnHost, type Resolved, resolveRoute } from './route.ts';
+import { type OwnHost, type RouteResolution, resolveRoute } from './route.ts';
 
 let fake: FakeDns;
 let dns: Dns;
@@ -37,7 +37,7 @@ async function resolve(
   domain: string,
   zone: FakeZone,
   { attempts = 0, emailSeq = 1, sources = [] as string[], ...takes }: Asked = {},
-): Promise<Resolved> {
+): Promise<RouteResolution> {
   assert.ok(own.ok && allowed.ok);
   fake.zone = zone;
   const routing = { route: { kind: 'mx' as const }, dns, mxPort: 25, mxAllow: allowed.cidrs };
@@ -48,12 +48,12 @@ async function resolve(
   return resolveRoute({ ...routing, own: us, sources: from }, domain, turn);
 }
 
-function hosts(resolved: Resolved): string[] {
+function hosts(resolved: RouteResolution): string[] {
   assert.ok(resolved.ok, JSON.stringify(resolved));
   return resolved.candidates.map(({ host }) => host);
 }
 
-function refusal(resolved: Resolved): string {
+function refusal(resolved: RouteResolution): string {
   assert.ok(!resolved.ok, JSON.stringify(resolved));
   const { local, cause } = resolved.evidence;
   return local ? `${local.code} ${local.enhanced}` : (cause ?? '');

@@ -37,7 +37,7 @@ export interface Candidate {
   policy?: HostPolicy;
 }
 
-export type Resolved =
+export type RouteResolution =
   | { ok: true; candidates: Candidate[] }
   /** `tlsPolicy` is the policy that forbids the connection. */
   | { ok: false; evidence: Evidence; tlsPolicy?: HostPolicy['name'] | undefined };
@@ -100,7 +100,7 @@ function relayOf({ route, fallback }: Routing, destination: string): RelayRoute 
   return route.kind === 'relay' ? route.relay : undefined;
 }
 
-export interface Turn {
+export interface HostOrdering {
   /** Returns whether a host failed recently and is tried last. */
   isBackedOff(host: string): boolean;
   /** Number of earlier attempts. */
@@ -110,19 +110,19 @@ export interface Turn {
 }
 
 /** Looks up the hosts for a destination. DNS errors are returned, not thrown. */
-export function resolveRoute(routing: Routing, destination: string, turn: Turn): Promise<Resolved> {
+export function resolveRoute(routing: Routing, destination: string, ordering: HostOrdering): Promise<RouteResolution> {
   const relay = relayOf(routing, destination);
   if (relay) return resolveRelay(routing, relay);
-  return resolveMxHosts(routing, { domain: destination, turn });
+  return resolveMxHosts(routing, { domain: destination, ordering });
 }
 
-/** Orders hosts by preference, at random within one preference (RFC 5321 §5.1). Hosts that are tried last keep this order. */
-export function inOrder(hosts: readonly MxHost[], { isBackedOff, attempts, emailSeq }: Turn): MxHost[] {
-  const areMany = hosts.length > MAX_HOSTS;
-  const ranked = hosts.map((mx) => ({ mx, rank: areMany ? rankOf(emailSeq, mx.host) : Math.random() }));
+/** Orders hosts by preference, at random within one preference (RFC 5321 §5.1). Hosts that failed recently come last, in the same order. */
+export function orderHosts(hosts: readonly MxHost[], { isBackedOff, attempts, emailSeq }: HostOrdering): MxHost[] {
+  const isRotated = hosts.length > MAX_HOSTS;
+  const ranked = hosts.map((mx) => ({ mx, rank: isRotated ? rankOf(emailSeq, mx.host) : Math.random() }));
   ranked.sort((a, b) => a.mx.preference - b.mx.preference || a.rank - b.rank);
   const all = ranked.map(({ mx }) => mx);
-  const from = areMany ? (attempts * MAX_HOSTS) % all.length : 0;
+  const from = isRotated ? (attempts * MAX_HOSTS) % all.length : 0;
   const rotated = [...all.slice(from), ...all.slice(0, from)];
   return [...rotated.filter(({ host }) => !isBackedOff(host)), ...rotated.filter(({ host }) => isBackedOff(host))];
 }
@@ -133,35 +133,35 @@ function rankOf(emailSeq: number, host: string): number {
 }
 
 /** Returns the hosts to try now, followed by the other hosts that are no worse than the worst of these. */
-function toLookUp(ordered: readonly MxHost[]): MxHost[] {
+function hostsToLookUp(ordered: readonly MxHost[]): MxHost[] {
   const current = ordered.slice(0, MAX_HOSTS);
   const worst = Math.max(...current.map(({ preference }) => preference));
   const others = ordered.slice(MAX_HOSTS).filter(({ preference }) => preference <= worst);
   return [...current, ...others.sort((a, b) => a.preference - b.preference)].slice(0, MAX_LOOKED_UP);
 }
 
-/** Drops the hosts that are this service, and those that are no better (RFC 5321 §5.1). */
+/** Drops the hosts that are this service, and all hosts of the same or a higher preference value (RFC 5321 §5.1). */
 function dropOwnAndWorse<T extends MxHost>(hosts: readonly T[], isOwn: (one: T) => boolean): T[] {
   const best = Math.min(...hosts.filter(isOwn).map((one) => one.preference));
   return hosts.filter((one) => one.preference < best);
 }
 
-function temporary(message: string, options: { cause: string; relay: boolean }): Resolved {
+function temporary(message: string, options: { cause: string; relay: boolean }): RouteResolution {
   return { ok: false, evidence: { stage: 'dns', message, ...options } };
 }
 
-function permanent(code: number, enhanced: string, text: string): Resolved {
+function permanent(code: number, enhanced: string, text: string): RouteResolution {
   return { ok: false, evidence: { stage: 'dns', relay: false, local: { code, enhanced, text } } };
 }
 
-async function resolveRelay(routing: Routing, relay: RelayRoute): Promise<Resolved> {
+async function resolveRelay(routing: Routing, relay: RelayRoute): Promise<RouteResolution> {
   const answer = await routing.dns.lookupHost(relay.host);
   if (answer.status !== 'found') {
     const cause = answer.status === 'temporary' ? answer.cause : 'ENOTFOUND';
     return temporary(`the relay ${relay.host} has no address (${cause})`, { cause, relay: true });
   }
   const addresses = answer.value.slice(0, MAX_ADDRESSES);
-  // Certificates do not cover private addresses; a relay on the public network must prove its identity before it gets a password.
+  // Certificates do not cover private addresses. A relay with a public address must prove its identity before it gets a password.
   const isPublic = addresses.every((address) => addressRefusal(address, []) === undefined);
   return {
     ok: true,
@@ -179,7 +179,10 @@ async function resolveRelay(routing: Routing, relay: RelayRoute): Promise<Resolv
   };
 }
 
-async function resolveMxHosts(routing: Routing, { domain, turn }: { domain: string; turn: Turn }): Promise<Resolved> {
+async function resolveMxHosts(
+  routing: Routing,
+  { domain, ordering }: { domain: string; ordering: HostOrdering },
+): Promise<RouteResolution> {
   const mx = await routing.dns.resolveMx(domain);
   if (mx.status === 'temporary') {
     return temporary(`the MX records of ${domain} cannot be looked up (${mx.cause})`, {
@@ -202,14 +205,14 @@ async function resolveMxHosts(routing: Routing, { domain, turn }: { domain: stri
   // RFC 5321 §5.1: without MX records, the domain itself is the host.
   const listed = mx.status === 'found' ? mx.value.hosts : [{ host: domain, preference: 0 }];
   const others = dropOwnAndWorse(listed, ({ host }) => host === routing.own.name);
-  if (others.length === 0) return resolveOwnHost(routing, { domain, listed, turn });
-  const ordered = inOrder(others, turn);
-  const found = await lookUp(routing, toLookUp(ordered));
+  if (others.length === 0) return resolveOwnHost(routing, { domain, listed, ordering });
+  const ordered = orderHosts(others, ordering);
+  const found = await lookUp(routing, hostsToLookUp(ordered));
   const usable = dropOwnAndWorse(found, (one) => isOwn(routing, one));
-  if (usable.length === 0 && found.length > 0) return resolveOwnHost(routing, { domain, listed, turn });
+  if (usable.length === 0 && found.length > 0) return resolveOwnHost(routing, { domain, listed, ordering });
   // If a host was dropped because it is this service, all worse hosts were dropped with it.
   const isAll = usable.length <= MAX_HOSTS && (found.length === others.length || usable.length < found.length);
-  return choose(routing, { domain, found: usable.slice(0, MAX_HOSTS), isAll });
+  return chooseHosts(routing, { domain, found: usable.slice(0, MAX_HOSTS), isAll });
 }
 
 /**
@@ -218,10 +221,10 @@ async function resolveMxHosts(routing: Routing, { domain, turn }: { domain: stri
  */
 async function resolveOwnHost(
   routing: Routing,
-  { domain, listed, turn }: { domain: string; listed: readonly MxHost[]; turn: Turn },
-): Promise<Resolved> {
+  { domain, listed, ordering }: { domain: string; listed: readonly MxHost[]; ordering: HostOrdering },
+): Promise<RouteResolution> {
   const { own } = routing;
-  if (!(await own.hasRoutes(domain).catch(() => true))) return loop(routing, domain);
+  if (!(await own.hasRoutes(domain).catch(() => true))) return mailLoop(routing, domain);
   const inbound = own.inbound();
   if (inbound) {
     const { address, port } = inbound;
@@ -230,19 +233,23 @@ async function resolveOwnHost(
       candidates: [{ host: own.name, addresses: [address], allAddresses: [address], port, ...MX_TLS }],
     };
   }
-  const ordered = inOrder(listed, turn);
+  const ordered = orderHosts(listed, ordering);
   const found = await lookUp(routing, ordered.slice(0, MAX_HOSTS));
-  return choose(routing, { domain, found, isAll: ordered.length <= MAX_HOSTS });
+  return chooseHosts(routing, { domain, found, isAll: ordered.length <= MAX_HOSTS });
 }
 
 /** Adds the TLS requirements of the domain to each host, and drops hosts to which they currently forbid connections. */
-async function underPolicies({ policies }: Routing, domain: string, hosts: readonly Candidate[]): Promise<Resolved> {
+async function applyTlsPolicies(
+  { policies }: Routing,
+  domain: string,
+  hosts: readonly Candidate[],
+): Promise<RouteResolution> {
   const domainPolicy = await policies?.ofDomain(domain);
   if (!domainPolicy) return { ok: true, candidates: [...hosts] };
   const decided = await Promise.all(
     hosts.map(async (candidate) => ({ candidate, result: await domainPolicy.ofHost(candidate.host, candidate.port) })),
   );
-  // Note the failures only of hosts before the first permitted one.
+  // Report failures only of hosts before the first permitted one.
   for (const { result } of decided) {
     if (result.ok) break;
     result.note?.();
@@ -279,10 +286,10 @@ function lookUp({ dns }: Routing, hosts: readonly MxHost[]): Promise<ResolvedHos
  * Returns the MX hosts with usable addresses, each with the TLS requirements of the domain. `isAll` means that `found` contains every MX
  * host of the domain that is not dropped as this service.
  */
-async function choose(
+async function chooseHosts(
   routing: Routing,
   { domain, found, isAll }: { domain: string; found: readonly ResolvedHost[]; isAll: boolean },
-): Promise<Resolved> {
+): Promise<RouteResolution> {
   const { mxAllow, mxPort, sources } = routing;
   const candidates: Candidate[] = [];
   const refused: string[] = [];
@@ -306,7 +313,7 @@ async function choose(
       ...MX_TLS,
     });
   }
-  if (candidates.length > 0) return underPolicies(routing, domain, candidates);
+  if (candidates.length > 0) return applyTlsPolicies(routing, domain, candidates);
   const causes = found.flatMap(({ answer }) => (answer.status === 'temporary' ? [answer.cause] : []));
   if (causes.length > 0) {
     const message = `the addresses of the MX hosts of ${domain} cannot be looked up (${causes[0]})`;
@@ -327,6 +334,6 @@ async function choose(
   return permanent(550, '5.4.4', `the domain ${domain} has no MX record and no address`);
 }
 
-function loop({ own }: Routing, domain: string): Resolved {
+function mailLoop({ own }: Routing, domain: string): RouteResolution {
   return permanent(550, '5.4.6', `the MX record of ${domain} points to this service (${own.name}): mail loop`);
 }

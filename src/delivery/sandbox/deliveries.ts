@@ -21,7 +21,7 @@ import { claimChosen, timeOf } from '../../work/work.ts';
 import { SANDBOX } from '../destinations/registry.ts';
 import { classify } from '../outcome/outcome.ts';
 import { claimOperation } from '../queue/claim.ts';
-import { type Held, heldOf } from '../queue/held.ts';
+import { type HeldMessage, heldOf } from '../queue/held.ts';
 import { failureDetail, type ResultMetrics, Results, suppressedSettlementOf } from '../record/results.ts';
 import type { Settlement } from '../record/settle.ts';
 import { COMPLAINT, HOST, SHOWN, simulatedReply, simulateSandbox } from './simulate.ts';
@@ -39,7 +39,7 @@ export interface SandboxDeliveryDeps {
   random?: () => number;
 }
 
-export type SandboxDeliveries = SandboxKind<Held, Settlement>;
+export type SandboxDeliveries = SandboxKind<HeldMessage, Settlement>;
 
 export function createSandboxDeliveries(deps: SandboxDeliveryDeps): SandboxDeliveries {
   const { random = Math.random } = deps;

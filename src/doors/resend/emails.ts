@@ -11,7 +11,7 @@ import { type Failure, failure, ok, type Result, refuse } from '../../base/failu
 import { timeOfId } from '../../base/ids.ts';
 import { idOfUuid, uuidAt, uuidOf } from '../../base/uuid-id.ts';
 import type { RouteDefinition } from '../../http/route.ts';
-import { type MailFile, type ReadMail, readMail } from '../../mail/inbound/read-mail.ts';
+import { type MailFile, type ParsedMail, readMail } from '../../mail/inbound/read-mail.ts';
 import {
   type EmailCopy,
   findEmailOperation,
@@ -109,7 +109,7 @@ async function copiesIn({ database }: ResendDoorDeps, context: EndpointContext):
 const TEXT_LIMITS = { text: 2_000_000, html: 2_000_000 };
 
 /** Reads the email as it was accepted. Returns undefined if its content is no longer stored. */
-async function readContent(context: EndpointContext, messageId: string): Promise<ReadMail | undefined> {
+async function readContent(context: EndpointContext, messageId: string): Promise<ParsedMail | undefined> {
   const answer = await context.call('GET', `/messages/${messageId}/content`);
   return answer.ok ? readMail(await bytesOf(answer.content as Buffer | Readable), TEXT_LIMITS) : undefined;
 }

@@ -77,7 +77,7 @@ function withoutEmpty(body: EmailBody): EmailBody {
 }
 
 /** Returns the failure of a missing or unsupported field, if there is one. */
-function refusalOf(body: EmailBody, { caller }: EndpointContext): Result<undefined> {
+function checkFields(body: EmailBody, { caller }: EndpointContext): Result<undefined> {
   const isTemplated = body.template !== undefined;
   for (const field of isTemplated ? (['to'] as const) : (['from', 'to', 'subject'] as const))
     if (body[field] === undefined || (field !== 'subject' && body[field].length === 0))
@@ -104,7 +104,7 @@ async function toSend(
   given: EmailBody,
 ): Promise<Result<Record<string, unknown>>> {
   const body = withoutEmpty(given);
-  const refused = refusalOf(body, context);
+  const refused = checkFields(body, context);
   if (!refused.ok) return refused;
   const attachments = await readAttachments(deps.http, body.attachments ?? []);
   if (!attachments.ok) return attachments;
@@ -147,7 +147,7 @@ function idempotencyHeader({ request }: EndpointContext): { 'idempotency-key'?: 
 }
 
 /** Removes members whose value is undefined, as JSON.stringify does. */
-function defined(value: Record<string, unknown>): Record<string, unknown> {
+function withoutUndefined(value: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined));
 }
 
@@ -155,7 +155,7 @@ async function send(deps: ResendDoorDeps, context: EndpointContext<EmailBody>): 
   const mail = await toSend(deps, context, context.body);
   if (!mail.ok) return mail;
   const sent = await context.call('POST', '/send', {
-    body: defined(mail.value),
+    body: withoutUndefined(mail.value),
     headers: idempotencyHeader(context),
     submitted: context.request.json(),
   });
@@ -178,7 +178,7 @@ async function readBatch(deps: ResendDoorDeps, context: EndpointContext<unknown[
   const refused: { index: number; failure: ReturnType<typeof failure> }[] = [];
   for (const [index, given] of context.body.entries()) {
     const mail = await toSendInBatch(deps, context, given);
-    if (mail.ok) mails.push({ index, body: defined(mail.value) });
+    if (mail.ok) mails.push({ index, body: withoutUndefined(mail.value) });
     else refused.push({ index, failure: mail.failure });
   }
   return { mails, refused };

@@ -1,6 +1,7 @@
 /**
  * Implements Resend's /templates: stored templates with a draft and a published version. Sends use the published version. The alias of a
- * template is its name in Postrider's API. Its name in this API, its default sender, and its reply addresses are stored with it.
+ * template is its name in Postrider's API. The name that this API returns, the default sender, and the reply addresses are stored with the
+ * template.
  */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
@@ -10,9 +11,9 @@ import { failure, ok, type Result, refuse } from '../../base/failure.ts';
 import { idOfUuid, isUuid, uuidAt, uuidOf } from '../../base/uuid-id.ts';
 import type { RouteDefinition } from '../../http/route.ts';
 import {
-  describeTemplateOperation,
   findExtrasOperation,
   fromLiquid,
+  storeExtraOperation,
   type TemplateExtra,
   toLiquid,
 } from '../../templates/templates.ts';
@@ -112,7 +113,7 @@ export async function sendersOf(
   return { ...(from && { from }), ...(replyTo && { replyTo }) };
 }
 
-interface Found {
+interface FoundTemplate {
   template: TemplateBody;
   record: TemplateExtra;
   extra: Extra;
@@ -122,7 +123,7 @@ async function findByReference(
   deps: ResendDoorDeps,
   context: EndpointContext,
   reference: string,
-): Promise<Result<Found>> {
+): Promise<Result<FoundTemplate>> {
   const record = await findExtra(deps, context, reference);
   if (record === undefined) return NO_TEMPLATE;
   const found = await context.call('GET', `/templates/${record.id}`);
@@ -135,10 +136,10 @@ function extraOf({ name, updatedAt }: TemplateBody, record: TemplateExtra): Extr
   return readExtra(record) ?? { name, alias: name, from: null, replyTo: null, publishedAt: updatedAt };
 }
 
-const findTemplate = (deps: ResendDoorDeps, context: EndpointContext): Promise<Result<Found>> =>
+const findTemplate = (deps: ResendDoorDeps, context: EndpointContext): Promise<Result<FoundTemplate>> =>
   findByReference(deps, context, templateReference(context.request.params.id ?? ''));
 
-function summary({ template, record, extra }: Found): Record<string, unknown> {
+function summary({ template, record, extra }: FoundTemplate): Record<string, unknown> {
   return {
     id: uuidOf(template.templateId),
     name: extra.name,
@@ -150,7 +151,7 @@ function summary({ template, record, extra }: Found): Record<string, unknown> {
   };
 }
 
-function fullBody(found: Found): Record<string, unknown> {
+function fullBody(found: FoundTemplate): Record<string, unknown> {
   const { template, record, extra } = found;
   const { html, text, subject, createdAt, updatedAt, version } = template;
   const variables = template.variables.map(({ name: key, type, default: value }) => ({
@@ -175,10 +176,10 @@ function fullBody(found: Found): Record<string, unknown> {
 }
 
 /** Returns the body for Postrider's API: the changed parts, and the stored values of the others. */
-function ownBody(change: Change, present: TemplateBody | undefined, extra: Extra): Record<string, unknown> {
+function postriderBody(change: Change, current: TemplateBody | undefined, extra: Extra): Record<string, unknown> {
   const part = (name: 'subject' | 'html' | 'text'): string | null => {
     const given = change[name];
-    if (given === undefined) return present?.[name] ?? null;
+    if (given === undefined) return current?.[name] ?? null;
     return given === null ? null : toLiquid(given, name === 'html' ? 'html' : 'text');
   };
   const variables = change.variables?.map(({ key: name, type = 'string', fallback_value: value }) => ({
@@ -192,29 +193,29 @@ function ownBody(change: Change, present: TemplateBody | undefined, extra: Extra
     subject: part('subject'),
     html: part('html'),
     text: part('text'),
-    variables: variables ?? present?.variables ?? [],
+    variables: variables ?? current?.variables ?? [],
   };
 }
 
-function changedExtra(change: Change, present: Extra | undefined): Extra {
-  const { name = present?.name ?? '', reply_to: replyTo } = change;
-  const replies = replyTo === undefined ? (present?.replyTo ?? null) : [replyTo].flat();
+function changedExtra(change: Change, current: Extra | undefined): Extra {
+  const { name = current?.name ?? '', reply_to: replyTo } = change;
+  const replies = replyTo === undefined ? (current?.replyTo ?? null) : [replyTo].flat();
   return {
     name,
-    alias: change.alias === undefined ? (present?.alias ?? null) : change.alias,
-    from: change.from === undefined ? (present?.from ?? null) : change.from,
+    alias: change.alias === undefined ? (current?.alias ?? null) : change.alias,
+    from: change.from === undefined ? (current?.from ?? null) : change.from,
     replyTo: replies,
-    publishedAt: present?.publishedAt ?? null,
+    publishedAt: current?.publishedAt ?? null,
   };
 }
 
-async function describe(
+async function storeExtra(
   { database, clock, templatesChanged }: ResendDoorDeps,
   context: EndpointContext,
   wanted: { templateId: string; extra: Extra; publishedVersion?: number },
 ): Promise<EndpointAnswer> {
   const { templateId, extra, publishedVersion } = wanted;
-  const outcome = await requestedChanges(database, context.request, clock.now()).execute(describeTemplateOperation, {
+  const outcome = await requestedChanges(database, context.request, clock.now()).execute(storeExtraOperation, {
     ...ownerOf(context),
     templateId,
     extra: JSON.stringify(extra),
@@ -229,9 +230,12 @@ async function describe(
 /** Creates a template without a published version. */
 async function create(deps: ResendDoorDeps, context: EndpointContext, change: Change): Promise<EndpointAnswer> {
   const extra = changedExtra(change, undefined);
-  const created = await context.call('POST', '/templates', { query: DRAFT, body: ownBody(change, undefined, extra) });
+  const created = await context.call('POST', '/templates', {
+    query: DRAFT,
+    body: postriderBody(change, undefined, extra),
+  });
   if (!created.ok) return created;
-  return describe(deps, context, { templateId: created.body.templateId, extra });
+  return storeExtra(deps, context, { templateId: created.body.templateId, extra });
 }
 
 async function change(deps: ResendDoorDeps, context: EndpointContext<Change>): Promise<EndpointAnswer> {
@@ -242,9 +246,9 @@ async function change(deps: ResendDoorDeps, context: EndpointContext<Change>): P
   const { templateId } = template;
   const replaced = await context.call('PUT', `/templates/${templateId}`, {
     query: DRAFT,
-    body: ownBody(context.body, template, extra),
+    body: postriderBody(context.body, template, extra),
   });
-  return replaced.ok ? describe(deps, context, { templateId, extra }) : replaced;
+  return replaced.ok ? storeExtra(deps, context, { templateId, extra }) : replaced;
 }
 
 async function publish(deps: ResendDoorDeps, context: EndpointContext): Promise<EndpointAnswer> {
@@ -253,7 +257,7 @@ async function publish(deps: ResendDoorDeps, context: EndpointContext): Promise<
   const { template, extra } = found.value;
   const published = { ...extra, publishedAt: iso(deps.clock.now()) };
   const { templateId, version: publishedVersion } = template;
-  return describe(deps, context, { templateId, extra: published, publishedVersion });
+  return storeExtra(deps, context, { templateId, extra: published, publishedVersion });
 }
 
 /** Maximum number of names to try for a copy. */
@@ -266,8 +270,8 @@ async function duplicate(deps: ResendDoorDeps, context: EndpointContext): Promis
   for (let number = 1; ; number += 1) {
     const name = `${extra.name} (Copy${number === 1 ? '' : ` ${number}`})`;
     const copy: Extra = { ...extra, name, alias: null, publishedAt: null };
-    const created = await context.call('POST', '/templates', { query: DRAFT, body: ownBody({}, template, copy) });
-    if (created.ok) return describe(deps, context, { templateId: created.body.templateId, extra: copy });
+    const created = await context.call('POST', '/templates', { query: DRAFT, body: postriderBody({}, template, copy) });
+    if (created.ok) return storeExtra(deps, context, { templateId: created.body.templateId, extra: copy });
     if (created.failure.code !== 'CONFLICT' || number === MAX_COPIES) return created;
   }
 }

@@ -167,7 +167,10 @@ function holdsDelimiter({ body: [data] }: Entity, token: string): boolean {
     : Buffer.from(data.buffer, data.byteOffset, data.length).includes(token);
 }
 
-/** Returns a new token for boundaries. They contain `=_`, which Base64 and quoted-printable cannot, so only 7bit bodies are searched. */
+/**
+ * Returns a new token for boundaries. Boundaries contain `=_`, which cannot occur in Base64 and quoted-printable, so only 7bit bodies are
+ * searched.
+ */
 function newBoundaryToken(bodies: readonly Entity[]): string {
   for (;;) {
     const token = randomText(22);
@@ -181,8 +184,8 @@ function newBoundaryToken(bodies: readonly Entity[]): string {
 const CALENDAR = /^text\/calendar *;(?:.*;)? *method=/i;
 
 /**
- * Repeats the first calendar file as an alternative to the text: otherwise Outlook and Gmail show a file instead of an invitation. The
- * file's bytes must be in memory.
+ * Returns an alternative to the text with the first calendar file, because Outlook and Gmail otherwise show a file instead of an
+ * invitation. The file's bytes must be in memory.
  */
 function calendarEntity(files: readonly FileBySize[]): Entity | undefined {
   const isCalendar = (file: FileBySize): boolean =>
@@ -245,7 +248,7 @@ interface Assembly {
   smtpUtf8: boolean;
 }
 
-/** Receives the files separately, so that `mail` does not have to be copied. */
+/** Assembles the message. The files are a separate parameter, so that callers need not copy `mail` to change them. */
 function assemble(mail: MailWithoutFiles, files: readonly FileBySize[]): Assembly {
   resetScratch();
   const entity = bodyEntity(mail, files);

@@ -11,7 +11,7 @@ import {
   generateDkimKeys,
   prepareDkim,
   signDkim,
-  signDkimHere,
+  signDkimSync,
 } from './dkim-sign.ts';
 
 let generated: { rsa: GeneratedDkimKey; ed25519: GeneratedDkimKey };
@@ -134,7 +134,7 @@ test('composed messages get the same signature in one buffer or several', async 
   const cut = [content.subarray(0, 1500), content.subarray(1500, 1501), content.subarray(1501)];
   assert.deepEqual(prepareDkim(cut), prepareDkim(content));
   assert.equal(await sign(cut.map((part) => Buffer.from(part))), await sign(content));
-  assert.equal(signDkimHere({ content, domain: 'example.com', keys, nowMs }), await sign(content));
+  assert.equal(signDkimSync({ content, domain: 'example.com', keys, nowMs }), await sign(content));
 });
 
 test('the DKIM-Signature field has its tags, folding, and oversigning', async () => {

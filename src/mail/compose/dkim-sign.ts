@@ -354,7 +354,7 @@ export function signDkim({
 }
 
 /** Like `signDkim`, but blocks the calling thread for about 0.22 ms per key. It is meant for threads that do nothing else. */
-export function signDkimHere({ content, ...signers }: DkimSigners & { content: Buffer | readonly Buffer[] }): string {
+export function signDkimSync({ content, ...signers }: DkimSigners & { content: Buffer | readonly Buffer[] }): string {
   const prepared = prepareDkim(content);
   let out = '';
   for (const key of signers.keys) {

@@ -51,7 +51,7 @@ export interface MailFile {
   within?: { offset: number; length: number };
 }
 
-export interface ReadMail {
+export interface ParsedMail {
   headers: MailHeader[];
   text: string | null;
   html: string | null;
@@ -82,7 +82,7 @@ export interface TextLimits {
   html: number;
 }
 
-export async function readMail(content: Buffer, limits: TextLimits = CHARACTERS): Promise<ReadMail> {
+export async function readMail(content: Buffer, limits: TextLimits = CHARACTERS): Promise<ParsedMail> {
   const unreadable: string[] = [];
   const walk = await walkThroughBytes(content);
   if (walk.exceeded === 'depth')
@@ -119,9 +119,9 @@ export async function readMail(content: Buffer, limits: TextLimits = CHARACTERS)
 const TNEF_TYPE = /^application\/(vnd\.)?ms-tnef$/;
 const isTnefPart = ({ type, name }: Part): boolean => TNEF_TYPE.test(type) || /^winmail\.dat$/i.test(name);
 
-function filesInTnef({ files }: Tnef, { encoding, from, to }: Part, already: number): MailFile[] {
+function filesInTnef({ files }: Tnef, { encoding, from, to }: Part, fileCount: number): MailFile[] {
   return files.map(({ name, contentType, contentId, offset, length }, index) => ({
-    name: safeName(name) || `attachment-${already + index + 1}`,
+    name: safeName(name) || `attachment-${fileCount + index + 1}`,
     contentType: contentTypeOf(contentType),
     sizeBytes: length,
     contentId,
@@ -164,9 +164,13 @@ async function walkThroughBytes(content: Buffer): Promise<MimeWalk> {
 
 const withLineEnds = (text: string): string => text.replace(/(?<!\r)\n/g, '\r\n');
 
-const NO_VALUE = /[^\t\x20-\uffff]/g;
+const NOT_PRINTABLE = /[^\t\x20-\uffff]/g;
 
-function readHeaders(content: Buffer, { bodyStart }: Entity, unreadable: string[]): Pick<ReadMail, 'headers' | 'hops'> {
+function readHeaders(
+  content: Buffer,
+  { bodyStart }: Entity,
+  unreadable: string[],
+): Pick<ParsedMail, 'headers' | 'hops'> {
   const end = Math.min(bodyStart, content.length);
   const text = withLineEnds(content.toString('latin1', 0, Math.min(end, HEADER_BYTES)));
   const fields = headerFields(text).filter(({ name }) => name !== '');
@@ -174,7 +178,7 @@ function readHeaders(content: Buffer, { bodyStart }: Entity, unreadable: string[
   let remaining = SHOWN_HEADER_CHARACTERS;
   for (const field of fields) {
     const value = decodeWords(headerText(fieldValue(text, field)))
-      .replace(NO_VALUE, ' ')
+      .replace(NOT_PRINTABLE, ' ')
       .slice(0, SHOWN_VALUE_CHARACTERS)
       .toWellFormed();
     remaining -= field.name.length + value.length;
@@ -324,7 +328,7 @@ class Texts {
     kept.text = all.slice(0, limit).toWellFormed();
   }
 
-  result(): Pick<ReadMail, 'text' | 'html' | 'textFromHtml' | 'textTruncated' | 'htmlTruncated'> {
+  result(): Pick<ParsedMail, 'text' | 'html' | 'textFromHtml' | 'textTruncated' | 'htmlTruncated'> {
     const [plain, html] = [this.#plain, this.#html];
     if (this.#wrapped && plain.text.trim() === '' && html.text.trim() === '') {
       const { text: wrappedText, html: wrappedHtml } = this.#wrapped;

@@ -3,10 +3,10 @@
  * transfer encoding, and every other byte of the message stays as submitted. The message is read once for any number of copies; each copy
  * is linear in its bytes.
  *
- * These are not changed: signed or encrypted messages (multipart/signed, multipart/encrypted, S/MIME), messages inside the message, HTML
- * files (Content-Disposition), parts with a digest (Content-MD5), and parts whose charset or encoding cannot be read reliably (unknown
- * encodings and invalid Base64). A part whose lines would exceed 998 bytes becomes quoted-printable, or Base64 if that is clearly shorter,
- * with a matching Content-Transfer-Encoding.
+ * Tracking is not added to the following: signed or encrypted messages (multipart/signed, multipart/encrypted, S/MIME), messages inside the
+ * message, HTML files (Content-Disposition), parts with a digest (Content-MD5), and parts whose charset or encoding cannot be read reliably
+ * (unknown encodings and invalid Base64). A part whose lines would exceed 998 bytes becomes quoted-printable, or Base64 if that is clearly
+ * shorter, with a matching Content-Transfer-Encoding.
  *
  * A body is kept both decoded and as written (RFC 2045 §6), so pieces of the decoded bytes can be replaced. In 7bit, 8bit, binary, and
  * quoted-printable, only the changed places are rewritten; Base64 is rewritten completely.
@@ -101,7 +101,7 @@ function base64Body(raw: Buffer): CodedBody | undefined {
   };
 }
 
-interface Decoded {
+interface DecodedBytes {
   bytes: Buffer;
   /** Position of each byte in the encoded body. */
   places: Uint32Array;
@@ -122,7 +122,7 @@ function skipSpaces(raw: Buffer, at: number): number {
 }
 
 /** Decodes quoted-printable (RFC 2045 §6.7). Soft breaks and white space at the end of a line are removed; an invalid `=` is literal. */
-export function decodeQuotedPrintable(raw: Buffer): Decoded {
+export function decodeQuotedPrintable(raw: Buffer): DecodedBytes {
   const bytes = Buffer.allocUnsafeSlow(raw.length);
   const places = new Uint32Array(raw.length);
   let length = 0;
@@ -259,9 +259,9 @@ interface HtmlPart {
   found: TrackableHtml;
 }
 
-/** The same limits as for submitted messages. */
+/** The same limits apply to submitted messages (submitted.ts). */
 const LIMITS = { depth: 100, parts: 1000 };
-const SEALED = new Set([
+const SIGNED_OR_ENCRYPTED = new Set([
   'multipart/signed',
   'multipart/encrypted',
   'application/pkcs7-mime',
@@ -275,7 +275,7 @@ const SEALED = new Set([
 export function readTrackableMail(content: Buffer, { links }: { links: boolean }): TrackableMail | undefined {
   const walk = walkThrough(content.toString('latin1'), LIMITS);
   const entities = walk.entities.filter((entity) => !isInsideMessage(entity));
-  if (walk.exceeded !== undefined || entities.some(({ type }) => SEALED.has(type))) return undefined;
+  if (walk.exceeded !== undefined || entities.some(({ type }) => SIGNED_OR_ENCRYPTED.has(type))) return undefined;
   const parts = entities.flatMap((entity) => htmlPartOf(content, entity, links) ?? []);
   if (parts.length === 0) return undefined;
   return {
@@ -302,7 +302,7 @@ function htmlPartOf(content: Buffer, entity: Entity, links: boolean): HtmlPart |
   if (isFile || fields.some((one) => one.name === 'content-md5')) return undefined;
 
   let { bodyEnd } = entity;
-  // A pixel after the message's final line end would be on a line that has none.
+  // A pixel after the message's final line end would be on a line without a line end.
   if (bodyEnd === content.length && content.toString('latin1', bodyEnd - 2) === '\r\n') bodyEnd -= 2;
   if (bodyEnd < entity.bodyStart) return undefined;
   const body = readCodedBody(content.subarray(entity.bodyStart, bodyEnd), entity.encoding);

@@ -69,7 +69,7 @@ function unavailable(error: unknown): Unavailable {
 }
 
 /** Returns undefined if the file does not exist; throws Unavailable for all other errors. */
-function unlessMissing(error: NodeJS.ErrnoException): undefined {
+function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw unavailable(error);
 }
 
@@ -119,14 +119,14 @@ export function openDiskBlobs(folder: string, { onBroken = () => undefined }: Di
   };
   const syncedShards = new Set<string>();
 
-  /** Creates a shard folder, once per process. `named` resolves when the parent folder was synced. */
-  const ensureShard = async (shard: string): Promise<{ named: Promise<void> }> => {
-    if (syncedShards.has(shard)) return { named: Promise.resolve() };
-    await mkdir(path.join(folder, shard), { recursive: true, mode: 0o700 }).catch(refuse);
-    const named = syncFolder(syncs, folder).catch(refuse);
-    // `named` is awaited after the content was written; until then a rejection must not be unhandled.
-    named.catch(() => undefined);
-    return { named };
+  /** Creates a shard folder, once per process. `parentSynced` resolves when the parent folder has been synced. */
+  const ensureShard = async (shard: string): Promise<{ parentSynced: Promise<void> }> => {
+    if (syncedShards.has(shard)) return { parentSynced: Promise.resolve() };
+    await mkdir(path.join(folder, shard), { recursive: true, mode: 0o700 }).catch(throwUnavailable);
+    const parentSynced = syncFolder(syncs, folder).catch(throwUnavailable);
+    // `parentSynced` is awaited after the content has been written. Until then, a rejection must not be unhandled.
+    parentSynced.catch(() => undefined);
+    return { parentSynced };
   };
 
   /** Runs `fill` on a new file and renames it to the key that `fill` returns; removes the file if anything throws. */
@@ -135,18 +135,18 @@ export function openDiskBlobs(folder: string, { onBroken = () => undefined }: Di
     let key: string;
     syncs.assertTrusted();
     try {
-      const { named } = await ensureShard(shard);
-      const file = await open(temporary, 'wx', 0o600).catch(refuse);
+      const { parentSynced } = await ensureShard(shard);
+      const file = await open(temporary, 'wx', 0o600).catch(throwUnavailable);
       try {
         key = await fill(file);
         await syncs.run(() => file.datasync());
       } finally {
         await file.close();
       }
-      await named;
+      await parentSynced;
       syncedShards.add(shard);
-      await rename(temporary, pathOf(key)).catch(refuse);
-      await syncFolder(syncs, path.join(folder, shard)).catch(refuse);
+      await rename(temporary, pathOf(key)).catch(throwUnavailable);
+      await syncFolder(syncs, path.join(folder, shard)).catch(throwUnavailable);
       return key;
     } catch (error) {
       syncedShards.delete(shard);
@@ -160,7 +160,7 @@ export function openDiskBlobs(folder: string, { onBroken = () => undefined }: Di
     put: async (content) => {
       const key = newBlobKey(await sha256(content));
       return write(key.slice(0, 2), async (file) => {
-        await file.writeFile(content).catch(refuse);
+        await file.writeFile(content).catch(throwUnavailable);
         return key;
       });
     },
@@ -171,17 +171,17 @@ export function openDiskBlobs(folder: string, { onBroken = () => undefined }: Di
       return write(name.slice(0, 2), async (file) => {
         for await (const chunk of gatheredPieces(exactly(source, sizeBytes))) {
           hash?.update(chunk);
-          await file.writeFile(chunk).catch(refuse);
+          await file.writeFile(chunk).catch(throwUnavailable);
         }
         return key ?? withDigest(name, digest ?? hash!.digest());
       });
     },
     get: async (key) => {
-      const content = await readFile(pathOf(key)).catch(unlessMissing);
+      const content = await readFile(pathOf(key)).catch(ignoreMissing);
       return content && asWritten(key, content);
     },
     read: async (key) => {
-      const file = await open(pathOf(key), 'r').catch(unlessMissing);
+      const file = await open(pathOf(key), 'r').catch(ignoreMissing);
       if (!file) return undefined;
       const source = file.createReadStream();
       const content = Readable.from(streamAsWritten(key, source), { objectMode: false });
@@ -189,29 +189,29 @@ export function openDiskBlobs(folder: string, { onBroken = () => undefined }: Di
       return content.once('close', () => source.destroy());
     },
     open: async (key) => {
-      const file = await open(pathOf(key), 'r').catch(unlessMissing);
+      const file = await open(pathOf(key), 'r').catch(ignoreMissing);
       return file && fileReader(file);
     },
-    sizeOf: async (key) => (await stat(pathOf(key)).catch(unlessMissing))?.size,
+    sizeOf: async (key) => (await stat(pathOf(key)).catch(ignoreMissing))?.size,
     stampOf: async (key) => {
-      const found = await stat(pathOf(key), { bigint: true }).catch(unlessMissing);
+      const found = await stat(pathOf(key), { bigint: true }).catch(ignoreMissing);
       // The system sets ctime, which, unlike mtime, cannot be set back.
       return found && [found.ino, found.size, found.mtimeNs, found.ctimeNs].join(' ');
     },
     remove: async (key) => {
-      await unlink(pathOf(key)).catch(unlessMissing);
+      await unlink(pathOf(key)).catch(ignoreMissing);
     },
     list: async function* () {
       for await (const { shard, name } of files(folder)) {
         const key = `${shard}/${name}`;
         if (!isBlobKey(key)) continue;
-        const found = await stat(path.join(folder, key)).catch(unlessMissing);
+        const found = await stat(path.join(folder, key)).catch(ignoreMissing);
         if (found) yield { key, writtenAtMs: found.mtimeMs };
       }
     },
     storeNowMs: () => fileSystemNowMs(folder),
     mark: {
-      read: async () => (await readFile(path.join(folder, MARK_NAME), 'utf8').catch(unlessMissing))?.trim(),
+      read: async () => (await readFile(path.join(folder, MARK_NAME), 'utf8').catch(ignoreMissing))?.trim(),
       write: (id) => writeMark(syncs, { folder, id }),
     },
     removeUnfinished: async () => {
@@ -220,7 +220,7 @@ export function openDiskBlobs(folder: string, { onBroken = () => undefined }: Di
       for await (const { shard, name } of files(folder)) {
         if (PART.test(name)) removed += await removeIfOld(path.join(folder, shard, name), beforeMs);
       }
-      for (const name of await readdir(folder).catch(refuse)) {
+      for (const name of await readdir(folder).catch(throwUnavailable)) {
         if (PROBE.test(name)) removed += await removeIfOld(path.join(folder, name), beforeMs);
       }
       return removed;
@@ -230,9 +230,9 @@ export function openDiskBlobs(folder: string, { onBroken = () => undefined }: Di
 
 /** Removes the file if it was last written before `beforeMs`. Returns the number of removed files. */
 async function removeIfOld(file: string, beforeMs: number): Promise<number> {
-  const found = await stat(file).catch(unlessMissing);
+  const found = await stat(file).catch(ignoreMissing);
   if (!found || found.mtimeMs > beforeMs) return 0;
-  await unlink(file).catch(unlessMissing);
+  await unlink(file).catch(ignoreMissing);
   return 1;
 }
 
@@ -241,7 +241,7 @@ function fileReader(file: FileHandle): BlobReader {
   const fill = async (into: Buffer): Promise<number> => {
     let filled = 0;
     while (filled < into.length) {
-      const { bytesRead } = await file.read(into, filled, into.length - filled, null).catch(refuse);
+      const { bytesRead } = await file.read(into, filled, into.length - filled, null).catch(throwUnavailable);
       if (bytesRead === 0) break;
       filled += bytesRead;
     }
@@ -259,7 +259,7 @@ function fileReader(file: FileHandle): BlobReader {
   };
 }
 
-function refuse(error: unknown): never {
+function throwUnavailable(error: unknown): never {
   throw unavailable(error);
 }
 
@@ -283,9 +283,9 @@ async function writeMark(syncs: SyncGuard, { folder, id }: { folder: string; id:
 }
 
 async function* files(folder: string): AsyncGenerator<{ shard: string; name: string }> {
-  for (const shard of (await readdir(folder).catch(unlessMissing)) ?? []) {
+  for (const shard of (await readdir(folder).catch(ignoreMissing)) ?? []) {
     if (!SHARD.test(shard)) continue;
-    for (const name of (await readdir(path.join(folder, shard)).catch(unlessMissing)) ?? []) yield { shard, name };
+    for (const name of (await readdir(path.join(folder, shard)).catch(ignoreMissing)) ?? []) yield { shard, name };
   }
 }
 

@@ -52,18 +52,18 @@ export class S3Error extends Unavailable {
   readonly status: number | undefined;
   readonly code: string | undefined;
   /** Whether an immediate retry may succeed. */
-  readonly again: boolean;
+  readonly isRetryable: boolean;
 
-  constructor(message: string, facts: { status?: number; code?: string; again: boolean }) {
+  constructor(message: string, facts: { status?: number; code?: string; isRetryable: boolean }) {
     super(`blob storage: S3 ${message}`);
     this.status = facts.status;
     this.code = facts.code;
-    this.again = facts.again;
+    this.isRetryable = facts.isRetryable;
   }
 
   /** Whether the store refused the call and will keep refusing it until a setting or permission is changed. */
   get refused(): boolean {
-    return this.status !== undefined && this.status < 500 && !this.again;
+    return this.status !== undefined && this.status < 500 && !this.isRetryable;
   }
 }
 
@@ -77,7 +77,7 @@ export function errorFromAnswer(call: string, answer: { status: number; body: st
   return new S3Error(`${call} failed with ${words}${elsewhere}`, {
     status,
     ...(code === undefined ? {} : { code }),
-    again: status >= 500 || status === 429 || status === 408 || TEMPORARY.test(code ?? ''),
+    isRetryable: status >= 500 || status === 429 || status === 408 || TEMPORARY.test(code ?? ''),
   });
 }
 
@@ -87,20 +87,20 @@ function noResponseError(call: string, error: unknown): S3Error {
   const { message, code, cause } = error as Error & { code?: string };
   const reason = (cause as Error | undefined)?.message ?? message;
   return new S3Error(`${call} got no complete response: ${reason || code || 'the connection was lost'}`, {
-    again: true,
+    isRetryable: true,
   });
 }
 
 const CONNECT_MS = 5_000;
 const ANSWER_MS = 15_000;
 /** Transfers slower than this, in bytes per millisecond, are aborted. */
-const SLOWEST_UPLOAD = 250;
-const SLOWEST_DOWNLOAD = 25;
+const MIN_UPLOAD_BYTES_PER_MS = 250;
+const MIN_DOWNLOAD_BYTES_PER_MS = 25;
 /** Maximum pause between two chunks of a response. */
 const IDLE_MS = 30_000;
 /** If the clocks differ by more than this, calls are signed with the store's time. Stores accept a difference of 15 minutes. */
 const SKEW_MS = 300_000;
-const TRIES = 4;
+const MAX_ATTEMPTS = 4;
 const PAUSE_MS = 100;
 /** No retry starts after a call has taken this long. */
 const TRY_WITHIN_MS = 10_000;
@@ -196,7 +196,7 @@ export function openS3Client(options: S3ClientOptions): S3Client {
   const tryOnce = async (call: S3Call): Promise<S3Answer | undefined> => {
     const signed = await sign(call, clock.now() + skewMs);
     const sizeBytes = call.body?.length ?? 0;
-    const answerMs = (call.answerMs ?? options.answerMs ?? ANSWER_MS) + sizeBytes / SLOWEST_UPLOAD;
+    const answerMs = (call.answerMs ?? options.answerMs ?? ANSWER_MS) + sizeBytes / MIN_UPLOAD_BYTES_PER_MS;
     // This also covers cases that undici's own limits do not: a name that does not resolve, a connection that never becomes free.
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(new Error('the response took too long')), CONNECT_MS + 2 * answerMs);
@@ -239,7 +239,7 @@ export function openS3Client(options: S3ClientOptions): S3Client {
       const sizeBytes = length === undefined ? undefined : Number(length);
       if (sizeBytes === undefined && call.method === 'GET' && !/chunked/i.test(headers['transfer-encoding'] ?? '')) {
         discardBody(response);
-        throw new S3Error(`the response to ${call.name} has no length`, { again: true });
+        throw new S3Error(`the response to ${call.name} has no length`, { isRetryable: true });
       }
       const waitMs = call.answerMs ?? options.answerMs ?? ANSWER_MS;
       const discard = (): void => discardBody(response);
@@ -253,21 +253,21 @@ export function openS3Client(options: S3ClientOptions): S3Client {
       ...(region === undefined ? {} : { region }),
     });
     if (error.status === 404 && error.code === 'NoSuchKey') return undefined;
-    if (error.status === 404 && call.method === 'HEAD' && call.key !== undefined) return missingOf(call, error);
+    if (error.status === 404 && call.method === 'HEAD' && call.key !== undefined) return checkBucket(call, error);
     // The response to HEAD has no code.
     const mayBeSkew = error.status === 403 && /^(RequestTimeTooSkewed)?$/.test(error.code ?? '');
     if (mayBeSkew && storeNowMs !== undefined && Math.abs(storeNowMs - clock.now() - skewMs) > SKEW_MS) {
       skewMs = storeNowMs - clock.now();
       throw new S3Error(`${call.name} failed because the clocks differ by ${Math.round(skewMs / 1000)} s`, {
         status: 403,
-        again: true,
+        isRetryable: true,
       });
     }
     throw error;
   };
 
   /** Checks the bucket, because the response to HEAD does not say what is missing. A missing bucket must not look like a missing blob. */
-  const missingOf = async (call: S3Call, error: S3Error): Promise<undefined> => {
+  const checkBucket = async (call: S3Call, error: S3Error): Promise<undefined> => {
     const bucket = await tryOnce({ name: 'HeadBucket', method: 'HEAD' });
     if (!bucket) throw error;
     await drained(call.name, bucket);
@@ -281,8 +281,8 @@ export function openS3Client(options: S3ClientOptions): S3Client {
           const answer = await tryOnce(call);
           return answer && (await consume(answer));
         } catch (error) {
-          const over = tried === TRIES || performance.now() - startedMs > TRY_WITHIN_MS;
-          if (!(error instanceof S3Error) || !error.again || over) throw error;
+          const over = tried === MAX_ATTEMPTS || performance.now() - startedMs > TRY_WITHIN_MS;
+          if (!(error instanceof S3Error) || !error.isRetryable || over) throw error;
           await pause(PAUSE_MS * 2 ** (tried - 1) * (0.5 + Math.random()));
         }
       }
@@ -321,7 +321,7 @@ export async function* wholeBody(name: string, answer: S3Answer): AsyncGenerator
     for await (const chunk of answer.body) {
       bytes += chunk.length;
       waitedMs += performance.now() - waitingSinceMs;
-      if (waitedMs > answer.waitMs + bytes / SLOWEST_DOWNLOAD) throw new Error('the body arrived too slowly');
+      if (waitedMs > answer.waitMs + bytes / MIN_DOWNLOAD_BYTES_PER_MS) throw new Error('the body arrived too slowly');
       yield chunk;
       waitingSinceMs = performance.now();
     }
@@ -329,7 +329,7 @@ export async function* wholeBody(name: string, answer: S3Answer): AsyncGenerator
     throw noResponseError(name, error);
   }
   if (answer.sizeBytes === undefined || bytes === answer.sizeBytes) return;
-  throw new S3Error(`the response to ${name} ended after ${bytes} of ${answer.sizeBytes} bytes`, { again: true });
+  throw new S3Error(`the response to ${name} ended after ${bytes} of ${answer.sizeBytes} bytes`, { isRetryable: true });
 }
 
 /** Returns the complete response in memory; used as the consume function of calls for objects. */
@@ -349,7 +349,7 @@ export async function textOf(name: string, answer: S3Answer): Promise<string> {
     chunks.push(chunk);
     bytes += chunk.length;
     if (bytes > MAX_TEXT_BYTES)
-      throw new S3Error(`the response to ${name} is larger than ${MAX_TEXT_BYTES} bytes`, { again: false });
+      throw new S3Error(`the response to ${name} is larger than ${MAX_TEXT_BYTES} bytes`, { isRetryable: false });
   }
   return Buffer.concat(chunks).toString('utf8');
 }

@@ -101,7 +101,7 @@ export async function uploadInParts(client: S3Client, key: string, parts: AsyncI
     (answer) => textOf('CreateMultipartUpload', answer),
   );
   const uploadId = xmlText(created ?? '', 'UploadId');
-  if (!uploadId) throw new S3Error('the response to CreateMultipartUpload has no UploadId', { again: false });
+  if (!uploadId) throw new S3Error('the response to CreateMultipartUpload has no UploadId', { isRetryable: false });
   try {
     const etags: string[] = [];
     for await (const part of parts)
@@ -124,7 +124,7 @@ async function uploadPart(
     drained(name, one),
   );
   const etag = answer?.headers.etag;
-  if (!etag) throw new S3Error('the response to UploadPart has no ETag', { again: false });
+  if (!etag) throw new S3Error('the response to UploadPart has no ETag', { isRetryable: false });
   return etag;
 }
 

@@ -157,7 +157,7 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
       const name = 'HeadObject';
       const answer = await client.run({ name, method: 'HEAD', key }, (one) => drained(name, one));
       if (answer === undefined || answer.sizeBytes !== undefined) return answer?.sizeBytes;
-      throw new S3Error(`the response to ${name} has no length`, { again: false });
+      throw new S3Error(`the response to ${name} has no length`, { isRetryable: false });
     },
     remove: async (key) => {
       assertBlobKey(key);
@@ -168,7 +168,7 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
     },
     storeNowMs: async () => {
       const { nowMs } = await listPage(client, { prefix, 'max-keys': '1' });
-      if (nowMs === undefined) throw new S3Error('the response to ListObjectsV2 has no Date', { again: false });
+      if (nowMs === undefined) throw new S3Error('the response to ListObjectsV2 has no Date', { isRetryable: false });
       return nowMs;
     },
     mark: {

@@ -102,7 +102,7 @@ class Converter {
   readonly #scopes: Scopes;
   readonly #checks: Check[] = [];
   #unconverted = 0;
-  #printsEscaped: number | undefined = undefined;
+  #firstEscapedLine: number | undefined = undefined;
 
   constructor(source: string, dialect: Dialect, kind: PartKind) {
     this.#source = source;
@@ -114,9 +114,9 @@ class Converter {
 
   convert(nodes: Node[]): Conversion {
     const source = this.#nodes(nodes, rootScope());
-    if (this.#dialect === 'ses' && this.#kind === 'html' && this.#printsEscaped !== undefined) {
+    if (this.#dialect === 'ses' && this.#kind === 'html' && this.#firstEscapedLine !== undefined) {
       const why = 'values are now escaped, unlike in SES; add | raw to variables that contain trusted HTML';
-      this.#checks.push({ line: this.#printsEscaped, what: '{{…}}', why, isConverted: true });
+      this.#checks.push({ line: this.#firstEscapedLine, what: '{{…}}', why, isConverted: true });
     }
     return { source, checks: this.#checks.sort((a, b) => a.line - b.line) };
   }
@@ -196,7 +196,7 @@ class Converter {
       expression.type === 'path'
         ? this.#printedPath(expression.path, scope, line)
         : this.#helper(expression, scope, line);
-    if (!isRaw) this.#printsEscaped ??= line;
+    if (!isRaw) this.#firstEscapedLine ??= line;
     const isStrict = isPresent || this.#dialect === 'ses';
     const filled = isStrict ? value : `${value} | default: ""`;
     const isNamedHtml = last.endsWith('_html');
