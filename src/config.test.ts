@@ -186,6 +186,26 @@ test('a relay has a port that can be connected to, and credentials that can be d
   });
 });
 
+test('a relay has caps in its URL', () => {
+  const capped = 'smtp://relay.test:2525?perMinute=60&perDay=10000';
+  const relay = { host: 'relay.test', port: 2525, implicitTls: false, caps: { perMinute: 60, perDay: 10_000 } };
+  assert.deepEqual(readConfig({ POSTRIDER_ROUTE: capped }).route, { kind: 'relay', relay });
+  assert.deepEqual(readConfig({ POSTRIDER_FALLBACK_ROUTE: capped }).fallbackRoute, relay);
+  for (const name of ['POSTRIDER_ROUTE', 'POSTRIDER_FALLBACK_ROUTE']) {
+    for (const value of ['0', '1000001', '1.5', '', 'ten', '-1']) {
+      const allowed = /perMinute as a whole number from 1 to 1000000, such as \?perMinute=60&perDay=10000$/;
+      assert.match(refusal(name, `smtp://h?perMinute=${value}`), allowed);
+    }
+    assert.match(refusal(name, 'smtp://h?perDay=1000000001'), /perDay as a whole number from 1 to 1000000000/);
+    assert.match(
+      refusal(name, 'smtp://h?perHour=1'),
+      /the parameters perMinute and perDay; "perHour" is not one of them/,
+    );
+    assert.match(refusal(name, 'smtp://h?perDay=1&perDay=2'), /the parameter perDay once/);
+    assert.match(refusal(name, 'smtp://u:p@h?perDay=x'), /^\w+="smtp:\/\/\*\*\*:\*\*\*@h\?perDay=x" is not valid/);
+  }
+});
+
 test('the line names the value, but no secret and no credentials', () => {
   const shown: [string, string, string][] = [
     ['POSTRIDER_ROUTE', 'smtp://ann:hunter2@h:0', '"smtp://***:***@h:0"'],

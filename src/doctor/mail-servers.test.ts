@@ -86,6 +86,11 @@ test('the relay is reached or not', async (t) => {
   const { sink } = await world(t);
   const relay = { name: 'relay', host: '127.0.0.2', port: sink.port } as const;
   assert.equal((await checkRelay(relay))[0]!.status, 'ok');
+  const [capped] = await checkRelay({ ...relay, caps: { perMinute: 60, perDay: 1_000 } });
+  assert.match(
+    capped!.message,
+    /accepts connections; Postrider sends at most 60 messages in a minute and 1000 messages/,
+  );
   const free = net.createServer().listen(0, '127.0.0.1');
   const { port } = await new Promise<net.AddressInfo>((resolve) =>
     free.once('listening', () => resolve(free.address() as net.AddressInfo)),

@@ -12,7 +12,7 @@ import { incidents } from './incidents.ts';
 import { late } from './late.ts';
 import * as mail from './mail.ts';
 import * as mailShown from './mail-shown.ts';
-import { endingPauses, operatorKeys, operatorReads, sharedPauses, warmUpShares } from './operator.ts';
+import { endingPauses, operatorKeys, operatorReads, relayCaps, sharedPauses, warmUpShares } from './operator.ts';
 import { refusedRequests } from './refused-requests.ts';
 import * as retention from './retention.ts';
 import * as sandbox from './sandbox.ts';
@@ -104,6 +104,7 @@ export const scenarios: Record<string, Scenario> = {
   'mail that came in': inboundMail,
   'mail to operators': operatorMail,
   'shares of a warm-up': warmUpShares,
+  'caps of a relay': relayCaps,
   'times in the log': retention.segments,
   statistics,
 };

@@ -13,7 +13,7 @@ import { suppressedAmongOperation } from '../../suppressions/suppressions.ts';
 import type { Engine } from '../../work/work.ts';
 import type { Limits } from '../destinations/limits.ts';
 import type { Destination, Registry } from '../destinations/registry.ts';
-import type { WarmUp } from '../destinations/warm-up.ts';
+import type { Rationing } from '../destinations/shares.ts';
 import { classify, expiredWhileSuspended } from '../outcome/outcome.ts';
 import { NO_SIGNAL, signalByRules } from '../outcome/signal.ts';
 import type { Held } from '../queue/held.ts';
@@ -31,7 +31,7 @@ export interface AttemptDeps {
   engine: Pick<Engine<Held, Settlement>, 'isOpen' | 'holds'>;
   registry: Pick<Registry, 'pauseOf'>;
   limits: Pick<Limits, 'pauseRules'>;
-  warmUp: Pick<WarmUp, 'of'>;
+  rations: Pick<Rationing, 'of'>;
   senders: Senders;
   results: Results;
   database: Pick<Database, 'execute'>;
@@ -169,7 +169,7 @@ export class Attempts {
   }
 
   async #send(destination: Destination, group: Held[], attempt: Cuttable, progress: Progress): Promise<Transmission> {
-    const { engine, registry, warmUp, senders, clock } = this.#deps;
+    const { engine, registry, rations, senders, clock } = this.#deps;
     const prepared = await this.#prepare(group[0]!);
     const { recipient } = group[0]!.job;
     const { key } = destination;
@@ -182,7 +182,7 @@ export class Attempts {
       prepared,
       pooled: attempt.pooled,
       senders,
-      shares: warmUp.of(key),
+      shares: rations.of(key),
       holds,
       mayBegin: () => holds() && !registry.pauseOf(key),
       nowMs: () => clock.now(),

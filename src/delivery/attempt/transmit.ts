@@ -18,7 +18,7 @@
  * anyway, with the reply of that host. The number of times a recipient is put back is limited.
  */
 import type { SmtpContent, SmtpMessage } from '../../net/smtp-client.ts';
-import type { DayShares } from '../destinations/warm-up.ts';
+import type { Shares } from '../destinations/shares.ts';
 import { classify, type Evidence } from '../outcome/outcome.ts';
 import { asksForFewerConnections, laterSignal, NO_SIGNAL, type Signal, signalOfOpening } from '../outcome/signal.ts';
 import type { Detour, Held } from '../queue/held.ts';
@@ -85,8 +85,8 @@ export interface Transmitting {
   pooled: PooledSession | undefined;
   senders: Senders;
   progress: Progress;
-  /** Today's remaining shares if the sending addresses are warming up. */
-  shares: DayShares | undefined;
+  /** What is left if the sending addresses are warming up, or if the relay has a cap. */
+  shares: Shares | undefined;
   /** Returns whether the leases of all recipients are valid. Without them no transaction starts and no final dot is written. */
   holds(): boolean;
   /** Returns whether a transaction may start on a session that was just opened. */
@@ -166,21 +166,21 @@ function hostsOf({ hop }: Held): number {
   return hop.detour?.hosts ?? 0;
 }
 
-/** Puts all messages back because today's share is used up. They wait as they do for a paused destination. */
-function shareUsedUp({ group }: Transmitting, shares: DayShares): Transmission {
-  const { ms, outcome } = shares.untilTomorrow();
+/** Puts all messages back because the share is used up. They wait as they do for a paused destination. */
+function shareUsedUp({ group }: Transmitting, shares: Shares): Transmission {
+  const { ms, outcome } = shares.untilMore();
   const signal: Signal = { kind: 'wait', request: { ms }, refusal: { outcome, host: null } };
   return { ...nothingSent(group, undefined), signal };
 }
 
 /** Takes shares for the source address of this session and returns the recipients that they cover; the others stay in the queue. */
-async function takeShare(shares: DayShares | undefined, pooled: PooledSession, pending: Held[]): Promise<Held[]> {
+async function takeShare(shares: Shares | undefined, pooled: PooledSession, pending: Held[]): Promise<Held[]> {
   const granted = (await shares?.take(pooled.session.sourceAddress, pending.length)) ?? pending.length;
   return granted === pending.length ? pending : pending.slice(0, granted);
 }
 
 /** Returns the shares of recipients that were deferred, or not tried, before the final dot. */
-function returnShare(shares: DayShares | undefined, { pooled, sent }: Pass, results: readonly AttemptResult[]): void {
+function returnShare(shares: Shares | undefined, { pooled, sent }: Pass, results: readonly AttemptResult[]): void {
   if (!shares) return;
   const isUnsent = (one: AttemptResult, index: number): boolean =>
     (one.kind !== 'ended' || one.outcome.kind === 'temporary') && sent.recipients[index]!.stage !== 'dot';
