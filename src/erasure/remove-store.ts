@@ -79,8 +79,8 @@ async function isBeingSent(tx: Transaction, { accountId, mode }: Step, id: strin
   return (await tx.get(`SELECT 1 AS found FROM work WHERE ${condition}`, ...params)) !== undefined;
 }
 
-/** Deletes the events of a message and the records of their webhook requests. Returns the number of events. */
-async function removeEvents(tx: Transaction, { accountId, mode }: Step, messageId: string): Promise<number> {
+/** Deletes the events of a message, and the work and records of their webhook requests. Returns the number of events. */
+async function removeEvents(tx: Transaction, { accountId, mode, address }: Step, messageId: string): Promise<number> {
   const events = await tx.all<{ id: string }>(
     'DELETE FROM event WHERE message_id = ? AND account_id = ? AND mode = ? RETURNING id',
     ...[messageId, accountId, mode],
@@ -94,6 +94,12 @@ async function removeEvents(tx: Transaction, { accountId, mode }: Step, messageI
       ...[accountId, mode, first, `${first}~`, eventId],
     );
   }
+  // Rows for ordered webhooks name the recipient. A row that is being sent is deleted with its result.
+  await tx.run(
+    `DELETE FROM work WHERE subject IN (SELECT id FROM webhook WHERE account_id = ? AND mode = ?)
+       AND turn = lower(CAST(? AS TEXT)) AND leased = 0`,
+    ...[accountId, mode, address],
+  );
   return events.length;
 }
 

@@ -960,7 +960,7 @@ export interface paths {
     get: operations["getWebhook"];
     /**
      * Replace a webhook
-     * @description secret, headers, and enabled stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
+     * @description secret, headers, enabled, and ordered stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
      */
     put: operations["replaceWebhook"];
     /**
@@ -3504,6 +3504,7 @@ export interface components {
         [key: string]: string;
       };
       enabled: boolean;
+      ordered: boolean;
       /** Format: date-time */
       createdAt: string;
       /** Format: date-time */
@@ -3526,6 +3527,8 @@ export interface components {
       events?: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
       description?: string | null;
       enabled?: boolean;
+      /** @description true: sends the events of a recipient one after the other; a failed one delays only later events of that recipient. Default false. */
+      ordered?: boolean;
       /**
        * @description Posts events in the payload format of this service, for handlers that were written for it. Postrider's own format if omitted.
        * @enum {string}
@@ -3601,6 +3604,8 @@ export interface components {
       events: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
       description?: string | null;
       enabled?: boolean;
+      /** @description true: sends the events of a recipient one after the other; a failed one delays only later events of that recipient. Default false. */
+      ordered?: boolean;
       /**
        * @description Posts events in the payload format of this service, for handlers that were written for it. Postrider's own format if omitted.
        * @enum {string}
@@ -3635,6 +3640,7 @@ export interface components {
         [key: string]: string;
       };
       enabled: boolean;
+      ordered: boolean;
       /** Format: date-time */
       createdAt: string;
       /** Format: date-time */
@@ -3663,6 +3669,7 @@ export interface components {
         [key: string]: string;
       };
       enabled: boolean;
+      ordered: boolean;
       /** Format: date-time */
       createdAt: string;
       /** Format: date-time */
@@ -7351,7 +7358,7 @@ export interface operations {
   };
   /**
    * Replace a webhook
-   * @description secret, headers, and enabled stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
+   * @description secret, headers, enabled, and ordered stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
    */
   replaceWebhook: {
     parameters: {
