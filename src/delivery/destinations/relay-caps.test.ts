@@ -9,16 +9,22 @@ import { waitUntil } from '../../../test/kit/wait-until.ts';
 import { silentLog } from '../../base/log.ts';
 import type { RelayCapSettings } from '../../config.ts';
 import { openDns } from '../../net/dns.ts';
+import { openSourceAddresses } from '../../net/source-addresses.ts';
 import { openRelayCaps, type RelayCaps } from './relay-caps.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-async function cappedRelay(t: TestContext, caps: RelayCapSettings, sinkOptions: SinkOptions = {}) {
+async function cappedRelay(
+  t: TestContext,
+  caps: RelayCapSettings,
+  { sources = [], ...sinkOptions }: SinkOptions & { sources?: string[] } = {},
+) {
   const dns = openDns({ servers: [], timeoutMs: 500 });
   t.after(() => dns.close());
   const relay = { host: '127.0.0.1', port: 0, implicitTls: false, caps };
-  const { sink, rig } = await relayRig(t, sinkOptions, { routing: { route: { kind: 'relay', relay }, dns } });
+  const routing = { route: { kind: 'relay' as const, relay }, dns, sources: openSourceAddresses(sources) };
+  const { sink, rig } = await relayRig(t, sinkOptions, { routing });
   relay.port = sink.port;
   const send = async (count: number, mail = {}): Promise<string[]> => {
     const ids: string[] = [];
@@ -129,6 +135,12 @@ test('a deferred message does not count, a permanently refused one does, and one
   const ids = await rig.send({ to });
   await settled(ids, { delivered: 9, delayed: 3 });
   assert.equal(sink.messages.flatMap((one) => one.to).length, 9);
+});
+
+test('a relay that no source address reaches is dialed as the system chooses, within the cap', async (t) => {
+  const { sink, send, settled } = await cappedRelay(t, { perMinute: 3 }, { sources: ['::1'] });
+  await settled(await send(5), { delivered: 3, delayed: 2 });
+  assert.equal(sink.accepted, 3);
 });
 
 test('a message that expires before the cap allows it bounces when it expires, not earlier', async (t) => {

@@ -133,7 +133,6 @@ export function openRelayCaps({ database, clock, log, relay, fallback, share }: 
         one.asking = undefined;
       });
       await one.asking;
-      setAside(one, isOld(one.inHand));
     }
   };
 
