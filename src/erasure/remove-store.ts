@@ -6,6 +6,7 @@ import type { Mode } from '../base/mode.ts';
 import { DELIVERY_WORK, dropContents } from '../messages/messages.ts';
 import { locked, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
+import { HELD_BACK } from '../work/work.ts';
 import { type FoundMessage, isMentioned, type Key, TEXT_TABLES, type TextPart, type TextTable } from './find-store.ts';
 import { createMentions, ERASED, type Mentions } from './mentions.ts';
 import { type HeldErasure, hold, type Progress, type Removed, recordProgress } from './store.ts';
@@ -79,8 +80,8 @@ async function isBeingSent(tx: Transaction, { accountId, mode }: Step, id: strin
   return (await tx.get(`SELECT 1 AS found FROM work WHERE ${condition}`, ...params)) !== undefined;
 }
 
-/** Deletes the events of a message, and the work and records of their webhook requests. Returns the number of events. */
-async function removeEvents(tx: Transaction, { accountId, mode, address }: Step, messageId: string): Promise<number> {
+/** Deletes the events of a message and the records of their webhook requests. Returns the number of events. */
+async function removeEvents(tx: Transaction, { accountId, mode }: Step, messageId: string): Promise<number> {
   const events = await tx.all<{ id: string }>(
     'DELETE FROM event WHERE message_id = ? AND account_id = ? AND mode = ? RETURNING id',
     ...[messageId, accountId, mode],
@@ -94,11 +95,12 @@ async function removeEvents(tx: Transaction, { accountId, mode, address }: Step,
       ...[accountId, mode, first, `${first}~`, eventId],
     );
   }
-  // Rows for ordered webhooks name the recipient. A row that is being sent is deleted with its result.
+  // Rows for ordered webhooks name the recipient. The worker ends them, since their events are gone.
   await tx.run(
-    `DELETE FROM work WHERE subject IN (SELECT id FROM webhook WHERE account_id = ? AND mode = ?)
-       AND turn = lower(CAST(? AS TEXT)) AND leased = 0`,
-    ...[accountId, mode, address],
+    `UPDATE work SET turn = NULL, held = CASE held WHEN ${HELD_BACK} THEN 0 ELSE held END
+     WHERE subject IN (SELECT id FROM webhook WHERE account_id = ? AND mode = ?)
+       AND turn = (SELECT lower(m.recipient) FROM message m WHERE m.account_id = ? AND m.mode = ? AND m.id = ?)`,
+    ...[accountId, mode, accountId, mode, messageId],
   );
   return events.length;
 }
