@@ -51,6 +51,13 @@ export interface RelayRoute {
   /** True for TLS from the first byte (smtps); false for STARTTLS if the relay offers it. */
   implicitTls: boolean;
   auth?: { user: string; pass: string };
+  limits?: RelayLimitSettings;
+}
+
+/** Messages through a relay at most, by all nodes together. */
+export interface RelayLimitSettings {
+  perMinute?: number;
+  perDay?: number;
 }
 
 export type Route = { kind: 'mx' } | { kind: 'relay'; relay: RelayRoute };
@@ -145,12 +152,12 @@ export function route(text: string): Route {
 
 export const relay = (text: string): RelayRoute => readRelay(text, RELAY_ALLOWED);
 
-const RELAY_ALLOWED = 'a relay such as smtp://user:pass@host:587 or smtps://host:465';
+const RELAY_ALLOWED = 'a relay such as smtp://user:pass@host:587 or smtps://host:465?perMinute=60';
 
 function readRelay(text: string, allowed: string): RelayRoute {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^smtps?:$/.test(url.protocol) || !url.hostname) throw new Error(allowed);
-  if ((url.pathname && url.pathname !== '/') || url.search || url.hash) throw new Error(allowed);
+  if ((url.pathname && url.pathname !== '/') || url.hash) throw new Error(allowed);
   if (url.port === '0') throw new Error(`${allowed}, with a port from 1 to 65535`);
   if (Boolean(url.username) !== Boolean(url.password))
     throw new Error(`${allowed}; set both user and password, or neither`);
@@ -161,7 +168,31 @@ function readRelay(text: string, allowed: string): RelayRoute {
     implicitTls,
   };
   if (url.username) read.auth = { user: decoded(url.username, allowed), pass: decoded(url.password, allowed) };
+  if (url.search) read.limits = readRelayLimits(url.searchParams);
   return read;
+}
+
+const MOST_OF_CAP: Readonly<Record<keyof RelayLimitSettings, number>> = { perMinute: 1_000_000, perDay: 1_000_000_000 };
+const CAP_NAMES = Object.keys(MOST_OF_CAP) as (keyof RelayLimitSettings)[];
+
+function readRelayLimits(parameters: URLSearchParams): RelayLimitSettings {
+  const limits: RelayLimitSettings = {};
+  for (const [given, value] of parameters) {
+    const name = CAP_NAMES.find((one) => one === given);
+    if (!name)
+      throw new Error(`the parameters ${CAP_NAMES.join(' and ')}; ${JSON.stringify(given)} is not one of them`);
+    if (limits[name] !== undefined) throw new Error(`the parameter ${name} once`);
+    limits[name] = wholeNumberOf(name, value);
+  }
+  return limits;
+}
+
+function wholeNumberOf(name: keyof RelayLimitSettings, text: string): number {
+  try {
+    return integer(1, MOST_OF_CAP[name])(text);
+  } catch (error) {
+    throw new Error(`${name} as ${(error as Error).message}, such as ?perMinute=60&perDay=10000`);
+  }
 }
 
 function decoded(text: string, allowed: string): string {

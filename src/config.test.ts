@@ -204,6 +204,26 @@ test('a relay requires a valid port and decodable credentials', () => {
   });
 });
 
+test('the URL of a relay can have limits', () => {
+  const limited = 'smtp://relay.test:2525?perMinute=60&perDay=10000';
+  const relay = { host: 'relay.test', port: 2525, implicitTls: false, limits: { perMinute: 60, perDay: 10_000 } };
+  assert.deepEqual(readConfig({ POSTRIDER_ROUTE: limited }).route, { kind: 'relay', relay });
+  assert.deepEqual(readConfig({ POSTRIDER_FALLBACK_ROUTE: limited }).fallbackRoute, relay);
+  for (const name of ['POSTRIDER_ROUTE', 'POSTRIDER_FALLBACK_ROUTE']) {
+    for (const value of ['0', '1000001', '1.5', '', 'ten', '-1']) {
+      const allowed = /perMinute as a whole number from 1 to 1000000, such as \?perMinute=60&perDay=10000$/;
+      assert.match(refusal(name, `smtp://h?perMinute=${value}`), allowed);
+    }
+    assert.match(refusal(name, 'smtp://h?perDay=1000000001'), /perDay as a whole number from 1 to 1000000000/);
+    assert.match(
+      refusal(name, 'smtp://h?perHour=1'),
+      /the parameters perMinute and perDay; "perHour" is not one of them/,
+    );
+    assert.match(refusal(name, 'smtp://h?perDay=1&perDay=2'), /the parameter perDay once/);
+    assert.match(refusal(name, 'smtp://u:p@h?perDay=x'), /^\w+="smtp:\/\/\*\*\*:\*\*\*@h\?perDay=x" is not valid/);
+  }
+});
+
 test('errors name the value but never include secrets or credentials', () => {
   const shown: [string, string, string][] = [
     ['POSTRIDER_ROUTE', 'smtp://ann:hunter2@h:0', '"smtp://***:***@h:0"'],

@@ -57,6 +57,7 @@ import { type PostgresAddress, parsePostgresUrl } from './storage/postgres/url.t
 export {
   ConfigError,
   PortInUse,
+  type RelayLimitSettings,
   type RelayRoute,
   ROLES,
   type Route,
@@ -232,14 +233,14 @@ export const settings = {
   route: setting<Route>(
     'ROUTE',
     'mx',
-    'route of live mail: `mx` (direct delivery to MX hosts) or a relay that receives all of it (`smtp://[user:pass@]host:port` or `smtps://…`)',
+    'route of live mail: `mx` (direct delivery to MX hosts) or a relay that receives all of it (`smtp://[user:pass@]host:port` or `smtps://…`). `?perMinute=60&perDay=10000` limits the messages through it',
     route,
     () => ({ kind: 'mx' }),
   ),
   fallbackRoute: setting<RelayRoute | undefined>(
     'FALLBACK_ROUTE',
     'none',
-    'relay (`smtp://[user:pass@]host:port` or `smtps://…`) for mail to destinations that block this host',
+    'relay (`smtp://[user:pass@]host:port` or `smtps://…`) for mail to destinations that block this host, with the same limits',
     relay,
     none,
   ),

@@ -31,9 +31,11 @@ import { openProbePermits } from './destinations/probe-permits.ts';
 import { PROVIDERS, type Providers } from './destinations/providers.ts';
 import { publishedOf } from './destinations/published.ts';
 import { Registry, SANDBOX } from './destinations/registry.ts';
+import { openRelayLimits } from './destinations/relay-limits.ts';
 import { openResumes, type Resumes } from './destinations/resume.ts';
 import { openSharedPauses, type SharedPauses } from './destinations/shared-pauses.ts';
-import { openWarmUp, type WarmUp, type WarmUpSettings } from './destinations/warm-up.ts';
+import { combine, type SendLimits } from './destinations/shares.ts';
+import { openWarmUp, type WarmUpSettings } from './destinations/warm-up.ts';
 import { Admissions } from './queue/admission.ts';
 import { claimOperation, clampDueOperation } from './queue/claim.ts';
 import { type HeldMessage, heldOf } from './queue/held.ts';
@@ -134,7 +136,7 @@ class DeliveryWorker implements WorkKind<HeldMessage, Settlement> {
   readonly sets: MxSets;
   readonly schedule: Schedule;
   readonly connections: Connections;
-  readonly warmUp: WarmUp;
+  readonly sendLimits: SendLimits;
   readonly deferred: DeferredCounts;
   readonly remover: BlobRemover;
   readonly #deps: DeliveryDeps;
@@ -158,7 +160,13 @@ class DeliveryWorker implements WorkKind<HeldMessage, Settlement> {
     const permits = openProbePermits(basics);
     this.registry = new Registry({ clock, log, limits: this.limits, hasFallback, probes: permits });
     this.#pauses = openSharedPauses({ ...basics, registry: this.registry, permits });
-    this.warmUp = openWarmUp({ ...basics, ...warmUp, providerOf: providers.byName });
+    const relayLimits = openRelayLimits({
+      ...basics,
+      relay: routing.route.kind === 'relay' ? routing.route.relay.limits : undefined,
+      fallback: routing.fallback?.limits,
+      share: () => deps.connectionShare?.() ?? 1,
+    });
+    this.sendLimits = combine(openWarmUp({ ...basics, ...warmUp, providerOf: providers.byName }), relayLimits);
     const { notifyOperators = () => Promise.resolve() } = deps;
     this.#notifyBlocked = createBlockedNotices({ ...basics, hasFallback, notifyOperators });
 
@@ -206,6 +214,7 @@ class DeliveryWorker implements WorkKind<HeldMessage, Settlement> {
       providers,
       remover: this.remover,
       registry,
+      relayLimits: relayLimits,
       random,
     });
     const missingDomains = openMissingDomains({
@@ -217,7 +226,7 @@ class DeliveryWorker implements WorkKind<HeldMessage, Settlement> {
       engine: this.engine,
       registry,
       limits: this.limits,
-      warmUp: this.warmUp,
+      sendLimits: this.sendLimits,
       senders: { connections: this.connections, hosts, missingDomains, returnPaths, hostname: deps.hostname },
       results: this.#results,
       database,
@@ -321,7 +330,7 @@ class DeliveryWorker implements WorkKind<HeldMessage, Settlement> {
     for (const { destination, pause } of this.#apply.sharedChanges()) this.#resumes.began(destination.key, pause);
     if (await this.#resumes.bringForward()) this.engine.nudge();
     await this.deferred.count();
-    await this.warmUp.releaseUnused();
+    await this.sendLimits.releaseUnused();
     if (this.registry.blocked().length > 0) await this.#notifyBlocked({ immediately: false });
   }
 
@@ -338,7 +347,7 @@ class DeliveryWorker implements WorkKind<HeldMessage, Settlement> {
     clearTimeout(early);
     clearTimeout(late);
     if (unrecorded > 0) log.error({ unrecorded }, 'stopped with unrecorded results');
-    const last = [connections.quitAll(), remover.idle(), this.warmUp.releaseUnused({ all: true })];
+    const last = [connections.quitAll(), remover.idle(), this.sendLimits.releaseUnused({ all: true })];
     await within(Promise.all(last), performance.now() + STOP_REMOVING_MS);
     remover.abandon();
     log.info({}, 'delivery stopped');

@@ -86,6 +86,11 @@ test('the relay is checked for reachability', async (t) => {
   const { sink } = await world(t);
   const relay = { name: 'relay', host: '127.0.0.2', port: sink.port } as const;
   assert.equal((await checkRelay(relay))[0]!.status, 'ok');
+  const [limited] = await checkRelay({ ...relay, limits: { perMinute: 60, perDay: 1_000 } });
+  assert.match(
+    limited!.message,
+    /accepts connections; Postrider sends at most 60 messages in a minute and 1000 messages/,
+  );
   const free = net.createServer().listen(0, '127.0.0.1');
   const { port } = await new Promise<net.AddressInfo>((resolve) =>
     free.once('listening', () => resolve(free.address() as net.AddressInfo)),

@@ -3,6 +3,7 @@
  * that intercept port 25 and servers that reject this host. Then it sends QUIT; no message is sent.
  */
 import { connect, isIP } from 'node:net';
+import type { RelayLimitSettings } from '../config.ts';
 import type { Dns } from '../net/dns.ts';
 import { type Check, fail, ok, skip, warn } from './check.ts';
 
@@ -83,11 +84,20 @@ export interface Relay {
   name: 'relay' | 'fallback relay';
   host: string;
   port: number;
+  limits?: RelayLimitSettings;
 }
 
-export async function checkRelay({ name, host, port }: Relay): Promise<Check[]> {
+function capsText({ perMinute, perDay }: RelayLimitSettings = {}): string {
+  const texts = [
+    ...(perMinute === undefined ? [] : [`${perMinute} messages in a minute`]),
+    ...(perDay === undefined ? [] : [`${perDay} messages in 24 hours`]),
+  ];
+  return texts.length === 0 ? '' : `; Postrider sends at most ${texts.join(' and ')}`;
+}
+
+export async function checkRelay({ name, host, port, limits }: Relay): Promise<Check[]> {
   const reached = await reach({ host, port }, { awaitGreeting: false });
-  if (reached.connected) return [ok(name, `${host}:${port} accepts connections`)];
+  if (reached.connected) return [ok(name, `${host}:${port} accepts connections${capsText(limits)}`)];
   const remedy = `Check ${name === 'relay' ? 'POSTRIDER_ROUTE' : 'POSTRIDER_FALLBACK_ROUTE'}, the relay and the firewall.`;
   return [fail(name, `${host}:${port} cannot be reached: ${reached.problem}`, remedy)];
 }

@@ -122,6 +122,12 @@ export function inboundTopic(routeId: string): string {
 /** The kind of work rows that carry an event to an endpoint: subject is the endpoint's id, ref the event's number. */
 export const WEBHOOK_WORK = 'webhook';
 
+/** SQL: whose events an ordered endpoint gets one after the other: the recipient of the message, or of the inbound mail. */
+export function turnSql(event: string): string {
+  return `coalesce((SELECT lower(m.recipient) FROM message m WHERE m.account_id = ${event}.account_id AND m.mode = ${event}.mode
+    AND m.id = ${event}.message_id), (SELECT lower(i.recipient) FROM inbound_message i WHERE i.id = ${event}.message_id), ${event}.message_id)`;
+}
+
 /** Writes events and their webhook deliveries; `seqs` are their numbers in the log, if already assigned. */
 export async function appendEvents(
   tx: Transaction,
@@ -143,14 +149,20 @@ export async function appendEvents(
   const wanted = rows.flatMap((row, index) =>
     (events[index]!.topics ?? [row.type]).map((topic) => ({ ...row, topic })),
   );
-  const made = rowset(tx, 'made', { seq: 'int', accountId: 'text', mode: 'text', topic: 'text', at: 'int' }, wanted);
+  const made = rowset(
+    tx,
+    'made',
+    { seq: 'int', accountId: 'text', mode: 'text', topic: 'text', at: 'int', messageId: 'text' },
+    wanted,
+  );
   await Promise.all([
     insertMany(tx, EVENT, rows),
     // Work of an endpoint is in the order of its events.
     tx.run(
-      `INSERT INTO work (kind, account_id, mode, subject, ref, lane, due, leased, fence, attempts, crashes, held)
+      `INSERT INTO work (kind, account_id, mode, subject, ref, lane, due, leased, fence, attempts, crashes, held, turn)
        SELECT '${WEBHOOK_WORK}', made.account_id, made.mode, wanted.webhook_id, made.seq, wanted.webhook_id,
-         made.at - ${clockOffsetSql('made')}, 0, 0, 0, 0, 0
+         made.at - ${clockOffsetSql('made')}, 0, 0, 0, 0, 0,
+         CASE WHEN wanted.ordered = 1 THEN ${turnSql('made')} END
        FROM ${made.sql} JOIN webhook_subscription wanted ON wanted.account_id = made.account_id
          AND wanted.mode = made.mode AND wanted.event_type = made.topic
        ORDER BY made.seq`,

@@ -12,6 +12,7 @@ export {
   eventBody,
   inboundTopic,
   type NewEvent,
+  turnSql,
   WEBHOOK_WORK,
 } from './event.ts';
 export { LAG_WARN_SECONDS, startLogLag } from './log-lag.ts';

@@ -27,7 +27,6 @@ export function openSourceAddresses(addresses: readonly string[]): SourceAddress
       if (next !== undefined) turn.push(...turn.splice(turn.indexOf(next), 1));
       return next;
     },
-    hasOneFor: (address, mayUse) =>
-      turns.size === 0 ? mayUse(undefined) : (turns.get(isIP(address)) ?? []).some(mayUse),
+    hasOneFor: (address, mayUse) => turns.get(isIP(address))?.some(mayUse) ?? mayUse(undefined),
   };
 }

@@ -74,6 +74,7 @@ const webhook = {
   description: 'Orders',
   headers: { Authorization: '********' },
   enabled: true,
+  ordered: false,
   createdAt: DAY_BEFORE,
   updatedAt: DAY_BEFORE,
 };

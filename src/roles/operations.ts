@@ -5,6 +5,7 @@
 import '../work/store.ts';
 import '../delivery/queue/claim.ts';
 import '../delivery/destinations/pause-store.ts';
+import '../delivery/destinations/relay-limit-store.ts';
 import '../delivery/destinations/warm-up-store.ts';
 import '../delivery/record/settle.ts';
 import '../inbound/store.ts';

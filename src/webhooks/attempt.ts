@@ -15,7 +15,7 @@ import type { Database } from '../storage/database.ts';
 import { type ChosenKind, type Claimed, type ClaimRequest, claimedItem, type Item, timeOf } from '../work/work.ts';
 import { claimOperation, type EventText, eventTextOperation, type WebhookJob } from './claim.ts';
 import type { EndpointLane } from './lanes.ts';
-import { type Settled, settleOperation, untriedOf } from './settle.ts';
+import { type SettleAnswer, type Settled, settleOperation, untriedOf } from './settle.ts';
 import { createTargets, signedHeaders, type Target } from './sign.ts';
 import type { EndpointTarget } from './store.ts';
 
@@ -139,7 +139,8 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
     this.#targetOf = createTargets(deps.secretKey);
   }
 
-  async claim(request: ClaimRequest): Promise<Claimed<WebhookItem>> {
+  /** Also returns how many rows became due. */
+  async claim(request: ClaimRequest): Promise<Claimed<WebhookItem> & { freed: number }> {
     const batch = await this.#deps.database.execute(claimOperation, request);
     const events = new Map(batch.events.map((event) => [event.seq, event]));
     const targets = new Map(batch.targets.map((row) => [row.id, row]));
@@ -152,7 +153,7 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
         isSlow: false,
       }),
     );
-    return { items, taken: batch.taken, overQuota: batch.overQuota };
+    return { items, taken: batch.taken, overQuota: batch.overQuota, freed: batch.freed };
   }
 
   /** A secret that cannot be decrypted must not fail other deliveries. */
@@ -206,8 +207,8 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
     return (await this.settle(settled)).lost;
   }
 
-  /** Records results; also returns the endpoints that this disabled. */
-  async settle(settled: Settled[]): Promise<{ lost: number[]; disabled: string[] }> {
+  /** Records results; also returns the endpoints that this disabled, and how many rows became due. */
+  async settle(settled: Settled[]): Promise<SettleAnswer> {
     const { database, clock, log } = this.#deps;
     const answer = await database.execute(settleOperation, { nowMs: clock.now(), settled });
     for (const webhookId of answer.disabled) log.warn({ webhook: webhookId }, 'webhook endpoint disabled');

@@ -11,6 +11,7 @@ import { deliveryIdOf } from './endpoints.ts';
 import { readResendPayloads } from './resend-payload.ts';
 import { untriedOf, writeRecord } from './settle.ts';
 import { type EndpointTarget, TARGET } from './store.ts';
+import { type Ended, passTurns, type TurnRow, takeTurns } from './turns.ts';
 
 export interface WebhookJob extends queue.Job {
   attempts: number;
@@ -20,6 +21,8 @@ export interface WebhookJob extends queue.Job {
   eventSeq: number;
   /** Sandbox: how far the account's clock is ahead of the real time. */
   clockOffsetMs: number;
+  /** Set if the endpoint gets the events of a recipient one after the other (turns.ts). */
+  turn: string | null;
   /** The body of the request, where the endpoint receives the payload of another service. */
   formatted?: string;
 }
@@ -43,6 +46,8 @@ export interface ClaimedBatch {
   taken: number;
   /** Lanes of the request that still had due rows; these were parked. */
   overQuota: string[];
+  /** Rows that became due because others of their turn were ended. */
+  freed: number;
 }
 
 /** Due rows that are searched for rows of a lane over its quota. */
@@ -84,16 +89,18 @@ export const claimOperation = operation(
 /** Returns the data for the attempts of leased rows; ends rows that are no longer needed. */
 async function batchOf(
   tx: Transaction,
-  rows: readonly queue.Work[],
+  claimed: readonly queue.Work[],
   nowMs: number,
-): Promise<Pick<ClaimedBatch, 'jobs' | 'events' | 'targets'>> {
-  if (rows.length === 0) return { jobs: [], events: [], targets: [] };
-  const targets = await readTargets(tx, [...new Set(rows.map((row) => row.subject))]);
+): Promise<Pick<ClaimedBatch, 'jobs' | 'events' | 'targets' | 'freed'>> {
+  if (claimed.length === 0) return { jobs: [], events: [], targets: [], freed: 0 };
+  const targets = await readTargets(tx, [...new Set(claimed.map((row) => row.subject))]);
+  const rows = await inTurn(tx, claimed, { targets, nowMs });
   const events = await readEventTexts(tx, [...new Set(rows.map((row) => row.ref))], { withMail: false });
   const clockOffsets = await readClockOffsets(tx, rows);
   const isFormatted = (row: queue.Work): boolean => targets.get(row.subject)?.format === 'resend';
   const payloads = await readResendPayloads(tx, [...new Set(rows.filter(isFormatted).map((row) => row.ref))]);
   const jobs: WebhookJob[] = [];
+  const ended: Ended[] = [];
   for (const row of rows) {
     const event = events.get(row.ref);
     const target = targets.get(row.subject);
@@ -103,11 +110,34 @@ async function batchOf(
       // One event type can stand for several event names of that service. Names that the endpoint did not request leave no record.
       if (payload && (isWanted(target, payload.name) || (await wasPosted(tx, job, event))))
         jobs.push({ ...job, formatted: payload.body });
-      else await queue.finish(tx, [job]);
+      else {
+        await queue.finish(tx, [job]);
+        ended.push({ ...job, isRetried: false });
+      }
     } else if (event && target?.enabled) jobs.push(job);
-    else await endUntried(tx, { job, event, known: target !== undefined, nowMs });
+    else {
+      await endUntried(tx, { job, event, known: target !== undefined, nowMs });
+      ended.push({ ...job, isRetried: false });
+    }
   }
-  return { jobs, events: [...events.values()], targets: [...targets.values()] };
+  const freed = await passTurns(tx, ended, nowMs);
+  return { jobs, events: [...events.values()], targets: [...targets.values()], freed };
+}
+
+/** Returns the rows that may be sent now; those of ordered endpoints that must wait are held back. */
+async function inTurn(
+  tx: Transaction,
+  claimed: readonly queue.Work[],
+  { targets, nowMs }: { targets: ReadonlyMap<string, StoredTarget>; nowMs: number },
+): Promise<readonly queue.Work[]> {
+  const isOrdered = (row: queue.Work): row is TurnRow => {
+    const target = targets.get(row.subject);
+    return row.turn !== null && target?.enabled === 1 && target.ordered === 1;
+  };
+  const ordered = claimed.filter(isOrdered);
+  if (ordered.length === 0) return claimed;
+  const first = new Set<queue.Work>(await takeTurns(tx, ordered, nowMs));
+  return claimed.filter((row) => !isOrdered(row) || first.has(row));
 }
 
 function isWanted({ format_events }: StoredTarget, name: string): boolean {
@@ -136,8 +166,19 @@ async function readClockOffsets(tx: Transaction, rows: readonly queue.Work[]): P
 }
 
 function jobOf(row: queue.Work, clockOffsetMs = 0): WebhookJob {
-  const { seq, fence, attempts, crashes, lane, mode, account_id: accountId, subject: webhookId, ref: eventSeq } = row;
-  return { seq, fence, attempts, crashes, lane, mode, accountId, webhookId, eventSeq, clockOffsetMs };
+  const {
+    seq,
+    fence,
+    attempts,
+    crashes,
+    lane,
+    mode,
+    account_id: accountId,
+    subject: webhookId,
+    ref: eventSeq,
+    turn,
+  } = row;
+  return { seq, fence, attempts, crashes, lane, mode, accountId, webhookId, eventSeq, turn, clockOffsetMs };
 }
 
 type StoredTarget = EndpointTarget & { enabled: number };

@@ -33,6 +33,8 @@ export interface EndpointRow {
   format_events: string | null;
   /** JSON array of the names of the customer's headers; null without any. */
   header_names: string | null;
+  /** 1: the events of a recipient are sent one after the other. */
+  ordered: number;
 }
 
 /** The API returns this for the value of each header. */
@@ -49,6 +51,7 @@ export function endpointBody(row: EndpointRow): Record<string, unknown> {
     description: row.description,
     headers: Object.fromEntries(headerNamesOf(row).map((name) => [name, HEADER_MASK])),
     enabled: row.enabled === 1,
+    ordered: row.ordered === 1,
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
   };

@@ -7,6 +7,7 @@ import { readEventTexts } from './claim.ts';
 import type { DeliveryRow, EndpointRow } from './endpoints.ts';
 import { readResendPayloads } from './resend-payload.ts';
 import { type EndpointKey, findEndpoint } from './store.ts';
+import { assignTurns } from './turns.ts';
 
 const SHOWN =
   'id, event_seq, event_id, event_type, status, attempts, response_status, response_start, error, latency_ms, next_attempt_at, created_at, url';
@@ -75,7 +76,8 @@ export const retryDeliveryOperation = change(
     else {
       const { accountId, mode, id, nowMs } = retry;
       const kind = WEBHOOK_WORK;
-      await enqueue(tx, [{ kind, accountId, mode, subject: id, ref: delivery.event_seq, lane: id, dueMs: nowMs }]);
+      const row = { kind, accountId, mode, subject: id, ref: delivery.event_seq, lane: id, dueMs: nowMs };
+      await assignTurns(tx, id, await enqueue(tx, [row]));
     }
     await tx.run(
       "UPDATE webhook_delivery SET status = 'pending', next_attempt_at = ?, updated_at = ? WHERE webhook_id = ? AND id = ?",

@@ -13,7 +13,8 @@ import {
   WEBHOOK_WORK,
 } from '../events/events.ts';
 import { operation } from '../storage/operation.ts';
-import { enqueue } from '../work/work.ts';
+import { enqueue, HELD_BACK } from '../work/work.ts';
+import { assignTurns } from './turns.ts';
 
 /** Returns the parts of the log that may have events of a period; Unix ms, both inclusive. */
 export const replayRangesOperation = operation(
@@ -92,16 +93,15 @@ export const chooseForReplayOperation = operation(
   },
 );
 
-/** Returns the numbers of up to `limit` events that are parked for an endpoint. */
+/** Returns the numbers of up to `limit` events that are parked or held back for an endpoint. */
 export const setAsideOperation = operation(
   'webhooks.setAside',
   'read',
   async (tx, { webhookId, limit }: { webhookId: string; limit: number }): Promise<number[]> => {
     const rows = await tx.all<{ ref: number }>(
-      'SELECT ref FROM work WHERE kind = ? AND lane = ? AND held = 1 LIMIT ?',
-      WEBHOOK_WORK,
-      webhookId,
-      limit,
+      `SELECT ref FROM work WHERE kind = ? AND lane = ? AND held = 1
+       UNION ALL SELECT ref FROM work WHERE kind = ? AND subject = ? AND turn IS NOT NULL AND held = ${HELD_BACK} LIMIT ?`,
+      ...[WEBHOOK_WORK, webhookId, WEBHOOK_WORK, webhookId, limit],
     );
     return rows.map((row) => row.ref);
   },
@@ -122,6 +122,8 @@ export const replayOperation = operation(
   async (tx, { accountId, mode, webhookId, seqs, nowMs }: Replayed): Promise<number> => {
     const own = { kind: WEBHOOK_WORK, accountId, mode, subject: webhookId, lane: webhookId, dueMs: nowMs };
     const rows = seqs.map((ref) => ({ ...own, ref, isHeld: true }));
-    return (await enqueue(tx, rows)).length;
+    const queued = await enqueue(tx, rows);
+    await assignTurns(tx, webhookId, queued);
+    return queued.length;
   },
 );

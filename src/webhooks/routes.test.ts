@@ -88,6 +88,23 @@ test('an endpoint is created, returned, replaced, and deleted, with its secret r
   }
 });
 
+test('an endpoint is ordered on request, and stays so when the field is omitted', async () => {
+  const fields = { ...known, url: 'https://8.8.8.8/hook' };
+  const plain = await api.post('/webhooks', fields);
+  assert.equal(plain.body.ordered, false);
+  const made = await api.post('/webhooks', { ...fields, ordered: true });
+  const path = `/webhooks/${made.body.webhookId}`;
+  assert.equal(made.body.ordered, true);
+  assert.equal((await api.put(path, fields)).body.ordered, true);
+  assert.equal((await api.patch(path, { description: 'in order' })).body.ordered, true);
+  assert.equal((await api.patch(path, { ordered: false })).body.ordered, false);
+  assert.equal((await api.put(path, { ...fields, ordered: true })).body.ordered, true);
+  assert.equal((await api.get(path)).body.ordered, true);
+  const wrong = await api.post('/webhooks', { ...fields, ordered: 'yes' });
+  assert.deepEqual([wrong.status, wrong.body.error.details[0].field], [400, 'ordered']);
+  for (const { webhookId } of [plain.body, made.body]) await api.delete(`/webhooks/${webhookId}`);
+});
+
 test('every issue of a body is listed with its field', async () => {
   const bad: [Record<string, unknown>, string][] = [
     [{ ...known, url: 'ftp://x.example/' }, 'url'],

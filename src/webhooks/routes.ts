@@ -52,6 +52,12 @@ const endpointFields = named('WebhookRequest', {
   events: Type.Array(eventName, { minItems: 1, maxItems: EVENT_TYPES.length, uniqueItems: true }),
   description: Type.Optional(nullable(Type.String({ maxLength: 500 }))),
   enabled: Type.Optional(Type.Boolean()),
+  ordered: Type.Optional(
+    Type.Boolean({
+      description:
+        'true: sends the events of a recipient one after the other; a failed one delays only later events of that recipient. Default false.',
+    }),
+  ),
   format: Type.Optional(
     oneOf(['resend'], {
       description:
@@ -86,6 +92,7 @@ const endpointShape = {
   description: nullable(Type.String()),
   headers: ownHeadersShape,
   enabled: Type.Boolean(),
+  ordered: Type.Boolean(),
   createdAt: Type.String({ format: 'date-time' }),
   updatedAt: Type.String({ format: 'date-time' }),
   disabledReason: Type.Optional(Type.String()),
@@ -162,6 +169,7 @@ function storedFields(fields: Static<typeof endpointFields>) {
     events: JSON.stringify(fields.events),
     description: fields.description ?? null,
     enabled: fields.enabled ?? null,
+    ...(fields.ordered !== undefined && { ordered: fields.ordered }),
     ...(fields.format !== undefined && { format: formatOf(fields.format, fields) }),
   };
 }
@@ -301,7 +309,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'replaceWebhook',
       summary: 'Replace a webhook',
       description:
-        'secret, headers, and enabled stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.',
+        'secret, headers, enabled, and ordered stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.',
       body: endpointFields,
       furtherIssues,
       refusals: ['CONFLICT'],

@@ -10,6 +10,7 @@ import { settleLeases } from '../work/work.ts';
 import { deliveryIdOf } from './endpoints.ts';
 import { enqueueNotice } from './notice-store.ts';
 import { unsubscribe } from './store.ts';
+import { endTurns, passTurns } from './turns.ts';
 
 /** The recorded result of an event for one endpoint. */
 export interface Settled {
@@ -21,6 +22,8 @@ export interface Settled {
   eventSeq: number;
   eventId: string;
   eventType: EventType;
+  /** Set if the endpoint gets the events of a recipient one after the other. */
+  turn: string | null;
   /** `gone`: failed, and the endpoint replied 410. */
   result: 'succeeded' | 'failed' | 'retry' | 'gone';
   /** False if no request was made. */
@@ -38,11 +41,11 @@ export interface Settled {
 
 /** Returns the record of a delivery that ends without a request. */
 export function untriedOf(
-  job: Pick<Settled, 'seq' | 'fence' | 'accountId' | 'mode' | 'webhookId' | 'eventSeq'>,
+  job: Pick<Settled, 'seq' | 'fence' | 'accountId' | 'mode' | 'webhookId' | 'eventSeq' | 'turn'>,
   event: { id: string; type: EventType },
   { atMs, error }: { atMs: number; error: string },
 ): Settled {
-  const { seq, fence, accountId, mode, webhookId, eventSeq } = job;
+  const { seq, fence, accountId, mode, webhookId, eventSeq, turn } = job;
   return {
     seq,
     fence,
@@ -52,6 +55,7 @@ export function untriedOf(
     eventSeq,
     eventId: event.id,
     eventType: event.type,
+    turn,
     result: 'failed',
     tried: false,
     url: null,
@@ -110,6 +114,8 @@ export interface SettleAnswer {
   lost: number[];
   /** Endpoints that this settlement disabled. */
   disabled: string[];
+  /** Rows that became due because others of their turn were settled. */
+  freed: number;
 }
 
 export const settleOperation = operation(
@@ -128,8 +134,10 @@ export const settleOperation = operation(
     await Promise.all(held.map((settled) => writeRecord(tx, settled, request.nowMs)));
     const tried = held.filter((settled) => settled.tried);
     const disabled = await recordHealth(tx, tried, request.nowMs);
+    const ended = held.map((one) => ({ ...one, isRetried: one.result === 'retry' }));
+    const freed = await passTurns(tx, ended, request.nowMs);
     const kept = new Set(held);
-    return { lost: request.settled.filter((one) => !kept.has(one)).map((one) => one.seq), disabled };
+    return { lost: request.settled.filter((one) => !kept.has(one)).map((one) => one.seq), disabled, freed };
   },
 );
 
@@ -200,6 +208,7 @@ async function disable(
   );
   if (!row) return false;
   await unsubscribe(tx, webhookId);
+  await endTurns(tx, webhookId, nowMs);
   await enqueueNotice(tx, { webhookId, accountId: row.account_id, mode: row.mode, nowMs });
   return true;
 }

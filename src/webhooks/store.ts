@@ -9,6 +9,7 @@ import { checkLimit, type LimitReached } from '../limits/limits.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { isSameRow } from '../storage/rows.ts';
 import { type EndpointRow, ROTATION_MS } from './endpoints.ts';
+import { endTurns } from './turns.ts';
 
 export interface Owner {
   accountId: string;
@@ -16,7 +17,7 @@ export interface Owner {
 }
 
 const SHOWN =
-  'id, mode, url, events, description, enabled, disabled_reason, inbound_route_id, created_at, updated_at, format, format_events, header_names';
+  'id, mode, url, events, description, enabled, disabled_reason, inbound_route_id, created_at, updated_at, format, format_events, header_names, ordered';
 
 export interface EndpointFields {
   url: string;
@@ -26,6 +27,8 @@ export interface EndpointFields {
   description?: string | null;
   /** If null, the status is unchanged; a new endpoint is enabled. */
   enabled: boolean | null;
+  /** If omitted, unchanged; a new endpoint is not ordered. */
+  ordered?: boolean;
   /** The service whose payload the endpoint receives. If omitted, it is unchanged; a new endpoint receives the payload of Postrider. */
   format?: EndpointFormat;
   /** The customer's headers. If omitted, they are unchanged; a new endpoint has none. */
@@ -50,7 +53,7 @@ export type NewEndpoint = Owner &
 
 const ENDPOINT = {
   table: 'webhook',
-  shows: ['url', 'events', 'description', 'enabled', 'header_names', 'previous_secret_until'],
+  shows: ['url', 'events', 'description', 'enabled', 'ordered', 'header_names', 'previous_secret_until'],
 };
 
 export const createEndpointOperation = change(
@@ -62,8 +65,8 @@ export const createEndpointOperation = change(
     if (reached) return reached;
     const row = await tx.get<EndpointRow>(
       `INSERT INTO webhook (id, account_id, mode, url, events, description, enabled, secret_sealed, created_at, updated_at, inbound_route_id, format, format_events, header_names,
-         headers_sealed)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING ${SHOWN}`,
+         headers_sealed, ordered)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING ${SHOWN}`,
       endpoint.id,
       endpoint.accountId,
       endpoint.mode,
@@ -79,8 +82,9 @@ export const createEndpointOperation = change(
       endpoint.format?.events ?? null,
       endpoint.headers?.names ?? null,
       endpoint.headers?.sealed ?? null,
+      endpoint.ordered ? 1 : 0,
     );
-    await subscribe(tx, { ...endpoint, enabled: endpoint.enabled === false ? 0 : 1 });
+    await subscribe(tx, { ...endpoint, enabled: row!.enabled, ordered: row!.ordered });
     return row as EndpointRow;
   },
   { ...ENDPOINT, action: 'webhook.create' },
@@ -128,10 +132,11 @@ export interface EndpointTarget {
   /** JSON array of that service's event names. */
   format_events: string | null;
   headers_sealed: Uint8Array | null;
+  ordered: number;
 }
 
 export const TARGET =
-  'id, url, secret_sealed, previous_secret_sealed, previous_secret_until, format, format_events, headers_sealed';
+  'id, url, secret_sealed, previous_secret_sealed, previous_secret_until, format, format_events, headers_sealed, ordered';
 
 /** Returns the data that a test event needs, such as the URL and the secrets. */
 export const findTargetOperation = operation('webhooks.target', 'read', (tx, key: EndpointKey) =>
@@ -164,7 +169,7 @@ export const replaceEndpointOperation = change(
     }
     const enabled = change.enabled === null ? null : change.enabled ? 1 : 0;
     const row = await tx.get<EndpointRow>(
-      `UPDATE webhook SET url = ?, events = ?, description = CASE WHEN CAST(? AS INTEGER) = 1 THEN CAST(? AS TEXT) ELSE description END, enabled = coalesce(?, enabled), updated_at = ?,
+      `UPDATE webhook SET url = ?, events = ?, description = CASE WHEN CAST(? AS INTEGER) = 1 THEN CAST(? AS TEXT) ELSE description END, enabled = coalesce(?, enabled), ordered = coalesce(?, ordered), updated_at = ?,
          format = coalesce(?, format), format_events = coalesce(?, format_events),
          failing_since = CASE WHEN CAST(? AS INTEGER) = 1 THEN NULL ELSE failing_since END,
          disabled_reason = CASE WHEN CAST(? AS INTEGER) IS NULL THEN disabled_reason ELSE NULL END
@@ -174,6 +179,7 @@ export const replaceEndpointOperation = change(
       change.description === undefined ? 0 : 1,
       change.description ?? null,
       enabled,
+      change.ordered === undefined ? null : change.ordered ? 1 : 0,
       change.nowMs,
       change.format?.name ?? null,
       change.format?.events ?? null,
@@ -192,7 +198,8 @@ export const replaceEndpointOperation = change(
     }
     if (row) {
       const inboundRouteId = row.inbound_route_id ?? undefined;
-      await subscribe(tx, { ...change, enabled: row.enabled, inboundRouteId });
+      await subscribe(tx, { ...change, enabled: row.enabled, ordered: row.ordered, inboundRouteId });
+      if (change.enabled === false || change.ordered === false) await endTurns(tx, row.id, change.nowMs);
     }
     if (row && change.secretSealed) await rotate(tx, { ...change, secretSealed: change.secretSealed });
     return row;
@@ -232,7 +239,11 @@ export const removeEndpointOperation = change(
       key.accountId,
       key.mode,
     );
-    if (changed === 1) await unsubscribe(tx, key.id);
+    if (changed === 1) {
+      await unsubscribe(tx, key.id);
+      // The worker ends them.
+      await endTurns(tx, key.id, 0);
+    }
     return changed === 1;
   },
   { ...ENDPOINT, action: 'webhook.delete' },
@@ -259,6 +270,7 @@ export interface Subscribed {
   /** JSON array of event types. */
   events: string;
   enabled: number;
+  ordered: number;
   inboundRouteId?: string | undefined;
 }
 
@@ -276,11 +288,12 @@ export async function subscribe(tx: Transaction, endpoint: Subscribed): Promise<
     inboundRouteId === undefined ? (JSON.parse(endpoint.events) as string[]) : [inboundTopic(inboundRouteId)];
   for (const type of new Set(types)) {
     await tx.run(
-      'INSERT INTO webhook_subscription (account_id, mode, event_type, webhook_id) VALUES (?, ?, ?, ?)',
+      'INSERT INTO webhook_subscription (account_id, mode, event_type, webhook_id, ordered) VALUES (?, ?, ?, ?, ?)',
       endpoint.accountId,
       endpoint.mode,
       type,
       endpoint.id,
+      endpoint.ordered,
     );
   }
 }

@@ -1,6 +1,7 @@
 /**
  * Sends events to endpoints, as a kind of work of the engine (src/work/engine.ts). An attempt sends one signed event, and its result is
- * recorded. Delivery is at least once, in no guaranteed order, and no endpoint delays another (lanes.ts).
+ * recorded. Delivery is at least once, and no endpoint delays another (lanes.ts). The order is not guaranteed, except for the events of a
+ * recipient at an ordered endpoint (turns.ts).
  *
  * A stop starts no attempt; running ones end within the deadline of a request.
  */
@@ -113,8 +114,10 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
     return this.#runner.kind;
   }
 
-  claim(request: ClaimRequest): Promise<Claimed<WebhookItem>> {
-    return this.#runner.claim(request);
+  async claim(request: ClaimRequest): Promise<Claimed<WebhookItem>> {
+    const { freed, ...claimed } = await this.#runner.claim(request);
+    if (freed > 0) this.engine.nudge();
+    return claimed;
   }
 
   deadLetter(item: WebhookItem): Settled {
@@ -163,7 +166,8 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
   }
 
   async record(settled: Settled[]): Promise<number[]> {
-    const { lost, disabled } = await this.#runner.settle(settled);
+    const { lost, disabled, freed } = await this.#runner.settle(settled);
+    if (freed > 0) this.engine.nudge();
     for (const webhookId of disabled) {
       this.#noticesDueAt = 0;
       // The next claim ends them as failed.

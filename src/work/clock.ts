@@ -14,6 +14,7 @@ import type { Log } from '../base/log.ts';
 import type { Mode } from '../base/mode.ts';
 import { shared, type Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
+import { HELD_BACK } from './enqueue.ts';
 
 export interface Owner {
   accountId: string;
@@ -87,12 +88,12 @@ export interface SandboxRows {
   limit: number;
 }
 
-/** Returns the sandbox rows due by then, the earliest first, including parked rows, excluding those in quarantine. */
+/** Returns the sandbox rows due by then, the earliest first, including parked rows, excluding those held back or in quarantine. */
 export function freeSandboxRows(tx: Transaction, rows: SandboxRows): Promise<SandboxRow[]> | SandboxRow[] {
   return tx.all<SandboxRow>(
     `SELECT seq, fence, kind, subject, attempts, due FROM work
-     WHERE account_id = ? AND mode = 'sandbox' AND leased = 0 AND due <= ? AND kind IN (?, ?) AND crashes < 2
-     ORDER BY due, seq LIMIT ?`,
+     WHERE account_id = ? AND mode = 'sandbox' AND leased = 0 AND held < ${HELD_BACK} AND due <= ? AND kind IN (?, ?)
+       AND crashes < 2 ORDER BY due, seq LIMIT ?`,
     ...[rows.accountId, rows.untilMs, ...rows.kinds, rows.limit],
   );
 }
@@ -104,7 +105,7 @@ export async function outstandingWorkOf(
 ): Promise<{ held: number; due: number }> {
   const row = await tx.get<{ held: number; due: number }>(
     `SELECT coalesce(sum(CASE WHEN leased > 0 THEN 1 ELSE 0 END), 0) AS held,
-       coalesce(sum(CASE WHEN leased = 0 AND due <= ? THEN 1 ELSE 0 END), 0) AS due
+       coalesce(sum(CASE WHEN leased = 0 AND held < ${HELD_BACK} AND due <= ? THEN 1 ELSE 0 END), 0) AS due
      FROM work WHERE account_id = ? AND mode = 'sandbox' AND kind IN (?, ?) AND crashes < 2`,
     ...[untilMs, accountId, ...kinds],
   );

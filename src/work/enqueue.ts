@@ -71,6 +71,8 @@ export async function enqueue(
   return numbers;
 }
 
+/** A value of `held`: the row waits for another row, as its kind decides, and is not claimed until that frees it. Parked rows have 1. */
+export const HELD_BACK = 2;
 export const FREE = 0;
 export const HELD = 1;
 export const RUNNING = 2;

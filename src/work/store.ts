@@ -7,6 +7,7 @@
  *    ▲               │ │      (only rows that were held at an earlier crash are marked as running)
  *    │◀─reschedule───┘ └─lease ends──▶ due
  *    └──resume── parked ◀──park── leased    (its lane is over its quota; it keeps its position and cannot be claimed)
+ *                                           (a row that is held back for another one is kept in the same way)
  *
  * If a lease expires, its holder crashed or hung, possibly because of one row: a poison message. These rules find that row without a
  * write for every attempt:
@@ -32,7 +33,7 @@ import {
 } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
 import { clockOffsets, freeClocks, type Owner } from './clock.ts';
-import { FREE, HELD, RUNNING } from './enqueue.ts';
+import { FREE, HELD, HELD_BACK, RUNNING } from './enqueue.ts';
 
 export const DEAD_LETTER_AFTER_CRASHES = 3;
 const QUARANTINE_AFTER_CRASHES = 2;
@@ -48,6 +49,8 @@ export interface Work {
   fence: number;
   attempts: number;
   crashes: number;
+  /** Rows of one turn run one after the other, if their kind has turns. */
+  turn: string | null;
 }
 
 /** Identifies a leased row and the claim that holds it. */
@@ -76,7 +79,7 @@ export interface Claim extends ClaimLimits {
   kind: string;
 }
 
-const CLAIMED_COLUMNS = 'seq, kind, account_id, mode, subject, ref, lane, fence, attempts, crashes';
+const CLAIMED_COLUMNS = 'seq, kind, account_id, mode, subject, ref, lane, fence, attempts, crashes, turn';
 
 /** Claims up to `limit` due rows, oldest first; skips rows that another node is claiming. */
 export async function claim(tx: Transaction, options: Claim): Promise<Work[]> {
@@ -285,6 +288,11 @@ export const extendOperation = operation(
 /** Parks claimed rows whose lane is over its quota. They cannot be claimed again until resume() frees them. */
 export async function park(tx: Transaction, leases: readonly Lease[], dueMs: number): Promise<void> {
   await update(tx, leases, `held = 1, leased = ${FREE}, due = ?`, dueMs);
+}
+
+/** Holds claimed rows back until another row frees them. */
+export async function holdBack(tx: Transaction, leases: readonly Lease[], dueMs: number): Promise<void> {
+  await update(tx, leases, `held = ${HELD_BACK}, leased = ${FREE}, due = ?`, dueMs);
 }
 
 export interface ParkedLane {

@@ -14,7 +14,7 @@ export {
   type SandboxRow,
 } from './clock.ts';
 export { Engine, type EngineOptions } from './engine.ts';
-export { enqueue, FIRST_FENCE, type NewWork, WORK } from './enqueue.ts';
+export { enqueue, FIRST_FENCE, HELD_BACK, type NewWork, WORK } from './enqueue.ts';
 export {
   type Claimed,
   type ClaimRequest,
@@ -37,6 +37,7 @@ export {
   DEAD_LETTER_AFTER_CRASHES,
   extendOperation,
   finish,
+  holdBack,
   type Lease,
   markRunning,
   markRunningOperation,

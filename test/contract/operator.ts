@@ -12,6 +12,10 @@ import {
   resumeDestinationOperation,
   writePausesOperation,
 } from '../../src/delivery/destinations/pause-store.ts';
+import {
+  returnRelayLimitOperation,
+  takeRelayLimitOperation,
+} from '../../src/delivery/destinations/relay-limit-store.ts';
 import { returnWarmUpShareOperation, takeWarmUpShareOperation } from '../../src/delivery/destinations/warm-up-store.ts';
 import {
   createOperatorKeyOperation,
@@ -222,4 +226,33 @@ export const warmUpShares: Scenario = async (stage) => {
   assert.deepEqual(await take(1, 20_001), [[first[0], 1, 1], [first[1], 1, 1]]); // biome-ignore format: a row each
   await take(1, 20_002);
   assert.deepEqual(await take(1), [[first[0], 1, 1], [first[1], 1, 1]], 'days that are over are forgotten'); // biome-ignore format: a row each
+};
+
+export const relayLimits: Scenario = async (stage) => {
+  const limits = [
+    { span: 'minute' as const, most: 100 },
+    { span: 'day' as const, most: 150 },
+  ];
+  const startMs = Date.UTC(2026, 10, 20, 9, 40);
+  const take = (wanted: number, afterMs: number, relay = 'relay') =>
+    stage.act(takeRelayLimitOperation, { relay, limits, wanted, nowMs: startMs + afterMs });
+  assert.deepEqual(await take(1, 0), { granted: 5, used: [5, 5], spent: null }, 'some in advance while much is left');
+  assert.deepEqual(await take(90, 999), { granted: 90, used: [95, 95], spent: null });
+  assert.deepEqual(await take(20, 1_000), { granted: 5, used: [100, 100], spent: null });
+  const spent = { limit: limits[0], untilMs: startMs + 61_000 };
+  assert.deepEqual(await take(1, 2_000), { granted: 0, used: [100, 100], spent });
+  assert.equal((await take(50, 2_000, 'fallback')).granted, 50, 'each relay has its own limits');
+  await stage.act(returnRelayLimitOperation, [{ relay: 'relay', limits, takenMs: startMs + 1_000, mails: 3 }]);
+  assert.deepEqual(await take(9, 2_000), { granted: 3, used: [100, 100], spent: null });
+  assert.equal((await take(1, 60_999)).granted, 0, 'a second counts to its end');
+  assert.deepEqual(await take(60, 61_000), { granted: 50, used: [55, 150], spent: null });
+  const day = { limit: limits[1], untilMs: startMs + 86_400_000 + 600_000 };
+  assert.deepEqual(await take(1, 70_000), { granted: 0, used: [50, 150], spent: day });
+  assert.equal((await take(1, 87_000_000 - 1)).granted, 0);
+  assert.deepEqual((await take(1, 87_000_000)).used, [5, 5]);
+  assert.equal(
+    (await take(100, 0)).granted,
+    100,
+    'a clock that was set back by more than a span does not block the relay',
+  );
 };

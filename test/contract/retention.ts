@@ -114,6 +114,7 @@ export const deliveries: Scenario = async (stage) => {
       accountId,
       webhookId: job.webhookId,
       eventSeq: job.eventSeq,
+      turn: job.turn,
       mode: 'live',
       eventId: `evt_${index}`,
       eventType: 'Send',

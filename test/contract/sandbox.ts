@@ -125,6 +125,7 @@ export const movingTheClock: Scenario = async (stage) => {
     mode,
     webhookId,
     eventSeq: webhookJob.eventSeq,
+    turn: webhookJob.turn,
     ...({
       eventId: batch.events[0]!.id,
       eventType: batch.events[0]!.type,

@@ -12,7 +12,7 @@ import { incidents } from './incidents.ts';
 import { late } from './late-reports.ts';
 import * as mail from './mail.ts';
 import * as mailShown from './mail-queries.ts';
-import { endingPauses, operatorKeys, operatorReads, sharedPauses, warmUpShares } from './operator.ts';
+import { endingPauses, operatorKeys, operatorReads, relayLimits, sharedPauses, warmUpShares } from './operator.ts';
 import { refusedRequests } from './refused-requests.ts';
 import { sendingAgain } from './resending.ts';
 import * as retention from './retention.ts';
@@ -105,6 +105,7 @@ export const scenarios: Record<string, Scenario> = {
   'inbound mail': inboundMail,
   'mail to operators': operatorMail,
   'warm-up shares': warmUpShares,
+  'relay limits': relayLimits,
   'log times': retention.segments,
   statistics,
 };

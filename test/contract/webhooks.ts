@@ -66,6 +66,7 @@ function settled(stage: Stage, batch: ClaimedBatch, job: WebhookJob, change: Par
     accountId: job.accountId,
     webhookId: job.webhookId,
     eventSeq: job.eventSeq,
+    turn: job.turn,
     mode: job.mode,
     eventId: event.id,
     eventType: event.type,

@@ -119,8 +119,9 @@ async function fill(one: World): Promise<{ kept: string[]; delivered: string }> 
   // The endpoint returns what it gets, so that the address is in its records too.
   catcher.answer(({ body, path }) => ({ status: path.endsWith('/failing') ? 500 : 200, body }));
   const events = ['Send', 'Delivery', 'Bounce', 'Complaint', 'Reject', 'Open', 'Click', 'Unsubscribe', 'Inbound'];
-  for (const name of ['working', 'failing']) {
-    const made = await api.post('/webhooks', { url: `${catcher.url}/${name}`, events });
+  for (const name of ['working', 'failing', 'ordered/failing']) {
+    const ordered = name.startsWith('ordered');
+    const made = await api.post('/webhooks', { url: `${catcher.url}/${name}`, events, ordered });
     assert.equal(made.status, 201, made.text);
   }
   const html = `<p>Dear ${ADDRESS}, <a href="https://shop.example/?u=${encodeURIComponent(ADDRESS)}">see</a></p>`;
@@ -203,6 +204,7 @@ const FILLED = [
   'message.recipient',
   'suppression.email',
   'webhook_delivery.response_start',
+  'work.turn',
 ];
 
 for (const dialect of DIALECTS) {

@@ -16,13 +16,13 @@ import { type DeliveryRow, sealContext } from '../../src/webhooks/endpoints.ts';
 import type { LaneLimits } from '../../src/webhooks/lanes.ts';
 import { listDeliveriesOperation } from '../../src/webhooks/log-store.ts';
 import { newSecret } from '../../src/webhooks/sign.ts';
-import { createEndpointOperation } from '../../src/webhooks/store.ts';
+import { createEndpointOperation, type NewEndpoint } from '../../src/webhooks/store.ts';
 import { startWebhooks, type WebhookDeps, type Webhooks } from '../../src/webhooks/worker.ts';
 import { backlogOperation } from '../../src/work/work.ts';
 import { foundAnswer } from './fake-dns.ts';
 import { highLimitAccount } from './high-limit-account.ts';
 import { seedMail } from './seed-mail.ts';
-import { type TempDatabase, tempDatabase } from './temp-database.ts';
+import { type Dialect, type TempDatabase, tempDatabase } from './temp-database.ts';
 import { type WebhookCatcher, webhookCatcher } from './webhook-catcher.ts';
 
 const loopback = parseCidrs('127.0.0.0/8');
@@ -38,13 +38,15 @@ export interface WebhookRig {
   clock: Clock;
   start(): Webhooks;
   catcher(script?: Parameters<WebhookCatcher['answer']>[0]): Promise<WebhookCatcher>;
-  endpoint(url: string): Promise<{ id: string; secret: string }>;
-  event(): Promise<string>;
+  endpoint(url: string, fields?: Partial<NewEndpoint>): Promise<{ id: string; secret: string }>;
+  /** Creates a message, and with it a Send event. */
+  event(recipient?: string): Promise<string>;
   deliveries(id: string): Promise<DeliveryRow[]>;
   depth(): Promise<number>;
 }
 
 export interface WorldOptions {
+  dialect?: Dialect;
   clock?: Clock;
   limits?: LaneLimits;
   random?: () => number;
@@ -57,7 +59,7 @@ export async function webhookRig(
   onClose: (close: () => Promise<void>) => void,
   options: WorldOptions = {},
 ): Promise<WebhookRig> {
-  const db = await tempDatabase();
+  const db = await tempDatabase(options.dialect);
   onClose(() => db.close());
   const clock: Clock = options.clock ?? { now: () => Date.now() };
   const http = openHttpClient({
@@ -97,7 +99,7 @@ export async function webhookRig(
       onClose(() => made.close());
       return made;
     },
-    endpoint: async (url) => {
+    endpoint: async (url, fields) => {
       const id = newId('whk');
       const secret = newSecret();
       await execute(createEndpointOperation, {
@@ -110,11 +112,13 @@ export async function webhookRig(
         events: JSON.stringify(['Send']),
         secretSealed: seal(secretKey, secret, sealContext(id)),
         nowMs: clock.now(),
+        ...fields,
       });
       return { id, secret };
     },
-    event: async () => {
-      const { recipients } = await seedMail(db.database, { accountId, nowMs: clock.now() });
+    event: async (recipient) => {
+      const to = recipient === undefined ? {} : { recipients: [recipient] };
+      const { recipients } = await seedMail(db.database, { accountId, nowMs: clock.now(), ...to });
       return recipients[0]!.messageId;
     },
     deliveries: async (id) =>

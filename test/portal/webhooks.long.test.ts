@@ -155,6 +155,26 @@ async function checks({ page, catcher }: Stage, secret: string): Promise<void> {
   await page.keyboard.press('Escape');
 }
 
+async function orders({ page, service }: Stage, id: string): Promise<void> {
+  const ordered = page.getByRole('checkbox', { name: 'Keep the order of each recipient’s events' });
+  const isOrdered = async () => (await service.sandboxApi.get(`/webhooks/${id}`)).body.ordered;
+  const save = async (): Promise<void> => {
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  };
+  await choose(page, 'Edit');
+  assert.equal(await ordered.isChecked(), false);
+  await ordered.check();
+  assert.deepEqual(await faultsOf(page), []);
+  await save();
+  await page.getByText('One event at a time per recipient').waitFor();
+  assert.equal(await isOrdered(), true);
+  await choose(page, 'Edit');
+  await ordered.uncheck();
+  await save();
+  await waitUntil('the order to end', async () => (await isOrdered()) === false);
+}
+
 async function disables({ page, service }: Stage, id: string): Promise<void> {
   const isEnabled = async () => (await service.sandboxApi.get(`/webhooks/${id}`)).body.enabled;
   await choose(page, 'Disable');
@@ -233,6 +253,7 @@ test('a webhook from creation to deletion', { skip: noBrowser(), timeout: 170_00
   await replays(stage, id);
   await rotates(stage, secret);
   await checks(stage, secret);
+  await orders(stage, id);
   await disables(stage, id);
   const other = await viewer(t, visitors, service);
   await reads(stage, other, id);

@@ -967,7 +967,7 @@ export interface paths {
     get: operations["getWebhook"];
     /**
      * Replace a webhook
-     * @description secret, headers, and enabled stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
+     * @description secret, headers, enabled, and ordered stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
      */
     put: operations["replaceWebhook"];
     /**
@@ -3546,6 +3546,7 @@ export interface components {
         [key: string]: string;
       };
       enabled: boolean;
+      ordered: boolean;
       /** Format: date-time */
       createdAt: string;
       /** Format: date-time */
@@ -3568,6 +3569,8 @@ export interface components {
       events?: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
       description?: string | null;
       enabled?: boolean;
+      /** @description true: sends the events of a recipient one after the other; a failed one delays only later events of that recipient. Default false. */
+      ordered?: boolean;
       /**
        * @description Posts events in the payload format of this service, for handlers that were written for it. Postrider's own format if omitted.
        * @enum {string}
@@ -3643,6 +3646,8 @@ export interface components {
       events: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
       description?: string | null;
       enabled?: boolean;
+      /** @description true: sends the events of a recipient one after the other; a failed one delays only later events of that recipient. Default false. */
+      ordered?: boolean;
       /**
        * @description Posts events in the payload format of this service, for handlers that were written for it. Postrider's own format if omitted.
        * @enum {string}
@@ -3677,6 +3682,7 @@ export interface components {
         [key: string]: string;
       };
       enabled: boolean;
+      ordered: boolean;
       /** Format: date-time */
       createdAt: string;
       /** Format: date-time */
@@ -3705,6 +3711,7 @@ export interface components {
         [key: string]: string;
       };
       enabled: boolean;
+      ordered: boolean;
       /** Format: date-time */
       createdAt: string;
       /** Format: date-time */
@@ -7417,7 +7424,7 @@ export interface operations {
   };
   /**
    * Replace a webhook
-   * @description secret, headers, and enabled stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
+   * @description secret, headers, enabled, and ordered stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
    */
   replaceWebhook: {
     parameters: {

@@ -16,6 +16,7 @@ export const causes: Readonly<Record<string, string>> = {
   refused: 'the receiving server gave no known reason',
   internal: 'Postrider had an internal problem',
   'warm-up': 'the sending IP addresses are still warming up',
+  'relay-limit': 'the relay’s sending limit was reached',
 };
 
 /** Why a message is delayed, with the recipient’s domain. */
@@ -36,6 +37,7 @@ export const waits: Readonly<Record<string, (domain: string) => string>> = {
   refused: (domain) => `${domain} deferred this email without giving a reason`,
   internal: () => 'Postrider had an internal problem',
   'warm-up': (domain) => `today’s warm-up limit for ${domain} has been reached`,
+  'relay-limit': () => 'the sending limit of your operator’s relay has been reached',
 };
 
 export const turns = {

@@ -13,7 +13,7 @@ import { suppressedAmongOperation } from '../../suppressions/suppressions.ts';
 import type { Engine } from '../../work/work.ts';
 import type { Limits } from '../destinations/limits.ts';
 import type { Destination, Registry } from '../destinations/registry.ts';
-import type { WarmUp } from '../destinations/warm-up.ts';
+import type { SendLimits } from '../destinations/shares.ts';
 import { classify, expiredWhileSuspended } from '../outcome/outcome.ts';
 import { NO_SIGNAL, signalByRules } from '../outcome/signal.ts';
 import type { HeldMessage } from '../queue/held.ts';
@@ -31,7 +31,7 @@ export interface AttemptDeps {
   engine: Pick<Engine<HeldMessage, Settlement>, 'isOpen' | 'holds'>;
   registry: Pick<Registry, 'pauseOf'>;
   limits: Pick<Limits, 'pauseRules'>;
-  warmUp: Pick<WarmUp, 'of'>;
+  sendLimits: Pick<SendLimits, 'of'>;
   senders: Senders;
   results: Results;
   database: Pick<Database, 'execute'>;
@@ -174,7 +174,7 @@ export class Attempts {
     attempt: Cuttable,
     progress: Progress,
   ): Promise<Transmission> {
-    const { engine, registry, warmUp, senders, clock } = this.#deps;
+    const { engine, registry, sendLimits, senders, clock } = this.#deps;
     const prepared = await this.#prepare(group[0]!);
     const { recipient } = group[0]!.job;
     const { key } = destination;
@@ -187,7 +187,7 @@ export class Attempts {
       prepared,
       pooled: attempt.pooled,
       senders,
-      shares: warmUp.of(key),
+      shares: sendLimits.of(key),
       holds,
       mayBegin: () => holds() && !registry.pauseOf(key),
       nowMs: () => clock.now(),

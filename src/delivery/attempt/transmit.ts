@@ -18,7 +18,7 @@
  * anyway, with the reply of that host. The number of times a recipient is put back is limited.
  */
 import type { SmtpContent, SmtpMessage } from '../../net/smtp-client.ts';
-import type { DayShares } from '../destinations/warm-up.ts';
+import type { Shares } from '../destinations/shares.ts';
 import { classify, type Evidence } from '../outcome/outcome.ts';
 import { laterSignal, NO_SIGNAL, requestsFewerConnections, type Signal, signalOfOpening } from '../outcome/signal.ts';
 import type { Detour, HeldMessage } from '../queue/held.ts';
@@ -85,8 +85,8 @@ export interface TransmissionRequest {
   pooled: PooledSession | undefined;
   senders: Senders;
   progress: Progress;
-  /** Today's remaining shares if the sending addresses are warming up. */
-  shares: DayShares | undefined;
+  /** What is left if the sending addresses are warming up, or if the relay has a limit. */
+  shares: Shares | undefined;
   /** Returns whether the leases of all recipients are valid. Without them no transaction starts and no final dot is written. */
   holds(): boolean;
   /** Returns whether a transaction may start on a session that was just opened. */
@@ -170,16 +170,16 @@ function hostCount({ hop }: HeldMessage): number {
   return hop.detour?.hosts ?? 0;
 }
 
-/** Puts all messages back because today's share is used up, and pauses the destination until tomorrow. */
-function shareUsedUp({ group }: TransmissionRequest, shares: DayShares): Transmission {
-  const { ms, outcome } = shares.untilTomorrow();
+/** Puts all messages back because the share is used up. They wait as they do for a paused destination. */
+function shareUsedUp({ group }: TransmissionRequest, shares: Shares): Transmission {
+  const { ms, outcome } = shares.untilMore();
   const signal: Signal = { kind: 'wait', request: { ms }, refusal: { outcome, host: null } };
   return { ...nothingSent(group, undefined), signal };
 }
 
 /** Takes shares for the source address of this session and returns the recipients that they cover; the others stay in the queue. */
 async function takeShare(
-  shares: DayShares | undefined,
+  shares: Shares | undefined,
   pooled: PooledSession,
   pending: HeldMessage[],
 ): Promise<HeldMessage[]> {
@@ -188,7 +188,7 @@ async function takeShare(
 }
 
 /** Returns the shares of recipients that were deferred, or not tried, before the final dot. */
-function returnShare(shares: DayShares | undefined, { pooled, sent }: Pass, results: readonly AttemptResult[]): void {
+function returnShare(shares: Shares | undefined, { pooled, sent }: Pass, results: readonly AttemptResult[]): void {
   if (!shares) return;
   const isUnsent = (one: AttemptResult, index: number): boolean =>
     (one.kind !== 'ended' || one.outcome.kind === 'temporary') && sent.recipients[index]!.stage !== 'dot';

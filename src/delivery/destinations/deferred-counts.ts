@@ -4,10 +4,9 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Database } from '../../storage/database.ts';
-import { SPREAD } from '../record/results.ts';
 import type { MxSets } from '../routing/mx-sets.ts';
 import { isRelay } from '../routing/route.ts';
-import type { Pause } from './pause-steps.ts';
+import { type Pause, spreadOf } from './pause-steps.ts';
 import { type DeferredSpan, deferredByDomainOperation } from './pause-store.ts';
 import type { Registry } from './registry.ts';
 
@@ -22,8 +21,8 @@ const LOOKED_UP_AT_ONCE = 500;
 export type Sets = Pick<MxSets, 'destinationOf' | 'lookUp' | 'isPending'>;
 
 /** Returns when mail deferred by a pause is due again. */
-export function spanOf({ beganMs, mailDueMs }: Pick<Pause, 'beganMs' | 'mailDueMs'>): DeferredSpan {
-  return { fromMs: mailDueMs, untilMs: mailDueMs + Math.round((mailDueMs - beganMs) * SPREAD) };
+export function spanOf(pause: Pick<Pause, 'beganMs' | 'mailDueMs' | 'outcome'>): DeferredSpan {
+  return { fromMs: pause.mailDueMs, untilMs: pause.mailDueMs + spreadOf(pause) };
 }
 
 /** Whether the destinations of all these domains are known; looks up those that are not. */

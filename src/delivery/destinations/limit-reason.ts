@@ -10,14 +10,14 @@ export interface LimitState {
   proven: boolean;
   /** Whose limits apply: a provider of providers.json, or the relay. */
   owner: string;
-  /** How much of today's share is used, while addresses warm up. */
-  warmUp?: string | undefined;
+  /** How much is used of a daily share or of the limits of a relay. */
+  ration?: string | undefined;
 }
 
 /** Returns the rest of a sentence that starts with the number of connections. */
 export function limitReason(destination: Destination, state: LimitState): string {
   const reason = reasonOfConnections(destination, state);
-  return state.warmUp === undefined ? reason : `${reason}; ${state.warmUp}`;
+  return state.ration === undefined ? reason : `${reason}; ${state.ration}`;
 }
 
 function reasonOfConnections({ pause, learned }: Destination, { limits, limit, proven, owner }: LimitState): string {

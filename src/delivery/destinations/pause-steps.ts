@@ -25,6 +25,16 @@ export interface Pause extends Refusal {
   mailDueMs: number;
 }
 
+/** Messages of a pause are claimed again over this part of its length. */
+const SPREAD = 1 / 10;
+/** Mail that waits for a limit of a relay is claimed again over this time, about as fast as the limit allows. */
+export const LIMIT_SPREAD_MS = 10 * MINUTE_MS;
+
+/** Returns over which time after `mailDueMs` the mail deferred by a pause is due again. */
+export function spreadOf({ beganMs, mailDueMs, outcome }: Pick<Pause, 'beganMs' | 'mailDueMs' | 'outcome'>): number {
+  return outcome.category === 'relay-limit' ? LIMIT_SPREAD_MS : Math.round((mailDueMs - beganMs) * SPREAD);
+}
+
 /** A pause as all nodes know it. */
 export type SharedPause = Omit<Pause, 'mailDueMs'>;
 

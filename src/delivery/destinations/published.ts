@@ -5,11 +5,11 @@ import type { Schedule } from '../queue/schedule.ts';
 import type { MxSets } from '../routing/mx-sets.ts';
 import { isRelay } from '../routing/route.ts';
 import { type DeferredCounts, PUBLISHED_PAUSED } from './deferred-counts.ts';
-import { withReply } from './last-replies.ts';
+import { isOwnLimit, withReply } from './last-replies.ts';
 import { limitReason } from './limit-reason.ts';
 import type { Limits } from './limits.ts';
 import { type Destination, type Registry, SANDBOX } from './registry.ts';
-import type { WarmUp } from './warm-up.ts';
+import type { SendLimits } from './shares.ts';
 
 const PUBLISHED_BUSIEST = 40;
 /** Limits on domains, per destination and in total. */
@@ -21,7 +21,7 @@ interface Publishing {
   schedule: Schedule;
   connections: Connections;
   sets: MxSets;
-  warmUp: WarmUp;
+  sendLimits: SendLimits;
   deferred: DeferredCounts;
   limits: Limits;
 }
@@ -57,7 +57,7 @@ export function publishedOf(worker: Publishing): PublishedDestination[] {
         limit,
         proven,
         owner: worker.limits.ownerOf(key),
-        warmUp: warmUpOf(worker, key),
+        ration: sendLimitOf(worker, key),
       }),
       messageMs: destination.messageMs ?? null,
       messagesPerMinute: limits.messagesPerMinute,
@@ -78,7 +78,7 @@ function repliesOf({ replies, pause }: Destination): readonly LastReply[] {
 }
 
 /** The state known to this node; after a restart the one stored with the pause. */
-function warmUpOf({ registry, warmUp }: Publishing, key: string): string | undefined {
+function sendLimitOf({ registry, sendLimits }: Publishing, key: string): string | undefined {
   const outcome = registry.pauseOf(key)?.outcome;
-  return outcome?.category === 'warm-up' ? outcome.reply! : warmUp.reasonOf(key);
+  return outcome && isOwnLimit(outcome) ? outcome.reply! : sendLimits.reasonOf(key);
 }

@@ -13,8 +13,9 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { WarmUpStart } from '../../config.ts';
 import type { Database } from '../../storage/database.ts';
-import { type Outcome, warmingUp } from '../outcome/outcome.ts';
+import { warmingUp } from '../outcome/outcome.ts';
 import type { Provider } from './providers.ts';
+import type { SendLimits, Shares } from './shares.ts';
 import { beginningOf, dayOf, shareOfDay } from './warm-up-ramp.ts';
 import { returnWarmUpShareOperation, takeWarmUpShareOperation, type UnusedShare } from './warm-up-store.ts';
 
@@ -24,28 +25,7 @@ const IDLE_MS = 10_000;
 /** Without source addresses, all nodes count as one host. */
 const HOST = '';
 
-/** The shares of one provider on one day, for one attempt. */
-export interface DayShares {
-  /** Finds out which addresses have something left, if unknown. Rejects while the storage fails. */
-  prepare(mails: number): Promise<void>;
-  /** Whether this address may have something left; undefined means the host. */
-  hasCapacity(source: string | undefined): boolean;
-  /** Takes up to this many messages; returns how many, 0 if nothing is left. Rejects while the storage fails. */
-  take(source: string | undefined, mails: number): Promise<number>;
-  /** Returns messages that were taken but not sent. */
-  releaseUnused(source: string | undefined, mails: number): void;
-  /** How long sending stops, and why. */
-  untilTomorrow(): { ms: number; outcome: Outcome };
-}
-
-export interface WarmUp {
-  /** Undefined if mail for this destination is not limited. */
-  of(destination: string): DayShares | undefined;
-  /** How much of today's shares is used, as text; undefined if there are none. */
-  reasonOf(destination: string): string | undefined;
-  /** Returns shares that were not used recently, or with `all` every share. */
-  releaseUnused(options?: { all: boolean }): Promise<void>;
-}
+export type WarmUp = SendLimits;
 
 export interface WarmUpSettings {
   starts: readonly WarmUpStart[];
@@ -139,7 +119,7 @@ export function openWarmUp({ database, clock, log, starts, sources, providerOf }
     }
   };
 
-  const sharesOf = (day: Day): DayShares => {
+  const sharesOf = (day: Day): Shares => {
     const all = [...day.sources.values()];
     const isOver = (): boolean => dayOf(clock.now()) !== day.day;
     const allotmentOf = (source: string | undefined): Allotment | undefined => day.sources.get(source ?? HOST);
@@ -172,7 +152,7 @@ export function openWarmUp({ database, clock, log, starts, sources, providerOf }
         const allotment = allotmentOf(source);
         if (allotment) allotment.left += mails;
       },
-      untilTomorrow: () => ({
+      untilMore: () => ({
         ms: Math.max(0, beginningOf(day.day + 1) - clock.now()),
         outcome: warmingUp(`${wordsOf(day)}; sending resumes at 00:00 UTC`),
       }),

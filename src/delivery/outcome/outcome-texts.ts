@@ -162,6 +162,15 @@ export const explanations = {
       permanent: '',
     },
   },
+  'relay-limit': {
+    owner: 'service',
+    bounce: 'soft',
+    advice: {
+      temporary:
+        'The sending limit that your operator set for the relay is reached; sending continues automatically, at the time in the reply.',
+      permanent: '',
+    },
+  },
   expired: {
     owner: 'remote',
     bounce: 'soft',

@@ -224,6 +224,11 @@ export function warmingUp(reply: string): Outcome {
   return outcome('temporary', { category: 'warm-up' }, { smtpCode: null, enhancedCode: null, reply });
 }
 
+/** The outcome of a message for which a limit of the relay is used up (relay-limits.ts). */
+export function relayLimitReached(reply: string): Outcome {
+  return outcome('temporary', { category: 'relay-limit' }, { smtpCode: null, enhancedCode: null, reply });
+}
+
 /** The outcome of a message that crashed its worker too often, or for which no attempt is possible. */
 export function deadLettered(): Outcome {
   const text = 'an internal error occurred three times while handling this message; Postrider does not retry it';

@@ -22,9 +22,10 @@ import { type DeliveryJob, SUPPRESSED } from '../../messages/messages.ts';
 import type { BlobRemover } from '../../storage/blobs/remove.ts';
 import type { Database } from '../../storage/database.ts';
 import { timeOf } from '../../work/work.ts';
-import type { Pause } from '../destinations/pause-steps.ts';
+import { type Pause, spreadOf } from '../destinations/pause-steps.ts';
 import type { Providers } from '../destinations/providers.ts';
 import type { Registry } from '../destinations/registry.ts';
+import type { RelayLimits } from '../destinations/relay-limits.ts';
 import { causeOf, causeText } from '../outcome/cause.ts';
 import { deadLettered, expired, type Outcome } from '../outcome/outcome.ts';
 import { explanations } from '../outcome/outcome-texts.ts';
@@ -38,9 +39,6 @@ import {
   settleOperation,
 } from './settle.ts';
 
-/** Messages deferred by a pause are claimed after it, spread over this fraction of its length. */
-export const SPREAD = 1 / 10;
-
 export interface ResultDeps {
   database: Database;
   clock: Clock;
@@ -48,6 +46,7 @@ export interface ResultDeps {
   metrics?: ResultMetrics | undefined;
   remover: Pick<BlobRemover, 'add'>;
   registry: Pick<Registry, 'pauseOf'>;
+  relayLimits: Pick<RelayLimits, 'turnAfter'>;
   /** The large providers, by which bounces are counted; none by default. */
   providers?: Pick<Providers, 'byHost'> | undefined;
   /** Uniform in [0, 1), for the jitter of retries. */
@@ -94,11 +93,14 @@ export class Results {
   }
 
   /** Returns the settlement of a message whose destination is paused: deferred to the end of the pause, without an attempt. */
-  defer(held: HeldMessage, { outcome, host, beganMs, mailDueMs }: Pause): Settlement {
-    const { random } = this.#deps;
-    const { detour } = held.hop;
+  defer(held: HeldMessage, paused: Pause): Settlement {
+    const { random, relayLimits } = this.#deps;
+    const { destination, detour } = held.hop;
     if (detour?.before) return this.of(held, detour.before);
-    const pause = { host, mailDueMs: mailDueMs + Math.round((mailDueMs - beganMs) * SPREAD * random()) };
+    const { outcome, host, mailDueMs } = paused;
+    const isLimit = outcome.category === 'relay-limit';
+    const turnMs = isLimit ? relayLimits.turnAfter(destination, mailDueMs) : undefined;
+    const pause = { host, mailDueMs: turnMs ?? mailDueMs + Math.round(spreadOf(paused) * random()) };
     return settlementOf({ job: held.job, outcome, facts: null, pause, nowMs: this.nowOf(held), random: random() });
   }
 

@@ -48,6 +48,7 @@ export function createSandboxDeliveries(deps: SandboxDeliveryDeps): SandboxDeliv
     random,
     remover: createBlobRemover(deps),
     registry: { pauseOf: () => undefined },
+    relayLimits: { turnAfter: () => undefined },
   });
   return {
     kind: DELIVERY_WORK,

@@ -1,4 +1,4 @@
-/** Creates or edits a webhook: its URL, event types, and description. */
+/** Creates or edits a webhook: its URL, event types, description, and order. */
 import { Button, Checkbox, Group, Modal, Stack, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { useChange } from '../../api.ts';
@@ -17,13 +17,20 @@ interface WebhookFormProps {
 
 const AT_FIRST: EventType[] = ['Delivery', 'Bounce', 'Complaint'];
 
-const FIELDS = ['url', 'events', 'description'];
+const FIELDS = ['url', 'events', 'description', 'ordered'];
+
+interface WebhookFields {
+  url: string;
+  events: EventType[];
+  description: string | null;
+  ordered: boolean;
+}
 
 /** Creates or updates the webhook, then closes the form. */
 function useSave({ webhook, onClose, onCreated }: WebhookFormProps) {
   const create = useChange('createWebhook', ['listWebhooks']);
   const replace = useChange('replaceWebhook', ['listWebhooks', 'getWebhook']);
-  const save = (body: { url: string; events: EventType[]; description: string | null }): void => {
+  const save = (body: WebhookFields): void => {
     if (webhook === undefined)
       create.mutate(
         { body },
@@ -57,10 +64,11 @@ export function WebhookForm(props: WebhookFormProps) {
   const [url, setUrl] = useState(webhook?.url ?? '');
   const [events, setEvents] = useState<string[]>(webhook?.events ?? AT_FIRST);
   const [description, setDescription] = useState(webhook?.description ?? '');
+  const [ordered, setOrdered] = useState(webhook?.ordered ?? false);
   const { save, isSaving, issues } = useSave(props);
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    save({ url: url.trim(), events: events as EventType[], description: description.trim() || null });
+    save({ url: url.trim(), events: events as EventType[], description: description.trim() || null, ordered });
   };
   return (
     <Modal
@@ -92,6 +100,12 @@ export function WebhookForm(props: WebhookFormProps) {
             error={issues.of('description')}
             value={description}
             onChange={({ currentTarget }) => setDescription(currentTarget.value)}
+          />
+          <Checkbox
+            label={webhookForm.ordered}
+            description={webhookForm.orderedHint}
+            checked={ordered}
+            onChange={({ currentTarget }) => setOrdered(currentTarget.checked)}
           />
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>

@@ -107,6 +107,7 @@ function About({ webhook }: { webhook: Webhook }) {
         of={[
           [facts.url, <Copyable key="url" value={webhook.url} />],
           [facts.events, eventsOf(webhook)],
+          [facts.order, webhook.ordered ? webhookPage.inOrder : undefined],
           [
             facts.route,
             inboundRouteId && (
