@@ -86,6 +86,7 @@ test('GET /account returns plan, limits, usage, and settings', async (t) => {
     usage: { messagesToday: 0, messagesLast30Days: 0, queued: 0 },
     smtp: { port: 2587, tlsPort: null },
     settings: { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null },
+    twoFactorRequired: false,
     createdAt: new Date(account.createdAt).toISOString(),
   });
   const health = await call('GET', '/account/health');

@@ -61,6 +61,9 @@ test('accounts, keys, credentials, users, and domains are printed in the documen
   );
   assert.deepEqual([set.plan, set.approvedEmailBytes, set.status], ['enterprise', 30_000_000, 'suspended']);
   assert.equal((await json('account', 'show', accountId)).plan, 'enterprise');
+  const optional = await json('account', 'set', accountId, '--two-factor', 'optional');
+  assert.equal(optional.twoFactorRequired, false);
+  assert.equal((await run(['account', 'set', accountId, '--two-factor', 'required'])).code, 2);
 
   const key = await json('key', 'create', accountId, '--mode', 'sandbox', '--scope', 'send');
   assert.deepEqual(Object.keys(key), ['keyId', 'apiKey']);
