@@ -13,7 +13,7 @@ import { late } from './late.ts';
 import * as mail from './mail.ts';
 import * as mailShown from './mail-shown.ts';
 import { endingPauses, operatorKeys, operatorReads, sharedPauses, warmUpShares } from './operator.ts';
-import { refusedRequests } from './refused-requests.ts';
+import { requestLog } from './request-log.ts';
 import * as retention from './retention.ts';
 import * as sandbox from './sandbox.ts';
 import { sendingAgain } from './sending-again.ts';
@@ -97,7 +97,7 @@ export const scenarios: Record<string, Scenario> = {
   'large events of mail that came in': inboundRoutes.largeEvents,
   'replays of mail of inbound routes': inboundRoutes.replayed,
   incidents,
-  'refused requests': refusedRequests,
+  'request log': requestLog,
   'what an operator reads': operatorReads,
   'pauses that are ended': endingPauses,
   'pauses that nodes share': sharedPauses,
