@@ -134,42 +134,58 @@ class HourlyCounts {
 
 const hourOf = (atMs: number): number => atMs - (atMs % HOUR_MS);
 
+function rowOf(request: LoggedRequest, number: number, userAgentOf: (userAgent: string) => string): RequestRow {
+  const { refusal, userAgent } = request;
+  return {
+    accountId: request.accountId,
+    mode: request.mode,
+    at: request.atMs,
+    number,
+    requestId: request.requestId,
+    source: request.source,
+    call: request.call,
+    path: request.path,
+    status: request.status,
+    code: refusal?.code,
+    message: refusal && redactMessage(refusal.message),
+    details: refusal && redactDetails(refusal.details),
+    durationMs: request.durationMs,
+    messageId: request.messageId,
+    credentialId: request.credentialId,
+    address: request.address,
+    userAgent: userAgent === undefined ? undefined : userAgentOf(userAgent),
+  };
+}
+
+/** Returns a function that counts the failed requests among added rows, and returns the owners that are due for a trim. */
+function createTrims(): (rows: readonly RequestRow[]) => Owner[] {
+  /** Failed requests added per owner since its last trim. */
+  const added = new Map<string, number>();
+  return (rows) => {
+    if (added.size > OWNERS_COUNTED) added.clear();
+    const due: Owner[] = [];
+    for (const row of rows) {
+      if (!hasFailed(row)) continue;
+      const key = `${row.accountId} ${row.mode}`;
+      const count = (added.get(key) ?? 0) + 1;
+      added.set(key, count % TRIM_EVERY);
+      if (count === TRIM_EVERY) due.push({ accountId: row.accountId, mode: row.mode as Mode });
+    }
+    return due;
+  };
+}
+
 export function createRequestLog(deps: RequestLogDeps): RequestLog {
   const { database, log, omitted, isOverloaded = () => false, heldBytes: mostBytes = HELD_BYTES } = deps;
   const sampling = createSampling(deps.succeededPerSecond ?? SUCCEEDED_PER_SECOND);
   const userAgentOf = createUserAgents();
+  const dueForTrim = createTrims();
   const omittedByHour = new HourlyCounts();
   let waiting: Held[] = [];
   let heldBytes = 0;
   let recorded = 0;
   const bytesOf = new Map<string, number>();
-  /** Failed requests added per owner since its last trim. */
-  const added = new Map<string, number>();
   let flushing: Promise<void> = Promise.resolve();
-
-  const rowOf = (request: LoggedRequest): RequestRow => {
-    const { refusal, userAgent } = request;
-    recorded += 1;
-    return {
-      accountId: request.accountId,
-      mode: request.mode,
-      at: request.atMs,
-      number: recorded,
-      requestId: request.requestId,
-      source: request.source,
-      call: request.call,
-      path: request.path,
-      status: request.status,
-      code: refusal?.code,
-      message: refusal && redactMessage(refusal.message),
-      details: refusal && redactDetails(refusal.details),
-      durationMs: request.durationMs,
-      messageId: request.messageId,
-      credentialId: request.credentialId,
-      address: request.address,
-      userAgent: userAgent === undefined ? undefined : userAgentOf(userAgent),
-    };
-  };
 
   const release = (held: readonly Held[]): void => {
     for (const { row, bytes } of held) {
@@ -178,19 +194,6 @@ export function createRequestLog(deps: RequestLogDeps): RequestLog {
       if (own > 0) bytesOf.set(row.accountId, own);
       else bytesOf.delete(row.accountId);
     }
-  };
-
-  const dueForTrim = (rows: readonly Held[]): Owner[] => {
-    if (added.size > OWNERS_COUNTED) added.clear();
-    const due: Owner[] = [];
-    for (const { row } of rows) {
-      if (!hasFailed(row)) continue;
-      const key = `${row.accountId} ${row.mode}`;
-      const count = (added.get(key) ?? 0) + 1;
-      added.set(key, count % TRIM_EVERY);
-      if (count === TRIM_EVERY) due.push({ accountId: row.accountId, mode: row.mode as Mode });
-    }
-    return due;
   };
 
   const countOmitted = (
@@ -218,7 +221,7 @@ export function createRequestLog(deps: RequestLogDeps): RequestLog {
       if (!hasFailed({ status })) counts.add({ accountId, mode, hour: hourOf(at), recorded: 1, omitted: 0 });
     }
     try {
-      await database.execute(addRequestsOperation, { rows, counts: counts.take(), trim: dueForTrim(batch) });
+      await database.execute(addRequestsOperation, { rows, counts: counts.take(), trim: dueForTrim(rows) });
     } catch (error) {
       for (const omittedOfHour of taken) omittedByHour.add(omittedOfHour);
       throw error;
@@ -263,7 +266,8 @@ export function createRequestLog(deps: RequestLogDeps): RequestLog {
       const own = bytesOf.get(accountId) ?? 0;
       const usableBytes = isPreferred ? mostBytes : mostBytes * SUCCEEDED_PART;
       if (own >= (usableBytes - heldBytes) * ACCOUNT_PART) return countOmitted(request, request.atMs);
-      const row = rowOf(request);
+      recorded += 1;
+      const row = rowOf(request, recorded, userAgentOf);
       const bytes = ROW_BYTES + (row.message?.length ?? 0) + (row.details?.length ?? 0);
       waiting.push({ row, bytes });
       heldBytes += bytes;

@@ -35,7 +35,7 @@ const columnsOf = (callerOf: (one: LoggedRequest) => string): readonly Column<Lo
     phone: 'title',
     cell: (one) => <span className={`mono ${classes.clipped}`}>{callOfRequest(one)}</span>,
     text: callOfRequest,
-    width: '26%',
+    width: '21%',
   },
   {
     name: requests.columns.status,
@@ -54,7 +54,7 @@ const columnsOf = (callerOf: (one: LoggedRequest) => string): readonly Column<Lo
     name: requests.columns.who,
     cell: (one) => <span className={classes.clipped}>{callerOf(one)}</span>,
     text: callerOf,
-    width: '16%',
+    width: '13%',
   },
   {
     name: requests.columns.duration,
