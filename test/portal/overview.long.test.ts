@@ -121,6 +121,7 @@ describe('how mail fares', { skip: noBrowser() }, () => {
   test('requests are listed, and a failed one says what its code means and which fields to fix', async () => {
     await service.api.post('/send', { from: 'a@shop.example', subject: 's', text: 't' });
     await service.api.post('/send', { from: 'a@other.example', to: 'b@good.example', subject: 's', text: 't' });
+    await service.api.get('/messages');
     await page.goto('/app/live/requests');
     await page.getByRole('cell', { name: /other\.example is not verified/ }).waitFor();
     await page.getByText('GET /messages', { exact: true }).first().waitFor();
