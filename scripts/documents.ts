@@ -63,7 +63,7 @@ ${rows.join('\n')}
 
 const CODE_LINE_LENGTH = 120;
 
-/** The messages of the codes for the portal's page of refused requests, formatted as by the formatter. */
+/** The messages of the codes for the portal's page of requests, formatted as by the formatter. */
 export function errorCodesModule(table: Record<string, { text: string }> = errorCatalog): string {
   const lines = Object.entries(table)
     .sort(([a], [b]) => a.localeCompare(b))

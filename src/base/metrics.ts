@@ -55,8 +55,8 @@ export interface Metrics {
   inbound: Record<InboundResult, Counter>;
   /** Mail for inbound routes, by result, including mail with too many hops. */
   inboundRoutes: Record<(typeof ROUTE_OUTCOMES)[number], Counter>;
-  /** Refused requests that were not recorded because the buffer was full. */
-  refusedRequestsDropped: Counter;
+  /** Requests that GET /requests does not list because there were too many. */
+  requestsNotRecorded: Record<'succeeded' | 'failed', Counter>;
   /** Time from the arrival of a request to its response after the commit. */
   acceptSeconds: Histogram;
   /** Time from acceptance to the receiving server's 250. */
@@ -252,24 +252,20 @@ function bounceCounters(registry: Registry): Metrics['countBounce'] {
   };
 }
 
-function plainCounters(
-  registry: Registry,
-): Pick<Metrics, 'smtpSessions' | 'smtpAuthFailures' | 'refusedRequestsDropped'> {
+function plainCounters(registry: Registry): Pick<Metrics, 'smtpSessions' | 'smtpAuthFailures' | 'requestsNotRecorded'> {
   const sessions = plainCounter();
   const failures = plainCounter();
-  const refusedRequestsDropped = plainCounter();
+  const requestsNotRecorded = { succeeded: plainCounter(), failed: plainCounter() };
   let open = 0;
   const unlabeled = (type: string, name: string, help: string, read: () => number): void =>
     register(registry, { type, name, help }, () => [{ labels: {}, value: read() }]);
   unlabeled('counter', 'postrider_smtp_sessions_total', 'SMTP sessions started.', () => sessions.value);
   unlabeled('gauge', 'postrider_smtp_sessions_open', 'Open SMTP sessions.', () => open);
   unlabeled('counter', 'postrider_smtp_auth_failures_total', 'Failed SMTP logins.', () => failures.value);
-  const dropped = 'postrider_rejected_requests_dropped_total';
-  unlabeled(
-    'counter',
-    dropped,
-    'Rejected requests that were not recorded for GET /requests.',
-    () => refusedRequestsDropped.value,
+  const notRecorded = 'postrider_requests_not_recorded_total';
+  const notRecordedHelp = 'Requests that were not recorded for GET /requests.';
+  register(registry, { type: 'counter', name: notRecorded, help: notRecordedHelp }, () =>
+    Object.entries(requestsNotRecorded).map(([result, { value }]) => ({ labels: { result }, value })),
   );
   const smtpSessions = {
     opened: (): void => {
@@ -280,7 +276,7 @@ function plainCounters(
       open -= 1;
     },
   };
-  return { smtpSessions, smtpAuthFailures: failures, refusedRequestsDropped };
+  return { smtpSessions, smtpAuthFailures: failures, requestsNotRecorded };
 }
 
 const FAST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -376,7 +372,7 @@ export function createMetrics(): Metrics {
     { name: 'postrider_messages_accepted_by_source_total', help: 'Messages accepted, by protocol.', label: 'source' },
     ['http', 'smtp'] as const,
   );
-  const { smtpSessions, smtpAuthFailures, refusedRequestsDropped } = plainCounters(registry);
+  const { smtpSessions, smtpAuthFailures, requestsNotRecorded } = plainCounters(registry);
   const seconds = (what: string, help: string, buckets: number[]): Histogram =>
     new PromHistogram({ name: `postrider_${what}_seconds`, help, buckets, registers: [registry] });
   const acceptSeconds = seconds(
@@ -410,7 +406,7 @@ export function createMetrics(): Metrics {
     acceptedBySource,
     smtpSessions,
     smtpAuthFailures,
-    refusedRequestsDropped,
+    requestsNotRecorded,
     acceptSeconds,
     deliverySeconds,
     attemptSeconds,

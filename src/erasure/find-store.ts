@@ -147,9 +147,10 @@ export interface TextTable {
 }
 
 export const TEXT_TABLES = {
+  // Rows of successful requests contain no text of the request except a user agent without addresses.
   refusedRequests: {
-    name: 'refused_request',
-    owned: 'account_id = ? AND mode = ?',
+    name: 'request_log',
+    owned: 'account_id = ? AND mode = ? AND status >= 400',
     key: ['at', 'number', 'request_id'],
     texts: ['message', 'details', 'call'],
     isDeleted: true,

@@ -1,5 +1,5 @@
 /**
- * Deletes expired data: content, uploads, messages and events, idempotency records, refused requests, inbound mail, the old sandbox inbox,
+ * Deletes expired data: content, uploads, messages and events, idempotency records, the request log, inbound mail, the old sandbox inbox,
  * webhook logs, links to messages, and blobs that no row names. Runs at the start and every hour.
  */
 import type { Clock } from '../base/clock.ts';
@@ -19,7 +19,7 @@ import {
   removeIdempotency,
   removeInbound,
   removeInboundMessages,
-  removeRefusedRequests,
+  removeRequests,
   removeSandboxItems,
   removeShares,
   removeSignIns,
@@ -87,7 +87,7 @@ function createRound(round: Round, parts: RoundParts): () => Promise<void> {
       submissions: await parts.removeOverdue(round, nowMs),
       usedFiles: await removeUsedFiles(round, nowMs),
       idempotencyRecords: await removeIdempotency(round, nowMs),
-      refusedRequests: await removeRefusedRequests(round, nowMs),
+      requests: await removeRequests(round, nowMs, parts.keepMs),
       inboundMails: await removeInbound(round, nowMs - parts.contentMs),
       sandboxItems: await removeSandboxItems(round, nowMs),
       webhookDeliveries: await removeWebhookDeliveries(round, beforeMs),

@@ -27,7 +27,7 @@ import {
   removeEmailsOperation,
   removeSharesOperation,
 } from '../messages/messages.ts';
-import { KEPT_MS, type Owner, removeRefusedOperation } from '../refused-requests/refused-requests.ts';
+import { KEPT_DAYS, type Owner, removeRequestsOperation } from '../request-log/request-log.ts';
 import { removeSandboxItemsOperation } from '../sandbox/sandbox.ts';
 import { removeStatisticsOperation, STATISTICS_DAYS } from '../statistics/statistics.ts';
 import { dayOf, removeTlsReportsOperation } from '../tls-reports/tls-reports.ts';
@@ -118,9 +118,11 @@ export function removeWebhookDeliveries(round: Round, beforeMs: number): Promise
   }));
 }
 
-export function removeRefusedRequests(round: Round, nowMs: number): Promise<number> {
+/** The request log. `keepMs` is how long events are kept: requests are not kept longer. */
+export function removeRequests(round: Round, nowMs: number, keepMs: number): Promise<number> {
+  const beforeMs = nowMs - Math.min(KEPT_DAYS * DAY_MS, keepMs);
   return removeInBatches<Owner | null>(round, null, (after) =>
-    round.database.execute(removeRefusedOperation, { beforeMs: nowMs - KEPT_MS, limit: BATCH, after }),
+    round.database.execute(removeRequestsOperation, { beforeMs, limit: BATCH, after }),
   );
 }
 

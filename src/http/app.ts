@@ -25,7 +25,7 @@ import type { IdentifyOptions } from './identify.ts';
 import { type BackPressure, createPipeline } from './pipeline.ts';
 import { checkRequestHead, MAX_HEADER_BYTES, refuseInvalidHttp, refuseTunnel, tooSlow } from './protocol.ts';
 import { createRateLimiter } from './rate-limit.ts';
-import type { CallerKey, RouteDefinition } from './route.ts';
+import type { CallerKey, HttpAnswer, RouteDefinition } from './route.ts';
 import { listenTls, type TlsPort, type TlsPortOptions } from './tls-port.ts';
 
 interface HttpLimits {
@@ -69,8 +69,8 @@ export interface HttpAppOptions<C extends CallerKey> extends IdentifyOptions<C> 
   backPressure?: () => BackPressure | undefined;
   /** Called for every request whose caller is known, permitted to make the call, and within its rate limit. */
   onAdmitted?(caller: C, remoteAddress: string): void;
-  /** Called for every refused request of an authenticated caller, before the response is sent. */
-  onRefused?(refused: RefusedCall<C>): void;
+  /** Called for every request of an authenticated caller, before the response is sent. */
+  onAnswered?(answered: AnsweredCall<C>): void;
   /** Networks whose X-Forwarded-For and X-Forwarded-Proto are trusted; none if absent. */
   trustedProxies?: readonly Cidr[];
   /** Called if a request with X-Forwarded-For came from an untrusted address. */
@@ -84,15 +84,20 @@ export interface HttpAppOptions<C extends CallerKey> extends IdentifyOptions<C> 
   basePath?: string;
 }
 
-/** A refused request of an authenticated caller. */
-export interface RefusedCall<C> {
+/** A request of an authenticated caller, and the result. */
+export interface AnsweredCall<C> {
   caller: C;
   requestId: string;
   /** Method and pattern of the route. */
   route: string;
+  params: Readonly<Record<string, string>>;
   remoteAddress: string;
+  userAgent: string | undefined;
   status: number;
-  refusal: Failure;
+  durationMs: number;
+  /** The first message that the request accepted. */
+  messageId: string | undefined;
+  refusal: Failure | undefined;
 }
 
 export interface HttpApp {
@@ -201,9 +206,19 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
   // checkRequestHead counts the headers instead: Node would silently drop those above its limit.
   server.maxHeadersCount = 0;
 
-  function onRefused(exchange: Exchange, status: number, refusal: Failure): void {
-    const { requestId, routeName: route, remoteAddress } = exchange;
-    options.onRefused?.({ caller: exchange.caller as C, requestId, route, remoteAddress, status, refusal });
+  function onAnswered(exchange: Exchange, { status, refusal }: HttpAnswer, durationMs: number): void {
+    options.onAnswered?.({
+      caller: exchange.caller as C,
+      requestId: exchange.requestId,
+      route: exchange.routeName,
+      params: exchange.params,
+      remoteAddress: exchange.remoteAddress,
+      userAgent: exchange.headers['user-agent'],
+      status,
+      durationMs,
+      messageId: exchange.messageId,
+      refusal,
+    });
   }
 
   async function answerExchange(exchange: Exchange): Promise<void> {
@@ -216,10 +231,10 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
       const isCutOff = exchange.isGivenUp && answer.status >= 400;
       const complete = isCutOff ? refusalAnswer({ failure: stopping() }, exchange.requestId) : answer;
       const final = exchange.door?.shape(complete, exchange) ?? complete;
-      metrics?.countHttp(exchange.routeName, final.status, (performance.now() - exchange.startedMs) / 1000);
+      const durationMs = performance.now() - exchange.startedMs;
+      metrics?.countHttp(exchange.routeName, final.status, durationMs / 1000);
       if (final.refusal !== undefined && exchange.acceptsMail) noteRefused(exchange, final.status, final.refusal);
-      if (final.refusal !== undefined && exchange.caller !== undefined)
-        onRefused(exchange, final.status, final.refusal);
+      if (exchange.caller !== undefined) onAnswered(exchange, final, durationMs);
       await writeAnswer(exchange, { ...final, headers: withBasePath(final.headers, basePath) }, traffic.draining);
     } catch (error) {
       exchange.log.error({ err: error }, 'response could not be written');

@@ -108,6 +108,8 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   door: Door | undefined = undefined;
   /** Whether the service is stopping and no longer waits for the remaining body. */
   isGivenUp = false;
+  /** The first message that the request accepted. */
+  messageId: string | undefined = undefined;
   private isAborted = false;
   private controller: AbortController | undefined = undefined;
   private childLog: Log | undefined = undefined;
@@ -190,6 +192,10 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   abort(): void {
     this.isAborted = true;
     this.controller?.abort();
+  }
+
+  noteMessage(messageId: string): void {
+    this.messageId ??= messageId;
   }
 
   headerValues(name: string): string[] {

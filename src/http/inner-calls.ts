@@ -43,7 +43,7 @@ export type InnerAnswer = InnerSuccess | { ok: false; failure: Failure };
 /** The parts of the outer request that inner calls take over. */
 export type OuterRequest<C> = Pick<
   RouteRequest<C>,
-  'caller' | 'backPressure' | 'requestId' | 'remoteAddress' | 'isSecure' | 'signal' | 'log' | 'rawBody'
+  'caller' | 'backPressure' | 'requestId' | 'remoteAddress' | 'isSecure' | 'signal' | 'log' | 'noteMessage' | 'rawBody'
 >;
 
 /** Makes a call on behalf of the outer request. Throws what handlers throw. */
@@ -104,6 +104,10 @@ class InnerRequest<C> implements RouteRequest<C> {
   }
   get stream(): Readable {
     return Readable.from([this.rawBody]);
+  }
+
+  noteMessage(messageId: string): void {
+    this.#outer.noteMessage(messageId);
   }
 
   headerValues(name: string): string[] {

@@ -173,6 +173,7 @@ const ANSWER_HEADERS: Record<string, Json> = {
     '</messages?cursor=WyJtc2dfIl0>; rel="next"',
   ),
   'X-Next-Cursor': describeHeader('The cursor of the next page.', 'WyJtc2dfIl0'),
+  'X-Omitted-Requests': describeHeader('How many successful requests of the period were not recorded.', '0'),
   'Retry-After': describeHeader('Seconds to wait before you retry the request.', '5'),
   'RateLimit-Limit': describeHeader('Requests per second allowed for this key. Absent if there is no limit.', '50'),
   'RateLimit-Remaining': describeHeader('Requests that this key can make now.', '49'),
@@ -279,6 +280,7 @@ function success<C>(route: RouteDefinition<C>, response: RouteResponse, componen
     'X-Request-Id',
     ...(route.idempotencyKey ? ['Idempotent-Replayed'] : []),
     ...(isList(route) ? ['Link', 'X-Next-Cursor'] : []),
+    ...(response.headers ?? []),
   ];
   if (schema === undefined && contentType === 'application/json') return { description, headers: headers(...names) };
   const content =

@@ -88,6 +88,8 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
   readonly signal: AbortSignal;
   /** Carries the request id on every line. */
   readonly log: Log;
+  /** Notes the first message that the request accepted, for the request log. */
+  noteMessage(messageId: string): void;
   /** Returns all values of this header; more than one means that it was repeated. */
   headerValues(name: string): string[];
   /** Parses rawBody as strict JSON, without its schema; for rawFirst routes. Parsed once and cached. */
@@ -157,6 +159,8 @@ export interface RouteResponse {
   schema?: TSchema;
   contentType?: string;
   description?: string;
+  /** Names of headers that only this response has; openapi.ts describes them. */
+  headers?: readonly string[];
 }
 
 export interface RouteDefinition<

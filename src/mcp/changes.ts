@@ -207,6 +207,7 @@ async function runApproved(
     log,
     rawBody,
     backPressure,
+    noteMessage: (messageId: string) => outer.noteMessage(messageId),
     caller: { ...caller, actor },
   };
   try {

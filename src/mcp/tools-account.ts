@@ -144,7 +144,7 @@ const runDoctor = defineTool({
       await listAll(context, '/incidents', { pages: 1 }),
       await listAll(context, '/requests', {
         pages: 1,
-        query: { since: new Date(context.now() - 86_400_000).toISOString() },
+        query: { status: 'failed', since: new Date(context.now() - 86_400_000).toISOString() },
       }),
     ];
     for (const response of [domains, webhooks, incidents, rejected]) if (!response.ok) return response;

@@ -73,7 +73,7 @@ export const API_DOCUMENT: Omit<OpenapiOptions, 'serverUrl'> = {
     { name: 'messages', description: 'Look up the status of a message; cancel, reschedule, or resend it.' },
     { name: 'events', description: 'The log of all events, to read or to follow.' },
     { name: 'incidents', description: 'Current problems, and how to fix them.' },
-    { name: 'requests', description: 'Refused requests, and why they were refused.' },
+    { name: 'requests', description: 'The log of requests, and why some were rejected.' },
     { name: 'statistics', description: 'Counts of messages accepted, delivered, bounced, and opened, by hour or day.' },
     { name: 'webhooks', description: 'Receive signed events at your own endpoint.' },
     { name: 'templates', description: 'Stored content with variables, in versions.' },

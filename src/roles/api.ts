@@ -51,8 +51,8 @@ import { checkUrl, type HttpClient } from '../net/http-client.ts';
 import type { Nodes } from '../nodes/nodes.ts';
 import { createOperatorKeys, type OperatorKeys } from '../operator/operator.ts';
 import { operatorRoutes } from '../operator/routes.ts';
-import type { RefusedRequests } from '../refused-requests/refused-requests.ts';
-import { refusedRequestRoutes } from '../refused-requests/routes.ts';
+import { KEPT_DAYS, type RequestLog } from '../request-log/request-log.ts';
+import { requestLogRoutes } from '../request-log/routes.ts';
 import { sandboxRoutes } from '../sandbox/routes.ts';
 import { sandboxOutcomeRoutes } from '../sandbox/routes-outcome.ts';
 import { createSendRoutes } from '../send/routes.ts';
@@ -71,7 +71,7 @@ import { API_DOCUMENT } from './api-document.ts';
 import { createDoctor } from './doctor.ts';
 import { mxOf } from './inbound.ts';
 import { noteAccepted, type Parts, ranges } from './parts.ts';
-import { recordCall, recordItem } from './record-refused.ts';
+import { recordCall, recordItem } from './record-requests.ts';
 import { createUntrustedProxyNote } from './untrusted-proxy.ts';
 
 export interface ApiOptions {
@@ -84,7 +84,7 @@ export interface ApiOptions {
   /** The cache of SMTP logins of this process. */
   logins: LoginCache;
   credentialUses: Pick<CredentialUses, 'note'>;
-  refusedRequests: RefusedRequests;
+  requestLog: RequestLog;
   /** Sends the service's own mail to users. */
   mail: UserMail;
   nodes: Pick<Nodes, 'list'>;
@@ -182,8 +182,7 @@ function mailRoutes({ parts, options, linkBase, searches, nudge, ...setup }: Rou
       addressHash,
       directDispatch: options.directDispatch,
       onAccepted: (accepted) => noteAccepted(parts, options, accepted),
-      onItemRefused: (request, index, refusal) =>
-        recordItem(options.refusedRequests, clock, { request, index, refusal }),
+      onItemRefused: (request, index, refusal) => recordItem(options.requestLog, clock, { request, index, refusal }),
       inFlight,
       isVerified: senders.isVerified,
       senderAdvice: createSenderAdvice({
@@ -318,7 +317,13 @@ function settingRoutes({
     ...suppressionRoutes({ database, clock, searches, addressHash }),
     ...erasureRoutes({ database, clock, secretKey, addressHash, nudge: options.nudgeErasures }),
     ...incidentRoutes({ database, clock, nudge }),
-    ...refusedRequestRoutes({ database, clock, refusedRequests: options.refusedRequests }),
+    ...requestLogRoutes({
+      database,
+      clock,
+      searches,
+      requestLog: options.requestLog,
+      keepDays: Math.min(KEPT_DAYS, config.eventDays),
+    }),
     ...accountRoutes({
       database,
       clock,
@@ -436,8 +441,8 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
       return first && { code: first.part === 'storage' ? 'UNAVAILABLE' : 'OVERLOADED', reason: first.message };
     },
     onAdmitted: (caller, address) => options.credentialUses.note(caller, address),
-    // A user without an account has no list of refused requests.
-    onRefused: (refused) => 'account' in refused.caller && recordCall(options.refusedRequests, clock, refused),
+    // A user without an account has no list of requests.
+    onAnswered: (answered) => 'account' in answered.caller && recordCall(options.requestLog, clock, answered),
     ...(config.rateLimit === undefined ? {} : { rateLimitPerSecond: config.rateLimit, rateShare: options.rateShare }),
   });
   return app;

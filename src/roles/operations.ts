@@ -67,7 +67,7 @@ import '../sandbox/clock-store.ts';
 import '../nodes/nodes.ts';
 import '../operator/store.ts';
 import '../operator/key-store.ts';
-import '../refused-requests/store.ts';
+import '../request-log/store.ts';
 import '../incidents/store.ts';
 import '../statistics/roll-up-store.ts';
 import '../statistics/read-store.ts';

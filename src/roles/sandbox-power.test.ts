@@ -115,7 +115,7 @@ function liveRows(): Record<string, unknown[]> {
   try {
     const tables = database
       .prepare(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('refused_request', 'credential_use', 'node')",
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('request_log', 'request_log_hour', 'credential_use', 'node')",
       )
       .all() as { name: string }[];
     return Object.fromEntries(

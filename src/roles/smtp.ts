@@ -10,12 +10,12 @@ import { createTrackingLinks } from '../engagement/engagement.ts';
 import { createRateLimiter } from '../http/rate-limit.ts';
 import { createInFlightKeys } from '../idempotency/idempotency.ts';
 import type { DirectDispatch } from '../messages/messages.ts';
-import type { RefusedRequests } from '../refused-requests/refused-requests.ts';
+import type { RequestLog } from '../request-log/request-log.ts';
 import { createSubmit } from '../send/send.ts';
 import { createSubmissionServer, type SmtpServer, type TlsIdentity } from '../smtp/smtp.ts';
 import { type Nudges, noteAccepted, type Parts, ranges } from './parts.ts';
 import { type ListenTarget, onFirst, portError, smtpsTarget, smtpTargets } from './ports.ts';
-import { recordCommand } from './record-refused.ts';
+import { recordCommand } from './record-requests.ts';
 
 export const DRAIN_MS = 20_000;
 export const CLOSE_MS = 2_000;
@@ -24,7 +24,7 @@ interface SmtpRoleOptions extends Nudges {
   directDispatch: DirectDispatch | undefined;
   logins: SmtpAuthenticator;
   credentialUses: Pick<CredentialUses, 'note'>;
-  refusedRequests: RefusedRequests;
+  requestLog: RequestLog;
   tls: TlsIdentity;
   /** Public URL of the service, without a trailing slash, for tracked links. */
   baseUrl: string;
@@ -75,7 +75,7 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
     closedToMail: () => overload.reasons()[0]?.message,
     closedToContent: () => overload.reasons().find((reason) => reason.part !== 'service')?.message,
     onUsed: options.credentialUses.note,
-    onRefused: (refused) => recordCommand(options.refusedRequests, clock, refused),
+    onRefused: (refused) => recordCommand(options.requestLog, clock, refused),
     takeRate: (keyId) => limiter?.take(keyId, performance.now()).failure === undefined,
   });
   const drain = (): Promise<void> => server.drain({ deadlineMs: DRAIN_MS });

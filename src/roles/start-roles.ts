@@ -34,8 +34,8 @@ import { openDns } from '../net/dns.ts';
 import { openHttpClient } from '../net/http-client.ts';
 import { openSourceAddresses } from '../net/source-addresses.ts';
 import type { Nodes } from '../nodes/nodes.ts';
-import { createRefusedRequests, type RefusedRequests } from '../refused-requests/refused-requests.ts';
 import { startSendingProtection } from '../reputation/reputation.ts';
+import { createRequestLog, type RequestLog } from '../request-log/request-log.ts';
 import { createSystemMail, SYSTEM_ACCOUNT, type SystemMailer } from '../send/send.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
 import { acceptedMailOperation, startRollUp } from '../statistics/statistics.ts';
@@ -82,6 +82,8 @@ interface RoleOptions {
   providers: Providers;
   /** Whether this process carries out erasures; true by default. Simulations turn this off. */
   erases?: boolean;
+  /** Whether only failed requests are recorded; false by default. Simulations turn this on. */
+  logsOnlyFailed?: boolean;
 }
 
 export async function startRoles(parts: Parts, options: RoleOptions): Promise<Roles> {
@@ -91,7 +93,12 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
   const certificates = await openCertificates(parts, { files: options.tlsFiles, trackingHosts });
   const ports: Ports = { app: undefined, smtp: undefined, inbound: undefined };
   const workers = startWorkers(parts, { ...options, inboundPort: () => ports.inbound?.ownPort });
-  const refusedRequests = createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped });
+  const requestLog = createRequestLog({
+    ...parts,
+    omitted: parts.metrics.requestsNotRecorded,
+    isOverloaded: () => parts.overload.reasons().length > 0,
+    failedOnly: options.logsOnlyFailed === true,
+  });
   const credentialUses = createCredentialUses(parts);
   const stop = async (): Promise<void> => {
     // All of these stop at the same time, so that each has its full grace period within the 30 s after SIGTERM. Events that the last
@@ -108,7 +115,7 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
     await Promise.all([ports.app?.stop({ deadlineMs: CLOSE_MS }), ports.smtp?.stop(), ports.inbound?.stop(), drained]);
     await Promise.all([
       workers.http.close(),
-      refusedRequests.stop(),
+      requestLog.stop(),
       credentialUses.stop(),
       certificates.stop(),
       trackingHosts.stop(),
@@ -118,7 +125,7 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
     const { httpPort, httpsPort } = await openPorts(parts, ports, {
       nodes: options.nodes,
       workers,
-      refusedRequests,
+      requestLog,
       credentialUses,
       certificates,
       trackingHosts,
@@ -236,7 +243,7 @@ interface Ports {
 interface PortOptions {
   nodes: Nodes;
   workers: Workers;
-  refusedRequests: RefusedRequests;
+  requestLog: RequestLog;
   credentialUses: CredentialUses;
   certificates: Certificates;
   trackingHosts: TrackingHosts;
@@ -246,14 +253,14 @@ interface PortOptions {
 async function openPorts(
   parts: Parts,
   ports: Ports,
-  { nodes, workers, refusedRequests, credentialUses, certificates, trackingHosts }: PortOptions,
+  { nodes, workers, requestLog, credentialUses, certificates, trackingHosts }: PortOptions,
 ): Promise<Pick<Roles, 'httpPort' | 'httpsPort'>> {
   const { config } = parts;
   const hasApi = config.roles.includes('api');
   // The API and SMTP share these caches, so SMTP immediately refuses credentials that the API revoked.
   const callers = createAuthenticator(parts);
   const logins = createSmtpAuthenticator(parts);
-  const shared = { ...workers, logins, refusedRequests, credentialUses, trackingUrlOf: trackingHosts.urlOf };
+  const shared = { ...workers, logins, requestLog, credentialUses, trackingUrlOf: trackingHosts.urlOf };
   ports.app = hasApi
     ? createApi(parts, {
         ...shared,

@@ -63,7 +63,7 @@ export function createSendRoutes(dependencies: SendRouteDependencies): RouteDefi
       isOneOfMany: false,
       issues: read.ok ? request.inputIssues : [...request.inputIssues, ...read.failure.details],
     });
-    return result.ok ? answerOf(result.value) : result;
+    return result.ok ? answerOf(request, result.value) : result;
   };
 
   const batch = async (request: RouteRequest<Caller, unknown, undefined>): Promise<RouteAnswer> => {
@@ -86,7 +86,7 @@ export function createSendRoutes(dependencies: SendRouteDependencies): RouteDefi
         },
       }),
     });
-    return result.ok ? answerOf(result.value) : result;
+    return result.ok ? answerOf(request, result.value) : result;
   };
 
   return [
@@ -125,7 +125,12 @@ function itemsOf(submitted: RouteRequest['submitted']): readonly unknown[] | und
   return submitted?.ok && Array.isArray(submitted.value) ? submitted.value : undefined;
 }
 
-function answerOf(answer: Answer): RouteAnswer {
+/** The first message of a response, which may be a stored one. */
+const FIRST_MESSAGE = /"messageId":"(msg_[0-9A-Za-z]+)"/;
+
+function answerOf(request: Pick<RouteRequest, 'noteMessage'>, answer: Answer): RouteAnswer {
   const { status, json } = answer;
+  const messageId = FIRST_MESSAGE.exec(json)?.[1];
+  if (messageId !== undefined) request.noteMessage(messageId);
   return answer.replayed ? { ok: true, status, json, headers: REPLAYED } : { ok: true, status, json };
 }

@@ -32,7 +32,7 @@ import { storeInboundOperation } from '../../src/inbound/store.ts';
 import { findMessageOperation, listMessagesOperation } from '../../src/messages/api-store.ts';
 import { findEmailOperation } from '../../src/messages/email-store.ts';
 import { createShareOperation, isSharedOperation } from '../../src/messages/share-store.ts';
-import { addRefusedOperation, listRefusedOperation } from '../../src/refused-requests/store.ts';
+import { addRequestsOperation, listRequestsOperation } from '../../src/request-log/store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import {
   findSuppressionOperation,
@@ -43,6 +43,7 @@ import {
   unsuppressOperation,
 } from '../../src/suppressions/store.ts';
 import { acceptance, claimRequest, idsOf, settlement } from './mail.ts';
+import { EVERY_REQUEST } from './request-log.ts';
 import type { Scenario } from './stage.ts';
 
 const ADDRESS = 'Ada@Example.com';
@@ -101,7 +102,7 @@ export const erasure: Scenario = async (stage) => {
     requestId: stage.id('req'),
     details: JSON.stringify([{ message: `line\n${email}` }]),
   }));
-  await stage.act(addRefusedOperation, { rows: refusals, trim: [] });
+  await stage.act(addRequestsOperation, { rows: refusals, counts: [], trim: [] });
   const use = { kind: 'route', accountId, mode: 'live', routeId: 'inr_1' } as const;
   const inboundId = stage.id('inb');
   const received = {
@@ -183,8 +184,7 @@ export const erasure: Scenario = async (stage) => {
   }
   const stored = await stage.act(storedAnswerOperation, { ...owner, endpoint: '/send', key: 'k', nowMs });
   assert.match(stored!.body, /"email":"\[erased\]".*bob@example/);
-  const page = { ...owner, source: null, code: null, sinceMs: 0, untilMs: null, before: null, limit: 5 };
-  assert.equal((await stage.act(listRefusedOperation, page)).length, 1);
+  assert.equal((await stage.act(listRequestsOperation, { ...EVERY_REQUEST, ...owner })).length, 1);
 
   const position: Progress = { ...progress, part: 'webhookDeliveries', after: ['whk_1', 'del_1'] };
   assert.equal(await stage.act(advanceErasureOperation, { ...lost, progress: position }), false);

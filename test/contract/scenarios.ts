@@ -13,7 +13,7 @@ import { late } from './late-reports.ts';
 import * as mail from './mail.ts';
 import * as mailShown from './mail-queries.ts';
 import { endingPauses, operatorKeys, operatorReads, relayLimits, sharedPauses, warmUpShares } from './operator.ts';
-import { refusedRequests } from './refused-requests.ts';
+import { requestLog } from './request-log.ts';
 import { sendingAgain } from './resending.ts';
 import * as retention from './retention.ts';
 import * as sandbox from './sandbox.ts';
@@ -98,7 +98,7 @@ export const scenarios: Record<string, Scenario> = {
   'large inbound events': inboundRoutes.largeEvents,
   'replays of inbound mail': inboundRoutes.replayed,
   incidents,
-  'refused requests': refusedRequests,
+  'request log': requestLog,
   'operator reads': operatorReads,
   'ended pauses': endingPauses,
   'shared pauses': sharedPauses,

@@ -19,7 +19,7 @@ const LEVELS: string[][] = [
     'accounts',
     'sandbox',
     'nodes',
-    'refused-requests',
+    'request-log',
     'statistics',
     'tls-policy',
     'acme',

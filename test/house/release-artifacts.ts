@@ -36,7 +36,9 @@ export function digests(of: string): Record<string, string> {
 
 /** The environment of a user: without the variables and the Node of this project. */
 export function userEnvironment(more: Record<string, string> = {}): NodeJS.ProcessEnv {
-  const kept = Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_(?!EXTRA_CA_CERTS)|POSTRIDER_)/i.test(name));
+  const kept = Object.entries(process.env).filter(
+    ([name]) => !/^(npm_|NODE_(?!EXTRA_CA_CERTS)|POSTRIDER_)/i.test(name),
+  );
   const PATH = (process.env.PATH ?? '').split(':').filter((one) => !one.includes('node_modules'));
   return { ...Object.fromEntries(kept), PATH: [...PATH, '/usr/sbin', '/sbin'].join(':'), ...more };
 }

@@ -22,7 +22,7 @@ import type { MemberRole, RouteDefinition } from '../../src/http/route.ts';
 import { openHttpClient } from '../../src/net/http-client.ts';
 import { joinNodes } from '../../src/nodes/nodes.ts';
 import { createOperatorKeys } from '../../src/operator/operator.ts';
-import { createRefusedRequests } from '../../src/refused-requests/refused-requests.ts';
+import { createRequestLog } from '../../src/request-log/request-log.ts';
 import { type ApiOptions, apiRoutes, createApi } from '../../src/roles/api.ts';
 import { openParts, type Parts } from '../../src/roles/parts.ts';
 import { inviteOperation } from '../../src/users/member-store.ts';
@@ -94,7 +94,7 @@ export async function inProcessApi({ env = {}, clock }: InProcessApiOptions = {}
     callers: createAuthenticator(parts),
     logins: createSmtpAuthenticator(parts),
     credentialUses: createCredentialUses(parts),
-    refusedRequests: createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped }),
+    requestLog: createRequestLog({ ...parts, omitted: parts.metrics.requestsNotRecorded }),
     nudgeDelivery: () => undefined,
     nudgeWebhooks: () => undefined,
     nudgeErasures: () => undefined,

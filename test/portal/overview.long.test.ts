@@ -118,15 +118,20 @@ describe('delivery overview', { skip: noBrowser() }, () => {
     visit.assertClean();
   });
 
-  test('a rejected request explains its code and the fields to fix', async () => {
+  test('requests are listed, and a failed one explains its code and the fields to fix', async () => {
     await service.api.post('/send', { from: 'a@shop.example', subject: 's', text: 't' });
     await service.api.post('/send', { from: 'a@other.example', to: 'b@good.example', subject: 's', text: 't' });
+    await service.api.get('/messages');
     await page.goto('/app/live/requests');
-    await page.getByRole('button', { name: /other\.example is not verified/ }).waitFor();
+    await page.getByRole('cell', { name: /other\.example is not verified/ }).waitFor();
+    await page.getByText('GET /messages', { exact: true }).first().waitFor();
+    await page.getByRole('radiogroup', { name: 'Status' }).getByText('Failed').click();
+    await page.waitForURL('**/requests?status=failed');
+    await page.getByText('GET /messages', { exact: true }).first().waitFor({ state: 'detached' });
     await page.getByLabel('Code').fill('INVALID_REQUEST');
-    await page.waitForURL('**/requests?code=INVALID_REQUEST');
-    await page.getByRole('button', { name: /other\.example is not verified/ }).waitFor({ state: 'detached' });
-    await page.getByRole('button', { name: /^to is required/ }).click();
+    await page.waitForURL('**/requests?status=failed&code=INVALID_REQUEST');
+    await page.getByRole('cell', { name: /other\.example is not verified/ }).waitFor({ state: 'detached' });
+    await page.getByRole('cell', { name: /^to is required/ }).click();
     const dialog = page.getByRole('dialog', { name: 'INVALID_REQUEST' });
     await dialog.getByText('The request is not valid. Fix the fields listed in details and send it again.').waitFor();
     await dialog.getByRole('cell', { name: 'to', exact: true }).waitFor();

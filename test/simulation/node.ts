@@ -165,7 +165,13 @@ export function createNode({
       },
     };
     const nodes = await joinNodes({ ...parts, host: config.smtpHostname, version: VERSION, roles: config.roles });
-    const roles = await startRoles(parts, { nodes, tlsFiles: undefined, providers: PROVIDERS, erases: false });
+    const roles = await startRoles(parts, {
+      nodes,
+      tlsFiles: undefined,
+      providers: PROVIDERS,
+      erases: false,
+      logsOnlyFailed: true,
+    });
     return {
       stop: async () => {
         overload.startDraining();

@@ -14,7 +14,7 @@ import {
   incidentsOf,
   messagesOf,
   recipientsOf,
-  refusedRequestsOf,
+  requestsOf,
   sandboxOf,
   statisticsOf,
   suppressionsOf,
@@ -35,7 +35,7 @@ export class Postrider {
   readonly recipients: ReturnType<typeof recipientsOf>;
   readonly sandbox: ReturnType<typeof sandboxOf>;
   readonly statistics: ReturnType<typeof statisticsOf>;
-  readonly refusedRequests: ReturnType<typeof refusedRequestsOf>;
+  readonly requests: ReturnType<typeof requestsOf>;
   readonly incidents: ReturnType<typeof incidentsOf>;
   readonly audit: ReturnType<typeof auditOf>;
   readonly account: ReturnType<typeof accountOf>;
@@ -56,7 +56,7 @@ export class Postrider {
     this.recipients = recipientsOf(caller);
     this.sandbox = sandboxOf(caller);
     this.statistics = statisticsOf(caller);
-    this.refusedRequests = refusedRequestsOf(caller);
+    this.requests = requestsOf(caller);
     this.incidents = incidentsOf(caller);
     this.audit = auditOf(caller);
     this.account = accountOf(caller);

@@ -8,6 +8,8 @@ export interface Page<T> {
   nextCursor: string | undefined;
   /** Whether there may be more now; a page of a long search can be empty without being the last. */
   hasMore: boolean;
+  /** The headers of the response, such as X-Omitted-Requests. */
+  headers: Headers;
 }
 
 /** Sends no request until it is iterated, or `page()` is called. */
@@ -50,6 +52,6 @@ export function pagesOf<O extends ListId>(
     const asked = { ...input, query } as Input<O>;
     const { body, headers } = await caller.answered(operation, ...([asked, options] as never));
     const hasMore = headers.get('link')?.includes('rel="next"') ?? false;
-    return { items: body as Item<O>[], nextCursor: headers.get('x-next-cursor') ?? undefined, hasMore };
+    return { items: body as Item<O>[], nextCursor: headers.get('x-next-cursor') ?? undefined, hasMore, headers };
   });
 }

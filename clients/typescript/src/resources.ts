@@ -202,10 +202,10 @@ export function statisticsOf(caller: Caller) {
   };
 }
 
-export function refusedRequestsOf(caller: Caller) {
+/** The log of API requests, and of rejected SMTP commands. */
+export function requestsOf(caller: Caller) {
   return {
-    list: (query: Query<'listRefusedRequests'> = {}, options?: Given) =>
-      pagesOf(caller, 'listRefusedRequests', { query }, options),
+    list: (query: Query<'listRequests'> = {}, options?: Given) => pagesOf(caller, 'listRequests', { query }, options),
   };
 }
 

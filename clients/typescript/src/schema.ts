@@ -596,10 +596,10 @@ export interface paths {
   };
   "/requests": {
     /**
-     * List rejected requests of the last 7 days, newest first
-     * @description Lists every response of 400 and above to a call with a valid key, every refused message of a batch, and every 4xx and 5xx reply in a logged-in SMTP session. Without bodies and secrets.
+     * List requests of the last 30 days, newest first
+     * @description Lists every call with a valid key, every rejected message of a batch, and every 4xx and 5xx reply in a logged-in SMTP session. Without bodies and secrets. X-Omitted-Requests counts successful requests of the period that were not recorded, because there were too many.
      */
-    get: operations["listRefusedRequests"];
+    get: operations["listRequests"];
   };
   "/sandbox/clock/advance": {
     /**
@@ -2190,6 +2190,48 @@ export interface components {
       /** @description Link to pass on to the user, because this service cannot send mail yet. Valid for one week and one use. */
       inviteUrl?: string;
     };
+    /** LoggedRequest */
+    LoggedRequest: {
+      /** @description Id of the response (X-Request-Id); for SMTP a generated id. */
+      requestId: string;
+      /** @enum {string} */
+      source: "api" | "smtp";
+      /**
+       * Format: date-time
+       * @description When the request arrived.
+       */
+      time: string;
+      /** @description Over HTTP: method and route. */
+      endpoint?: string;
+      /** @description Over HTTP: the path with its ids. Other values, such as addresses, are not recorded. */
+      path?: string;
+      /** @description Over SMTP: the command; absent if there was no command or an unknown one. */
+      verb?: string;
+      /** @description HTTP status, or the code of the SMTP reply. */
+      status: number;
+      /** @description Over HTTP: time from the arrival to the response. */
+      durationMs?: number;
+      /** @description If it failed: error code, or the enhanced code of the SMTP reply. */
+      code?: string;
+      /** @description If it failed: without values of the request. */
+      message?: string;
+      details?: {
+          field: string;
+          message: string;
+          line?: number;
+          column?: number;
+        }[];
+      /** @description The first message that the request accepted. */
+      messageId?: string;
+      /** @description Id of the API key. */
+      keyId?: string;
+      /** @description Id of the SMTP credential. */
+      smtpCredentialId?: string;
+      /** @description IP address of the client. */
+      address: string;
+      /** @description Truncated to 200 bytes. */
+      userAgent?: string;
+    };
     /** Message */
     Message: {
       messageId: string;
@@ -2749,37 +2791,6 @@ export interface components {
       /** @description Repeats error.code. */
       reasonCode: string;
       requestId: string;
-    };
-    /** RefusedRequest */
-    RefusedRequest: {
-      /** @description Id of the response (X-Request-Id); for SMTP a generated id. */
-      requestId: string;
-      /** @enum {string} */
-      source: "api" | "smtp";
-      /** Format: date-time */
-      time: string;
-      /** @description Over HTTP: method and route. */
-      endpoint?: string;
-      /** @description Over SMTP: the command; absent if there was no command or an unknown one. */
-      verb?: string;
-      /** @description HTTP status, or the code of the SMTP reply. */
-      status: number;
-      /** @description Error code, or the enhanced code of the SMTP reply. */
-      code: string;
-      /** @description Without values of the request. */
-      message: string;
-      details: {
-          field: string;
-          message: string;
-          line?: number;
-          column?: number;
-        }[];
-      /** @description Id of the API key. */
-      keyId?: string;
-      /** @description Id of the SMTP credential. */
-      smtpCredentialId?: string;
-      /** @description IP address of the client. */
-      address: string;
     };
     /** RejectDetails */
     RejectDetails: {
@@ -5975,19 +5986,28 @@ export interface operations {
     };
   };
   /**
-   * List rejected requests of the last 7 days, newest first
-   * @description Lists every response of 400 and above to a call with a valid key, every refused message of a batch, and every 4xx and 5xx reply in a logged-in SMTP session. Without bodies and secrets.
+   * List requests of the last 30 days, newest first
+   * @description Lists every call with a valid key, every rejected message of a batch, and every 4xx and 5xx reply in a logged-in SMTP session. Without bodies and secrets. X-Omitted-Requests counts successful requests of the period that were not recorded, because there were too many.
    */
-  listRefusedRequests: {
+  listRequests: {
     parameters: {
       query?: {
+        /** @description `succeeded` (below 400), `failed` (400 and above), a class such as `4xx`, or one status. */
+        status?: string;
+        method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+        /** @description One route, such as `/messages/:id`. */
+        route?: string;
+        /** @description Requests of one API key or SMTP credential. */
+        keyId?: string;
+        /** @description The request that accepted this message; of a batch, only its first message is found. */
+        messageId?: string;
         /** @description The protocol of the request. */
         source?: "api" | "smtp";
-        /** @description One code, such as INVALID_REQUEST or 5.7.1. */
+        /** @description One error code, such as INVALID_REQUEST or 5.7.1. */
         code?: string;
-        /** @description Rejected at or after this time. */
+        /** @description Received at or after this time. */
         since?: string;
-        /** @description Rejected at or before this time. */
+        /** @description Received at or before this time. */
         until?: string;
         /** @description Maximum number of results, 25 by default. */
         limit?: number;
@@ -5999,7 +6019,7 @@ export interface operations {
       /** @description Success. */
       200: {
         content: {
-          "application/json": components["schemas"]["RefusedRequest"][];
+          "application/json": components["schemas"]["LoggedRequest"][];
         };
       };
     };
@@ -7714,6 +7734,7 @@ export type InboundRouteWritten = components['schemas']['InboundRouteWritten'];
 export type IncidentRetried = components['schemas']['IncidentRetried'];
 export type InvitationRequest = components['schemas']['InvitationRequest'];
 export type InvitedUser = components['schemas']['InvitedUser'];
+export type LoggedRequest = components['schemas']['LoggedRequest'];
 export type Message = components['schemas']['Message'];
 export type MessageDetail = components['schemas']['MessageDetail'];
 export type MoveMessageRequest = components['schemas']['MoveMessageRequest'];
@@ -7744,7 +7765,6 @@ export type Readiness = components['schemas']['Readiness'];
 export type RecipientStatus = components['schemas']['RecipientStatus'];
 export type RecoveryCodes = components['schemas']['RecoveryCodes'];
 export type Refusal = components['schemas']['Refusal'];
-export type RefusedRequest = components['schemas']['RefusedRequest'];
 export type RejectDetails = components['schemas']['RejectDetails'];
 export type RejectionRequest = components['schemas']['RejectionRequest'];
 export type RenderRequest = components['schemas']['RenderRequest'];
@@ -7893,7 +7913,7 @@ export const routes = {
   eraseRecipient: ['POST', '/recipients/erase'],
   listErasures: ['GET', '/recipients/erasures'],
   getErasure: ['GET', '/recipients/erasures/{id}'],
-  listRefusedRequests: ['GET', '/requests'],
+  listRequests: ['GET', '/requests'],
   advanceSandboxClock: ['POST', '/sandbox/clock/advance'],
   resetSandboxClock: ['POST', '/sandbox/clock/reset'],
   simulateInboundMail: ['POST', '/sandbox/inbound'],

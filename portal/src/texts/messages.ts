@@ -126,6 +126,7 @@ export const facts = {
   template: 'Template',
   version: (version: number) => `version ${version}`,
   size: 'Size',
+  request: 'API request',
   created: 'Accepted',
   sendAt: 'Scheduled for',
   nextAttempt: 'Next attempt',

@@ -1,17 +1,40 @@
-/** Texts about failed requests: why a request failed. */
+/** Texts about the log of requests: what was called, and why a request failed. */
+import { count } from '../parts/time.tsx';
+
 export const requests = {
-  title: 'Failed requests',
-  lead: 'API and SMTP requests that Postrider rejected in the last 7 days. Bodies and secrets aren’t stored.',
-  none: 'No failed requests',
-  noneHint: 'All API and SMTP requests succeeded in the last 7 days.',
+  title: 'API requests',
+  lead: 'Calls with an API key and rejected SMTP commands. Bodies and secrets aren’t stored.',
+  none: 'No requests yet',
+  noneHint: 'Requests with an API key appear here within a second.',
+  noneFailed: 'No failed requests',
+  noneFailedHint: 'All API and SMTP requests succeeded.',
   noneFiltered: 'No requests match your filters.',
-  source: 'Source',
-  sources: { '': 'HTTP and SMTP', api: 'HTTP', smtp: 'SMTP' },
+  filters: 'Filters',
+  status: 'Status',
+  statuses: { '': 'All', failed: 'Failed', '2xx': '2xx', '4xx': '4xx', '5xx': '5xx' },
+  method: 'Method',
+  anyMethod: 'Any method',
+  smtp: 'SMTP',
+  key: 'API key',
+  anyKey: 'Any key',
   code: 'Code',
-  codePlaceholder: 'e.g. INVALID_REQUEST or 5.7.1',
+  message: 'Message ID',
   since: 'Since',
   clear: 'Clear filters',
-  columns: { why: 'Reason', call: 'Request', code: 'Code', when: 'Time', who: 'Credential' },
+  omitted: (omitted: number) =>
+    omitted === 1
+      ? '1 successful request isn’t listed, because there were too many at the same time.'
+      : `${count(omitted)} successful requests aren’t listed, because there were too many at the same time.`,
+  columns: {
+    call: 'Request',
+    status: 'Status',
+    result: 'Result',
+    who: 'Credential',
+    duration: 'Duration',
+    when: 'Time',
+  },
+  duration: (ms: number) => `${count(ms)} ms`,
+  accepted: 'Accepted email',
   unknownVerb: 'unknown command',
   detail: {
     meaning: 'About this error',
@@ -23,12 +46,15 @@ export const requests = {
     status: 'Status',
     code: 'Code',
     call: 'Request',
+    path: 'Path',
+    message: 'Message',
     when: 'Time',
+    duration: 'Duration',
     requestId: 'Request ID',
     key: 'API key',
     credential: 'SMTP credential',
-    user: 'User',
     address: 'IP address',
+    userAgent: 'User agent',
     same: 'View all with this code',
   },
 };

@@ -44,7 +44,7 @@ export const navigation = {
   messages: 'Messages',
   events: 'Events',
   incidents: 'Incidents',
-  requests: 'Failed requests',
+  requests: 'API requests',
   inbox: 'Inbox',
   inbound: 'Inbound',
   inboundRoutes: 'Inbound routes',

@@ -104,7 +104,7 @@ function missingPath({ code }: Failure, { url, routeName }: DoorRequest): string
   const [, first = '', ...rest] = path.split('/');
   const noun = first === 'domains' && rest.includes('claim') ? 'domains/claim' : first;
   if (noun === 'logs')
-    return "The endpoint /logs is not part of Postrider's Resend interface; GET /requests of the Postrider API lists rejected requests.";
+    return "The endpoint /logs is not part of Postrider's Resend interface; GET /requests of the Postrider API lists requests.";
   if (OUT_OF_SCOPE.has(noun))
     return `The endpoint /${noun} is not part of Postrider's Resend interface; for marketing, use a list manager such as listmonk with Postrider.`;
   return routeName === 'unknown' && code === 'NOT_FOUND'

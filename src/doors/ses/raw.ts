@@ -174,5 +174,8 @@ export async function sendRaw(deps: SesDoorDeps, context: SesContext, raw: RawEm
     clientAddress: request.remoteAddress,
     requestId: request.requestId,
   });
-  return submitted.ok ? ok({ MessageId: submitted.value.messageId }) : submitted;
+  if (!submitted.ok) return submitted;
+  const { messageId } = submitted.value;
+  request.noteMessage(messageId);
+  return ok({ MessageId: messageId });
 }

@@ -1,7 +1,7 @@
 /** Details of a message: ids, addresses, tags, template, sizes and times. */
 import { Anchor, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
-import type { MessageDetail } from '../../api.ts';
+import { type MessageDetail, useCall } from '../../api.ts';
 import { Copyable } from '../../parts/copy.tsx';
 import { Facts, Panel } from '../../parts/page.tsx';
 import { size, Time } from '../../parts/time.tsx';
@@ -16,6 +16,7 @@ export function MessageFacts({ message }: { message: MessageDetail }) {
   const { tags, metadata, templateId, templateVersion, role } = message;
   const base = `/app/${useScope().mode}`;
   const pairs = Object.entries(metadata);
+  const request = useCall('listRequests', { query: { messageId: message.messageId, limit: 1 } }).data?.[0];
   return (
     <Panel title={messagePage.facts}>
       <Facts
@@ -36,6 +37,14 @@ export function MessageFacts({ message }: { message: MessageDetail }) {
                 </Anchor>{' '}
                 {templateVersion !== undefined && texts.version(templateVersion)}
               </>
+            ),
+          ],
+          [
+            texts.request,
+            request && (
+              <Anchor component={Link} to={`${base}/requests`} search={{ message: message.messageId } as never}>
+                <span className="mono">{request.requestId}</span>
+              </Anchor>
             ),
           ],
           [texts.size, size(message.sizeBytes)],

@@ -41,8 +41,8 @@ const counted = (list: readonly unknown[] | undefined): string | undefined =>
 export function Tiles({ account }: { account: Answer<'getAccount'> | undefined }) {
   const midnight = new Date(Math.floor(useNow() / DAY_MS) * DAY_MS).toISOString();
   const refused = useCall(
-    'listRefusedRequests',
-    { query: { since: midnight, limit: COUNTED_AT_MOST } },
+    'listRequests',
+    { query: { status: 'failed', since: midnight, limit: COUNTED_AT_MOST } },
     { everyMs: 30_000 },
   ).data;
   const webhooks = useCall('listWebhooks', { query: { limit: COUNTED_AT_MOST } }, { everyMs: 60_000 }).data;
@@ -69,7 +69,7 @@ export function Tiles({ account }: { account: Answer<'getAccount'> | undefined }
       <Tile
         name={tiles.refused}
         to="/requests"
-        search={{ since: midnight.slice(0, 10) }}
+        search={{ status: 'failed', since: midnight.slice(0, 10) }}
         value={counted(refused)}
         hint={refused?.length === 0 ? tiles.refusedNone : tiles.refusedSome}
       />

@@ -1,78 +1,109 @@
-/** Requests refused in the last seven days, over HTTP and SMTP; each row opens next to the list. */
-import { Button, Drawer, Group, Select, TextInput } from '@mantine/core';
+/** The log of requests of the last 30 days: API calls, and rejected SMTP commands; each row opens next to the list. */
+import { Drawer } from '@mantine/core';
 import { useState } from 'react';
-import { type Answer, type Query, useCall, usePages } from '../../api.ts';
+import { type Answer, usePages } from '../../api.ts';
 import { AsCode } from '../../parts/as-code.tsx';
+import { Badge } from '../../parts/badge.tsx';
+import { Notice } from '../../parts/notice.tsx';
 import { Page } from '../../parts/page.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useSearchState } from '../../router.tsx';
 import { requests } from '../../texts/requests.ts';
+import { shell } from '../../texts/shell.ts';
 import { RequestDetail } from './detail.tsx';
+import { Filters, useFilter, useKeys } from './filters.tsx';
+import classes from './requests.module.css';
 
-export type RefusedRequest = Answer<'listRefusedRequests'>[number];
+export type LoggedRequest = Answer<'listRequests'>[number];
 
 const EVERY_MS = 10_000;
-const NAMED = { query: { limit: 100 } };
 
-export const callOfRequest = ({ endpoint, verb }: RefusedRequest): string => endpoint ?? verb ?? requests.unknownVerb;
+export const callOfRequest = ({ endpoint, verb }: LoggedRequest): string => endpoint ?? verb ?? requests.unknownVerb;
 
-/** Returns the caller's name, if it has one. */
-function useCallers(): (one: RefusedRequest) => string {
-  const keys = useCall('listApiKeys', NAMED).data ?? [];
+export function RequestStatus({ of: { status } }: { of: LoggedRequest }) {
+  return <Badge tone={status >= 500 ? 'bad' : status >= 400 ? 'wait' : 'good'}>{status}</Badge>;
+}
+
+/** What the list says about the result: the error, or that mail was accepted. */
+const resultOf = ({ message, messageId }: LoggedRequest): string =>
+  message ?? (messageId === undefined ? '' : requests.accepted);
+
+const columnsOf = (callerOf: (one: LoggedRequest) => string): readonly Column<LoggedRequest>[] => [
+  {
+    name: requests.columns.call,
+    phone: 'title',
+    cell: (one) => <span className={`mono ${classes.clipped}`}>{callOfRequest(one)}</span>,
+    text: callOfRequest,
+    width: '21%',
+  },
+  {
+    name: requests.columns.status,
+    phone: 'badge',
+    cell: (one) => <RequestStatus of={one} />,
+    text: ({ status }) => status,
+    width: '5rem',
+  },
+  {
+    name: requests.columns.result,
+    phone: 'detail',
+    cell: (one) => <span className={classes.clipped}>{resultOf(one)}</span>,
+    text: (one) => [one.code, resultOf(one)].filter(Boolean).join(': '),
+  },
+  {
+    name: requests.columns.who,
+    cell: (one) => <span className={classes.clipped}>{callerOf(one)}</span>,
+    text: callerOf,
+    width: '13%',
+  },
+  {
+    name: requests.columns.duration,
+    cell: ({ durationMs }) => durationMs !== undefined && requests.duration(durationMs),
+    text: ({ durationMs }) => durationMs,
+    width: '6rem',
+    atEnd: true,
+  },
+  {
+    name: requests.columns.when,
+    phone: 'time',
+    cell: ({ time }) => <Time at={time} />,
+    text: ({ time }) => time,
+    width: '7.5rem',
+    atEnd: true,
+  },
+];
+
+function useCallers(): (one: LoggedRequest) => string {
+  const keys = useKeys();
   return ({ keyId, smtpCredentialId }) => {
     const key = keys.find((one) => one.keyId === keyId)?.name;
     return key ?? keyId ?? smtpCredentialId ?? '';
   };
 }
 
-const columnsOf = (callerOf: (one: RefusedRequest) => string): readonly Column<RefusedRequest>[] => [
-  { name: requests.columns.why, cell: ({ message }) => message, text: ({ message }) => message, width: '42%' },
-  {
-    name: requests.columns.code,
-    cell: ({ status, code }) => (
-      <span className="mono">
-        {status} {code}
-      </span>
-    ),
-    text: ({ status, code }) => `${status} ${code}`,
-  },
-  {
-    name: requests.columns.call,
-    cell: (one) => <span className="mono">{callOfRequest(one)}</span>,
-    text: callOfRequest,
-  },
-  {
-    name: requests.columns.who,
-    cell: callerOf,
-    text: callerOf,
-  },
-  { name: requests.columns.when, cell: ({ time }) => <Time at={time} />, text: ({ time }) => time, width: '7rem' },
-];
-
-/** Dates of date fields are in the user's time zone. */
-const beginOf = (day: string | undefined): string | undefined => {
-  const at = new Date(`${day}T00:00:00`);
-  return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
-};
+function emptyOf({ isFiltered, status }: { isFiltered: boolean; status: string | undefined }) {
+  if (status === 'failed') return { title: requests.noneFailed, hint: requests.noneFailedHint };
+  if (isFiltered) return { title: requests.noneFiltered };
+  return { title: requests.none, hint: requests.noneHint };
+}
 
 export function RequestsPage() {
-  const [{ source, code, since }, setSearch] = useSearchState();
-  const [opened, open] = useState<RefusedRequest>();
-  const query: Query<'listRefusedRequests'> = {
-    source: source === 'api' || source === 'smtp' ? source : undefined,
-    code,
-    since: beginOf(since),
-  };
-  const list = usePages('listRefusedRequests', { query }, { everyMs: EVERY_MS });
-  const isFiltered = Boolean(source || code || since);
+  const [, setSearch] = useSearchState();
+  const [opened, open] = useState<LoggedRequest>();
+  const query = useFilter();
+  const list = usePages('listRequests', { query }, { everyMs: EVERY_MS });
+  const isFiltered = Object.values(query).some((one) => one !== undefined);
+  const omitted = Number(list.data?.pages[0]?.headers.get('x-omitted-requests') ?? 0);
+  const connection = list.error ? 'off' : list.items === undefined ? 'connecting' : 'live';
   return (
     <Page
       title={requests.title}
       lead={requests.lead}
-      actions={<AsCode operation="listRefusedRequests" input={{ query }} />}
+      badge={<Badge tone={connection === 'live' ? 'good' : 'calm'}>{shell.connection[connection]}</Badge>}
+      actions={<AsCode operation="listRequests" input={{ query }} />}
     >
       <Filters isFiltered={isFiltered} />
+      {omitted > 0 && query.status !== 'failed' && <Notice>{requests.omitted(omitted)}</Notice>}
       <Rows
         label={requests.title}
         columns={columnsOf(useCallers())}
@@ -84,15 +115,15 @@ export function RequestsPage() {
         hasMore={list.hasNextPage}
         isLoadingMore={list.isFetchingNextPage}
         onMore={list.fetchNextPage}
-        empty={{ title: requests.none, hint: isFiltered ? requests.noneFiltered : requests.noneHint }}
-        csvName="refused-requests"
+        empty={emptyOf({ isFiltered, status: query.status })}
+        csvName="requests"
       />
       <Drawer
         opened={opened !== undefined}
         onClose={() => open(undefined)}
         position="right"
         size="lg"
-        title={opened?.code}
+        title={opened && (opened.code ?? callOfRequest(opened))}
       >
         {opened !== undefined && (
           <RequestDetail
@@ -108,45 +139,8 @@ export function RequestsPage() {
   );
 }
 
-/** The refused messages of a batch share one id. */
-function keyOf(items: readonly RefusedRequest[]): (one: RefusedRequest) => string {
+/** The rejected messages of a batch share one id. */
+function keyOf(items: readonly LoggedRequest[]): (one: LoggedRequest) => string {
   const numbers = new Map(items.map((one, at) => [one, items.length - at]));
   return (one) => `${one.requestId} ${numbers.get(one)}`;
-}
-
-function Filters({ isFiltered }: { isFiltered: boolean }) {
-  const [{ source = '', code = '', since = '' }, setSearch] = useSearchState();
-  return (
-    <Group gap="sm" align="end" mb="sm">
-      <Select
-        label={requests.source}
-        w="10rem"
-        value={source}
-        data={Object.entries(requests.sources).map(([value, label]) => ({ value, label }))}
-        onChange={(value) => setSearch({ source: value ?? undefined })}
-      />
-      <TextInput
-        label={requests.code}
-        placeholder={requests.codePlaceholder}
-        w="16rem"
-        value={code}
-        onChange={({ currentTarget }) => setSearch({ code: currentTarget.value.trim() }, { typed: true })}
-      />
-      <TextInput
-        label={requests.since}
-        type="date"
-        value={since}
-        onChange={({ currentTarget }) => setSearch({ since: currentTarget.value })}
-      />
-      {isFiltered && (
-        <Button
-          variant="subtle"
-          onClick={() => setSearch({ source: undefined, code: undefined, since: undefined })}
-          size="sm"
-        >
-          {requests.clear}
-        </Button>
-      )}
-    </Group>
-  );
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Issue } from '../base/failure.ts';
 import { newId, randomText } from '../base/ids.ts';
-import { redactDetails, redactMessage } from './redact.ts';
+import { redactDetails, redactMessage, redactPath, redactUserAgent } from './redact.ts';
 
 const detailsOf = (...details: Issue[]): Issue[] => JSON.parse(redactDetails(details)) as Issue[];
 
@@ -44,4 +44,22 @@ test('texts are short, well-formed, and storable in every database', () => {
   );
   assert.ok(Buffer.byteLength(many) <= 2_500);
   assert.ok((JSON.parse(many) as Issue[]).length >= 5);
+});
+
+test('a path has the ids of its parameters, and no other values', () => {
+  const [message, other] = [newId('msg'), newId('dom')];
+  assert.equal(redactPath('/messages/:id/content', { id: message }), `/messages/${message}/content`);
+  assert.equal(redactPath('/a/:one/:two', { one: other, two: 'ann@example.com' }), `/a/${other}/:two`);
+  for (const value of ['ann@example.com', `pr_live_${randomText(21)}`, `${message}x`, 'shop.example'])
+    assert.equal(redactPath('/suppressions/:email', { email: value }), undefined);
+  assert.equal(redactPath('/send', {}), undefined);
+});
+
+test('user agents are short, and without addresses', () => {
+  assert.equal(
+    redactUserAgent('Shop/1.2 (+https://shop.example; ops@shop.example)'),
+    'Shop/1.2 (+https://shop.example; …)',
+  );
+  assert.equal(redactUserAgent('axios/1.7.9'), 'axios/1.7.9');
+  assert.ok(Buffer.byteLength(redactUserAgent('ö'.repeat(5_000))) <= 204);
 });

@@ -1,6 +1,6 @@
 /**
- * Rejected requests as a customer finds them, immediately and on both databases: over HTTP, in a batch, and in an SMTP session. None of the
- * secrets in the requests is stored.
+ * The log of requests as a customer reads it, immediately and on both databases: every call with a key, and refusals in a batch and in an
+ * SMTP session. None of the secrets in the requests is stored.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ const MAIL = { from: 'a@shop.example', to: 'ann@example.com', subject: 's', text
 type Listed = JsonObject & { code: string; status: number; requestId: string; source: string };
 
 async function listed(service: Service, query = ''): Promise<Listed[]> {
-  const answer = await service.api.get(`/requests?limit=100${query}`);
+  const answer = await service.api.get(`/requests?status=failed&limit=100${query}`);
   assert.equal(answer.status, 200, answer.text);
   return answer.body as unknown as Listed[];
 }
@@ -146,6 +146,49 @@ for (const dialect of DIALECTS) {
       const batch = await browser.call('POST', '/send/batch', { messages: [{ ...MAIL, to: 'none' }] }, headers);
       assert.equal(batch.status, 200, batch.text);
       assert.deepEqual((await listed(service))[0], before);
+      assert.equal((await browser.call('GET', '/account', undefined, headers)).status, 200);
+      assert.deepEqual((await service.api.get('/requests?route=/account')).body, []);
+    });
+
+    test('successful calls are listed with their routes, times, and messages, and found by filters', async () => {
+      const headers = { 'user-agent': 'shop/1.0 (ops@shop.example)' };
+      const idempotency = { ...headers, 'idempotency-key': 'one' };
+      const sent = await service.api.call({ method: 'POST', path: '/send', body: MAIL, headers: idempotency });
+      assert.equal(sent.status, 202, sent.text);
+      const messageId = String((sent.body.data as JsonObject).messageId);
+      const replayed = await service.api.call({ method: 'POST', path: '/send', body: MAIL, headers: idempotency });
+      const read = await service.api.get(`/messages/${messageId}`);
+      const list = async (query: string) => (await service.api.get(`/requests?${query}`)).body as unknown as Listed[];
+      const [newest, ...older] = await list('status=succeeded&limit=3');
+      assert.partialDeepStrictEqual(newest, {
+        requestId: read.headers['x-request-id'],
+        source: 'api',
+        endpoint: 'GET /messages/:id',
+        path: `/messages/${messageId}`,
+        status: 200,
+        address: '127.0.0.1',
+      });
+      assert.ok(Number.isSafeInteger(newest!.durationMs));
+      for (const [index, answer] of [replayed, sent].entries())
+        assert.partialDeepStrictEqual(older[index], {
+          requestId: answer.headers['x-request-id'],
+          endpoint: 'POST /send',
+          path: '/send',
+          status: 202,
+          messageId,
+          userAgent: 'shop/1.0 (…)',
+        });
+      for (const absent of ['code', 'message', 'details']) assert.ok(!(absent in newest!), absent);
+      const idsOf = (rows: Listed[]) => rows.map(({ requestId }) => requestId);
+      const bySend = [replayed, sent].map((answer) => answer.headers['x-request-id']);
+      assert.equal(idsOf(await list(`messageId=${messageId}`)).at(-1), bySend[1]);
+      assert.deepEqual(idsOf(await list('method=POST&route=/send&status=202&limit=2')), bySend);
+      assert.deepEqual(idsOf(await list('route=/messages/{id}&status=2xx&limit=1')), [newest!.requestId]);
+      assert.deepEqual(await list(`keyId=${newest!.keyId}&method=DELETE`), []);
+      assert.ok((await list('status=4xx')).every(({ status }) => status >= 400 && status < 500));
+      const answer = await service.api.get('/requests?limit=1');
+      assert.equal(answer.headers['x-omitted-requests'], '0');
+      assert.equal((await service.api.get('/requests?status=often')).status, 400);
     });
 
     test('records each rejected message of a batch, and no accepted one', async () => {
@@ -210,14 +253,14 @@ for (const dialect of DIALECTS) {
     test('a sandbox key lists only its own rejections; paging and time ranges', async () => {
       const sandbox = await service.sandboxApi.post('/send', { ...MAIL, to: 'x' });
       assert.equal(sandbox.status, 400);
-      const own = (await service.sandboxApi.get('/requests')).body as unknown as Listed[];
+      const own = (await service.sandboxApi.get('/requests?status=failed')).body as unknown as Listed[];
       assert.deepEqual(
         own.map(({ requestId }) => requestId),
         [sandbox.headers['x-request-id']],
       );
       const all = await listed(service);
       const paged: Listed[] = [];
-      for (let next: string | undefined = '/requests?limit=4'; next !== undefined; ) {
+      for (let next: string | undefined = '/requests?status=failed&limit=4'; next !== undefined; ) {
         const page: Answer = await service.api.get(next);
         paged.push(...(page.body as unknown as Listed[]));
         next = /<([^>]+)>/.exec(page.headers.link ?? '')?.[1];
@@ -277,7 +320,7 @@ function rowsOfSqlite(dataDir: string): string[] {
   const database = new DatabaseSync(path.join(dataDir, 'postrider.db'), { readOnly: true });
   try {
     return database
-      .prepare('SELECT * FROM refused_request')
+      .prepare('SELECT * FROM request_log')
       .all()
       .map((row) => JSON.stringify(row));
   } finally {
@@ -289,7 +332,7 @@ async function rowsOfPostgres(url: string): Promise<string[]> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    return (await client.query('SELECT * FROM refused_request')).rows.map((row) => JSON.stringify(row));
+    return (await client.query('SELECT * FROM request_log')).rows.map((row) => JSON.stringify(row));
   } finally {
     await client.end();
   }

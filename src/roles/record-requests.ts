@@ -1,39 +1,46 @@
-/** Records what HTTP, a batch, or an SMTP session refuses to a known caller, for `GET /requests`. */
+/** Records the calls of a known caller, and what a batch or an SMTP session refuses to it, for `GET /requests`. */
 import type { Caller } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
 import { errorCatalog, type Failure } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
-import type { RefusedCall } from '../http/app.ts';
+import type { AnsweredCall } from '../http/app.ts';
 import type { RouteRequest } from '../http/route.ts';
-import { detailsOfItem, type RefusedRequest, type RefusedRequests } from '../refused-requests/refused-requests.ts';
+import { detailsOfItem, type LoggedRequest, type RequestLog, redactPath } from '../request-log/request-log.ts';
 import type { RefusedCommand } from '../smtp/smtp.ts';
 
-type Recorder = Pick<RefusedRequests, 'record'>;
+type Recorder = Pick<RequestLog, 'record'>;
 
-function ownerOf({ account, mode, keyId }: Caller): Pick<RefusedRequest, 'accountId' | 'mode' | 'credentialId'> {
+function ownerOf({ account, mode, keyId }: Caller): Pick<LoggedRequest, 'accountId' | 'mode' | 'credentialId'> {
   return { accountId: account.id, mode, credentialId: keyId };
 }
 
-/** Logged-in users see why a call failed on the page that made it, such as an unfinished tag in the template editor. */
+/** The portal makes many calls for its pages, and shows on the page why one failed. */
 function isRecorded(caller: Partial<Caller>): caller is Caller {
   return caller.account !== undefined && caller.actor?.kind !== 'user';
 }
 
-export function recordCall(to: Recorder, clock: Clock, refused: RefusedCall<Caller>): void {
-  const { caller, requestId, route: call, remoteAddress: address, status, refusal } = refused;
+/** Returns the path with its ids; undefined if the route has none. */
+function pathOf({ route, params }: Pick<AnsweredCall<Caller>, 'route' | 'params'>): string | undefined {
+  return route.includes(':') ? redactPath(route.slice(route.indexOf(' ') + 1), params) : undefined;
+}
+
+export function recordCall(to: Recorder, clock: Clock, answered: AnsweredCall<Caller>): void {
+  const { caller, route, status, refusal, messageId, userAgent } = answered;
   if (!isRecorded(caller)) return;
-  const { code, message, details } = refusal;
+  const durationMs = Math.floor(answered.durationMs);
   to.record({
     ...ownerOf(caller),
-    requestId,
-    atMs: clock.now(),
+    requestId: answered.requestId,
+    atMs: clock.now() - durationMs,
     source: 'api',
-    call,
+    call: route,
+    path: pathOf(answered),
     status,
-    code,
-    message,
-    details,
-    address,
+    refusal,
+    durationMs,
+    messageId,
+    address: answered.remoteAddress,
+    userAgent,
   });
 }
 
@@ -47,6 +54,7 @@ export function recordItem(to: Recorder, clock: Clock, { request, index, refusal
   const { caller, requestId, remoteAddress: address } = request;
   if (!isRecorded(caller)) return;
   const { code, message } = refusal;
+  const details = detailsOfItem(index, refusal);
   to.record({
     ...ownerOf(caller),
     requestId,
@@ -54,10 +62,9 @@ export function recordItem(to: Recorder, clock: Clock, { request, index, refusal
     source: 'api',
     call: 'POST /send/batch',
     status: errorCatalog[code].status,
-    code,
-    message,
-    details: detailsOfItem(index, refusal),
+    refusal: { code, message, details },
     address,
+    userAgent: request.headers['user-agent'],
   });
 }
 
@@ -74,9 +81,7 @@ export function recordCommand(to: Recorder, clock: Clock, { caller, address, ver
     source: 'smtp',
     call: verb,
     status: Number(status ?? reply.slice(0, 3)),
-    code,
-    message,
-    details: [],
+    refusal: { code, message, details: [] },
     address,
   });
 }

@@ -10,6 +10,7 @@ const DETAIL_BYTES = 300;
 const FIELD_BYTES = 100;
 /** Limit of all details together, as JSON. */
 const DETAILS_BYTES = 2_500;
+const USER_AGENT_BYTES = 200;
 const CUT = '…';
 
 /** API keys, webhook secrets, and other long texts without a break. */
@@ -17,10 +18,13 @@ const SECRETS = /\b(?:pr_(?:live|test)_|whsec_)[^\s"',;]*|[0-9A-Za-z_+/=-]{20,}/
 /** Passwords, session ids, signatures, and hashes: names of variables and headers have no digits, or are shorter. */
 const RANDOM = /^(?:pr_|whsec_)|^(?=.*\d)(?=.*[A-Za-z])/;
 /** Postrider's own ids are long too, but they are what the refusal is about. */
-const OUR_ID = /^(?:msg|sub|tpl|whk|del|evt|dom|key|smtp|apr|usr|req|acc)_[0-9A-Za-z]{21}$/;
+const OUR_ID = /^(?:msg|sub|tpl|whk|del|evt|dom|key|smtp|apr|agr|usr|req|acc|inb|inr|ers|shr)_[0-9A-Za-z]{21}$/;
 /** Messages about a template quote its source. */
 const TEMPLATE_SOURCE = /(is not a valid template|has an invalid tag)\b.*?(?= \(line \d+, column \d+\)|$)/gs;
 const QUOTED = /"[^"]*"|“[^”]*”/g;
+/** Some user agents contain an email address to contact. */
+const ADDRESS = /[^\s()<>;,]*@[^\s()<>;,]*/g;
+const PARAMETER = /:[^/]+/g;
 const CONTROLS = /[\x00-\x1f\x7f-\x9f]+/g;
 
 function cut(text: string, maxBytes: number): string {
@@ -43,6 +47,22 @@ function redact(text: string, maxBytes: number): string {
     .replace(QUOTED, `"${CUT}"`)
     .replace(SECRETS, (found) => (OUR_ID.test(found) || !RANDOM.test(found) ? found : CUT));
   return cut(without, maxBytes);
+}
+
+export function redactUserAgent(userAgent: string): string {
+  return redact(userAgent.slice(0, USER_AGENT_BYTES).replace(ADDRESS, CUT), USER_AGENT_BYTES);
+}
+
+/**
+ * Returns the path of a route (`/messages/:id`) with the ids of Postrider in the place of their parameters; undefined if there are none.
+ * Other values, such as email addresses, are not inserted.
+ */
+export function redactPath(route: string, params: Readonly<Record<string, string>>): string | undefined {
+  const path = route.replace(PARAMETER, (parameter) => {
+    const value = params[parameter.slice(1)];
+    return value !== undefined && OUR_ID.test(value) ? value : parameter;
+  });
+  return path === route ? undefined : path;
 }
 
 export function redactMessage(message: string): string {
