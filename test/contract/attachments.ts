@@ -141,7 +141,7 @@ export const uploading: Scenario = async (stage) => {
   const [one, two] = [`${accountId}/1`, `${accountId}/2`];
   await stage.act(finishUploadOperation, { submissionId, number: 0, blobKey: one, blobStamp: 'first' });
   const again = await stage.act(finishUploadOperation, { submissionId, number: 0, blobKey: two, blobStamp: 'second' });
-  assert.deepEqual(again, { taken: true, replaced: one });
+  assert.deepEqual(again, { isStored: true, replaced: one });
   const stampOf = async () => (await stage.act(uploadTargetOperation, { submissionId, number: 0 }))!.file.blobStamp;
   assert.equal(await stampOf(), 'second');
   const file = { submissionId, number: 0, blobStamp: 'third' };

@@ -135,7 +135,7 @@ export const templates: Scenario = async (stage) => {
   const described = { ...key, extra: '{"name":"First"}' };
   assert.equal(await stage.act(storeExtraOperation, { ...described, publishedVersion: 0 }), 'written');
   assert.equal(await head('renamed'), undefined, 'a draft is not sent');
-  const present = { accountId, mode, reference: 'renamed', isPresent: true };
+  const present = { accountId, mode, reference: 'renamed', useLatest: true };
   assert.equal((await stage.act(templateHeadOperation, present))?.version, 3);
   await stage.act(storeExtraOperation, { ...described, publishedVersion: 2 });
   assert.equal((await head('renamed'))?.version, 2);
