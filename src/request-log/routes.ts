@@ -43,8 +43,9 @@ const text = (maxLength: number, description: string) =>
 const query = closed({
   status: Type.Optional(
     Type.String({
-      pattern: '^(succeeded|failed|[1-5]xx|[1-5][0-9]{2})$',
-      description: '`succeeded` (below 400), `failed` (400 and above), a class such as `4xx`, or one status.',
+      pattern: '^(failed|succeeded|all|[1-5]xx|[1-5][0-9]{2})$',
+      description:
+        '`failed` (400 and above; the default without messageId), `succeeded` (below 400), `all`, a class such as `4xx`, or one status.',
     }),
   ),
   method: Type.Optional(oneOf([...METHODS])),
@@ -116,8 +117,9 @@ function show(row: RequestRow): Static<typeof loggedRequestSchema> {
 }
 
 /** Returns what the filter by status means for the page. */
-function statusOf(status: string | undefined): Pick<RequestPage, 'failed' | 'statuses'> {
-  if (status === undefined) return { failed: null, statuses: null };
+function statusOf({ status, messageId }: RequestQuery): Pick<RequestPage, 'failed' | 'statuses'> {
+  if (status === 'all' || (status === undefined && messageId !== undefined)) return { failed: null, statuses: null };
+  if (status === undefined) return { failed: true, statuses: null };
   if (status === 'failed' || status === 'succeeded') return { failed: status === 'failed', statuses: null };
   const lowest = status.endsWith('xx') ? Number(status[0]) * 100 : Number(status);
   return { failed: lowest >= 400, statuses: [lowest, status.endsWith('xx') ? lowest + 99 : lowest] };
@@ -128,7 +130,7 @@ function pageOf(
   { oldestMs, before, limit }: { oldestMs: number; before: Key | null; limit: number },
 ): RequestPage {
   const { method = null, route, keyId = null, messageId = null, source = null, code = null, since, until } = asked;
-  const status = statusOf(asked.status);
+  const status = statusOf(asked);
   // In the sandbox, ids do not follow time.
   const acceptedMs = messageId !== null && caller.mode === 'live' ? timeOfId(messageId) : undefined;
   const latestMs = [until === undefined ? [] : isoTimeMs(until), acceptedMs === undefined ? [] : acceptedMs + SLACK_MS];
@@ -196,7 +198,7 @@ export function requestLogRoutes(deps: RequestLogRouteDeps): RouteDefinition<Cal
       operationId: 'listRequests',
       summary: 'List requests of the last 30 days, newest first',
       description:
-        'Lists every call with a valid key, every rejected message of a batch, and every 4xx and 5xx reply in a logged-in SMTP session. Without bodies and secrets. X-Omitted-Requests counts successful requests of the period that were not recorded, because there were too many.',
+        'Lists failed calls with a valid key, rejected messages of batches, and 4xx and 5xx replies in logged-in SMTP sessions; with `status`, successful calls too. Without bodies and secrets. X-Omitted-Requests counts successful requests of the period that were not recorded, because there were too many.',
       query,
       response: { status: 200, schema: Type.Array(loggedRequestSchema), headers: [OMITTED] },
       async handle(request: RouteRequest<Caller, undefined, RequestQuery>) {

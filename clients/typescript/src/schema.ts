@@ -597,7 +597,7 @@ export interface paths {
   "/requests": {
     /**
      * List requests of the last 30 days, newest first
-     * @description Lists every call with a valid key, every rejected message of a batch, and every 4xx and 5xx reply in a logged-in SMTP session. Without bodies and secrets. X-Omitted-Requests counts successful requests of the period that were not recorded, because there were too many.
+     * @description Lists failed calls with a valid key, rejected messages of batches, and 4xx and 5xx replies in logged-in SMTP sessions; with `status`, successful calls too. Without bodies and secrets. X-Omitted-Requests counts successful requests of the period that were not recorded, because there were too many.
      */
     get: operations["listRequests"];
   };
@@ -5987,12 +5987,12 @@ export interface operations {
   };
   /**
    * List requests of the last 30 days, newest first
-   * @description Lists every call with a valid key, every rejected message of a batch, and every 4xx and 5xx reply in a logged-in SMTP session. Without bodies and secrets. X-Omitted-Requests counts successful requests of the period that were not recorded, because there were too many.
+   * @description Lists failed calls with a valid key, rejected messages of batches, and 4xx and 5xx replies in logged-in SMTP sessions; with `status`, successful calls too. Without bodies and secrets. X-Omitted-Requests counts successful requests of the period that were not recorded, because there were too many.
    */
   listRequests: {
     parameters: {
       query?: {
-        /** @description `succeeded` (below 400), `failed` (400 and above), a class such as `4xx`, or one status. */
+        /** @description `failed` (400 and above; the default without messageId), `succeeded` (below 400), `all`, a class such as `4xx`, or one status. */
         status?: string;
         method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
         /** @description One route, such as `/messages/:id`. */

@@ -33,7 +33,7 @@ export function useFilter(): RequestFilter {
   const [{ status, method, key, code, message, since }] = useSearchState();
   return useMemo(
     () => ({
-      status: status !== undefined && status in requests.statuses && status !== '' ? status : undefined,
+      status: status !== undefined && status in requests.statuses && status !== '' ? status : 'all',
       method: METHODS.find((one) => one === method),
       source: method === SMTP ? ('smtp' as const) : undefined,
       keyId: key || undefined,
@@ -47,7 +47,8 @@ export function useFilter(): RequestFilter {
 
 export function Filters({ isFiltered }: { isFiltered: boolean }) {
   const [{ key, since = '' }, setSearch] = useSearchState();
-  const { status = '', method, source } = useFilter();
+  const { status: chosen, method, source } = useFilter();
+  const status = chosen === 'all' ? '' : (chosen ?? '');
   const keys = useKeys().map(({ keyId, name }) => ({ value: keyId, label: name ?? keyId }));
   const unknownKey = key && !keys.some(({ value }) => value === key) ? [key] : [];
   return (

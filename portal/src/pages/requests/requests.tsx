@@ -92,7 +92,8 @@ export function RequestsPage() {
   const [opened, open] = useState<LoggedRequest>();
   const query = useFilter();
   const list = usePages('listRequests', { query }, { everyMs: EVERY_MS });
-  const isFiltered = Object.values(query).some((one) => one !== undefined);
+  const { status, ...others } = query;
+  const isFiltered = status !== 'all' || Object.values(others).some((one) => one !== undefined);
   const omitted = Number(list.data?.pages[0]?.headers.get('x-omitted-requests') ?? 0);
   const connection = list.error ? 'off' : list.items === undefined ? 'connecting' : 'live';
   return (
