@@ -338,7 +338,7 @@ test('an owner requires two-factor authentication, and a member is led through t
   await other.page.getByRole('button', { name: 'Set up' }).click();
   await confirmApp(other.page);
   await other.page.getByRole('button', { name: /^Continue to / }).click();
-  await other.page.getByRole('heading', { name: 'Events' }).waitFor();
+  await other.page.getByRole('heading', { name: 'Events', exact: true }).waitFor();
 
   await panel.getByRole('button', { name: 'Make optional' }).click();
   await page.getByRole('dialog', { name: 'Make optional' }).getByRole('button', { name: 'Make optional' }).click();
