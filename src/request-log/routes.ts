@@ -48,7 +48,7 @@ const query = closed({
         '`failed` (400 and above; the default without messageId), `succeeded` (below 400), `all`, a class such as `4xx`, or one status.',
     }),
   ),
-  method: Type.Optional(oneOf([...METHODS])),
+  method: Type.Optional(oneOf([...METHODS], { description: 'The HTTP method.' })),
   route: text(200, 'One route, such as `/messages/:id`.'),
   keyId: text(64, 'Requests of one API key or SMTP credential.'),
   messageId: text(64, 'The request that accepted this message; of a batch, only its first message is found.'),

@@ -52,6 +52,7 @@ async function call({ path, body, keys = [], query = {}, routes }: Call): Promis
     rawBody,
     query,
     log: silentLog,
+    noteMessage: () => undefined,
     headerValues: () => keys,
     inputIssues: [],
     json: () => parseStrictJson(rawBody),

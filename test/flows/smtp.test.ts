@@ -144,7 +144,7 @@ test('credentials: created with the API and CLI, listed, and revoked; not on the
   assert.match(await talker.say(`MAIL FROM:<${SENDER}>`), /^535 5\.7\.8 /);
   const again = await connectTalker(service.smtpPort);
   await again.reply();
-  await assert.rejects(again.logIn({ username, password }), /heard 535 5\.7\.8 /);
+  await assert.rejects(again.logIn({ username, password }), /received 535 5\.7\.8 /);
   again.destroy();
   assert.match(await talker.say(`AUTH PLAIN ${plainResponse({ username, password })}`), /^535 5\.7\.8 /);
   talker.destroy();

@@ -5994,6 +5994,7 @@ export interface operations {
       query?: {
         /** @description `failed` (400 and above; the default without messageId), `succeeded` (below 400), `all`, a class such as `4xx`, or one status. */
         status?: string;
+        /** @description The HTTP method. */
         method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
         /** @description One route, such as `/messages/:id`. */
         route?: string;
