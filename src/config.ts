@@ -62,6 +62,7 @@ export {
   ROLES,
   type Route,
   SECRET_SETTINGS,
+  secretKey as parseSecretKey,
   type WarmUpStart,
 } from './config-values.ts';
 

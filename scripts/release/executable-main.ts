@@ -3,9 +3,10 @@
  * files with their digests, restores damaged ones, and runs the application from there, because worker threads and imports need files. It
  * imports only Node's own modules.
  */
-import { hash } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import {
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -65,8 +66,10 @@ function writeFiles(folder: string, wanted?: ReadonlySet<string>): void {
     if (wanted?.has(name) === false) continue;
     const file = path.join(folder, name);
     mkdirSync(path.dirname(file), { recursive: true });
-    writeFileSync(`${file}.${process.pid}`, bytes);
-    renameSync(`${file}.${process.pid}`, file);
+    // Containers that share the folder can have the same process id.
+    const part = `${file}.${randomUUID()}`;
+    writeFileSync(part, bytes);
+    renameSync(part, file);
   }
 }
 
@@ -118,7 +121,11 @@ function removeUnused(cache: string): void {
 function prepare(): string {
   const cache = cacheFolder();
   makeFolder(cache);
-  if (statSync(cache).uid !== process.geteuid?.()) throw new Error(`${cache} belongs to another user`);
+  const found = lstatSync(cache);
+  if (found.uid !== process.geteuid?.()) throw new Error(`${cache} belongs to another user`);
+  // A link, or a folder that others can write to, could be changed after the files were checked.
+  if (!found.isDirectory() || (found.mode & 0o022) !== 0)
+    throw new Error(`${cache} is a link, or others can write to it`);
   const folder = path.join(cache, `${version}-${hash('sha256', indexText).slice(0, 16)}`);
   if (existsSync(folder)) touch(folder);
   else unpack(cache, folder);

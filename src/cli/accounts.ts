@@ -41,7 +41,7 @@ import {
 import { HIGHEST_LIMIT, HIGHEST_QUOTA, LIMIT_NAMES, limitsOf, QUOTA_NAMES } from '../limits/limits.ts';
 import { parseAddress } from '../mail/address.ts';
 import { openDns } from '../net/dns.ts';
-import { createUser, resetPassword } from '../users/users.ts';
+import { createUser, resetPassword, resetTwoFactor } from '../users/users.ts';
 import {
   type CommandCall,
   CommandError,
@@ -238,6 +238,16 @@ export async function resetUser(call: CommandCall<{ email: string }>): Promise<C
   return {
     data,
     text: `${columns(data)}\nStore both now: they cannot be displayed again. The user can open resetUrl within 24 hours to set another password.`,
+  };
+}
+
+export async function resetFactors(call: CommandCall<{ email: string }>): Promise<CommandOutcome> {
+  const email = bareAddress(call.options.email);
+  const changed = await withStore(call, (store) => resetTwoFactor(store, email));
+  const data = { ...successOf(changed, notFound(`there is no user ${email}`)) };
+  return {
+    data,
+    text: `${columns(data)}\nThe second factors were removed, and all sessions ended. The user signs in with the password and can set up new ones.`,
   };
 }
 

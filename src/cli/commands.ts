@@ -308,6 +308,13 @@ const ACCOUNTS: Section = {
       load: async () => (await import('./accounts.ts')).resetUser,
     },
     {
+      usage: 'user reset-two-factor',
+      summary: 'Remove the authenticator app, recovery codes, and passkeys of a user who lost them',
+      required: [text('--email <address>', 'Email address that the user signs in with')],
+      examples: ['user reset-two-factor --email ada@example.com'],
+      load: async () => (await import('./accounts.ts')).resetFactors,
+    },
+    {
       usage: 'operator-key create',
       summary: 'Create a key for the operator API (/operator), which programs send as Authorization: Bearer',
       required: [

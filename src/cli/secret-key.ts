@@ -4,8 +4,9 @@
  */
 import { readFileSync, realpathSync } from 'node:fs';
 import path from 'node:path';
+import { parseSecretKey } from '../config.ts';
 import { recordSecretKeyCompared } from '../storage/kept-elsewhere.ts';
-import { isSecretKeyOf, parseKey, rotateSecretKey } from '../storage/secret-key.ts';
+import { isSecretKeyOf, rotateSecretKey } from '../storage/secret-key.ts';
 import { type CommandCall, CommandError, type CommandOutcome, UsageError } from './command.ts';
 import { withStore } from './store.ts';
 
@@ -82,7 +83,8 @@ function readNewKey(file: string): Buffer {
     throw new CommandError('NO_FILE', `${file} cannot be read; check its path and permissions`);
   }
   try {
-    return parseKey(text, file);
+    // The setting accepts exactly the same texts.
+    return parseSecretKey(text.trim());
   } catch {
     throw new CommandError('NO_KEY', `${file} must contain 32 bytes in Base64; openssl rand -base64 32 creates them`);
   }

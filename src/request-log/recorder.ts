@@ -14,7 +14,7 @@ import type { Log } from '../base/log.ts';
 import type { Counter } from '../base/metrics.ts';
 import type { Mode } from '../base/mode.ts';
 import type { Database } from '../storage/database.ts';
-import { redactDetails, redactMessage, redactUserAgent } from './redact.ts';
+import { redactDetails, redactMessage, redactUserAgent, USER_AGENT_BYTES } from './redact.ts';
 import { createSampling } from './sampling.ts';
 import { addRequestsOperation, HOUR_MS, type HourCounts, type Owner, type RequestRow } from './store.ts';
 
@@ -94,7 +94,8 @@ export function detailsOfItem(index: number, { message, details }: Pick<Failure,
 /** Redacts user agents; a client sends the same one with every request. */
 function createUserAgents(): (userAgent: string) => string {
   const known = new Map<string, string>();
-  return (userAgent) => {
+  return (given) => {
+    const userAgent = given.slice(0, USER_AGENT_BYTES);
     let redacted = known.get(userAgent);
     if (redacted === undefined) {
       redacted = redactUserAgent(userAgent);

@@ -10,7 +10,7 @@ const DETAIL_BYTES = 300;
 const FIELD_BYTES = 100;
 /** Limit of all details together, as JSON. */
 const DETAILS_BYTES = 2_500;
-const USER_AGENT_BYTES = 200;
+export const USER_AGENT_BYTES = 200;
 const CUT = '…';
 
 /** API keys, webhook secrets, and other long texts without a break. */
@@ -75,7 +75,7 @@ export function redactDetails(details: readonly Issue[]): string {
   let bytes = 2;
   for (const { field, message, line, column } of details) {
     const one = JSON.stringify({
-      field: redact(field, FIELD_BYTES),
+      field: redact(field.replace(ADDRESS, CUT), FIELD_BYTES),
       message: redact(message, DETAIL_BYTES),
       ...(line === undefined ? {} : { line }),
       ...(column === undefined ? {} : { column }),

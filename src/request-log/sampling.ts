@@ -8,7 +8,10 @@
 const OVERLOADED_EVERY = 100;
 
 interface Seen {
+  /** Requests of this second. */
   count: number;
+  /** Requests since the account became active, so that a slow account has its part too. */
+  total: number;
   /** One request in this many is recorded. */
   every: number;
 }
@@ -28,11 +31,12 @@ export function createSampling(perSecond: number): Sampling {
     admits: (accountId) => {
       let seen = accounts.get(accountId);
       if (seen === undefined) {
-        seen = { count: 0, every: leastEvery };
+        seen = { count: 0, total: 0, every: leastEvery };
         accounts.set(accountId, seen);
       }
       seen.count += 1;
-      return seen.count % seen.every === 0;
+      seen.total += 1;
+      return seen.total % seen.every === 0;
     },
     tick: (isOverloaded) => {
       leastEvery = isOverloaded ? OVERLOADED_EVERY : 1;
@@ -40,11 +44,13 @@ export function createSampling(perSecond: number): Sampling {
       accounts = new Map();
       let left = perSecond;
       // The share that quiet accounts do not use is left for the others.
-      for (const [index, [accountId, { count }]] of active.toSorted((a, b) => a[1].count - b[1].count).entries()) {
+      for (const [index, [accountId, { count, total }]] of active
+        .toSorted((a, b) => a[1].count - b[1].count)
+        .entries()) {
         const share = Math.max(1, left / (active.length - index));
         const every = Math.max(leastEvery, Math.ceil(count / share));
         left -= Math.min(count, share);
-        accounts.set(accountId, { count: 0, every });
+        accounts.set(accountId, { count: 0, total, every });
       }
     },
   };

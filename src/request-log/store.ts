@@ -85,16 +85,20 @@ export const addRequestsOperation = operation(
 
 export type Key = Pick<RequestRow, 'at' | 'number' | 'requestId'>;
 
+/** SQLite has no statistics, and would read failed requests through the primary key, past all successful ones. */
+const failedRows = ({ dialect }: Transaction): string =>
+  dialect === 'sqlite' ? 'request_log INDEXED BY request_log_failed' : 'request_log';
+
 /** Removes all but the newest `kept` failed requests. */
 async function removeFailedBeyond(tx: Transaction, { accountId, mode }: Owner, kept: number): Promise<number> {
   const first = await tx.get<Key>(
-    `SELECT at, number, request_id AS "requestId" FROM request_log WHERE account_id = ? AND mode = ? AND status >= 400
+    `SELECT at, number, request_id AS "requestId" FROM ${failedRows(tx)} WHERE account_id = ? AND mode = ? AND status >= 400
      ORDER BY at DESC, number DESC, request_id DESC LIMIT 1 OFFSET ?`,
     ...[accountId, mode, kept],
   );
   if (!first) return 0;
   return tx.run(
-    `DELETE FROM request_log WHERE account_id = ? AND mode = ? AND status >= 400
+    `DELETE FROM ${failedRows(tx)} WHERE account_id = ? AND mode = ? AND status >= 400
        AND (at, number, request_id) <= (?, ?, ?)`,
     ...[accountId, mode, first.at, first.number, first.requestId],
   );
@@ -169,7 +173,7 @@ function filtersOf(page: RequestPage): Condition[] {
 function readRows(tx: Transaction, page: RequestPage, through: Key | null) {
   const conditions = [...rangeOf(page, through), ...filtersOf(page)];
   return tx.all<RequestRow>(
-    `SELECT ${SHOWN} FROM request_log WHERE ${conditions.map(({ sql }) => sql).join(' AND ')}
+    `SELECT ${SHOWN} FROM ${page.failed ? failedRows(tx) : 'request_log'} WHERE ${conditions.map(({ sql }) => sql).join(' AND ')}
      ORDER BY at DESC, number DESC, request_id DESC LIMIT ?`,
     ...[...conditions.flatMap(({ params }) => params), page.limit],
   );
@@ -232,8 +236,9 @@ export const removeRequestsOperation = operation(
       owner = await nextOwner(tx, last);
       if (!owner) return { count, next: undefined };
       const removed = await removeRows(tx, owner, beforeMs, limit);
-      count += removed + (await removeFailedBeyond(tx, owner, KEPT_FAILED));
+      count += removed;
       if (removed >= limit) return { count, next: last };
+      count += await removeFailedBeyond(tx, owner, KEPT_FAILED);
     }
     return { count, next: owner };
   },

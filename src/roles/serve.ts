@@ -42,7 +42,7 @@ interface ServeOptions {
 const IDLE: Running = { stop: () => Promise.resolve() };
 
 /** Tells other programs that and where this process serves. */
-const ANNOUNCEMENT = 'serving.json';
+export const ANNOUNCEMENT = 'serving.json';
 const COLLECT_AFTER_MS = 1_000;
 
 /**
@@ -136,7 +136,8 @@ function announce(
   return {
     stop: async () => {
       log.info('stopping');
-      rmSync(file, { force: true });
+      // Other processes of a supervisor may still serve.
+      if (supervisorPid === undefined) rmSync(file, { force: true });
       overload.startDraining();
     },
   };

@@ -287,7 +287,7 @@ function notVerified(domain: string): Failure {
 
 function notAllowed({ address }: Address, allowed: readonly string[]): Failure {
   return failure('SENDER_NOT_VERIFIED', {
-    message: `This key or credential is not allowed to send from ${address}. Its allowedSenders are ${allowed.join(', ')}.`,
+    message: `This key or credential is not allowed to send from "${address}". Its allowedSenders are ${allowed.join(', ')}.`,
     details: [{ field: 'from', message: 'must be one of the allowedSenders of the key or credential' }],
   });
 }

@@ -1,6 +1,6 @@
 /** The secret key: generated once, reused afterwards, and rejected with an error message if it is wrong or lost. */
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import test from 'node:test';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
@@ -72,17 +72,32 @@ test('a rotation that was interrupted is completed or has no effect', async (t) 
   const dataKey = await loadSecretKey(place);
   const first = readKey(file);
   // Interrupted before the database recorded it.
-  writeFileSync(`${file}.next`, randomBytes(32).toString('base64'));
+  writeFileSync(`${file}.next-0123456789abcdef`, randomBytes(32).toString('base64'));
   assert.deepEqual(await loadSecretKey(place), dataKey);
   assert.deepEqual(readKey(file), first);
   // Interrupted after that, before the file had its final name.
-  await rotateSecretKey(place, { configuredNext: undefined, nowMs: 0 });
+  const { previousFile } = await rotateSecretKey(place, { configuredNext: undefined, nowMs: 0 });
   const second = readKey(file);
-  renameSync(file, `${file}.next`);
+  const check = createHmac('sha256', second).update('postrider secret key check').digest('hex');
+  renameSync(file, `${file}.next-${check.slice(0, 16)}`);
   writeFileSync(file, first.toString('base64'));
   assert.equal(await secretKeyProblem(place), undefined);
   assert.deepEqual(await loadSecretKey(place), dataKey);
   assert.deepEqual(readKey(file), second);
+  assert.deepEqual(readKey(previousFile!), first, 'the previous key is kept before the database changes');
+});
+
+test('of two rotations at the same time one succeeds, and its key opens the database', async (t) => {
+  const temp = await tempDatabase();
+  t.after(temp.close);
+  const place = { directory: dataDirectory(temp.folder), database: temp.database, configured: undefined };
+  const dataKey = await loadSecretKey(place);
+  const results = await Promise.allSettled([
+    rotateSecretKey(place, { configuredNext: undefined, nowMs: 0 }),
+    rotateSecretKey(place, { configuredNext: undefined, nowMs: 5_000 }),
+  ]);
+  assert.ok(results.some(({ status }) => status === 'fulfilled'));
+  assert.deepEqual(await loadSecretKey(place), dataKey);
 });
 
 test('a configured key is replaced with the given one', async (t) => {
@@ -94,5 +109,7 @@ test('a configured key is replaced with the given one', async (t) => {
   await rotateSecretKey(place, { configuredNext: second, nowMs: 0 });
   assert.deepEqual(await loadSecretKey({ ...place, configured: second }), first, 'the data key');
   await assert.rejects(rotateSecretKey(place, { configuredNext: second, nowMs: 0 }), /is not the secret key/);
+  const now = { ...place, configured: second };
+  await assert.rejects(rotateSecretKey(now, { configuredNext: second, nowMs: 0 }), /is the present secret key/);
   assert.ok(!readdirSync(temp.folder).some((name) => name.startsWith('secret.key')));
 });

@@ -7,7 +7,7 @@
  * new secret key in the database, so no stored secret, link, or token changes.
  */
 import { createHmac, randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, renameSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { open, SECRET_KEY_BYTES, seal } from '../base/seal.ts';
 import type { DataDirectory } from './data-directory.ts';
@@ -28,8 +28,10 @@ export function secretKeyFile(directory: DataDirectory): string {
   return path.join(directory.path, 'secret.key');
 }
 
-/** The new key of a rotation, until the database has recorded it. */
-const nextKeyFile = (directory: DataDirectory): string => `${secretKeyFile(directory)}.next`;
+/** The new key of a rotation, until the database has recorded it. Each rotation has its own file. */
+function nextKeyFile(directory: DataDirectory, check: string): string {
+  return `${secretKeyFile(directory)}.next-${Buffer.from(check, 'base64').toString('hex').slice(0, 16)}`;
+}
 
 const checkOf = (key: Buffer): string =>
   createHmac('sha256', key).update('postrider secret key check').digest('base64');
@@ -89,22 +91,37 @@ export async function rotateSecretKey(
   const dataKey = await loadSecretKey(source);
   const current = configured ?? readKey(secretKeyFile(directory));
   const next = configuredNext ?? randomBytes(SECRET_KEY_BYTES);
-  if (configured === undefined) writeDurableFile(nextKeyFile(directory), asText(next));
+  if (next.equals(current)) throw new Error('the new key is the present secret key');
+  const nextFile = nextKeyFile(directory, checkOf(next));
+  const previousFile = `${secretKeyFile(directory)}.until-${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')}`;
+  let keepsPrevious = false;
+  if (configured === undefined) {
+    // Both before the database changes: after a crash, no key is lost.
+    keepsPrevious = createDurableFile(previousFile, asText(current));
+    writeDurableFile(nextFile, asText(next));
+  }
   const isRotated = await database.execute(rotateSecretKeyOperation, {
     from: checkOf(current),
     to: checkOf(next),
     dataKey: seal(next, dataKey, DATA_KEY_CONTEXT).toString('base64'),
   });
-  if (!isRotated) throw new Error('the secret key was rotated by another command at the same time');
+  if (!isRotated) {
+    rmSync(nextFile, { force: true });
+    if (keepsPrevious) rmSync(previousFile, { force: true });
+    throw new Error('the secret key was rotated by another command at the same time');
+  }
   if (configured !== undefined) return { previousFile: undefined };
-  const previousFile = `${secretKeyFile(directory)}.until-${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')}`;
-  writeDurableFile(previousFile, asText(current));
-  useNextKey(directory);
+  useNextKey(directory, nextFile);
   return { previousFile };
 }
 
-function useNextKey(directory: DataDirectory): void {
-  renameSync(nextKeyFile(directory), secretKeyFile(directory));
+function useNextKey(directory: DataDirectory, nextFile: string): void {
+  try {
+    renameSync(nextFile, secretKeyFile(directory));
+  } catch (error) {
+    // A process that started in the meantime has completed the rotation.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
   syncDirectory(directory.path);
 }
 
@@ -143,14 +160,14 @@ export async function secretKeyProblem(source: SecretKeySource): Promise<SecretK
 
 /** Returns whether a rotation ended after the database recorded its key, and before the key had its final name. */
 function isNextKey(directory: DataDirectory, check: string): boolean {
-  const file = nextKeyFile(directory);
+  const file = nextKeyFile(directory, check);
   return existsSync(file) && checkOf(readKey(file)) === check;
 }
 
 /** Returns the key in the data directory; generates it if the database has none. Completes an interrupted rotation. */
 function fileKey(directory: DataDirectory, check: string | null): Buffer {
   const file = secretKeyFile(directory);
-  if (check !== null && isNextKey(directory, check)) useNextKey(directory);
+  if (check !== null && isNextKey(directory, check)) useNextKey(directory, nextKeyFile(directory, check));
   if (!existsSync(file)) {
     if (check !== null) {
       throw new Error(
@@ -164,12 +181,8 @@ function fileKey(directory: DataDirectory, check: string | null): Buffer {
 
 /** Reads a key from a file. Throws an error for the operator if it is not one. */
 export function readKey(file: string): Buffer {
-  return parseKey(readFileSync(file, 'utf8'), file);
-}
-
-export function parseKey(text: string, name: string): Buffer {
-  const key = Buffer.from(text.trim(), 'base64');
+  const key = Buffer.from(readFileSync(file, 'utf8').trim(), 'base64');
   if (key.length !== SECRET_KEY_BYTES)
-    throw new Error(`${name} must contain 32 bytes in Base64; restore it from your copy of the secret key`);
+    throw new Error(`${file} must contain 32 bytes in Base64; restore it from your copy of the secret key`);
   return key;
 }

@@ -16,6 +16,7 @@ after(() => app.close());
 
 const mjml = (content: string): string =>
   `<mjml><mj-body><mj-section><mj-column>${content}</mj-column></mj-section></mj-body></mjml>`;
+const compile = async (source: string) => (await compileMjml(source, 'acc_test'))!;
 const SOURCE = mjml('<mj-text>Hello {{ name }}</mj-text><mj-button href="{{ link }}?a=1">Open</mj-button>');
 
 test('the html is generated from MJML, keeps Liquid tags, and is used by previews', async () => {
@@ -105,14 +106,34 @@ test('a template needs one of mjml, html, and text', async () => {
 
 test('a source that breaks the compiler is refused, and the next one compiles', async () => {
   const deep = `<mjml><mj-body>${'<mj-wrapper>'.repeat(3_000)}${'</mj-wrapper>'.repeat(3_000)}</mj-body></mjml>`;
-  const broken = await compileMjml(deep);
+  const broken = await compile(deep);
   assert.ok('issue' in broken);
   assert.match(broken.issue.message, /too complex/);
-  assert.ok('html' in (await compileMjml(SOURCE)));
+  assert.ok('html' in (await compile(SOURCE)));
 });
 
 test('generated html over the limit is refused', async () => {
-  const large = await compileMjml(mjml('<mj-text>x</mj-text>'.repeat(20_000)));
+  const large = await compile(mjml('<mj-text>x</mj-text>'.repeat(20_000)));
   assert.ok('issue' in large);
   assert.match(large.issue.message, /generates more than 2000000 characters/);
+});
+
+test('a head that every element repeats is refused without compiling', async () => {
+  const head = `<mj-head><mj-attributes><mj-text font-family="${'A'.repeat(1_000_000)}"/></mj-attributes></mj-head>`;
+  const source = `<mjml>${head}<mj-body>${'<mj-text/>'.repeat(50_000)}</mj-body></mjml>`;
+  const refused = await compile(source);
+  assert.ok('issue' in refused);
+  assert.match(refused.issue.message, /generates more than 2000000 characters/);
+});
+
+test('an account can have five compilations pending, and others are not affected', async () => {
+  const all = Array.from({ length: 6 }, () => compileMjml(SOURCE, 'acc_busy'));
+  const other = compileMjml(SOURCE, 'acc_other');
+  const results = await Promise.all(all);
+  assert.deepEqual(
+    results.map((one) => one !== undefined),
+    [true, true, true, true, true, false],
+  );
+  assert.ok('html' in (await other)!);
+  assert.ok('html' in (await compileMjml(SOURCE, 'acc_busy'))!);
 });

@@ -28,25 +28,48 @@ const ELEMENTS = new Set(
 /** A source of 2,000,000 characters takes about 3 s of a quiet processor. */
 const DEADLINE_MS = 20_000;
 const compilers = createSemaphore(2);
-const TOO_COMPLEX: MjmlIssue = { message: 'is too complex to compile: its elements are nested too deeply' };
+/** Compilations that may wait or run: of one account, and of all. */
+const MOST_PENDING = { account: 5, all: 40 };
+const pending = new Map<string, number>();
+/** Characters in the head that every element may repeat, times the number of elements: limits the memory of the compiler. */
+const MOST_REPEATED = 50_000_000;
+/** The styles of a carousel grow with the square of its images. */
+const MOST_CAROUSEL_IMAGES = 100;
+const TOO_LONG: MjmlIssue = { message: `generates more than ${MAX_SOURCE_LENGTH} characters of html` };
+const TOO_COMPLEX: MjmlIssue = { message: 'is too large or too complex to compile' };
 
-/** Compiles in a thread, so that a large source delays no other request. */
-export async function compileMjml(source: string): Promise<Compiled> {
-  const unknown = unknownElement(source);
-  if (unknown) return { issue: unknown };
-  const result = await compilers.run(() => runCompiler(source));
-  if (result === undefined) return { issue: TOO_COMPLEX };
-  if (result.type === 'error') return { issue: issueOf(source, result) };
-  if (result.content.length > MAX_SOURCE_LENGTH)
-    return { issue: { message: `generates more than ${MAX_SOURCE_LENGTH} characters of html` } };
-  return { html: result.content };
+/**
+ * Compiles in a thread, so that a large source delays no other request. Undefined if the account, or all accounts together, compile too much
+ * at this time.
+ */
+export async function compileMjml(source: string, accountId: string): Promise<Compiled | undefined> {
+  const issue = unknownElement(source) ?? repetitionIssue(source);
+  if (issue) return { issue };
+  const own = pending.get(accountId) ?? 0;
+  const all = pending.values().reduce((sum, one) => sum + one, 0);
+  if (own >= MOST_PENDING.account || all >= MOST_PENDING.all) return undefined;
+  pending.set(accountId, own + 1);
+  try {
+    const result = await compilers.run(() => runCompiler(source));
+    if (result === undefined) return { issue: TOO_COMPLEX };
+    if (result === 'too-long') return { issue: TOO_LONG };
+    return result.type === 'error' ? { issue: issueOf(source, result) } : { html: result.content };
+  } finally {
+    const left = pending.get(accountId)! - 1;
+    if (left === 0) pending.delete(accountId);
+    else pending.set(accountId, left);
+  }
 }
 
+type Compilation = ToHtmlResult | 'too-long' | undefined;
+
 /** Undefined if the compiler failed or did not finish in time. */
-function runCompiler(source: string): Promise<ToHtmlResult | undefined> {
-  const worker = new Worker(new URL('./mjml-thread.ts', import.meta.url), { workerData: source });
+function runCompiler(source: string): Promise<Compilation> {
+  const worker = new Worker(new URL('./mjml-thread.ts', import.meta.url), {
+    workerData: { source, maxLength: MAX_SOURCE_LENGTH },
+  });
   return new Promise((resolve) => {
-    const end = (result: ToHtmlResult | undefined): void => {
+    const end = (result: Compilation): void => {
       clearTimeout(timer);
       void worker.terminate();
       resolve(result);
@@ -54,7 +77,17 @@ function runCompiler(source: string): Promise<ToHtmlResult | undefined> {
     const timer = setTimeout(end, DEADLINE_MS, undefined);
     worker.once('message', end);
     worker.once('error', () => end(undefined));
+    worker.once('exit', () => end(undefined));
   });
+}
+
+/** Refuses sources whose head or images generate far more html than they have characters. */
+function repetitionIssue(source: string): MjmlIssue | undefined {
+  const body = source.indexOf('<mj-body');
+  const headLength = body === -1 ? source.length : body;
+  const elements = source.matchAll(/<mj-/g).reduce((count) => count + 1, 0);
+  const images = source.matchAll(/<mj-carousel-image/g).reduce((count) => count + 1, 0);
+  return headLength * elements > MOST_REPEATED || images > MOST_CAROUSEL_IMAGES ? TOO_LONG : undefined;
 }
 
 function unknownElement(source: string): MjmlIssue | undefined {

@@ -240,7 +240,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     const given = contentOf(body);
     const valid = validateContent(given, body);
     if (!valid.ok) return valid;
-    const generated = await withGeneratedHtml(given);
+    const generated = await withGeneratedHtml(given, owner.accountId);
     if (!generated.ok) return generated;
     const content = generated.value;
     const within = await validateInLayout(deps, owner, content);
@@ -446,7 +446,7 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
         const given = contentOf(request.body);
         const valid = validateContent(given);
         if (!valid.ok) return valid;
-        const generated = await withGeneratedHtml(given);
+        const generated = await withGeneratedHtml(given, request.caller.account.id);
         if (!generated.ok) return generated;
         const content = generated.value;
         const { layoutId } = content;

@@ -69,10 +69,13 @@ export function validateSources(sources: SourcesToSave, as: string): Result<unde
   );
 }
 
+const BUSY = 'Too many templates are compiled from MJML at this time. Retry in a second.';
+
 /** Returns valid content with the html that its MJML generates. TEMPLATE_INVALID has the position of the first error. */
-export async function withGeneratedHtml(content: TemplateContent): Promise<Result<TemplateContent>> {
+export async function withGeneratedHtml(content: TemplateContent, accountId: string): Promise<Result<TemplateContent>> {
   if (content.mjml === null) return ok(content);
-  const compiled = await compileMjml(content.mjml);
+  const compiled = await compileMjml(content.mjml, accountId);
+  if (compiled === undefined) return refuse(failure('OVERLOADED', { message: BUSY, retryAfterSeconds: 1 }));
   const issue = 'issue' in compiled ? compiled.issue : generatedIssue(compiled.html);
   if ('html' in compiled && !issue) return ok({ ...content, html: compiled.html });
   const details = [{ field: 'mjml', ...issue! }];

@@ -21,6 +21,7 @@ import type { DataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
 import { writeDurableFile } from '../storage/durable-file.ts';
 import { metaOperation } from '../storage/meta-store.ts';
+import { resetFactorsOperation } from './factor-store.ts';
 import { createUserOperation, firstRunOperation, resetByOperatorOperation } from './store.ts';
 import { linkOf, newSecret, tokenRow } from './tokens.ts';
 
@@ -77,6 +78,17 @@ export async function resetPassword(
   });
   if (userId === null) return refuse(failure('NOT_FOUND', { message: `No user has the email ${email}.` }));
   return ok({ userId, email, password, resetUrl: linkOf(wanted.baseUrl, purpose, secret) });
+}
+
+/** Removes the second factors of a user who has lost them. */
+export async function resetTwoFactor(
+  { database, clock }: Context,
+  given: string,
+): Promise<Result<{ userId: string; email: string }>> {
+  const email = given.toLowerCase();
+  const userId = await changedBy(database, commandOrigin(clock.now())).execute(resetFactorsOperation, { email });
+  if (userId === null) return refuse(failure('NOT_FOUND', { message: `No user has the email ${email}.` }));
+  return ok({ userId, email });
 }
 
 const MARKER = 'first-run';

@@ -119,6 +119,26 @@ export const removeTotpOperation = change(
   },
 );
 
+/** Removes the authenticator app, recovery codes, and passkeys of a user, and ends all sessions. Returns the user; null if there is none. */
+export const resetFactorsOperation = change(
+  'users.resetFactors',
+  async (tx, { email }: { email: string }): Promise<string | null> => {
+    const row = await tx.get<{ id: string }>(
+      'UPDATE app_user SET totp_secret = NULL, totp_confirmed_at = NULL WHERE email = ? RETURNING id',
+      email,
+    );
+    if (row === undefined) return null;
+    for (const table of ['recovery_code', 'passkey', 'user_session'])
+      await tx.run(`DELETE FROM ${table} WHERE user_id = ?`, row.id);
+    return row.id;
+  },
+  {
+    action: 'two-factor.reset',
+    resourceId: (_, userId) => userId,
+    did: ({ email }, userId) => (userId === null ? undefined : { email }),
+  },
+);
+
 export interface Passkey {
   id: string;
   userId: string;

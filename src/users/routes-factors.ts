@@ -30,6 +30,9 @@ export async function factorRefusal({ clock, database }: UserRouteDeps, caller: 
   if (clock.now() - caller.signedInAt >= FRESH_MS) return STALE;
   if (missingFactor(caller) !== 'sign-in') return undefined;
   const requiredBy = await database.execute(requiringAccountOperation, caller.user.id);
+  // Operators can reach accounts that require it through support access.
+  if (requiredBy === null && caller.user.isOperator)
+    return refuse(failure('FORBIDDEN', { message: 'Sign in again with your second factor first.' }));
   if (requiredBy === null) return undefined;
   const message = `Sign in again with your second factor first: the account "${requiredBy}" requires two-factor authentication.`;
   return refuse(failure('FORBIDDEN', { message }));

@@ -1,7 +1,7 @@
 /**
  * Users: their accounts and roles, and how they log in. A session replaces an API key on every route that accepts one.
  */
-export { createUser, type FirstRun, firstRun, firstRunFile, resetPassword } from './create.ts';
+export { createUser, type FirstRun, firstRun, firstRunFile, resetPassword, resetTwoFactor } from './create.ts';
 export type { UserMail } from './passwords.ts';
 export { type OldRows, removeOldOperation } from './session-store.ts';
 export { createSessions, IDLE_MS, type UserSessions } from './sessions.ts';

@@ -235,7 +235,7 @@ test('errors have the types of SES version 2', async () => {
       'NotFoundException',
       404,
       { method: 'GET', path: '/v2/email/identities/none.example' },
-      /none\.example does not exist/,
+      /none\.example" does not exist/,
     ],
     [
       'UnknownOperationException',

@@ -10,6 +10,7 @@ import {
   passkeysOperation,
   removePasskeyOperation,
   removeTotpOperation,
+  resetFactorsOperation,
   usePasskeyOperation,
 } from '../../src/users/factor-store.ts';
 import {
@@ -344,7 +345,7 @@ export const factors: Scenario = async (stage) => {
   assert.equal(await stage.act(confirmTotpOperation, confirmation), true);
   assert.equal(await stage.act(offerTotpOperation, of), false);
   await stage.act(profileOperation, { userId: ada.id, sessionId: '', nowMs: stage.nowMs });
-  assert.equal(await stage.act(removeTotpOperation, ada.id), 'removed');
+  assert.equal(await stage.act(resetFactorsOperation, { email: ada.email }), ada.id);
   assert.equal(await stage.act(removeTotpOperation, ada.id), 'unknown');
 
   const passkey = (id: string) => ({
@@ -425,6 +426,7 @@ export const requiredTwoFactor: Scenario = async (stage) => {
   const of = { userId: ada.id, sealed: hash('sealed') };
   await stage.act(offerTotpOperation, of);
   assert.equal(await stage.act(removeTotpOperation, ada.id), 'removed', 'an app that is not confirmed is no factor');
+  assert.equal(await stage.act(resetFactorsOperation, { email: 'none@example.com' }), null);
   await stage.act(offerTotpOperation, of);
   const confirmation = { ...of, sessionId: one, step: 5, codeHashes: [hash('one'), hash('two')], nowMs };
   assert.equal(await stage.act(confirmTotpOperation, { ...confirmation, sealed: hash('other') }), false);

@@ -107,6 +107,7 @@ test('a killed process is replaced while the others accept mail', async () => {
   await waitUntil('the replacement', isReplaced, 30_000);
   assert.match(service.log, /service process ended; restarting it/);
   await waitUntil('all messages', () => new Set(received()).size >= MESSAGES * 2, 60_000);
+  assert.equal(acceptedOf((await call('/metrics')).text), MESSAGES * 2, 'the sum includes the ended process');
 });
 
 test('one signal stops all processes, and the log has only complete lines', async () => {

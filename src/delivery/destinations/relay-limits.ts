@@ -3,8 +3,8 @@
  * the limit in any 60 seconds, and in any 24 hours. A message to several recipients counts once per recipient.
  *
  * A node takes messages from the database before it sends them, some in advance while much of the limits is left. Those unused after a
- * second are returned; after a crash they count as sent. Messages that the relay accepted or permanently refused count, and those that hung
- * between the final dot and its reply; deferred ones do not. When a limit is used up, the relay is paused on all nodes until a tenth of the
+ * second are returned; after a crash they count as sent. Messages count that the relay accepted or permanently refused, and all that reached
+ * the final dot; messages deferred before it do not. When a limit is used up, the relay is paused on all nodes until a tenth of the
  * limit is available again, like a destination that asks for time (registry.ts), and queued messages are not charged an attempt.
  */
 import { type Clock, iso } from '../../base/clock.ts';
@@ -71,6 +71,18 @@ function addUnused({ unused }: LimitedRelay, { atMs, mails }: Taken): void {
   if (mails > 0) unused.set(atMs, (unused.get(atMs) ?? 0) + mails);
 }
 
+/** Sets messages aside that were taken too long ago to be sent as taken then. */
+function keepUnused(one: LimitedRelay, isUnused: boolean): void {
+  if (one.allotment.mails === 0 || !isUnused) return;
+  addUnused(one, one.allotment);
+  one.allotment = { atMs: 0, mails: 0 };
+}
+
+/** Unix ms at which sending continues: other messages that were taken may be returned until then. */
+function continuesMs({ last, askedMs }: LimitedRelay): number {
+  return last?.spent ? Math.min(last.spent.untilMs, askedMs + LONGEST_PAUSE_MS) : 0;
+}
+
 function limitsOf({ perMinute, perDay }: RelayLimitSettings): RelayLimit[] {
   return [
     ...(perMinute === undefined ? [] : [{ span: 'minute' as const, most: perMinute }]),
@@ -85,8 +97,10 @@ function nameOf(key: string): string {
   return key === FALLBACK ? 'fallback relay' : 'relay';
 }
 
+const countOf = (messages: number): string => `${messages} ${messages === 1 ? 'message' : 'messages'}`;
+
 function spentText(key: string, { limit: { span, most }, untilMs }: NonNullable<LimitGrant['spent']>): string {
-  return `${nameOf(key)} limit ${PARAMETERS[span]}=${most} reached: ${most} messages in ${SPAN_TEXTS[span]}; sending resumes at ${iso(untilMs)}`;
+  return `${nameOf(key)} limit ${PARAMETERS[span]}=${most} reached: ${countOf(most)} in ${SPAN_TEXTS[span]}; sending resumes at ${iso(untilMs)}`;
 }
 
 export function openRelayLimits({ database, clock, log, relay, fallback, share }: RelayLimitOptions): RelayLimits {
@@ -119,13 +133,6 @@ export function openRelayLimits({ database, clock, log, relay, fallback, share }
   );
 
   const isOld = ({ atMs }: Taken): boolean => Math.abs(clock.now() - atMs) >= TAKEN_FOR_MS;
-  /** Sets messages aside that were taken too long ago to be sent as taken then. */
-  const keepUnused = (one: LimitedRelay, isUnused: boolean): void => {
-    if (one.allotment.mails === 0 || !isUnused) return;
-    addUnused(one, one.allotment);
-    one.allotment = { atMs: 0, mails: 0 };
-  };
-
   const ask = async (one: LimitedRelay, wanted: number): Promise<void> => {
     const { key, limits } = one;
     const nowMs = clock.now();
@@ -135,10 +142,11 @@ export function openRelayLimits({ database, clock, log, relay, fallback, share }
     one.allotment = { atMs: nowMs, mails: grant.granted };
   };
 
-  /** Unix ms at which sending continues: other messages that were taken may be returned until then. */
-  const continuesMs = ({ last, askedMs }: LimitedRelay): number =>
-    last?.spent ? Math.min(last.spent.untilMs, askedMs + LONGEST_PAUSE_MS) : 0;
-  const isSpent = (one: LimitedRelay): boolean => clock.now() < continuesMs(one);
+  /** A clock that was set back does not prolong the wait: the limits are read again. */
+  const isSpent = (one: LimitedRelay): boolean => {
+    const nowMs = clock.now();
+    return nowMs >= one.askedMs && nowMs < continuesMs(one);
+  };
 
   /** One query at a time: callers that arrive in the meantime use its result. */
   const askFor = async (one: LimitedRelay, mails: number): Promise<void> => {
@@ -157,8 +165,12 @@ export function openRelayLimits({ database, clock, log, relay, fallback, share }
       prepare: (mails) => askFor(one, mails),
       hasCapacity: () => one.allotment.mails > 0 || !isSpent(one),
       take: async (_source, mails) => {
-        await askFor(one, mails);
-        const taken = Math.min(mails, one.allotment.mails);
+        let taken = 0;
+        // Other callers may have taken everything that was granted.
+        do {
+          await askFor(one, mails);
+          taken = Math.min(mails, one.allotment.mails);
+        } while (taken === 0 && !isSpent(one));
         one.allotment.mails -= taken;
         takenMs = one.allotment.atMs;
         return taken;
@@ -167,7 +179,7 @@ export function openRelayLimits({ database, clock, log, relay, fallback, share }
         addUnused(one, { atMs: takenMs, mails });
       },
       untilMore: () => {
-        const ms = Math.max(0, continuesMs(one) - clock.now());
+        const ms = Math.min(LONGEST_PAUSE_MS, Math.max(0, continuesMs(one) - clock.now()));
         return { ms, outcome: relayLimitReached(spentText(one.key, one.last!.spent!)) };
       },
     };
@@ -182,7 +194,7 @@ export function openRelayLimits({ database, clock, log, relay, fallback, share }
       const one = all.get(destination);
       if (!one?.last || clock.now() - one.askedMs >= MINUTE_MS) return undefined;
       return one.limits
-        .map(({ span, most }, index) => `${one.last!.used[index]} of ${most} messages in ${SPAN_TEXTS[span]}`)
+        .map(({ span, most }, index) => `${one.last!.used[index]} of ${countOf(most)} in ${SPAN_TEXTS[span]}`)
         .join(', ');
     },
     turnAfter: (destination, fromMs) => {

@@ -75,7 +75,7 @@ async function removeOthers(tx: Transaction, { accountId, limit, kinds }: ResetS
   let removed = received.length;
   removed += await tx.run(
     `DELETE FROM work WHERE seq IN (SELECT seq FROM work
-       WHERE account_id = ? AND mode = 'sandbox' AND kind IN (?, ?) ORDER BY due LIMIT ?)`,
+       WHERE account_id = ? AND mode = 'sandbox' AND kind IN (?, ?) ORDER BY held DESC, due LIMIT ?)`,
     accountId,
     ...kinds,
     limit,

@@ -41,6 +41,7 @@ interface TemplateBody {
   templateId: string;
   name: string;
   subject: string | null;
+  mjml?: string;
   html: string | null;
   text: string | null;
   variables: { name: string; type: string; required: boolean; default?: unknown }[];
@@ -191,6 +192,8 @@ function postriderBody(change: Change, current: TemplateBody | undefined, extra:
   return {
     name: extra.alias ?? extra.name,
     subject: part('subject'),
+    // Templates of Postrider can be written in MJML, from which the html is generated.
+    ...(change.html === undefined && current?.mjml !== undefined && { mjml: current.mjml }),
     html: part('html'),
     text: part('text'),
     variables: variables ?? current?.variables ?? [],

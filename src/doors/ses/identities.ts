@@ -57,7 +57,7 @@ async function getIdentity(context: SesContext): Promise<Operated> {
   if (!names.ok) return names;
   const found = names.value.find(({ domain }) => domain === name);
   if (found === undefined)
-    return refuse(failure('NOT_FOUND', { message: `Email identity ${name.slice(0, 320)} does not exist.` }));
+    return refuse(failure('NOT_FOUND', { message: `Email identity "${name.slice(0, 320)}" does not exist.` }));
   const status = verificationOf(found);
   return ok({
     IdentityType: 'DOMAIN',

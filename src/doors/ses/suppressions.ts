@@ -55,7 +55,7 @@ const pathOf = ({ request }: SesContext): string => `/suppressions/${encodeURICo
 
 function missing(refusal: Failure, { request }: SesContext): { ok: false; failure: Failure } {
   if (refusal.code !== 'NOT_FOUND') return refuse(refusal);
-  const message = `Email address ${(request.params.email ?? '').slice(0, 320)} does not exist on your suppression list.`;
+  const message = `Email address "${(request.params.email ?? '').slice(0, 320)}" does not exist on your suppression list.`;
   return refuse(failure('NOT_FOUND', { message }));
 }
 
