@@ -33,7 +33,8 @@ export class OverlappingEngine {
   #call<Name extends keyof Operations>(name: Name, ...args: Parameters<Operations[Name]>): Answer<Name> {
     Atomics.store(this.#signal, 0, 0);
     this.#port.postMessage({ name, args });
-    Atomics.wait(this.#signal, 0, 0);
+    // The notification of the answer before may arrive only now.
+    while (Atomics.load(this.#signal, 0) === 0) Atomics.wait(this.#signal, 0, 0);
     const { value, error } = receiveMessageOnPort(this.#port)!.message as { value: Answer<Name>; error?: string };
     if (error !== undefined) throw new Error(`the database server: ${error}`);
     return value;
