@@ -63,11 +63,11 @@ test('PostgreSQL connections are idle, in use, or waited for, and failed operati
   ];
   assert.deepEqual(await pool(), [1, 0, 1, 0]);
   const gate = Promise.withResolvers<void>();
-  const hold = operation('test.hold', 'read', async () => {
+  const hold = operation('poolMetrics.hold', 'read', async () => {
     await gate.promise;
     return 1;
   });
-  const fail = operation('test.fail', 'write', (tx) => tx.get('SELECT 1 FROM nothing_of_this_name'));
+  const fail = operation('poolMetrics.fail', 'write', (tx) => tx.get('SELECT 1 FROM nothing_of_this_name'));
   const both = [measured.execute(hold, null), measured.execute(hold, null)];
   await waitUntil('the second operation to wait', async () => (await pool())[3] === 1);
   assert.deepEqual(await pool(), [1, 1, 0, 1]);
