@@ -10,7 +10,7 @@ import os from 'node:os';
 import path from 'node:path';
 
 const root = path.dirname(import.meta.dirname);
-/** Where Debian's packages of Go libraries are installed. */
+/** Debian installs its packages of Go libraries here. */
 export const GO_LIBRARIES = '/usr/share/gocode';
 
 export type Values = Record<string, unknown>;

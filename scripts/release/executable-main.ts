@@ -24,7 +24,7 @@ import { getAsset, getRawAsset } from 'node:sea';
 import { zstdDecompressSync } from 'node:zlib';
 import type { ApplicationIndex } from './executable.ts';
 
-/** Of usual file systems. */
+/** Block size of usual file systems. */
 const BLOCK_BYTES = 4096;
 const DAY_MS = 86_400_000;
 /** An unpacked version is removed when no start and no running process has used it for this long. */

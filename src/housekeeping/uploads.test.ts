@@ -44,7 +44,7 @@ async function rounds({ count = 2, passesApartMs = 0, withoutNames = false }: Ro
   await keeping.stop();
 }
 
-/** Changes the data behind the service's back. */
+/** Changes the data without the service. */
 function tamper(sql: string, ...params: string[]): void {
   const direct = new DatabaseSync(path.join(app.temp.folder, 'postrider.db'), { timeout: 5_000 });
   direct.prepare(sql).run(...params);

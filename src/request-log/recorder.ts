@@ -254,7 +254,7 @@ export function createRequestLog(deps: RequestLogDeps): RequestLog {
 
   const timer = setInterval(() => {
     sampling.tick(isOverloaded());
-    // What the database does not accept now is held, up to the memory limit.
+    // Rows that the database does not accept now are held, up to the memory limit.
     if (waiting.length > 0 || !omittedByHour.isEmpty) void flush().catch(() => undefined);
   }, FLUSH_MS).unref();
 

@@ -1,10 +1,10 @@
 /**
  * Decides which successful requests are recorded. If all accounts together make more requests than this node records in a second, the
- * accounts share that number: those below their share are recorded completely, of the others one request in so many. An account's rate is
+ * accounts share that number: accounts below their share are recorded completely, and the others are sampled. An account's rate is
  * that of the second before, so a decision costs one lookup.
  */
 
-/** Of a node that is overloaded, one request in this many is recorded. */
+/** An overloaded node records one request in this many. */
 const OVERLOADED_EVERY = 100;
 
 interface Seen {

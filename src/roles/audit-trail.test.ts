@@ -299,7 +299,7 @@ test('every state-changing route is in the table and writes its audit row', asyn
     // People decide in a session: src/mcp/approvals.test.ts.
     'POST /agent-requests/:id/approve',
     'POST /agent-requests/:id/decline',
-    // So does an owner: src/users/two-factor.test.ts.
+    // Changes by an owner are tested in src/users/two-factor.test.ts.
     'PUT /account/two-factor',
   ];
   assert.deepEqual(changing.sort(), tabled.sort());

@@ -108,7 +108,7 @@ async function withBlob(email: ComposedEmail, blobs: Blobs): Promise<ComposedEma
   return { ...email, content: NO_BYTES, sizeBytes: email.content.length, blobKey };
 }
 
-/** What all groups of a message have in common. */
+/** Values that all groups of a message share. */
 interface Common {
   messageId: string;
   /** The addresses as the API displays them. */

@@ -33,7 +33,7 @@ export interface UploadedFile {
   sha256: string;
 }
 
-/** What is too large in a message, and how to fix it. */
+/** Names the part of a message that is too large, and how to fix it. */
 export interface SizeIssue {
   message: string;
   remedy: string;

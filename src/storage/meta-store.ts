@@ -38,7 +38,7 @@ export const setMetaOperation = operation('meta.set', 'write', (tx, entry: Entry
 /** When a copy of the secret key was last compared with the one in use, in Unix ms. */
 export const SECRET_KEY_COMPARED = 'secret-key-compared';
 
-/** What the database knows of the secret key. */
+/** The record of the secret key in the database. */
 export interface SecretKeyRecord {
   /** An HMAC of the key; null before the first key. */
   check: string | null;

@@ -7,7 +7,7 @@ import type { ToHtmlResult } from 'mrml';
 import { createSemaphore } from '../base/semaphore.ts';
 import { MAX_SOURCE_LENGTH } from './template.ts';
 
-/** What is wrong with a source, and where if known: both counted from 1. */
+/** A problem of a source; line and column, if known, are counted from 1. */
 export interface MjmlIssue {
   message: string;
   line?: number;

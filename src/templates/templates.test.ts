@@ -321,7 +321,7 @@ test('filters limit their input', () => {
   assert.equal(filled({ html: '{{ "abc" | slice: 1, 1 }}{{ "a-b" | split: "-" | last }}' }).html, 'bb');
 });
 
-test('a cached template is rendered anew each time', () => {
+test('a cached template is rendered again each time', () => {
   for (let i = 0; i < 3; i += 1) assert.equal(filled({ html: 'n={{ n }}', variables: { n: i } }).html, `n=${i}`);
   for (let i = 0; i < 1_200; i += 1)
     assert.equal(filled({ html: `${i}:{{ n }}`, variables: { n: i } }).html, `${i}:${i}`);

@@ -80,7 +80,7 @@ export async function resetPassword(
   return ok({ userId, email, password, resetUrl: linkOf(wanted.baseUrl, purpose, secret) });
 }
 
-/** Removes the second factors of a user who has lost them. */
+/** Removes the second factors of a user, for example after a phone was lost. */
 export async function resetTwoFactor(
   { database, clock }: Context,
   given: string,

@@ -119,7 +119,7 @@ export const removeTotpOperation = change(
   },
 );
 
-/** Removes the authenticator app, recovery codes, and passkeys of a user, and ends all sessions. Returns the user; null if there is none. */
+/** Removes the authenticator app, recovery codes, and passkeys of a user, and ends all sessions. Returns the id of the user; null if there is none. */
 export const resetFactorsOperation = change(
   'users.resetFactors',
   async (tx, { email }: { email: string }): Promise<string | null> => {

@@ -5,7 +5,7 @@
  */
 import { type Failure, failure } from '../base/failure.ts';
 
-/** What a user proved when a session started. A recovery code and a passkey are second factors. */
+/** The proof with which a session started. A recovery code and a passkey are second factors. */
 export type SignInMethod = 'password' | 'second-factor' | 'identity-provider';
 
 /** setup: the user must set up a second factor. sign-in: the user must sign in again with it. */

@@ -78,7 +78,10 @@ async function replace(w: OrderedWorld, fields: { enabled?: boolean; ordered?: b
 async function retry({ db, accountId, id, worker }: OrderedWorld, deliveryId: string): Promise<void> {
   const nowMs = Date.now();
   await changedBy(db.database, systemOrigin(nowMs)).execute(retryDeliveryOperation, {
-    ...{ accountId, mode: 'live', id, deliveryId },
+    accountId,
+    mode: 'live',
+    id,
+    deliveryId,
     nowMs,
   });
   worker.nudge();

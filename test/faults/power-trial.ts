@@ -53,7 +53,7 @@ interface CutReport extends Cut {
   /** Responses read before and after the shutdown was called. */
   before: number;
   after: number;
-  /** Of those after it, the ones that do not hold: kind, and milliseconds since the call. */
+  /** Later syncs that do not hold: kind, and milliseconds since the call. */
   lost: { what: string; key: string | undefined; afterMs: number }[];
 }
 

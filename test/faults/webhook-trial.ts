@@ -43,7 +43,7 @@ interface Told {
 interface Receiver {
   url: string;
   told: Map<string, Told>;
-  /** What was wrong. */
+  /** Violations that were found. */
   faults: string[];
   requests: number;
   failed: number;

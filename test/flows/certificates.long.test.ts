@@ -48,7 +48,7 @@ async function serialOverSmtp(port: number, rootFile: string): Promise<string | 
   return pem === undefined ? undefined : new X509Certificate(pem).serialNumber;
 }
 
-/** The same over HTTPS, after an API response; rejects if the certificate is rejected. */
+/** Does this over HTTPS, after an API response; rejects if the certificate is rejected. */
 function serialOverHttps(port: number, ca: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const options = { host: '127.0.0.1', port, servername: API, ca, agent: false, path: '/health' };

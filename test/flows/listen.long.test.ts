@@ -21,7 +21,7 @@ const children: ChildProcess[] = [];
 
 before(async () => {
   machine = await webhookCatcher();
-  // The same port after a restart.
+  // A restart keeps the port.
   service = await startService({ env: { POSTRIDER_HTTP_PORT: String(await freePort()) } });
 });
 after(async () => {

@@ -16,7 +16,7 @@ const read = (name: string): string => readFileSync(path.join(root, 'deploy', na
 // biome-ignore lint/suspicious/noExplicitAny: templates are read by path
 type Template = any;
 
-/** What a template runs, with its placeholders. */
+/** The service that a template runs, with its placeholders. */
 interface Deployed {
   image: string;
   environment: Record<string, string>;

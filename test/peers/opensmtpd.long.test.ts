@@ -41,7 +41,7 @@ const outcomeOf = (rig: Rig, id: string) =>
     throw new Error(`${error.message}\n${peer.log().slice(-3000)}`);
   });
 
-test('100 messages arrive behind it unchanged, each once', { skip }, async (t) => {
+test('OpenSMTPD receives 100 messages unchanged, each once', { skip }, async (t) => {
   const rig = await rigToPeer(t, { port: peer.port, domains });
   await fillWith(rig, 100, DOMAIN);
   await waitUntil('all messages to be delivered', () => countRows(rig, 'work') === 0, 60_000);

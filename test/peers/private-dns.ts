@@ -36,7 +36,7 @@ export const noPrivateDns = (): string | false => missing('knotd', 'keymgr', 'un
 const SBIN = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
 /** As RRSIG records have it. */
 const LATER = '20990101000000';
-/** Of another key: the digest matches no signed zone. */
+/** A digest of another key, which matches no signed zone. */
 const OTHER_DIGEST = '0'.repeat(64);
 
 function zoneFile(zone: string, { records }: PrivateZone): string {

@@ -16,7 +16,7 @@ const YEAR_MS = 365.25 * 86_400_000;
 const PROGRESS_MS = 10_000;
 /** A process takes a second to start, and keeps some memory for each scenario. */
 const SEEDS_OF_PROCESS = { least: 10, most: 1_000 };
-/** The same if the time limit determines the number of scenarios: a started process runs to its end. */
+/** Used if the time limit determines the number of scenarios: a started process runs to its end. */
 const SEEDS_OF_HOURS = 100;
 /** More seeds than a day has time for. */
 const SEEDS_OF_DAY = 1_000_000;

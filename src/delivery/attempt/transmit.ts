@@ -85,7 +85,7 @@ export interface TransmissionRequest {
   pooled: PooledSession | undefined;
   senders: Senders;
   progress: Progress;
-  /** What is left if the sending addresses are warming up, or if the relay has a limit. */
+  /** Limits how many messages may be sent: set if the sending addresses are warming up, or if the relay has a limit. */
   shares: Shares | undefined;
   /** Returns whether the leases of all recipients are valid. Without them no transaction starts and no final dot is written. */
   holds(): boolean;

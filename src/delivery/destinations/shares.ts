@@ -1,7 +1,7 @@
 /** How an attempt asks whether it may send now under a daily share or a limit that all nodes share (warm-up.ts, relay-limits.ts). */
 import type { Outcome } from '../outcome/outcome.ts';
 
-/** What is left of the share for one attempt. */
+/** The messages that one attempt may still send. */
 export interface Shares {
   /** Finds out whether something is left, if unknown. Rejects while the storage fails. */
   prepare(mails: number): Promise<void>;

@@ -14,7 +14,7 @@ import {
 import { type Field, SchemaReader, type Shape } from './fields.ts';
 import { languages, type SampleBody, type SampleCall, type SampleHeader } from './samples.ts';
 
-/** Who can call an operation. `member` is a session that names an account. */
+/** The callers of an operation. `member` is a session that names an account. */
 export type Access = 'account' | 'operator' | 'member' | 'session' | 'none';
 
 /** A body with its content type. The shape is missing for bytes and for text that is not JSON. */

@@ -69,7 +69,7 @@ export async function backUp(source: BackupSource, file: string): Promise<Backup
   }
 }
 
-/** Where the backup before the upgrade from this migration is stored. A repeated attempt to upgrade replaces it. */
+/** Returns the file of the backup before the upgrade from this migration. A repeated attempt to upgrade replaces it. */
 const upgradeBackup = (directory: DataDirectory, last: AppliedMigration): string =>
   path.join(directory.path, `postrider-before-upgrade-from-${last.name.slice(0, 4)}.backup`);
 

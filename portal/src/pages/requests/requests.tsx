@@ -25,7 +25,7 @@ export function RequestStatus({ of: { status } }: { of: LoggedRequest }) {
   return <Badge tone={status >= 500 ? 'bad' : status >= 400 ? 'wait' : 'good'}>{status}</Badge>;
 }
 
-/** What the list says about the result: the error, or that mail was accepted. */
+/** Describes the result of a request in the list: the error, or that mail was accepted. */
 const resultOf = ({ message, messageId }: LoggedRequest): string =>
   message ?? (messageId === undefined ? '' : requests.accepted);
 

@@ -94,6 +94,7 @@ function Parts({ template, draft, mayChange, found, missing, mistakes }: PartsPr
     [mistakes],
   );
   const isReadOnly = !mayChange;
+  const source = content.mjml === null ? 'html' : 'mjml';
   return (
     <Tabs
       value={tab}
@@ -109,25 +110,15 @@ function Parts({ template, draft, mayChange, found, missing, mistakes }: PartsPr
       </Tabs.List>
       <Tabs.Panel value="html">
         <SubjectField draft={draft} isReadOnly={isReadOnly} mistakes={mistakes} />
-        {content.mjml === null ? (
-          <CodeEditor
-            label={write.html}
-            language={'html'}
-            value={content.html}
-            marks={html}
-            isReadOnly={isReadOnly}
-            onChange={(value) => change({ html: value })}
-          />
-        ) : (
-          <CodeEditor
-            label={write.mjml}
-            language={'html'}
-            value={content.mjml}
-            marks={mjml}
-            isReadOnly={isReadOnly}
-            onChange={(value) => change({ mjml: value })}
-          />
-        )}
+        <CodeEditor
+          key={source}
+          label={write[source]}
+          language={'html'}
+          value={content[source] ?? ''}
+          marks={source === 'mjml' ? mjml : html}
+          isReadOnly={isReadOnly}
+          onChange={(value) => change({ [source]: value })}
+        />
         <Unplaced mistakes={mistakes} part="html" />
         <Unplaced mistakes={mistakes} part="mjml" />
         {content.mjml !== null && <ToHtml draft={draft} isReadOnly={isReadOnly} />}
