@@ -45,6 +45,8 @@ export interface Account {
   limits: SetLimits;
   /** Whether users of the account need two-factor authentication. */
   twoFactorRequired: boolean;
+  /** IANA name of the time zone of the times in notices. */
+  timeZone: string;
   /** Unix ms. */
   createdAt: number;
 }
@@ -83,11 +85,12 @@ export interface AccountRow {
   settings: string;
   limits: string;
   two_factor_required: number;
+  time_zone: string;
   created_at: number;
 }
 
 export const ACCOUNT_COLUMNS =
-  'a.id, a.name, a.plan, a.status, a.approved_email_bytes, a.settings, a.limits, a.two_factor_required, a.created_at';
+  'a.id, a.name, a.plan, a.status, a.approved_email_bytes, a.settings, a.limits, a.two_factor_required, a.time_zone, a.created_at';
 
 export function accountOf(row: AccountRow): Account {
   return {
@@ -99,6 +102,7 @@ export function accountOf(row: AccountRow): Account {
     settings: JSON.parse(row.settings) as AccountSettings,
     limits: JSON.parse(row.limits) as SetLimits,
     twoFactorRequired: row.two_factor_required === 1,
+    timeZone: row.time_zone,
     createdAt: row.created_at,
   };
 }

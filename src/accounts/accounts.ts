@@ -70,6 +70,7 @@ export {
   type SigningKeyHolder,
 } from './credential-store.ts';
 export { type CredentialUses, createCredentialUses } from './credential-uses.ts';
+export { type Logo, logoOperation } from './logo-store.ts';
 export { allowedNetworkIssues, MAXIMUM_NETWORKS, readAllowedNetworks } from './networks.ts';
 export { hashPassword, UNKNOWN_USER_PASSWORD, verifyPassword } from './passwords.ts';
 export {
@@ -86,6 +87,7 @@ export {
   warnedOperation,
 } from './protection-store.ts';
 export { protectionBody, reasonText } from './protection-texts.ts';
+export { accountName } from './settings.ts';
 export {
   type AccountChange,
   type Approval,

@@ -87,6 +87,8 @@ test('GET /account returns plan, limits, usage, and settings', async (t) => {
     smtp: { port: 2587, tlsPort: null },
     settings: { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null },
     twoFactorRequired: false,
+    timeZone: 'UTC',
+    logo: null,
     createdAt: new Date(account.createdAt).toISOString(),
   });
   const health = await call('GET', '/account/health');

@@ -39,6 +39,8 @@ import {
   updateCredentialOperation,
   updateKeyOperation,
 } from './credential-store.ts';
+import { readLogo } from './logo.ts';
+import { logoOperation, logoSummaryOperation, removeLogoOperation, setLogoOperation } from './logo-store.ts';
 import { allowedNetworkIssues, grantedNetworks } from './networks.ts';
 import { sendingProtectionOperation } from './protection-store.ts';
 import { patchSettings, settingsIssues, settingsPatchSchema } from './settings.ts';
@@ -103,16 +105,22 @@ interface AccountRouteOptions {
   nudge(): void;
 }
 
-/** Returns the routes of /account, /account/health, /account/resume-sending, /api-keys, and /smtp-credentials. */
+/** Returns the routes of /account, /account/health, /account/resume-sending, /account/logo, /api-keys, and /smtp-credentials. */
 export function accountRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
-  return [...settingsRoutes(options), ...keyRoutes(options), ...credentialRoutes(options)];
+  return [...settingsRoutes(options), ...logoRoutes(options), ...keyRoutes(options), ...credentialRoutes(options)];
 }
 
 function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
   const { database } = options;
   const reader = createUsageReader(options);
   const accountAnswer = async (account: Account, caller: Caller) =>
-    answer(bodies.accountBody(account, await reader.usage(account.id, caller.mode), options.submissionPorts()));
+    answer(
+      bodies.accountBody(account, {
+        usage: await reader.usage(account.id, caller.mode),
+        smtp: options.submissionPorts(),
+        logo: await database.execute(logoSummaryOperation, account.id),
+      }),
+    );
   return [
     route({
       method: 'GET',
@@ -135,7 +143,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       role: 'owner',
       changesShared: true,
       operationId: 'updateAccount',
-      summary: "Change the account's settings",
+      summary: "Change the account's name, time zone, and settings",
       description: 'Merges the given fields into the settings; null removes a variable. Returns the account.',
       body: settingsPatchSchema,
       bodyOptional: true,
@@ -188,6 +196,63 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
         if (!resumed.ok) return resumed;
         options.nudge();
         return answer(resumed.value);
+      },
+    }),
+  ];
+}
+
+const NO_LOGO = refuse(failure('NOT_FOUND', { message: 'The account has no logo.' }));
+
+function logoRoutes({ database, clock }: AccountRouteOptions): RouteDefinition<Caller>[] {
+  const common = { path: '/account/logo', tag: 'account', auth: 'key' } as const;
+  return [
+    route({
+      ...common,
+      method: 'GET',
+      operationId: 'getLogo',
+      summary: 'Get the logo of the account',
+      description: 'Returns the image at the top of notices to users of the account. Returns 404 if there is none.',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: bodies.logoSchema },
+      handle: async ({ caller }) => {
+        const logo = await database.execute(logoOperation, caller.account.id);
+        return logo === null ? NO_LOGO : answer(bodies.logoBody(logo));
+      },
+    }),
+    route({
+      ...common,
+      method: 'PUT',
+      role: 'owner',
+      changesShared: true,
+      operationId: 'setLogo',
+      summary: 'Set the logo of the account',
+      description:
+        'Replaces the image at the top of notices to users of the account. Notices contain the image itself, 40 pixels high. SVG is not accepted.',
+      body: bodies.logoRequest,
+      response: { status: 200, schema: bodies.logoSchema },
+      handle: async (request) => {
+        const image = readLogo(request.body.content);
+        if (!image.ok) return image;
+        const nowMs = clock.now();
+        const logo = { accountId: request.caller.account.id, ...image.value, updatedAt: nowMs };
+        await requestedChanges(database, request, nowMs).execute(setLogoOperation, logo);
+        return answer(bodies.logoBody(logo));
+      },
+    }),
+    route({
+      ...common,
+      method: 'DELETE',
+      role: 'owner',
+      changesShared: true,
+      operationId: 'removeLogo',
+      summary: 'Remove the logo of the account',
+      description: 'Notices then show the name of the account alone.',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: confirmationSchema },
+      handle: async (request) => {
+        const changes = requestedChanges(database, request, clock.now());
+        const isRemoved = await changes.execute(removeLogoOperation, { accountId: request.caller.account.id });
+        return isRemoved ? answer({ message: 'Logo removed.' }) : NO_LOGO;
       },
     }),
   ];
