@@ -114,7 +114,8 @@ interface SetOptions {
 export async function setAccount(call: CommandCall<SetOptions>): Promise<CommandOutcome> {
   const [id = ''] = call.args;
   const { name, plan = null, status = null, emailLimit, limit = [], twoFactor } = call.options;
-  if (Object.keys(call.options).length === 0) {
+  const isUnchanged = [name, emailLimit, twoFactor].every((option) => option === undefined);
+  if (isUnchanged && plan === null && status === null && limit.length === 0) {
     throw new UsageError(
       'nothing to change: use at least one of --name, --plan, --email-limit, --status, --limit, and --two-factor',
     );
