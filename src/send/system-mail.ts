@@ -181,8 +181,8 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
   const notify = async (notice: Notice): Promise<void> => {
     const { accountId, kind, key, subject } = notice;
     const contacts = await database.execute(noticeContactsOperation, accountId);
-    const { sentTo, addresses } = noticeRecipients(contacts, kind);
-    if (sentTo === 'none') {
+    const { sentTo, isWanted, addresses } = noticeRecipients(contacts, kind);
+    if (!isWanted) {
       log.info({ accountId, kind, subject }, 'account notification skipped');
       return;
     }
@@ -198,7 +198,7 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
       logoId,
       footer: isToUsers
         ? `You receive notices about ${NOTICE_TOPICS[kind]} of ${name} (${accountId}).`
-        : `You receive this notice as an operator, because no user of ${name} (${accountId}) has an address that mail can reach.`,
+        : `You receive this notice as an operator, because mail can reach none of the users of ${name} (${accountId}) who receive such notices.`,
       link:
         isToUsers && baseUrl !== undefined
           ? { text: 'Choose your notices', url: `${baseUrl}/app/live/settings?account=${accountId}` }

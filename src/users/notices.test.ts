@@ -149,7 +149,10 @@ test('operators receive the notices of an account without a user that email can 
   assert.deepEqual(sentTo([user('operator@localhost')]), ['operators', 'op@service.example']);
   assert.deepEqual(sentTo([user('operator@localhost'), user('a@x.example')]), ['users', 'a@x.example']);
   assert.deepEqual(sentTo([user('a@x.example', off)]), ['none']);
+  assert.deepEqual(sentTo([user('operator@localhost'), user('a@x.example', off)]), ['operators', 'op@service.example']);
   assert.deepEqual(sentTo([user('v@x.example', { role: 'viewer', ...off })]), ['operators', 'op@service.example']);
+  const unreachable = noticeRecipients({ users: [], operators: ['operator@localhost'] }, 'quotas');
+  assert.deepEqual([unreachable.sentTo, unreachable.isWanted], ['none', true], 'wanted, and reported as failed');
   assert.deepEqual(sentTo([user('a@x.example', off), user('v@x.example', { role: 'viewer' })]), [
     'users',
     'v@x.example',

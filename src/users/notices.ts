@@ -1,6 +1,6 @@
 /**
  * Which users of an account receive which notices. Owners and members receive every kind that they did not turn off; viewers receive the
- * kinds that they turned on. If no owner or member has an address that mail can reach, the operators receive the notices.
+ * kinds that they turned on. If mail can reach none of the users who receive a kind, the operators receive it.
  */
 import { change } from '../audit/audit.ts';
 import { NOTICE_KINDS, type NoticeKind } from '../base/notice.ts';
@@ -40,6 +40,8 @@ export interface NoticeContacts {
 
 export interface NoticeRecipients {
   sentTo: 'users' | 'operators' | 'none';
+  /** False if everyone turned the kind off. */
+  isWanted: boolean;
   /** The users among the recipients. */
   users: NoticeUser[];
   addresses: Address[];
@@ -87,13 +89,17 @@ export function reachable(email: string): Address | undefined {
 
 /** Returns who receives notices of this kind. */
 export function noticeRecipients({ users, operators }: NoticeContacts, kind: NoticeKind): NoticeRecipients {
-  const addressesOf = (emails: readonly string[]): Address[] => emails.flatMap((email) => reachable(email) ?? []);
+  const isWanted = users.some(({ receives }) => receives[kind]) || users.every(({ role }) => role === 'viewer');
   const chosen = users.filter(({ email, receives }) => receives[kind] && reachable(email) !== undefined);
   if (chosen.length > 0)
-    return { sentTo: 'users', users: chosen, addresses: addressesOf(chosen.map(({ email }) => email)) };
-  const couldReceive = users.some(({ email, role }) => role !== 'viewer' && reachable(email) !== undefined);
-  if (couldReceive) return { sentTo: 'none', users: [], addresses: [] };
-  return { sentTo: 'operators', users: [], addresses: addressesOf(operators) };
+    return {
+      sentTo: 'users',
+      isWanted,
+      users: chosen,
+      addresses: chosen.flatMap(({ email }) => reachable(email) ?? []),
+    };
+  const addresses = isWanted ? operators.flatMap((email) => reachable(email) ?? []) : [];
+  return { sentTo: addresses.length > 0 ? 'operators' : 'none', isWanted, users: [], addresses };
 }
 
 /** Changes the kinds that a user receives. Returns false if the user is not a user of the account. */

@@ -20,7 +20,7 @@ export function noticeRoutes({ database, clock }: UserRouteDeps): RouteDefinitio
       operationId: 'getNotices',
       summary: 'Get which users receive which notices by email',
       description:
-        'Owners and members receive every kind that they did not turn off; viewers receive the kinds that they turned on. If no owner or member has an address that mail can reach, the operators receive the notices.',
+        'Owners and members receive every kind that they did not turn off; viewers receive the kinds that they turned on. If mail can reach none of the users who receive a kind, the operators receive it.',
       response: { status: 200, schema: bodies.noticesSchema },
       handle: ({ caller }) => noticesAnswer(caller),
     }),

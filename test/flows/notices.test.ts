@@ -34,15 +34,14 @@ test('users receive the notices that they chose, with the name, logo, and time z
   assert.equal((await service.api.patch('/account', named)).status, 200);
   assert.equal((await service.api.put('/account/logo', { content: TEST_LOGO })).status, 200);
 
-  /** Adds a user to the account; returns how they turn notices about webhooks on or off. */
-  const user = async (email: string) => {
-    assert.equal((await service.api.post('/users', { email, role: 'member' })).status, 201);
+  /** Logs a user in; returns how they turn notices about webhooks on or off. */
+  const signedIn = async (email: string) => {
     const { password } = await service.cli('user', 'reset-password', '--email', email);
     const headers = { 'content-type': 'application/json', origin: BASE_URL, 'x-requested-with': 'postrider' };
     const body = JSON.stringify({ email, password });
-    const signedIn = await fetch(`${service.url}/session`, { method: 'POST', headers, body });
-    assert.equal(signedIn.status, 200, await signedIn.text());
-    const cookie = signedIn.headers.getSetCookie()[0]!.split(';')[0]!;
+    const session = await fetch(`${service.url}/session`, { method: 'POST', headers, body });
+    assert.equal(session.status, 200, await session.text());
+    const cookie = session.headers.getSetCookie()[0]!.split(';')[0]!;
     return async (webhooks: boolean): Promise<void> => {
       const changed = await fetch(`${service.url}/account/notices`, {
         method: 'PATCH',
@@ -52,10 +51,12 @@ test('users receive the notices that they chose, with the name, logo, and time z
       assert.equal(changed.status, 200, await changed.text());
     };
   };
-  const ann = await user('ann@example.com');
-  const bob = await user('bob@example.com');
-  await bob(false);
   // Invitations are not sent before a domain is verified.
+  for (const email of ['ann@example.com', 'bob@example.com'])
+    assert.equal((await service.api.post('/users', { email, role: 'member' })).status, 201);
+  const ann = await signedIn('ann@example.com');
+  const bob = await signedIn('bob@example.com');
+  await bob(false);
   await service.cli('domain', 'add', accountId, 'shop.example', '--verified');
 
   const disable = async (): Promise<string> => {
@@ -90,6 +91,8 @@ test('users receive the notices that they chose, with the name, logo, and time z
   assert.equal(Buffer.from(logo!.content as ArrayBuffer).toString('base64'), TEST_LOGO);
 
   await ann(false);
+  const owner = await signedIn('operator@localhost');
+  await owner(false);
   await disable();
   await waitUntil('the skipped notice', () =>
     service.log.includes('"msg":"account notification skipped"') ? true : undefined,

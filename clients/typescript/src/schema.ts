@@ -42,7 +42,7 @@ export interface paths {
   "/account/notices": {
     /**
      * Get which users receive which notices by email
-     * @description Owners and members receive every kind that they did not turn off; viewers receive the kinds that they turned on. If no owner or member has an address that mail can reach, the operators receive the notices.
+     * @description Owners and members receive every kind that they did not turn off; viewers receive the kinds that they turned on. If mail can reach none of the users who receive a kind, the operators receive it.
      */
     get: operations["getNotices"];
     /**
@@ -2506,7 +2506,7 @@ export interface components {
           /** @enum {string} */
           kind: "sendingProtection" | "quotas" | "domains" | "webhooks";
           /**
-           * @description users: the recipients. operators: the operators of the service, because no owner or member has an address that mail can reach. none: everyone turned this kind off.
+           * @description users: the recipients. operators: the operators of the service, because mail can reach none of the users who want this kind. none: everyone turned this kind off, or mail can reach neither the users nor the operators.
            * @enum {string}
            */
           sentTo: "users" | "operators" | "none";
@@ -3959,7 +3959,7 @@ export interface operations {
   };
   /**
    * Get which users receive which notices by email
-   * @description Owners and members receive every kind that they did not turn off; viewers receive the kinds that they turned on. If no owner or member has an address that mail can reach, the operators receive the notices.
+   * @description Owners and members receive every kind that they did not turn off; viewers receive the kinds that they turned on. If mail can reach none of the users who receive a kind, the operators receive it.
    */
   getNotices: {
     responses: {

@@ -61,8 +61,9 @@ export const notices = {
   },
   sentTo: (emails: readonly string[], more: number) =>
     `Sent to ${emails.join(', ')}${more > 0 ? `, and ${more} more` : ''}`,
-  none: 'No one receives these notices. Turn them on for at least one user.',
-  operators: 'No owner or member has an address that email can reach. Your operator receives these notices.',
+  none: 'No one receives these notices. At least one user should turn them on.',
+  operators: 'Email can reach none of the users who want these notices. Your operator receives them.',
+  unreachable: (email: string) => `Email can’t reach ${email}, so you receive no notices.`,
 };
 
 export const variables = {

@@ -16,7 +16,7 @@ type Kind = Notices['kinds'][number];
 const LISTED = 5;
 
 export function NoticesPanel() {
-  const { mode } = useScope();
+  const { mode, person } = useScope();
   const { data, error, refetch } = useCall('getNotices');
   return (
     <Panel title={texts.title}>
@@ -26,6 +26,9 @@ export function NoticesPanel() {
           <Text size="sm" c="dimmed">
             {data.yours === null ? texts.notYours : texts.lead}
           </Text>
+          {data.yours !== null && isUnreachable(data, person.userId) && (
+            <Notice tone="wait">{texts.unreachable(person.email)}</Notice>
+          )}
           <ul className={classes.kinds}>
             {data.kinds.map((one) => (
               <KindRow key={one.kind} of={one} yours={data.yours} mayChange={mode === 'live'} />
@@ -34,6 +37,14 @@ export function NoticesPanel() {
         </Stack>
       )}
     </Panel>
+  );
+}
+
+/** Whether the user wants notices, but has an address that email cannot reach, such as operator@localhost. */
+function isUnreachable({ yours, kinds }: Notices, userId: string): boolean {
+  const wanted = kinds.filter(({ kind }) => yours?.[kind]);
+  return (
+    wanted.length > 0 && wanted.every(({ recipients }) => recipients.every((recipient) => recipient.userId !== userId))
   );
 }
 
@@ -62,7 +73,7 @@ function KindRow({ of: one, yours, mayChange }: { of: Kind; yours: Notices['your
           }
         />
       )}
-      <div className={classes.recipients}>
+      <div className={yours === null ? classes.recipients : `${classes.recipients} ${classes.indented}`}>
         <Recipients of={one} />
       </div>
     </li>
