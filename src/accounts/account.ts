@@ -25,6 +25,14 @@ export interface SubmissionPorts {
 export const STANDARD_EMAIL_BYTES = 2_000_000;
 export const MAXIMUM_EMAIL_BYTES = 40_000_000;
 
+/** Schema of the name of an account. As on the command line, it cannot have characters that could control a terminal. */
+export const ACCOUNT_NAME = {
+  minLength: 1,
+  maxLength: 200,
+  pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+  description: '1 to 200 characters, without control characters.',
+};
+
 /** Settings that PATCH /account changes; stored as JSON. */
 export interface AccountSettings {
   /** Template variables of the account, such as company_address_html. */

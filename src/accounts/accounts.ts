@@ -3,6 +3,7 @@
  */
 export {
   ACCOUNT_COLUMNS,
+  ACCOUNT_NAME,
   type Account,
   type AccountRow,
   type AccountSettings,
@@ -87,7 +88,6 @@ export {
   warnedOperation,
 } from './protection-store.ts';
 export { protectionBody, reasonText } from './protection-texts.ts';
-export { accountName } from './settings.ts';
 export {
   type AccountChange,
   type Approval,

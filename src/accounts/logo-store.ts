@@ -1,4 +1,4 @@
-/** Stores the logos of accounts. */
+/** Stores the logos of accounts, one for each; the audit log records their type and time, and not the image. */
 import { change } from '../audit/audit.ts';
 import { operation } from '../storage/operation.ts';
 import type { LogoType } from './logo.ts';

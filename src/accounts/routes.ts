@@ -39,10 +39,10 @@ import {
   updateCredentialOperation,
   updateKeyOperation,
 } from './credential-store.ts';
-import { readLogo } from './logo.ts';
-import { logoOperation, logoSummaryOperation, removeLogoOperation, setLogoOperation } from './logo-store.ts';
+import { logoSummaryOperation } from './logo-store.ts';
 import { allowedNetworkIssues, grantedNetworks } from './networks.ts';
 import { sendingProtectionOperation } from './protection-store.ts';
+import { logoRoutes } from './routes-logo.ts';
 import { patchSettings, settingsIssues, settingsPatchSchema } from './settings.ts';
 import { type Approval, accountOperation, approvalsOperation, requestApprovalOperation } from './store.ts';
 import { thresholdsOf } from './thresholds.ts';
@@ -196,63 +196,6 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
         if (!resumed.ok) return resumed;
         options.nudge();
         return answer(resumed.value);
-      },
-    }),
-  ];
-}
-
-const NO_LOGO = refuse(failure('NOT_FOUND', { message: 'The account has no logo.' }));
-
-function logoRoutes({ database, clock }: AccountRouteOptions): RouteDefinition<Caller>[] {
-  const common = { path: '/account/logo', tag: 'account', auth: 'key' } as const;
-  return [
-    route({
-      ...common,
-      method: 'GET',
-      operationId: 'getLogo',
-      summary: 'Get the logo of the account',
-      description: 'Returns the image at the top of notices to users of the account. Returns 404 if there is none.',
-      refusals: ['NOT_FOUND'],
-      response: { status: 200, schema: bodies.logoSchema },
-      handle: async ({ caller }) => {
-        const logo = await database.execute(logoOperation, caller.account.id);
-        return logo === null ? NO_LOGO : answer(bodies.logoBody(logo));
-      },
-    }),
-    route({
-      ...common,
-      method: 'PUT',
-      role: 'owner',
-      changesShared: true,
-      operationId: 'setLogo',
-      summary: 'Set the logo of the account',
-      description:
-        'Replaces the image at the top of notices to users of the account. Notices contain the image itself, 40 pixels high. SVG is not accepted.',
-      body: bodies.logoRequest,
-      response: { status: 200, schema: bodies.logoSchema },
-      handle: async (request) => {
-        const image = readLogo(request.body.content);
-        if (!image.ok) return image;
-        const nowMs = clock.now();
-        const logo = { accountId: request.caller.account.id, ...image.value, updatedAt: nowMs };
-        await requestedChanges(database, request, nowMs).execute(setLogoOperation, logo);
-        return answer(bodies.logoBody(logo));
-      },
-    }),
-    route({
-      ...common,
-      method: 'DELETE',
-      role: 'owner',
-      changesShared: true,
-      operationId: 'removeLogo',
-      summary: 'Remove the logo of the account',
-      description: 'Notices then show the name of the account alone.',
-      refusals: ['NOT_FOUND'],
-      response: { status: 200, schema: confirmationSchema },
-      handle: async (request) => {
-        const changes = requestedChanges(database, request, clock.now());
-        const isRemoved = await changes.execute(removeLogoOperation, { accountId: request.caller.account.id });
-        return isRemoved ? answer({ message: 'Logo removed.' }) : NO_LOGO;
       },
     }),
   ];

@@ -7,7 +7,7 @@ import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/f
 import { mapOf, named, oneOf } from '../http/validate.ts';
 import { parseAddress } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';
-import type { Account } from './account.ts';
+import { ACCOUNT_NAME, type Account } from './account.ts';
 import { patchSettingsOperation } from './store.ts';
 import { TIME_ZONE_RULE, timeZoneName } from './time-zone.ts';
 
@@ -16,16 +16,8 @@ const MAXIMUM_VALUE_BYTES = 100_000;
 const MAXIMUM_VARIABLE_BYTES = 500_000;
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 
-/** As on the command line, the name of an account cannot have characters that could control a terminal. */
-export const accountName = Type.String({
-  minLength: 1,
-  maxLength: 200,
-  pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
-  description: '1 to 200 characters, without control characters.',
-});
-
 export const settingsPatchSchema = named('AccountSettingsRequest', {
-  name: Type.Optional(accountName),
+  name: Type.Optional(Type.String(ACCOUNT_NAME)),
   timeZone: Type.Optional(
     Type.String({
       minLength: 1,

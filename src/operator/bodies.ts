@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import type { Account, SendingProtection, Usage } from '../accounts/accounts.ts';
 import {
-  accountName,
+  ACCOUNT_NAME,
   MAXIMUM_EMAIL_BYTES,
   MAXIMUM_NETWORKS,
   protectionBody,
@@ -126,6 +126,7 @@ export function accountDetailBody(
   };
 }
 
+const accountName = Type.String(ACCOUNT_NAME);
 export const newAccountRequest = named('NewAccountRequest', { name: accountName, plan: Type.Optional(plan) });
 export const newAccountSchema = named('NewAccount', {
   accountId: Type.String(),

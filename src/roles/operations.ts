@@ -32,7 +32,7 @@ import '../users/member-store.ts';
 import '../users/session-store.ts';
 import '../users/factor-store.ts';
 import '../users/two-factor-store.ts';
-import '../users/notices.ts';
+import '../users/notice-store.ts';
 import '../webhooks/store.ts';
 import '../webhooks/claim.ts';
 import '../webhooks/settle.ts';

@@ -92,6 +92,12 @@ function emailTo(
   };
 }
 
+/** The content of a message to users or operators. */
+type NoticeParts = Pick<MailToCompose, 'subject' | 'html'> & {
+  text: string;
+  attachments?: MailToCompose['attachments'];
+};
+
 const AUTOMATIC = [['Auto-Submitted', 'auto-generated']] as const;
 
 /** A message to one person, such as one with a private link. Its content is not kept after delivery. */
@@ -148,6 +154,47 @@ export interface SystemMailer {
   sendDeliveryReport(report: ReportToSend): Promise<void>;
 }
 
+/** Composes a notice as the account wants it: with its name, its logo, and its time zone. */
+async function accountNotice(
+  database: Database,
+  {
+    notice,
+    isToUsers,
+    senderDomain,
+    baseUrl,
+  }: { notice: Notice; isToUsers: boolean; senderDomain: string; baseUrl: string | undefined },
+): Promise<NoticeParts> {
+  const { accountId, kind, subject } = notice;
+  const account = await database.execute(accountOperation, accountId);
+  const logo = await database.execute(logoOperation, accountId);
+  const { name = accountId, timeZone = 'UTC' } = account ?? {};
+  const logoId = logo === null ? undefined : `logo@${senderDomain}`;
+  const { text, html } = renderNotice(notice, {
+    sender: name,
+    timeZone,
+    logoId,
+    footer: isToUsers
+      ? `You receive notices about ${NOTICE_TOPICS[kind]} of ${name} (${accountId}).`
+      : `You receive this notice as an operator, because mail can reach none of the users of ${name} (${accountId}) who receive such notices.`,
+    link:
+      isToUsers && baseUrl !== undefined
+        ? { text: 'Choose your notices', url: `${baseUrl}/app/live/settings?account=${accountId}` }
+        : undefined,
+  });
+  const attachments =
+    logo === null
+      ? []
+      : [
+          {
+            name: `logo.${logo.contentType.slice('image/'.length)}`,
+            contentType: logo.contentType,
+            content: logo.content,
+            contentId: logoId!,
+          },
+        ];
+  return { subject, text, html, attachments };
+}
+
 export function createSystemMail(options: SystemMailOptions): SystemMailer {
   const { database, blobs, clock, log, addressHash, baseUrl, onAccepted } = options;
   const acceptEmails = createAcceptEmails({ database, blobs, clock, addressHash, onAccepted });
@@ -155,10 +202,7 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
 
   const accept = async (
     recipients: readonly Address[],
-    parts: Pick<MailToCompose, 'subject' | 'text' | 'html'> & {
-      text: string;
-      attachments?: MailToCompose['attachments'];
-    },
+    parts: NoticeParts,
     { key, retain }: { key: string; retain: Retain },
   ): Promise<void> => {
     const nowMs = clock.now();
@@ -187,35 +231,8 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
       return;
     }
     if (!canReach(addresses, { accountId, subject })) return;
-    const account = await database.execute(accountOperation, accountId);
-    const logo = await database.execute(logoOperation, accountId);
-    const { name = accountId, timeZone = 'UTC' } = account ?? {};
-    const logoId = logo === null ? undefined : `logo@${sender!.domain}`;
-    const isToUsers = sentTo === 'users';
-    const { text, html } = renderNotice(notice, {
-      sender: name,
-      timeZone,
-      logoId,
-      footer: isToUsers
-        ? `You receive notices about ${NOTICE_TOPICS[kind]} of ${name} (${accountId}).`
-        : `You receive this notice as an operator, because mail can reach none of the users of ${name} (${accountId}) who receive such notices.`,
-      link:
-        isToUsers && baseUrl !== undefined
-          ? { text: 'Choose your notices', url: `${baseUrl}/app/live/settings?account=${accountId}` }
-          : undefined,
-    });
-    const attachments =
-      logo === null
-        ? []
-        : [
-            {
-              name: `logo.${logo.contentType.slice('image/'.length)}`,
-              contentType: logo.contentType,
-              content: logo.content,
-              contentId: logoId!,
-            },
-          ];
-    await accept(addresses, { subject, text, html, attachments }, { key, retain: '7d' });
+    const about = { notice, isToUsers: sentTo === 'users', senderDomain: sender!.domain, baseUrl };
+    await accept(addresses, await accountNotice(database, about), { key, retain: '7d' });
   };
 
   const notifyOperators = async (notice: OperatorNotice): Promise<void> => {

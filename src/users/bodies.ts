@@ -5,7 +5,7 @@ import { NOTICE_KINDS, type NoticeKind } from '../base/notice.ts';
 import { MEMBER_ROLES } from '../http/route.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import type { Member } from './member-store.ts';
-import { NOTICE_TEXTS, type NoticeContacts, noticeRecipients } from './notices.ts';
+import { NOTICE_TEXTS, type NoticeContacts, noticeRecipients } from './notice-store.ts';
 import type { Profile } from './session-store.ts';
 import { LONGEST_PASSWORD, MINIMUM_PASSWORD } from './sign-in.ts';
 import { missingFactor } from './two-factor.ts';

@@ -5,7 +5,7 @@ import type { Answer } from '../../test/kit/api.ts';
 import { type Browser, type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
 import { createAccount } from '../accounts/accounts.ts';
 import { createUser } from './create.ts';
-import { noticeRecipients } from './notices.ts';
+import { noticeRecipients } from './notice-store.ts';
 
 let app: InProcessApi;
 before(async () => {

@@ -4,7 +4,7 @@ import { requestedChanges } from '../audit/audit.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
 import * as bodies from './bodies.ts';
-import { chooseNoticesOperation, noticeContactsOperation } from './notices.ts';
+import { chooseNoticesOperation, noticeContactsOperation } from './notice-store.ts';
 import type { UserRouteDeps } from './user-route.ts';
 
 const NO_USER = failure('FORBIDDEN', { message: 'Only users of the account receive its notices.' });

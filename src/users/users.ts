@@ -8,7 +8,7 @@ export {
   noticeRecipients,
   operatorEmailsOperation,
   reachable,
-} from './notices.ts';
+} from './notice-store.ts';
 export type { UserMail } from './passwords.ts';
 export { type OldRows, removeOldOperation } from './session-store.ts';
 export { createSessions, IDLE_MS, type UserSessions } from './sessions.ts';

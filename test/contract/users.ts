@@ -20,7 +20,11 @@ import {
   membersOperation,
   removeMemberOperation,
 } from '../../src/users/member-store.ts';
-import { chooseNoticesOperation, noticeContactsOperation, operatorEmailsOperation } from '../../src/users/notices.ts';
+import {
+  chooseNoticesOperation,
+  noticeContactsOperation,
+  operatorEmailsOperation,
+} from '../../src/users/notice-store.ts';
 import {
   beginSignInOperation,
   completeSignInOperation,
