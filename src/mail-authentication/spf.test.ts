@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
+import { type Answers, answersFrom } from '../../test/kit/dns-answers.ts';
 import { reverseName } from '../net/dns-name.ts';
 import type { QueryAnswer, QueryType, Resolve } from './dns-query.ts';
 import { checkSpf } from './spf.ts';
@@ -59,3 +60,62 @@ for (const suite of suites) {
 }
 
 test('the suite has all its cases', () => assert.equal(cases, 203));
+
+const check = async (zone: Answers, change: Partial<Parameters<typeof checkSpf>[0]> = {}, asked: string[] = []) => {
+  const input = { address: '192.0.2.1', helo: 'mx.shop.example', envelopeFrom: 'ann@shop.example', ...change };
+  return checkSpf(input, answersFrom(zone, asked));
+};
+
+test('the envelope sender is checked, or the HELO name if it is empty', async () => {
+  const zone = { 'shop.example': { TXT: ['v=spf1 ip4:192.0.2.1 -all'] }, 'mx.shop.example': { TXT: ['v=spf1 -all'] } };
+  assert.deepEqual(await check(zone), { result: 'pass', domain: 'shop.example', reason: undefined });
+  assert.deepEqual(await check(zone, { envelopeFrom: '' }), {
+    result: 'fail',
+    domain: 'mx.shop.example',
+    reason: 'domain of postmaster@mx.shop.example does not designate 192.0.2.1 as permitted sender',
+  });
+  assert.equal((await check(zone, { address: '::ffff:192.0.2.1' })).result, 'pass', 'an IPv4-mapped address');
+  assert.equal((await check(zone, { address: 'unknown' })).result, 'temperror');
+});
+
+test('internationalized names are queried as A-labels', async () => {
+  const zone = {
+    'xn--bcher-kva.example': { TXT: ['v=spf1 exists:%{o}.list.example -exists:%{l}.%{o}.example ?all'] },
+    'xn--bcher-kva.example.list.example': { A: ['127.0.0.2'] },
+  };
+  const found = await check(zone, { envelopeFrom: 'ann@BÜCHER.example' });
+  assert.deepEqual([found.result, found.domain], ['pass', 'xn--bcher-kva.example']);
+  const local = { 'shop.example': { TXT: ['v=spf1 -exists:%{l}.example include:%{s} ?all'] } };
+  const asked: string[] = [];
+  assert.equal((await check(local, { envelopeFrom: 'jö@shop.example' }, asked)).result, 'neutral');
+  assert.deepEqual(asked, ['TXT shop.example'], 'RFC 8616 §4: such a term does not match');
+});
+
+test('the number of queries is limited', async () => {
+  const names = Array.from({ length: 40 }, (_, index) => `h${index}.example`);
+  const records: [record: string, result: string, most: number][] = [
+    ['v=spf1 include:shop.example -all', 'permerror', 1],
+    ['v=spf1 redirect=shop.example', 'permerror', 1],
+    [`v=spf1 ${names.map((name) => `exists:${name}`).join(' ')} -all`, 'permerror', 4],
+    [`v=spf1 ${names.map(() => 'a:large.example').join(' ')} -all`, 'permerror', 2],
+    ['v=spf1 mx:large.example -all', 'permerror', 12],
+    ['v=spf1 ptr -all', 'fail', 12],
+    [`v=spf1 ${'exists:%{p}.example '.repeat(40)}-all`, 'permerror', 15],
+    [`v=spf1 ${'exists:%{l}%{l}%{l}%{l}%{l}%{l} '.repeat(2_000)}-all`, 'permerror', 4],
+    [`v=spf1 ${'ip4:198.51.100.1 '.repeat(3_500)}-all`, 'fail', 1],
+    [`v=spf1 ${'%'.repeat(60_000)}`, 'permerror', 1],
+    [`v=spf1 a:${'a.'.repeat(30_000)}example -all`, 'fail', 2],
+    [`v=spf1 a${'/1'.repeat(30_000)} -all`, 'permerror', 1],
+  ];
+  for (const [record, result, most] of records) {
+    const asked: string[] = [];
+    const zone: Answers = {
+      'shop.example': { TXT: [record] },
+      'large.example': { MX: names, A: ['198.51.100.1'] },
+      '192.0.2.1': { PTR: names },
+    };
+    const found = await check(zone, { envelopeFrom: `${'x.'.repeat(30)}x@shop.example` }, asked);
+    assert.equal(found.result, result, record.slice(0, 60));
+    assert.ok(asked.length <= most, `${asked.length} queries for ${record.slice(0, 60)}`);
+  }
+});

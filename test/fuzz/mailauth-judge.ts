@@ -63,7 +63,9 @@ export async function judgeByMailauth(mail: MailToJudge, resolve: Resolve): Prom
     headerFrom: dkim.headerFrom,
     fromFields: dkim.fromFields,
     spfDomains: found.result === 'pass' ? [found.domain] : [],
-    dkimDomains: dkim.results.filter(({ status }) => status.result === 'pass').map(({ signingDomain: domain }) => ({ domain })),
+    dkimDomains: dkim.results
+      .filter(({ status }) => status.result === 'pass')
+      .map(({ signingDomain: domain }) => ({ domain })),
   } as never);
   return {
     spf: found.result,
