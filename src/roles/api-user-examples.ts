@@ -16,13 +16,19 @@ const member = {
   createdAt: DAY_BEFORE,
 };
 
-const passkeyCredential = {
+const credentialOf = (response: object) => ({
   id: 'AbC0-dEf',
   rawId: 'AbC0-dEf',
   type: 'public-key',
-  response: {},
+  response: { clientDataJSON: 'eyJ0eXBlIjoi', ...response },
   clientExtensionResults: {},
-};
+});
+const passkeyRegistration = credentialOf({ attestationObject: 'o2NmbXRkbm9uZQ', transports: ['internal'] });
+const passkeyAssertion = credentialOf({
+  authenticatorData: 'SZYN5YgOjGh0NBcP',
+  signature: 'MEUCIQCx0aFj',
+  userHandle: 'dXNyXzJ6QWI',
+});
 
 export const USER_EXAMPLES: Record<string, unknown> = {
   SignInRequest: { email: ANN, password, code: '287082' },
@@ -79,12 +85,13 @@ export const USER_EXAMPLES: Record<string, unknown> = {
     challenge: 'pX2c…',
     rp: { name: 'Postrider', id: 'mail.example.com' },
     user: { id: 'dXNyXzJ6QWI', name: ANN, displayName: ANN },
-    pubKeyCredParams: [{ alg: -7, type: 'public-key' }],
+    pubKeyCredParams: [{ type: 'public-key', alg: -7 }],
   },
   PasskeyRequestOptions: { challenge: 'pX2c…', rpId: 'mail.example.com', userVerification: 'required' },
-  PasskeyCredential: passkeyCredential,
-  PasskeyRequest: { name: 'Laptop', credential: passkeyCredential },
-  PasskeySignIn: { credential: passkeyCredential },
+  PasskeyRegistration: passkeyRegistration,
+  PasskeyAssertion: passkeyAssertion,
+  PasskeyRequest: { name: 'Laptop', credential: passkeyRegistration },
+  PasskeySignIn: { credential: passkeyAssertion },
   Passkey: { passkeyId: 'AbC0-dEf', name: 'Laptop', createdAt: DAY_BEFORE, lastUsedAt: TIME },
   RecoveryCodes: { recoveryCodes: ['k3v7a-q2xme', 'b6zrt-5hwpn'] },
 };

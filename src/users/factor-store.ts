@@ -247,17 +247,18 @@ export interface PasskeyUse {
   answered: Answered;
 }
 
-/** Returns false if the challenge was already used, or the passkey was deleted. */
+/** Returns false if the challenge was already used, the passkey was deleted, or a concurrent login stored the same or a higher counter. */
 export const usePasskeyOperation = operation(
   'users.usePasskey',
   'write',
   async (tx, { id, counter, nowMs, answered }: PasskeyUse): Promise<boolean> => {
     const changed = await tx.run(
       `UPDATE passkey SET counter = ?, last_used_at = ?
-       WHERE id = ? AND NOT EXISTS (SELECT 1 FROM user_token WHERE token_hash = ?)`,
+       WHERE id = ? AND (counter < ? OR counter = 0) AND NOT EXISTS (SELECT 1 FROM user_token WHERE token_hash = ?)`,
       counter,
       nowMs,
       id,
+      counter,
       answered.tokenHash,
     );
     if (changed === 0) return false;

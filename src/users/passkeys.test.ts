@@ -1,14 +1,15 @@
 /**
- * Passkeys against an authenticator made here, with real keys and signatures: adding, signing in, and what must be refused: another
- * challenge, origin, host or user verification, a replay, a forged signature, a counter that went back.
+ * Passkeys over the API with a software authenticator that has real keys and signatures: adding, logging in, and the invalid responses that
+ * must be rejected: another challenge, origin, or host, no user verification, a replay, a forged signature, a counter that went back.
  */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
+import type { Answer } from '../../test/kit/api.ts';
 import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
 import { type Browser, type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
-import { type Bent, PasskeyDevice, USER_PRESENT } from '../../test/kit/second-factors.ts';
+import { type Bent, PasskeyDevice, type PasskeyResponse, USER_PRESENT } from '../../test/kit/second-factors.ts';
 
 let clock: FakeClock;
 let app: InProcessApi;
@@ -18,7 +19,8 @@ before(async () => {
 });
 after(() => app.close());
 
-type Options = { challenge: string };
+type Options = { challenge: string; user?: { id: string } };
+const failureOf = ({ body }: Answer): string => body.error?.message;
 const optionsOf = async (browser: Browser, path: string): Promise<Options> => {
   const answer = await browser.call('POST', path);
   assert.equal(answer.status, 200, answer.text);
@@ -78,12 +80,19 @@ test('rejects an invalid response when a passkey is added', async () => {
   ];
   for (const bent of bents) {
     const credential = new PasskeyDevice(app.url).create(await optionsOf(browser, '/user/passkeys/options'), bent);
-    assert.equal((await add(credential)).status, 401, JSON.stringify(bent));
+    const answer = await add(credential);
+    assert.equal(answer.status, 400, JSON.stringify(bent));
+    assert.match(failureOf(answer), /^credential was not accepted: /);
   }
   const ofSignIn = await optionsOf(browser, '/session/passkey/options');
-  assert.equal((await add(new PasskeyDevice(app.url).create(ofSignIn))).status, 401, 'a challenge of another purpose');
+  assert.equal((await add(new PasskeyDevice(app.url).create(ofSignIn))).status, 400, 'a challenge of another purpose');
+  const other = await app.user('adding-too@example.com');
+  const ofOther = await optionsOf(await app.signedIn(other.email, other.password), '/user/passkeys/options');
+  assert.equal((await add(new PasskeyDevice(app.url).create(ofOther))).status, 400, 'a challenge of another user');
   const options = await optionsOf(browser, '/user/passkeys/options');
   const device = new PasskeyDevice(app.url);
+  const respelled = { challenge: `${options.challenge}=` };
+  assert.equal((await add(new PasskeyDevice(app.url).create(options, respelled))).status, 400, 'a respelled challenge');
   assert.equal((await add(device.create(options))).status, 201, 'control');
   assert.equal((await add(new PasskeyDevice(app.url).create(options))).status, 409, 'a challenge is answered once');
   assert.equal(
@@ -93,9 +102,7 @@ test('rejects an invalid response when a passkey is added', async () => {
   );
   const late = await optionsOf(browser, '/user/passkeys/options');
   clock.advance(5 * 60_000);
-  assert.equal((await add(new PasskeyDevice(app.url).create(late))).status, 401, 'too late');
-  for (const junk of [{}, { id: 'x', response: { clientDataJSON: 'x' } }, { id: 7 }])
-    assert.equal((await add(junk)).status, 401, JSON.stringify(junk));
+  assert.equal((await add(new PasskeyDevice(app.url).create(late))).status, 400, 'too late');
   clock.advance(11 * 60_000);
   assert.equal((await browser.call('POST', '/user/passkeys/options')).status, 403, 'the session is an old one');
 });
@@ -125,4 +132,59 @@ test('rejects an invalid response at login', async () => {
   const outcomes = [];
   for (let i = 0; i < 12; i += 1) outcomes.push(await attempt(device.get(await options(), {}, other)));
   assert.ok(outcomes.includes(429), 'limits hold here too');
+});
+
+test('malformed credentials are rejected with the name of the field', async () => {
+  const { browser, device } = await withPasskey('malformed@example.com');
+  const values: unknown[] = [
+    undefined,
+    null,
+    0,
+    true,
+    '',
+    'é',
+    'a\0',
+    'A'.repeat(19_000),
+    [],
+    {},
+    { toString: 1 },
+    [['A']],
+  ];
+  type Fields = Record<string, unknown>;
+  const changed = (credential: PasskeyResponse): { field: string; value: unknown; credential: Fields }[] => {
+    const top = Object.keys(credential).filter((field) => field !== 'clientExtensionResults');
+    const inResponse = [...Object.keys(credential.response), 'transports'];
+    return values.flatMap((value) => [
+      ...top.map((field) => ({ field, value, credential: { ...credential, [field]: value } })),
+      ...inResponse.map((field) => ({
+        field,
+        value,
+        credential: { ...credential, response: { ...credential.response, [field]: value } },
+      })),
+    ]);
+  };
+  const tried = async (path: string, make: () => Promise<PasskeyResponse>): Promise<Answer[]> => {
+    const answers: Answer[] = [];
+    for (const { field, value, credential } of changed(await make())) {
+      const caller = path === '/session/passkey' ? app.browser() : browser;
+      const answer = await caller.call('POST', path, { credential });
+      const isOptional = ['transports', 'userHandle'].includes(field);
+      const what = `${path} ${field} ${JSON.stringify(value)?.slice(0, 30)}: ${answer.text}`;
+      if (answer.status < 400 && isOptional) continue;
+      assert.ok([400, 401, 409, 429].includes(answer.status), what);
+      if (answer.status === 400) assert.match(failureOf(answer), /^credential[. ]/, what);
+      answers.push(answer);
+    }
+    return answers;
+  };
+  const added = await tried('/user/passkeys', async () =>
+    new PasskeyDevice(app.url).create(await optionsOf(browser, '/user/passkeys/options')),
+  );
+  const signedIn = await tried('/session/passkey', async () =>
+    device.get(await optionsOf(app.browser(), '/session/passkey/options')),
+  );
+  assert.deepEqual(
+    [added, signedIn].map((answers) => answers.some(({ status }) => status === 400)),
+    [true, true],
+  );
 });

@@ -1,5 +1,5 @@
 /** Passkeys: adding one to the logged-in user, listing and removing them, and logging in with one. */
-import { Type } from 'typebox';
+import { type TProperties, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
@@ -7,28 +7,58 @@ import { answer, type RouteDefinition } from '../http/route.ts';
 import { confirmationSchema, named } from '../http/validate.ts';
 import * as bodies from './bodies.ts';
 import { type Passkey, passkeysOperation, removePasskeyOperation } from './factor-store.ts';
-import { type Credential, createPasskeys } from './passkeys.ts';
+import { createPasskeys } from './passkeys.ts';
 import { factorRefusal, requiredRefusal } from './routes-factors.ts';
 import { changesOf, type SignInService } from './sign-in.ts';
 import { foreignRefusal, SMALL_BODY, signedInAnswer, type UserRouteDeps, userRoute } from './user-route.ts';
 
-/** Created and read by browsers, as the WebAuthn specification defines. */
-const webauthn = (title: string, description: string) =>
-  Type.Unsafe<Credential>({ title, type: 'object', additionalProperties: true, description });
-const creationOptions = webauthn(
+/** Read by browsers, as the WebAuthn specification defines. */
+const optionsSchema = (title: string, description: string) =>
+  Type.Unsafe<Record<string, unknown>>({ title, type: 'object', additionalProperties: true, description });
+const creationOptions = optionsSchema(
   'PasskeyCreationOptions',
   'For PublicKeyCredential.parseCreationOptionsFromJSON() and navigator.credentials.create().',
 );
-const requestOptions = webauthn(
+const requestOptions = optionsSchema(
   'PasskeyRequestOptions',
   'For PublicKeyCredential.parseRequestOptionsFromJSON() and navigator.credentials.get().',
 );
-const credential = webauthn('PasskeyCredential', 'The result of toJSON() of the credential.');
+
+const base64url = (maxLength: number) => Type.String({ pattern: '^[A-Za-z0-9_-]+$', maxLength });
+const CREDENTIAL_ID = base64url(1_364);
+/** The result of toJSON() of a credential. Browsers add more fields, which are not used. */
+const credentialOf = <P extends TProperties>(title: string, description: string, response: P) =>
+  Type.Object(
+    {
+      id: CREDENTIAL_ID,
+      rawId: CREDENTIAL_ID,
+      type: Type.Literal('public-key'),
+      response: Type.Object({ clientDataJSON: base64url(SMALL_BODY), ...response }, { additionalProperties: true }),
+    },
+    { title, description, additionalProperties: true },
+  );
+const registration = credentialOf(
+  'PasskeyRegistration',
+  'The result of toJSON() of the credential that navigator.credentials.create() returned.',
+  {
+    attestationObject: base64url(SMALL_BODY),
+    transports: Type.Optional(Type.Array(Type.String({ pattern: '^[a-z0-9-]+$', maxLength: 32 }), { maxItems: 16 })),
+  },
+);
+const assertion = credentialOf(
+  'PasskeyAssertion',
+  'The result of toJSON() of the credential that navigator.credentials.get() returned.',
+  {
+    authenticatorData: base64url(SMALL_BODY),
+    signature: base64url(SMALL_BODY),
+    userHandle: Type.Optional(Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength: 100 })),
+  },
+);
 const passkeyRequest = named('PasskeyRequest', {
   name: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
-  credential,
+  credential: registration,
 });
-const passkeySignIn = named('PasskeySignIn', { credential });
+const passkeySignIn = named('PasskeySignIn', { credential: assertion });
 const passkeySchema = named('Passkey', {
   passkeyId: Type.String(),
   name: Type.String(),
@@ -131,7 +161,7 @@ function passkeySignInRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefi
       description:
         'Returns the options for the browser, which offers its passkeys for this service. Valid for five minutes and one use.',
       response: { status: 200, schema: requestOptions },
-      handle: async () => answer(await passkeys.signInOptions()),
+      handle: () => answer(passkeys.signInOptions()),
     }),
     userRoute({
       ...common,

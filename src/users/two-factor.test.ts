@@ -152,11 +152,12 @@ test('a passkey must be used to sign in: the password alone opens nothing and ch
   const byPassword = await app.signedIn(ada.email, ada.password);
   assert.deepEqual(failureOf(await inAccount(byPassword, accountId, 'GET /account')), [403, SIGN_IN]);
   assert.equal((await byPassword.call('GET', '/session')).body.twoFactor.missing, 'sign-in');
+  const credential = new PasskeyDevice(app.url).create({ challenge: 'AAAA' });
   const answers = [
     await byPassword.call('POST', '/user/totp'),
     await byPassword.call('PUT', '/user/totp', { code: '123456' }),
     await byPassword.call('POST', '/user/passkeys/options'),
-    await byPassword.call('POST', '/user/passkeys', { credential: {} }),
+    await byPassword.call('POST', '/user/passkeys', { credential }),
     await byPassword.call('DELETE', passkeyPath(device)),
   ];
   for (const answer of answers) {

@@ -390,11 +390,14 @@ export const factors: Scenario = async (stage) => {
   await stage.act(passkeysOperation, ada.id);
   assert.equal((await stage.act(findPasskeyOperation, 'a'))?.user.email, ada.email);
   assert.equal(await stage.act(findPasskeyOperation, 'none'), null);
-  const use = (challenge: string) =>
-    stage.act(usePasskeyOperation, { id: 'a', counter: 7, nowMs, answered: answered(challenge) });
-  assert.equal(await use('c1'), false);
-  assert.equal(await use('c4'), true);
-  assert.equal(await use('c4'), false);
+  const use = (challenge: string, counter: number) =>
+    stage.act(usePasskeyOperation, { id: 'a', counter, nowMs, answered: answered(challenge) });
+  assert.equal(await use('c1', 0), false, 'a used challenge');
+  assert.equal(await use('c4', 0), true, 'an authenticator that does not count');
+  assert.equal(await use('c5', 7), true);
+  assert.equal(await use('c5', 8), false);
+  assert.equal(await use('c6', 7), false, 'a concurrent login stored the same counter');
+  assert.equal(await use('c6', 8), true);
   await stage.act(findPasskeyOperation, 'a');
   assert.equal(await stage.act(removePasskeyOperation, { id: 'a', userId: 'usr_other' }), 'unknown');
   assert.equal(await stage.act(removePasskeyOperation, { id: 'a', userId: ada.id }), 'removed');

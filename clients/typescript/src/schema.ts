@@ -2713,6 +2713,24 @@ export interface components {
       lastUsedAt: string | null;
     };
     /**
+     * PasskeyAssertion
+     * @description The result of toJSON() of the credential that navigator.credentials.get() returned.
+     */
+    PasskeyAssertion: {
+      id: string;
+      rawId: string;
+      /** @constant */
+      type: "public-key";
+      response: {
+        clientDataJSON: string;
+        authenticatorData: string;
+        signature: string;
+        userHandle?: string | null;
+        [key: string]: unknown;
+      };
+      [key: string]: unknown;
+    };
+    /**
      * PasskeyCreationOptions
      * @description For PublicKeyCredential.parseCreationOptionsFromJSON() and navigator.credentials.create().
      */
@@ -2720,16 +2738,26 @@ export interface components {
       [key: string]: unknown;
     };
     /**
-     * PasskeyCredential
-     * @description The result of toJSON() of the credential.
+     * PasskeyRegistration
+     * @description The result of toJSON() of the credential that navigator.credentials.create() returned.
      */
-    PasskeyCredential: {
+    PasskeyRegistration: {
+      id: string;
+      rawId: string;
+      /** @constant */
+      type: "public-key";
+      response: {
+        clientDataJSON: string;
+        attestationObject: string;
+        transports?: string[];
+        [key: string]: unknown;
+      };
       [key: string]: unknown;
     };
     /** PasskeyRequest */
     PasskeyRequest: {
       name?: string;
-      credential: components["schemas"]["PasskeyCredential"];
+      credential: components["schemas"]["PasskeyRegistration"];
     };
     /**
      * PasskeyRequestOptions
@@ -2740,7 +2768,7 @@ export interface components {
     };
     /** PasskeySignIn */
     PasskeySignIn: {
-      credential: components["schemas"]["PasskeyCredential"];
+      credential: components["schemas"]["PasskeyAssertion"];
     };
     /** PasswordRequest */
     PasswordRequest: {
@@ -6572,7 +6600,12 @@ export interface operations {
          *     "id": "AbC0-dEf",
          *     "rawId": "AbC0-dEf",
          *     "type": "public-key",
-         *     "response": {},
+         *     "response": {
+         *       "clientDataJSON": "eyJ0eXBlIjoi",
+         *       "authenticatorData": "SZYN5YgOjGh0NBcP",
+         *       "signature": "MEUCIQCx0aFj",
+         *       "userHandle": "dXNyXzJ6QWI"
+         *     },
          *     "clientExtensionResults": {}
          *   }
          * }
@@ -7350,7 +7383,13 @@ export interface operations {
          *     "id": "AbC0-dEf",
          *     "rawId": "AbC0-dEf",
          *     "type": "public-key",
-         *     "response": {},
+         *     "response": {
+         *       "clientDataJSON": "eyJ0eXBlIjoi",
+         *       "attestationObject": "o2NmbXRkbm9uZQ",
+         *       "transports": [
+         *         "internal"
+         *       ]
+         *     },
          *     "clientExtensionResults": {}
          *   }
          * }
@@ -7946,8 +7985,9 @@ export type OperatorAccountDetail = components['schemas']['OperatorAccountDetail
 export type OperatorApproval = components['schemas']['OperatorApproval'];
 export type OperatorKey = components['schemas']['OperatorKey'];
 export type Passkey = components['schemas']['Passkey'];
+export type PasskeyAssertion = components['schemas']['PasskeyAssertion'];
 export type PasskeyCreationOptions = components['schemas']['PasskeyCreationOptions'];
-export type PasskeyCredential = components['schemas']['PasskeyCredential'];
+export type PasskeyRegistration = components['schemas']['PasskeyRegistration'];
 export type PasskeyRequest = components['schemas']['PasskeyRequest'];
 export type PasskeyRequestOptions = components['schemas']['PasskeyRequestOptions'];
 export type PasskeySignIn = components['schemas']['PasskeySignIn'];
