@@ -2,7 +2,7 @@
  * ⌘K: finds a page by name, a sent or inbound message by id, messages by address or subject, and templates, webhooks, domains and suppressed
  * addresses; changes mode and appearance.
  */
-import '@mantine/spotlight/styles.css';
+import '@mantine/spotlight/styles.layer.css';
 import { useMantineColorScheme } from '@mantine/core';
 import { Spotlight, type SpotlightActionData, type SpotlightActionGroupData, spotlight } from '@mantine/spotlight';
 import { useLocation, useNavigate } from '@tanstack/react-router';
