@@ -301,6 +301,10 @@ test('every state-changing route is in the table and writes its audit row', asyn
     'POST /agent-requests/:id/decline',
     // Changes by an owner are tested in src/users/two-factor.test.ts.
     'PUT /account/two-factor',
+    // Changes by users: src/users/saved-filters.test.ts.
+    'POST /saved-filters',
+    'PATCH /saved-filters/:id',
+    'DELETE /saved-filters/:id',
   ];
   assert.deepEqual(changing.sort(), tabled.sort());
   for (const [name, [action, call]] of Object.entries(ROUTES)) {

@@ -14,6 +14,7 @@ import { totpRoutes } from './routes-factors.ts';
 import { memberRoutes } from './routes-members.ts';
 import { oidcRoutes } from './routes-oidc.ts';
 import { passkeyRoutes } from './routes-passkeys.ts';
+import { savedFilterRoutes } from './routes-saved-filters.ts';
 import { supportRoutes } from './routes-support.ts';
 import { endSessionOperation, sessionsOperation } from './session-store.ts';
 import { IDLE_MS, sessionCookie } from './sessions.ts';
@@ -32,6 +33,7 @@ export function userRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
     ...sessionListRoutes(deps),
     ...passwordRoutes(deps, signIn),
     ...memberRoutes(deps),
+    ...savedFilterRoutes(deps),
     ...supportRoutes(deps),
     ...totpRoutes(deps),
     ...passkeyRoutes(deps, signIn),
