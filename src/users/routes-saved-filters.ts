@@ -47,7 +47,6 @@ const name = Type.String({
   description: `1 to ${LONGEST_NAME} characters, without control characters. Unique among your filters of the list, or among its shared ones.`,
 });
 const query = mapOf(Type.String({ minLength: 1, maxLength: LONGEST_VALUE }), {
-  minProperties: 1,
   maxProperties: 20,
   description: `The fields of the filter, with the names and values that they have in the URL of the page. ${LISTS.map(
     (list) => `${list}: ${FILTERED_LISTS[list].join(', ')}`,
