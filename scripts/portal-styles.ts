@@ -18,6 +18,8 @@ const styleOf = (name: string): string => path.join(mantine, `styles/${name}.css
 const BASE = ['baseline', 'default-css-variables', 'global'];
 /** Used by other Mantine packages of the portal. */
 const OF_OTHERS = ['Notification', 'Modal'];
+/** Used by one page, which imports their styles. */
+const OF_ONE_PAGE = ['Chip'];
 /** What a first visit loads: the frame of all pages, and the pages to log in and to set a password. */
 const FIRST_VISIT = ['main.tsx', 'pages/sign-in/sign-in.tsx', 'pages/sign-in/set-password.tsx'];
 
@@ -42,13 +44,23 @@ function loadedWith(files: readonly string[]): Set<string> {
   return loaded;
 }
 
-/** Returns the components that a component's source imports: from another folder, or from a file in its own, such as RadioCard. */
+const allOfPortal = globSync('**/*.tsx', { cwd: portal }).map(sourceOf).join('\n');
+
+/** Whether a component only offers this part, as Radio offers Radio.Card, and no page uses it. */
+function isOnlyOffered(part: string, name: string, source: string): boolean {
+  const own = part.startsWith(name) ? `${name}.${part.slice(name.length)}` : undefined;
+  if (own === undefined || !source.includes(`${own} = ${part};`)) return false;
+  return !new RegExp(`jsxs?\\(${part}\\b`).test(source) && !allOfPortal.includes(`<${own}`);
+}
+
+/** Returns the components that a component's source uses: from another folder, or from a file in its own, such as RadioCard. */
 function partsOf(name: string): string[] {
-  const sources = globSync(`${mantine}/esm/{components,utils}/${name}/**/*.mjs`);
-  const imports = sources.flatMap((file) => [
-    ...readFileSync(file, 'utf8').matchAll(/ from "\.[^"]*\/([A-Z]\w+)\.mjs"/g),
-  ]);
-  return imports.map(([, part]) => part!);
+  const sources = globSync(`${mantine}/esm/{components,utils}/${name}/**/*.mjs`).map((file) =>
+    readFileSync(file, 'utf8'),
+  );
+  const text = sources.join('\n');
+  const imports = [...text.matchAll(/ from "\.[^"]*\/([A-Z]\w+)\.mjs"/g)];
+  return imports.map(([, part]) => part!).filter((part) => !isOnlyOffered(part, name, text));
 }
 
 /** Returns the components with styles among these and those that they consist of, in the order of Mantine's sheet. */
@@ -73,7 +85,7 @@ export function portalStyles(): { first: string; pages: string } {
     first: sheet('a first visit uses', [...BASE, ...first]),
     pages: sheet(
       'only other pages use',
-      all.filter((name) => !first.includes(name)),
+      all.filter((name) => !first.includes(name) && !OF_ONE_PAGE.includes(name)),
     ),
   };
 }

@@ -44,7 +44,7 @@ test('filters are saved, shared, applied, renamed and deleted', { skip: noBrowse
   await rows.filter({ hasText: 'bounced@example.com' }).waitFor();
   assert.equal(await rows.count(), 1, 'the syntax of the search field filters');
   await save('Bounced orders', 'Only you');
-  await page.goto('/app/sandbox/messages?tags=order&range=7d');
+  await open(page, '/app/sandbox/messages?tags=order&range=7d');
   await save('Delayed', 'Everyone in the account');
 
   const colleague = await visitors.visit(service.url, { viewport: { width: 390, height: 844 }, colorScheme: 'dark' });
@@ -130,7 +130,7 @@ test('every list with filters saves and applies them', { skip: noBrowser(), time
     await dialog.getByLabel('Name').fill(`Of ${list}`);
     await dialog.getByRole('button', { name: 'Save' }).click();
     await page.getByRole('button', { name: `Of ${list}`, exact: true }).waitFor();
-    await page.goto(`/app/live/${list}`);
+    await open(page, `/app/live/${list}`);
     await page.getByRole('button', { name: 'Saved filters' }).click();
     await item(page, `Of ${list}`).click();
     await page.waitForURL((url) => url.search === `?${query}`);
