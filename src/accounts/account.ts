@@ -25,6 +25,14 @@ export interface SubmissionPorts {
 export const STANDARD_EMAIL_BYTES = 2_000_000;
 export const MAXIMUM_EMAIL_BYTES = 40_000_000;
 
+/** Schema of the name of an account. As on the command line, it cannot have characters that could control a terminal. */
+export const ACCOUNT_NAME = {
+  minLength: 1,
+  maxLength: 200,
+  pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+  description: '1 to 200 characters, without control characters.',
+};
+
 /** Settings that PATCH /account changes; stored as JSON. */
 export interface AccountSettings {
   /** Template variables of the account, such as company_address_html. */
@@ -45,6 +53,8 @@ export interface Account {
   limits: SetLimits;
   /** Whether users of the account need two-factor authentication. */
   twoFactorRequired: boolean;
+  /** IANA name of the time zone of the times in notices. */
+  timeZone: string;
   /** Unix ms. */
   createdAt: number;
 }
@@ -83,11 +93,12 @@ export interface AccountRow {
   settings: string;
   limits: string;
   two_factor_required: number;
+  time_zone: string;
   created_at: number;
 }
 
 export const ACCOUNT_COLUMNS =
-  'a.id, a.name, a.plan, a.status, a.approved_email_bytes, a.settings, a.limits, a.two_factor_required, a.created_at';
+  'a.id, a.name, a.plan, a.status, a.approved_email_bytes, a.settings, a.limits, a.two_factor_required, a.time_zone, a.created_at';
 
 export function accountOf(row: AccountRow): Account {
   return {
@@ -99,6 +110,7 @@ export function accountOf(row: AccountRow): Account {
     settings: JSON.parse(row.settings) as AccountSettings,
     limits: JSON.parse(row.limits) as SetLimits,
     twoFactorRequired: row.two_factor_required === 1,
+    timeZone: row.time_zone,
     createdAt: row.created_at,
   };
 }

@@ -3,6 +3,7 @@
  */
 export {
   ACCOUNT_COLUMNS,
+  ACCOUNT_NAME,
   type Account,
   type AccountRow,
   type AccountSettings,
@@ -70,6 +71,7 @@ export {
   type SigningKeyHolder,
 } from './credential-store.ts';
 export { type CredentialUses, createCredentialUses } from './credential-uses.ts';
+export { type Logo, logoOperation } from './logo-store.ts';
 export { allowedNetworkIssues, MAXIMUM_NETWORKS, readAllowedNetworks } from './networks.ts';
 export { hashPassword, UNKNOWN_USER_PASSWORD, verifyPassword } from './passwords.ts';
 export {

@@ -11,6 +11,8 @@ import {
   type SubmissionPorts,
 } from './account.ts';
 import type { ApiKeyRecord, CredentialRecord } from './credential-store.ts';
+import { LOGO_TYPES, MAXIMUM_LOGO_BASE64, MAXIMUM_LOGO_BYTES } from './logo.ts';
+import type { Logo, LogoSummary } from './logo-store.ts';
 import { MAXIMUM_NETWORKS } from './networks.ts';
 import type { SendingProtection } from './protection-store.ts';
 import { protectionBody } from './protection-texts.ts';
@@ -42,9 +44,40 @@ const quota = (period: string) =>
     description: `Messages per ${period} (UTC), in each mode; every recipient is one message. More are refused with 429. Null: unlimited.`,
   });
 
+const logoSummaryFields = {
+  contentType: oneOf([...LOGO_TYPES]),
+  bytes: Type.Integer(),
+  updatedAt: time,
+};
+const logoSummary = closed(logoSummaryFields);
+export const logoSchema = named('Logo', {
+  ...logoSummaryFields,
+  content: Type.String({ description: 'The image, in Base64.' }),
+});
+export const logoRequest = named('LogoRequest', {
+  content: Type.String({
+    minLength: 1,
+    maxLength: MAXIMUM_LOGO_BASE64,
+    description: `A PNG, JPEG, GIF, or WebP image of up to ${MAXIMUM_LOGO_BYTES} bytes, in Base64.`,
+  }),
+});
+
+function logoSummaryBody({ contentType, bytes, updatedAt }: LogoSummary): Record<string, unknown> {
+  return { contentType, bytes, updatedAt: iso(updatedAt) };
+}
+
+export function logoBody({ content, ...logo }: Logo): Record<string, unknown> {
+  return { ...logoSummaryBody({ ...logo, bytes: content.length }), content: Buffer.from(content).toString('base64') };
+}
+
 export const accountSchema = named('Account', {
   accountId: Type.String(),
   name: Type.String(),
+  timeZone: Type.String({ description: 'IANA name of the time zone of the times in notices.' }),
+  logo: Type.Unsafe<unknown>({
+    anyOf: [logoSummary, { type: 'null' }],
+    description: 'The image at the top of notices; null if there is none. GET /account/logo returns its content.',
+  }),
   plan: oneOf(['free', 'paid', 'enterprise']),
   status: oneOf(['active', 'suspended']),
   approvedEmailBytes: Type.Integer(),
@@ -82,10 +115,15 @@ export const accountSchema = named('Account', {
   createdAt: time,
 });
 
-export function accountBody(account: Account, usage: Usage, smtp: SubmissionPorts): Record<string, unknown> {
+export function accountBody(
+  account: Account,
+  { usage, smtp, logo }: { usage: Usage; smtp: SubmissionPorts; logo: LogoSummary | null },
+): Record<string, unknown> {
   return {
     accountId: account.id,
     name: account.name,
+    timeZone: account.timeZone,
+    logo: logo === null ? null : logoSummaryBody(logo),
     plan: account.plan,
     status: account.status,
     approvedEmailBytes: account.approvedEmailBytes,

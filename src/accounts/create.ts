@@ -22,6 +22,7 @@ import { createCredentialOperation, createKeyOperation, type NewKeyRow } from '.
 import { readAllowedNetworks } from './networks.ts';
 import { hashPassword } from './passwords.ts';
 import { createAccountOperation } from './store.ts';
+import { DEFAULT_TIME_ZONE } from './time-zone.ts';
 
 interface AccountContext {
   database: Database;
@@ -49,6 +50,7 @@ export function newAccount(name: string, plan: Plan, nowMs: number): Account {
     settings: DEFAULT_SETTINGS,
     limits: {},
     twoFactorRequired: false,
+    timeZone: DEFAULT_TIME_ZONE,
     createdAt: nowMs,
   };
 }

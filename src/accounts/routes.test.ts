@@ -87,6 +87,8 @@ test('GET /account returns plan, limits, usage, and settings', async (t) => {
     smtp: { port: 2587, tlsPort: null },
     settings: { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null },
     twoFactorRequired: false,
+    timeZone: 'UTC',
+    logo: null,
     createdAt: new Date(account.createdAt).toISOString(),
   });
   const health = await call('GET', '/account/health');
@@ -114,6 +116,61 @@ test('PATCH /account merges settings, removes them with null, and returns the ac
   assert.deepEqual((await call('GET', '/account')).body.settings, settings);
   const cleared = await call('PATCH', '/account', { defaultFrom: null });
   assert.equal(cleared.body.settings.defaultFrom, null);
+});
+
+test('PATCH /account changes the name and the time zone', async (t) => {
+  const { call } = await setup(t);
+  const patch = async (body: unknown) => (await call('PATCH', '/account', body)).body;
+  const changed = await patch({ name: ' Läden & Söhne ', timeZone: 'europe/berlin' });
+  assert.deepEqual([changed.name, changed.timeZone], ['Läden & Söhne', 'Europe/Berlin']);
+  assert.equal((await patch({ timeZone: 'Europe/Kyiv' })).timeZone, 'Europe/Kyiv');
+  assert.equal((await patch({ timeZone: null, name: null })).name, 'Läden & Söhne', 'null means unchanged');
+  const { body } = await call('GET', '/account');
+  assert.deepEqual([body.name, body.timeZone], ['Läden & Söhne', 'Europe/Kyiv']);
+});
+
+test('the logo is a small image of a known type, whatever its name says', async (t) => {
+  const { call } = await setup(t);
+  const base64 = (...bytes: (string | Buffer)[]) =>
+    Buffer.concat(bytes.map((part) => (typeof part === 'string' ? Buffer.from(part, 'latin1') : part))).toString(
+      'base64',
+    );
+  const put = (content: unknown) => call('PUT', '/account/logo', { content });
+  assert.equal((await call('GET', '/account/logo')).status, 404);
+  assert.equal((await call('DELETE', '/account/logo')).status, 404);
+  const png = '\x89PNG\r\n\x1a\n';
+  for (const [contentType, content] of [
+    ['image/png', base64(png)],
+    ['image/jpeg', base64('\xff\xd8\xff\xe0')],
+    ['image/gif', base64('GIF89a')],
+    ['image/webp', base64('RIFF\x01\x02\x03\x04WEBPVP8 ')],
+    ['image/png', base64(png, Buffer.alloc(65_536 - png.length))],
+  ] as const) {
+    const set = await put(content);
+    assert.equal(set.status, 200, JSON.stringify(set.body));
+    const { updatedAt, ...logo } = (await call('GET', '/account/logo')).body;
+    const bytes = Buffer.from(content, 'base64').length;
+    assert.deepEqual(logo, { contentType, bytes, content });
+    assert.deepEqual((await call('GET', '/account')).body.logo, { contentType, bytes, updatedAt });
+  }
+  for (const content of [
+    base64('<svg xmlns="http://www.w3.org/2000/svg"/>'),
+    base64('<html>'),
+    base64('RIFF\x01\x02\x03\x04AVI '),
+    base64('%PDF-1.7'),
+    base64(png, Buffer.alloc(65_537 - png.length)),
+    'not base64!',
+    base64(png).slice(0, -1),
+    '',
+    7,
+    'A'.repeat(90_000),
+  ]) {
+    const refused = await put(content);
+    assert.equal(refused.status, 400, String(content).slice(0, 40));
+    assert.deepEqual(fields(refused), ['content']);
+  }
+  assert.equal((await call('DELETE', '/account/logo')).status, 200);
+  assert.equal((await call('GET', '/account')).body.logo, null);
 });
 
 test('PATCH /account applies to the next request with any key of the account', async (t) => {
@@ -159,6 +216,14 @@ test('PATCH /account rejects read-only fields and changes nothing', async (t) =>
     [{ variables: { 'a b': 'x', z: 5, '1a': 'y' } }, ['variables.a b', 'variables.z', 'variables.1a']],
     [{ variables: { a: 'x' }, defaultFrom: 'nobody' }, ['defaultFrom']],
     [{ missingVariables: 'x', retainContent: '1y' }, ['missingVariables', 'retainContent']],
+    [{ name: ' ', timeZone: '' }, ['name', 'timeZone']],
+    [{ name: 'x'.repeat(201) }, ['name']],
+    [{ name: 'a\nb' }, ['name']],
+    ...['Mars/Olympus', '+01:00', 'Europe/Berlin ', '-05'].map((timeZone): [unknown, string[]] => [
+      { timeZone },
+      ['timeZone'],
+    ]),
+    [{ timeZone: 'x', defaultFrom: 'nobody', retainContent: '1y' }, ['timeZone', 'defaultFrom', 'retainContent']],
     [{ plan: 'free', variables: { '1a': 'x' }, defaultFrom: 'nobody' }, ['plan', 'variables.1a', 'defaultFrom']],
     [[], ['']],
   ];

@@ -39,8 +39,10 @@ import {
   updateCredentialOperation,
   updateKeyOperation,
 } from './credential-store.ts';
+import { logoSummaryOperation } from './logo-store.ts';
 import { allowedNetworkIssues, grantedNetworks } from './networks.ts';
 import { sendingProtectionOperation } from './protection-store.ts';
+import { logoRoutes } from './routes-logo.ts';
 import { patchSettings, settingsIssues, settingsPatchSchema } from './settings.ts';
 import { type Approval, accountOperation, approvalsOperation, requestApprovalOperation } from './store.ts';
 import { thresholdsOf } from './thresholds.ts';
@@ -103,16 +105,22 @@ interface AccountRouteOptions {
   nudge(): void;
 }
 
-/** Returns the routes of /account, /account/health, /account/resume-sending, /api-keys, and /smtp-credentials. */
+/** Returns the routes of /account, /account/health, /account/resume-sending, /account/logo, /api-keys, and /smtp-credentials. */
 export function accountRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
-  return [...settingsRoutes(options), ...keyRoutes(options), ...credentialRoutes(options)];
+  return [...settingsRoutes(options), ...logoRoutes(options), ...keyRoutes(options), ...credentialRoutes(options)];
 }
 
 function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
   const { database } = options;
   const reader = createUsageReader(options);
   const accountAnswer = async (account: Account, caller: Caller) =>
-    answer(bodies.accountBody(account, await reader.usage(account.id, caller.mode), options.submissionPorts()));
+    answer(
+      bodies.accountBody(account, {
+        usage: await reader.usage(account.id, caller.mode),
+        smtp: options.submissionPorts(),
+        logo: await database.execute(logoSummaryOperation, account.id),
+      }),
+    );
   return [
     route({
       method: 'GET',
@@ -135,7 +143,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       role: 'owner',
       changesShared: true,
       operationId: 'updateAccount',
-      summary: "Change the account's settings",
+      summary: "Change the account's name, time zone, and settings",
       description: 'Merges the given fields into the settings; null removes a variable. Returns the account.',
       body: settingsPatchSchema,
       bodyOptional: true,

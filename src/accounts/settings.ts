@@ -1,5 +1,5 @@
 /**
- * PATCH /account: which settings can change, and how. Variables are merged by name and removed by null; every issue is reported. Fields
+ * PATCH /account: which settings can change, and how. The name, the time zone, and the logo (logo.ts) appear in notices. Variables are merged by name and removed by null; every issue is reported. Fields
  * that only operators change (plan, status, limits) are unknown fields here.
  */
 import { Type } from 'typebox';
@@ -7,8 +7,9 @@ import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/f
 import { mapOf, named, oneOf } from '../http/validate.ts';
 import { parseAddress } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';
-import type { Account } from './account.ts';
+import { ACCOUNT_NAME, type Account } from './account.ts';
 import { patchSettingsOperation } from './store.ts';
+import { TIME_ZONE_RULE, timeZoneName } from './time-zone.ts';
 
 const MAXIMUM_VARIABLES = 200;
 const MAXIMUM_VALUE_BYTES = 100_000;
@@ -16,6 +17,14 @@ const MAXIMUM_VARIABLE_BYTES = 500_000;
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 
 export const settingsPatchSchema = named('AccountSettingsRequest', {
+  name: Type.Optional(Type.String(ACCOUNT_NAME)),
+  timeZone: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 100,
+      description: 'Time zone of the times in notices: a name of the IANA time zone database, such as Europe/Berlin.',
+    }),
+  ),
   variables: Type.Optional(
     mapOf(Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength: MAXIMUM_VALUE_BYTES }), {
       maxProperties: MAXIMUM_VARIABLES,
@@ -31,6 +40,8 @@ export const settingsPatchSchema = named('AccountSettingsRequest', {
 });
 
 interface SettingsRequest {
+  name?: string;
+  timeZone?: string;
   variables?: Record<string, string | null>;
   missingVariables?: 'error' | 'empty' | 'keep';
   retainContent?: 'none' | '7d' | '30d';
@@ -56,8 +67,10 @@ function variableIssues(variables: Record<string, string | null>): Issue[] {
 }
 
 /** Returns issues of settings that match their schema. */
-export function settingsIssues({ variables = {}, defaultFrom }: SettingsRequest): Issue[] {
+export function settingsIssues({ variables = {}, defaultFrom, timeZone }: SettingsRequest): Issue[] {
   const issues = variableIssues(variables);
+  if (typeof timeZone === 'string' && timeZoneName(timeZone) === undefined)
+    issues.push({ field: 'timeZone', message: TIME_ZONE_RULE });
   if (typeof defaultFrom === 'string') {
     const address = parseAddress(defaultFrom);
     if (!address.ok) issues.push({ field: 'defaultFrom', message: address.reason });
@@ -71,11 +84,13 @@ export async function patchSettings(
   accountId: string,
   request: SettingsRequest,
 ): Promise<Result<Account>> {
-  const { variables = {}, ...settings } = request;
+  const { name, timeZone, variables = {}, ...settings } = request;
   const issues = settingsIssues(request);
   if (issues.length > 0) return refuse(invalid(issues));
   const outcome = await database.execute(patchSettingsOperation, {
     id: accountId,
+    ...(name !== undefined && { name: name.trim() }),
+    ...(timeZone !== undefined && { timeZone: timeZoneName(timeZone)! }),
     variables,
     settings,
     maximumVariables: MAXIMUM_VARIABLES,

@@ -23,14 +23,15 @@ import type { SetThresholds } from './thresholds.ts';
 
 export async function insertAccount(tx: Transaction, account: Account): Promise<void> {
   await tx.run(
-    `INSERT INTO account (id, name, plan, status, approved_email_bytes, settings, created_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO account (id, name, plan, status, approved_email_bytes, settings, time_zone, created_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
     account.id,
     account.name,
     account.plan,
     account.status,
     account.approvedEmailBytes,
     JSON.stringify(account.settings),
+    account.timeZone,
     account.createdAt,
   );
 }
@@ -46,6 +47,7 @@ const ACCOUNT_TRAIL = {
     'limits',
     'protection_thresholds',
     'two_factor_required',
+    'time_zone',
   ],
 };
 
@@ -72,6 +74,7 @@ export const accountsOperation = operation('accounts.list', 'read', async (tx, _
 
 export interface AccountChange {
   id: string;
+  name?: string;
   plan: Plan | null;
   status: AccountStatus | null;
   approvedEmailBytes: number | null;
@@ -116,10 +119,11 @@ export const setAccountOperation = change(
       Object.entries({ ...current.limits, ...change.limits }).filter(([, value]) => value !== null),
     ) as SetLimits;
     await tx.run(
-      `UPDATE account SET plan = coalesce(?, plan), status = coalesce(?, status),
+      `UPDATE account SET name = coalesce(?, name), plan = coalesce(?, plan), status = coalesce(?, status),
          approved_email_bytes = coalesce(?, approved_email_bytes), limits = ?,
          protection_thresholds = coalesce(?, protection_thresholds),
          two_factor_required = coalesce(?, two_factor_required) WHERE id = ?`,
+      change.name ?? null,
       change.plan,
       change.status,
       change.approvedEmailBytes,
@@ -139,6 +143,8 @@ export const setAccountOperation = change(
 
 interface SettingsPatch {
   id: string;
+  name?: string;
+  timeZone?: string;
   /** Merged into the existing variables; null removes one. */
   variables: Record<string, string | null>;
   settings: Partial<Omit<AccountSettings, 'variables'>>;
@@ -165,8 +171,15 @@ export const patchSettingsOperation = change(
     for (const [name, value] of variables) sizeBytes += Buffer.byteLength(name) + Buffer.byteLength(value);
     if (sizeBytes > patch.maximumVariableBytes) return { refused: 'too-large' };
     const settings = { ...account.settings, ...patch.settings, variables: Object.fromEntries(variables) };
-    await tx.run('UPDATE account SET settings = ? WHERE id = ?', JSON.stringify(settings), patch.id);
-    return { account: { ...account, settings } };
+    const { name = account.name, timeZone = account.timeZone } = patch;
+    await tx.run(
+      'UPDATE account SET name = ?, time_zone = ?, settings = ? WHERE id = ?',
+      name,
+      timeZone,
+      JSON.stringify(settings),
+      patch.id,
+    );
+    return { account: { ...account, name, timeZone, settings } };
   },
   { ...ACCOUNT_TRAIL, action: 'account.update' },
 );

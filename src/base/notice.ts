@@ -1,12 +1,29 @@
-/** A notification of an account by email, with a key that prevents duplicates if it is sent again. */
-export interface Notice {
-  accountId: string;
+/** Notices: emails in which the service notifies the users of an account, or the operators. */
+
+/** The kinds of notices to an account; each user chooses which to receive. */
+export const NOTICE_KINDS = ['sendingProtection', 'quotas', 'domains', 'webhooks'] as const;
+export type NoticeKind = (typeof NOTICE_KINDS)[number];
+
+/** A text, or a time (Unix ms) that is displayed in the time zone of the account, with a text after it. */
+export type FactValue = string | { atMs: number; note?: string };
+
+/** A paragraph, a list of facts, or lines that the reader copies. */
+export type NoticePart =
+  | string
+  | { facts: readonly (readonly [label: string, value: FactValue])[] }
+  | { code: readonly string[] };
+
+export interface OperatorNotice {
+  /** Only one email is sent per key, however often the notice is given. */
   key: string;
   subject: string;
-  text: string;
+  parts: readonly NoticePart[];
 }
 
-export type OperatorNotice = Omit<Notice, 'accountId'>;
+export interface Notice extends OperatorNotice {
+  accountId: string;
+  kind: NoticeKind;
+}
 
 /** Resolves when the notice is queued, or if there is no recipient. */
 export type Notify<N = Notice> = (notice: N) => Promise<void>;

@@ -65,6 +65,7 @@ function accountView(account: Account) {
     approvedEmailBytes: account.approvedEmailBytes,
     limits: limitsOf(account.limits),
     twoFactorRequired: account.twoFactorRequired,
+    timeZone: account.timeZone,
     createdAt: new Date(account.createdAt).toISOString(),
   };
 }
@@ -76,13 +77,16 @@ function asText(account: Account): string {
 }
 
 export async function makeAccount(call: CommandCall<{ name: string; plan: Plan }>): Promise<CommandOutcome> {
-  const name = call.options.name.trim();
-  if (name === '' || name.length > MAX_NAME_LENGTH || /\p{Cc}/u.test(name)) {
-    throw new UsageError(`--name must have 1 to ${MAX_NAME_LENGTH} characters and no control characters`);
-  }
+  const name = parseName(call.options.name);
   const created = await withStore(call, (store) => createAccount(store, { name, plan: call.options.plan }));
   const data = { accountId: created.account.id, apiKey: created.apiKey, sandboxApiKey: created.sandboxApiKey };
   return { data, text: `${columns(data)}\nStore the keys now: they cannot be displayed again.` };
+}
+
+function parseName(text: string): string {
+  const name = text.trim();
+  if (name !== '' && name.length <= MAX_NAME_LENGTH && !/\p{Cc}/u.test(name)) return name;
+  throw new UsageError(`--name must have 1 to ${MAX_NAME_LENGTH} characters and no control characters`);
 }
 
 export async function listAccounts(call: CommandCall): Promise<CommandOutcome> {
@@ -99,6 +103,7 @@ export async function showAccount(call: CommandCall): Promise<CommandOutcome> {
 }
 
 interface SetOptions {
+  name?: string;
   plan?: Plan;
   status?: AccountStatus;
   emailLimit?: string;
@@ -108,14 +113,16 @@ interface SetOptions {
 
 export async function setAccount(call: CommandCall<SetOptions>): Promise<CommandOutcome> {
   const [id = ''] = call.args;
-  const { plan = null, status = null, emailLimit, limit = [], twoFactor } = call.options;
-  if (plan === null && status === null && emailLimit === undefined && limit.length === 0 && twoFactor === undefined) {
+  const { name, plan = null, status = null, emailLimit, limit = [], twoFactor } = call.options;
+  const isUnchanged = [name, emailLimit, twoFactor].every((option) => option === undefined);
+  if (isUnchanged && plan === null && status === null && limit.length === 0) {
     throw new UsageError(
-      'nothing to change: use at least one of --plan, --email-limit, --status, --limit, and --two-factor',
+      'nothing to change: use at least one of --name, --plan, --email-limit, --status, --limit, and --two-factor',
     );
   }
   const change: AccountChange = {
     id,
+    ...(name !== undefined && { name: parseName(name) }),
     plan,
     status,
     approvedEmailBytes: emailBytes(emailLimit),

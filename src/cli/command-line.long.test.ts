@@ -61,6 +61,10 @@ test('accounts, keys, credentials, users, and domains are printed in the documen
   );
   assert.deepEqual([set.plan, set.approvedEmailBytes, set.status], ['enterprise', 30_000_000, 'suspended']);
   assert.equal((await json('account', 'show', accountId)).plan, 'enterprise');
+  assert.equal((await json('account', 'set', accountId, '--name', ' Acme Shop ')).name, 'Acme Shop');
+  assert.equal((await json('account', 'show', accountId)).timeZone, 'UTC');
+  assert.equal((await run(['account', 'set', accountId, '--name', ' '])).code, 2);
+  assert.equal((await run(['account', 'set', accountId])).code, 2);
   const optional = await json('account', 'set', accountId, '--two-factor', 'optional');
   assert.equal(optional.twoFactorRequired, false);
   assert.equal((await run(['account', 'set', accountId, '--two-factor', 'required'])).code, 2);

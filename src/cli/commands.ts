@@ -215,8 +215,9 @@ const ACCOUNTS: Section = {
     {
       usage: 'account set <account-id>',
       summary:
-        'Change the plan, email size limit, status, limits, or two-factor requirement of an account (takes effect within a second)',
+        'Change the name, plan, email size limit, status, limits, or two-factor requirement of an account (takes effect within a second)',
       options: [
+        text('--name <name>', 'Name of the account'),
         choice('--plan <plan>', 'Plan of the account', PLANS),
         text('--email-limit <bytes>', 'Largest approved email, in bytes or with a unit (40MB)'),
         choice('--status <status>', 'Status of the account', ['active', 'suspended']),
@@ -232,6 +233,7 @@ const ACCOUNTS: Section = {
       ],
       examples: [
         'account set acc_123 --plan enterprise --email-limit 20MB',
+        'account set acc_123 --name "Acme Shop"',
         'account set acc_123 --status suspended',
         'account set acc_123 --limit webhooks=500 --limit eventStreams=standard',
         'account set acc_123 --limit messagesPerDay=10000 --limit messagesPerMonth=none',

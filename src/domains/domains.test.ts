@@ -52,6 +52,7 @@ async function setup(t: TestContext) {
         approvedEmailBytes: 2_000_000,
         limits: {},
         twoFactorRequired: false,
+        timeZone: 'UTC',
         settings: { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null },
         createdAt: clock.now(),
       },

@@ -7,9 +7,11 @@ import { randomBytes } from 'node:crypto';
 import test, { type TestContext } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type FakeDns, type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';
+import { noticeText } from '../../test/kit/notice-text.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { createAccount } from '../accounts/accounts.ts';
 import { silentLog } from '../base/log.ts';
+import { timeText } from '../mail/compose/notice.ts';
 import { type Dns, openDns } from '../net/dns.ts';
 import { createDkimKeyring, createSenderCheck, startDomainChecks } from './domains.ts';
 import { domainOperation, type KeyState } from './store.ts';
@@ -60,7 +62,7 @@ async function setup(t: TestContext) {
     notify: async (notice) => {
       if (notifying.fails) throw new Error('no name to write from');
       assert.equal(notice.accountId, account.id);
-      mails.push(notice);
+      mails.push({ ...notice, text: noticeText(notice) });
     },
   });
   t.after(checks.stop);
@@ -130,8 +132,8 @@ test('a missing record notifies immediately, stops sending after a day, and reco
   const failingSince = (await domain()).failingSince!;
   assert.equal(mails.length, 1);
   assert.match(mails[0]!.subject, /DKIM record missing for shop\.example/);
-  assert.ok(mails[0]!.text.includes(new Date(failingSince + DAY).toISOString()), mails[0]!.text);
-  assert.match(mails[0]!.text, /Value: {4}v=DKIM1; k=rsa; p=/);
+  assert.ok(mails[0]!.text.includes(`Deadline: ${timeText(failingSince + DAY, 'UTC')}; then`), mails[0]!.text);
+  assert.match(mails[0]!.text, /^Value: v=DKIM1; k=rsa; p=/m);
   for (let hour = 1; hour < 24; hour += 1) {
     assert.equal(await after(HOUR), 'failing');
     assert.equal(await maySend(), true, `hour ${hour}`);

@@ -3,10 +3,10 @@
  * day later. Keys that have signed for 180 days are replaced, and retired keys are deleted. If several processes share a database, one of
  * them does this; work it cannot finish continues a minute later.
  */
-import { type Clock, iso } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
-import type { Notice, Notify } from '../base/notice.ts';
+import type { Notice, NoticePart, Notify } from '../base/notice.ts';
 import { type Rounds, startRounds } from '../base/rounds.ts';
 import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
@@ -112,31 +112,37 @@ function nameOf({ domain }: SenderDomain, selector: string): string {
   return `${selector}._domainkey.${domain}`;
 }
 
+function recordFacts(name: string, value: string): NoticePart {
+  return {
+    facts: [
+      ['Name', name],
+      ['Type', 'TXT'],
+      ['Value', value],
+    ],
+  };
+}
+
 function failingNotice(domain: SenderDomain): Notice {
   const sinceMs = domain.failingSince ?? domain.createdAt;
   const key = domain.keys.find(isDeciding);
   return {
     accountId: domain.accountId,
+    kind: 'domains',
     key: `${domain.id}:failing:${sinceMs}`,
     subject: `DKIM record missing for ${domain.domain}`,
-    text: [
-      `The DKIM record of ${domain.domain} is missing from the DNS or has a different value.`,
-      'Without it, receiving servers cannot verify the DKIM signature of email from the domain.',
-      '',
-      `Domain:   ${domain.domain} (${domain.id})`,
-      `Account:  ${domain.accountId}`,
-      `Since:    ${iso(sinceMs)}`,
-      `Deadline: ${iso(sinceMs + SENDS_WHILE_FAILING_MS)}; then Postrider rejects live email from the domain`,
-      '',
+    parts: [
+      `The DKIM record of ${domain.domain} is missing from the DNS or has a different value. Without it, receiving servers cannot verify the DKIM signature of email from the domain.`,
+      {
+        facts: [
+          ['Domain', `${domain.domain} (${domain.id})`],
+          ['Since', { atMs: sinceMs }],
+          ['Deadline', { atMs: sinceMs + SENDS_WHILE_FAILING_MS, note: 'then Postrider rejects live email from it' }],
+        ],
+      },
       'Publish this record again:',
-      '',
-      `Name:     ${nameOf(domain, key?.selector ?? '')}`,
-      'Type:     TXT',
-      `Value:    ${key?.publicKey ?? ''}`,
-      '',
+      recordFacts(nameOf(domain, key?.selector ?? ''), key?.publicKey ?? ''),
       `Postrider checks the record every hour. To check it now, verify the domain in the portal, or call POST /domains/${domain.id}/verify.`,
-      '',
-    ].join('\n'),
+    ],
   };
 }
 
@@ -144,22 +150,14 @@ function rotationNotice(domain: SenderDomain): Notice {
   const keys = domain.keys.filter(({ state }) => state === 'next');
   return {
     accountId: domain.accountId,
+    kind: 'domains',
     key: `${domain.id}:rotation:${keys[0]?.selector ?? ''}`,
     subject: `New DKIM keys for ${domain.domain}`,
-    text: [
-      `The DKIM keys of ${domain.domain} have been in use for 180 days, and new keys are ready.`,
-      'Add these records, and keep the existing ones:',
-      '',
-      ...keys.flatMap(({ selector, publicKey }) => [
-        `Name:     ${nameOf(domain, selector)}`,
-        'Type:     TXT',
-        `Value:    ${publicKey}`,
-        '',
-      ]),
-      'Postrider signs with the new keys once every name server of the zone has returned the first record for an hour.',
-      'Until then the current keys keep signing.',
+    parts: [
+      `The DKIM keys of ${domain.domain} have been in use for 180 days, and new keys are ready. Add these records, and keep the existing ones:`,
+      ...keys.map(({ selector, publicKey }) => recordFacts(nameOf(domain, selector), publicKey)),
+      'Postrider signs with the new keys once every name server of the zone has returned the first record for an hour. Until then the current keys keep signing.',
       `The domain page in the portal and GET /domains/${domain.id}/dns-records show when you can delete the old records.`,
-      '',
-    ].join('\n'),
+    ],
   };
 }

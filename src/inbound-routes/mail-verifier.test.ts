@@ -20,7 +20,6 @@ let keys: Awaited<ReturnType<typeof generateDkimKeys>>;
 const verifierWith = (options: Partial<MailVerifierOptions> = {}): MailVerifier =>
   createMailVerifier({
     dns,
-    hostname: 'mx.in.example',
     log: createLog('info', () => undefined),
     ...options,
   });

@@ -4,28 +4,23 @@
  * flood from domains with unresponsive DNS servers does not delay other mail. The work is done in a thread (verifier-thread.ts) that starts
  * with the first message, ends after a minute without one, and is terminated if a message takes longer than 30 s. That message is not
  * verified, and its results say so; the other messages in the thread are verified again, once.
- *
- * The thread loads 35 MB of code (tldts, joi), so it is not kept running.
  */
 import { Worker } from 'node:worker_threads';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
+import type { QueryAnswer, QueryType } from '../mail-authentication/dns-query.ts';
 import type { Dns, DnsAnswer } from '../net/dns.ts';
 import { type AuthenticationResults, notVerified } from './authentication-results.ts';
-import type { DnsReply, FromThread, ToThread } from './verifier-thread.ts';
+import type { FromThread, ToThread } from './verifier-thread.ts';
 import type { MailToVerify } from './verify-mail.ts';
-
-type Mail = Omit<MailToVerify, 'hostname'>;
 
 export interface MailVerifier extends Running {
   /** Never rejects. */
-  verify(mail: Mail): Promise<AuthenticationResults>;
+  verify(mail: MailToVerify): Promise<AuthenticationResults>;
 }
 
 export interface MailVerifierOptions {
   dns: Dns;
-  /** Host name of this server, for explanations in SPF records. */
-  hostname: string;
   log: Log;
   /** Default 20,000. */
   dnsMs?: number;
@@ -44,11 +39,11 @@ const BUSY_FROM = 16;
 /** Heap of the thread, excluding the bytes of the messages. */
 const HEAP_MEGABYTES = 192;
 const INTERRUPTED = 'Verification timed out or failed.';
-const LATE: DnsReply = { code: 'ETIMEOUT' };
-const TOO_MANY: DnsReply = { code: 'ETOOMANY' };
+const LATE: QueryAnswer = { status: 'temporary', cause: 'ETIMEOUT' };
+const TOO_MANY: QueryAnswer = { status: 'temporary', cause: 'ETOOMANY' };
 
 interface Allotment {
-  mail: Mail;
+  mail: MailToVerify;
   settle(results: AuthenticationResults): void;
   questions: number;
   dnsMs: number;
@@ -75,12 +70,12 @@ class Verifier implements MailVerifier {
     this.#options = { dnsMs: 20_000, busyDnsMs: 2_000, workMs: 10_000, idleMs: 60_000, ...options };
   }
 
-  verify(mail: Mail): Promise<AuthenticationResults> {
+  verify(mail: MailToVerify): Promise<AuthenticationResults> {
     return new Promise((settle) => this.#begin({ mail, settle, isRetry: false }));
   }
 
   #begin({ mail, settle, isRetry }: Pick<Allotment, 'mail' | 'settle' | 'isRetry'>): void {
-    const { workMs, hostname } = this.#options;
+    const { workMs } = this.#options;
     this.#thread ??= this.#start();
     const thread = this.#thread;
     const dnsMs = this.#options[thread.mails.size < BUSY_FROM ? 'dnsMs' : 'busyDnsMs'];
@@ -91,7 +86,7 @@ class Verifier implements MailVerifier {
     thread.mails.set(id, { mail, settle, isRetry, questions: 0, dnsMs, dnsUntil: undefined, timer });
     // A copy, which is transferred to the thread, because the message is parsed here at the same time.
     const content = new Uint8Array(mail.content);
-    const message: ToThread = { kind: 'mail', id, mail: { ...mail, content, hostname } };
+    const message: ToThread = { kind: 'mail', id, mail: { ...mail, content } };
     thread.worker.postMessage(message, [content.buffer]);
   }
 
@@ -162,19 +157,19 @@ class Verifier implements MailVerifier {
     mail.questions += 1;
     mail.dnsUntil ??= performance.now() + mail.dnsMs;
     const leftMs = mail.dnsUntil - performance.now();
-    const reply = mail.questions > MOST_QUESTIONS ? TOO_MANY : await this.#reply(name, type, leftMs);
-    thread.worker.postMessage({ kind: 'reply', question, reply } satisfies ToThread);
+    const answer = mail.questions > MOST_QUESTIONS ? TOO_MANY : await this.#inTime(name, type, leftMs);
+    thread.worker.postMessage({ kind: 'answer', question, answer } satisfies ToThread);
   }
 
-  async #reply(name: string, type: string, leftMs: number): Promise<DnsReply> {
+  async #inTime(name: string, type: QueryType, leftMs: number): Promise<QueryAnswer> {
     if (leftMs <= 0) return LATE;
     let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<DnsReply>((resolve) => {
+    const late = new Promise<QueryAnswer>((resolve) => {
       timer = setTimeout(() => resolve(LATE), leftMs);
     });
-    const reply = await Promise.race([lookUp(this.#options.dns, name, type), late]);
+    const answer = await Promise.race([lookUp(this.#options.dns, name, type), late]);
     clearTimeout(timer);
-    return reply;
+    return answer;
   }
 }
 
@@ -182,38 +177,28 @@ export function createMailVerifier(options: MailVerifierOptions): MailVerifier {
   return new Verifier(options);
 }
 
-/** Resolves one query; returns records in the format of node:dns/promises. */
-async function lookUp(dns: Dns, name: string, type: string): Promise<DnsReply> {
+async function lookUp(dns: Dns, name: string, type: QueryType): Promise<QueryAnswer> {
   switch (type) {
     case 'TXT':
-      return replyOf(await dns.resolveTxt(name), (texts) => texts.map((text) => [text]));
+      return plain(await dns.resolveTxt(name), (texts) => texts);
     case 'MX':
-      return replyOf(await dns.resolveMx(name), ({ hosts }) =>
-        hosts.map(({ host: exchange, preference: priority }) => ({ exchange, priority })),
-      );
+      return plain(await dns.resolveMx(name), ({ hosts }) => hosts.map(({ host }) => host));
     case 'CNAME':
-      return replyOf(await dns.resolveCname(name), (target) => [target]);
+      return plain(await dns.resolveCname(name), (target) => [target]);
     case 'PTR':
-      return replyOf(await dns.resolvePtr(addressOf(name)), (names) => names);
+      return plain(await dns.resolvePtr(name), (names) => names);
     case 'A':
     case 'AAAA':
-      return replyOf(await dns.resolveAddresses(name), (addresses) =>
+      return plain(await dns.resolveAddresses(name), (addresses) =>
         addresses.filter((address) => address.includes(':') === (type === 'AAAA')),
       );
-    default:
-      return { code: 'ENOTIMP' };
   }
 }
 
-function replyOf<T>(answer: DnsAnswer<T>, convert: (value: T) => unknown[]): DnsReply {
-  if (answer.status === 'temporary') return { code: answer.cause };
-  if (answer.status === 'no-such-domain') return { code: 'ENOTFOUND' };
-  const records = answer.status === 'found' ? convert(answer.value) : [];
-  return records.length > 0 ? { records } : { code: 'ENODATA' };
-}
-
-/** Returns the address of a name below in-addr.arpa or ip6.arpa. */
-function addressOf(name: string): string {
-  const labels = name.split('.').slice(0, -2).toReversed();
-  return name.endsWith('.in-addr.arpa') ? labels.join('.') : labels.join('').replace(/.{4}(?=.)/g, '$&:');
+/** Returns the answer as text; an answer without text is `no-data`. */
+function plain<T>(answer: DnsAnswer<T>, texts: (value: T) => string[]): QueryAnswer {
+  if (answer.status === 'temporary') return { status: 'temporary', cause: answer.cause };
+  if (answer.status !== 'found') return { status: answer.status };
+  const value = texts(answer.value);
+  return value.length > 0 ? { status: 'found', value } : { status: 'no-data' };
 }

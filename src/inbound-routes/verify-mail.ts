@@ -1,25 +1,28 @@
 /**
- * Verifies SPF, DKIM, DMARC, and ARC of one message with mailauth in strict mode. Runs in a separate thread (verifier-thread.ts), because
- * verification is synchronous and parts of mailauth take quadratic time. Its input is limited here: a header above these limits is not
- * verified, and the results say so. mailauth has no network access: every query goes through `resolve`.
+ * Verifies SPF, DKIM, DMARC, and ARC of one message. Runs in a separate thread (verifier-thread.ts), because hashing and verifying
+ * signatures is synchronous. Its input is limited here: a header above these limits is not verified, and the results say so. The network is
+ * reached only through `resolve`.
  *
  * Rejects only because of a bug.
  */
-import { Readable } from 'node:stream';
-import { arc } from 'mailauth/lib/arc/index.js';
-import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
-import { dmarc } from 'mailauth/lib/dmarc/index.js';
-import { spf } from 'mailauth/lib/spf/index.js';
-import { endOfHeader, fieldValue, headerFields } from '../mail/mime/header-fields.ts';
+import { endOfHeader } from '../mail/mime/header-fields.ts';
+import { readArcChain, verifyArcChain } from '../mail-authentication/arc.ts';
+import { authorDomain } from '../mail-authentication/author-domain.ts';
 import {
-  ARC_RESULTS,
-  type AuthenticationResults,
-  DKIM_RESULTS,
-  type DkimResult,
-  DMARC_POLICIES,
-  DMARC_RESULTS,
-  SPF_RESULTS,
-} from './authentication-results.ts';
+  BodyHashes,
+  readSignature,
+  type Signature,
+  type SignatureResult,
+  type SignedMessage,
+  verifySignature,
+} from '../mail-authentication/dkim.ts';
+import { createKeyLookup } from '../mail-authentication/dkim-key.ts';
+import { checkDmarc } from '../mail-authentication/dmarc.ts';
+import { type Resolve, withMemory } from '../mail-authentication/dns-query.ts';
+import { type Field, parseFields, textOf } from '../mail-authentication/fields.ts';
+import { checkSpf } from '../mail-authentication/spf.ts';
+import { parseTagList } from '../mail-authentication/tag-list.ts';
+import type { AuthenticationResults, DkimResult } from './authentication-results.ts';
 
 export interface MailToVerify {
   content: Uint8Array;
@@ -27,22 +30,18 @@ export interface MailToVerify {
   helo: string;
   /** Empty for the null sender. */
   envelopeFrom: string;
-  hostname: string;
 }
-
-/** As `resolve` of node:dns/promises: rejects with an Error that has a `code`. */
-export type Resolve = (name: string, type: string) => Promise<unknown[]>;
 
 /** Several times the size of legitimate headers. */
 const MOST_HEADER_BYTES = 256 * 1024;
 const MOST_HEADER_LINES = 5_000;
 const MOST_SIGNATURES = 10;
-/** Fields that are parsed in quadratic time: 30 ms for 8 KB. */
+/** Limit for the fields that are parsed. */
 const MOST_FIELD_BYTES = 8 * 1024;
-const PARSED_FIELDS = /^(dkim-signature|arc-.*|from|content-type|return-path)$/;
+const PARSED_FIELDS = /^(dkim-signature|arc-seal|arc-message-signature|arc-authentication-results|from)$/;
 /**
- * A body is hashed once per combination of hash, canonicalization, and l= among its signatures, each in up to 0.13 s per megabyte of tabs.
- * Legitimate mail has one or two combinations.
+ * A body is hashed once per combination of canonicalization and l= among its DKIM signatures, and once more for its ARC chain. Legitimate
+ * mail has one or two combinations.
  */
 const LARGE_BODY_BYTES = 100_000;
 const MOST_HASHES_OF_LARGE = 2;
@@ -51,151 +50,131 @@ const MOST_REASON = 300;
 const MOST_DOMAIN = 255;
 
 export async function verifyMail(mail: MailToVerify, resolve: Resolve): Promise<AuthenticationResults> {
-  const beyond = beyondLimits(mail.content);
-  const [spfResult, signatures] = await Promise.all([
-    verifySpf(mail, resolve),
-    beyond === undefined ? verifySignatures(mail, resolve) : undefined,
+  const content = Buffer.from(mail.content.buffer, mail.content.byteOffset, mail.content.byteLength);
+  const { headerEnd, bodyStart } = endOfHeader(content);
+  const query = withMemory(resolve);
+  const header = readHeader(content.subarray(0, headerEnd), content.length);
+  const [spf, signatures] = await Promise.all([
+    verifySpf(mail, query),
+    typeof header === 'string' ? undefined : verifySignatures(header, content.subarray(bodyStart), query),
   ]);
-  if (signatures === undefined) return unreadHeader(spfResult, beyond!);
-  const { dkim, arcResult } = signatures;
-  return {
-    spf: spfResult,
-    dkim: dkim.results.flatMap((one) => (one.status.result === 'none' ? [] : [shownSignature(one)])),
-    dmarc: await verifyDmarc({ spfResult, dkim, resolve }),
-    arc: { result: oneOf(ARC_RESULTS, arcResult.status.result, 'fail'), reason: shortened(arcResult.status.comment) },
-  };
+  if (typeof header === 'string' || signatures === undefined) return unreadHeader(spf, String(header));
+  return { spf, ...signatures, dmarc: await verifyDmarc(header, { spf, ...signatures }, query) };
 }
 
-/** Returns why the header must not be passed to mailauth. */
-function beyondLimits(bytes: Uint8Array): string | undefined {
-  const content = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const { headerEnd } = endOfHeader(content);
-  if (headerEnd > MOST_HEADER_BYTES)
-    return `its header is ${headerEnd} bytes; the limit for verification is ${MOST_HEADER_BYTES} bytes`;
-  const text = content.toString('latin1', 0, headerEnd);
+/** The parsed fields that verification needs. */
+interface Header {
+  fields: Field[];
+  signatures: { domain: string; selector: string; signature: Signature | SignatureResult }[];
+  chain: ReturnType<typeof readArcChain>;
+}
+
+/** Returns why the header is not verified if it is above the limits. */
+function readHeader(header: Buffer, contentBytes: number): Header | string {
+  if (header.length > MOST_HEADER_BYTES)
+    return `its header is ${header.length} bytes; the limit for verification is ${MOST_HEADER_BYTES} bytes`;
+  const text = header.toString('latin1');
   if (text.split('\n').length > MOST_HEADER_LINES) return `its header has more than ${MOST_HEADER_LINES} lines`;
-  const fields = headerFields(text).filter(({ name }) => PARSED_FIELDS.test(name));
-  const long = fields.find(({ start, end }) => end - start > MOST_FIELD_BYTES);
+  const fields = parseFields(text);
+  const long = fields.find((field) => PARSED_FIELDS.test(field.name) && field.text.length > MOST_FIELD_BYTES);
   if (long) return `its field ${long.name} has more than ${MOST_FIELD_BYTES} bytes`;
-  const signatures = fields.filter(({ name }) => name === 'dkim-signature');
-  if (signatures.length > MOST_SIGNATURES)
-    return `it has ${signatures.length} DKIM signatures; the limit for verification is ${MOST_SIGNATURES}`;
-  const hashes = new Set(signatures.map((field) => hashedAs(fieldValue(text, field))));
-  return content.length > LARGE_BODY_BYTES && hashes.size > MOST_HASHES_OF_LARGE
-    ? `it is large, and its DKIM signatures require ${hashes.size} different hashes of its body`
-    : undefined;
+  const signed = fields.filter(({ name }) => name === 'dkim-signature');
+  if (signed.length > MOST_SIGNATURES)
+    return `it has ${signed.length} DKIM signatures; the limit for verification is ${MOST_SIGNATURES}`;
+  const signatures = signed.map((field) => {
+    const list = parseTagList(textOf(field));
+    return {
+      domain: list.tags.get('d') ?? '',
+      selector: list.tags.get('s') ?? '',
+      signature: readSignature(field, list),
+    };
+  });
+  const { size } = new BodyHashes(usable(signatures));
+  return contentBytes > LARGE_BODY_BYTES && size > MOST_HASHES_OF_LARGE
+    ? `it is large, and its DKIM signatures require ${size} different hashes of its body`
+    : { fields, signatures, chain: readArcChain(fields) };
 }
 
-function hashedAs(signature: string): string {
-  const tags = signature.split(';').map((tag) => tag.replaceAll(/[ \t]+/g, ''));
-  const hash = tags.flatMap((tag) => (tag.startsWith('a=') ? tag.split('-').slice(1) : []));
-  const body = tags.flatMap((tag) => (tag.startsWith('c=') ? tag.split('/').slice(1) : []));
-  return [hash, body.length > 0 ? body : 'simple', tags.filter((tag) => tag.startsWith('l='))].join(' ');
+function usable(signatures: Header['signatures']): Signature[] {
+  return signatures.flatMap(({ signature }) => ('result' in signature ? [] : [signature]));
 }
 
-function unreadHeader(spfResult: AuthenticationResults['spf'], reason: string): AuthenticationResults {
+function unreadHeader(spf: AuthenticationResults['spf'], reason: string): AuthenticationResults {
   return {
-    spf: spfResult,
+    spf,
     dkim: [{ result: 'neutral', domain: null, selector: null, reason }],
     dmarc: { result: 'permerror', policy: null, domain: null, reason },
     arc: { result: 'none', reason },
   };
 }
 
-async function verifySpf(mail: MailToVerify, resolver: Resolve): Promise<AuthenticationResults['spf']> {
-  const { address: ip, helo, envelopeFrom: sender, hostname: mta } = mail;
-  const { status, domain } = await spf({ ip, helo, sender, mta, resolver: resolver as never, strict: true });
-  const result = oneOf(SPF_RESULTS, status.result, 'temperror');
-  const comment = status.comment?.startsWith(`${mta}: `) ? status.comment.slice(mta.length + 2) : status.comment;
-  return { result, domain: shownDomain(domain), reason: result === 'pass' ? null : shortened(comment) };
+async function verifySpf(mail: MailToVerify, resolve: Resolve): Promise<AuthenticationResults['spf']> {
+  const { result, domain, reason } = await checkSpf(mail, resolve);
+  return { result, domain: shortened(domain, MOST_DOMAIN), reason: shortened(reason) };
 }
 
-type Signatures = Awaited<ReturnType<typeof dkimVerify>>;
-
-async function verifySignatures({ content, envelopeFrom, hostname: _, ...mail }: MailToVerify, resolver: Resolve) {
-  const options = { resolver: resolver as never, strict: true };
-  const pieces = Readable.from(piecesOf(Buffer.from(content.buffer, content.byteOffset, content.byteLength)));
-  const dkim = await dkimVerify(pieces, { ...options, sender: envelopeFrom });
-  const arcResult = await arc(dkim.arc as never, { ...options, ip: mail.address } as never);
-  return { dkim, arcResult };
+async function verifySignatures(
+  { fields, signatures, chain }: Header,
+  body: Buffer,
+  resolve: Resolve,
+): Promise<Pick<AuthenticationResults, 'dkim' | 'arc'>> {
+  const sealed = typeof chain === 'object' ? [chain.messageSignature] : [];
+  const bodyHashes = new BodyHashes([...usable(signatures), ...sealed]);
+  if (bodyHashes.size > 0) await hashInPieces(body, bodyHashes);
+  const message: SignedMessage = {
+    fields,
+    bodyHashes,
+    keys: createKeyLookup(resolve),
+    nowSeconds: Math.floor(Date.now() / 1000),
+  };
+  const arc = verifyArcChain(chain, message);
+  const dkim = await Promise.all(
+    signatures.map(async ({ domain, selector, signature }) => {
+      const result = 'result' in signature ? signature : await verifySignature(signature, message);
+      return shownSignature({ domain, selector, ...result });
+    }),
+  );
+  const { result, reason } = await arc;
+  return { dkim, arc: { result, reason: shortened(reason) } };
 }
 
-/**
- * Yields between the pieces, so that other messages proceed. Pieces end with a line, because a partial line would be read again with each
- * further piece.
- */
-async function* piecesOf(content: Buffer): AsyncGenerator<Buffer> {
-  for (let at = 0; at < content.length; ) {
-    const lineEnd = content.indexOf('\r\n', at + PIECE_BYTES);
-    const end = lineEnd === -1 ? content.length : lineEnd + 2;
-    yield content.subarray(at, end);
-    at = end;
+/** Yields between the pieces, so that other messages proceed. */
+async function hashInPieces(body: Buffer, hashes: BodyHashes): Promise<void> {
+  for (let at = 0; at < body.length; at += PIECE_BYTES) {
+    hashes.update(body.subarray(at, at + PIECE_BYTES));
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
 
-function shownSignature({ status, signingDomain, selector }: Signatures['results'][number]): DkimResult {
-  const result = oneOf(DKIM_RESULTS, status.result, 'neutral');
-  const { underSized, policy, comment } = status as typeof status & {
-    underSized?: number;
-    policy?: Record<string, string>;
-  };
-  const unsigned = underSized ? `the last ${underSized} bytes of the body are not signed (l=)` : undefined;
+function shownSignature(one: SignatureResult & { domain: string; selector: string }): DkimResult {
+  const unsigned =
+    one.unsignedBytes === undefined ? undefined : `the last ${one.unsignedBytes} bytes of the body are not signed (l=)`;
   return {
-    result,
-    domain: shownDomain(signingDomain),
-    selector: shownDomain(selector),
-    reason: shortened(unsigned ?? comment ?? policy?.['dkim-rules']),
+    result: one.result,
+    domain: shortened(one.domain, MOST_DOMAIN),
+    selector: shortened(one.selector, MOST_DOMAIN),
+    reason: shortened(unsigned ?? one.reason),
   };
 }
 
-interface DmarcInput {
-  spfResult: AuthenticationResults['spf'];
-  dkim: Signatures;
-  resolve: Resolve;
-}
-
-async function verifyDmarc({ spfResult, dkim, resolve }: DmarcInput): Promise<AuthenticationResults['dmarc']> {
-  const found = await dmarc({
-    headerFrom: dkim.headerFrom,
-    fromFields: dkim.fromFields,
-    resolver: resolve as never,
-    strict: true,
-    spfDomains: spfResult.result === 'pass' && spfResult.domain !== null ? [spfResult.domain] : [],
-    dkimDomains: dkim.results
-      .filter(({ status }) => status.result === 'pass')
-      .map(({ id, signingDomain: domain, status: { underSized } }) => ({
-        id,
-        domain,
-        ...(underSized !== undefined && { underSized }),
-      })),
-  } as Parameters<typeof dmarc>[0]);
-  if (found === false)
-    return {
-      result: 'permerror',
-      policy: null,
-      domain: null,
-      reason: 'its From field does not contain exactly one domain',
-    };
-  const { status, policy, error } = found as typeof found & { error?: string };
-  return {
-    result: oneOf(DMARC_RESULTS, status.result, 'temperror'),
-    policy: DMARC_POLICIES.find((one) => one === policy) ?? null,
-    domain: shownDomain(status.header?.from),
-    reason: shortened(error),
-  };
-}
-
-function oneOf<T extends string>(words: readonly T[], word: string, otherwise: T): T {
-  return words.find((one) => one === word) ?? otherwise;
+async function verifyDmarc(
+  { fields, signatures }: Header,
+  { spf, dkim }: Pick<AuthenticationResults, 'spf' | 'dkim'>,
+  resolve: Resolve,
+): Promise<AuthenticationResults['dmarc']> {
+  const author = authorDomain(fields);
+  if (author === undefined) {
+    const reason = 'its From field does not contain exactly one domain';
+    return { result: 'permerror', policy: null, domain: null, reason };
+  }
+  const dkimDomains = signatures.flatMap(({ domain }, index) => (dkim[index]!.result === 'pass' ? [domain] : []));
+  const spfDomains = spf.result === 'pass' && spf.domain !== null ? [spf.domain] : [];
+  const { result, policy, reason } = await checkDmarc({ author, spfDomains, dkimDomains }, resolve);
+  return { result, policy: policy ?? null, domain: shortened(author, MOST_DOMAIN), reason: shortened(reason) };
 }
 
 /** Removes control characters and limits the length, because the text comes from the message or from DNS records. */
-function shortened(text: string | false | undefined, most = MOST_REASON): string | null {
-  const line = (text || '').replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, ' ').trim();
+function shortened(text: string | undefined, most = MOST_REASON): string | null {
+  const line = (text ?? '').replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, ' ').trim();
   return line === '' ? null : line.slice(0, most).toWellFormed();
-}
-
-function shownDomain(domain: unknown): string | null {
-  return typeof domain === 'string' ? shortened(domain, MOST_DOMAIN) : null;
 }

@@ -57,27 +57,26 @@ export function startQuotaNotices({
 
 function letterOf({ accountId, quota, level, most, used, startMs }: QuotaNotice): Notice {
   const period = PERIODS[quota];
-  const endsAt = iso(periodOf(quota, startMs).endMs);
+  const { endMs } = periodOf(quota, startMs);
   const isUsedUp = level === 100;
   return {
     accountId,
+    kind: 'quotas',
     key: `${accountId}:quota-${quota}-${level}:${iso(startMs)}:${most}`,
     subject: isUsedUp
       ? `You have used up your messages for this ${period}`
       : `You have used ${level}% of your messages for this ${period}`,
-    text: [
-      `Account:   ${accountId}`,
-      `Used:      ${used} of ${most} live messages (limits.${quota} in GET /account)`,
-      `Resets at: ${endsAt}`,
-      '',
-      ...(isUsedUp
-        ? [
-            'Postrider refuses live email that exceeds the quota, with 429 QUOTA_EXCEEDED over HTTP and 451 4.7.0 over SMTP,',
-            'until then. Email that was accepted earlier is still delivered.',
-          ]
-        : ['When the quota is used up, Postrider refuses more live email until then.']),
+    parts: [
+      {
+        facts: [
+          ['Used', `${used} of ${most} live messages (limits.${quota} in GET /account)`],
+          ['Resets at', { atMs: endMs }],
+        ],
+      },
+      isUsedUp
+        ? 'Until the quota resets, Postrider refuses live email that exceeds it, with 429 QUOTA_EXCEEDED over HTTP and 451 4.7.0 over SMTP. Email that was accepted earlier is still delivered.'
+        : 'When the quota is used up, Postrider refuses more live email until it resets.',
       'Your operator can raise the quota.',
-      '',
-    ].join('\n'),
+    ],
   };
 }

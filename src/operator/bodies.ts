@@ -2,6 +2,7 @@
 import { Type } from 'typebox';
 import type { Account, SendingProtection, Usage } from '../accounts/accounts.ts';
 import {
+  ACCOUNT_NAME,
   MAXIMUM_EMAIL_BYTES,
   MAXIMUM_NETWORKS,
   protectionBody,
@@ -125,14 +126,8 @@ export function accountDetailBody(
   };
 }
 
-/** An account name. As on the command line, it cannot have characters that could control a terminal. */
-const name = Type.String({
-  minLength: 1,
-  maxLength: 200,
-  pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
-  description: '1 to 200 characters, without control characters.',
-});
-export const newAccountRequest = named('NewAccountRequest', { name, plan: Type.Optional(plan) });
+const accountName = Type.String(ACCOUNT_NAME);
+export const newAccountRequest = named('NewAccountRequest', { name: accountName, plan: Type.Optional(plan) });
 export const newAccountSchema = named('NewAccount', {
   accountId: Type.String(),
   apiKey: Type.String({ description: 'A live key with full scope, returned only in this response.' }),
@@ -161,6 +156,7 @@ const thresholdChange = Type.Optional(
 );
 export const accountChangeRequest = closed(
   {
+    name: Type.Optional(accountName),
     plan: Type.Optional(plan),
     status: Type.Optional(status),
     approvedEmailBytes: Type.Optional(Type.Integer({ minimum: STANDARD_EMAIL_BYTES, maximum: MAXIMUM_EMAIL_BYTES })),
@@ -375,7 +371,7 @@ export const newOperatorKeySchema = named('NewOperatorKey', {
 });
 
 export const newOperatorKeyRequest = named('NewOperatorKeyRequest', {
-  name,
+  name: accountName,
   scopes: Type.Array(scope, { minItems: 1, maxItems: OPERATOR_SCOPES.length, uniqueItems: true }),
   allowedNetworks: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {

@@ -145,7 +145,7 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       method: 'PATCH',
       path: '/operator/accounts/:id',
       operationId: 'setAccount',
-      summary: 'Change plan, status, email size, limits, or thresholds of an account',
+      summary: 'Change name, plan, status, email size, limits, or thresholds of an account',
       description:
         'Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again.',
       body: bodies.accountChangeRequest,
@@ -154,6 +154,7 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       handle: async (request) => {
         const id = request.params.id ?? '';
         const {
+          name,
           plan = null,
           status = null,
           approvedEmailBytes = null,
@@ -164,6 +165,7 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
         const issues = thresholdIssues(sendingProtection ?? {});
         if (issues.length > 0) return refuse(invalid(issues));
         const requested = {
+          ...(name !== undefined && { name: name.trim() }),
           ...(limits && { limits }),
           ...(sendingProtection && { thresholds: sendingProtection }),
           ...(twoFactorRequired === false && { twoFactorRequired }),

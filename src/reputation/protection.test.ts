@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deliveryRig } from '../../test/kit/delivery-rig.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { noticeText } from '../../test/kit/notice-text.ts';
 import { smtpSink } from '../../test/kit/smtp-sink.ts';
 import { DIALECTS, tempDatabase } from '../../test/kit/temp-database.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
@@ -104,7 +105,10 @@ for (const dialect of DIALECTS) {
     assert.equal(await after(14 * MINUTE), 'warned', 'less than 15 minutes');
     assert.equal(await after(MINUTE), 'held');
     assert.equal(mails.length, 2, 'one email per decision, even with two nodes');
-    assert.match(mails[1]!.text, /11\.666 % of 1020 live messages hard-bounced \(warning at 5 %, hold at 10 %\)/);
+    assert.match(
+      noticeText(mails[1]!),
+      /11\.666 % of 1020 live messages hard-bounced \(warning at 5 %, hold at 10 %\)/,
+    );
     assert.equal(await after(30 * DAY), 'held');
     const changes = database;
     const resumed = await resumeSending({ changes, accountId, nowMs: clock.now() });

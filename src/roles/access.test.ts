@@ -18,7 +18,7 @@ const TABLE: Record<Who, string> = {
     GET /statistics · GET /webhooks · GET /webhooks/:id · GET /webhooks/:id/deliveries · GET /suppressions
     GET /suppressions.csv · GET /suppressions/:email · GET /recipients/erasures · GET /recipients/erasures/:id · GET /templates · GET /templates/:id · GET /templates/:id/versions · GET /domains · GET /domains/:id
     GET /domains/:id/dns-records · GET /sandbox/inbox · GET /sandbox/inbox/:id · GET /sandbox/inbox/wait · GET /account
-    GET /account/health · GET /audit · GET /audit.csv · GET /audit.jsonl · GET /api-keys · GET /smtp-credentials · GET /approvals · GET /users · GET /attachments/:submissionId
+    GET /account/health · GET /account/logo · GET /account/notices · PATCH /account/notices · GET /audit · GET /audit.csv · GET /audit.jsonl · GET /api-keys · GET /smtp-credentials · GET /approvals · GET /users · GET /attachments/:submissionId
     GET /incidents · GET /incidents/:id · GET /inbound-routes · GET /inbound-routes/:id · GET /agent-requests · GET /agent-requests/:id
     GET /inbound · GET /inbound/:id · GET /inbound/:id/content · GET /inbound/:id/attachments/:number
     GET /saved-filters · POST /saved-filters · PATCH /saved-filters/:id · DELETE /saved-filters/:id`,
@@ -33,7 +33,7 @@ const TABLE: Record<Who, string> = {
     POST /agent-requests/:id/approve · POST /agent-requests/:id/decline
     POST /domains · PUT /domains · POST /domains/:id/verify · POST /domains/:id/rotate-keys · DELETE /domains/:id · POST /incidents/:id/retry`,
   owner: `
-    PATCH /account · PUT /account/two-factor · POST /account/resume-sending · POST /approvals · POST /api-keys · PATCH /api-keys/:keyId · DELETE /api-keys/:keyId
+    PATCH /account · PUT /account/logo · DELETE /account/logo · PUT /account/two-factor · POST /account/resume-sending · POST /approvals · POST /api-keys · PATCH /api-keys/:keyId · DELETE /api-keys/:keyId
     POST /smtp-credentials · PATCH /smtp-credentials/:id · DELETE /smtp-credentials/:id · POST /users · PATCH /users/:id · DELETE /users/:id`,
   user: `
     GET /session · DELETE /session · GET /sessions · DELETE /sessions/:id · POST /user/totp · PUT /user/totp · DELETE /user/totp

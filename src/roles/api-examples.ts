@@ -25,6 +25,14 @@ const incident = {
   sampleMessageIds: [ids.message],
 };
 
+/** A white pixel. */
+const LOGO = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4DwABAQEAHLCMmQAAAABJRU5ErkJggg==';
+const logoSummary = {
+  contentType: 'image/png',
+  bytes: Buffer.from(LOGO, 'base64').length,
+  updatedAt: DAY_BEFORE,
+};
+
 const attachment = { name: 'receipt.pdf', contentType: 'application/pdf', content: 'JVBERi0xLjcK' };
 
 const sendRequest = {
@@ -292,6 +300,8 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   Account: {
     accountId: ids.account,
     name: 'Shop',
+    timeZone: 'Europe/Berlin',
+    logo: logoSummary,
     plan: 'paid',
     status: 'active',
     approvedEmailBytes: 2_000_000,
@@ -313,7 +323,9 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     twoFactorRequired: true,
     createdAt: DAY_BEFORE,
   },
-  AccountSettingsRequest: { defaultFrom: SHOP },
+  AccountSettingsRequest: { defaultFrom: SHOP, timeZone: 'Europe/Berlin' },
+  Logo: { ...logoSummary, content: LOGO },
+  LogoRequest: { content: LOGO },
   AccountHealth: {
     status: 'good',
     periodDays: 7,

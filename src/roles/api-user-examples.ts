@@ -75,6 +75,16 @@ export const USER_EXAMPLES: Record<string, unknown> = {
   InvitationRequest: { email: ANN, role: 'member' },
   RoleRequest: { role: 'viewer' },
   TwoFactorRequirement: { required: true },
+  Notices: {
+    yours: { sendingProtection: true, quotas: true, domains: true, webhooks: false },
+    kinds: [
+      { kind: 'sendingProtection', sentTo: 'users', recipients: [{ userId: user, email: ANN }] },
+      { kind: 'quotas', sentTo: 'users', recipients: [{ userId: user, email: ANN }] },
+      { kind: 'domains', sentTo: 'users', recipients: [{ userId: user, email: ANN }] },
+      { kind: 'webhooks', sentTo: 'none', recipients: [] },
+    ],
+  },
+  NoticesRequest: { webhooks: false },
   TotpOffer: {
     secret: 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP',
     otpauthUrl: 'otpauth://totp/Postrider:ann%40example.com?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&issuer=Postrider',

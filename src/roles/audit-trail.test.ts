@@ -7,6 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import type { Answer, Api } from '../../test/kit/api.ts';
 import { type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
+import { TEST_LOGO } from '../../test/kit/test-logo.ts';
 import { decideProtectionOperation } from '../accounts/accounts.ts';
 import { addDomain } from '../domains/domains.ts';
 import { recordMxOperation } from '../inbound-routes/store.ts';
@@ -225,6 +226,14 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
     'account.update',
     () => live.call({ method: 'PATCH', path: '/account', body: { missingVariables: 'keep' } }),
   ],
+  'PUT /account/logo': ['account.set-logo', () => live.put('/account/logo', { content: TEST_LOGO })],
+  'DELETE /account/logo': [
+    'account.remove-logo',
+    async () => {
+      await live.put('/account/logo', { content: TEST_LOGO });
+      return live.delete('/account/logo');
+    },
+  ],
   'POST /account/resume-sending': [
     'account.resume-sending',
     async () => {
@@ -305,6 +314,8 @@ test('every state-changing route is in the table and writes its audit row', asyn
     'POST /saved-filters',
     'PATCH /saved-filters/:id',
     'DELETE /saved-filters/:id',
+    // Users choose their notices in a session: src/users/notices.test.ts.
+    'PATCH /account/notices',
   ];
   assert.deepEqual(changing.sort(), tabled.sort());
   for (const [name, [action, call]] of Object.entries(ROUTES)) {

@@ -168,7 +168,7 @@ export function startInboundWork(
     hourly.add(OPERATORS);
     return true;
   };
-  const verifier = createMailVerifier({ dns, log, hostname: config.smtpHostname });
+  const verifier = createMailVerifier({ dns, log });
   const worker = startInboundWorker({
     database,
     blobs,

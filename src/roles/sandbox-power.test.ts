@@ -8,6 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import type { Answer, Api } from '../../test/kit/api.ts';
 import { type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
+import { TEST_LOGO } from '../../test/kit/test-logo.ts';
 import { decideProtectionOperation } from '../accounts/accounts.ts';
 import type { RouteDefinition } from '../http/route.ts';
 
@@ -61,6 +62,9 @@ const POWERS: Record<string, Power> = {
   'POST /domains/:id/rotate-keys': 'refused',
   'DELETE /domains/:id': 'refused',
   'PATCH /account': 'refused',
+  'PUT /account/logo': 'refused',
+  'DELETE /account/logo': 'refused',
+  'PATCH /account/notices': 'refused',
   'PUT /account/two-factor': 'refused',
   'POST /account/resume-sending': 'refused',
   'POST /approvals': 'refused',
@@ -91,6 +95,8 @@ const BODIES: Record<string, unknown> = {
   'POST /domains': { domain: 'new.example.com' },
   'PUT /domains': { domain: 'other.example.com' },
   'PATCH /account': { missingVariables: 'keep' },
+  'PUT /account/logo': { content: TEST_LOGO },
+  'PATCH /account/notices': { webhooks: false },
   'PUT /account/two-factor': { required: true },
   'POST /approvals': { requestedEmailBytes: 30_000_000, reason: 'catalogues' },
   'POST /users': { email: 'new@example.com' },
@@ -136,8 +142,8 @@ function liveRows(): Record<string, unknown[]> {
 
 const nameOf = ({ method, path: at }: Pick<RouteDefinition, 'method' | 'path'>): string => `${method} ${at}`;
 
-/** People with a session decide on the requests of agents, and on two-factor authentication; no key can. */
-const isForPeople = (name: string): boolean => name.includes('/agent-requests/') || name.endsWith('/two-factor');
+/** People with a session decide on the requests of agents, on two-factor authentication, and on their notices; no key can. */
+const isForPeople = (name: string): boolean => /\/agent-requests\/|\/two-factor$|\/notices$/.test(name);
 
 async function callAs(api: Api, name: string, id = 'none'): Promise<Answer> {
   const [method = '', pattern = ''] = name.split(' ');

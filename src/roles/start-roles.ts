@@ -36,7 +36,7 @@ import { openSourceAddresses } from '../net/source-addresses.ts';
 import type { Nodes } from '../nodes/nodes.ts';
 import { startSendingProtection } from '../reputation/reputation.ts';
 import { createRequestLog, type RequestLog } from '../request-log/request-log.ts';
-import { createSystemMail, SYSTEM_ACCOUNT, type SystemMailer } from '../send/send.ts';
+import { createSystemMail, type SystemMailer } from '../send/send.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
 import { acceptedMailOperation, startRollUp } from '../statistics/statistics.ts';
 import { type ServerHealth, startHealthWatch } from '../storage/server-health.ts';
@@ -172,7 +172,16 @@ function startWorkers(parts: Parts, { nodes, providers, erases = true, inboundPo
     followers.nudge();
   };
   const hostnames = [config.smtpHostname, ...(config.baseUrl === undefined ? [] : [new URL(config.baseUrl).hostname])];
-  const mail = createSystemMail({ database, blobs, clock, log, addressHash, hostnames, onAccepted: nudgeDelivery });
+  const mail = createSystemMail({
+    database,
+    blobs,
+    clock,
+    log,
+    addressHash,
+    hostnames,
+    baseUrl: config.baseUrl,
+    onAccepted: nudgeDelivery,
+  });
   const webhooks = config.roles.includes('webhooks')
     ? startWebhooks({ database, http, clock, log, secretKey, metrics, notify: mail.notify })
     : undefined;
@@ -181,7 +190,7 @@ function startWorkers(parts: Parts, { nodes, providers, erases = true, inboundPo
     ? startDeliveryRole(parts, {
         providers,
         inboundPort,
-        notifyOperators: (notice) => mail.notify({ accountId: SYSTEM_ACCOUNT, ...notice }),
+        notifyOperators: mail.notifyOperators,
         onSettled: nudgeWebhooks,
         connectionShare: () => nodes.share('delivery'),
         isServed: createHostProbe(http),

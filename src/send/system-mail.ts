@@ -5,14 +5,16 @@
  * service. RFC 3834 headers prevent automatic replies.
  */
 import { createHash } from 'node:crypto';
+import { accountOperation, logoOperation } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
 import { newId, randomText } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
-import type { Notice, Notify } from '../base/notice.ts';
+import type { Notice, Notify, OperatorNotice } from '../base/notice.ts';
 import { type Address, parseAddress, sameAddressKey } from '../mail/address.ts';
 import { compose, type MailToCompose } from '../mail/compose/compose.ts';
 import type { ComposedReport } from '../mail/compose/delivery-report.ts';
 import { mailboxText } from '../mail/compose/header.ts';
+import { renderNotice } from '../mail/compose/notice.ts';
 import { toSevenBit } from '../mail/mime/seven-bit.ts';
 import { FORWARDED_FIELD } from '../mail/report/letter.ts';
 import type { EmailOptions, Retain } from '../messages/messages.ts';
@@ -21,15 +23,19 @@ import type { Database } from '../storage/database.ts';
 import type { AddressHash } from '../suppressions/suppressions.ts';
 import { unsuppressOperation } from '../suppressions/suppressions.ts';
 import type { ReportMail } from '../tls-reports/tls-reports.ts';
-import { contactsOperation } from '../users/users.ts';
+import {
+  NOTICE_TOPICS,
+  noticeContactsOperation,
+  noticeRecipients,
+  operatorEmailsOperation,
+  reachable,
+} from '../users/users.ts';
 import { type ComposedEmail, createAcceptEmails, type EmailsToAccept } from './accept-emails.ts';
 
 /** The account that owns all mail from the service itself. */
 export const SYSTEM_ACCOUNT = 'acc_postrider';
 const ENDPOINT = '/notices';
 const LIFETIME_SECONDS = 259_200;
-
-type AccountlessNotice = Omit<Notice, 'accountId'>;
 
 interface SystemMailOptions {
   database: Database;
@@ -39,6 +45,8 @@ interface SystemMailOptions {
   addressHash: AddressHash;
   /** Names of this service; the first that is valid in an address is the sender's domain. */
   hostnames: readonly string[];
+  /** Public URL of the service, if it is configured: notices link to the portal. */
+  baseUrl: string | undefined;
   /** Called when mail was accepted and can be delivered. */
   onAccepted(): void;
 }
@@ -52,7 +60,7 @@ function systemSender(hostnames: readonly string[]): Address | undefined {
   return undefined;
 }
 
-type MailParts = Pick<MailToCompose, 'subject' | 'text' | 'headers' | 'attachments' | 'reportType'> &
+type MailParts = Pick<MailToCompose, 'subject' | 'text' | 'html' | 'headers' | 'attachments' | 'reportType'> &
   Partial<Pick<MailToCompose, 'replyTo'>>;
 
 function emailTo(
@@ -84,23 +92,13 @@ function emailTo(
   };
 }
 
-function noticeTo(
-  recipient: Address,
-  sender: Address,
-  { notice, nowMs }: { notice: AccountlessNotice; nowMs: number },
-) {
-  const headers = [['Auto-Submitted', 'auto-generated']] as const;
-  const parts = { subject: notice.subject, text: notice.text, headers, attachments: [] };
-  return emailTo(recipient, sender, { parts, nowMs, options: {} });
-}
+/** The content of a message to users or operators. */
+type NoticeParts = Pick<MailToCompose, 'subject' | 'html'> & {
+  text: string;
+  attachments?: MailToCompose['attachments'];
+};
 
-/** Returns the addresses that mail can reach. Excludes operator@localhost, which is the operator that the first run creates. */
-function reachable(addresses: readonly string[]): Address[] {
-  return addresses.flatMap((text) => {
-    const parsed = parseAddress(text);
-    return parsed.ok ? [parsed.value] : [];
-  });
-}
+const AUTOMATIC = [['Auto-Submitted', 'auto-generated']] as const;
 
 /** A message to one person, such as one with a private link. Its content is not kept after delivery. */
 export interface PersonalMail {
@@ -137,7 +135,9 @@ export interface SystemMailer {
   readonly canSend: boolean;
   /** The sender address of mail from the service; undefined if the service has no host name to send from. */
   readonly sender: Address | undefined;
+  /** Sends a notice to the users of the account who receive its kind. */
   notify: Notify;
+  notifyOperators: Notify<OperatorNotice>;
   /**
    * Resolves with true when the message is accepted, or with false if the service has no host name to send from or mail cannot reach the
    * address.
@@ -154,37 +154,101 @@ export interface SystemMailer {
   sendDeliveryReport(report: ReportToSend): Promise<void>;
 }
 
+/** Composes a notice as the account wants it: with its name, its logo, and its time zone. */
+async function accountNotice(
+  database: Database,
+  {
+    notice,
+    isToUsers,
+    senderDomain,
+    baseUrl,
+  }: { notice: Notice; isToUsers: boolean; senderDomain: string; baseUrl: string | undefined },
+): Promise<NoticeParts> {
+  const { accountId, kind, subject } = notice;
+  const account = await database.execute(accountOperation, accountId);
+  const logo = await database.execute(logoOperation, accountId);
+  const { name = accountId, timeZone = 'UTC' } = account ?? {};
+  const logoId = logo === null ? undefined : `logo@${senderDomain}`;
+  const { text, html } = renderNotice(notice, {
+    sender: name,
+    timeZone,
+    logoId,
+    footer: isToUsers
+      ? `You receive notices about ${NOTICE_TOPICS[kind]} of ${name} (${accountId}).`
+      : `You receive this notice as an operator, because mail can reach none of the users of ${name} (${accountId}) who receive such notices.`,
+    link:
+      isToUsers && baseUrl !== undefined
+        ? { text: 'Choose your notices', url: `${baseUrl}/app/live/settings?account=${accountId}` }
+        : undefined,
+  });
+  const attachments =
+    logo === null
+      ? []
+      : [
+          {
+            name: `logo.${logo.contentType.slice('image/'.length)}`,
+            contentType: logo.contentType,
+            content: logo.content,
+            contentId: logoId!,
+          },
+        ];
+  return { subject, text, html, attachments };
+}
+
 export function createSystemMail(options: SystemMailOptions): SystemMailer {
-  const { database, blobs, clock, log, addressHash, onAccepted } = options;
+  const { database, blobs, clock, log, addressHash, baseUrl, onAccepted } = options;
   const acceptEmails = createAcceptEmails({ database, blobs, clock, addressHash, onAccepted });
   const sender = systemSender(options.hostnames);
 
-  const accept = async (recipients: Address[], notice: AccountlessNotice, retain: '7d' | 'none'): Promise<void> => {
+  const accept = async (
+    recipients: readonly Address[],
+    parts: NoticeParts,
+    { key, retain }: { key: string; retain: Retain },
+  ): Promise<void> => {
     const nowMs = clock.now();
+    const complete = { attachments: [], ...parts, headers: AUTOMATIC };
     // Each recipient gets a separate email, so that recipients do not see each other.
-    const emails = recipients.map((recipient) => noticeTo(recipient, sender!, { notice, nowMs }));
-    await acceptEmails(toAccept(emails, { key: notice.key, text: notice.text, nowMs, retain }));
+    const emails = recipients.map((to) => emailTo(to, sender!, { parts: complete, nowMs, options: {} }));
+    await acceptEmails(toAccept(emails, { key, text: parts.text, nowMs, retain }));
+  };
+
+  /** Returns false, and logs why, if mail cannot be sent from this service or to any of the recipients. */
+  const canReach = (recipients: readonly Address[], about: { accountId?: string; subject: string }): boolean => {
+    if (sender !== undefined && recipients.length > 0) return true;
+    const why = sender
+      ? 'No user of the account and no operator has an address that mail can reach. Create a user with postrider user create.'
+      : 'Postrider has no host name to send mail from. Set POSTRIDER_SMTP_HOSTNAME or POSTRIDER_BASE_URL.';
+    log.warn({ ...about, why }, 'account notification failed');
+    return false;
   };
 
   const notify = async (notice: Notice): Promise<void> => {
-    const { accountId, subject } = notice;
-    const { users, operators } = await database.execute(contactsOperation, accountId);
-    const userAddresses = reachable(users);
-    const recipients = userAddresses.length > 0 ? userAddresses : reachable(operators);
-    if (!sender || recipients.length === 0) {
-      const why = sender
-        ? 'No user of the account and no operator has an address that mail can reach. Create a user with postrider user create.'
-        : 'Postrider has no host name to send mail from. Set POSTRIDER_SMTP_HOSTNAME or POSTRIDER_BASE_URL.';
-      log.warn({ accountId, subject, why }, 'account notification failed');
+    const { accountId, kind, key, subject } = notice;
+    const contacts = await database.execute(noticeContactsOperation, accountId);
+    const { sentTo, isWanted, addresses } = noticeRecipients(contacts, kind);
+    if (!isWanted) {
+      log.info({ accountId, kind, subject }, 'account notification skipped');
       return;
     }
-    await accept(recipients, notice, '7d');
+    if (!canReach(addresses, { accountId, subject })) return;
+    const about = { notice, isToUsers: sentTo === 'users', senderDomain: sender!.domain, baseUrl };
+    await accept(addresses, await accountNotice(database, about), { key, retain: '7d' });
+  };
+
+  const notifyOperators = async (notice: OperatorNotice): Promise<void> => {
+    const { key, subject } = notice;
+    const operators = await database.execute(operatorEmailsOperation, null);
+    const recipients = operators.flatMap((email) => reachable(email) ?? []);
+    if (!canReach(recipients, { subject })) return;
+    const footer = 'You receive this notice as an operator of Postrider.';
+    const { text, html } = renderNotice(notice, { sender: 'Postrider', timeZone: 'UTC', footer });
+    await accept(recipients, { subject, text, html }, { key, retain: '7d' });
   };
 
   const sendTo = async ({ to, subject, text }: PersonalMail): Promise<boolean> => {
-    const recipients = reachable([to]);
-    if (sender === undefined || recipients.length === 0) return false;
-    await accept(recipients, { key: randomText(32), subject, text }, 'none');
+    const recipient = reachable(to);
+    if (sender === undefined || recipient === undefined) return false;
+    await accept([recipient], { subject, text }, { key: randomText(32), retain: 'none' });
     return true;
   };
 
@@ -219,17 +283,14 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
   };
 
   const forward = async ({ key, to, replyTo, subject, text, original }: ForwardedMail): Promise<boolean> => {
-    const [recipient] = reachable([to]);
+    const recipient = reachable(to);
     if (sender === undefined || recipient === undefined) return false;
     const nowMs = clock.now();
     const parts = {
       subject,
       text,
-      replyTo: reachable(replyTo === null ? [] : [replyTo]),
-      headers: [
-        ['Auto-Submitted', 'auto-generated'],
-        [FORWARDED_FIELD, createHash('sha256').update(key).digest('hex').slice(0, 32)],
-      ] as const,
+      replyTo: replyTo === null ? [] : [reachable(replyTo) ?? []].flat(),
+      headers: [...AUTOMATIC, [FORWARDED_FIELD, createHash('sha256').update(key).digest('hex').slice(0, 32)]] as const,
       attachments: [{ name: 'message.eml', contentType: 'message/rfc822', content: sevenBit(original) }],
     };
     const email = emailTo(recipient, sender, { parts, nowMs, options: {} });
@@ -242,7 +303,16 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
     return true;
   };
 
-  return { canSend: sender !== undefined, sender, notify, sendTo, forward, sendReport, sendDeliveryReport };
+  return {
+    canSend: sender !== undefined,
+    sender,
+    notify,
+    notifyOperators,
+    sendTo,
+    forward,
+    sendReport,
+    sendDeliveryReport,
+  };
 }
 
 /** Returns the message in the form that an attached message requires (RFC 2046 §5.2.1), or unchanged if it cannot be converted. */

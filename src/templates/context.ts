@@ -10,6 +10,7 @@
  * plain data in templateVariables: no prototypes and no methods. An absent or null variable is "without a value". Objects are not printed.
  */
 import { Context, Drop, type Liquid, type PropertyAccessToken, TypeGuards, toValue } from 'liquidjs';
+import { escapeHtml } from '../mail/html/escape.ts';
 
 /** The maximum number of characters in all parts of one rendering. A message has at most 2,000,000 bytes. */
 export const MAX_OUTPUT_LENGTH = 10_000_000;
@@ -148,14 +149,6 @@ export function readProperty(owner: unknown, key: string | number): unknown {
 
 /** The cost of a list item or object member in addition to its characters. */
 const ITEM_LENGTH = 8;
-
-const ESCAPABLE = /[&<>"']/;
-const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&#34;', "'": '&#39;' };
-
-/** Escapes text for element content and quoted attributes. */
-function escapeHtml(text: string): string {
-  return ESCAPABLE.test(text) ? text.replace(/[&<>"']/g, (character) => ESCAPES[character]!) : text;
-}
 
 /** Longer text is escaped in pieces, between which the budget checks the clock. */
 const PIECE_LENGTH = 16_384;

@@ -1,9 +1,11 @@
 /** Users, sessions, and members in the API, with their schemas. */
-import { Type } from 'typebox';
+import { type TBoolean, type TOptional, Type } from 'typebox';
 import { iso } from '../base/clock.ts';
+import { NOTICE_KINDS, type NoticeKind } from '../base/notice.ts';
 import { MEMBER_ROLES } from '../http/route.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import type { Member } from './member-store.ts';
+import { NOTICE_TEXTS, type NoticeContacts, noticeRecipients } from './notice-store.ts';
 import type { Profile } from './session-store.ts';
 import { LONGEST_PASSWORD, MINIMUM_PASSWORD } from './sign-in.ts';
 import { missingFactor } from './two-factor.ts';
@@ -138,6 +140,48 @@ export const invitedSchema = named('InvitedUser', {
 });
 export const inviteRequest = named('InvitationRequest', { email, role: Type.Optional(role) });
 export const roleRequest = named('RoleRequest', { role });
+
+const noticeChoices = Object.fromEntries(
+  NOTICE_KINDS.map((kind) => [kind, Type.Boolean({ description: NOTICE_TEXTS[kind] })]),
+) as Record<NoticeKind, TBoolean>;
+export const noticesSchema = named('Notices', {
+  yours: Type.Unsafe<Record<NoticeKind, boolean> | null>({
+    anyOf: [closed(noticeChoices), { type: 'null' }],
+    description:
+      'The kinds of notices that you receive; null if you are not a user of the account, such as an API key.',
+  }),
+  kinds: Type.Array(
+    closed({
+      kind: oneOf([...NOTICE_KINDS]),
+      sentTo: oneOf(['users', 'operators', 'none'], {
+        description:
+          'users: the recipients. operators: the operators of the service, because mail can reach none of the users who want this kind. none: everyone turned this kind off, or mail can reach neither the users nor the operators.',
+      }),
+      recipients: Type.Array(
+        closed({ userId: Type.String(), email: Type.String() }, { description: 'A user who receives this kind.' }),
+      ),
+    }),
+    { description: 'Every kind of notice, and who receives it.' },
+  ),
+});
+export const noticesRequest = closed(
+  Object.fromEntries(NOTICE_KINDS.map((kind) => [kind, Type.Optional(noticeChoices[kind])])) as Record<
+    NoticeKind,
+    TOptional<TBoolean>
+  >,
+  { title: 'NoticesRequest', minProperties: 1 },
+);
+
+export function noticesBody(contacts: NoticeContacts, userId: string): Record<string, unknown> {
+  const own = contacts.users.find((user) => user.userId === userId);
+  return {
+    yours: own?.receives ?? null,
+    kinds: NOTICE_KINDS.map((kind) => {
+      const { sentTo, users } = noticeRecipients(contacts, kind);
+      return { kind, sentTo, recipients: users.map(({ userId, email }) => ({ userId, email })) };
+    }),
+  };
+}
 
 export const twoFactorRequirement = named('TwoFactorRequirement', { required: Type.Boolean() });
 

@@ -12,6 +12,7 @@ import * as bodies from './bodies.ts';
 import { createPasswords } from './passwords.ts';
 import { totpRoutes } from './routes-factors.ts';
 import { memberRoutes } from './routes-members.ts';
+import { noticeRoutes } from './routes-notices.ts';
 import { oidcRoutes } from './routes-oidc.ts';
 import { passkeyRoutes } from './routes-passkeys.ts';
 import { savedFilterRoutes } from './routes-saved-filters.ts';
@@ -34,6 +35,7 @@ export function userRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
     ...passwordRoutes(deps, signIn),
     ...memberRoutes(deps),
     ...savedFilterRoutes(deps),
+    ...noticeRoutes(deps),
     ...supportRoutes(deps),
     ...totpRoutes(deps),
     ...passkeyRoutes(deps, signIn),

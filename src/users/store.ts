@@ -219,31 +219,6 @@ export const changePasswordOperation = change(
   },
 );
 
-/** Whom to notify about an account. */
-interface Contacts {
-  /** Addresses of the account's owners and members. */
-  users: string[];
-  /** Addresses of the operators; some of them may be users of the account too. */
-  operators: string[];
-}
-
-export const contactsOperation = operation(
-  'users.contacts',
-  'read',
-  async (tx, accountId: string): Promise<Contacts> => {
-    const emails = async (sql: string, ...params: string[]): Promise<string[]> =>
-      (await tx.all<{ email: string }>(sql, ...params)).map(({ email }) => email);
-    return {
-      users: await emails(
-        `SELECT u.email FROM membership m JOIN app_user u ON u.id = m.user_id
-         WHERE m.account_id = ? AND m.role <> 'viewer' ORDER BY u.id`,
-        accountId,
-      ),
-      operators: await emails('SELECT email FROM app_user WHERE is_operator = 1 ORDER BY id'),
-    };
-  },
-);
-
 /** Returns whether the service's own mail can be expected to arrive: an account has verified a domain. */
 export const sendsMailOperation = operation('users.sendsMail', 'read', async (tx, _: null): Promise<boolean> => {
   return (await tx.get("SELECT 1 AS found FROM domain WHERE status = 'verified' LIMIT 1")) !== undefined;

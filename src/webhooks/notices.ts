@@ -2,7 +2,7 @@
  * Notifies accounts that one of their endpoints was disabled. A notice is retried until it is sent; its key prevents a duplicate after a
  * crash.
  */
-import { type Clock, iso } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Notice, Notify } from '../base/notice.ts';
 import type { Database } from '../storage/database.ts';
@@ -24,24 +24,22 @@ function noticeOf(due: DueNotice): Notice {
   const url = shownUrl(due.url);
   return {
     accountId,
+    kind: 'webhooks',
     key: `${webhookId}:${disabledAt}`,
     subject: `Webhook disabled: ${url.slice(0, 200)}`,
-    text: [
+    parts: [
       `Postrider disabled a webhook of your account: ${reason}.`,
-      '',
-      `Endpoint: ${url}`,
-      `Webhook:  ${webhookId}`,
-      `Account:  ${accountId}`,
-      `Mode:     ${mode}`,
-      `Time:     ${iso(disabledAt)}`,
-      '',
-      'The webhook receives no events, but Postrider stores them. Once the endpoint works again, enable the webhook',
-      'and replay the missed events: in the portal under Webhooks, or with the API:',
-      '',
-      `PATCH /webhooks/${webhookId} with "enabled": true`,
-      `POST /webhooks/${webhookId}/replay`,
-      '',
-    ].join('\n'),
+      {
+        facts: [
+          ['Endpoint', url],
+          ['Webhook', webhookId],
+          ['Mode', mode],
+          ['Time', { atMs: disabledAt }],
+        ],
+      },
+      'The webhook receives no events, but Postrider stores them. Once the endpoint works again, enable the webhook and replay the missed events: in the portal under Webhooks, or with the API:',
+      { code: [`PATCH /webhooks/${webhookId} with "enabled": true`, `POST /webhooks/${webhookId}/replay`] },
+    ],
   };
 }
 

@@ -25,6 +25,12 @@ import {
   updateKeyOperation,
 } from '../../src/accounts/credential-store.ts';
 import {
+  logoOperation,
+  logoSummaryOperation,
+  removeLogoOperation,
+  setLogoOperation,
+} from '../../src/accounts/logo-store.ts';
+import {
   accountOperation,
   accountsOperation,
   allApprovalsOperation,
@@ -87,6 +93,7 @@ export function newAccount(stage: Stage, plan: Account['plan'] = 'paid'): Accoun
     approvedEmailBytes: 2_000_000,
     limits: {},
     twoFactorRequired: false,
+    timeZone: 'UTC',
     settings: {
       variables: { greeting: 'Grüß Gott' },
       missingVariables: 'error',
@@ -124,6 +131,28 @@ export const accounts: Scenario = async (stage) => {
   await stage.act(patchSettingsOperation, { ...patch, variables: { b: 'x'.repeat(50) }, settings: {} });
   await stage.act(patchSettingsOperation, { ...patch, variables: { b: '', c: '', d: '' }, settings: {} });
   await stage.act(patchSettingsOperation, { ...patch, id: 'acc_none', variables: {}, settings: {} });
+  const named = { ...patch, name: 'Läden', timeZone: 'Europe/Berlin', variables: {}, settings: {} };
+  await stage.act(patchSettingsOperation, named);
+  const renamed = { id: account.id, name: 'Shop', plan: null, status: null, approvedEmailBytes: null };
+  assert.equal((await stage.act(setAccountOperation, renamed))?.timeZone, 'Europe/Berlin');
+};
+
+export const logos: Scenario = async (stage) => {
+  const account = newAccount(stage);
+  await stage.act(createAccountOperation, { account, keys: [] });
+  const { id: accountId } = account;
+  const set = (content: Uint8Array, updatedAt: number) =>
+    stage.act(setLogoOperation, { accountId, contentType: 'image/png', content, updatedAt });
+  assert.equal(await stage.act(logoOperation, accountId), null);
+  assert.equal(await stage.act(logoSummaryOperation, accountId), null);
+  await set(hash('one'), stage.nowMs);
+  await set(Buffer.alloc(60_000, 255), stage.nowMs + 1);
+  const stored = await stage.act(logoOperation, accountId);
+  assert.deepEqual(Buffer.from(stored!.content), Buffer.alloc(60_000, 255));
+  const summary = { contentType: 'image/png', bytes: 60_000, updatedAt: stage.nowMs + 1 };
+  assert.deepEqual({ ...(await stage.act(logoSummaryOperation, accountId)) }, summary);
+  assert.equal(await stage.act(removeLogoOperation, { accountId }), true);
+  assert.equal(await stage.act(removeLogoOperation, { accountId }), false);
 };
 
 export const keys: Scenario = async (stage) => {

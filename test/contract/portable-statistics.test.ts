@@ -77,7 +77,7 @@ test('statistics count each event once after a move from PostgreSQL to either da
     approvedEmailBytes: 2_000_000,
   } as const;
   await source.database.execute(createAccountOperation, {
-    account: { ...account, limits: {}, twoFactorRequired: false, settings, createdAt: NOW },
+    account: { ...account, limits: {}, twoFactorRequired: false, timeZone: 'UTC', settings, createdAt: NOW },
     keys: [],
   });
   for (let i = 0; i < 5; i += 1) await mix.addMessage(OWNER.accountId, OWNER.mode);

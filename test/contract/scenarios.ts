@@ -29,6 +29,7 @@ import * as webhooks from './webhooks.ts';
 
 export const scenarios: Record<string, Scenario> = {
   accounts: accounts.accounts,
+  logos: accounts.logos,
   keys: accounts.keys,
   'signing keys': accounts.signingKeys,
   'agent requests': accounts.agentRequests,

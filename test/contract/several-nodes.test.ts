@@ -235,6 +235,7 @@ test('one of several concurrent first runs succeeds, and concurrent settings pat
         approvedEmailBytes: 1,
         limits: {},
         twoFactorRequired: false,
+        timeZone: 'UTC',
         settings,
         createdAt: 1,
       } as const;

@@ -21,6 +21,11 @@ import {
   removeMemberOperation,
 } from '../../src/users/member-store.ts';
 import {
+  chooseNoticesOperation,
+  noticeContactsOperation,
+  operatorEmailsOperation,
+} from '../../src/users/notice-store.ts';
+import {
   beginSignInOperation,
   completeSignInOperation,
   endSessionOperation,
@@ -34,7 +39,6 @@ import {
 } from '../../src/users/session-store.ts';
 import {
   changePasswordOperation,
-  contactsOperation,
   createUserOperation,
   firstRunOperation,
   requestResetOperation,
@@ -82,8 +86,9 @@ export const users: Scenario = async (stage) => {
   };
   assert.equal(await stage.act(firstRunOperation, first), true);
   assert.equal(await stage.act(firstRunOperation, first), false);
-  await stage.act(contactsOperation, account.id);
-  await stage.act(contactsOperation, 'acc_none');
+  await stage.act(noticeContactsOperation, account.id);
+  await stage.act(noticeContactsOperation, 'acc_none');
+  assert.deepEqual(await stage.act(operatorEmailsOperation, null), ['op@example.com']);
   assert.equal(await stage.act(sendsMailOperation, null), false);
 
   const ada = newUser(stage, 'ada@example.com');
@@ -153,7 +158,7 @@ export const members: Scenario = async (stage) => {
   assert.equal(await outcomeOf(invite(one.id, 'eve@example.com')), 'unproven');
   assert.equal(await outcomeOf(invite(one.id, 'eve@example.com', { byOperator: true })), 'added');
   assert.equal(await outcomeOf(invite(one.id, 'full@example.com')), 'full');
-  await stage.act(contactsOperation, one.id);
+  await stage.act(noticeContactsOperation, one.id);
 
   const list = await stage.act(membersOperation, { accountId: one.id, before: null, limit: 10 });
   assert.equal(list.length, 3);
@@ -161,6 +166,18 @@ export const members: Scenario = async (stage) => {
   const idOf = (email: string) => list.find((member) => member.email === email)!.userId;
   const ann = { accountId: one.id, userId: idOf('ann@example.com') };
   const bob = { accountId: one.id, userId: idOf('bob@example.com') };
+  const choose = (who: { accountId: string; userId: string }, choices: object) =>
+    stage.act(chooseNoticesOperation, { ...who, choices });
+  assert.equal(await choose(bob, { webhooks: false, quotas: false }), true);
+  assert.equal(await choose(bob, { quotas: true }), true);
+  assert.equal(await choose({ ...bob, accountId: 'acc_none' }, { quotas: true }), false);
+  const contacts = await stage.act(noticeContactsOperation, one.id);
+  assert.deepEqual(contacts.users.find(({ userId }) => userId === bob.userId)?.receives, {
+    sendingProtection: true,
+    quotas: true,
+    domains: true,
+    webhooks: false,
+  });
   assert.equal(await stage.act(changeRoleOperation, { ...ann, role: 'viewer' }), 'last-owner');
   assert.equal(await stage.act(removeMemberOperation, ann), 'last-owner');
   assert.equal(await stage.act(changeRoleOperation, { ...bob, accountId: two.id, role: 'viewer' }), 'unknown');

@@ -71,6 +71,8 @@ export interface LoadOptions {
   from: string;
   /** Number of concurrent requests. */
   workers: number;
+  /** How long each worker waits after a message; not at all by default. */
+  restMs?: number;
   /** Distinguishes the keys of one load from those of another. */
   prefix: string;
   /**
@@ -128,6 +130,7 @@ export function startLoad(options: LoadOptions): Load {
     while (!finishing) {
       next += 1;
       await sendUntilAccepted(`${options.prefix}${next}`);
+      if (options.restMs) await pause(options.restMs);
     }
   };
   const workers = Array.from({ length: options.workers }, worker);

@@ -44,6 +44,8 @@ export interface NodesTrial {
 export interface NodesTrialOptions extends Omit<ClusterOptions, 'env'> {
   env?: Record<string, string>;
   workers: number;
+  /** How long each worker waits after a message, for trials that last long; not at all by default. */
+  restMs?: number;
   /** Actions during the load; the trial ends with them. */
   script(trial: NodesTrial): Promise<void>;
   /** Where messages are sent to; loopback unless nodes run elsewhere. */
@@ -73,7 +75,8 @@ export async function nodesTrial(options: NodesTrialOptions): Promise<NodesRepor
     const { accountId } = cluster.nodes[0]!.live;
     await cluster.nodes[0]!.cli('domain', 'add', accountId, 'load.example', '--verified');
     const from = 'load@load.example';
-    load = startLoad({ api: cluster.api, ledger, from, workers: options.workers, prefix: 'n' });
+    const { workers, restMs = 0 } = options;
+    load = startLoad({ api: cluster.api, ledger, from, workers, restMs, prefix: 'n' });
     await options.script({
       cluster,
       sink,

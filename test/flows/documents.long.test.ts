@@ -16,6 +16,7 @@ import { newSecret, secretKeyOf, signatureOf } from '../../src/webhooks/sign.ts'
 import type { JsonObject } from '../kit/api.ts';
 import { missing } from '../kit/requirements.ts';
 import { type Service, startService } from '../kit/start-service.ts';
+import { TEST_LOGO } from '../kit/test-logo.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const LANGUAGES = ['sh', 'js', 'python', 'php', 'go'];
@@ -70,6 +71,7 @@ ID=$(jq -r .accountId data/first-run.json)
 KEY=$(jq -r .sandboxApiKey data/first-run.json)
 LIVE_KEY=$(jq -r .apiKey data/first-run.json)
 head -c 3000000 /dev/urandom > plan.pdf
+echo ${TEST_LOGO} | base64 -d > logo.png
 head -c 2500000 /dev/urandom > report.pdf
 `;
 

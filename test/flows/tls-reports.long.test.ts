@@ -200,6 +200,7 @@ async function world() {
     log,
     addressHash: testAddressHash,
     hostnames: ['postrider.test'],
+    baseUrl: undefined,
     onAccepted,
   });
   const http = openHttpClient({ lookup: resolver.lookupHost, allow, ca: testCertificate(['reports.example']).cert });

@@ -94,7 +94,6 @@ before(async () => {
   dns = openDns({ servers: [zone.server] });
   verifier = createMailVerifier({
     dns,
-    hostname: 'mx.example',
     log: createLog('error', () => undefined),
     workMs: 120_000,
   });
@@ -143,7 +142,6 @@ test('an unresponsive thread is ended, and concurrent messages are verified in t
   // The timeout for the work is shorter than that for DNS, as if the thread did not receive the results.
   const impatient = createMailVerifier({
     dns: stuck,
-    hostname: 'mx.example',
     dnsMs: 60_000,
     workMs: -50_000,
     log: createLog('error', (line) => lines.push(line)),

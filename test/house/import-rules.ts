@@ -9,7 +9,7 @@ const LEVELS: string[][] = [
   ['base'],
   ['mail'],
   ['storage', 'net'],
-  ['work', 'http', 'limits', 'audit'],
+  ['work', 'http', 'limits', 'audit', 'mail-authentication'],
   ['events', 'suppressions'],
   [
     'messages',
@@ -43,6 +43,7 @@ const WITHOUT_DOOR = new Set([
   ...[
     'base',
     'mail',
+    'mail-authentication',
     'storage',
     'net',
     'http',

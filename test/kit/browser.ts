@@ -1,6 +1,6 @@
 /**
  * A real browser on the portal of a real service: Debian's Chromium, driven by Playwright. A page that logs to its console, throws,
- * violates the Content-Security-Policy, or makes a request to another host fails its test.
+ * violates the Content-Security-Policy, or makes a request to another host fails its test. Pages do not animate, which takes CPU time.
  */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
@@ -46,7 +46,7 @@ export async function startBrowser(): Promise<Visitors & { close(): Promise<void
     browser,
     close: () => browser.close(),
     async visit(url, options) {
-      const context = await browser.newContext({ baseURL: url, ...options });
+      const context = await browser.newContext({ baseURL: url, reducedMotion: 'reduce', ...options });
       const page = await context.newPage();
       const wrong: string[] = [];
       page.on('pageerror', (error) => wrong.push(`threw: ${error.message}`));

@@ -33,6 +33,7 @@ function callerOf(accountId: string, mode: Mode, changes: Partial<Account>): Cal
       createdAt: 0,
       limits: {},
       twoFactorRequired: false,
+      timeZone: 'UTC',
       settings: { ...settings },
       ...changes,
     },

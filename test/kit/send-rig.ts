@@ -33,6 +33,7 @@ export function testAccount(id: string, settings: Partial<Account['settings']> =
     approvedEmailBytes: 2_000_000,
     limits: {},
     twoFactorRequired: false,
+    timeZone: 'UTC',
     settings: { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null, ...settings },
     createdAt: 0,
   };

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { noBrowser, setFirstPassword, signedIn, startBrowser } from '../kit/browser.ts';
 import { startService } from '../kit/start-service.ts';
-import { everyPage, faultsOf, open, SEED_ENV, seed } from './every-page.ts';
+import { everyPage, faultsOf, follow, open, SEED_ENV, seed } from './every-page.ts';
 
 const WINDOWS = {
   'light desktop': { colorScheme: 'light', viewport: { width: 1280, height: 800 } },
@@ -27,10 +27,11 @@ test('every page in every viewport and color scheme is accessible', {
   const pages = everyPage(await seed(service));
   const examined = Object.entries(WINDOWS).map(([name, window]) =>
     t.test(name, async (within) => {
-      const visit = await signedIn(within, visitors, service, { ...window, reducedMotion: 'reduce' });
+      const visit = await signedIn(within, visitors, service, window);
       const faults: Record<string, string[]> = {};
-      for (const at of pages) {
-        await open(visit.page, at);
+      for (const [index, at] of pages.entries()) {
+        const isLinked = [at, pages[index - 1]].every((one) => one?.startsWith('/app/'));
+        await (isLinked ? follow : open)(visit.page, at);
         const found = await faultsOf(visit.page);
         if (found.length > 0) faults[at] = found;
       }

@@ -19,7 +19,7 @@ test('every page is accessible in a desktop window', { skip: noBrowser(), timeou
   await setFirstPassword(service);
   // The slow tests check the pages of live mail.
   const pages = everyPage(await seed(service)).filter((at) => !at.startsWith('/app/live/'));
-  const visit = await signedIn(t, visitors, service, { reducedMotion: 'reduce' });
+  const visit = await signedIn(t, visitors, service);
   const faults: Record<string, string[]> = {};
   assert.deepEqual(
     FIRST_SEEN.filter((at) => !pages.includes(at)),

@@ -32,7 +32,7 @@ after(async () => {
 
 for (const [name, window] of Object.entries(WINDOWS)) {
   test(`${name}: accessible, and nothing scrolls sideways`, { skip, timeout: 590_000 }, async (t) => {
-    const visit = await visitors.visit(service.url, { ...window, reducedMotion: 'reduce' });
+    const visit = await visitors.visit(service.url, window);
     t.after(() => visit.context.close());
     await visit.page.goto('/docs#sendEmail');
     await visit.page.locator('#sendEmail .tabs').waitFor();

@@ -15,7 +15,7 @@ import { smtpSink } from '../kit/smtp-sink.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { webhookCatcher } from '../kit/webhook-catcher.ts';
-import { open } from './every-page.ts';
+import { follow, open } from './every-page.ts';
 import { payloads } from './payloads.ts';
 
 /** A server that must not be requested; it returns script, so that it would be noticed if a page ran it. */
@@ -236,13 +236,13 @@ test('untrusted text is rendered as text on every page', { skip: noBrowser(), ti
     await assertHarmless(visit, at);
   }
   for (const at of mails) {
-    await open(visit.page, at);
+    await follow(visit.page, at);
     await assertHarmless(visit, at);
   }
   // The list has displayed all of them.
   for (const id of inboundIds.filter((_, index) => index % 5 === 0)) {
     const at = `/app/sandbox/inbound/${id}`;
-    await open(visit.page, at);
+    await follow(visit.page, at);
     await everyTab(visit.page);
     await assertHarmless(visit, at);
   }

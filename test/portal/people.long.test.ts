@@ -9,7 +9,9 @@ import type { JsonObject } from '../kit/api.ts';
 import { noBrowser, PASSWORD, setFirstPassword, signedIn, signInAs, startBrowser, type Visit } from '../kit/browser.ts';
 import { totpCode } from '../kit/second-factors.ts';
 import { type Service, startService } from '../kit/start-service.ts';
+import { TEST_LOGO } from '../kit/test-logo.ts';
 import { waitUntil } from '../kit/wait-until.ts';
+import { faultsOf } from './every-page.ts';
 
 const skip = noBrowser();
 let visitors: Awaited<ReturnType<typeof startBrowser>>;
@@ -127,6 +129,74 @@ test('settings are changed individually, and variables are merged', { skip }, as
   await page.goto('/app/sandbox/settings');
   await page.getByRole('link', { name: 'Switch to Live' }).waitFor();
   assert.ok(await page.getByLabel('Default sender').isDisabled());
+  visit.assertClean();
+});
+
+test('the account has a name, a time zone, and a logo, and each user chooses their notices', { skip }, async (t) => {
+  const account = async () => (await service.api.get('/account')).body as JsonObject;
+  const { name: before } = await account();
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  await page.goto('/app/live/settings');
+  const identity = page.getByRole('region', { name: 'Account', exact: true });
+  await identity.getByLabel('Account name').fill('Shop of Ann');
+  await identity.getByRole('combobox', { name: 'Time zone' }).fill('berlin');
+  await page.getByRole('option', { name: 'Europe/Berlin' }).click();
+  await identity.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Settings saved').first().waitFor();
+  const { name, timeZone } = await account();
+  assert.deepEqual([name, timeZone], ['Shop of Ann', 'Europe/Berlin']);
+  await page.getByText('Shop of Ann').first().waitFor();
+
+  const upload = async (name: string, buffer: Buffer): Promise<void> => {
+    const choosing = page.waitForEvent('filechooser');
+    await identity.getByRole('button', { name: /(Upload|Replace) logo/ }).click();
+    await (await choosing).setFiles({ name, mimeType: 'image/png', buffer });
+  };
+  await upload('large.png', Buffer.alloc(65_537));
+  await identity.getByRole('alert').getByText('larger than 64 KiB').waitFor();
+  await upload('logo.png', Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>'));
+  await identity.getByRole('alert').getByText('must be a PNG, JPEG, GIF, or WebP image').waitFor();
+  await upload('logo.png', Buffer.from(TEST_LOGO, 'base64'));
+  const logo = identity.getByRole('img', { name: 'Logo of the account' });
+  await logo.waitFor();
+  assert.equal(await identity.getByRole('alert').count(), 0);
+  assert.equal(await logo.getAttribute('src'), `data:image/png;base64,${TEST_LOGO}`);
+  await waitUntil('the image, which the policy allows', () =>
+    logo.evaluate((image) => 'naturalWidth' in image && Number(image.naturalWidth) > 0),
+  );
+
+  const notices = page.getByRole('region', { name: 'Notices by email' });
+  const row = (kind: string) => notices.getByRole('listitem').filter({ hasText: kind });
+  await notices.getByText('Email can’t reach operator@localhost, so you receive no notices.').waitFor();
+  await row('Webhooks').getByText('No one receives these notices.').waitFor();
+  const ann = await person('ann@notices.example', 'member');
+  const guest = await visitors.visit(service.url);
+  t.after(() => guest.context.close());
+  await signInAs(guest, ann);
+  await guest.page.goto('/app/live/settings');
+  const own = guest.page.getByRole('region', { name: 'Notices by email' });
+  const webhooks = own.getByRole('switch', { name: 'Webhooks' });
+  await own.getByText('Sent to ann@notices.example').first().waitFor();
+  assert.ok(await webhooks.isChecked());
+  assert.ok(await guest.page.getByLabel('Account name').isDisabled());
+  await webhooks.press('Space');
+  await own.getByText('No one receives these notices.').waitFor();
+  assert.equal(await webhooks.isChecked(), false);
+  assert.deepEqual(await faultsOf(guest.page), []);
+  await guest.page.goto('/app/sandbox/settings');
+  await own.getByRole('switch', { name: 'Webhooks' }).waitFor();
+  assert.ok(await own.getByRole('switch', { name: 'Webhooks' }).isDisabled());
+  guest.assertClean();
+
+  await page.reload();
+  await row('Webhooks').getByText('No one receives these notices.').waitFor();
+  await row('Quotas').getByText('Sent to ann@notices.example').waitFor();
+  assert.deepEqual(await faultsOf(page), []);
+  await identity.getByRole('button', { name: 'Remove logo' }).click();
+  await logo.waitFor({ state: 'detached' });
+  assert.equal((await account()).logo, null);
+  await service.api.patch('/account', { name: before, timeZone: 'UTC' });
   visit.assertClean();
 });
 

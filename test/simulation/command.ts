@@ -103,7 +103,7 @@ let failed = 0;
 const passedOn = [
   ...(planted === undefined ? [] : ['--planted', planted]),
   // A scenario that was already shrunk is not shrunk again.
-  ...(values.only === undefined ? ['--shrink'] : ['--only', values.only]),
+  ...(values.only === undefined ? ['--shrink', '0'] : ['--only', values.only]),
   ...(goesOn ? ['--all'] : []),
   ...(values.trace ? ['--trace'] : []),
   ...(values.overlapping ? ['--overlapping'] : values.nodes ? ['--nodes'] : []),

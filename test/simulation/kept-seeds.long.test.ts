@@ -46,7 +46,7 @@ test('a scenario of several nodes is kept as one', async (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-kept-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const planted = 'a claim takes work that another node has leased';
-  const seed = String(PLANTED_SEEDS[planted]);
+  const seed = String(PLANTED_SEEDS[planted]!.seed);
   const said = await command(['--nodes', '--seed', seed, '--planted', planted, '--keep', folder]);
   const [kept] = readKept({ nodes: true, folder });
   assert.ok(kept, said);

@@ -1,12 +1,13 @@
 /**
- * Pins a seed for each planted bug: `node test/simulation/pin-seeds.ts`. Bugs whose pinned seed still reveals them keep it; for the others
- * it searches, on all cores, and writes planted-seeds.json. Run it after changes that make planted.long.test.ts slow.
+ * Pins a scenario for each planted bug: `node test/simulation/pin-seeds.ts`. Bugs whose pinned scenario still reveals them keep it; for the
+ * others it searches, on all cores, shrinks what it finds, and writes planted-seeds.json. Run it after changes that make
+ * planted.long.test.ts slow.
  */
 import { writeFileSync } from 'node:fs';
 import os from 'node:os';
-import { PLANTED_KINDS, PLANTED_SEEDS, SEEDS_FILE, seedThatReveals } from './planted-kinds.ts';
+import { type Pinned, PLANTED_KINDS, PLANTED_SEEDS, SEEDS_FILE, scenarioThatReveals } from './planted-kinds.ts';
 
-const seeds: Record<string, number | undefined> = {};
+const seeds: Record<string, Pinned | undefined> = {};
 const waiting = PLANTED_KINDS.flatMap(({ planted, options }) =>
   Object.keys(planted).map((name) => ({ name, options })),
 );
@@ -20,10 +21,11 @@ function write(): void {
 async function pinNext(): Promise<void> {
   for (let next = waiting.shift(); next; next = waiting.shift()) {
     const { name, options } = next;
-    const { seed } = await seedThatReveals(name, options);
-    if (seed === PLANTED_SEEDS[name]) continue;
-    seeds[name] = seed;
-    console.log(`${name}: ${PLANTED_SEEDS[name] ?? 'none'} → ${seed ?? 'not found'}`);
+    const pinned = PLANTED_SEEDS[name];
+    const { found } = await scenarioThatReveals(name, { options, shrinks: true });
+    if (found && found.seed === pinned?.seed && found.only === pinned.only) continue;
+    seeds[name] = found;
+    console.log(`${name}: ${pinned?.seed ?? 'none'} → ${found?.seed ?? 'not found'}`);
     write();
   }
 }

@@ -30,8 +30,10 @@ export interface SeedsOptions {
   nodes: boolean;
   /** Whether that is a server whose transactions overlap, and whose primary changes. */
   overlapping: boolean;
-  /** Whether failing scenarios are shrunk. */
-  shrinks: boolean;
+  /** Failing scenarios with more steps are shrunk until they have at most this many, or nothing else can be removed. */
+  shrinkToSteps: number;
+  /** The failures to look for; scenarios without one of these count as failed, but are not reported. */
+  finds: RegExp;
   onStep?: (line: string) => void;
   /** Called with each failing scenario; returns whether to continue. */
   onFailed(failed: Failed): boolean;
@@ -71,21 +73,26 @@ async function runTwice(seed: number, options: RunOptions): Promise<Report> {
 }
 
 /** Returns the same failure in a smaller scenario. */
-async function shrunk(report: Report, options: RunOptions): Promise<Failed> {
+async function shrunk(
+  report: Report,
+  isSame: (fault: string) => boolean,
+  toSteps: number,
+  options: RunOptions,
+): Promise<Failed> {
   const { seed } = report;
-  const kind = kindOf(report.faults[0]!);
   let smallest = report;
-  await shrink(report.parts, async (only) => {
+  const fails = async (only: readonly string[]): Promise<readonly string[] | undefined> => {
     const next = await runSeed(seed, { ...options, only });
-    if (!next.faults.some((one) => kindOf(one) === kind)) return undefined;
+    if (!next.faults.some(isSame)) return undefined;
     smallest = next;
     return next.parts;
-  });
-  return smallest;
+  };
+  await shrink(report.parts, fails, () => smallest.steps <= toSteps);
+  return { ...smallest, isComplete: smallest === report && options.only === undefined };
 }
 
 export async function runSeeds(options: SeedsOptions): Promise<Sums> {
-  const { worlds, shrinks, onStep, onFailed, onProgress } = options;
+  const { worlds, shrinkToSteps, finds, onStep, onFailed, onProgress } = options;
   // Thousands of errors are thrown and caught here: long stack traces only when tracing.
   Error.stackTraceLimit = onStep ? 8 : 1;
   const template = await templateOf(options);
@@ -101,9 +108,12 @@ export async function runSeeds(options: SeedsOptions): Promise<Sums> {
     const cpuMs = (user + system) / 1000;
     addTo(sums, { seeds: 1, failed, twice: isTwice ? 1 : 0, steps, simulatedMs, cpuMs, counts, transitions });
     onProgress(sums);
-    if (failed === 0) continue;
-    const canShrink = shrinks && !faults[0]!.startsWith(NOT_TWICE);
-    if (!onFailed(canShrink ? await shrunk(report, run) : report)) break;
+    const fault = faults.find((one) => finds.test(one));
+    if (fault === undefined) continue;
+    const kind = kindOf(fault);
+    const isSame = (one: string): boolean => kindOf(one) === kind && finds.test(one);
+    const toSteps = fault.startsWith(NOT_TWICE) ? Number.POSITIVE_INFINITY : shrinkToSteps;
+    if (!onFailed(await shrunk(report, isSame, toSteps, run))) break;
   }
   return sums;
 }

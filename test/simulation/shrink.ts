@@ -9,20 +9,24 @@ export type Fails = (only: readonly string[]) => Promise<readonly string[] | und
 /** Maximum number of scenarios to try; each takes 0.15 s, or some seconds if the failure is that it does not end. */
 const MOST_TRIES = 120;
 
-/** Returns the names of the parts that the failure needs. */
-export async function shrink(parts: readonly string[], fails: Fails): Promise<readonly string[]> {
+/** Returns the names of the parts that the failure needs, or those that were left when the scenario became small enough. */
+export async function shrink(
+  parts: readonly string[],
+  fails: Fails,
+  isSmallEnough = (): boolean => false,
+): Promise<readonly string[]> {
   let left = parts;
   let tries = 0;
   for (let size = Math.ceil(left.length / 2); left.length > 0; size = Math.ceil(size / 2)) {
     let isSmaller = false;
-    for (let at = 0; at < left.length && tries < MOST_TRIES; ) {
+    for (let at = 0; at < left.length && tries < MOST_TRIES && !isSmallEnough(); ) {
       tries += 1;
       const fewer = await fails([...left.slice(0, at), ...left.slice(at + size)]);
       if (fewer) left = fewer;
       else at += size;
       isSmaller ||= fewer !== undefined;
     }
-    if (tries >= MOST_TRIES || (size === 1 && !isSmaller)) break;
+    if (tries >= MOST_TRIES || isSmallEnough() || (size === 1 && !isSmaller)) break;
   }
   return left;
 }

@@ -5,6 +5,8 @@ export interface Failed {
   seed: string;
   /** The removable parts that are left. */
   parts: readonly string[];
+  /** Whether no part was removed. */
+  isComplete: boolean;
   faults: readonly string[];
   trace: string;
 }

@@ -10,7 +10,7 @@ export interface paths {
      */
     get: operations["getAccount"];
     /**
-     * Change the account's settings
+     * Change the account's name, time zone, and settings
      * @description Merges the given fields into the settings; null removes a variable. Returns the account.
      */
     patch: operations["updateAccount"];
@@ -21,6 +21,35 @@ export interface paths {
      * @description Bounce and complaint rates over the last 7 days compared with the thresholds of large mailbox providers, for the mode of the key, and the state of sending protection for live mail. A rate is evaluated only above its minimum number of messages.
      */
     get: operations["getAccountHealth"];
+  };
+  "/account/logo": {
+    /**
+     * Get the logo of the account
+     * @description Returns the image at the top of notices to users of the account. Returns 404 if there is none.
+     */
+    get: operations["getLogo"];
+    /**
+     * Set the logo of the account
+     * @description Replaces the image at the top of notices to users of the account. Notices contain the image itself, 40 pixels high. SVG is not accepted.
+     */
+    put: operations["setLogo"];
+    /**
+     * Remove the logo of the account
+     * @description Notices then show the name of the account alone.
+     */
+    delete: operations["removeLogo"];
+  };
+  "/account/notices": {
+    /**
+     * Get which users receive which notices by email
+     * @description Owners and members receive every kind that they did not turn off; viewers receive the kinds that they turned on. If mail can reach none of the users who receive a kind, the operators receive it.
+     */
+    get: operations["getNotices"];
+    /**
+     * Choose which notices you receive by email
+     * @description Changes the given kinds for the logged-in user in this account, from the next notice on. Other users choose their own.
+     */
+    patch: operations["chooseNotices"];
   };
   "/account/resume-sending": {
     /**
@@ -397,7 +426,7 @@ export interface paths {
      */
     get: operations["getOperatorAccount"];
     /**
-     * Change plan, status, email size, limits, or thresholds of an account
+     * Change name, plan, status, email size, limits, or thresholds of an account
      * @description Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again.
      */
     patch: operations["setAccount"];
@@ -1050,6 +1079,16 @@ export interface components {
     Account: {
       accountId: string;
       name: string;
+      /** @description IANA name of the time zone of the times in notices. */
+      timeZone: string;
+      /** @description The image at the top of notices; null if there is none. GET /account/logo returns its content. */
+      logo: ({
+        /** @enum {string} */
+        contentType: "image/png" | "image/jpeg" | "image/gif" | "image/webp";
+        bytes: number;
+        /** Format: date-time */
+        updatedAt: string;
+      }) | null;
       /** @enum {string} */
       plan: "free" | "paid" | "enterprise";
       /** @enum {string} */
@@ -1114,6 +1153,8 @@ export interface components {
     };
     /** AccountChangeRequest */
     AccountChangeRequest: {
+      /** @description 1 to 200 characters, without control characters. */
+      name?: string;
       /** @enum {string} */
       plan?: "free" | "paid" | "enterprise";
       /** @enum {string} */
@@ -1227,6 +1268,10 @@ export interface components {
     };
     /** AccountSettingsRequest */
     AccountSettingsRequest: {
+      /** @description 1 to 200 characters, without control characters. */
+      name?: string;
+      /** @description Time zone of the times in notices: a name of the IANA time zone database, such as Europe/Berlin. */
+      timeZone?: string;
       /** @description Merged by name; null removes a variable. unsubscribe_email_html is always the link of the recipient, whatever is set here. */
       variables?: {
         [key: string]: string | null;
@@ -2265,6 +2310,21 @@ export interface components {
       /** @description Truncated to 200 bytes. */
       userAgent?: string;
     };
+    /** Logo */
+    Logo: {
+      /** @enum {string} */
+      contentType: "image/png" | "image/jpeg" | "image/gif" | "image/webp";
+      bytes: number;
+      /** Format: date-time */
+      updatedAt: string;
+      /** @description The image, in Base64. */
+      content: string;
+    };
+    /** LogoRequest */
+    LogoRequest: {
+      /** @description A PNG, JPEG, GIF, or WebP image of up to 65536 bytes, in Base64. */
+      content: string;
+    };
     /** Message */
     Message: {
       messageId: string;
@@ -2460,6 +2520,45 @@ export interface components {
         delivery?: number;
         webhooks?: number;
       };
+    };
+    /** Notices */
+    Notices: {
+      /** @description The kinds of notices that you receive; null if you are not a user of the account, such as an API key. */
+      yours: {
+        /** @description Live email is held, or may soon be held, because too many messages bounce or are marked as spam. */
+        sendingProtection: boolean;
+        /** @description 80 % or 100 % of a quota is used. */
+        quotas: boolean;
+        /** @description The DKIM record of a domain is missing, or a domain has new DKIM keys to publish. */
+        domains: boolean;
+        /** @description A webhook was disabled because its endpoint kept failing. */
+        webhooks: boolean;
+      } | null;
+      /** @description Every kind of notice, and who receives it. */
+      kinds: ({
+          /** @enum {string} */
+          kind: "sendingProtection" | "quotas" | "domains" | "webhooks";
+          /**
+           * @description users: the recipients. operators: the operators of the service, because mail can reach none of the users who want this kind. none: everyone turned this kind off, or mail can reach neither the users nor the operators.
+           * @enum {string}
+           */
+          sentTo: "users" | "operators" | "none";
+          recipients: {
+              userId: string;
+              email: string;
+            }[];
+        })[];
+    };
+    /** NoticesRequest */
+    NoticesRequest: {
+      /** @description Live email is held, or may soon be held, because too many messages bounce or are marked as spam. */
+      sendingProtection?: boolean;
+      /** @description 80 % or 100 % of a quota is used. */
+      quotas?: boolean;
+      /** @description The DKIM record of a domain is missing, or a domain has new DKIM keys to publish. */
+      domains?: boolean;
+      /** @description A webhook was disabled because its endpoint kept failing. */
+      webhooks?: boolean;
     };
     /** Openapi */
     Openapi: {
@@ -3834,7 +3933,7 @@ export interface operations {
     };
   };
   /**
-   * Change the account's settings
+   * Change the account's name, time zone, and settings
    * @description Merges the given fields into the settings; null removes a variable. Returns the account.
    */
   updateAccount: {
@@ -3842,7 +3941,8 @@ export interface operations {
       content: {
         /**
          * @example {
-         *   "defaultFrom": "Shop <orders@shop.example>"
+         *   "defaultFrom": "Shop <orders@shop.example>",
+         *   "timeZone": "Europe/Berlin"
          * }
          */
         "application/json": components["schemas"]["AccountSettingsRequest"];
@@ -3867,6 +3967,96 @@ export interface operations {
       200: {
         content: {
           "application/json": components["schemas"]["AccountHealth"];
+        };
+      };
+    };
+  };
+  /**
+   * Get the logo of the account
+   * @description Returns the image at the top of notices to users of the account. Returns 404 if there is none.
+   */
+  getLogo: {
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Logo"];
+        };
+      };
+    };
+  };
+  /**
+   * Set the logo of the account
+   * @description Replaces the image at the top of notices to users of the account. Notices contain the image itself, 40 pixels high. SVG is not accepted.
+   */
+  setLogo: {
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "content": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4DwABAQEAHLCMmQAAAABJRU5ErkJggg=="
+         * }
+         */
+        "application/json": components["schemas"]["LogoRequest"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Logo"];
+        };
+      };
+    };
+  };
+  /**
+   * Remove the logo of the account
+   * @description Notices then show the name of the account alone.
+   */
+  removeLogo: {
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Confirmation"];
+        };
+      };
+    };
+  };
+  /**
+   * Get which users receive which notices by email
+   * @description Owners and members receive every kind that they did not turn off; viewers receive the kinds that they turned on. If mail can reach none of the users who receive a kind, the operators receive it.
+   */
+  getNotices: {
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Notices"];
+        };
+      };
+    };
+  };
+  /**
+   * Choose which notices you receive by email
+   * @description Changes the given kinds for the logged-in user in this account, from the next notice on. Other users choose their own.
+   */
+  chooseNotices: {
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "webhooks": false
+         * }
+         */
+        "application/json": components["schemas"]["NoticesRequest"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Notices"];
         };
       };
     };
@@ -5366,7 +5556,7 @@ export interface operations {
     };
   };
   /**
-   * Change plan, status, email size, limits, or thresholds of an account
+   * Change name, plan, status, email size, limits, or thresholds of an account
    * @description Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again.
    */
   setAccount: {
@@ -7914,6 +8104,8 @@ export type IncidentRetried = components['schemas']['IncidentRetried'];
 export type InvitationRequest = components['schemas']['InvitationRequest'];
 export type InvitedUser = components['schemas']['InvitedUser'];
 export type LoggedRequest = components['schemas']['LoggedRequest'];
+export type Logo = components['schemas']['Logo'];
+export type LogoRequest = components['schemas']['LogoRequest'];
 export type Message = components['schemas']['Message'];
 export type MessageDetail = components['schemas']['MessageDetail'];
 export type MoveMessageRequest = components['schemas']['MoveMessageRequest'];
@@ -7924,6 +8116,8 @@ export type NewOperatorKey = components['schemas']['NewOperatorKey'];
 export type NewOperatorKeyRequest = components['schemas']['NewOperatorKeyRequest'];
 export type NewSmtpCredential = components['schemas']['NewSmtpCredential'];
 export type Node = components['schemas']['Node'];
+export type Notices = components['schemas']['Notices'];
+export type NoticesRequest = components['schemas']['NoticesRequest'];
 export type Openapi = components['schemas']['Openapi'];
 export type OperatorAccount = components['schemas']['OperatorAccount'];
 export type OperatorAccountDetail = components['schemas']['OperatorAccountDetail'];
@@ -8008,6 +8202,11 @@ export const routes = {
   getAccount: ['GET', '/account'],
   updateAccount: ['PATCH', '/account'],
   getAccountHealth: ['GET', '/account/health'],
+  getLogo: ['GET', '/account/logo'],
+  setLogo: ['PUT', '/account/logo'],
+  removeLogo: ['DELETE', '/account/logo'],
+  getNotices: ['GET', '/account/notices'],
+  chooseNotices: ['PATCH', '/account/notices'],
   resumeSending: ['POST', '/account/resume-sending'],
   requireTwoFactor: ['PUT', '/account/two-factor'],
   listAgentRequests: ['GET', '/agent-requests'],

@@ -2,7 +2,7 @@
 export const settings = {
   title: 'Settings',
   lead: 'Applies to Live and Sandbox. Changes take effect immediately.',
-  onlyOwners: 'Only owners can change settings.',
+  onlyOwners: 'Only owners can change settings. Everyone chooses their own notices.',
   onlyLive: 'Settings are shared by Live and Sandbox, and changed in Live.',
   save: 'Save',
   saved: 'Settings saved',
@@ -25,6 +25,45 @@ export const settings = {
     '7d': { name: '7 days', does: 'Recommended for troubleshooting and resending.' },
     '30d': { name: '30 days', does: 'The maximum. Your operator can set a shorter limit.' },
   },
+};
+
+export const identity = {
+  title: 'Account',
+  lead: 'Shown in the portal, and in notices by email to the users of this account.',
+  name: 'Account name',
+  timeZone: 'Time zone',
+  timeZoneHint: 'For times in notices. The portal uses the time zone of your browser.',
+  noTimeZone: 'No time zone has this name',
+  logo: 'Logo',
+  logoHint: 'Shown at the top of notices, 40 pixels high. PNG, JPEG, GIF, or WebP, up to 64 KiB.',
+  logoAlt: 'Logo of the account',
+  noLogo: 'No logo',
+  uploadLogo: 'Upload logo',
+  replaceLogo: 'Replace logo',
+  removeLogo: 'Remove logo',
+  logoSaved: 'Logo saved',
+  logoRemoved: 'Logo removed',
+  logoTooLarge: 'The image is larger than 64 KiB. Choose a smaller one.',
+};
+
+export const notices = {
+  title: 'Notices by email',
+  lead: 'Choose which notices Postrider sends you about this account. Other users choose their own.',
+  notYours: 'You receive no notices about this account, because you are not a user of it.',
+  kinds: {
+    sendingProtection: {
+      name: 'Sending protection',
+      about: 'Live email is held, or may soon be held, because of bounces or complaints.',
+    },
+    quotas: { name: 'Quotas', about: '80% or 100% of a quota is used.' },
+    domains: { name: 'Domains', about: 'A DKIM record is missing, or new DKIM keys are ready to publish.' },
+    webhooks: { name: 'Webhooks', about: 'A webhook was disabled because its endpoint kept failing.' },
+  },
+  sentTo: (emails: readonly string[], more: number) =>
+    `Sent to ${emails.join(', ')}${more > 0 ? `, and ${more} more` : ''}`,
+  none: 'No one receives these notices. At least one user should turn them on.',
+  operators: 'Email can reach none of the users who want these notices. Your operator receives them.',
+  unreachable: (email: string) => `Email can’t reach ${email}, so you receive no notices.`,
 };
 
 export const variables = {

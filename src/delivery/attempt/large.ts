@@ -8,9 +8,9 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Log } from '../../base/log.ts';
-import { type PreparedDkim, prepareDkimHeader, RelaxedBodyHash } from '../../mail/compose/dkim-sign.ts';
-
+import { type PreparedDkim, prepareDkimHeader } from '../../mail/compose/dkim-sign.ts';
 import type { Base64Lines } from '../../mail/compose/transfer-encoding.ts';
+import { BodyHash } from '../../mail/dkim-canonicalization.ts';
 import { endOfHeader } from '../../mail/mime/header-fields.ts';
 import {
   ContentFault,
@@ -97,7 +97,7 @@ export async function prepareLargeDkim(large: LargeJob, deps: LargeDeps): Promis
 
 /** A chunk blocks the event loop for 0.25 ms; other work runs between chunks. */
 async function hashBody(large: LargeJob, from: number, deps: LargeDeps): Promise<string> {
-  const body = new RelaxedBodyHash();
+  const body = new BodyHash('relaxed');
   let skip = from;
   for await (const chunk of readLargeContent(large, deps.blobs)) {
     if (Buffer.isBuffer(chunk)) {

@@ -24,12 +24,12 @@ import {
   type PreparedDkim,
   prepareDkim,
   prepareDkimHeader,
-  RelaxedBodyHash,
   signPrepared,
   withFieldsOnTop,
 } from '../../mail/compose/dkim-sign.ts';
 import { formatDate } from '../../mail/compose/header.ts';
 import type { Base64Lines } from '../../mail/compose/transfer-encoding.ts';
+import { BodyHash } from '../../mail/dkim-canonicalization.ts';
 import { endOfHeader, headerFields } from '../../mail/mime/header-fields.ts';
 import { type SevenBitNeeds, toSevenBit } from '../../mail/mime/seven-bit.ts';
 import { type DeliveryJob, encodedFilesBytes } from '../../messages/messages.ts';
@@ -128,7 +128,7 @@ export function countReceived(content: Buffer): number {
 /** Hashes a large body in slices, so 40 MB do not block the event loop. */
 async function prepareInSlices(content: Buffer): Promise<PreparedDkim> {
   const { headerEnd, bodyStart } = endOfHeader(content);
-  const body = new RelaxedBodyHash();
+  const body = new BodyHash('relaxed');
   for (let from = bodyStart; from < content.length; from += SLICE_BYTES) {
     body.update(content.subarray(from, from + SLICE_BYTES));
     await nextTurn();

@@ -3,7 +3,7 @@
  * it; the key of the notice prevents duplicates. A failed notice is retried after a minute.
  */
 import { hash } from 'node:crypto';
-import { type Clock, iso } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Notify, OperatorNotice } from '../../base/notice.ts';
 import type { Database } from '../../storage/database.ts';
@@ -35,19 +35,20 @@ export function blockedNoticeOf(
   return {
     key: `blocked:${key}`,
     subject: `${destination.slice(0, 200)} blocks this host`,
-    text: [
+    parts: [
       'A receiving server blocks mail from this host.',
-      '',
-      `Destination:  ${destination}`,
-      `Server:       ${host ?? 'unknown'}`,
-      `Since:        ${iso(blockedSince)}`,
-      `Reply:        ${reply ?? 'none'}`,
-      '',
+      {
+        facts: [
+          ['Destination', destination],
+          ['Server', host ?? 'unknown'],
+          ['Since', { atMs: blockedSince }],
+          ['Reply', reply ?? 'none'],
+        ],
+      },
       'Check the IP address of this host against blocklists, set its reverse DNS, and request removal.',
       `Postrider retries one message per hour. ${meanwhile}`,
       'The queue page of the operator console and GET /operator/destinations show when the block ends.',
-      '',
-    ].join('\n'),
+    ],
   };
 }
 

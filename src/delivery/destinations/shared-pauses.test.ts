@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { fakeClock } from '../../../test/kit/fake-clock.ts';
+import { noticeText } from '../../../test/kit/notice-text.ts';
 import { type TempDatabase, tempDatabase } from '../../../test/kit/temp-database.ts';
 import { waitUntil } from '../../../test/kit/wait-until.ts';
 import { silentLog } from '../../base/log.ts';
@@ -167,7 +168,7 @@ test('operators are notified of a block once a day', async () => {
   await notices({ immediately: true });
   assert.equal(given.length, 1);
   assert.match(given[0]!.subject, /x\.example/);
-  assert.match(given[0]!.text, /554 5\.7\.1 your IP 203\.0\.113\.7 is blocked/);
+  assert.match(noticeText(given[0]!), /554 5\.7\.1 your IP 203\.0\.113\.7 is blocked/);
   clock.advance(24 * 60 * MINUTE);
   await notices({ immediately: true });
   assert.equal(given.length, 2);

@@ -2,150 +2,11 @@
  * Creates DKIM signatures (RFC 6376) with relaxed/relaxed canonicalization, RSA-SHA256, and Ed25519-SHA256 (RFC 8463). The message is
  * read once for any number of keys. Header fields that an attacker could add to a signed message are listed in h= once more than they
  * occur, so an added field breaks the signature (§8.15). RSA runs in the thread pool, off the event loop.
- *
- * The body hash is the SHA-256 of the relaxed canonical form (RFC 6376 §3.4.4), computed chunk by chunk in bounded memory. In this form,
- * each run of spaces and tabs is one space, runs at line ends and empty lines at the end are removed, and a nonempty body ends in CRLF. A
- * bare CR or LF is an ordinary byte.
- *
- * Between chunks, the hash holds back the bytes that may still be removed: line ends (`#lines`), then at most one space, then at most one
- * CR.
  */
-import { createHash, createPublicKey, generateKeyPair, hash, type KeyObject, sign } from 'node:crypto';
+import { createPublicKey, generateKeyPair, hash, type KeyObject, sign } from 'node:crypto';
 import { promisify } from 'node:util';
+import { BodyHash, relaxedValue } from '../dkim-canonicalization.ts';
 import { endOfHeader, headerFields } from '../mime/header-fields.ts';
-
-const TAB = 9;
-const LF = 10;
-const CR = 13;
-const SPACE = 32;
-const LINE_ENDS = Buffer.from('\r\n'.repeat(512), 'latin1');
-
-export class RelaxedBodyHash {
-  readonly #hash = createHash('sha256');
-  #lines = 0;
-  #space = false;
-  #cr = false;
-  /** Whether anything but empty lines was read. */
-  #content = false;
-
-  /** Hashes the next chunk of the body. Chunks can be split anywhere, and the caller can reuse the buffer afterwards. */
-  update(chunk: Uint8Array): void {
-    if (chunk.length === 0) return;
-    const buffer = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
-    if (isPlain(buffer) && !this.#space && !this.#cr) this.#updatePlain(buffer);
-    else this.#updateByteByByte(buffer);
-  }
-
-  /** The fast path: canonicalization changes nothing inside the chunk, so only its trailing line ends are held back. */
-  #updatePlain(chunk: Buffer): void {
-    let end = chunk.length;
-    if (chunk[end - 1] === CR) {
-      end -= 1;
-      this.#cr = true;
-    }
-    let lines = 0;
-    while (end >= 2 && chunk[end - 1] === LF && chunk[end - 2] === CR) {
-      end -= 2;
-      lines += 1;
-    }
-    if (end > 0) {
-      this.#flushLines();
-      this.#add(end === chunk.length ? chunk : chunk.subarray(0, end));
-      this.#lines = lines;
-    } else this.#lines += lines;
-  }
-
-  #updateByteByByte(chunk: Buffer): void {
-    const out = Buffer.allocUnsafe(chunk.length + 2);
-    let to = 0;
-    let { lines, space, cr } = { lines: this.#lines, space: this.#space, cr: this.#cr };
-    for (let i = 0; i < chunk.length; i += 1) {
-      const byte = chunk[i]!;
-      if (cr) {
-        cr = false;
-        if (byte === LF) {
-          lines += 1;
-          space = false;
-          continue;
-        }
-        // The previous byte was a bare CR, which is an ordinary byte.
-        to = this.#emitPending(out, to, lines, space);
-        lines = 0;
-        space = false;
-        out[to] = CR;
-        to += 1;
-      }
-      if (byte === SPACE || byte === TAB) space = true;
-      else if (byte === CR) cr = true;
-      else {
-        if (lines > 0 || space) {
-          to = this.#emitPending(out, to, lines, space);
-          lines = 0;
-          space = false;
-        }
-        out[to] = byte;
-        to += 1;
-      }
-    }
-    if (to > 0) this.#add(out.subarray(0, to));
-    this.#lines = lines;
-    this.#space = space;
-    this.#cr = cr;
-  }
-
-  /** Writes pending line ends and a pending space. Line ends of earlier chunks go straight to the hash: `out` is too small for them. */
-  #emitPending(out: Buffer, to: number, lines: number, space: boolean): number {
-    let at = to;
-    if (this.#lines > 0) {
-      this.#lines = lines;
-      this.#flushLines();
-    } else {
-      for (let i = 0; i < lines; i += 1) {
-        out[at] = CR;
-        out[at + 1] = LF;
-        at += 2;
-      }
-    }
-    if (space) {
-      out[at] = SPACE;
-      at += 1;
-    }
-    return at;
-  }
-
-  #flushLines(): void {
-    while (this.#lines > 0) {
-      const lines = Math.min(this.#lines, LINE_ENDS.length / 2);
-      this.#add(LINE_ENDS.subarray(0, lines * 2));
-      this.#lines -= lines;
-    }
-  }
-
-  #add(bytes: Uint8Array): void {
-    this.#content = true;
-    this.#hash.update(bytes);
-  }
-
-  /** Returns Base64 for the `bh=` tag. The object cannot be used afterwards. */
-  digest(): string {
-    // A CR at the very end is a bare CR: it is content, followed by the final CRLF.
-    if (this.#cr) {
-      this.#flushLines();
-      this.#add(Buffer.from(this.#space ? ' \r' : '\r', 'latin1'));
-    }
-    if (this.#content) this.#hash.update('\r\n');
-    return this.#hash.digest('base64');
-  }
-}
-
-/** Returns whether canonicalization changes nothing inside the chunk: it has no tab, double space, or space at a line end. */
-function isPlain(chunk: Buffer): boolean {
-  if (chunk.includes(TAB)) return false;
-  if (!chunk.includes(SPACE)) return true;
-  const last = chunk[chunk.length - 1];
-  if (last === SPACE || last === CR) return false;
-  return !/ [ \r]/.test(chunk.toString('latin1'));
-}
 
 export interface DkimKey {
   algorithm: 'rsa' | 'ed25519';
@@ -218,21 +79,12 @@ function canonicalFields(header: string): Map<string, string[]> {
   for (const { name, colon, end } of headerFields(header)) {
     if (!SIGNED.has(name)) continue;
     const hasLineEnd = header.charCodeAt(end - 1) === 10;
-    const line = `${name}:${canonicalValue(header.slice(colon + 1, hasLineEnd ? end - 2 : end))}\r\n`;
+    const line = `${name}:${relaxedValue(header.slice(colon + 1, hasLineEnd ? end - 2 : end))}\r\n`;
     const lines = fields.get(name);
     if (lines === undefined) fields.set(name, [line]);
     else lines.push(line);
   }
   return fields;
-}
-
-// This does not use \s and trim(), because in Latin-1 text they would match byte A0, which can be part of a UTF-8 character.
-function canonicalValue(value: string): string {
-  const unfolded = value.includes('\r\n') ? value.replaceAll('\r\n', '') : value;
-  const text = /\t| {2}/.test(unfolded) ? unfolded.replace(/[ \t]+/g, ' ') : unfolded;
-  const start = text.charCodeAt(0) === 32 ? 1 : 0;
-  const end = text.length > start && text.charCodeAt(text.length - 1) === 32 ? text.length - 1 : text.length;
-  return text.slice(start, end);
 }
 
 /** Canonicalizes a header (fields with CRLF, with or without the empty line) for a body that was hashed separately. */
@@ -268,7 +120,7 @@ export function prepareDkim(content: Buffer | readonly Buffer[]): PreparedDkim {
   const [first, ...rest] = Buffer.isBuffer(content) ? [content] : content;
   if (first === undefined) throw new TypeError('prepareDkim needs at least one buffer');
   const { headerEnd, bodyStart } = endOfHeader(first);
-  const body = new RelaxedBodyHash();
+  const body = new BodyHash('relaxed');
   body.update(first.subarray(bodyStart));
   for (const chunk of rest) body.update(chunk);
   return prepareDkimHeader(first.subarray(0, headerEnd), body.digest());
@@ -315,7 +167,7 @@ function unsignedField(prepared: PreparedDkim, signers: DkimSigners, key: DkimKe
     `bh=${prepared.bodyHash};`,
     'b=',
   ]);
-  const signatureField = `dkim-signature:${canonicalValue(field.slice('DKIM-Signature:'.length))}`;
+  const signatureField = `dkim-signature:${relaxedValue(field.slice('DKIM-Signature:'.length))}`;
   return { field, data: Buffer.from(prepared.canonicalHeader + signatureField, 'latin1') };
 }
 

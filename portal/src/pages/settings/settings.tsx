@@ -1,4 +1,4 @@
-/** The settings of the account, each with its effect; owners change them, all members read them. */
+/** The settings of the account, each with its effect; owners change them, all members read them and choose their notices. */
 import { Stack } from '@mantine/core';
 import { useCall } from '../../api.ts';
 import { AsCode } from '../../parts/as-code.tsx';
@@ -7,6 +7,8 @@ import { Page } from '../../parts/page.tsx';
 import { ErrorState, Loading } from '../../parts/states.tsx';
 import { useScope } from '../../scope.ts';
 import { settings as texts } from '../../texts/settings.ts';
+import { IdentityPanel } from './identity.tsx';
+import { NoticesPanel } from './notices.tsx';
 import { SendingPanel } from './sending.tsx';
 import { VariablesPanel } from './variables.tsx';
 
@@ -24,7 +26,10 @@ export function SettingsPage() {
       {data === undefined && (error === null ? <Loading /> : <ErrorState error={error} onRetry={refetch} />)}
       {data !== undefined && (
         <Stack gap="md">
-          {mayOwn ? <LiveOnly>{texts.onlyLive}</LiveOnly> : <Notice>{texts.onlyOwners}</Notice>}
+          <LiveOnly>{texts.onlyLive}</LiveOnly>
+          {!mayOwn && <Notice>{texts.onlyOwners}</Notice>}
+          <IdentityPanel key={`identity ${data.name} ${data.timeZone}`} account={data} mayChange={mayChange} />
+          <NoticesPanel />
           <SendingPanel key={`sending ${key}`} settings={data.settings} mayChange={mayChange} />
           <VariablesPanel key={`variables ${key}`} variables={data.settings.variables} mayChange={mayChange} />
         </Stack>

@@ -23,6 +23,8 @@ async function cutOff(
       nodes: 3,
       reachable: 2,
       workers: 4,
+      // Enough messages are in progress at any time, and other tests get their share of the machine.
+      restMs: 100,
       wrapperOf: (index) => (index === 2 ? space.wrapper : []),
       // Nodes without the delivery role leave all messages to be claimed, so that the distant node gets a share.
       envOf: async (index, env) => {

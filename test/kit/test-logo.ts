@@ -1,0 +1,2 @@
+/** A PNG image of one pixel, in Base64. */
+export const TEST_LOGO = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4DwABAQEAHLCMmQAAAABJRU5ErkJggg==';
