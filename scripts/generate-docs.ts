@@ -12,6 +12,7 @@ import { portalStyles } from './portal-styles.ts';
 const root = path.dirname(import.meta.dirname);
 const check = process.argv.includes('--check');
 
+const styles = portalStyles();
 const openapi = await openapiDocument();
 const documents: Record<string, string> = {
   'docs/reference/errors.md': errorsDocument(),
@@ -20,7 +21,8 @@ const documents: Record<string, string> = {
   'docs/openapi.json': openapi,
   'portal/src/texts/error-codes.ts': errorCodesModule(),
   'clients/typescript/src/schema.ts': await clientSchema(openapi),
-  'portal/src/mantine.css': portalStyles(),
+  'portal/src/mantine.css': styles.first,
+  'portal/src/mantine-pages.css': styles.pages,
 };
 
 let stale = 0;

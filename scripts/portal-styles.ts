@@ -1,45 +1,91 @@
 /**
  * Generates imports of the Mantine styles that the portal needs: of the components that its pages use, and of their own components. The
- * complete sheet would be three quarters of the styles loaded by a first visit. The order is that of Mantine's own sheet, since later rules
- * win.
+ * complete sheet would be three quarters of the styles loaded by a first visit. `mantine.css` has the components of a first visit, to the
+ * login page, and `mantine-pages.css` those that only other pages use.
+ *
+ * All rules are in the cascade layer `mantine`, so the portal's own rules win whichever sheet loads last. In a sheet the order is that of
+ * Mantine's own sheet, since later rules win. Across the two it holds because a component comes after those that it consists of, and these
+ * are in the first sheet if the component is.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 const root = path.dirname(import.meta.dirname);
+const portal = path.join(root, 'portal/src');
 const mantine = path.join(root, 'node_modules/@mantine/core');
 const styleOf = (name: string): string => path.join(mantine, `styles/${name}.css`);
 /** Base styles of all components. */
 const BASE = ['baseline', 'default-css-variables', 'global'];
 /** Used by other Mantine packages of the portal. */
 const OF_OTHERS = ['Notification', 'Modal'];
+/** Used by one page, which imports their styles. */
+const OF_ONE_PAGE = ['Chip'];
+/** What a first visit loads: the frame of all pages, and the pages to log in and to set a password. */
+const FIRST_VISIT = ['main.tsx', 'pages/sign-in/sign-in.tsx', 'pages/sign-in/set-password.tsx'];
 
-/** Returns the components imported from @mantine/core. */
-function used(): string[] {
-  const files = globSync('portal/src/**/*.tsx', { cwd: root });
-  const texts = files.map((file) => readFileSync(path.join(root, file), 'utf8'));
-  const names = texts.flatMap((text) =>
-    [...text.matchAll(/import \{([^}]+)\} from '@mantine\/core'/g)].flatMap(([, list]) => list!.split(',')),
+const sourceOf = (file: string): string => readFileSync(path.join(portal, file), 'utf8');
+
+/** Returns the components that the files import from @mantine/core. */
+function importedBy(files: Iterable<string>): string[] {
+  const names = [...files].flatMap((file) =>
+    [...sourceOf(file).matchAll(/import \{([^}]+)\} from '@mantine\/core'/g)].flatMap(([, list]) => list!.split(',')),
   );
   return names.map((name) => name.trim()).filter((name) => /^[A-Z]/.test(name));
 }
 
-/** Returns the components that a component's source imports: from another folder, or from a file in its own, such as RadioCard. */
-function partsOf(name: string): string[] {
-  const sources = globSync(`${mantine}/esm/{components,utils}/${name}/**/*.mjs`);
-  const imports = sources.flatMap((file) => [
-    ...readFileSync(file, 'utf8').matchAll(/ from "\.[^"]*\/([A-Z]\w+)\.mjs"/g),
-  ]);
-  return imports.map(([, part]) => part!);
+/** Returns the files of the portal that load together with these: what they import, except with import(). */
+function loadedWith(files: readonly string[]): Set<string> {
+  const loaded = new Set(files);
+  for (const file of loaded)
+    for (const [, imported] of sourceOf(file).matchAll(/^(?:import|export)\b(?! type)[^;]*? '(\.[^']+\.tsx?)'/gm)) {
+      const found = path.join(path.dirname(file), imported!);
+      if (!found.startsWith('..')) loaded.add(found);
+    }
+  return loaded;
 }
 
-/** Returns the text of portal/src/mantine.css. */
-export function portalStyles(): string {
-  const needed = new Set([...used(), ...OF_OTHERS]);
+const allOfPortal = globSync('**/*.tsx', { cwd: portal }).map(sourceOf).join('\n');
+
+/** Whether a component only offers this part, as Radio offers Radio.Card, and no page uses it. */
+function isOnlyOffered(part: string, name: string, source: string): boolean {
+  const own = part.startsWith(name) ? `${name}.${part.slice(name.length)}` : undefined;
+  if (own === undefined || !source.includes(`${own} = ${part};`)) return false;
+  return !new RegExp(`jsxs?\\(${part}\\b`).test(source) && !allOfPortal.includes(`<${own}`);
+}
+
+/** Returns the components that a component's source uses: from another folder, or from a file in its own, such as RadioCard. */
+function partsOf(name: string): string[] {
+  const sources = globSync(`${mantine}/esm/{components,utils}/${name}/**/*.mjs`).map((file) =>
+    readFileSync(file, 'utf8'),
+  );
+  const text = sources.join('\n');
+  const imports = [...text.matchAll(/ from "\.[^"]*\/([A-Z]\w+)\.mjs"/g)];
+  return imports.map(([, part]) => part!).filter((part) => !isOnlyOffered(part, name, text));
+}
+
+/** Returns the components with styles among these and those that they consist of, in the order of Mantine's sheet. */
+function styledOf(components: readonly string[]): string[] {
+  const needed = new Set(components);
   for (const name of needed) for (const part of partsOf(name)) needed.add(part);
   const whole = readFileSync(path.join(mantine, 'styles.css'), 'utf8');
   const place = (name: string): number => whole.indexOf(readFileSync(styleOf(name), 'utf8').slice(0, 60));
-  const styled = [...needed].filter((name) => existsSync(styleOf(name))).sort((a, b) => place(a) - place(b));
-  const imports = [...BASE, ...styled].map((name) => `@import "@mantine/core/styles/${name}.css";`);
-  return `/* Generated by \`npm run docs\` from the components that the portal uses. */\n${imports.join('\n')}\n`;
+  return [...needed].filter((name) => existsSync(styleOf(name))).sort((a, b) => place(a) - place(b));
+}
+
+function sheet(components: string, names: readonly string[]): string {
+  const imports = names.map((name) => `@import "@mantine/core/styles/${name}.layer.css";`);
+  return `/* Generated by \`npm run docs\` from the components that ${components}. */\n${imports.join('\n')}\n`;
+}
+
+/** Returns the texts of portal/src/mantine.css and portal/src/mantine-pages.css. */
+export function portalStyles(): { first: string; pages: string } {
+  const first = styledOf(importedBy(loadedWith(FIRST_VISIT)));
+  const all = styledOf([...importedBy(globSync('**/*.tsx', { cwd: portal })), ...OF_OTHERS]);
+  return {
+    first: sheet('a first visit uses', [...BASE, ...first]),
+    pages: sheet(
+      'only other pages use',
+      all.filter((name) => !first.includes(name) && !OF_ONE_PAGE.includes(name)),
+    ),
+  };
 }

@@ -54,6 +54,8 @@ export const theme = createTheme({
     Modal: { defaultProps: { centered: true, closeButtonProps: { 'aria-label': 'Close' } } },
     Notification: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } },
     Drawer: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } },
+    // Inside the landmark of its button, and with menu items only, as screen readers expect.
+    Menu: { defaultProps: { withinPortal: false, withInitialFocusPlaceholder: false } },
     Table: { defaultProps: { verticalSpacing: 6, horizontalSpacing: 10 } },
   },
 });

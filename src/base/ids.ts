@@ -27,7 +27,8 @@ export type IdPrefix =
   | 'inb'
   | 'inr'
   | 'ers'
-  | 'shr';
+  | 'shr'
+  | 'flt';
 
 /** Characters after the prefix. */
 const ID_LENGTH = 21;

@@ -170,6 +170,13 @@ export const TEXT_TABLES = {
     texts: ['call', 'result'],
     isDeleted: true,
   },
+  savedFilters: {
+    name: 'saved_filter',
+    owned: 'account_id = ? AND mode = ?',
+    key: ['id'],
+    texts: ['name', 'query'],
+    isDeleted: true,
+  },
   webhookDeliveries: {
     name: 'webhook_delivery',
     owned: 'webhook_id IN (SELECT id FROM webhook WHERE account_id = ? AND mode = ?)',

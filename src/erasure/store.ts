@@ -29,6 +29,7 @@ export const PARTS = [
   'refusedRequests',
   'responses',
   'agentRequests',
+  'savedFilters',
   'newMessages',
   'webhookDeliveries',
 ] as const;

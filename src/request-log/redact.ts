@@ -18,7 +18,7 @@ const SECRETS = /\b(?:pr_(?:live|test)_|whsec_)[^\s"',;]*|[0-9A-Za-z_+/=-]{20,}/
 /** Passwords, session ids, signatures, and hashes: names of variables and headers have no digits, or are shorter. */
 const RANDOM = /^(?:pr_|whsec_)|^(?=.*\d)(?=.*[A-Za-z])/;
 /** Postrider's own ids are long too, but they are what the refusal is about. */
-const OUR_ID = /^(?:msg|sub|tpl|whk|del|evt|dom|key|smtp|apr|agr|usr|req|acc|inb|inr|ers|shr)_[0-9A-Za-z]{21}$/;
+const OUR_ID = /^(?:msg|sub|tpl|whk|del|evt|dom|key|smtp|apr|agr|usr|req|acc|inb|inr|ers|shr|flt)_[0-9A-Za-z]{21}$/;
 /** Messages about a template quote its source. */
 const TEMPLATE_SOURCE = /(is not a valid template|has an invalid tag)\b.*?(?= \(line \d+, column \d+\)|$)/gs;
 const QUOTED = /"[^"]*"|“[^”]*”/g;

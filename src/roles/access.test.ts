@@ -20,7 +20,8 @@ const TABLE: Record<Who, string> = {
     GET /domains/:id/dns-records · GET /sandbox/inbox · GET /sandbox/inbox/:id · GET /sandbox/inbox/wait · GET /account
     GET /account/health · GET /account/logo · GET /account/notices · PATCH /account/notices · GET /audit · GET /audit.csv · GET /audit.jsonl · GET /api-keys · GET /smtp-credentials · GET /approvals · GET /users · GET /attachments/:submissionId
     GET /incidents · GET /incidents/:id · GET /inbound-routes · GET /inbound-routes/:id · GET /agent-requests · GET /agent-requests/:id
-    GET /inbound · GET /inbound/:id · GET /inbound/:id/content · GET /inbound/:id/attachments/:number`,
+    GET /inbound · GET /inbound/:id · GET /inbound/:id/content · GET /inbound/:id/attachments/:number
+    GET /saved-filters · POST /saved-filters · PATCH /saved-filters/:id · DELETE /saved-filters/:id`,
   member: `
     POST /send · POST /send/batch · POST /attachments · PATCH /messages/:id · POST /messages/:id/cancel
     POST /messages/:id/resend · POST /messages/:id/share · DELETE /shares/:id · POST /webhooks · PUT /webhooks/:id · PATCH /webhooks/:id · DELETE /webhooks/:id · POST /webhooks/:id/rotate-secret

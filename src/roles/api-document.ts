@@ -48,6 +48,7 @@ const PATH_PARAMETERS: OpenapiOptions['pathParameters'] = {
   'passkeys/id': { description: 'The passkeyId.', example: 'AbC0-dEf' },
   'postmaster-mail/id': { description: 'The id of the mail.', example: 'inb_2zAbCdEfGhIjKlMnOpQrStU' },
   'erasures/id': { description: 'The erasureId.', example: 'ers_2zAbCdEfGhIjKlMnOpQrStU' },
+  'saved-filters/id': { description: 'The savedFilterId.', example: 'flt_2zAbCdEfGhIjKlMnOpQrStU' },
   'sessions/id': { description: 'The sessionId.', example: 'ses_2zAbCdEfGhIjKlMnOpQrStU' },
   'shares/id': { description: 'The shareId.', example: 'shr_2zAbCdEfGhIjKlMnOpQrStU' },
   'smtp-credentials/id': { description: 'The smtpCredentialId.', example: 'smtp_2zAbCdEfGhIjKlMnOpQrStU' },

@@ -310,6 +310,10 @@ test('every state-changing route is in the table and writes its audit row', asyn
     'POST /agent-requests/:id/decline',
     // Changes by an owner are tested in src/users/two-factor.test.ts.
     'PUT /account/two-factor',
+    // Changes by users: src/users/saved-filters.test.ts.
+    'POST /saved-filters',
+    'PATCH /saved-filters/:id',
+    'DELETE /saved-filters/:id',
     // Users choose their notices in a session: src/users/notices.test.ts.
     'PATCH /account/notices',
   ];

@@ -31,6 +31,7 @@ import '../users/store.ts';
 import '../users/member-store.ts';
 import '../users/session-store.ts';
 import '../users/factor-store.ts';
+import '../users/saved-filter-store.ts';
 import '../users/two-factor-store.ts';
 import '../users/notice-store.ts';
 import '../webhooks/store.ts';

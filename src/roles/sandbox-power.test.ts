@@ -14,9 +14,10 @@ import type { RouteDefinition } from '../http/route.ts';
 
 /**
  * `refused`: changes state shared by both modes. `own`: changes only the mode of the key. `by mode`: keys and credentials, of which it can
- * create and revoke those of the sandbox. `none`: changes nothing. `no key`: access is granted by the URL itself.
+ * create and revoke those of the sandbox. `none`: changes nothing. `no key`: access is granted by the URL itself. `people`: no key can call
+ * it, of either mode.
  */
-type Power = 'refused' | 'own' | 'by mode' | 'none' | 'no key';
+type Power = 'refused' | 'own' | 'by mode' | 'none' | 'no key' | 'people';
 
 const POWERS: Record<string, Power> = {
   'POST /send': 'own',
@@ -82,6 +83,9 @@ const POWERS: Record<string, Power> = {
   'POST /users': 'refused',
   'PATCH /users/:id': 'refused',
   'DELETE /users/:id': 'refused',
+  'POST /saved-filters': 'people',
+  'PATCH /saved-filters/:id': 'people',
+  'DELETE /saved-filters/:id': 'people',
 };
 
 const BODIES: Record<string, unknown> = {
@@ -178,6 +182,17 @@ test('a sandbox key cannot change settings shared by both modes, but a live key 
     if (control.status < 300 && name !== 'POST /domains/:id/verify')
       assert.notDeepEqual(liveRows(), before, `control: ${name} changes something`);
   }
+});
+
+test('no key can change what belongs to a user', async () => {
+  const before = liveRows();
+  for (const name of Object.keys(POWERS).filter((one) => POWERS[one] === 'people'))
+    for (const key of [sandbox, live]) {
+      const answer = await callAs(key, name);
+      assert.equal(code(answer), '403 FORBIDDEN', name);
+      assert.match(answer.body.error.message, /Only a person/, name);
+    }
+  assert.deepEqual(liveRows(), before);
 });
 
 test('a sandbox key can change what belongs to the sandbox', async () => {

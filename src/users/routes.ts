@@ -15,6 +15,7 @@ import { memberRoutes } from './routes-members.ts';
 import { noticeRoutes } from './routes-notices.ts';
 import { oidcRoutes } from './routes-oidc.ts';
 import { passkeyRoutes } from './routes-passkeys.ts';
+import { savedFilterRoutes } from './routes-saved-filters.ts';
 import { supportRoutes } from './routes-support.ts';
 import { endSessionOperation, sessionsOperation } from './session-store.ts';
 import { IDLE_MS, sessionCookie } from './sessions.ts';
@@ -33,6 +34,7 @@ export function userRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
     ...sessionListRoutes(deps),
     ...passwordRoutes(deps, signIn),
     ...memberRoutes(deps),
+    ...savedFilterRoutes(deps),
     ...noticeRoutes(deps),
     ...supportRoutes(deps),
     ...totpRoutes(deps),

@@ -17,6 +17,7 @@ import { requestLog } from './request-log.ts';
 import { sendingAgain } from './resending.ts';
 import * as retention from './retention.ts';
 import * as sandbox from './sandbox.ts';
+import { savedFilters } from './saved-filters.ts';
 import { shares } from './shares.ts';
 import type { Scenario } from './stage.ts';
 import { statistics } from './statistics.ts';
@@ -37,6 +38,7 @@ export const scenarios: Record<string, Scenario> = {
   'users and the first run': users.users,
   'members of accounts': users.members,
   login: users.signingIn,
+  'saved filters': savedFilters,
   'support access': users.supportAccess,
   'login limits': users.limits,
   'second factors': users.factors,

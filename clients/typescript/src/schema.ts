@@ -684,6 +684,30 @@ export interface paths {
      */
     post: operations["simulateSandboxOutcome"];
   };
+  "/saved-filters": {
+    /**
+     * List the saved filters that you see, newest first
+     * @description Returns your private filters and those that the account shares, in the mode of the session.
+     */
+    get: operations["listSavedFilters"];
+    /**
+     * Save the filter of a list
+     * @description The filter is private unless shared is true. You can have 50 private filters in each mode of an account, and an account 50 shared ones.
+     */
+    post: operations["saveFilter"];
+  };
+  "/saved-filters/{id}": {
+    /**
+     * Delete a saved filter
+     * @description Shared filters require the role member.
+     */
+    delete: operations["deleteSavedFilter"];
+    /**
+     * Rename a saved filter, or replace its query
+     * @description Changes only the fields in the request. Shared filters require the role member.
+     */
+    patch: operations["changeSavedFilter"];
+  };
   "/send": {
     /**
      * Send an email
@@ -1568,6 +1592,15 @@ export interface components {
       suppressed: boolean;
       /** @description true: reported by email after the receiving server had accepted the message. */
       late?: boolean;
+    };
+    /** ChangeSavedFilterRequest */
+    ChangeSavedFilterRequest: {
+      /** @description 1 to 60 characters, without control characters. Unique among your filters of the list, or among its shared ones. */
+      name?: string;
+      /** @description The fields of the filter, with the names and values that they have in the URL of the page. messages: q, status, range, since, until, to, from, subject, template, tags, metadata; inbound: route, outcome; events: type, recipient, tag, message, since; requests: status, method, key, code, message, since; suppressions: email, reason; audit: action, resource, resourceId, actorId, since, until. */
+      query?: {
+        [key: string]: string;
+      };
     };
     /** ClockAdvance */
     ClockAdvance: {
@@ -3064,6 +3097,39 @@ export interface components {
     SandboxOutcomeRequest: {
       /** @description delivered, bounced, delayed, complained, suppressed, in any case; or the SMTP reply of a simulated server, such as "452 4.2.2 mailbox full". */
       outcome: string;
+    };
+    /** SaveFilterRequest */
+    SaveFilterRequest: {
+      /**
+       * @description The list in the portal that the filter belongs to.
+       * @enum {string}
+       */
+      list: "messages" | "inbound" | "events" | "requests" | "suppressions" | "audit";
+      /** @description 1 to 60 characters, without control characters. Unique among your filters of the list, or among its shared ones. */
+      name: string;
+      /** @description The fields of the filter, with the names and values that they have in the URL of the page. messages: q, status, range, since, until, to, from, subject, template, tags, metadata; inbound: route, outcome; events: type, recipient, tag, message, since; requests: status, method, key, code, message, since; suppressions: email, reason; audit: action, resource, resourceId, actorId, since, until. */
+      query: {
+        [key: string]: string;
+      };
+      /** @description Whether all users of the account see the filter; requires the role member. */
+      shared?: boolean;
+    };
+    /** SavedFilter */
+    SavedFilter: {
+      savedFilterId: string;
+      /**
+       * @description The list in the portal that the filter belongs to.
+       * @enum {string}
+       */
+      list: "messages" | "inbound" | "events" | "requests" | "suppressions" | "audit";
+      name: string;
+      query: {
+        [key: string]: string;
+      };
+      /** @description Whether all users of the account see the filter. If false, only you do. */
+      shared: boolean;
+      /** Format: date-time */
+      createdAt: string;
     };
     /** SendBatchRequest */
     SendBatchRequest: {
@@ -6444,6 +6510,117 @@ export interface operations {
     };
   };
   /**
+   * List the saved filters that you see, newest first
+   * @description Returns your private filters and those that the account shares, in the mode of the session.
+   */
+  listSavedFilters: {
+    parameters: {
+      query?: {
+        /** @description Maximum number of results, 25 by default. */
+        limit?: number;
+        /** @description The X-Next-Cursor of the previous page. */
+        cursor?: string;
+        /** @description The list in the portal that the filter belongs to. */
+        list?: "messages" | "inbound" | "events" | "requests" | "suppressions" | "audit";
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["SavedFilter"][];
+        };
+      };
+    };
+  };
+  /**
+   * Save the filter of a list
+   * @description The filter is private unless shared is true. You can have 50 private filters in each mode of an account, and an account 50 shared ones.
+   */
+  saveFilter: {
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "list": "messages",
+         *   "name": "Bounced receipts",
+         *   "query": {
+         *     "status": "bounced",
+         *     "tags": "receipt",
+         *     "range": "7d"
+         *   },
+         *   "shared": true
+         * }
+         */
+        "application/json": components["schemas"]["SaveFilterRequest"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      201: {
+        content: {
+          "application/json": components["schemas"]["SavedFilter"];
+        };
+      };
+    };
+  };
+  /**
+   * Delete a saved filter
+   * @description Shared filters require the role member.
+   */
+  deleteSavedFilter: {
+    parameters: {
+      path: {
+        /**
+         * @description The savedFilterId.
+         * @example flt_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Confirmation"];
+        };
+      };
+    };
+  };
+  /**
+   * Rename a saved filter, or replace its query
+   * @description Changes only the fields in the request. Shared filters require the role member.
+   */
+  changeSavedFilter: {
+    parameters: {
+      path: {
+        /**
+         * @description The savedFilterId.
+         * @example flt_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "name": "Bounced receipts this week"
+         * }
+         */
+        "application/json": components["schemas"]["ChangeSavedFilterRequest"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["SavedFilter"];
+        };
+      };
+    };
+  };
+  /**
    * Send an email
    * @description Returns 202 once the email is on stable storage. Every recipient has its own message id.
    */
@@ -7931,6 +8108,7 @@ export type Attempt = components['schemas']['Attempt'];
 export type AuditEntry = components['schemas']['AuditEntry'];
 export type AuthenticationResults = components['schemas']['AuthenticationResults'];
 export type BounceDetails = components['schemas']['BounceDetails'];
+export type ChangeSavedFilterRequest = components['schemas']['ChangeSavedFilterRequest'];
 export type ClockAdvance = components['schemas']['ClockAdvance'];
 export type ClockAdvanceRequest = components['schemas']['ClockAdvanceRequest'];
 export type ClockReset = components['schemas']['ClockReset'];
@@ -8013,6 +8191,8 @@ export type RoleRequest = components['schemas']['RoleRequest'];
 export type SandboxMessage = components['schemas']['SandboxMessage'];
 export type SandboxMessageDetail = components['schemas']['SandboxMessageDetail'];
 export type SandboxOutcomeRequest = components['schemas']['SandboxOutcomeRequest'];
+export type SaveFilterRequest = components['schemas']['SaveFilterRequest'];
+export type SavedFilter = components['schemas']['SavedFilter'];
 export type SendBatchRequest = components['schemas']['SendBatchRequest'];
 export type SendBatchResponse = components['schemas']['SendBatchResponse'];
 export type SendRequest = components['schemas']['SendRequest'];
@@ -8162,6 +8342,10 @@ export const routes = {
   waitForSandboxMessage: ['GET', '/sandbox/inbox/wait'],
   getSandboxMessage: ['GET', '/sandbox/inbox/{id}'],
   simulateSandboxOutcome: ['POST', '/sandbox/inbox/{id}/outcome'],
+  listSavedFilters: ['GET', '/saved-filters'],
+  saveFilter: ['POST', '/saved-filters'],
+  changeSavedFilter: ['PATCH', '/saved-filters/{id}'],
+  deleteSavedFilter: ['DELETE', '/saved-filters/{id}'],
   sendEmail: ['POST', '/send', 'keyed'],
   sendEmailBatch: ['POST', '/send/batch', 'keyed'],
   getSession: ['GET', '/session'],

@@ -1,12 +1,19 @@
 /** A text filter: the list updates when the user pauses typing, and the URL stores it. */
-import { TextInput } from '@mantine/core';
+import { TextInput, type TextInputProps } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useEffect, useState } from 'react';
 import { useSearchState } from '../router.tsx';
 
 const PAUSE_MS = 300;
 
-export function FilterField({ name, label, width = '11rem' }: { name: string; label: string; width?: string }) {
+interface FilterFieldProps extends TextInputProps {
+  /** Of the query parameter. */
+  name: string;
+  label: string;
+  width?: string;
+}
+
+export function FilterField({ name, label, width = '11rem', ...props }: FilterFieldProps) {
   const [search, setSearch] = useSearchState();
   const chosen = search[name] ?? '';
   const [typed, setTyped] = useState(chosen);
@@ -22,6 +29,7 @@ export function FilterField({ name, label, width = '11rem' }: { name: string; la
       value={typed}
       size="xs"
       style={{ flex: `1 1 ${width}`, minWidth: 0 }}
+      {...props}
       onChange={({ currentTarget }) => {
         setTyped(currentTarget.value);
         apply(currentTarget.value);

@@ -1,16 +1,18 @@
 /**
- * ⌘K: finds a page by name, a sent or inbound message by id, messages by address or subject, and templates, webhooks, domains and suppressed
- * addresses; changes mode and appearance.
+ * ⌘K: finds a page by name, a sent or inbound message by id, messages by address or subject, and templates, webhooks, domains, suppressed
+ * addresses, and saved filters; changes mode and appearance.
  */
-import '@mantine/spotlight/styles.css';
+import '@mantine/spotlight/styles.layer.css';
 import { useMantineColorScheme } from '@mantine/core';
 import { Spotlight, type SpotlightActionData, type SpotlightActionGroupData, spotlight } from '@mantine/spotlight';
 import { useLocation, useNavigate } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
-import { useCall } from '../api.ts';
+import { type Query, useCall } from '../api.ts';
 import { basePath } from '../base-path.ts';
-import { IconBolt, IconEye, IconFileText, IconFlask, IconMail, IconSearch } from '../icons.ts';
+import { IconBolt, IconBookmark, IconEye, IconFileText, IconFlask, IconMail, IconSearch } from '../icons.ts';
+import { searchTerms } from '../pages/messages/search-syntax.ts';
 import { pathOfMail } from '../parts/mail-path.ts';
+import { useSavedFilters } from '../parts/saved-filters.tsx';
 import { useScope } from '../scope.ts';
 import { palette } from '../texts/palette.ts';
 import { ACCOUNT_PAGES, OPERATOR_PAGES } from './navigation.ts';
@@ -18,6 +20,8 @@ import { useResources } from './palette-resources.ts';
 
 /** Minimum length of a message search. */
 const SEARCH_FROM = 3;
+const MESSAGES_AT_MOST = 5;
+const FILTERS_AT_MOST = 5;
 const MAIL_ID = /^(?:msg|inb)_[0-9A-Za-z]{10,}$/;
 
 export default function Palette({ wanted }: { wanted: number }) {
@@ -28,8 +32,9 @@ export default function Palette({ wanted }: { wanted: number }) {
   useEffect(() => spotlight.open(), [wanted]);
   const text = query.trim();
   const isSearch = text.length >= SEARCH_FROM && !MAIL_ID.test(text) && scope.account !== undefined;
-  const found = useCall('listMessages', { query: { q: text, limit: 5 } }, { enabled: isSearch, keepsLast: true });
+  const found = useCall('listMessages', { query: messageQuery(text) }, { enabled: isSearch, keepsLast: true });
   const resources = useResources(text, isSearch);
+  const filters = useFilters(text);
   const actions = useActions(text);
   const base = `/app/${scope.mode}`;
   const go = (to: string) => () => void navigate({ to });
@@ -84,6 +89,7 @@ export default function Palette({ wanted }: { wanted: number }) {
         onClick: () => void navigate({ to: base + path, search: search as never }),
       })),
     },
+    { group: palette.filters, actions: filters },
     { group: palette.pages, actions: pages },
     { group: palette.actions, actions },
   ].filter(({ actions }) => actions.length > 0);
@@ -105,6 +111,29 @@ export default function Palette({ wanted }: { wanted: number }) {
       }}
     />
   );
+}
+
+/** A search in the palette has the syntax of the search field of the messages. */
+function messageQuery(text: string): Query<'listMessages'> {
+  const { text: q, tags: tag, ...fields } = searchTerms(text);
+  return { ...fields, ...(q !== '' && { q }), ...(tag.length > 0 && { tag }), limit: MESSAGES_AT_MOST };
+}
+
+/** Returns the saved filters whose name contains the text. */
+function useFilters(text: string): SpotlightActionData[] {
+  const { mode, account } = useScope();
+  const navigate = useNavigate();
+  const { filters } = useSavedFilters(account !== undefined);
+  return filters
+    .filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()))
+    .slice(0, FILTERS_AT_MOST)
+    .map(({ savedFilterId: id, name, list, query }) => ({
+      id,
+      label: name,
+      description: palette.lists[list],
+      leftSection: <IconBookmark size={16} aria-hidden />,
+      onClick: () => void navigate({ to: `/app/${mode}/${list}`, search: query as never }),
+    }));
 }
 
 /** Returns the actions of the palette besides opening something. */

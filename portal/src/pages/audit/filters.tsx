@@ -1,5 +1,6 @@
 /** The filters of the log. Actions and types are suggested from the loaded entries; others can be typed. */
 import { Autocomplete, Button, Group, Pill, TextInput } from '@mantine/core';
+import { SavedFilters } from '../../parts/saved-filters.tsx';
 import { useSearchState } from '../../router.tsx';
 import { audit } from '../../texts/audit.ts';
 import type { AuditEntry } from './audit.tsx';
@@ -52,6 +53,7 @@ export function AuditFilters({ entries, isFiltered }: { entries: readonly AuditE
             </Pill>
           ),
       )}
+      <SavedFilters list="audit" size="sm" />
       {isFiltered && (
         <Button
           variant="subtle"

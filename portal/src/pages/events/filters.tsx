@@ -2,6 +2,7 @@
 import { Button, Group, Select } from '@mantine/core';
 import { useMemo } from 'react';
 import { FilterField } from '../../parts/filter-field.tsx';
+import { SavedFilters } from '../../parts/saved-filters.tsx';
 import { useSearchState } from '../../router.tsx';
 import { events } from '../../texts/events.ts';
 import type { EventFilter } from './feed.ts';
@@ -62,6 +63,7 @@ export function Filters({ isFiltered }: { isFiltered: boolean }) {
           onChange={(value) => setSearch({ since: value ?? undefined })}
           style={{ flex: '1 1 8rem' }}
         />
+        <SavedFilters list="events" size="xs" />
         {isFiltered && (
           <Button
             variant="subtle"

@@ -7,6 +7,7 @@ import { useFresh } from '../../live.tsx';
 import { AsCode } from '../../parts/as-code.tsx';
 import { Page } from '../../parts/page.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
+import { SavedFilters } from '../../parts/saved-filters.tsx';
 import { size, Time } from '../../parts/time.tsx';
 import { visible } from '../../parts/visible.ts';
 import { useSearchState } from '../../router.tsx';
@@ -87,8 +88,9 @@ function Filters() {
         data={[{ value: '', label: texts.anyOutcome }, ...all]}
         onChange={(value) => setSearch({ outcome: value || undefined })}
       />
+      <SavedFilters list="inbound" size="sm" />
       {(route || outcome) && (
-        <Button variant="subtle" onClick={() => setSearch({ route: undefined, outcome: undefined })}>
+        <Button variant="subtle" size="sm" onClick={() => setSearch({ route: undefined, outcome: undefined })}>
           {texts.clear}
         </Button>
       )}

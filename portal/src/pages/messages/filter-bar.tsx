@@ -3,6 +3,7 @@ import { Button, Select, TagsInput, TextInput, type TextInputProps } from '@mant
 import { useEffect, useRef, useState } from 'react';
 import { useCall } from '../../api.ts';
 import { IconFilter, IconSearch, IconX } from '../../icons.ts';
+import { SavedFilters } from '../../parts/saved-filters.tsx';
 import { filters, messageList } from '../../texts/messages.ts';
 import { isPair, listed, TEXT_FILTERS, type useListQuery } from './list-query.ts';
 import classes from './messages.module.css';
@@ -93,6 +94,7 @@ export function FilterBar({ list }: { list: List }) {
         >
           {moreActive > 0 ? filters.moreActive(moreActive) : filters.more}
         </Button>
+        <SavedFilters list="messages" size="sm" />
         {isFiltered && (
           <Button variant={'subtle'} size={'sm'} leftSection={<IconX size={14} aria-hidden />} onClick={clear}>
             {messageList.clear}

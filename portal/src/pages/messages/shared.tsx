@@ -1,4 +1,5 @@
 /** The page of a share link, without login: the same status and timeline that the account sees. */
+import '../../mantine-pages.css';
 import { Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useState } from 'react';

@@ -3,6 +3,7 @@ import { Button, Group, SegmentedControl, Select, TextInput } from '@mantine/cor
 import { useMemo } from 'react';
 import { type Answer, type Query, useCall } from '../../api.ts';
 import { FilterField } from '../../parts/filter-field.tsx';
+import { SavedFilters } from '../../parts/saved-filters.tsx';
 import { useSearchState } from '../../router.tsx';
 import { requests } from '../../texts/requests.ts';
 
@@ -87,6 +88,7 @@ export function Filters({ isFiltered }: { isFiltered: boolean }) {
           onChange={({ currentTarget }) => setSearch({ since: currentTarget.value || undefined })}
           style={{ flex: '1 1 8rem' }}
         />
+        <SavedFilters list="requests" size="xs" />
         {isFiltered && (
           <Button variant="subtle" onClick={() => setSearch(NONE)}>
             {requests.clear}

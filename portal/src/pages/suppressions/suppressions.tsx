@@ -1,15 +1,16 @@
 /** The suppressed addresses: search by address and reason, add, remove, export and import. */
-import { Button, Select, TextInput } from '@mantine/core';
-import { useDebouncedCallback } from '@mantine/hooks';
+import { Button, Select } from '@mantine/core';
 import { useState } from 'react';
 import { type Answer, type Input, usePages } from '../../api.ts';
 import { IconDownload, IconPlus, IconTrash, IconUpload } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import type { BulkAction } from '../../parts/bulk.tsx';
 import { saveFile } from '../../parts/csv.ts';
+import { FilterField } from '../../parts/filter-field.tsx';
 import { Facts, Page } from '../../parts/page.tsx';
 import { useRemoval } from '../../parts/removal.ts';
 import { Rows } from '../../parts/rows.tsx';
+import { SavedFilters } from '../../parts/saved-filters.tsx';
 import { failed } from '../../parts/undo.tsx';
 import { useSearchState } from '../../router.tsx';
 import { useScope } from '../../scope.ts';
@@ -20,8 +21,6 @@ import { ImportAddresses } from './import-addresses.tsx';
 import classes from './suppressions.module.css';
 
 type Reason = Answer<'listSuppressions'>[number]['reason'];
-
-const TYPING_MS = 250;
 
 const BULK: readonly BulkAction<Answer<'listSuppressions'>[number]>[] = [
   {
@@ -40,16 +39,12 @@ export function SuppressionsPage() {
   const { mayWrite, mode } = useScope();
   const [search, setSearch] = useSearchState();
   const [open, setOpen] = useState<'add' | 'import'>();
-  const [cleared, setCleared] = useState(0);
   const reason = REASONS.find((one) => one === search.reason);
   const query = { email: search.email || undefined, reason };
   const list = usePages('listSuppressions', { query });
   const { isRemoved, remove } = useRemoval('deleteSuppression', ['listSuppressions']);
   const isFiltered = query.email !== undefined || reason !== undefined;
-  const clear = (): void => {
-    setSearch({ email: undefined, reason: undefined });
-    setCleared(cleared + 1);
-  };
+  const clear = (): void => setSearch({ email: undefined, reason: undefined });
   const lift = (email: string): void => remove(email, { path: { email } }, suppressions.lifted(email));
   return (
     <Page
@@ -57,7 +52,7 @@ export function SuppressionsPage() {
       lead={suppressions.lead}
       actions={<Actions query={query} onOpen={setOpen} mayWrite={mayWrite} />}
     >
-      <Filters key={cleared} email={search.email ?? ''} reason={reason} onChange={setSearch} />
+      <Filters reason={reason} onChange={setSearch} />
       <Meanings />
       <Rows
         label={suppressions.list}
@@ -130,25 +125,20 @@ function Actions({ query, onOpen, mayWrite }: ActionsProps) {
 }
 
 interface FiltersProps {
-  email: string;
   reason: Reason | undefined;
-  onChange(change: Record<string, string | undefined>, options?: { typed: boolean }): void;
+  onChange(change: Record<string, string | undefined>): void;
 }
 
-function Filters({ email, reason, onChange }: FiltersProps) {
-  const [typed, setTyped] = useState(email);
-  const search = useDebouncedCallback((value: string) => onChange({ email: value.trim() }, { typed: true }), TYPING_MS);
+function Filters({ reason, onChange }: FiltersProps) {
   return (
     <search className={classes.filters}>
-      <TextInput
+      <FilterField
+        name="email"
         label={suppressions.emailFilter}
+        size="sm"
         type="search"
         autoComplete="off"
-        value={typed}
-        onChange={({ currentTarget }) => {
-          setTyped(currentTarget.value);
-          search(currentTarget.value);
-        }}
+        style={{}}
       />
       <Select
         label={suppressions.reason}
@@ -156,6 +146,7 @@ function Filters({ email, reason, onChange }: FiltersProps) {
         value={reason ?? ''}
         onChange={(value) => onChange({ reason: value ?? undefined })}
       />
+      <SavedFilters list="suppressions" size="sm" />
     </search>
   );
 }

@@ -1,4 +1,5 @@
 /** The sample sets: one click to switch, a field for each variable of the template, or all values as JSON. */
+import '@mantine/core/styles/Chip.layer.css';
 import { Button, Chip, Group, SegmentedControl, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { type FormEvent, useEffect, useState } from 'react';
 import { IconPlus, IconTrash } from '../../icons.ts';

@@ -1,0 +1,105 @@
+/**
+ * The menu of saved filters next to the filters of a list: applies one, saves the current one for the user or for the account, and opens the
+ * dialog to rename and delete them.
+ */
+import { Button, Menu } from '@mantine/core';
+import { lazy, Suspense, useState } from 'react';
+import { type Answer, useCall } from '../api.ts';
+import { IconBookmark, IconCheck } from '../icons.ts';
+import { useSearchState } from '../router.tsx';
+import { savedFilters as texts } from '../texts/saved-filters.ts';
+import { FILTER_FIELDS, type FilteredList, filterOf, isSameFilter } from './filter-fields.ts';
+import { useRemoval } from './removal.ts';
+
+export type SavedFilter = Answer<'listSavedFilters'>[number];
+
+/** Loaded when one is opened. */
+const Dialogs = lazy(() => import('./saved-filter-dialogs.tsx'));
+
+/** All of them: a user and an account have at most 50 each. */
+const ALL_FILTERS = { query: { limit: 100 } };
+
+/** Returns the saved filters that the user sees and has not just deleted, of all lists. */
+export function useSavedFilters(isEnabled = true) {
+  const { data } = useCall('listSavedFilters', ALL_FILTERS, { enabled: isEnabled });
+  const { isRemoved, remove } = useRemoval('deleteSavedFilter', ['listSavedFilters']);
+  const filters = (data ?? []).filter(({ savedFilterId }) => !isRemoved(savedFilterId));
+  return {
+    filters,
+    remove: ({ savedFilterId: id, name }: SavedFilter) => remove(id, { path: { id } }, texts.deleted(name)),
+  };
+}
+
+interface SavedFiltersProps {
+  list: FilteredList;
+  /** As the other fields of the filter bar. */
+  size: 'xs' | 'sm';
+}
+
+export function SavedFilters({ list, size }: SavedFiltersProps) {
+  const [search, setSearch] = useSearchState();
+  const [open, setOpen] = useState<'save' | 'manage'>();
+  const [isLoaded, setLoaded] = useState(false);
+  const { filters, remove } = useSavedFilters();
+  const own = filters.filter((one) => one.list === list);
+  const current = filterOf(list, search);
+  const applied = own.find(({ query }) => isSameFilter(list, query, current));
+  const isFiltered = Object.keys(current).length > 0;
+  const show = (dialog: 'save' | 'manage'): void => {
+    setLoaded(true);
+    setOpen(dialog);
+  };
+  const close = (): void => setOpen(undefined);
+  const apply = ({ query }: SavedFilter): void =>
+    setSearch({ ...Object.fromEntries(FILTER_FIELDS[list].map((field) => [field, undefined])), ...query });
+  return (
+    <>
+      <Menu position="bottom-start" width={260}>
+        <Menu.Target>
+          <Button variant="default" size={size} maw="16rem" leftSection={<IconBookmark size={14} aria-hidden />}>
+            {applied?.name ?? texts.title}
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown mah="24rem" style={{ overflowY: 'auto' }}>
+          <Choices of={own.filter(({ shared }) => !shared)} name={texts.private} applied={applied} onApply={apply} />
+          <Choices of={own.filter(({ shared }) => shared)} name={texts.shared} applied={applied} onApply={apply} />
+          {own.length === 0 ? <Menu.Label>{texts.none}</Menu.Label> : <Menu.Divider />}
+          <Menu.Item disabled={!isFiltered || applied !== undefined} onClick={() => show('save')}>
+            {texts.save}
+          </Menu.Item>
+          {own.length > 0 && <Menu.Item onClick={() => show('manage')}>{texts.manage}</Menu.Item>}
+        </Menu.Dropdown>
+      </Menu>
+      {isLoaded && (
+        <Suspense>
+          <Dialogs open={open} list={list} query={current} filters={own} onRemove={remove} onClose={close} />
+        </Suspense>
+      )}
+    </>
+  );
+}
+
+interface ChoicesProps {
+  of: readonly SavedFilter[];
+  name: string;
+  applied: SavedFilter | undefined;
+  onApply(filter: SavedFilter): void;
+}
+
+function Choices({ of, name, applied, onApply }: ChoicesProps) {
+  if (of.length === 0) return null;
+  return (
+    <>
+      <Menu.Label>{name}</Menu.Label>
+      {of.map((filter) => (
+        <Menu.Item
+          key={filter.savedFilterId}
+          onClick={() => onApply(filter)}
+          rightSection={filter === applied && <IconCheck size={14} aria-label={texts.current} />}
+        >
+          {filter.name}
+        </Menu.Item>
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,26 @@
+/** Texts about saved filters. */
+export const savedFilters = {
+  title: 'Saved filters',
+  none: 'Filter the list, then save the filter here.',
+  private: 'Only you',
+  shared: 'Everyone in the account',
+  save: 'Save current filter…',
+  manage: 'Manage saved filters…',
+  manageTitle: 'Manage saved filters',
+  current: 'Current filter',
+  rename: (name: string) => `Rename ${name}`,
+  delete: (name: string) => `Delete ${name}`,
+  deleted: (name: string) => `Deleted the filter “${name}”`,
+  noneToManage: 'You have no saved filters for this list.',
+  newName: 'New name',
+  submitName: 'Rename',
+  cancel: 'Cancel',
+};
+
+export const savingFilter = {
+  title: 'Save filter',
+  name: 'Name',
+  visibleTo: 'Visible to',
+  submit: 'Save',
+  done: (name: string) => `Saved the filter “${name}”`,
+};
