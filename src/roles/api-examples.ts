@@ -79,6 +79,7 @@ const webhook = {
   updatedAt: DAY_BEFORE,
 };
 const SECRET = 'whsec_…';
+const webhookAttempt = { time: TIME, responseStatus: 204, responseStart: '', error: null, latencyMs: 38 };
 
 const record = {
   purpose: 'dkim',
@@ -230,8 +231,16 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     responseStart: '',
     error: null,
     latencyMs: 38,
+    attemptLog: [webhookAttempt],
     nextAttemptAt: null,
     createdAt: TIME,
+  },
+  WebhookAttempt: webhookAttempt,
+  WebhookTestRequest: { eventType: 'Bounce' },
+  EventType: {
+    eventType: 'Delivery',
+    description: "The recipient's mail server accepted the message.",
+    sample: EVENT_EXAMPLES.Delivery,
   },
   ReplayRequest: { since: DAY_BEFORE, until: TIME, eventTypes: ['Bounce'] },
   ReplayResult: { message: '12 events are queued to be sent again.', events: 12 },

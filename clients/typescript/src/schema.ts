@@ -192,6 +192,13 @@ export interface paths {
      */
     get: operations["getEmail"];
   };
+  "/event-types": {
+    /**
+     * List the types of events, with a sample of each
+     * @description Returns every type in the order of the life of a message. POST /webhooks/{id}/test sends these samples with "test": true.
+     */
+    get: operations["listEventTypes"];
+  };
   "/events": {
     /**
      * List or follow events
@@ -984,7 +991,7 @@ export interface paths {
   "/webhooks/{id}/deliveries": {
     /**
      * List the deliveries of a webhook, newest event first
-     * @description Returns one record per event, starting with its first attempt. Retries and replays count as more attempts. A page of large events (inbound mail) can be shorter than limit; follow its Link header.
+     * @description Returns one record per event, starting with its first attempt. Retries and replays count as more attempts, each listed with its response in attemptLog. A page of large events (inbound mail) or with a filter can be shorter than limit; follow its Link header.
      */
     get: operations["listWebhookDeliveries"];
   };
@@ -1012,7 +1019,7 @@ export interface paths {
   "/webhooks/{id}/test": {
     /**
      * Send a signed test event and return the result
-     * @description The event is a Delivery with "test": true. It is sent once, even if the webhook is disabled.
+     * @description Sends the sample event of GET /event-types with "test": true, by default a Delivery. It is sent once, even if the webhook is disabled or not subscribed to this type.
      */
     post: operations["testWebhook"];
   };
@@ -1966,6 +1973,13 @@ export interface components {
         method: string;
       };
       inbound?: components["schemas"]["InboundContent"];
+    };
+    /** EventType */
+    EventType: {
+      /** @enum {string} */
+      eventType: "Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound";
+      description: string;
+      sample: components["schemas"]["Event"];
     };
     /** Health */
     Health: {
@@ -3573,6 +3587,15 @@ export interface components {
       /** @description Event names of that service that are posted. */
       formatEvents?: string[];
     };
+    /** WebhookAttempt */
+    WebhookAttempt: {
+      /** Format: date-time */
+      time: string;
+      responseStatus: number | null;
+      responseStart: string | null;
+      error: string | null;
+      latencyMs: number | null;
+    };
     /** WebhookChange */
     WebhookChange: {
       /** @description An http or https URL without credentials. */
@@ -3617,6 +3640,8 @@ export interface components {
       responseStart: string | null;
       error: string | null;
       latencyMs: number | null;
+      /** @description Every attempt with its response, oldest first; the last one is also in the fields above. After about 50 kB, further attempts are counted but not listed. */
+      attemptLog: components["schemas"]["WebhookAttempt"][];
       nextAttemptAt: string | null;
       /** Format: date-time */
       createdAt: string;
@@ -3672,6 +3697,14 @@ export interface components {
       };
       /** @description whsec_ followed by the Base64 of 24 to 64 bytes. Generated if omitted. */
       secret?: string;
+    };
+    /** WebhookTestRequest */
+    WebhookTestRequest: {
+      /**
+       * @description The type of the event. Default Delivery.
+       * @enum {string}
+       */
+      eventType?: "Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound";
     };
     /** WebhookTestResult */
     WebhookTestResult: {
@@ -4492,6 +4525,20 @@ export interface operations {
       200: {
         content: {
           "application/json": components["schemas"]["Email"];
+        };
+      };
+    };
+  };
+  /**
+   * List the types of events, with a sample of each
+   * @description Returns every type in the order of the life of a message. POST /webhooks/{id}/test sends these samples with "test": true.
+   */
+  listEventTypes: {
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["EventType"][];
         };
       };
     };
@@ -7539,11 +7586,15 @@ export interface operations {
   };
   /**
    * List the deliveries of a webhook, newest event first
-   * @description Returns one record per event, starting with its first attempt. Retries and replays count as more attempts. A page of large events (inbound mail) can be shorter than limit; follow its Link header.
+   * @description Returns one record per event, starting with its first attempt. Retries and replays count as more attempts, each listed with its response in attemptLog. A page of large events (inbound mail) or with a filter can be shorter than limit; follow its Link header.
    */
   listWebhookDeliveries: {
     parameters: {
       query?: {
+        /** @description Deliveries of events of this type. */
+        eventType?: "Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound";
+        /** @description Deliveries of this status. */
+        status?: "pending" | "succeeded" | "failed";
         /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
@@ -7660,7 +7711,7 @@ export interface operations {
   };
   /**
    * Send a signed test event and return the result
-   * @description The event is a Delivery with "test": true. It is sent once, even if the webhook is disabled.
+   * @description Sends the sample event of GET /event-types with "test": true, by default a Delivery. It is sent once, even if the webhook is disabled or not subscribed to this type.
    */
   testWebhook: {
     parameters: {
@@ -7670,6 +7721,16 @@ export interface operations {
          * @example whk_2zAbCdEfGhIjKlMnOpQrStU
          */
         id: string;
+      };
+    };
+    requestBody?: {
+      content: {
+        /**
+         * @example {
+         *   "eventType": "Bounce"
+         * }
+         */
+        "application/json": components["schemas"]["WebhookTestRequest"];
       };
     };
     responses: {
@@ -7723,6 +7784,7 @@ export type Email = components['schemas']['Email'];
 export type Erasure = components['schemas']['Erasure'];
 export type ErasureRequest = components['schemas']['ErasureRequest'];
 export type Event = components['schemas']['Event'];
+export type EventType = components['schemas']['EventType'];
 export type Health = components['schemas']['Health'];
 export type InboundContent = components['schemas']['InboundContent'];
 export type InboundDnsRecord = components['schemas']['InboundDnsRecord'];
@@ -7815,10 +7877,12 @@ export type TotpRequest = components['schemas']['TotpRequest'];
 export type TwoFactorRequirement = components['schemas']['TwoFactorRequirement'];
 export type User = components['schemas']['User'];
 export type Webhook = components['schemas']['Webhook'];
+export type WebhookAttempt = components['schemas']['WebhookAttempt'];
 export type WebhookChange = components['schemas']['WebhookChange'];
 export type WebhookDelivery = components['schemas']['WebhookDelivery'];
 export type WebhookIncident = components['schemas']['WebhookIncident'];
 export type WebhookRequest = components['schemas']['WebhookRequest'];
+export type WebhookTestRequest = components['schemas']['WebhookTestRequest'];
 export type WebhookTestResult = components['schemas']['WebhookTestResult'];
 export type WebhookWithNewSecret = components['schemas']['WebhookWithNewSecret'];
 export type WebhookWithSecret = components['schemas']['WebhookWithSecret'];
@@ -7854,6 +7918,7 @@ export const routes = {
   rotateDomainKeys: ['POST', '/domains/{id}/rotate-keys'],
   verifyDomain: ['POST', '/domains/{id}/verify'],
   getEmail: ['GET', '/emails/{id}'],
+  listEventTypes: ['GET', '/event-types'],
   listEvents: ['GET', '/events'],
   streamEvents: ['GET', '/events/stream'],
   getHealth: ['GET', '/health'],
