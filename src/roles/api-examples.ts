@@ -67,6 +67,8 @@ const templateVersion = {
   createdAt: DAY_BEFORE,
 };
 
+const templateSample = { name: 'First order', values: { order: 17, name: 'Ann' } };
+
 const webhook = {
   webhookId: ids.webhook,
   url: 'https://shop.example/hooks/mail',
@@ -248,7 +250,9 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   TemplateVariableRequest: variable,
   TemplateChange: { subject: 'Your receipt for order {{ orderId }}' },
   TemplateRequest: templateRequest,
-  Template: { ...templateVersion, updatedAt: TIME },
+  Template: { ...templateVersion, samples: [templateSample], updatedAt: TIME },
+  TemplateSample: templateSample,
+  TemplateSamplesRequest: { samples: [templateSample] },
   TemplateVersion: templateVersion,
   RenderRequest: { templateVariables: { order: 17, name: 'Ann' } },
   RenderSourcesRequest: { html: '<p>Thank you, {{name}}.</p>', templateVariables: { name: 'Ann' } },

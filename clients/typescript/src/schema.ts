@@ -866,6 +866,13 @@ export interface paths {
      */
     post: operations["renderTemplate"];
   };
+  "/templates/{id}/samples": {
+    /**
+     * Replace the samples of a template
+     * @description Samples are named sets of variable values for previews and test emails. They are shared by the users of the account, and replacing them creates no version.
+     */
+    put: operations["replaceTemplateSamples"];
+  };
   "/templates/{id}/versions": {
     /**
      * List the versions of a template, newest first
@@ -3436,6 +3443,8 @@ export interface components {
       version: number;
       /** Format: date-time */
       createdAt: string;
+      /** @description Sets of values for previews and tests. Emails do not use them. */
+      samples: components["schemas"]["TemplateSample"][];
       /** @description The version that sends use, if it was chosen; 0 while none is published. */
       publishedVersion?: number;
       /** Format: date-time */
@@ -3476,6 +3485,19 @@ export interface components {
       /** @description ID of a template whose {{ content }} this one fills. */
       layoutTemplateId?: string | null;
       variables?: components["schemas"]["TemplateVariableRequest"][];
+    };
+    /** TemplateSample */
+    TemplateSample: {
+      name: string;
+      /** @description Values of the variables. */
+      values: {
+        [key: string]: unknown;
+      };
+    };
+    /** TemplateSamplesRequest */
+    TemplateSamplesRequest: {
+      /** @description Replaces all samples; [] removes them. */
+      samples: components["schemas"]["TemplateSample"][];
     };
     /** TemplateVariable */
     TemplateVariable: {
@@ -7094,6 +7116,47 @@ export interface operations {
     };
   };
   /**
+   * Replace the samples of a template
+   * @description Samples are named sets of variable values for previews and test emails. They are shared by the users of the account, and replacing them creates no version.
+   */
+  replaceTemplateSamples: {
+    parameters: {
+      path: {
+        /**
+         * @description The templateId.
+         * @example tpl_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "samples": [
+         *     {
+         *       "name": "First order",
+         *       "values": {
+         *         "order": 17,
+         *         "name": "Ann"
+         *       }
+         *     }
+         *   ]
+         * }
+         */
+        "application/json": components["schemas"]["TemplateSamplesRequest"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Template"];
+        };
+      };
+    };
+  };
+  /**
    * List the versions of a template, newest first
    * @description Every PUT, every PATCH that changes something, and every restore creates a version.
    */
@@ -7869,6 +7932,8 @@ export type Suspension = components['schemas']['Suspension'];
 export type Template = components['schemas']['Template'];
 export type TemplateChange = components['schemas']['TemplateChange'];
 export type TemplateRequest = components['schemas']['TemplateRequest'];
+export type TemplateSample = components['schemas']['TemplateSample'];
+export type TemplateSamplesRequest = components['schemas']['TemplateSamplesRequest'];
 export type TemplateVariable = components['schemas']['TemplateVariable'];
 export type TemplateVariableRequest = components['schemas']['TemplateVariableRequest'];
 export type TemplateVersion = components['schemas']['TemplateVersion'];
@@ -8020,6 +8085,7 @@ export const routes = {
   updateTemplate: ['PATCH', '/templates/{id}'],
   deleteTemplate: ['DELETE', '/templates/{id}'],
   renderTemplate: ['POST', '/templates/{id}/render'],
+  replaceTemplateSamples: ['PUT', '/templates/{id}/samples'],
   listTemplateVersions: ['GET', '/templates/{id}/versions'],
   restoreTemplateVersion: ['POST', '/templates/{id}/versions/{version}/restore'],
   uploadFile: ['PUT', '/uploads/{token}'],

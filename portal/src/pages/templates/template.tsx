@@ -63,9 +63,9 @@ function OneTemplate({ template, isLive }: { template: Template; isLive: boolean
   const { mode, mayWrite } = useScope();
   const [search, setSearch] = useSearchState();
   const draft = useDraft(template);
-  const samples = useSamples(template.templateId);
-  useLeaving(draft);
   const mayChange = mayWrite && (mode === 'live' || !isLive);
+  const samples = useSamples(template, mayChange);
+  useLeaving(draft);
   const view: View = search.view !== undefined && search.view in page.views ? (search.view as View) : 'write';
   const show = (next: string): void => setSearch({ view: next === 'write' ? undefined : next });
   return (
