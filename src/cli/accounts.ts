@@ -101,6 +101,7 @@ export async function showAccount(call: CommandCall): Promise<CommandOutcome> {
 interface SetOptions {
   plan?: Plan;
   status?: AccountStatus;
+  reason?: string;
   emailLimit?: string;
   limit?: string[];
   twoFactor?: 'optional';
@@ -108,7 +109,8 @@ interface SetOptions {
 
 export async function setAccount(call: CommandCall<SetOptions>): Promise<CommandOutcome> {
   const [id = ''] = call.args;
-  const { plan = null, status = null, emailLimit, limit = [], twoFactor } = call.options;
+  const { plan = null, status = null, reason, emailLimit, limit = [], twoFactor } = call.options;
+  if (reason !== undefined && status !== 'suspended') throw new UsageError('--reason requires --status suspended');
   if (plan === null && status === null && emailLimit === undefined && limit.length === 0 && twoFactor === undefined) {
     throw new UsageError(
       'nothing to change: use at least one of --plan, --email-limit, --status, --limit, and --two-factor',
@@ -120,6 +122,7 @@ export async function setAccount(call: CommandCall<SetOptions>): Promise<Command
     status,
     approvedEmailBytes: emailBytes(emailLimit),
     limits: parseLimits(limit),
+    ...(reason !== undefined && { suspensionReason: reason }),
     ...(twoFactor !== undefined && { twoFactorRequired: false }),
   };
   const account = await withStore(call, (store) =>

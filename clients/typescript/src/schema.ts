@@ -405,7 +405,7 @@ export interface paths {
     get: operations["getOperatorAccount"];
     /**
      * Change plan, status, email size, limits, or thresholds of an account
-     * @description Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again.
+     * @description Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again. Its users are notified by email when the status changes.
      */
     patch: operations["setAccount"];
   };
@@ -1108,6 +1108,8 @@ export interface components {
       plan?: "free" | "paid" | "enterprise";
       /** @enum {string} */
       status?: "active" | "suspended";
+      /** @description Why the account is suspended, only with `status: "suspended"`. The email to the users of the account contains it. */
+      suspensionReason?: string;
       approvedEmailBytes?: number;
       limits?: {
         /** @description Null restores the standard limit. */
@@ -2467,6 +2469,8 @@ export interface components {
       plan: "free" | "paid" | "enterprise";
       /** @enum {string} */
       status: "active" | "suspended";
+      /** @description Why the account is suspended; null for an active account. */
+      suspensionReason: string | null;
       /** @description Maximum size of an email with uploaded files. */
       approvedEmailBytes: number;
       /** @description The limits of the account. */
@@ -2498,6 +2502,8 @@ export interface components {
       plan: "free" | "paid" | "enterprise";
       /** @enum {string} */
       status: "active" | "suspended";
+      /** @description Why the account is suspended; null for an active account. */
+      suspensionReason: string | null;
       /** @description Maximum size of an email with uploaded files. */
       approvedEmailBytes: number;
       /** @description The limits of the account. */
@@ -5370,7 +5376,7 @@ export interface operations {
   };
   /**
    * Change plan, status, email size, limits, or thresholds of an account
-   * @description Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again.
+   * @description Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again. Its users are notified by email when the status changes.
    */
   setAccount: {
     parameters: {
@@ -5386,7 +5392,8 @@ export interface operations {
       content: {
         /**
          * @example {
-         *   "status": "suspended"
+         *   "status": "suspended",
+         *   "suspensionReason": "Unpaid invoices"
          * }
          */
         "application/json": components["schemas"]["AccountChangeRequest"];
