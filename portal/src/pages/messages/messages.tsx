@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { pagesOf } from '../../../../clients/typescript/src/pages.ts';
 import { type Message, usePages } from '../../api.ts';
-import { IconChevronUp, IconMailForward, IconShare, IconX } from '../../icons.ts';
+import { IconCalendarTime, IconChevronUp, IconMailForward, IconShare, IconX } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { StatusBadge } from '../../parts/badge.tsx';
 import type { BulkAction } from '../../parts/bulk.tsx';
@@ -66,6 +66,18 @@ const BULK: readonly BulkAction<Message>[] = [
     finished: bulkActions.resent,
     appliesTo: ({ status }) => SETTLED.has(status),
     run: (caller, { messageId }) => caller.call('resendMessage', { path: { id: messageId } }),
+    stale: ['listMessages'],
+  },
+  {
+    name: actions.move,
+    icon: <IconCalendarTime size={14} aria-hidden />,
+    confirm: bulkActions.move,
+    effect: bulkActions.moveEffect,
+    finished: bulkActions.moved,
+    appliesTo: ({ status }) => status === 'scheduled',
+    timeLabel: actions.moveLabel,
+    run: (caller, { messageId }, sendAt) =>
+      caller.call('rescheduleMessage', { path: { id: messageId }, body: { sendAt } }),
     stale: ['listMessages'],
   },
   {
