@@ -17,7 +17,6 @@ export const messageList = {
   searchOn: 'Keep searching',
   fresh: (count: number) => (count === 1 ? '1 new message' : `${count} new messages`),
   connected: 'Updates automatically',
-  live: { live: 'Auto-updating', connecting: 'Connecting…', off: 'Not updating' },
 };
 
 export const filters = {

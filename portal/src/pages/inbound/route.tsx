@@ -107,11 +107,6 @@ function Actions({ route, watch, onEdit, onSimulate }: ActionsProps) {
           {simulateInbound.open}
         </Button>
       )}
-      {mode === 'sandbox' ? (
-        <AsCode operation="simulateInboundMail" input={{ body: simulated }} />
-      ) : (
-        <AsCode operation="verifyInboundRoute" input={{ path }} />
-      )}
       {mayWrite && (
         <>
           <Button variant="default" leftSection={<IconPencil size={14} aria-hidden />} onClick={onEdit}>
@@ -126,6 +121,11 @@ function Actions({ route, watch, onEdit, onSimulate }: ActionsProps) {
         <Button leftSection={<IconRefresh size={14} aria-hidden />} loading={watch.isChecking} onClick={watch.check}>
           {texts.verify}
         </Button>
+      )}
+      {mode === 'sandbox' ? (
+        <AsCode operation="simulateInboundMail" input={{ body: simulated }} />
+      ) : (
+        <AsCode operation="verifyInboundRoute" input={{ path }} />
       )}
     </>
   );

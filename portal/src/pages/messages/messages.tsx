@@ -8,6 +8,7 @@ import { IconCalendarTime, IconChevronUp, IconMailForward, IconShare, IconX } fr
 import { AsCode } from '../../parts/as-code.tsx';
 import { StatusBadge } from '../../parts/badge.tsx';
 import type { BulkAction } from '../../parts/bulk.tsx';
+import { Connection } from '../../parts/connection.tsx';
 import { Page } from '../../parts/page.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { EmptyState } from '../../parts/states.tsx';
@@ -147,15 +148,7 @@ export function MessagesPage() {
   return (
     <Page
       title={messageList.title}
-      badge={
-        <span
-          className={classes.connection}
-          data-live={connection === 'live' || undefined}
-          title={messageList.connected}
-        >
-          {messageList.live[connection]}
-        </span>
-      }
+      badge={<Connection state={connection} title={messageList.connected} />}
       actions={
         <>
           <Button

@@ -131,10 +131,6 @@ function Actions({ template, draft, samples, mayChange }: ActionsProps) {
   const { values } = samples.chosen;
   return (
     <Group gap="xs">
-      <AsCode
-        operation="sendEmail"
-        input={{ body: { to: person.email, templateId: template.name, templateVariables: { ...values } } }}
-      />
       {mayWrite && (
         <Button variant="default" leftSection={<IconSend size={14} />} onClick={() => setSending(true)}>
           {test.open}
@@ -164,6 +160,10 @@ function Actions({ template, draft, samples, mayChange }: ActionsProps) {
           </Menu.Dropdown>
         </Menu>
       )}
+      <AsCode
+        operation="sendEmail"
+        input={{ body: { to: person.email, templateId: template.name, templateVariables: { ...values } } }}
+      />
       <SendTest
         template={template}
         draft={draft}

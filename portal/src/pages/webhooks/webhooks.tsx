@@ -89,8 +89,8 @@ export function WebhooksPage() {
           >
             {eventTypes.title}
           </Button>
-          <AsCode operation="listWebhooks" />
           {create}
+          <AsCode operation="listWebhooks" />
         </>
       }
     >
