@@ -10,6 +10,7 @@ import {
   STANDARD_EMAIL_BYTES,
   type SubmissionPorts,
 } from './account.ts';
+import { keyPrefix } from './authenticate.ts';
 import type { ApiKeyRecord, CredentialRecord } from './credential-store.ts';
 import { MAXIMUM_NETWORKS } from './networks.ts';
 import type { SendingProtection } from './protection-store.ts';
@@ -182,6 +183,7 @@ const lastUse = {
 };
 const keyFields = {
   keyId: Type.String(),
+  prefix: Type.String({ description: 'The start of the key, before its secret part; for kind sigv4 the accessKeyId.' }),
   kind: Type.Optional(Type.Literal('sigv4', { description: 'sigv4: the key signs requests to the SES interface.' })),
   accessKeyId: Type.Optional(Type.String({ description: 'Only for keys of kind sigv4.' })),
   mode,
@@ -214,6 +216,7 @@ function lastUseBody({ lastUsedAt, lastUsedAddress }: LastUse) {
 export function keyBody(key: Omit<ApiKeyRecord, 'accountId'>): Record<string, unknown> {
   return {
     keyId: key.id,
+    prefix: key.accessKeyId ?? keyPrefix(key.mode, key.id),
     ...(key.accessKeyId !== null && { kind: 'sigv4', accessKeyId: key.accessKeyId }),
     mode: key.mode,
     scope: key.scope,

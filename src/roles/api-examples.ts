@@ -132,7 +132,13 @@ const credentialBase = {
   lastUsedAddress: '203.0.113.25',
 };
 const unused = { lastUsedAt: null, lastUsedAddress: null };
-const apiKey = { keyId: ids.key, scope: 'send', name: 'web shop', ...credentialBase };
+const apiKey = {
+  keyId: ids.key,
+  prefix: `pr_live_${ids.key.slice(4)}`,
+  scope: 'send',
+  name: 'web shop',
+  ...credentialBase,
+};
 const credential = {
   smtpCredentialId: ids.credential,
   username: ids.credential,

@@ -1271,6 +1271,8 @@ export interface components {
     /** ApiKey */
     ApiKey: {
       keyId: string;
+      /** @description The start of the key, before its secret part; for kind sigv4 the accessKeyId. */
+      prefix: string;
       /**
        * @description sigv4: the key signs requests to the SES interface.
        * @constant
@@ -2338,6 +2340,8 @@ export interface components {
     /** NewApiKey */
     NewApiKey: {
       keyId: string;
+      /** @description The start of the key, before its secret part; for kind sigv4 the accessKeyId. */
+      prefix: string;
       /**
        * @description sigv4: the key signs requests to the SES interface.
        * @constant
