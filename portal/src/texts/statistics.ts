@@ -11,6 +11,7 @@ export const statistics = {
   none: 'No emails in this period',
   noneHint: 'Try a longer period.',
   noRate: '–',
+  same: '±0',
   points: ' pts',
   percent: ' %',
   columns: {

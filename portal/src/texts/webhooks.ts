@@ -95,6 +95,8 @@ export const webhookForm = {
   headersHint: 'Sent with each request, e.g. for a gateway. Values are encrypted and never shown again.',
   headerName: 'Header name',
   headerValue: 'Header value',
+  headerNameExample: 'Authorization',
+  headerValueExample: 'Bearer …',
   addHeader: 'Add header',
   removeHeader: (name: string): string => `Remove header ${name}`,
   create: 'Create webhook',

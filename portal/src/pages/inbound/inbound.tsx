@@ -28,11 +28,13 @@ const { columns: names } = texts;
 const COLUMNS: readonly Column<InboundMail>[] = [
   {
     name: names.subject,
+    phone: 'title',
     cell: ({ subject }) => <span className={classes.subject}>{visible(subject) || texts.noSubject}</span>,
     text: ({ subject }) => subject,
   },
   {
     name: names.from,
+    phone: 'detail',
     width: '18%',
     cell: ({ from, envelopeFrom }) => (
       <span className={classes.address}>{visible(from || envelopeFrom || '') || texts.nobody}</span>
@@ -47,6 +49,7 @@ const COLUMNS: readonly Column<InboundMail>[] = [
   },
   {
     name: names.outcome,
+    phone: 'badge',
     width: '9rem',
     cell: ({ outcome }) => <OutcomeBadge outcome={outcome} />,
     text: ({ outcome }) => outcome,
@@ -60,6 +63,7 @@ const COLUMNS: readonly Column<InboundMail>[] = [
   },
   {
     name: names.received,
+    phone: 'time',
     width: '7.5rem',
     cell: ({ receivedAt }) => <Time at={receivedAt} />,
     text: ({ receivedAt }) => receivedAt,

@@ -30,10 +30,10 @@ interface FigureProps {
 function Figure({ value, change, unit, isWorse = false }: FigureProps) {
   return (
     <span className={classes.figure}>
-      <span>{value}</span>
-      <small data-bad={isWorse || undefined}>
-        {change === undefined ? '' : change === 0 ? '±0' : signed(change, unit)}
-      </small>
+      {value}
+      {change !== undefined && (
+        <small data-bad={isWorse || undefined}>{change === 0 ? texts.same : signed(change, unit)}</small>
+      )}
     </span>
   );
 }
@@ -128,19 +128,17 @@ export function Groups({ range }: { range: Range }) {
           {texts.severalTags}
         </Text>
       )}
-      <div className={classes.table}>
-        <Rows
-          label={texts.breakdown}
-          columns={[first, ...COLUMNS]}
-          csvColumns={[first, ...COLUMNS, ...COUNTS]}
-          rows={totals}
-          keyOf={(one) => JSON.stringify(one.group)}
-          error={statistics.error}
-          onRetry={statistics.refetch}
-          empty={{ title: texts.none, hint: texts.noneHint }}
-          csvName={`statistics-by-${groupBy}`}
-        />
-      </div>
+      <Rows
+        label={texts.breakdown}
+        columns={[first, ...COLUMNS]}
+        csvColumns={[first, ...COLUMNS, ...COUNTS]}
+        rows={totals}
+        keyOf={(one) => JSON.stringify(one.group)}
+        error={statistics.error}
+        onRetry={statistics.refetch}
+        empty={{ title: texts.none, hint: texts.noneHint }}
+        csvName={`statistics-by-${groupBy}`}
+      />
     </Panel>
   );
 }

@@ -27,12 +27,14 @@ const NONE = '–';
 const COLUMNS: readonly Column<WebhookDelivery>[] = [
   {
     name: names.event,
+    phone: 'title',
     cell: ({ eventType }) => eventType,
     text: ({ eventType, eventId }) => `${eventType} ${eventId}`,
     width: '9rem',
   },
   {
     name: names.recipient,
+    phone: 'detail',
     cell: (one) => (
       <Text inherit truncate title={recipientOf(one)} maw={'16rem'}>
         {recipientOf(one)}
@@ -42,6 +44,7 @@ const COLUMNS: readonly Column<WebhookDelivery>[] = [
   },
   {
     name: names.status,
+    phone: 'badge',
     cell: ({ status }) => <StatusBadge status={status} />,
     text: ({ status }) => status,
     width: '7rem',
@@ -53,7 +56,7 @@ const COLUMNS: readonly Column<WebhookDelivery>[] = [
     width: '5rem',
     atEnd: true,
   },
-  { name: names.answer, cell: answerOf, text: answerOf, width: '7rem' },
+  { name: names.answer, cell: answerOf, text: answerOf, width: '8.5rem' },
   {
     name: names.took,
     cell: ({ latencyMs }) => (latencyMs === null ? NONE : duration(latencyMs / 1_000)),
@@ -69,6 +72,7 @@ const COLUMNS: readonly Column<WebhookDelivery>[] = [
   },
   {
     name: names.at,
+    phone: 'time',
     cell: ({ createdAt }) => <Time at={createdAt} exact />,
     text: ({ createdAt }) => createdAt,
     width: '8rem',

@@ -42,7 +42,7 @@ export function OwnHeaders({ value, onChange, error }: OwnHeadersProps) {
           <Group key={key} gap="xs" wrap="nowrap" align="center">
             <TextInput
               aria-label={texts.headerName}
-              placeholder="Authorization"
+              placeholder={texts.headerNameExample}
               maxLength={100}
               value={name}
               style={{ flex: '2 1 0' }}
@@ -50,7 +50,7 @@ export function OwnHeaders({ value, onChange, error }: OwnHeadersProps) {
             />
             <TextInput
               aria-label={texts.headerValue}
-              placeholder="Bearer …"
+              placeholder={texts.headerValueExample}
               maxLength={2_000}
               value={content}
               style={{ flex: '3 1 0' }}
