@@ -21,6 +21,7 @@ const { columns: names } = webhooks;
 const COLUMNS: readonly Column<Webhook>[] = [
   {
     name: names.url,
+    phone: 'title',
     cell: ({ url, description }) => (
       <>
         {url}
@@ -33,10 +34,11 @@ const COLUMNS: readonly Column<Webhook>[] = [
     ),
     text: ({ url }) => url,
   },
-  { name: names.events, cell: eventsOf, text: ({ events }) => events.join(' '), width: '24%' },
+  { name: names.events, phone: 'detail', cell: eventsOf, text: ({ events }) => events.join(' '), width: '24%' },
   { name: names.health, cell: ({ webhookId }) => <HealthStrip webhookId={webhookId} />, width: '11rem' },
   {
     name: names.state,
+    phone: 'badge',
     cell: (webhook) => (
       <Stack gap={2} align="flex-start">
         <WebhookState webhook={webhook} />
