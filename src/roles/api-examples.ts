@@ -134,7 +134,7 @@ const credentialBase = {
 const unused = { lastUsedAt: null, lastUsedAddress: null };
 const apiKey = {
   keyId: ids.key,
-  prefix: `pr_live_${ids.key.slice(4)}`,
+  prefix: 'pr_live_2zAb09…',
   scope: 'send',
   name: 'web shop',
   ...credentialBase,
