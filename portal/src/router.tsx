@@ -124,6 +124,7 @@ const ofAccount = [
   { path: '/approvals', ...page(() => import('./pages/approvals/approvals.tsx'), 'ApprovalsPage') },
   { path: '/team', ...page(() => import('./pages/team/team.tsx'), 'TeamPage') },
   { path: '/settings', ...page(() => import('./pages/settings/settings.tsx'), 'SettingsPage') },
+  { path: '/statistics', ...page(() => import('./pages/statistics/statistics.tsx'), 'StatisticsPage') },
   { path: '/usage', ...page(() => import('./pages/usage/usage.tsx'), 'UsagePage') },
   { path: '/audit', ...page(() => import('./pages/audit/audit.tsx'), 'AuditPage') },
   { path: '/profile', ...page(() => import('./pages/profile/profile.tsx'), 'ProfilePage') },

@@ -51,6 +51,8 @@ export interface Account {
   settings: AccountSettings;
   /** Limits that an operator has set for this account; the standard limits apply to all others. */
   limits: SetLimits;
+  /** What an operator wrote when suspending the account. */
+  suspensionReason?: string;
   /** Whether users of the account need two-factor authentication. */
   twoFactorRequired: boolean;
   /** IANA name of the time zone of the times in notices. */
@@ -94,11 +96,12 @@ export interface AccountRow {
   limits: string;
   two_factor_required: number;
   time_zone: string;
+  suspension_reason: string | null;
   created_at: number;
 }
 
 export const ACCOUNT_COLUMNS =
-  'a.id, a.name, a.plan, a.status, a.approved_email_bytes, a.settings, a.limits, a.two_factor_required, a.time_zone, a.created_at';
+  'a.id, a.name, a.plan, a.status, a.approved_email_bytes, a.settings, a.limits, a.two_factor_required, a.suspension_reason, a.time_zone, a.created_at';
 
 export function accountOf(row: AccountRow): Account {
   return {
@@ -109,6 +112,7 @@ export function accountOf(row: AccountRow): Account {
     approvedEmailBytes: row.approved_email_bytes,
     settings: JSON.parse(row.settings) as AccountSettings,
     limits: JSON.parse(row.limits) as SetLimits,
+    ...(row.suspension_reason !== null && { suspensionReason: row.suspension_reason }),
     twoFactorRequired: row.two_factor_required === 1,
     timeZone: row.time_zone,
     createdAt: row.created_at,

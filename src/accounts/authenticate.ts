@@ -132,6 +132,11 @@ export function createAuthenticator(options: { database: Database; clock: Clock 
 }
 
 const PREFIXES: Record<Mode, string> = { live: 'pr_live_', sandbox: 'pr_test_' };
+/** Returns the part of a key before its secret, which identifies the key in lists and in configurations. */
+export function keyPrefix(mode: Mode, keyId: string): string {
+  return `${PREFIXES[mode]}${keyId.slice('key_'.length)}`;
+}
+
 const SHAPE = /^pr_(?:live|test)_([0-9A-Za-z]{21})_[0-9A-Za-z]{32}$/;
 /** An id that no key has. Text that does not look like a key is looked up with it. */
 const UNKNOWN_KEY_ID = 'key_000000000000000000000';
@@ -145,7 +150,7 @@ interface NewApiKey {
 
 export function newApiKey(mode: Mode, nowMs: number): NewApiKey {
   const keyId = newId('key', nowMs);
-  const apiKey = `${PREFIXES[mode]}${keyId.slice('key_'.length)}_${randomText(32)}`;
+  const apiKey = `${keyPrefix(mode, keyId)}_${randomText(32)}`;
   return { keyId, apiKey, secretHash: apiKeyHash(apiKey) };
 }
 

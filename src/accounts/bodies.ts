@@ -10,6 +10,7 @@ import {
   STANDARD_EMAIL_BYTES,
   type SubmissionPorts,
 } from './account.ts';
+import { keyPrefix } from './authenticate.ts';
 import type { ApiKeyRecord, CredentialRecord } from './credential-store.ts';
 import { LOGO_TYPES, MAXIMUM_LOGO_BASE64, MAXIMUM_LOGO_BYTES } from './logo.ts';
 import type { Logo, LogoSummary } from './logo-store.ts';
@@ -220,6 +221,7 @@ const lastUse = {
 };
 const keyFields = {
   keyId: Type.String(),
+  prefix: Type.String({ description: 'The start of the key, before its secret part; for kind sigv4 the accessKeyId.' }),
   kind: Type.Optional(Type.Literal('sigv4', { description: 'sigv4: the key signs requests to the SES interface.' })),
   accessKeyId: Type.Optional(Type.String({ description: 'Only for keys of kind sigv4.' })),
   mode,
@@ -252,6 +254,7 @@ function lastUseBody({ lastUsedAt, lastUsedAddress }: LastUse) {
 export function keyBody(key: Omit<ApiKeyRecord, 'accountId'>): Record<string, unknown> {
   return {
     keyId: key.id,
+    prefix: key.accessKeyId ?? keyPrefix(key.mode, key.id),
     ...(key.accessKeyId !== null && { kind: 'sigv4', accessKeyId: key.accessKeyId }),
     mode: key.mode,
     scope: key.scope,

@@ -250,6 +250,7 @@ test('API keys are created, returned once, listed, and revoked, within their own
   const { apiKey, ...shown } = made.body;
   assert.deepEqual(shown, {
     keyId: made.body.keyId,
+    prefix: apiKey.slice(0, -33),
     mode: 'sandbox',
     scope: 'send',
     allowedSenders: [],
@@ -392,6 +393,7 @@ test('a sigv4 key has an access key ID and a secret that is returned once and st
   assert.equal(made.status, 201);
   const { keyId, accessKeyId, secretAccessKey, createdAt, ...rest } = made.body;
   assert.deepEqual(rest, {
+    prefix: accessKeyId,
     kind: 'sigv4',
     mode: 'sandbox',
     scope: 'send',

@@ -77,6 +77,8 @@ export interface AccountChange {
   name?: string;
   plan: Plan | null;
   status: AccountStatus | null;
+  /** Replaces the reason of a suspension; an active account has none. */
+  suspensionReason?: string;
   approvedEmailBytes: number | null;
   /** Limits by name; null restores the standard limit, and removes a quota. */
   limits?: Partial<Record<LimitName | QuotaName, number | null>>;
@@ -122,7 +124,9 @@ export const setAccountOperation = change(
       `UPDATE account SET name = coalesce(?, name), plan = coalesce(?, plan), status = coalesce(?, status),
          approved_email_bytes = coalesce(?, approved_email_bytes), limits = ?,
          protection_thresholds = coalesce(?, protection_thresholds),
-         two_factor_required = coalesce(?, two_factor_required) WHERE id = ?`,
+         two_factor_required = coalesce(?, two_factor_required),
+         suspension_reason = CASE WHEN coalesce(?, status) = 'active' THEN NULL ELSE coalesce(?, suspension_reason) END
+       WHERE id = ?`,
       change.name ?? null,
       change.plan,
       change.status,
@@ -130,6 +134,8 @@ export const setAccountOperation = change(
       JSON.stringify(limits),
       change.thresholds === undefined ? null : JSON.stringify(change.thresholds),
       change.twoFactorRequired === undefined ? null : 0,
+      change.status,
+      change.suspensionReason ?? null,
       change.id,
     );
     if (change.nowMs !== undefined && QUOTA_NAMES.some((name) => change.limits?.[name] !== undefined)) {

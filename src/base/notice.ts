@@ -4,6 +4,9 @@
 export const NOTICE_KINDS = ['sendingProtection', 'quotas', 'domains', 'webhooks'] as const;
 export type NoticeKind = (typeof NOTICE_KINDS)[number];
 
+/** `account`: about the account itself, such as its suspension. Every owner and member receives it; no one can turn it off. */
+export type AnyNoticeKind = NoticeKind | 'account';
+
 /** A text, or a time (Unix ms) that is displayed in the time zone of the account, with a text after it. */
 export type FactValue = string | { atMs: number; note?: string };
 
@@ -22,7 +25,7 @@ export interface OperatorNotice {
 
 export interface Notice extends OperatorNotice {
   accountId: string;
-  kind: NoticeKind;
+  kind: AnyNoticeKind;
 }
 
 /** Resolves when the notice is queued, or if there is no recipient. */

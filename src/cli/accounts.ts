@@ -106,6 +106,7 @@ interface SetOptions {
   name?: string;
   plan?: Plan;
   status?: AccountStatus;
+  reason?: string;
   emailLimit?: string;
   limit?: string[];
   twoFactor?: 'optional';
@@ -113,7 +114,8 @@ interface SetOptions {
 
 export async function setAccount(call: CommandCall<SetOptions>): Promise<CommandOutcome> {
   const [id = ''] = call.args;
-  const { name, plan = null, status = null, emailLimit, limit = [], twoFactor } = call.options;
+  const { name, plan = null, status = null, reason, emailLimit, limit = [], twoFactor } = call.options;
+  if (reason !== undefined && status !== 'suspended') throw new UsageError('--reason requires --status suspended');
   const isUnchanged = [name, emailLimit, twoFactor].every((option) => option === undefined);
   if (isUnchanged && plan === null && status === null && limit.length === 0) {
     throw new UsageError(
@@ -127,6 +129,7 @@ export async function setAccount(call: CommandCall<SetOptions>): Promise<Command
     status,
     approvedEmailBytes: emailBytes(emailLimit),
     limits: parseLimits(limit),
+    ...(reason !== undefined && { suspensionReason: reason }),
     ...(twoFactor !== undefined && { twoFactorRequired: false }),
   };
   const account = await withStore(call, (store) =>

@@ -221,6 +221,7 @@ const ACCOUNTS: Section = {
         choice('--plan <plan>', 'Plan of the account', PLANS),
         text('--email-limit <bytes>', 'Largest approved email, in bytes or with a unit (40MB)'),
         choice('--status <status>', 'Status of the account', ['active', 'suspended']),
+        text('--reason <text>', 'Why the account is suspended'),
         several(
           '--limit <name=number>',
           'Limit to set, or name=standard to reset it (can be repeated); messagesPerDay and messagesPerMonth are quotas, which name=none removes',
@@ -234,7 +235,7 @@ const ACCOUNTS: Section = {
       examples: [
         'account set acc_123 --plan enterprise --email-limit 20MB',
         'account set acc_123 --name "Acme Shop"',
-        'account set acc_123 --status suspended',
+        "account set acc_123 --status suspended --reason 'Unpaid invoices'",
         'account set acc_123 --limit webhooks=500 --limit eventStreams=standard',
         'account set acc_123 --limit messagesPerDay=10000 --limit messagesPerMonth=none',
         'account set acc_123 --two-factor optional',

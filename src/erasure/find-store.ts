@@ -181,7 +181,7 @@ export const TEXT_TABLES = {
     name: 'webhook_delivery',
     owned: 'webhook_id IN (SELECT id FROM webhook WHERE account_id = ? AND mode = ?)',
     key: ['webhook_id', 'id'],
-    texts: ['response_start', 'error', 'url'],
+    texts: ['response_start', 'error', 'url', 'attempt_log'],
     isDeleted: false,
   },
 } as const satisfies Record<string, TextTable>;

@@ -28,4 +28,13 @@ export {
   type SeqRange,
   timeline,
 } from './read-store.ts';
+export {
+  eventCatalogue,
+  SAMPLE,
+  SAMPLE_AUTHENTICATION,
+  SAMPLE_INBOUND,
+  type SampleEvent,
+  sampleDetail,
+  sampleEvent,
+} from './samples.ts';
 export { createFollowers, type Followers } from './stream.ts';

@@ -9,8 +9,8 @@ import type { Caller } from '../accounts/accounts.ts';
 import { invalid, refuse } from '../base/failure.ts';
 import type { Access, IdentifiedRequest } from '../http/identify.ts';
 import { type PageKey, pageAnswer, pageFields, readPage } from '../http/paging.ts';
-import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
-import { closed, isoTimeMs, oneOf } from '../http/validate.ts';
+import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import type { ConcurrencyLimiter } from '../limits/limits.ts';
 import type { Database } from '../storage/database.ts';
 import type { Found, Searches } from '../storage/searches.ts';
@@ -27,6 +27,7 @@ import {
   readEventPageOperation,
   searchEventsOperation,
 } from './read-store.ts';
+import { eventCatalogue } from './samples.ts';
 import { createEventCursors, type EventCursors, eventStream, type Followers } from './stream.ts';
 
 const NOT_OURS = 'is not a cursor of this log; start without one';
@@ -99,9 +100,27 @@ const streamQuery = closed({
   mode: Type.Optional(oneOf(['live', 'sandbox'], { description: 'With a session, instead of the X-Mode header.' })),
 });
 
+const eventTypeSchema = named('EventType', {
+  eventType: oneOf([...EVENT_TYPES]),
+  description: Type.String(),
+  sample: eventSchema,
+});
+
 export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
   const cursors = createEventCursors(deps.secretKey);
   return [
+    defineRoute({
+      method: 'GET',
+      path: '/event-types',
+      tag: 'events',
+      auth: 'key',
+      operationId: 'listEventTypes',
+      summary: 'List the types of events, with a sample of each',
+      description:
+        'Returns every type in the order of the life of a message. POST /webhooks/{id}/test sends these samples with "test": true.',
+      response: { status: 200, schema: Type.Array(eventTypeSchema) },
+      handle: () => answer(eventCatalogue()),
+    }),
     defineRoute({
       method: 'GET',
       path: '/events',

@@ -53,6 +53,7 @@ const accountFields = {
   name: Type.String(),
   plan,
   status,
+  suspensionReason: nullable('Why the account is suspended; null for an active account.'),
   approvedEmailBytes: emailBytes('Maximum size of an email with uploaded files.'),
   limits,
   twoFactorRequired: Type.Boolean(),
@@ -61,9 +62,20 @@ const accountFields = {
 export const accountSchema = named('OperatorAccount', accountFields);
 
 export function accountBody(account: Account) {
-  const { id: accountId, name, plan, status, approvedEmailBytes, twoFactorRequired, createdAt } = account;
+  const { id: accountId, name, plan, status, suspensionReason = null } = account;
+  const { approvedEmailBytes, twoFactorRequired, createdAt } = account;
   const limits: Limits = limitsOf(account.limits);
-  return { accountId, name, plan, status, approvedEmailBytes, limits, twoFactorRequired, createdAt: iso(createdAt) };
+  return {
+    accountId,
+    name,
+    plan,
+    status,
+    suspensionReason,
+    approvedEmailBytes,
+    limits,
+    twoFactorRequired,
+    createdAt: iso(createdAt),
+  };
 }
 
 const threshold = closed({ warning: Type.Number(), critical: Type.Number(), minimumMessages: Type.Integer() });
@@ -159,6 +171,15 @@ export const accountChangeRequest = closed(
     name: Type.Optional(accountName),
     plan: Type.Optional(plan),
     status: Type.Optional(status),
+    suspensionReason: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 500,
+        pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+        description:
+          'Why the account is suspended, only with `status: "suspended"`. The email to the users of the account contains it.',
+      }),
+    ),
     approvedEmailBytes: Type.Optional(Type.Integer({ minimum: STANDARD_EMAIL_BYTES, maximum: MAXIMUM_EMAIL_BYTES })),
     limits: Type.Optional(closed(changedLimits)),
     sendingProtection: Type.Optional(

@@ -3,6 +3,8 @@ import type { TSchema } from 'typebox';
 import type { Caller, CallerCache, LoginCache } from '../accounts/accounts.ts';
 import { changedBy } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Notify } from '../base/notice.ts';
 import { type CallerKey, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import type { Nodes } from '../nodes/nodes.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
@@ -13,6 +15,9 @@ export interface OperatorRouteDeps {
   database: Database;
   blobs: Blobs;
   clock: Clock;
+  log: Log;
+  /** Sends an email to the users of an account. */
+  notify: Notify;
   /** The authentication cache: changes here must apply to the very next request. */
   callers: Pick<CallerCache, 'evictAccount'>;
   logins: Pick<LoginCache, 'evictAccount'>;

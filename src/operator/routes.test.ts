@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Answer } from '../../test/kit/api.ts';
 import { type Browser, type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
+import { noticeText } from '../../test/kit/notice-text.ts';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { decideProtectionOperation } from '../accounts/accounts.ts';
@@ -123,9 +124,21 @@ test('previews the effect of a suspension, which then rejects keys', async () =>
   assert.deepEqual([detail.usage.queued, detail.health.bounceRate], [3, 0]);
   assert.ok(Date.parse(detail.lastActivityAt as string) > Date.now() - 60_000);
   assert.equal((await live.get('/account')).status, 200);
-  assert.equal((await operator.call({ method: 'PATCH', path, body: { status: 'suspended' } })).status, 200);
+  const reason = { suspensionReason: ' Unpaid invoices ' };
+  const early = await operator.call({ method: 'PATCH', path, body: reason });
+  assert.deepEqual([early.status, early.body.error.details[0].field], [400, 'suspensionReason']);
+  const suspend = { method: 'PATCH', path, body: { status: 'suspended', ...reason } };
+  assert.equal((await operator.call(suspend)).body.suspensionReason, 'Unpaid invoices');
+  assert.equal((await operator.call(suspend)).status, 200, 'repeated');
+  assert.equal((await operator.get(path)).body.suspensionReason, 'Unpaid invoices');
+  assert.deepEqual(
+    rig.notices.map((one) => [one.accountId, one.subject, /Unpaid invoices/.test(noticeText(one))]),
+    [[accountId, 'Your account was suspended', true]],
+  );
   await waitUntil('the key to be rejected', async () => (await live.get('/account')).status === 403);
-  assert.equal((await operator.call({ method: 'PATCH', path, body: { status: 'active' } })).status, 200);
+  const activated = await operator.call({ method: 'PATCH', path, body: { status: 'active' } });
+  assert.deepEqual([activated.status, activated.body.suspensionReason], [200, null]);
+  assert.equal(rig.notices.at(-1)!.subject, 'Your account is active again');
   for (const unknown of ['', '/suspension'])
     assert.equal((await operator.get(`/operator/accounts/acc_none${unknown}`)).status, 404);
 });

@@ -75,6 +75,8 @@ const templateVersion = {
   createdAt: DAY_BEFORE,
 };
 
+const templateSample = { name: 'First order', values: { order: 17, name: 'Ann' } };
+
 const webhook = {
   webhookId: ids.webhook,
   url: 'https://shop.example/hooks/mail',
@@ -87,6 +89,7 @@ const webhook = {
   updatedAt: DAY_BEFORE,
 };
 const SECRET = 'whsec_…';
+const webhookAttempt = { time: TIME, responseStatus: 204, responseStart: '', error: null, latencyMs: 38 };
 
 const record = {
   purpose: 'dkim',
@@ -137,7 +140,13 @@ const credentialBase = {
   lastUsedAddress: '203.0.113.25',
 };
 const unused = { lastUsedAt: null, lastUsedAddress: null };
-const apiKey = { keyId: ids.key, scope: 'send', name: 'web shop', ...credentialBase };
+const apiKey = {
+  keyId: ids.key,
+  prefix: 'pr_live_2zAb09…',
+  scope: 'send',
+  name: 'web shop',
+  ...credentialBase,
+};
 const credential = {
   smtpCredentialId: ids.credential,
   username: ids.credential,
@@ -238,8 +247,16 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     responseStart: '',
     error: null,
     latencyMs: 38,
+    attemptLog: [webhookAttempt],
     nextAttemptAt: null,
     createdAt: TIME,
+  },
+  WebhookAttempt: webhookAttempt,
+  WebhookTestRequest: { eventType: 'Bounce' },
+  EventType: {
+    eventType: 'Delivery',
+    description: "The recipient's mail server accepted the message.",
+    sample: EVENT_EXAMPLES.Delivery,
   },
   ReplayRequest: { since: DAY_BEFORE, until: TIME, eventTypes: ['Bounce'] },
   ReplayResult: { message: '12 events are queued to be sent again.', events: 12 },
@@ -247,7 +264,9 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   TemplateVariableRequest: variable,
   TemplateChange: { subject: 'Your receipt for order {{ orderId }}' },
   TemplateRequest: templateRequest,
-  Template: { ...templateVersion, updatedAt: TIME },
+  Template: { ...templateVersion, samples: [templateSample], updatedAt: TIME },
+  TemplateSample: templateSample,
+  TemplateSamplesRequest: { samples: [templateSample] },
   TemplateVersion: templateVersion,
   RenderRequest: { templateVariables: { order: 17, name: 'Ann' } },
   RenderSourcesRequest: { html: '<p>Thank you, {{name}}.</p>', templateVariables: { name: 'Ann' } },

@@ -6,6 +6,7 @@ const account = {
   accountId: ids.account,
   name: 'Shop',
   plan: 'paid',
+  suspensionReason: null,
   status: 'active',
   approvedEmailBytes: 2_000_000,
   limits: limitsOf({}),
@@ -58,7 +59,7 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
   },
   NewAccountRequest: { name: 'Shop', plan: 'paid' },
   NewAccount: { accountId: ids.account, apiKey: 'pr_live_…', sandboxApiKey: 'pr_test_…' },
-  AccountChangeRequest: { status: 'suspended' },
+  AccountChangeRequest: { status: 'suspended', suspensionReason: 'Unpaid invoices' },
   Suspension: {
     accountId: ids.account,
     status: 'active',

@@ -12,6 +12,7 @@ import { createUploadUrls } from '../attachments/attachments.ts';
 import { attachmentRoutes } from '../attachments/routes.ts';
 import { auditRoutes, operatorAuditRoutes } from '../audit/routes.ts';
 import { type Failure, failure, refuse } from '../base/failure.ts';
+import type { Notify } from '../base/notice.ts';
 import { VERSION } from '../config.ts';
 import { createOutcomeSimulator, createSandboxDeliveries } from '../delivery/delivery.ts';
 import { createHostProbe, createSenderAdvice, createSenderCheck, type SenderCheck } from '../domains/domains.ts';
@@ -86,7 +87,7 @@ export interface ApiOptions {
   credentialUses: Pick<CredentialUses, 'note'>;
   requestLog: RequestLog;
   /** Sends the service's own mail to users. */
-  mail: UserMail;
+  mail: UserMail & { notify: Notify };
   nodes: Pick<Nodes, 'list'>;
   nudgeDelivery(): void;
   nudgeWebhooks(): void;
@@ -366,12 +367,14 @@ function byHeaders(callers: Authenticator): Authenticate<Caller> {
 
 /** Returns the routes for operators. */
 function operatorToolRoutes({ parts, options, callers, operatorKeys, nudge }: RouteContext): RouteDefinition<Caller>[] {
-  const { database, blobs, clock, config, overload } = parts;
+  const { database, blobs, clock, log, config, overload } = parts;
   return [
     ...operatorRoutes({
       database,
       blobs,
       clock,
+      log,
+      notify: options.mail.notify,
       callers,
       logins: options.logins,
       operatorKeys,

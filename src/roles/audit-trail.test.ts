@@ -140,6 +140,13 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
       return live.call({ method: 'PATCH', path: `/templates/${templateId}`, body: { text: 'u' } });
     },
   ],
+  'PUT /templates/:id/samples': [
+    'template.replace-samples',
+    async () => {
+      const { templateId } = await made(live.post('/templates', { name: 'f', subject: 's', text: 't' }));
+      return live.put(`/templates/${templateId}/samples`, { samples: [{ name: 'One', values: { x: 1 } }] });
+    },
+  ],
   'POST /templates/:id/versions/:version/restore': [
     'template.restore-version',
     async () => {

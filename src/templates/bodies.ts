@@ -82,8 +82,22 @@ const shown = {
   version: Type.Integer(),
   createdAt: Type.String({ format: 'date-time' }),
 };
+const MAX_SAMPLES = 20;
+
+const sample = named('TemplateSample', {
+  name: Type.String({ minLength: 1, maxLength: 60, pattern: '^[^\\u0000-\\u001f\\u007f]*$' }),
+  values: mapOf(Type.Unknown(), { maxProperties: 10_000, description: 'Values of the variables.' }),
+});
+
+/** Maximum body size of the samples of a template. */
+export const MAX_SAMPLES_BYTES = 200_000;
+export const samplesRequest = named('TemplateSamplesRequest', {
+  samples: Type.Array(sample, { maxItems: MAX_SAMPLES, description: 'Replaces all samples; [] removes them.' }),
+});
+
 export const templateSchema = named('Template', {
   ...shown,
+  samples: Type.Array(sample, { description: 'Sets of values for previews and tests. Emails do not use them.' }),
   publishedVersion: Type.Optional(
     Type.Integer({ description: 'The version that sends use, if it was chosen; 0 while none is published.' }),
   ),

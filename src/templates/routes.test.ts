@@ -17,6 +17,26 @@ before(async () => {
 });
 after(() => app.close());
 
+test('samples are stored with the template, survive new versions, and are validated', async () => {
+  const { templateId } = await make({ name: 'sampled', subject: 's', text: '{{ x }}' });
+  const path = `/templates/${templateId}`;
+  const samples = [
+    { name: 'Größe', values: { x: 17, order: { number: 1 } } },
+    { name: 'Empty', values: {} },
+  ];
+  const stored = await api.put(`${path}/samples`, { samples });
+  assert.equal(stored.status, 200, stored.text);
+  assert.deepEqual([stored.body.samples, stored.body.version], [samples, 1]);
+  assert.equal((await api.put(path, { ...stored.body, text: 'new' })).status, 200, 'PUT accepts the body of GET');
+  assert.deepEqual((await api.get(path)).body.samples, samples);
+  const twice = await api.put(`${path}/samples`, { samples: [...samples, samples[1]] });
+  assert.deepEqual([twice.status, twice.body.error.details[0].field], [400, 'samples[2].name']);
+  const many = Array.from({ length: 21 }, (_, index) => ({ name: `n${index}`, values: {} }));
+  assert.equal((await api.put(`${path}/samples`, { samples: many })).status, 400);
+  assert.equal((await api.put('/templates/tpl_none/samples', { samples })).status, 404);
+  assert.deepEqual((await api.put(`${path}/samples`, { samples: [] })).body.samples, []);
+});
+
 test('a template is created, returned, replaced, and deleted, and each replacement is a version', async () => {
   const variables = [
     { name: 'name', type: 'string', required: true },
@@ -32,6 +52,7 @@ test('a template is created, returned, replaced, and deleted, and each replaceme
     html: '<p>{{name}}</p>',
     text: null,
     variables,
+    samples: [],
     version: 1,
   });
   assert.equal(createdAt, updatedAt);
@@ -48,6 +69,7 @@ test('a template is created, returned, replaced, and deleted, and each replaceme
     html: null,
     text: 'Hi',
     variables: [],
+    samples: [],
     version: 2,
     createdAt,
   });

@@ -20,11 +20,13 @@ import type { Database } from '../storage/database.ts';
 import {
   contentOf,
   declarationsLeft,
+  MAX_SAMPLES_BYTES,
   MAX_TEMPLATE_BYTES,
   type RenderSourcesRequest,
   renderRequest,
   renderResponse,
   renderSourcesRequest,
+  samplesRequest,
   type TemplateChange,
   type TemplateRequest,
   templateChange,
@@ -44,6 +46,7 @@ import {
   removeTemplateOperation,
   replaceTemplateOperation,
   restoreTemplateOperation,
+  storeSamplesOperation,
   type TemplateKey,
   type TemplateRefusal,
   type WriteResult,
@@ -129,7 +132,7 @@ function keyOf(request: Request<unknown>): TemplateKey {
 
 /** Returns all routes below /templates. */
 export function templateRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
-  return [...readRoutes(deps), ...writeRoutes(deps), ...versionRoutes(deps), ...previewRoutes(deps)];
+  return [...readRoutes(deps), ...writeRoutes(deps), sampleRoute(deps), ...versionRoutes(deps), ...previewRoutes(deps)];
 }
 
 /** Returns a page of rows. A page that is shorter than its limit, because its rows are large, still links to the next one. */
@@ -342,6 +345,42 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
   ];
+}
+
+/** Returns an issue for each sample whose name another one has. */
+function sampleIssues({ samples = [] }: Partial<Static<typeof samplesRequest>>): Issue[] {
+  const names = samples.map((one) => one?.name);
+  return names.flatMap((name, index) =>
+    name !== undefined && names.indexOf(name) < index
+      ? [{ field: `samples[${index}].name`, message: 'is the name of another sample; choose a different one' }]
+      : [],
+  );
+}
+
+function sampleRoute({ database, clock }: TemplateRouteDeps): RouteDefinition<Caller> {
+  return defineRoute({
+    method: 'PUT',
+    path: '/templates/:id/samples',
+    tag: 'templates',
+    auth: 'key',
+    operationId: 'replaceTemplateSamples',
+    summary: 'Replace the samples of a template',
+    description:
+      'Samples are named sets of variable values for previews and test emails. They are shared by the users of the account, and replacing them creates no version.',
+    body: samplesRequest,
+    furtherIssues: sampleIssues,
+    maxBodyBytes: MAX_SAMPLES_BYTES,
+    refusals: ['FORBIDDEN', 'NOT_FOUND'],
+    response: { status: 200, schema: templateSchema },
+    async handle(request: Request<Static<typeof samplesRequest>>) {
+      const issues = sampleIssues(request.body);
+      if (issues.length > 0) return refuse(invalid(issues));
+      const stored = { ...keyOf(request), samples: request.body.samples };
+      const written = await requestedChanges(database, request, clock.now()).execute(storeSamplesOperation, stored);
+      if ('limit' in written) return refuse(limitReached(written));
+      return 'refused' in written ? refuse(REFUSALS[written.refused]) : answer(templateBody(written.template));
+    },
+  });
 }
 
 function versionRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {

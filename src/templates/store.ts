@@ -15,6 +15,7 @@ import {
   isTemplateId,
   type Template,
   type TemplateContent,
+  type TemplateSample,
   type TemplateVersion,
 } from './template.ts';
 
@@ -32,9 +33,13 @@ interface VersionRow extends Omit<TemplateVersion, 'variables'> {
   variables: string;
 }
 
+interface CurrentRow extends VersionRow, Pick<Template, 'mode' | 'publishedVersion' | 'createdAt' | 'updatedAt'> {
+  samples: string | null;
+}
+
 const VERSION_COLUMNS = `v.template_id AS "id", v.name, v.version, v.type, v.subject, v.mjml, v.html, v.text, v.layout_id AS "layoutId",
    v.variables, v.created_at AS "versionAt"`;
-const CURRENT_VERSION = `${VERSION_COLUMNS}, t.mode, t.published_version AS "publishedVersion", t.created_at AS "createdAt", t.updated_at AS "updatedAt"
+const CURRENT_VERSION = `${VERSION_COLUMNS}, t.mode, t.published_version AS "publishedVersion", t.samples, t.created_at AS "createdAt", t.updated_at AS "updatedAt"
    FROM template t JOIN template_version v ON v.template_id = t.id AND v.version = t.version`;
 
 function readVariables<T extends { variables: string }>(row: T): Omit<T, 'variables'> & Pick<Template, 'variables'> {
@@ -45,11 +50,11 @@ async function findTemplate(
   tx: Transaction,
   { accountId, mode, templateId }: TemplateKey,
 ): Promise<Template | undefined> {
-  const row = await tx.get<VersionRow & Pick<Template, 'mode' | 'publishedVersion' | 'createdAt' | 'updatedAt'>>(
+  const row = await tx.get<CurrentRow>(
     `SELECT ${CURRENT_VERSION} WHERE t.id = ? AND t.account_id = ? AND t.mode IN ('live', ?)`,
     ...[templateId, accountId, mode],
   );
-  return row && readVariables(row);
+  return row && { ...readVariables(row), samples: parseExactJson(row.samples ?? '[]') as TemplateSample[] };
 }
 
 /** Finds a template by id; undefined if the account has none. */
@@ -296,6 +301,29 @@ export const replaceTemplateOperation = change(
     return addVersion(tx, toWrite);
   },
   { ...TEMPLATE_TRAIL, action: 'template.replace', where: ({ templateId }) => ({ id: templateId }) },
+);
+
+/** Replaces the samples of a template. This creates no version. */
+export const storeSamplesOperation = change(
+  'templates.storeSamples',
+  async (tx, { samples, ...key }: TemplateKey & { samples: readonly TemplateSample[] }): Promise<WriteResult> => {
+    await lockAccount(tx, key.accountId);
+    const current = await findToChange(tx, key);
+    if (typeof current === 'string') return { refused: current };
+    const text = samples.length === 0 ? null : JSON.stringify(samples);
+    await tx.run(
+      'UPDATE template SET samples = ? WHERE id = ? AND account_id = ?',
+      text,
+      key.templateId,
+      key.accountId,
+    );
+    return { template: (await findTemplate(tx, key)) as Template };
+  },
+  {
+    action: 'template.replace-samples',
+    resourceId: ({ templateId }) => templateId,
+    did: ({ samples }, written) => ('template' in written ? { samples: samples.map(({ name }) => name) } : undefined),
+  },
 );
 
 /** Creates a new version with the content of an earlier one; the template keeps its current name. */

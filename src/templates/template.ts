@@ -49,8 +49,16 @@ export interface TemplateVersion extends TemplateContent {
   versionAt: number;
 }
 
+/** A named set of variable values for previews and tests. */
+export interface TemplateSample {
+  name: string;
+  values: Record<string, unknown>;
+}
+
 /** A template with its current version. */
 export interface Template extends TemplateVersion {
+  /** They belong to the template, not to a version. */
+  samples: TemplateSample[];
   /** Mode of the key that created it; a sandbox template exists only there. */
   mode: Mode;
   /** The version that sends use: 0 for none, null for the present one. */
@@ -74,9 +82,10 @@ function contentBody(version: TemplateVersion): Record<string, unknown> {
 
 /** Returns the view of `GET /templates/{id}`. */
 export function templateBody(template: Template): Record<string, unknown> {
-  const { publishedVersion, createdAt, updatedAt } = template;
+  const { publishedVersion, samples, createdAt, updatedAt } = template;
   return {
     ...contentBody(template),
+    samples,
     ...(publishedVersion !== null && { publishedVersion }),
     createdAt: iso(createdAt),
     updatedAt: iso(updatedAt),

@@ -3,13 +3,14 @@
  * kinds that they turned on. If mail can reach none of the users who receive a kind, the operators receive it.
  */
 import { change } from '../audit/audit.ts';
-import { NOTICE_KINDS, type NoticeKind } from '../base/notice.ts';
+import { type AnyNoticeKind, NOTICE_KINDS, type NoticeKind } from '../base/notice.ts';
 import type { MemberRole } from '../http/route.ts';
 import { type Address, parseAddress } from '../mail/address.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 
 /** What each kind is about, to complete "notices about …". */
-export const NOTICE_TOPICS: Readonly<Record<NoticeKind, string>> = {
+export const NOTICE_TOPICS: Readonly<Record<AnyNoticeKind, string>> = {
+  account: 'the status',
   sendingProtection: 'sending protection',
   quotas: 'quotas',
   domains: 'domains',
@@ -88,9 +89,10 @@ export function reachable(email: string): Address | undefined {
 }
 
 /** Returns who receives notices of this kind. */
-export function noticeRecipients({ users, operators }: NoticeContacts, kind: NoticeKind): NoticeRecipients {
-  const isWanted = users.some(({ receives }) => receives[kind]) || users.every(({ role }) => role === 'viewer');
-  const chosen = users.filter(({ email, receives }) => receives[kind] && reachable(email) !== undefined);
+export function noticeRecipients({ users, operators }: NoticeContacts, kind: AnyNoticeKind): NoticeRecipients {
+  const wants = ({ role, receives }: NoticeUser): boolean => (kind === 'account' ? role !== 'viewer' : receives[kind]);
+  const isWanted = users.some(wants) || users.every(({ role }) => role === 'viewer');
+  const chosen = users.filter((user) => wants(user) && reachable(user.email) !== undefined);
   if (chosen.length > 0)
     return {
       sentTo: 'users',

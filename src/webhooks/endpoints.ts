@@ -95,6 +95,25 @@ export interface DeliveryRow {
   url: string | null;
   /** The event as sent; null if it is no longer stored. */
   body: string | null;
+  /** Lines of JSON, oldest first; null if it was never tried, or only before attempts were recorded. */
+  attempt_log: string | null;
+}
+
+/** An attempt in the log of a delivery. */
+interface LoggedAttempt {
+  atMs: number;
+  responseStatus: number | null;
+  responseStart: string | null;
+  error: string | null;
+  latencyMs: number | null;
+}
+
+function attemptLogOf({ attempt_log }: DeliveryRow): Record<string, unknown>[] {
+  const lines = attempt_log === null ? [] : attempt_log.trimEnd().split('\n');
+  return lines.map((line) => {
+    const { atMs, ...answer } = JSON.parse(line) as LoggedAttempt;
+    return { time: iso(atMs), ...answer };
+  });
 }
 
 export function deliveryBody(row: DeliveryRow): Record<string, unknown> {
@@ -110,6 +129,7 @@ export function deliveryBody(row: DeliveryRow): Record<string, unknown> {
     error: row.error,
     latencyMs: row.latency_ms,
     nextAttemptAt: row.next_attempt_at === null ? null : iso(row.next_attempt_at),
+    attemptLog: attemptLogOf(row),
     createdAt: iso(row.created_at),
   };
 }

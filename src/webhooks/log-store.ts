@@ -1,6 +1,6 @@
 /** Reads the delivery records for the API, and resends single deliveries. */
 import { change } from '../audit/audit.ts';
-import { fittingOf, WEBHOOK_WORK } from '../events/events.ts';
+import { type EventType, fittingOf, WEBHOOK_WORK } from '../events/events.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { clockOffsetOf, enqueue } from '../work/work.ts';
 import { readEventTexts } from './claim.ts';
@@ -10,37 +10,71 @@ import { type EndpointKey, findEndpoint } from './store.ts';
 import { assignTurns } from './turns.ts';
 
 const SHOWN =
-  'id, event_seq, event_id, event_type, status, attempts, response_status, response_start, error, latency_ms, next_attempt_at, created_at, url';
+  'id, event_seq, event_id, event_type, status, attempts, response_status, response_start, error, latency_ms, next_attempt_at, created_at, url, attempt_log';
 
 /** Size of the inbound mail that the delivery is about, otherwise null. */
 const MAIL_BYTES = `CASE event_type WHEN 'Inbound' THEN (SELECT octet_length(i.detail) FROM event v JOIN inbound_message i ON i.id = v.message_id
   WHERE v.seq = event_seq) END AS "mailBytes"`;
 
+/** Which deliveries of an endpoint to list; null does not filter. */
+export interface DeliveryFilter {
+  eventType: EventType | null;
+  status: DeliveryRow['status'] | null;
+  /** Last id of the previous page. */
+  before: string | null;
+  limit: number;
+}
+
+/** A page with a filter passes over at most this number of deliveries. */
+const SEARCHED_AT_MOST = 20_000;
+
 export interface DeliveryPage {
   rows: DeliveryRow[];
-  /** The last of `rows` if the next one is too large for the page. */
+  /** Where the next page starts if this one is shorter than its limit although there may be more deliveries. */
   stoppedAt: string | null;
 }
 
 /** Lists deliveries, newest event first; undefined if the account does not have the endpoint. */
-export const listDeliveriesOperation = operation(
-  'webhooks.deliveries',
-  'read',
-  async (tx, page: EndpointKey & { before: string | null; limit: number }): Promise<DeliveryPage | undefined> => {
-    const endpoint = await findEndpoint(tx, page);
-    if (!endpoint) return undefined;
-    const rows = await tx.all<StoredRow & { mailBytes: number | null }>(
-      `SELECT ${SHOWN}, ${MAIL_BYTES} FROM webhook_delivery WHERE webhook_id = ? ${page.before === null ? '' : 'AND id < ?'}
-       ORDER BY id DESC LIMIT ?`,
-      page.id,
-      ...(page.before === null ? [] : [page.before]),
-      page.limit,
-    );
-    const fitting = fittingOf(rows).map(({ mailBytes: _, ...row }) => row);
-    const stoppedAt = fitting.length < rows.length ? fitting.at(-1)!.id : null;
-    return { rows: await withBodies(tx, fitting, endpoint), stoppedAt };
-  },
-);
+async function listDeliveries(tx: Transaction, page: EndpointKey & DeliveryFilter): Promise<DeliveryPage | undefined> {
+  const endpoint = await findEndpoint(tx, page);
+  if (!endpoint) return undefined;
+  const lastId = await lastSearched(tx, page);
+  const conditions = Object.entries({
+    'id <': page.before,
+    'event_type =': page.eventType,
+    'status =': page.status,
+    'id >=': lastId,
+  });
+  const given = conditions.filter((pair): pair is [string, EventType] => pair[1] !== null);
+  const rows = await tx.all<StoredRow & { mailBytes: number | null }>(
+    `SELECT ${SHOWN}, ${MAIL_BYTES} FROM webhook_delivery
+       WHERE ${['webhook_id = ?', ...given.map(([condition]) => `${condition} ?`)].join(' AND ')} ORDER BY id DESC LIMIT ?`,
+    page.id,
+    ...given.map(([, value]) => value),
+    page.limit,
+  );
+  const fitting = fittingOf(rows).map(({ mailBytes: _, ...row }) => row);
+  const stoppedAt = fitting.length < rows.length ? fitting.at(-1)!.id : rows.length < page.limit ? lastId : null;
+  return { rows: await withBodies(tx, fitting, endpoint), stoppedAt };
+}
+
+export const listDeliveriesOperation = operation('webhooks.deliveries', 'read', listDeliveries);
+
+/** The same for pages with a filter, which may pass over many deliveries. */
+export const searchDeliveriesOperation = operation('webhooks.searchDeliveries', 'search', listDeliveries);
+
+/** Returns the id of the last delivery that a page with a filter reads; null if it reads all. */
+async function lastSearched(tx: Transaction, page: EndpointKey & DeliveryFilter): Promise<string | null> {
+  if (page.eventType === null && page.status === null) return null;
+  const row = await tx.get<{ id: string }>(
+    `SELECT id FROM webhook_delivery WHERE webhook_id = ? ${page.before === null ? '' : 'AND id < ?'}
+     ORDER BY id DESC LIMIT 1 OFFSET ?`,
+    page.id,
+    ...(page.before === null ? [] : [page.before]),
+    SEARCHED_AT_MOST - 1,
+  );
+  return row?.id ?? null;
+}
 
 type StoredRow = Omit<DeliveryRow, 'body'>;
 

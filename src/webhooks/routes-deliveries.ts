@@ -8,7 +8,7 @@ import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
 import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import { deliveryBody } from './endpoints.ts';
-import { listDeliveriesOperation, retryDeliveryOperation } from './log-store.ts';
+import { listDeliveriesOperation, retryDeliveryOperation, searchDeliveriesOperation } from './log-store.ts';
 import { countReplay, createReplay } from './replay.ts';
 import { findEndpointOperation } from './store.ts';
 import {
@@ -41,8 +41,27 @@ const deliverySchema = named('WebhookDelivery', {
   responseStart: nullable(Type.String()),
   error: nullable(Type.String()),
   latencyMs: Type.Union([Type.Integer(), Type.Null()]),
+  attemptLog: Type.Array(
+    named('WebhookAttempt', {
+      time: Type.String({ format: 'date-time' }),
+      responseStatus: Type.Union([Type.Integer(), Type.Null()]),
+      responseStart: nullable(Type.String({ description: 'The first characters of the response body.' })),
+      error: nullable(Type.String()),
+      latencyMs: Type.Union([Type.Integer(), Type.Null()]),
+    }),
+    {
+      description:
+        'Every attempt with its response, oldest first; the last one is also in the fields above. After about 50 kB, further attempts are counted but not listed.',
+    },
+  ),
   nextAttemptAt: nullable(Type.String({ format: 'date-time' })),
   createdAt: Type.String({ format: 'date-time' }),
+});
+
+const listQuery = closed({
+  eventType: Type.Optional(oneOf([...EVENT_TYPES], { description: 'Deliveries of events of this type.' })),
+  status: Type.Optional(oneOf(['pending', 'succeeded', 'failed'], { description: 'Deliveries of this status.' })),
+  ...pageFields,
 });
 
 const replayFields = named('ReplayRequest', {
@@ -68,15 +87,18 @@ export function webhookDeliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<C
       operationId: 'listWebhookDeliveries',
       summary: 'List the deliveries of a webhook, newest event first',
       description:
-        'Returns one record per event, starting with its first attempt. Retries and replays count as more attempts. A page of large events (inbound mail) can be shorter than limit; follow its Link header.',
-      query: closed(pageFields),
+        'Returns one record per event, starting with its first attempt. Retries and replays count as more attempts, each listed with its response in attemptLog. A page of large events (inbound mail) or with a filter can be shorter than limit; follow its Link header.',
+      query: listQuery,
       response: { status: 200, schema: Type.Array(deliverySchema) },
-      async handle(request: Request<undefined, { limit?: number; cursor?: string }>) {
+      async handle(request: Request<undefined, Static<typeof listQuery>>) {
         const page = readPage(request.query, ['del_']);
         if (!page.ok) return page;
         const before = page.value.after === undefined ? null : String(page.value.after[0]);
-        const requested = { ...keyOf(request), before, limit: page.value.limit + 1 };
-        const found = await database.execute(listDeliveriesOperation, requested);
+        const { eventType = null, status = null } = request.query;
+        const requested = { ...keyOf(request), eventType, status, before, limit: page.value.limit + 1 };
+        const isFiltered = eventType !== null || status !== null;
+        const list = isFiltered ? searchDeliveriesOperation : listDeliveriesOperation;
+        const found = await database.execute(list, requested);
         if (!found) return noSuchEndpoint;
         const { rows, stoppedAt } = found;
         return pageAnswer(request, {

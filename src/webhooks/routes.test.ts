@@ -11,6 +11,7 @@ import { waitUntil } from '../../test/kit/wait-until.ts';
 import { type WebhookCatcher, webhookCatcher } from '../../test/kit/webhook-catcher.ts';
 import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
+import { EVENT_TYPES, sampleEvent } from '../events/events.ts';
 import { parseCidrs } from '../net/address-guard.ts';
 import { checkUrl } from '../net/guarded-connector.ts';
 import { type HttpClient, openHttpClient } from '../net/http-client.ts';
@@ -155,6 +156,15 @@ test('a test event is signed and sent immediately, and after a rotation both sec
   assert.equal(tested.body.responseStatus, 200);
   const event = new Webhook(body.secret).verify(hook.requests[0]!.body, hook.requests[0]!.headers as never) as never;
   assert.equal((event as { test: boolean }).test, true);
+  for (const eventType of EVENT_TYPES) {
+    hook.requests.length = 0;
+    assert.equal((await api.post(`${path}/test`, { eventType })).body.success, true);
+    const sent = JSON.parse(hook.requests[0]!.body);
+    const { eventId, messageId, timestamp, mode, test: _, ...fields } = sent;
+    const ids = { eventId, messageId, timestamp, mode };
+    assert.deepEqual({ ...fields, ...ids }, { ...sampleEvent(eventType), ...ids }, eventType);
+  }
+  assert.equal((await api.post(`${path}/test`, { eventType: 'Opened' })).status, 400);
   hook.answer({ status: 500, body: 'no' });
   const failed = await api.post(`${path}/test`);
   assert.equal(failed.status, 200);
@@ -216,7 +226,7 @@ test('deliveries are listed, retried and replayed', async () => {
   });
   assert.deepEqual(Object.keys(all[0]), [
     ...['deliveryId', 'eventId', 'eventType', 'status', 'attempts', 'request', 'responseStatus', 'responseStart'],
-    ...['error', 'latencyMs', 'nextAttemptAt', 'createdAt'],
+    ...['error', 'latencyMs', 'nextAttemptAt', 'attemptLog', 'createdAt'],
   ]);
   const { request } = all[0];
   const sent = hook.requests.find((one) => one.headers['webhook-id'] === all[0].eventId)!;
@@ -234,6 +244,23 @@ test('deliveries are listed, retried and replayed', async () => {
   const retried = await owner.post(`${one}/retry`);
   assert.equal(retried.body.status, 'pending', retried.text);
   await waitUntil('the retry', () => hook.requests.length === 6);
+  const after = await waitUntil('the record of the retry', async () => {
+    const { body: list } = await owner.get(`${path}/deliveries?status=succeeded&eventType=Send`);
+    return list[2]?.attempts === 2 ? list : undefined;
+  });
+  const log = after[2].attemptLog as { time: string; responseStatus: number }[];
+  assert.deepEqual(
+    log.map(({ responseStatus }) => responseStatus),
+    [200, 200],
+  );
+  assert.ok(log[0]!.time < log[1]!.time);
+  assert.deepEqual(after[0].attemptLog[0], {
+    ...{ time: after[0].attemptLog[0].time, responseStatus: 200, responseStart: after[0].responseStart },
+    ...{ error: null, latencyMs: after[0].latencyMs },
+  });
+  for (const filter of ['status=failed', 'eventType=Bounce'])
+    assert.deepEqual((await owner.get(`${path}/deliveries?${filter}`)).body, []);
+  assert.equal((await owner.get(`${path}/deliveries?status=late`)).status, 400);
   assert.equal(hook.requests[5]!.headers['webhook-id'], all[2].eventId);
   assert.equal((await owner.post(`${path}/deliveries/del_nothing/retry`)).status, 404);
   const span = { since: '2020-01-01T00:00:00Z', until: '2040-01-01T00:00:00Z' };

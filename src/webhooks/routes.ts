@@ -35,7 +35,7 @@ import {
   replaceEndpointOperation,
   rotateSecretOperation,
 } from './store.ts';
-import { sendTestEvent } from './test-event.ts';
+import { sendTestEvent, testEventBody } from './test-event.ts';
 import {
   eventName,
   isOfRoute,
@@ -106,6 +106,11 @@ const endpointShape = {
 };
 const endpointSchema = named('Webhook', endpointShape);
 const endpointWithSecret = named('WebhookWithSecret', { ...endpointShape, secret: Type.String() });
+
+const testFields = named('WebhookTestRequest', {
+  eventType: Type.Optional(oneOf([...EVENT_TYPES], { description: 'The type of the event. Default Delivery.' })),
+});
+const NOT_IN_FORMAT = 'has no counterpart in the payload format of this webhook; choose another type';
 
 /** Number of deliveries to delete in one transaction. */
 const DROP_LIMIT = 5_000;
@@ -404,8 +409,9 @@ function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       auth: 'key',
       operationId: 'testWebhook',
       summary: 'Send a signed test event and return the result',
-      description: 'The event is a Delivery with "test": true. It is sent once, even if the webhook is disabled.',
-      body: closed({}),
+      description:
+        'Sends the sample event of GET /event-types with "test": true, by default a Delivery. It is sent once, even if the webhook is disabled or not subscribed to this type.',
+      body: testFields,
       bodyOptional: true,
       response: {
         status: 200,
@@ -418,14 +424,15 @@ function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
           latencyMs: Type.Integer(),
         }),
       },
-      async handle(request: Request<object>) {
+      async handle(request: Request<Static<typeof testFields> | undefined>) {
         const row = await database.execute(findTargetOperation, keyOf(request));
         if (!row) return noSuchEndpoint;
-        const { http } = deps;
         const nowMs = clock.now();
-        return answer(
-          await sendTestEvent({ http, target: targets(row), format: row.format, mode: request.caller.mode, nowMs }),
-        );
+        const id = newId('evt', nowMs);
+        const { eventType = 'Delivery' } = request.body ?? {};
+        const body = testEventBody(id, { eventType, format: row.format, mode: request.caller.mode, nowMs });
+        if (body === undefined) return refuse(invalid([{ field: 'eventType', message: NOT_IN_FORMAT }]));
+        return answer(await sendTestEvent({ http: deps.http, target: targets(row), event: { id, body }, nowMs }));
       },
     }),
   ];

@@ -70,12 +70,20 @@ export function untriedOf(
 
 const RECORD_STATUS = { succeeded: 'succeeded', failed: 'failed', gone: 'failed', retry: 'pending' } as const;
 
+/** The log of a delivery gets no more attempts when it is longer than this, which takes many manual retries. */
+const LONGEST_LOG = 50_000;
+
+/** Returns the line of an attempt in the log of its delivery; null if no request was made. */
+function logLineOf({ tried, atMs, responseStatus, responseStart, error, latencyMs }: Settled): string | null {
+  return tried ? `${JSON.stringify({ atMs, responseStatus, responseStart, error, latencyMs })}\n` : null;
+}
+
 /** Writes a record; `nowMs` is real time, from which its retention counts. */
 export async function writeRecord(tx: Transaction, settled: Settled, nowMs: number): Promise<void> {
   await tx.run(
     `INSERT INTO webhook_delivery (webhook_id, id, account_id, event_seq, event_id, event_type, status, attempts,
-       response_status, response_start, error, latency_ms, next_attempt_at, created_at, updated_at, url)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       response_status, response_start, error, latency_ms, next_attempt_at, created_at, updated_at, url, attempt_log)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (webhook_id, id) DO UPDATE SET status = excluded.status,
        attempts = webhook_delivery.attempts + excluded.attempts,
        response_status = CASE WHEN excluded.attempts = 0 THEN webhook_delivery.response_status
@@ -83,7 +91,9 @@ export async function writeRecord(tx: Transaction, settled: Settled, nowMs: numb
        response_start = CASE WHEN excluded.attempts = 0 THEN webhook_delivery.response_start
          ELSE excluded.response_start END,
        url = coalesce(excluded.url, webhook_delivery.url), error = excluded.error, latency_ms = coalesce(excluded.latency_ms, webhook_delivery.latency_ms),
-       next_attempt_at = excluded.next_attempt_at, updated_at = excluded.updated_at`,
+       next_attempt_at = excluded.next_attempt_at, updated_at = excluded.updated_at,
+       attempt_log = CASE WHEN length(webhook_delivery.attempt_log) > ${LONGEST_LOG} THEN webhook_delivery.attempt_log
+         ELSE nullif(coalesce(webhook_delivery.attempt_log, '') || coalesce(excluded.attempt_log, ''), '') END`,
     settled.webhookId,
     deliveryIdOf(settled.webhookId, settled.eventId),
     settled.accountId,
@@ -100,6 +110,7 @@ export async function writeRecord(tx: Transaction, settled: Settled, nowMs: numb
     settled.atMs,
     nowMs,
     settled.url,
+    logLineOf(settled),
   );
 }
 

@@ -1,68 +1,56 @@
-/** A sample Delivery event, signed like any other, to test an endpoint. It is tried once and not recorded; it has `"test": true`. */
+/**
+ * A sample event of a chosen type, signed like any other, to test an endpoint. It is tried once and not recorded; it has `"test": true`, or
+ * in Resend's format a tag `test`.
+ */
 import { iso } from '../base/clock.ts';
 import { newId, randomText } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
+import { type EventType, sampleDetail, sampleEvent } from '../events/events.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import { answerOf, postEvent } from './attempt.ts';
 import { resendPayload } from './resend-payload.ts';
 import type { Target } from './sign.ts';
 
-export async function sendTestEvent(test: {
-  http: HttpClient;
-  target: Target;
+export interface TestEvent {
+  eventType: EventType;
   /** The payload format of the endpoint; null for Postrider's own. */
   format: 'resend' | null;
   mode: Mode;
   nowMs: number;
-}) {
-  const { nowMs, format, mode } = test;
-  const id = newId('evt', nowMs);
-  const body = format === null ? ownBody(id, mode, nowMs) : resendBody(nowMs);
-  const outcome = await postEvent({ http: test.http, target: test.target, event: { id, body }, nowMs });
-  return { success: outcome.ok && outcome.status >= 200 && outcome.status < 300, eventId: id, ...answerOf(outcome) };
 }
 
-const RECIPIENT = 'recipient@example.com';
-const FROM = 'sender@example.com';
-const SUBJECT = 'A test of this webhook';
-const HEADER_MESSAGE_ID = '<test@postrider.invalid>';
-const DELIVERY = { remoteHost: 'mx.example.com', reply: '250 2.0.0 OK', tls: 'TLSv1.3', attempts: 1, latencyMs: 1 };
-
-function resendBody(nowMs: number): string {
+/** Returns the body of a test event; undefined if the endpoint's format has no event of this type. */
+export function testEventBody(id: string, { eventType, format, mode, nowMs }: TestEvent): string | undefined {
+  const sample = sampleEvent(eventType);
+  const own = { ...sample, eventId: id, messageId: `msg_test${randomText(17)}`, timestamp: iso(nowMs), mode };
+  if (format === null) return JSON.stringify({ ...own, test: true });
   const messageId = newId('msg', nowMs);
-  const payload = resendPayload({
+  return resendPayload({
     seq: 0,
-    type: 'Delivery',
+    type: eventType,
     messageId,
     at: nowMs,
-    detail: JSON.stringify({ delivery: DELIVERY }),
-    recipient: RECIPIENT,
-    headerFrom: FROM,
-    subject: SUBJECT,
+    detail: JSON.stringify(sampleDetail(eventType)),
+    recipient: sample.recipient,
+    headerFrom: sample.from,
+    subject: sample.subject,
     metadata: '{"test":"true"}',
-    headerMessageId: HEADER_MESSAGE_ID,
+    headerMessageId: sample.headerMessageId,
     templateId: null,
     acceptedAt: nowMs,
     sendAt: null,
     firstId: messageId,
-  });
-  return payload!.body;
+  })?.body;
 }
 
-function ownBody(id: string, mode: Mode, nowMs: number): string {
-  return JSON.stringify({
-    eventId: id,
-    eventType: 'Delivery',
-    messageId: `msg_test${randomText(17)}`,
-    timestamp: iso(nowMs),
-    mode,
-    recipient: RECIPIENT,
-    from: FROM,
-    subject: SUBJECT,
-    headerMessageId: HEADER_MESSAGE_ID,
-    tags: [],
-    metadata: {},
-    delivery: DELIVERY,
-    test: true,
-  });
+/** Posts a test event once, and returns the answer. */
+export async function sendTestEvent(test: {
+  http: HttpClient;
+  target: Target;
+  event: { id: string; body: string };
+  nowMs: number;
+}) {
+  const outcome = await postEvent(test);
+  const success = outcome.ok && outcome.status >= 200 && outcome.status < 300;
+  return { success, eventId: test.event.id, ...answerOf(outcome) };
 }

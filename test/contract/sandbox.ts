@@ -177,7 +177,13 @@ export const movingTheClock: Scenario = async (stage) => {
   );
   await stage.act(endMoveOperation, { ...end, toMs: stage.nowMs, released: [] });
   const key = { accountId, mode, id: webhookId };
-  const [record] = (await stage.act(listDeliveriesOperation, { ...key, before: null, limit: 5 }))!.rows;
+  const [record] = (await stage.act(listDeliveriesOperation, {
+    ...key,
+    eventType: null,
+    status: null,
+    before: null,
+    limit: 5,
+  }))!.rows;
   await stage.act(retryDeliveryOperation, { ...key, deliveryId: record!.id, nowMs: stage.nowMs });
   await stage.act(removeEndpointOperation, key);
   await stage.act(beginMoveOperation, mover);

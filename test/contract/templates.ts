@@ -24,6 +24,7 @@ import {
   replaceTemplateOperation,
   restoreTemplateOperation,
   storeExtraOperation,
+  storeSamplesOperation,
   type TemplateToWrite,
   templateHeadOperation,
   type WriteResult,
@@ -142,6 +143,13 @@ export const templates: Scenario = async (stage) => {
   assert.equal(await stage.act(storeExtraOperation, { ...described, mode: 'sandbox' }), 'is-live');
   assert.equal(await stage.act(storeExtraOperation, { ...described, templateId: 'tpl_none' }), 'not-found');
   await extras(['renamed'], 'sandbox');
+  const sampled = { accountId: described.accountId, mode: described.mode, templateId: described.templateId };
+  const samples = [{ name: 'Größe', values: { x: [1, null] } }];
+  const stored = await stage.act(storeSamplesOperation, { ...sampled, samples });
+  assert.ok('template' in stored);
+  assert.deepEqual(stored.template.samples, samples);
+  await stage.act(storeSamplesOperation, { ...sampled, samples: [] });
+  await stage.act(storeSamplesOperation, { ...sampled, templateId: 'tpl_none', samples });
   await stage.act(storeExtraOperation, { ...described, publishedVersion: 3 });
   const restored = await stage.act(restoreTemplateOperation, { ...key, version: 2, nowMs: stage.nowMs });
   assert.equal('template' in restored && restored.template.version, 4);

@@ -3,7 +3,11 @@ import assert from 'node:assert/strict';
 import { WEBHOOK_WORK } from '../../src/events/events.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { type ClaimedBatch, claimOperation, clampDueOperation, type WebhookJob } from '../../src/webhooks/claim.ts';
-import { listDeliveriesOperation, retryDeliveryOperation } from '../../src/webhooks/log-store.ts';
+import {
+  listDeliveriesOperation,
+  retryDeliveryOperation,
+  searchDeliveriesOperation,
+} from '../../src/webhooks/log-store.ts';
 import { claimNoticesOperation, settleNoticeOperation } from '../../src/webhooks/notice-store.ts';
 import {
   chooseForReplayOperation,
@@ -147,7 +151,15 @@ export const formatted: Scenario = async (stage) => {
   const job = batch.jobs.find((one) => one.formatted !== undefined)!;
   assert.match(job.formatted!, /^\{"type":"email\.scheduled"/);
   await stage.act(settleOperation, { nowMs: stage.nowMs, settled: [settled(stage, batch, job)] });
-  const page = { accountId, mode: 'live' as const, id: later.id, before: null, limit: 10 };
+  const page = {
+    accountId,
+    mode: 'live' as const,
+    id: later.id,
+    eventType: null,
+    status: null,
+    before: null,
+    limit: 10,
+  };
   const deliveries = await stage.act(listDeliveriesOperation, page);
   assert.deepEqual(
     deliveries!.rows.map((row) => row.body),
@@ -197,7 +209,15 @@ export const carrying: Scenario = async (stage) => {
     crashed: [{ ...e, dueMs: stage.nowMs }],
   });
   const deliveries = (id: string) =>
-    stage.act(listDeliveriesOperation, { accountId, mode: 'live', id, before: null, limit: 10 });
+    stage.act(listDeliveriesOperation, {
+      accountId,
+      mode: 'live',
+      id,
+      eventType: null,
+      status: null,
+      before: null,
+      limit: 10,
+    });
   await stage.act(parkedLanesOperation, { kind: WEBHOOK_WORK, after: '', limit: 5 });
   const untried = {
     result: 'failed',
@@ -241,7 +261,25 @@ export const carrying: Scenario = async (stage) => {
   const [, second] = (await deliveries(wanting.id))!.rows;
   await deliveries(gone.id);
   await deliveries('whk_none');
-  await stage.act(listDeliveriesOperation, { accountId, mode: 'live', id: wanting.id, before: second!.id, limit: 1 });
+  await stage.act(listDeliveriesOperation, {
+    accountId,
+    mode: 'live',
+    id: wanting.id,
+    eventType: null,
+    status: null,
+    before: second!.id,
+    limit: 1,
+  });
+  const ofRetried = { accountId, mode: 'live', id: wanting.id, eventType: null, before: null, limit: 10 } as const;
+  const failedOnes = await stage.act(searchDeliveriesOperation, { ...ofRetried, status: 'failed' });
+  const logs = failedOnes!.rows.map(({ attempts, attempt_log }) => [
+    attempts,
+    attempt_log?.trimEnd().split('\n').length ?? 0,
+  ]);
+  assert.ok(logs.length > 0, 'control: a delivery failed');
+  for (const [attempts, lines] of logs) assert.equal(lines, attempts, 'every attempt is in the log');
+  const ofType = { ...ofRetried, eventType: 'Bounce', status: null } as const;
+  assert.deepEqual((await stage.act(searchDeliveriesOperation, ofType))!.rows, []);
   await stage.act(findEndpointOperation, { accountId, mode: 'live', id: gone.id });
   // The endpoint that returned 410 was disabled: its account must be notified.
   const claimNotices = { nowMs: stage.nowMs + 1, leaseMs: 60_000, limit: 5 };

@@ -122,7 +122,17 @@ export async function webhookRig(
       return recipients[0]!.messageId;
     },
     deliveries: async (id) =>
-      (await execute(listDeliveriesOperation, { accountId, mode: 'live', id, before: null, limit: 1_000 }))?.rows ?? [],
+      (
+        await execute(listDeliveriesOperation, {
+          accountId,
+          mode: 'live',
+          id,
+          eventType: null,
+          status: null,
+          before: null,
+          limit: 1_000,
+        })
+      )?.rows ?? [],
     depth: async () => (await execute(backlogOperation, WEBHOOK_WORK)).depth,
   };
 }

@@ -1,7 +1,7 @@
 /** Findings in the HTML of an email, rule by rule: with an email that has the problem, and a similar one that does not. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findingsOf, RULES } from '../../portal/src/pages/inbox/html-checks.ts';
+import { findingsOf, RULES, scoreOf } from '../../portal/src/pages/inbox/html-checks.ts';
 import { rules } from '../../portal/src/texts/inbox.ts';
 
 /** A correct email with this in its body. */
@@ -35,6 +35,40 @@ const TABLE: Record<keyof typeof rules, { has: string[]; hasNot: string[] }> = {
   insecureLink: {
     has: [mailOf('<a href="http://a.example/">x</a>'), mailOf('<a href=HTTP://a.example>x</a>')],
     hasNot: [mailOf('<a href="https://a.example/?to=http://b">x</a>'), mailOf('<p>http://a.example</p>')],
+  },
+  relativeLink: {
+    has: [mailOf('<a href="/orders/17">x</a>'), mailOf('<a href="orders">x</a>')],
+    hasNot: [
+      mailOf('<a href="https://a.example/">x</a>'),
+      mailOf('<a href="mailto:a@b.example">x</a><a href="#x">y</a>'),
+    ],
+  },
+  localLink: {
+    has: [mailOf('<a href="http://localhost:3000/x">x</a>'), mailOf('<a href="https://shop.test/">x</a>')],
+    hasNot: [
+      mailOf('<a href="https://localhost.example/">x</a>'),
+      mailOf('<a href="https://a.example/?next=localhost">x</a>'),
+    ],
+  },
+  addressLink: {
+    has: [mailOf('<a href="https://192.0.2.1/x">x</a>')],
+    hasNot: [mailOf('<a href="https://192.0.2.1.example/">x</a>')],
+  },
+  shortLink: {
+    has: [mailOf('<a href="https://bit.ly/abc">x</a>')],
+    hasNot: [mailOf('<a href="https://bit.ly.example/abc">x</a>')],
+  },
+  placeholder: {
+    has: [mailOf('<p>Hello {{ name }}</p>'), mailOf('<a href="https://a.example/{{id}}">x</a>')],
+    hasNot: [mailOf('<p>Hello { name }</p>'), mailOf('<!-- {{ name }} -->')],
+  },
+  dataImage: {
+    has: [mailOf('<img alt="" src="data:image/png;base64,AA">')],
+    hasNot: [mailOf('<img alt="" src="cid:a">')],
+  },
+  imageOnly: {
+    has: [mailOf('<img alt="" src="https://a.example/a.png">')],
+    hasNot: [mailOf(`<img alt="" src="https://a.example/a.png"><p>${'Your order is on its way. '.repeat(3)}</p>`)],
   },
   externalStyles: {
     has: [mailOf('', '<link rel="stylesheet" href="a.css">'), mailOf('', '<style>@import url(a.css);</style>')],
@@ -76,6 +110,14 @@ test('a correct email has no finding, one without text has one, and each rule ha
   assert.deepEqual(found(mailOf('<p>Hello</p>')), []);
   assert.deepEqual(found(mailOf('<p>Hello</p>'), null), ['noText']);
   assert.deepEqual(RULES.map(({ rule }) => rule).sort(), Object.keys(rules).sort());
+});
+
+test('the score is 100 without findings, less for each, and never negative', () => {
+  assert.equal(scoreOf(findingsOf({ html: mailOf('<p>Hello</p>'), text: 'Hello' })), 100);
+  assert.equal(scoreOf(findingsOf({ html: mailOf('<a href="">x</a><svg></svg>'), text: 'Hello' })), 80);
+  const bad =
+    '<a href=""></a><a href="/x">x</a><img src=a><form></form><script></script><a href="https://10.0.0.1/">x</a>{{x}}';
+  assert.equal(scoreOf(findingsOf({ html: bad, text: null })), 0);
 });
 
 test('reports the position briefly, and the count', () => {

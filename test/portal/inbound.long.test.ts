@@ -118,6 +118,21 @@ async function read(stage: Stage): Promise<void> {
   assert.equal(new URL(page.url()).pathname, `/app/sandbox/messages/${data.messageId}`);
 }
 
+/** The form simulates an email of a route and opens it; an address without a route is explained at its field. */
+async function simulateInForm({ page }: Stage): Promise<void> {
+  await page.goto('/app/sandbox/inbound');
+  await page.getByRole('button', { name: 'Simulate email' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Simulate an inbound email' });
+  await dialog.getByLabel('To').fill('nobody@elsewhere.example');
+  await dialog.getByLabel('Subject').fill('From the form');
+  await dialog.getByRole('button', { name: 'Simulate' }).click();
+  await dialog.getByText(/No sandbox inbound route matches this address/).waitFor();
+  await assertNoFaults(page);
+  await dialog.getByLabel('To').fill('reply+7@in.shop.example');
+  await dialog.getByRole('button', { name: 'Simulate' }).click();
+  await title(page, 'From the form').waitFor();
+}
+
 /** The command palette opens it by the id of its event. */
 async function foundById({ page }: Stage, id: string): Promise<void> {
   await page.goto('/app/sandbox');
@@ -273,6 +288,7 @@ test('inbound routes and inbound messages', { skip: noBrowser(), timeout: 300_00
   const routeId = await make(stage);
   await read(stage);
   await filter(stage, routeId);
+  await simulateInForm(stage);
   await change(stage, routeId);
   await viewerReads(viewer, stage, routeId);
   await remove(stage, routeId);

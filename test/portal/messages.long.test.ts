@@ -125,6 +125,17 @@ test('bulk resend and cancel apply to the eligible messages', {
   await page.getByRole('checkbox', { name: 'Select all loaded rows' }).check();
   const bar = page.getByRole('region', { name: 'Selected rows' });
   await bar.getByText('3 selected').waitFor();
+  await bar.getByRole('button', { name: 'Reschedule (2)' }).click();
+  const inTwoDays = new Date(Date.now() + 2 * 86_400_000).toISOString().slice(0, 16);
+  await page.getByLabel('New send time').fill(inTwoDays);
+  await page.getByRole('button', { name: 'Reschedule 2 messages' }).click();
+  await page.getByText('2 messages rescheduled').waitFor();
+  for (const id of scheduled) {
+    const moved = (await service.sandboxApi.get(`/messages/${id}`)).body.sendAt;
+    const shown = await page.evaluate((text) => new Date(text).toISOString(), inTwoDays);
+    assert.equal(moved, shown);
+  }
+  await page.getByRole('checkbox', { name: 'Select all loaded rows' }).check();
   await bar.getByRole('button', { name: 'Cancel (2)' }).click();
   await page.getByRole('button', { name: 'Cancel 2 messages' }).click();
   await page.getByText('2 messages canceled').waitFor();

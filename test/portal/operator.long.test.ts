@@ -115,8 +115,10 @@ test('an account is created with keys shown once, found, edited, and suspended a
   await page.getByText('While suspended:').waitFor();
   await page.getByText('rejected with 403').waitFor();
   assert.equal((await client.get('/account')).status, 200, 'nothing has happened yet');
+  await page.getByLabel('Reason').fill('Unpaid invoices');
   await page.getByRole('button', { name: 'Suspend now' }).click();
   await page.getByRole('button', { name: 'Reactivate account' }).waitFor();
+  await page.getByText('Unpaid invoices', { exact: true }).waitFor();
   assert.equal((await client.get('/account')).status, 403);
   await page.goto('/app/operator/accounts');
   await page.getByLabel('Name').fill('läden');

@@ -167,13 +167,29 @@ describe('delivery overview', { skip: noBrowser() }, () => {
     visit.assertClean();
   });
 
-  test('usage is listed by tag and recipient domain, next to the limits', async () => {
-    await page.goto('/app/live/usage');
-    await page.getByRole('row', { name: /^order 5 100% 5 100%/ }).waitFor();
+  test('statistics show rates by tag and recipient domain, and export their counts', async () => {
+    await page.goto('/app/live/statistics');
+    await page.getByRole('list', { name: 'Last 7 days' }).getByText('100%').first().waitFor();
+    await page.getByRole('row', { name: /^order 5 100%/ }).waitFor();
+    await accessible();
     await page.getByText('Recipient domain').click();
-    await page.waitForURL('**/usage?by=recipientDomain');
-    await page.getByRole('row', { name: /^good\.example 3 60%/ }).waitFor();
-    await page.getByRole('row', { name: /^slow\.example 2 40%/ }).waitFor();
+    await page.waitForURL('**/statistics?group=recipientDomain');
+    await page.getByRole('row', { name: /^good\.example 3 100%/ }).waitFor();
+    await page.getByRole('row', { name: /^slow\.example 2 100%/ }).waitFor();
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export CSV' }).click(),
+    ]);
+    const [names, first] = readFileSync(await file.path(), 'utf8')
+      .replace('\uFEFF', '')
+      .split('\r\n');
+    assert.match(names!, /^Recipient domain,Accepted,Delivery rate,.*,delivered,bounced,complained,opened,clicked$/);
+    assert.match(first!, /^good\.example,3,1\.00000,.*,3,0,0,0,0$/);
+    visit.assertClean();
+  });
+
+  test('usage of limits is listed', async () => {
+    await page.goto('/app/live/usage');
     const domains = page.getByRole('region', { name: 'Limits' }).getByRole('row', { name: /^Domains/ });
     await domains.getByRole('cell', { name: '1,000' }).waitFor();
     await domains.getByRole('cell', { name: '1', exact: true }).waitFor();

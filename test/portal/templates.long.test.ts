@@ -193,7 +193,7 @@ test('variables of the text are suggested, and a layout wraps it', { skip }, asy
   assertClean();
 });
 
-test('sample sets are stored in the browser and switch with one click', { skip }, async (t) => {
+test('sample sets are stored with the template and switch with one click', { skip }, async (t) => {
   const id = await made({ name: 'sampled', subject: 'For {{ name }}', html: HTML });
   const { page, assertClean } = await visited(t, `/app/live/templates/${id}`);
   await page.getByRole('textbox', { name: 'name', exact: true }).fill('Ann');
@@ -210,6 +210,10 @@ test('sample sets are stored in the browser and switch with one click', { skip }
   await json.fill('{ "name": "Ben", "order": { "number": 18 } }');
   await see(mail(page), 'Hello Ben');
   assert.deepEqual(await faultsOf(page), []);
+  await waitUntil('the sets to be stored', async () => {
+    const { body } = await service.api.get(`/templates/${id}`);
+    return body.samples.length === 2 && body.samples[1].values.order.number === 18 && body.version === 1;
+  });
   await page.reload();
   await see(mail(page), 'Hello Ben');
   await page.getByText('Default', { exact: true }).click();
@@ -252,9 +256,10 @@ test('in the sandbox a live template is sent and copied, not changed', { skip },
   await page.getByRole('textbox', { name: 'name', exact: true }).fill('Ann');
   await see(mail(page), 'Hello Ann');
   await page.getByRole('button', { name: 'Send test email' }).click();
-  await page.getByRole('textbox', { name: 'To' }).fill('ann@example.com');
+  await page.getByRole('textbox', { name: 'To' }).fill('ann@example.com, ben@example.com');
   await page.getByRole('button', { name: 'Send test', exact: true }).click();
-  const link = page.getByRole('link', { name: 'View in inbox' });
+  await see(page, 'Test email to ben@example.com accepted');
+  const link = page.getByRole('link', { name: 'View in inbox' }).first();
   const messageId = (await link.getAttribute('href'))!.split('/').at(-1)!;
   assert.deepEqual(await faultsOf(page), []);
   const message = await waitUntil('the message to be in the inbox', async () => {
@@ -268,7 +273,7 @@ test('in the sandbox a live template is sent and copied, not changed', { skip },
     return body.buckets?.some(({ group }: { group: string }) => group === id);
   });
   await page.getByText('Usage', { exact: true }).last().click();
-  const messages = page.getByRole('link', { name: 'View messages (1)' });
+  const messages = page.getByRole('link', { name: 'View messages (2)' });
   assert.equal(await messages.getAttribute('href'), `/app/sandbox/messages?template=${id}`);
   await page.getByRole('button', { name: 'Create sandbox copy' }).click();
   await see(page, 'Sandbox only');

@@ -47,6 +47,12 @@ async function choose(page: Page, name: string): Promise<void> {
 async function make({ page, catcher }: Stage): Promise<{ id: string; secret: string }> {
   await page.goto(LIST);
   await page.getByText('No webhooks yet').waitFor();
+  await button(page, 'Event types').click();
+  const catalogue = page.getByRole('dialog', { name: 'Event types' });
+  await catalogue.getByText('"eventType": "Send"').waitFor();
+  assert.deepEqual(await faultsOf(page), []);
+  await page.keyboard.press('Escape');
+  await catalogue.waitFor({ state: 'hidden' });
   await button(page, 'Create webhook').first().click();
   await page.getByLabel('Endpoint URL').fill('ftp://shop.example/');
   await page.getByRole('dialog').getByRole('button', { name: 'Create webhook' }).click();
@@ -55,6 +61,12 @@ async function make({ page, catcher }: Stage): Promise<{ id: string; secret: str
   await page.getByLabel('Complaint').uncheck();
   await page.getByLabel('Send', { exact: true }).check();
   await page.getByLabel('Description').fill('Order service');
+  await button(page, 'Add header').click();
+  await page.getByLabel('Header name').fill('Host');
+  await page.getByLabel('Header value').fill('Bearer s3cret');
+  await page.getByRole('dialog').getByRole('button', { name: 'Create webhook' }).click();
+  await page.getByText('Is set by Postrider and cannot be changed.').waitFor();
+  await page.getByLabel('Header name').fill('Authorization');
   await page.getByRole('dialog').getByRole('button', { name: 'Create webhook' }).click();
   await page.getByText('Copy it now.').waitFor();
   const secret = await page.getByText(/^whsec_/).innerText();
@@ -68,16 +80,32 @@ async function make({ page, catcher }: Stage): Promise<{ id: string; secret: str
 }
 
 async function testEvents({ page, catcher }: Stage): Promise<void> {
-  const result = page.getByRole('region', { name: 'Test event' });
+  const dialog = page.getByRole('dialog', { name: 'Send test event' });
+  const result = dialog.getByRole('region', { name: 'Result' });
   catcher.answer({ status: 503, body: '<b>closed for today</b>' });
   await button(page, 'Send test event').click();
+  await dialog.getByRole('combobox', { name: 'Event type' }).click();
+  await page.getByRole('option', { name: 'Bounce' }).click();
+  await dialog.getByText('Sample payload').click();
+  await dialog.getByText('"category": "mailbox-not-found"').waitFor();
+  await dialog.getByRole('button', { name: 'Send', exact: true }).click();
   await result.getByText('Test event failed').waitFor();
   await result.getByText('The endpoint returned HTTP status 503.').waitFor();
   await result.getByText('<b>closed for today</b>').waitFor();
   catcher.answer({ body: 'thanks' });
-  await button(page, 'Send test event').click();
+  await dialog.getByRole('button', { name: 'Send', exact: true }).click();
   await result.getByText('Test event delivered').waitFor();
   await result.getByText('thanks').waitFor();
+  assert.deepEqual(
+    catcher.requests.map(({ body }) => [JSON.parse(body).eventType, JSON.parse(body).test]),
+    [
+      ['Bounce', true],
+      ['Bounce', true],
+    ],
+  );
+  assert.deepEqual(await faultsOf(page), []);
+  await dialog.getByRole('button', { name: 'Close' }).last().click();
+  await dialog.waitFor({ state: 'hidden' });
 }
 
 /** Deliveries appear automatically; a failed one shows the error, and is retried. */
@@ -92,7 +120,10 @@ async function deliveries(stage: Stage, id: string): Promise<void> {
   await rows.getByRole('button', { name: 'Bounce', exact: true }).click();
   const drawer = page.getByRole('dialog', { name: 'Delivery' });
   await drawer.getByText('The endpoint returned HTTP status 500.').waitFor();
-  await drawer.getByText('no disk space left').waitFor();
+  const attempts = drawer.getByRole('list', { name: 'Attempts' }).getByRole('listitem');
+  await waitUntil('both attempts in the drawer', async () => (await attempts.count()) > 1);
+  await attempts.first().locator('summary').click();
+  await attempts.first().getByText('no disk space left').waitFor();
   await drawer.getByText('"recipient": "bounced@example.com"').waitFor();
   assert.match(page.url(), /delivery=del_/);
   assert.deepEqual(await faultsOf(page), []);
@@ -101,6 +132,18 @@ async function deliveries(stage: Stage, id: string): Promise<void> {
   await drawer.getByText('Delivered to your endpoint.').waitFor();
   await drawer.getByRole('button', { name: 'Close' }).click();
   await page.getByText(/1 of the last 2 succeeded, 1 pending/).waitFor();
+  await page.getByRole('combobox', { name: 'Event' }).click();
+  await page.getByRole('option', { name: 'Bounce' }).click();
+  await page.waitForURL(/type=Bounce/);
+  await rows
+    .filter({ has: page.getByRole('button', { name: 'Send', exact: true }) })
+    .first()
+    .waitFor({ state: 'detached' });
+  await page.getByRole('combobox', { name: 'Status' }).click();
+  await page.getByRole('option', { name: 'Failed' }).click();
+  await page.getByText('No deliveries match your filters').waitFor();
+  await page.goto(`${LIST}/${id}`);
+  await page.getByText('Authorization', { exact: true }).waitFor();
 }
 
 /** The number is displayed before anything is sent, and everything arrives. */

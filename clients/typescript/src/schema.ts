@@ -221,6 +221,13 @@ export interface paths {
      */
     get: operations["getEmail"];
   };
+  "/event-types": {
+    /**
+     * List the types of events, with a sample of each
+     * @description Returns every type in the order of the life of a message. POST /webhooks/{id}/test sends these samples with "test": true.
+     */
+    get: operations["listEventTypes"];
+  };
   "/events": {
     /**
      * List or follow events
@@ -427,7 +434,7 @@ export interface paths {
     get: operations["getOperatorAccount"];
     /**
      * Change name, plan, status, email size, limits, or thresholds of an account
-     * @description Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again.
+     * @description Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again. Its users are notified by email when the status changes.
      */
     patch: operations["setAccount"];
   };
@@ -912,6 +919,13 @@ export interface paths {
      */
     post: operations["renderTemplate"];
   };
+  "/templates/{id}/samples": {
+    /**
+     * Replace the samples of a template
+     * @description Samples are named sets of variable values for previews and test emails. They are shared by the users of the account, and replacing them creates no version.
+     */
+    put: operations["replaceTemplateSamples"];
+  };
   "/templates/{id}/versions": {
     /**
      * List the versions of a template, newest first
@@ -1037,7 +1051,7 @@ export interface paths {
   "/webhooks/{id}/deliveries": {
     /**
      * List the deliveries of a webhook, newest event first
-     * @description Returns one record per event, starting with its first attempt. Retries and replays count as more attempts. A page of large events (inbound mail) can be shorter than limit; follow its Link header.
+     * @description Returns one record per event, starting with its first attempt. Retries and replays count as more attempts, each listed with its response in attemptLog. A page of large events (inbound mail) or with a filter can be shorter than limit; follow its Link header.
      */
     get: operations["listWebhookDeliveries"];
   };
@@ -1065,7 +1079,7 @@ export interface paths {
   "/webhooks/{id}/test": {
     /**
      * Send a signed test event and return the result
-     * @description The event is a Delivery with "test": true. It is sent once, even if the webhook is disabled.
+     * @description Sends the sample event of GET /event-types with "test": true, by default a Delivery. It is sent once, even if the webhook is disabled or not subscribed to this type.
      */
     post: operations["testWebhook"];
   };
@@ -1159,6 +1173,8 @@ export interface components {
       plan?: "free" | "paid" | "enterprise";
       /** @enum {string} */
       status?: "active" | "suspended";
+      /** @description Why the account is suspended, only with `status: "suspended"`. The email to the users of the account contains it. */
+      suspensionReason?: string;
       approvedEmailBytes?: number;
       limits?: {
         /** @description Null restores the standard limit. */
@@ -1324,6 +1340,8 @@ export interface components {
     /** ApiKey */
     ApiKey: {
       keyId: string;
+      /** @description The start of the key, before its secret part; for kind sigv4 the accessKeyId. */
+      prefix: string;
       /**
        * @description sigv4: the key signs requests to the SES interface.
        * @constant
@@ -2045,6 +2063,13 @@ export interface components {
       };
       inbound?: components["schemas"]["InboundContent"];
     };
+    /** EventType */
+    EventType: {
+      /** @enum {string} */
+      eventType: "Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound";
+      description: string;
+      sample: components["schemas"]["Event"];
+    };
     /** Health */
     Health: {
       /** @constant */
@@ -2408,6 +2433,8 @@ export interface components {
     /** NewApiKey */
     NewApiKey: {
       keyId: string;
+      /** @description The start of the key, before its secret part; for kind sigv4 the accessKeyId. */
+      prefix: string;
       /**
        * @description sigv4: the key signs requests to the SES interface.
        * @constant
@@ -2578,6 +2605,8 @@ export interface components {
       plan: "free" | "paid" | "enterprise";
       /** @enum {string} */
       status: "active" | "suspended";
+      /** @description Why the account is suspended; null for an active account. */
+      suspensionReason: string | null;
       /** @description Maximum size of an email with uploaded files. */
       approvedEmailBytes: number;
       /** @description The limits of the account. */
@@ -2609,6 +2638,8 @@ export interface components {
       plan: "free" | "paid" | "enterprise";
       /** @enum {string} */
       status: "active" | "suspended";
+      /** @description Why the account is suspended; null for an active account. */
+      suspensionReason: string | null;
       /** @description Maximum size of an email with uploaded files. */
       approvedEmailBytes: number;
       /** @description The limits of the account. */
@@ -3615,6 +3646,8 @@ export interface components {
       version: number;
       /** Format: date-time */
       createdAt: string;
+      /** @description Sets of values for previews and tests. Emails do not use them. */
+      samples: components["schemas"]["TemplateSample"][];
       /** @description The version that sends use, if it was chosen; 0 while none is published. */
       publishedVersion?: number;
       /** Format: date-time */
@@ -3655,6 +3688,19 @@ export interface components {
       /** @description ID of a template whose {{ content }} this one fills. */
       layoutTemplateId?: string | null;
       variables?: components["schemas"]["TemplateVariableRequest"][];
+    };
+    /** TemplateSample */
+    TemplateSample: {
+      name: string;
+      /** @description Values of the variables. */
+      values: {
+        [key: string]: unknown;
+      };
+    };
+    /** TemplateSamplesRequest */
+    TemplateSamplesRequest: {
+      /** @description Replaces all samples; [] removes them. */
+      samples: components["schemas"]["TemplateSample"][];
     };
     /** TemplateVariable */
     TemplateVariable: {
@@ -3766,6 +3812,15 @@ export interface components {
       /** @description Event names of that service that are posted. */
       formatEvents?: string[];
     };
+    /** WebhookAttempt */
+    WebhookAttempt: {
+      /** Format: date-time */
+      time: string;
+      responseStatus: number | null;
+      responseStart: string | null;
+      error: string | null;
+      latencyMs: number | null;
+    };
     /** WebhookChange */
     WebhookChange: {
       /** @description An http or https URL without credentials. */
@@ -3810,6 +3865,8 @@ export interface components {
       responseStart: string | null;
       error: string | null;
       latencyMs: number | null;
+      /** @description Every attempt with its response, oldest first; the last one is also in the fields above. After about 50 kB, further attempts are counted but not listed. */
+      attemptLog: components["schemas"]["WebhookAttempt"][];
       nextAttemptAt: string | null;
       /** Format: date-time */
       createdAt: string;
@@ -3865,6 +3922,14 @@ export interface components {
       };
       /** @description whsec_ followed by the Base64 of 24 to 64 bytes. Generated if omitted. */
       secret?: string;
+    };
+    /** WebhookTestRequest */
+    WebhookTestRequest: {
+      /**
+       * @description The type of the event. Default Delivery.
+       * @enum {string}
+       */
+      eventType?: "Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound";
     };
     /** WebhookTestResult */
     WebhookTestResult: {
@@ -4781,6 +4846,20 @@ export interface operations {
     };
   };
   /**
+   * List the types of events, with a sample of each
+   * @description Returns every type in the order of the life of a message. POST /webhooks/{id}/test sends these samples with "test": true.
+   */
+  listEventTypes: {
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["EventType"][];
+        };
+      };
+    };
+  };
+  /**
    * List or follow events
    * @description Returns the newest events first. With order=asc, X-Next-Cursor is returned even at the end of the log: use it in a later request to get all events since then. A page of large events (inbound messages) can be shorter than limit, and a page filtered by recipient or tag can be short or empty. There are more events as long as there is a Link to the next page.
    */
@@ -5585,7 +5664,7 @@ export interface operations {
   };
   /**
    * Change name, plan, status, email size, limits, or thresholds of an account
-   * @description Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again.
+   * @description Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again. Its users are notified by email when the status changes.
    */
   setAccount: {
     parameters: {
@@ -5601,7 +5680,8 @@ export interface operations {
       content: {
         /**
          * @example {
-         *   "status": "suspended"
+         *   "status": "suspended",
+         *   "suspensionReason": "Unpaid invoices"
          * }
          */
         "application/json": components["schemas"]["AccountChangeRequest"];
@@ -7447,6 +7527,47 @@ export interface operations {
     };
   };
   /**
+   * Replace the samples of a template
+   * @description Samples are named sets of variable values for previews and test emails. They are shared by the users of the account, and replacing them creates no version.
+   */
+  replaceTemplateSamples: {
+    parameters: {
+      path: {
+        /**
+         * @description The templateId.
+         * @example tpl_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "samples": [
+         *     {
+         *       "name": "First order",
+         *       "values": {
+         *         "order": 17,
+         *         "name": "Ann"
+         *       }
+         *     }
+         *   ]
+         * }
+         */
+        "application/json": components["schemas"]["TemplateSamplesRequest"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Template"];
+        };
+      };
+    };
+  };
+  /**
    * List the versions of a template, newest first
    * @description Every PUT, every PATCH that changes something, and every restore creates a version.
    */
@@ -7945,11 +8066,15 @@ export interface operations {
   };
   /**
    * List the deliveries of a webhook, newest event first
-   * @description Returns one record per event, starting with its first attempt. Retries and replays count as more attempts. A page of large events (inbound mail) can be shorter than limit; follow its Link header.
+   * @description Returns one record per event, starting with its first attempt. Retries and replays count as more attempts, each listed with its response in attemptLog. A page of large events (inbound mail) or with a filter can be shorter than limit; follow its Link header.
    */
   listWebhookDeliveries: {
     parameters: {
       query?: {
+        /** @description Deliveries of events of this type. */
+        eventType?: "Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound";
+        /** @description Deliveries of this status. */
+        status?: "pending" | "succeeded" | "failed";
         /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
@@ -8066,7 +8191,7 @@ export interface operations {
   };
   /**
    * Send a signed test event and return the result
-   * @description The event is a Delivery with "test": true. It is sent once, even if the webhook is disabled.
+   * @description Sends the sample event of GET /event-types with "test": true, by default a Delivery. It is sent once, even if the webhook is disabled or not subscribed to this type.
    */
   testWebhook: {
     parameters: {
@@ -8076,6 +8201,16 @@ export interface operations {
          * @example whk_2zAbCdEfGhIjKlMnOpQrStU
          */
         id: string;
+      };
+    };
+    requestBody?: {
+      content: {
+        /**
+         * @example {
+         *   "eventType": "Bounce"
+         * }
+         */
+        "application/json": components["schemas"]["WebhookTestRequest"];
       };
     };
     responses: {
@@ -8130,6 +8265,7 @@ export type Email = components['schemas']['Email'];
 export type Erasure = components['schemas']['Erasure'];
 export type ErasureRequest = components['schemas']['ErasureRequest'];
 export type Event = components['schemas']['Event'];
+export type EventType = components['schemas']['EventType'];
 export type Health = components['schemas']['Health'];
 export type InboundContent = components['schemas']['InboundContent'];
 export type InboundDnsRecord = components['schemas']['InboundDnsRecord'];
@@ -8221,6 +8357,8 @@ export type Suspension = components['schemas']['Suspension'];
 export type Template = components['schemas']['Template'];
 export type TemplateChange = components['schemas']['TemplateChange'];
 export type TemplateRequest = components['schemas']['TemplateRequest'];
+export type TemplateSample = components['schemas']['TemplateSample'];
+export type TemplateSamplesRequest = components['schemas']['TemplateSamplesRequest'];
 export type TemplateVariable = components['schemas']['TemplateVariable'];
 export type TemplateVariableRequest = components['schemas']['TemplateVariableRequest'];
 export type TemplateVersion = components['schemas']['TemplateVersion'];
@@ -8229,10 +8367,12 @@ export type TotpRequest = components['schemas']['TotpRequest'];
 export type TwoFactorRequirement = components['schemas']['TwoFactorRequirement'];
 export type User = components['schemas']['User'];
 export type Webhook = components['schemas']['Webhook'];
+export type WebhookAttempt = components['schemas']['WebhookAttempt'];
 export type WebhookChange = components['schemas']['WebhookChange'];
 export type WebhookDelivery = components['schemas']['WebhookDelivery'];
 export type WebhookIncident = components['schemas']['WebhookIncident'];
 export type WebhookRequest = components['schemas']['WebhookRequest'];
+export type WebhookTestRequest = components['schemas']['WebhookTestRequest'];
 export type WebhookTestResult = components['schemas']['WebhookTestResult'];
 export type WebhookWithNewSecret = components['schemas']['WebhookWithNewSecret'];
 export type WebhookWithSecret = components['schemas']['WebhookWithSecret'];
@@ -8273,6 +8413,7 @@ export const routes = {
   rotateDomainKeys: ['POST', '/domains/{id}/rotate-keys'],
   verifyDomain: ['POST', '/domains/{id}/verify'],
   getEmail: ['GET', '/emails/{id}'],
+  listEventTypes: ['GET', '/event-types'],
   listEvents: ['GET', '/events'],
   streamEvents: ['GET', '/events/stream'],
   getHealth: ['GET', '/health'],
@@ -8378,6 +8519,7 @@ export const routes = {
   updateTemplate: ['PATCH', '/templates/{id}'],
   deleteTemplate: ['DELETE', '/templates/{id}'],
   renderTemplate: ['POST', '/templates/{id}/render'],
+  replaceTemplateSamples: ['PUT', '/templates/{id}/samples'],
   listTemplateVersions: ['GET', '/templates/{id}/versions'],
   restoreTemplateVersion: ['POST', '/templates/{id}/versions/{version}/restore'],
   uploadFile: ['PUT', '/uploads/{token}'],

@@ -1,5 +1,5 @@
 /** Actions on the selected rows of a list: each runs for the rows that it applies to, a few at a time, and reports what failed. */
-import { Button, Group, Text } from '@mantine/core';
+import { Button, Group, Text, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import type { Caller, OperationId } from '../api.ts';
@@ -7,6 +7,7 @@ import { useScope } from '../scope.ts';
 import { bulk } from '../texts/parts.ts';
 import { Confirmed } from './confirmed.tsx';
 import classes from './parts.module.css';
+import { localTime } from './time.tsx';
 import { done, failed } from './undo.tsx';
 
 export interface BulkAction<T> {
@@ -20,7 +21,10 @@ export interface BulkAction<T> {
   /** For example "3 messages resent". */
   finished(rows: number): string;
   appliesTo(row: T): boolean;
-  run(caller: Caller, row: T): Promise<unknown>;
+  /** Asks for a time before it runs: the label of the field. */
+  timeLabel?: string;
+  /** `time` is ISO 8601, of actions that ask for one. */
+  run(caller: Caller, row: T, time: string): Promise<unknown>;
   /** The lists to reload afterwards. */
   stale: readonly OperationId[];
 }
@@ -52,12 +56,15 @@ export default function BulkBar<T>({ chosen, actions, onClear }: BulkBarProps<T>
   const { caller } = useScope();
   const queries = useQueryClient();
   const [progress, setProgress] = useState<{ finished: number; total: number }>();
+  const [time, setTime] = useState(() => localTime(new Date(Date.now() + 3_600_000).toISOString()));
   const runAction = async (action: BulkAction<T>, rows: readonly T[]): Promise<void> => {
+    const at = new Date(time);
+    if (action.timeLabel !== undefined && Number.isNaN(at.getTime())) return;
     let finished = 0;
     setProgress({ finished, total: rows.length });
     const errors = await runForAll(
       rows,
-      (row) => action.run(caller, row),
+      (row) => action.run(caller, row, action.timeLabel === undefined ? '' : at.toISOString()),
       () => {
         finished += 1;
         setProgress({ finished, total: rows.length });
@@ -88,7 +95,16 @@ export default function BulkBar<T>({ chosen, actions, onClear }: BulkBarProps<T>
               confirm={action.confirm(rows.length)}
               isBusy={progress !== undefined}
               run={() => runAction(action, rows)}
-            />
+            >
+              {action.timeLabel !== undefined && (
+                <TextInput
+                  type="datetime-local"
+                  label={action.timeLabel}
+                  value={time}
+                  onChange={({ currentTarget }) => setTime(currentTarget.value)}
+                />
+              )}
+            </Confirmed>
           );
         })}
         <Button variant="subtle" onClick={onClear}>

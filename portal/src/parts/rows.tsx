@@ -47,6 +47,8 @@ export interface RowsProps<T> {
   isLoadingMore?: boolean;
   onMore?(): unknown;
   empty: { title: string; hint?: ReactNode; action?: ReactNode };
+  /** Columns of the CSV file, if they differ from those of the table. */
+  csvColumns?: readonly Column<T>[];
   /** Name of the CSV file without its extension; if absent, there is no export button. */
   csvName?: string;
   /** Actions on several rows; if set, each row has a checkbox, except on a phone. */
@@ -199,7 +201,9 @@ function Table<T>({
               {lists.more}
             </Button>
           )}
-          {csvName !== undefined && <CsvButton {...props} rows={rows} columns={columns} csvName={csvName} />}
+          {csvName !== undefined && (
+            <CsvButton {...props} rows={rows} columns={props.csvColumns ?? columns} csvName={csvName} />
+          )}
         </Group>
       </Group>
     </>

@@ -103,3 +103,9 @@ export function duration(seconds: number): string {
   }
   return `${whole} s`;
 }
+
+/** Formats a time for a date and time field, which is in the user's time zone. */
+export function localTime(time: string): string {
+  const at = new Date(time);
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}

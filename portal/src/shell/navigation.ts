@@ -60,6 +60,7 @@ export const ACCOUNT_PAGES: readonly NavigationGroup[] = [
       { name: navigation.messages, path: '/messages', icon: IconMail },
       { name: navigation.inbox, path: '/inbox', icon: IconInbox, isFor: ({ mode }) => mode === 'sandbox' },
       { name: navigation.inbound, path: '/inbound', icon: IconMailDown },
+      { name: navigation.statistics, path: '/statistics', icon: IconChartBar },
       { name: navigation.events, path: '/events', icon: IconActivity },
       { name: navigation.incidents, path: '/incidents', icon: IconAlertTriangle },
       { name: navigation.requests, path: '/requests', icon: IconTerminal2 },
@@ -80,7 +81,7 @@ export const ACCOUNT_PAGES: readonly NavigationGroup[] = [
     name: navigation.administration,
     isRare: true,
     pages: [
-      { name: navigation.usage, path: '/usage', icon: IconChartBar },
+      { name: navigation.usage, path: '/usage', icon: IconGauge },
       { name: navigation.agents, path: '/agents', icon: IconRobot, isFor: ({ mode }) => mode === 'live' },
       { name: navigation.sizeLimit, path: '/approvals', icon: IconClipboardCheck },
       { name: navigation.team, path: '/team', icon: IconUsers },

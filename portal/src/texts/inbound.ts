@@ -13,7 +13,7 @@ export const inboundMail = {
   clear: 'Clear filters',
   none: 'No inbound emails yet',
   noneHint: 'Emails sent to your inbound routes appear here.',
-  noneSandbox: 'Emails that you simulate with the API appear here. Sandbox routes don’t receive external email.',
+  noneSandbox: 'Emails that you simulate appear here. Sandbox routes don’t receive external email.',
   noneFiltered: 'No emails match your filters',
   noneFilteredHint: 'Try removing a filter.',
   toRoutes: 'Inbound routes',
@@ -167,7 +167,22 @@ export const routePage = {
   copyValue: 'Copy value',
   lastCheck: 'Last checked',
   notChecked: 'Not checked yet',
-  sandbox: 'Sandbox routes don’t receive external email. Use the API to simulate one.',
+  sandbox: 'Sandbox routes don’t receive external email. Simulate one, here or with the API.',
+};
+
+export const simulateInbound = {
+  open: 'Simulate email',
+  title: 'Simulate an inbound email',
+  lead: 'Postrider processes it like a received email and sends the Inbound event to your sandbox webhooks.',
+  to: 'To',
+  toHint: 'Must match an inbound route of the sandbox.',
+  from: 'From',
+  subject: 'Subject',
+  text: 'Text',
+  exampleSubject: 'A question about my order',
+  exampleText: 'Hello,\n\nwhen will my order arrive?\n',
+  cancel: 'Cancel',
+  submit: 'Simulate',
 };
 
 export const routeForm = {

@@ -11,8 +11,6 @@ export const inbox = {
   more: 'Load more',
   noSubject: '(no subject)',
   onItsWay: 'Sending',
-  age: (time: string) => `${time} ago`,
-  ageNow: 'just now',
   recipient: (address: string) => `to ${address}`,
   none: 'No emails yet',
   noneHint: 'Emails sent with a sandbox key appear here instantly.',
@@ -94,6 +92,9 @@ export const checks = {
   good: 'No issues found',
   goodHint: 'These checks expect major email clients to render this email correctly.',
   noHtml: 'This email has no HTML part to check.',
+  score: (score: number) => `${score} of 100`,
+  scoreLabel: 'Score',
+  points: (points: number) => `−${points}`,
   levels: { bad: 'Error', wait: 'Warning' },
   times: (count: number) => (count > 1 ? `${count} times` : ''),
   size: (kilobytes: number) => `${kilobytes} KB of 102 KB`,
@@ -116,6 +117,22 @@ export const rules = {
   insecureLink: [
     'Insecure link (http)',
     'Email clients may show a warning, and the page can be read and changed in transit.',
+  ],
+  relativeLink: [
+    'Relative link',
+    'Email has no address that it is relative to. Write the complete URL, with https://.',
+  ],
+  localLink: ['Link to a local host', 'Recipients can’t open it. It was probably made by a development environment.'],
+  addressLink: ['Link to an IP address', 'Spam filters treat links to IP addresses as phishing. Use a host name.'],
+  shortLink: [
+    'Shortened link',
+    'Spam filters distrust link shorteners, which hide the destination. Link to your own domain.',
+  ],
+  placeholder: ['Unfilled placeholder', 'A variable of the template was not replaced with a value.'],
+  dataImage: ['Image in a data: URL', 'Gmail and Outlook don’t show it. Attach it with a Content-ID, or link to it.'],
+  imageOnly: [
+    'Almost only images',
+    'Spam filters distrust email without text, and recipients who block images see nothing.',
   ],
   externalStyles: ['External stylesheet', 'Gmail and Outlook don’t load external CSS.'],
   styleInBody: [

@@ -19,6 +19,7 @@ export const keys = {
   restrictions: 'Senders and networks',
   anySender: 'All verified domains',
   anyNetwork: 'Any IP address',
+  prefix: 'Key',
   id: 'ID',
   username: 'Username',
   created: 'Created',

@@ -17,7 +17,6 @@ export const messageList = {
   searchOn: 'Keep searching',
   fresh: (count: number) => (count === 1 ? '1 new message' : `${count} new messages`),
   connected: 'Updates automatically',
-  live: { live: 'Auto-updating', connecting: 'Connecting…', off: 'Not updating' },
 };
 
 export const filters = {
@@ -186,6 +185,9 @@ export const bulkActions = {
   resendEffect: (count: number) =>
     `Sends ${messagesOf(count)} again, as new ${count === 1 ? 'message' : 'messages'} with the stored content.`,
   resent: (count: number) => `${messagesOf(count)} resent`,
+  move: (count: number) => `Reschedule ${messagesOf(count)}`,
+  moveEffect: (count: number) => `Changes when ${messagesOf(count)} will be sent.`,
+  moved: (count: number) => `${messagesOf(count)} rescheduled`,
   cancel: (count: number) => `Cancel ${messagesOf(count)}`,
   cancelEffect: (count: number) => `${messagesOf(count)} won’t be sent. You can resend canceled messages later.`,
   cancelled: (count: number) => `${messagesOf(count)} canceled`,

@@ -43,6 +43,7 @@ export const navigation = {
   start: 'Get started',
   messages: 'Messages',
   events: 'Events',
+  statistics: 'Statistics',
   incidents: 'Incidents',
   requests: 'API requests',
   inbox: 'Inbox',

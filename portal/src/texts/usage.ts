@@ -1,7 +1,7 @@
-/** Texts about usage: emails sent, and the limits of the account. */
+/** Texts about the plan, the usage, and the limits of the account. */
 export const usage = {
   title: 'Usage',
-  lead: 'Sending volume and account limits.',
+  lead: 'Your plan, what you have used, and the limits of the account.',
   account: 'Account',
   plan: 'Plan',
   plans: { free: 'Free', paid: 'Paid', enterprise: 'Enterprise' },
@@ -31,22 +31,5 @@ export const usage = {
     inboundMailPerHour: 'Inbound emails per hour',
     messagesPerDay: 'Messages per day',
     messagesPerMonth: 'Messages per month',
-  },
-  mail: 'Volume breakdown',
-  groupBy: 'Group by',
-  groups: { tag: 'Tag', template: 'Template', recipientDomain: 'Recipient domain' },
-  noGroup: { tag: '(no tag)', template: '(no template)', recipientDomain: '(no domain)' },
-  others: 'Other',
-  severalTags: 'An email with several tags counts once per tag.',
-  none: 'No emails in this period',
-  noneHint: 'Try a longer period.',
-  columns: {
-    accepted: 'Accepted',
-    share: 'Share',
-    delivered: 'Delivered',
-    bounced: 'Bounced',
-    complained: 'Complaints',
-    opened: 'Opened',
-    clicked: 'Clicked',
   },
 };

@@ -49,12 +49,15 @@ export const webhookPage = {
   disabledTurn: 'Fix your endpoint, send a test event, then enable the webhook and replay missed events.',
   about: 'Details',
   toRoute: 'Managed by its inbound route',
+  schedule: 'Immediately, then after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, and 24 h',
   inOrder: 'One event at a time per recipient',
   facts: {
     id: 'ID',
     url: 'Endpoint URL',
     events: 'Events',
     order: 'Order',
+    retries: 'Retries',
+    headers: 'Headers',
     route: 'Inbound route',
     created: 'Created',
     updated: 'Last updated',
@@ -88,6 +91,14 @@ export const webhookForm = {
   descriptionHint: 'Optional, e.g. “Order service (production)”.',
   ordered: 'Keep the order of each recipient’s events',
   orderedHint: 'Sends them one at a time. A failed event delays later events of the same recipient only.',
+  headers: 'Headers',
+  headersHint: 'Sent with each request, e.g. for a gateway. Values are encrypted and never shown again.',
+  headerName: 'Header name',
+  headerValue: 'Header value',
+  headerNameExample: 'Authorization',
+  headerValueExample: 'Bearer …',
+  addHeader: 'Add header',
+  removeHeader: (name: string): string => `Remove header ${name}`,
   create: 'Create webhook',
   save: 'Save',
   cancel: 'Cancel',
@@ -114,7 +125,10 @@ export const rotation = {
 
 export const testEvent = {
   action: 'Send test event',
-  title: 'Test event',
+  lead: 'Sends a signed sample with "test": true once, even if the webhook is disabled.',
+  payload: 'Sample payload',
+  submit: 'Send',
+  title: 'Result',
   succeeded: 'Test event delivered',
   failed: 'Test event failed',
   status: 'Status',
@@ -123,7 +137,14 @@ export const testEvent = {
   answerLabel: 'Response to the test event (truncated)',
   noAnswer: 'Empty response',
   error: 'Error',
-  close: 'Close result',
+  close: 'Close',
+};
+
+export const eventTypes = {
+  title: 'Event types',
+  lead: 'The request body of each event, with sample data.',
+  type: 'Event type',
+  sampleOf: (type: string): string => `Sample of ${type}`,
 };
 
 export const deliveries = {
@@ -132,6 +153,12 @@ export const deliveries = {
   list: 'Deliveries of this webhook',
   empty: 'No deliveries yet',
   emptyHint: 'Send a test event to try your endpoint.',
+  filters: 'Filters',
+  allEvents: 'All events',
+  allStatuses: 'All statuses',
+  statuses: { pending: 'Pending', succeeded: 'Succeeded', failed: 'Failed' },
+  noneFound: 'No deliveries match your filters',
+  noneFoundHint: 'Try removing a filter.',
   columns: {
     event: 'Event',
     recipient: 'Recipient',
@@ -163,6 +190,11 @@ export const delivery = {
   answer: 'Response',
   answerStart: 'Response body (truncated)',
   answerEmpty: 'Empty response',
+  attemptList: 'Attempts',
+  attemptsNote: 'Oldest first. Open an attempt to see its response.',
+  attempt: (number: number): string => `Attempt ${number}`,
+  answerOf: (number: number): string => `Response to attempt ${number} (truncated)`,
+  noResponse: 'No response',
   retry: 'Redeliver',
   retried: 'Redelivering…',
   retryDisabled: 'Enable the webhook first.',

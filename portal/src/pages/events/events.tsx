@@ -6,7 +6,8 @@ import { useState } from 'react';
 import type { Event } from '../../api.ts';
 import { IconPlayerPause, IconPlayerPlay } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
-import { Badge, StatusBadge } from '../../parts/badge.tsx';
+import { StatusBadge } from '../../parts/badge.tsx';
+import { Connection } from '../../parts/connection.tsx';
 import { Code, CopyText } from '../../parts/copy.tsx';
 import { pathOfMail } from '../../parts/mail-path.ts';
 import { Page } from '../../parts/page.tsx';
@@ -15,7 +16,6 @@ import { Time } from '../../parts/time.tsx';
 import { visible } from '../../parts/visible.ts';
 import { useScope } from '../../scope.ts';
 import { events } from '../../texts/events.ts';
-import { shell } from '../../texts/shell.ts';
 import classes from './events.module.css';
 import { useFeed } from './feed.ts';
 import { Filters, useFilter } from './filters.tsx';
@@ -46,7 +46,7 @@ function EventsOfScope() {
     <Page
       title={events.title}
       lead={events.lead}
-      badge={<Badge tone={feed.state === 'live' ? 'good' : 'calm'}>{shell.connection[feed.state]}</Badge>}
+      badge={<Connection state={feed.state} />}
       actions={
         <>
           <Button

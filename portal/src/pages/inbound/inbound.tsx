@@ -1,8 +1,9 @@
 /** Inbound mail, including messages that ended without an event; filtered by route and by outcome. */
 import { Button, Group, Select } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
+import { lazy, Suspense, useState } from 'react';
 import { type Answer, type Query, useCall, usePages } from '../../api.ts';
-import { IconRoute } from '../../icons.ts';
+import { IconPlayerPlay, IconRoute } from '../../icons.ts';
 import { useFresh } from '../../live.tsx';
 import { AsCode } from '../../parts/as-code.tsx';
 import { Page } from '../../parts/page.tsx';
@@ -12,9 +13,11 @@ import { size, Time } from '../../parts/time.tsx';
 import { visible } from '../../parts/visible.ts';
 import { useSearchState } from '../../router.tsx';
 import { useScope } from '../../scope.ts';
-import { outcomes, inboundMail as texts } from '../../texts/inbound.ts';
+import { outcomes, simulateInbound, inboundMail as texts } from '../../texts/inbound.ts';
 import classes from '../messages/messages.module.css';
 import { OutcomeBadge } from './outcome.tsx';
+
+const SimulateInbound = lazy(async () => ({ default: (await import('./simulate.tsx')).SimulateInbound }));
 
 type InboundMail = Answer<'listInboundMail'>[number];
 
@@ -26,11 +29,13 @@ const { columns: names } = texts;
 const COLUMNS: readonly Column<InboundMail>[] = [
   {
     name: names.subject,
+    phone: 'title',
     cell: ({ subject }) => <span className={classes.subject}>{visible(subject) || texts.noSubject}</span>,
     text: ({ subject }) => subject,
   },
   {
     name: names.from,
+    phone: 'detail',
     width: '18%',
     cell: ({ from, envelopeFrom }) => (
       <span className={classes.address}>{visible(from || envelopeFrom || '') || texts.nobody}</span>
@@ -45,6 +50,7 @@ const COLUMNS: readonly Column<InboundMail>[] = [
   },
   {
     name: names.outcome,
+    phone: 'badge',
     width: '9rem',
     cell: ({ outcome }) => <OutcomeBadge outcome={outcome} />,
     text: ({ outcome }) => outcome,
@@ -58,6 +64,7 @@ const COLUMNS: readonly Column<InboundMail>[] = [
   },
   {
     name: names.received,
+    phone: 'time',
     width: '7.5rem',
     cell: ({ receivedAt }) => <Time at={receivedAt} />,
     text: ({ receivedAt }) => receivedAt,
@@ -99,7 +106,8 @@ function Filters() {
 }
 
 export function InboundPage() {
-  const { mode } = useScope();
+  const { mode, mayWrite } = useScope();
+  const [isSimulating, setSimulating] = useState(false);
   const [{ route, outcome }] = useSearchState();
   const query = { inboundRouteId: route, outcome } as Query<'listInboundMail'>;
   const list = usePages('listInboundMail', { query }, { everyMs: EVERY_MS });
@@ -120,6 +128,11 @@ export function InboundPage() {
       lead={texts.lead}
       actions={
         <>
+          {mayWrite && mode === 'sandbox' && (
+            <Button leftSection={<IconPlayerPlay size={14} aria-hidden />} onClick={() => setSimulating(true)}>
+              {simulateInbound.open}
+            </Button>
+          )}
           {toRoutes}
           <AsCode operation="listInboundMail" input={{ query }} />
         </>
@@ -144,6 +157,7 @@ export function InboundPage() {
             : { title: texts.none, hint: mode === 'sandbox' ? texts.noneSandbox : texts.noneHint, action: toRoutes }
         }
       />
+      <Suspense>{isSimulating && <SimulateInbound to="" onClose={() => setSimulating(false)} />}</Suspense>
     </Page>
   );
 }

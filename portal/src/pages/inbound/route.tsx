@@ -1,9 +1,9 @@
 /** One inbound route: which addresses it matches, where it forwards mail, and its MX record. */
 import { Anchor, Button, Text } from '@mantine/core';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
-import { useState } from 'react';
+import { lazy, Suspense, useState } from 'react';
 import { useCall, useChange } from '../../api.ts';
-import { IconMailDown, IconPencil, IconRefresh, IconTrash } from '../../icons.ts';
+import { IconMailDown, IconPencil, IconPlayerPlay, IconRefresh, IconTrash } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { StatusBadge } from '../../parts/badge.tsx';
 import { Copy, Copyable } from '../../parts/copy.tsx';
@@ -13,11 +13,13 @@ import { useRemoval } from '../../parts/removal.ts';
 import { ErrorState, Loading } from '../../parts/states.tsx';
 import { size, Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
-import { routePage as texts } from '../../texts/inbound.ts';
+import { simulateInbound, routePage as texts } from '../../texts/inbound.ts';
 import classes from '../domains/domains.module.css';
 import { EVERY_MS, useWatch } from '../domains/verification.ts';
 import { SecretShown } from '../webhooks/secret-shown.tsx';
 import { type InboundRoute, RouteForm } from './route-form.tsx';
+
+const SimulateInbound = lazy(async () => ({ default: (await import('./simulate.tsx')).SimulateInbound }));
 
 export function InboundRoutePage() {
   const { id = '' } = useParams({ strict: false }) as { id?: string };
@@ -31,6 +33,7 @@ export function InboundRoutePage() {
 function Shown({ route }: { route: InboundRoute }) {
   const { mode, mayWrite } = useScope();
   const [isEditing, setEditing] = useState(false);
+  const [isSimulating, setSimulating] = useState(false);
   const [secret, setSecret] = useState<string>();
   const watch = useMxWatch(route);
   return (
@@ -38,7 +41,9 @@ function Shown({ route }: { route: InboundRoute }) {
       title={route.match}
       badge={mode === 'live' && <StatusBadge status={route.status} />}
       parent={{ href: `/app/${mode}/inbound-routes`, name: texts.parent }}
-      actions={<Actions route={route} watch={watch} onEdit={() => setEditing(true)} />}
+      actions={
+        <Actions route={route} watch={watch} onEdit={() => setEditing(true)} onSimulate={() => setSimulating(true)} />
+      }
     >
       {mode === 'sandbox' && <Notice>{texts.sandbox}</Notice>}
       {watch.error !== null && <Notice tone="bad">{watch.error.message}</Notice>}
@@ -49,6 +54,9 @@ function Shown({ route }: { route: InboundRoute }) {
       {mayWrite && isEditing && (
         <RouteForm route={route} onClose={() => setEditing(false)} onWritten={(written) => setSecret(written.secret)} />
       )}
+      <Suspense>
+        {isSimulating && <SimulateInbound to={exampleOf(route)} onClose={() => setSimulating(false)} />}
+      </Suspense>
       {secret !== undefined && <SecretShown secret={secret} onClose={() => setSecret(undefined)} />}
     </Page>
   );
@@ -70,9 +78,10 @@ interface ActionsProps {
   route: InboundRoute;
   watch: ReturnType<typeof useMxWatch>;
   onEdit(): void;
+  onSimulate(): void;
 }
 
-function Actions({ route, watch, onEdit }: ActionsProps) {
+function Actions({ route, watch, onEdit, onSimulate }: ActionsProps) {
   const { mode, mayWrite } = useScope();
   const navigate = useNavigate();
   const path = { id: route.inboundRouteId };
@@ -93,10 +102,10 @@ function Actions({ route, watch, onEdit }: ActionsProps) {
       >
         {texts.mail}
       </Button>
-      {mode === 'sandbox' ? (
-        <AsCode operation="simulateInboundMail" input={{ body: simulated }} />
-      ) : (
-        <AsCode operation="verifyInboundRoute" input={{ path }} />
+      {mayWrite && mode === 'sandbox' && (
+        <Button leftSection={<IconPlayerPlay size={14} aria-hidden />} onClick={onSimulate}>
+          {simulateInbound.open}
+        </Button>
       )}
       {mayWrite && (
         <>
@@ -112,6 +121,11 @@ function Actions({ route, watch, onEdit }: ActionsProps) {
         <Button leftSection={<IconRefresh size={14} aria-hidden />} loading={watch.isChecking} onClick={watch.check}>
           {texts.verify}
         </Button>
+      )}
+      {mode === 'sandbox' ? (
+        <AsCode operation="simulateInboundMail" input={{ body: simulated }} />
+      ) : (
+        <AsCode operation="verifyInboundRoute" input={{ path }} />
       )}
     </>
   );

@@ -45,6 +45,22 @@ const linksOf = ({ elements }: Looked): HtmlElement[] =>
       name === 'a' && (attributes.has('href') || !(attributes.has('name') || attributes.has('id'))),
   );
 
+/** Finds the destinations of links that match. */
+const hrefs =
+  (pattern: RegExp) =>
+  (mail: Looked): string[] =>
+    linksOf(mail)
+      .map(({ attributes }) => (attributes.get('href') ?? '').trim())
+      .filter((href) => pattern.test(href));
+
+/** Hosts that only the sender's own machine or network can reach. */
+const LOCAL_HOST =
+  /^https?:\/\/(?:localhost|127\.\d+\.\d+\.\d+|\[::1\]|[^/?#:]+\.(?:local|localhost|internal|test))(?:[:/?#]|$)/i;
+const SHORTENERS =
+  /^https?:\/\/(?:www\.)?(?:bit\.ly|tinyurl\.com|t\.co|goo\.gl|ow\.ly|is\.gd|buff\.ly|rebrand\.ly|cutt\.ly)\//i;
+/** An email with images and fewer visible characters than this counts as images only. */
+const FEW_CHARACTERS = 40;
+
 /** Returns the hidden text at the start of the body. */
 function preheader({ words, elements }: Looked): string[] {
   const hidden = elements.some(({ attributes }) =>
@@ -82,6 +98,34 @@ export const RULES: readonly Rule[] = [
     level: 'wait',
     find: (mail) => linksOf(mail).flatMap(({ attributes }) => attributes.get('href')?.match(/^http:.*/i)?.[0] ?? []),
   },
+  { rule: 'relativeLink', level: 'bad', find: hrefs(/^(?![a-z][a-z0-9+.-]*:|\/\/|#|\{)./i) },
+  { rule: 'localLink', level: 'bad', find: hrefs(LOCAL_HOST) },
+  { rule: 'addressLink', level: 'bad', find: hrefs(/^https?:\/\/(?!127\.)(?:\d{1,3}\.){3}\d{1,3}(?:[:/?#]|$)/i) },
+  { rule: 'shortLink', level: 'wait', find: hrefs(SHORTENERS) },
+  {
+    rule: 'placeholder',
+    level: 'bad',
+    find: ({ words, elements }) => [
+      ...(words.match(/\{\{[^{}]{1,80}\}\}|%7B%7B/gi) ?? []),
+      ...elements
+        .filter(({ attributes }) => /\{\{|%7B%7B/i.test(attributes.get('href') ?? ''))
+        .map(({ source }) => source),
+    ],
+  },
+  {
+    rule: 'dataImage',
+    level: 'wait',
+    find: ({ elements }) =>
+      elements
+        .filter(({ name, attributes }) => name === 'img' && /^data:/i.test(attributes.get('src') ?? ''))
+        .map(({ source }) => source),
+  },
+  {
+    rule: 'imageOnly',
+    level: 'wait',
+    find: ({ elements, words }) =>
+      words.length < FEW_CHARACTERS && elements.some(({ name }) => name === 'img') ? [words] : [],
+  },
   { rule: 'script', level: 'bad', find: named('script', 'iframe', 'frame', 'object', 'embed') },
   { rule: 'form', level: 'bad', find: named('form', 'input', 'select', 'textarea', 'button') },
   { rule: 'video', level: 'wait', find: named('video', 'audio') },
@@ -108,6 +152,14 @@ export const RULES: readonly Rule[] = [
   { rule: 'noTitle', level: 'wait', find: ({ title }) => (title === '' ? [''] : []) },
   { rule: 'noPreheader', level: 'wait', find: preheader },
 ];
+
+/** How many points of 100 a finding costs. */
+export const POINTS: Readonly<Record<Finding['level'], number>> = { bad: 15, wait: 5 };
+
+/** Returns the score of an email, from 0 to 100. */
+export function scoreOf(findings: readonly Finding[]): number {
+  return Math.max(0, 100 - findings.reduce((sum, { level }) => sum + POINTS[level], 0));
+}
 
 /** Returns the findings, the most important first; none for a message without HTML. */
 export function findingsOf({ html, text }: CheckedMail): Finding[] {

@@ -6,7 +6,7 @@ import { useChange } from '../../api.ts';
 import { IconTrash } from '../../icons.ts';
 import { useFresh } from '../../live.tsx';
 import { AsCode } from '../../parts/as-code.tsx';
-import { Badge } from '../../parts/badge.tsx';
+import { Connection } from '../../parts/connection.tsx';
 import { FilterField } from '../../parts/filter-field.tsx';
 import { Page } from '../../parts/page.tsx';
 import { EmptyState } from '../../parts/states.tsx';
@@ -14,7 +14,6 @@ import { withUndo } from '../../parts/undo.tsx';
 import { useSearchState } from '../../router.tsx';
 import { useScope } from '../../scope.ts';
 import { inbox } from '../../texts/inbox.ts';
-import { shell } from '../../texts/shell.ts';
 import { ClockButton } from './clock-button.tsx';
 import classes from './inbox.module.css';
 import { type InboxFilter, MailList } from './list.tsx';
@@ -55,7 +54,7 @@ function Inbox() {
     <Page
       title={inbox.title}
       lead={inbox.lead}
-      badge={<Badge tone={state === 'live' ? 'good' : 'calm'}>{shell.connection[state]}</Badge>}
+      badge={<Connection state={state} />}
       actions={
         <>
           {mayWrite && <ClockButton />}

@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router';
 import { type Answer, type Query, usePages } from '../../api.ts';
 import { Badge, StatusBadge } from '../../parts/badge.tsx';
 import { EmptyState, ErrorState, Loading } from '../../parts/states.tsx';
-import { duration, useNow } from '../../parts/time.tsx';
+import { ago, useNow } from '../../parts/time.tsx';
 import { visible } from '../../parts/visible.ts';
 import { useScope } from '../../scope.ts';
 import { inbox } from '../../texts/inbox.ts';
@@ -66,7 +66,7 @@ function MailItem({ item, laterSeconds, isChosen }: { item: Item; laterSeconds: 
         <Group gap="xs" component="span">
           <Outcome outcome={item.outcome} />
           <Text span c="dimmed" size="xs">
-            {ageSeconds < 5 ? inbox.ageNow : inbox.age(duration(ageSeconds))}
+            {ago(-ageSeconds * 1_000, 0)}
           </Text>
         </Group>
       </Link>

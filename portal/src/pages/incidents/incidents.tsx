@@ -22,13 +22,24 @@ const replyOf = (one: Incident): string | undefined =>
 const COLUMNS: readonly Column<Incident>[] = [
   {
     name: incidents.columns.what,
+    phone: 'title',
     cell: (one) => whatFails(one),
     text: whatFails,
     width: '24%',
   },
-  { name: incidents.columns.state, cell: ({ state }) => <StatusBadge status={state} />, text: ({ state }) => state },
-  { name: incidents.columns.many, cell: howMany, text: howMany, width: '8.5rem' },
-  { name: incidents.columns.since, cell: ({ since }) => <Time at={since} />, text: ({ since }) => since },
+  {
+    name: incidents.columns.state,
+    phone: 'badge',
+    cell: ({ state }) => <StatusBadge status={state} />,
+    text: ({ state }) => state,
+  },
+  { name: incidents.columns.many, phone: 'detail', cell: howMany, text: howMany, width: '8.5rem' },
+  {
+    name: incidents.columns.since,
+    phone: 'time',
+    cell: ({ since }) => <Time at={since} />,
+    text: ({ since }) => since,
+  },
   {
     name: incidents.columns.advice,
     cell: (one) => (

@@ -27,10 +27,14 @@ export function ApiKeys() {
       text: ({ allowedSenders, allowedNetworks }) => [...allowedSenders, ...allowedNetworks].join(' '),
     },
     {
-      name: keys.id,
+      name: keys.prefix,
       width: '9.5rem',
-      text: ({ keyId, accessKeyId }) => accessKeyId ?? keyId,
-      cell: ({ keyId, accessKeyId }) => <span className="mono">{accessKeyId ?? keyId}</span>,
+      text: ({ prefix }) => prefix,
+      cell: ({ prefix, keyId }) => (
+        <span className="mono" title={keyId}>
+          {prefix}…
+        </span>
+      ),
     },
     {
       name: keys.created,

@@ -7,7 +7,7 @@ import { type MessageDetail, useChange } from '../../api.ts';
 import { basePath } from '../../base-path.ts';
 import { IconCalendarTime, IconMailForward, IconShield, IconX } from '../../icons.ts';
 import { Confirmed } from '../../parts/confirmed.tsx';
-import { shortTime } from '../../parts/time.tsx';
+import { localTime, shortTime } from '../../parts/time.tsx';
 import { done, failed, withUndo } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
 import { actions as texts } from '../../texts/messages.ts';
@@ -90,12 +90,6 @@ function Cancel({ message: { messageId } }: Props) {
       isBusy={cancel.isPending}
     />
   );
-}
-
-/** Formats a time for a date and time field. */
-function localTime(time: string): string {
-  const at = new Date(time);
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
 function Move({ message: { messageId, sendAt } }: Props) {

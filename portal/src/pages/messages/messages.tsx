@@ -4,10 +4,11 @@ import { Link } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { pagesOf } from '../../../../clients/typescript/src/pages.ts';
 import { type Message, usePages } from '../../api.ts';
-import { IconChevronUp, IconMailForward, IconShare, IconX } from '../../icons.ts';
+import { IconCalendarTime, IconChevronUp, IconMailForward, IconShare, IconX } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { StatusBadge } from '../../parts/badge.tsx';
 import type { BulkAction } from '../../parts/bulk.tsx';
+import { Connection } from '../../parts/connection.tsx';
 import { Page } from '../../parts/page.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { EmptyState } from '../../parts/states.tsx';
@@ -66,6 +67,18 @@ const BULK: readonly BulkAction<Message>[] = [
     finished: bulkActions.resent,
     appliesTo: ({ status }) => SETTLED.has(status),
     run: (caller, { messageId }) => caller.call('resendMessage', { path: { id: messageId } }),
+    stale: ['listMessages'],
+  },
+  {
+    name: actions.move,
+    icon: <IconCalendarTime size={14} aria-hidden />,
+    confirm: bulkActions.move,
+    effect: bulkActions.moveEffect,
+    finished: bulkActions.moved,
+    appliesTo: ({ status }) => status === 'scheduled',
+    timeLabel: actions.moveLabel,
+    run: (caller, { messageId }, sendAt) =>
+      caller.call('rescheduleMessage', { path: { id: messageId }, body: { sendAt } }),
     stale: ['listMessages'],
   },
   {
@@ -135,15 +148,7 @@ export function MessagesPage() {
   return (
     <Page
       title={messageList.title}
-      badge={
-        <span
-          className={classes.connection}
-          data-live={connection === 'live' || undefined}
-          title={messageList.connected}
-        >
-          {messageList.live[connection]}
-        </span>
-      }
+      badge={<Connection state={connection} title={messageList.connected} />}
       actions={
         <>
           <Button

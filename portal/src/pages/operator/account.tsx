@@ -3,7 +3,7 @@ import { Button, Group, Stack, Tooltip } from '@mantine/core';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import type { Answer } from '../../api.ts';
 import { useCall, useChange } from '../../api.ts';
-import { IconEye, IconShield } from '../../icons.ts';
+import { IconEye, IconHistory, IconShield } from '../../icons.ts';
 import { StatusBadge } from '../../parts/badge.tsx';
 import { Confirmed } from '../../parts/confirmed.tsx';
 import { Copyable } from '../../parts/copy.tsx';
@@ -38,7 +38,20 @@ function AccountContent() {
       title={account.name}
       parent={parent}
       badge={<StatusBadge status={account.status} />}
-      actions={<Look account={account} />}
+      actions={
+        <>
+          <Button
+            variant="default"
+            component={Link}
+            to="/app/operator/audit"
+            search={{ resourceId: account.accountId } as never}
+            leftSection={<IconHistory size={14} />}
+          >
+            {texts.audit}
+          </Button>
+          <Look account={account} />
+        </>
+      }
     >
       <Stack gap="md">
         <ProtectionNotice account={account} />

@@ -1,5 +1,5 @@
 /** Suspends an account after showing the effect, and makes it active again. */
-import { Button, Group, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text, Textarea } from '@mantine/core';
 import { useState } from 'react';
 import { type Answer, useCall, useChange } from '../../api.ts';
 import { Facts, Panel } from '../../parts/page.tsx';
@@ -10,16 +10,24 @@ import { account as texts } from '../../texts/operator.ts';
 
 type Account = Answer<'getOperatorAccount'>;
 
-export function SuspensionPanel({ account: { accountId, status } }: { account: Account }) {
+export function SuspensionPanel({ account: { accountId, status, suspensionReason } }: { account: Account }) {
+  const [reason, setReason] = useState('');
   const [isAsked, setAsked] = useState(false);
   const change = useChange('setAccount', ['getOperatorAccount', 'previewSuspension', 'listAccounts']);
   const isSuspended = status === 'suspended';
   const become = (next: Account['status']): void =>
     change.mutate(
-      { path: { id: accountId }, body: { status: next } },
+      {
+        path: { id: accountId },
+        body: {
+          status: next,
+          ...(next === 'suspended' && reason.trim() !== '' && { suspensionReason: reason.trim() }),
+        },
+      },
       {
         onSuccess() {
           setAsked(false);
+          setReason('');
           done(next === 'active' ? texts.activated : texts.suspendedNow);
         },
         onError: failed,
@@ -37,7 +45,19 @@ export function SuspensionPanel({ account: { accountId, status } }: { account: A
     <Panel title={texts.suspension}>
       <Stack gap="sm">
         <Text size="sm">{isSuspended ? texts.suspensionLive : texts.suspensionLead}</Text>
+        {isSuspended && suspensionReason !== null && <Facts of={[[texts.reason, suspensionReason]]} />}
         <Preview accountId={accountId} />
+        {!isSuspended && (
+          <Textarea
+            label={texts.reason}
+            description={texts.reasonHint}
+            maxLength={500}
+            autosize
+            minRows={2}
+            value={reason}
+            onChange={({ currentTarget }) => setReason(currentTarget.value.replace(/[\r\n]+/g, ' '))}
+          />
+        )}
         <Group>
           {isSuspended ? (
             <Button loading={change.isPending} onClick={() => become('active')}>

@@ -4,13 +4,13 @@ import { useState } from 'react';
 import { type Answer, usePages } from '../../api.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { Badge } from '../../parts/badge.tsx';
+import { Connection } from '../../parts/connection.tsx';
 import { Notice } from '../../parts/notice.tsx';
 import { Page } from '../../parts/page.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useSearchState } from '../../router.tsx';
 import { requests } from '../../texts/requests.ts';
-import { shell } from '../../texts/shell.ts';
 import { RequestDetail } from './detail.tsx';
 import { Filters, useFilter, useKeys } from './filters.tsx';
 import classes from './requests.module.css';
@@ -100,7 +100,7 @@ export function RequestsPage() {
     <Page
       title={requests.title}
       lead={requests.lead}
-      badge={<Badge tone={connection === 'live' ? 'good' : 'calm'}>{shell.connection[connection]}</Badge>}
+      badge={<Connection state={connection} />}
       actions={<AsCode operation="listRequests" input={{ query }} />}
     >
       <Filters isFiltered={isFiltered} />

@@ -4,10 +4,10 @@ import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { PostriderError, useChange } from '../../api.ts';
 import { Notice } from '../../parts/notice.tsx';
+import { failed } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
 import { create, starts, types } from '../../texts/templates.ts';
 import { bodyOf, type Content } from './content.ts';
-import { keepSample } from './samples.ts';
 import type { Values } from './values.ts';
 
 type Start = keyof typeof create.starts;
@@ -35,11 +35,11 @@ export function CreateTemplate({ isOpen, onClose }: { isOpen: boolean; onClose()
 }
 
 function CreateForm() {
-  const scope = useScope();
-  const { mode } = scope;
+  const { mode } = useScope();
   const navigate = useNavigate();
   const [given, setGiven] = useState<{ name: string; type: Content['type']; start: Start }>(EMPTY);
   const make = useChange('createTemplate', ['listTemplates']);
+  const store = useChange('replaceTemplateSamples');
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
     const { sample, ...content } = await startFrom(given.start);
@@ -48,7 +48,12 @@ function CreateForm() {
     const made = await make.mutateAsync({ body }).catch(() => undefined);
     if (made === undefined) return;
     if (Object.keys(sample).length > 0)
-      keepSample(scope, made.templateId, { name: create.sampleValues, values: sample });
+      await store
+        .mutateAsync({
+          path: { id: made.templateId },
+          body: { samples: [{ name: create.sampleValues, values: sample }] },
+        })
+        .catch(failed);
     void navigate({ to: `/app/${mode}/templates/${made.templateId}` as string });
   };
   const known = make.error instanceof PostriderError ? make.error : undefined;

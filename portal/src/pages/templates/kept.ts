@@ -1,4 +1,4 @@
-/** Data that this browser stores for a template: unsaved changes and sample sets. Keyed by account, mode and template. */
+/** Data that this browser stores for a template: unsaved changes and the selected sample set. Keyed by account, mode and template. */
 import type { Scope } from '../../scope.ts';
 
 const keyOf = ({ account, mode }: Pick<Scope, 'account' | 'mode'>, id: string, what: string): string =>

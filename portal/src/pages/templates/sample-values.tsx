@@ -20,6 +20,7 @@ interface ValuesProps {
   /** As the service names them. */
   missing: readonly string[];
   mistakes: Mistakes;
+  mayChange: boolean;
 }
 
 const WAYS = [
@@ -28,7 +29,7 @@ const WAYS = [
 ];
 
 export function Values(props: ValuesProps) {
-  const { samples } = props;
+  const { samples, mayChange } = props;
   const [way, setWay] = useState('fields');
   return (
     <Panel
@@ -42,7 +43,7 @@ export function Values(props: ValuesProps) {
         <Json key={samples.chosen.name} values={samples.chosen.values} onChange={samples.change} />
       )}
       <Text size="xs" c="dimmed" mt="sm">
-        {texts.kept}
+        {mayChange ? texts.kept : texts.keptHere}
       </Text>
     </Panel>
   );

@@ -1,19 +1,17 @@
-/** Sample sets: named sets of variable values for previews and tests. They are stored in this browser, not by the API. */
-import { useState } from 'react';
-import { type Scope, useScope } from '../../scope.ts';
+/**
+ * Sample sets: named sets of variable values for previews and tests. They are stored with the template, shortly after each change. Changes
+ * by users who cannot change the template apply to this page only. The browser remembers the selected set.
+ */
+import { useCallback, useEffect, useRef, useState } from 'react';
+import { type Answer, useChange } from '../../api.ts';
+import { failed } from '../../parts/undo.tsx';
+import { useScope } from '../../scope.ts';
 import { samples as texts } from '../../texts/templates.ts';
+import type { Template } from './content.ts';
 import { keptIn } from './kept.ts';
 import type { Values } from './values.ts';
 
-export interface Sample {
-  name: string;
-  values: Values;
-}
-
-interface Stored {
-  sets: readonly Sample[];
-  chosen: string;
-}
+export type Sample = Answer<'getTemplate'>['samples'][number] & { values: Values };
 
 export interface Samples {
   sets: readonly Sample[];
@@ -27,37 +25,60 @@ export interface Samples {
   putBack(set: Sample): void;
 }
 
-const FIRST: Stored = { sets: [{ name: texts.first, values: {} }], chosen: texts.first };
+const FIRST: readonly Sample[] = [{ name: texts.first, values: {} }];
+const STORE_AFTER_MS = 600;
 
-/** Stores the first sample set of a new template. */
-export function keepSample(scope: Scope, templateId: string, set: Sample): void {
-  keptIn<Stored>(scope, templateId, 'samples').write({ sets: [set], chosen: set.name });
+/** Returns a function that stores the sets after a pause, and at the latest when the page is left. */
+function useStore(templateId: string): (sets: readonly Sample[]) => void {
+  const { mutate } = useChange('replaceTemplateSamples', ['getTemplate']);
+  const waiting = useRef<readonly Sample[] | undefined>(undefined);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const storeNow = useCallback((): void => {
+    clearTimeout(timer.current);
+    const samples = waiting.current;
+    waiting.current = undefined;
+    if (samples !== undefined)
+      mutate({ path: { id: templateId }, body: { samples: [...samples] } }, { onError: failed });
+  }, [mutate, templateId]);
+  useEffect(() => storeNow, [storeNow]);
+  return (sets) => {
+    waiting.current = sets;
+    clearTimeout(timer.current);
+    timer.current = setTimeout(storeNow, STORE_AFTER_MS);
+  };
 }
 
-export function useSamples(templateId: string): Samples {
+export function useSamples({ templateId, samples }: Template, mayChange: boolean): Samples {
   const scope = useScope();
-  const [kept] = useState(() => keptIn<Stored>(scope, templateId, 'samples'));
-  const [stored, setStored] = useState<Stored>(() => kept.read() ?? FIRST);
-  const store = (next: Stored): void => {
+  const [kept] = useState(() => keptIn<string>(scope, templateId, 'sample'));
+  const [sets, setSets] = useState<readonly Sample[]>(() => (samples.length === 0 ? FIRST : (samples as Sample[])));
+  const [name, setName] = useState(kept.read);
+  const store = useStore(templateId);
+  const chosen = sets.find((one) => one.name === name) ?? sets[0]!;
+  const choose = (next: string): void => {
     kept.write(next);
-    setStored(next);
+    setName(next);
   };
-  const { sets } = stored;
-  const chosen = sets.find(({ name }) => name === stored.chosen) ?? sets[0]!;
+  const become = (next: readonly Sample[], selected: string): void => {
+    setSets(next);
+    choose(selected);
+    if (mayChange) store(next);
+  };
   return {
     sets,
     chosen,
-    choose: (name) => store({ sets, chosen: name }),
+    choose,
     change: (values) =>
-      store({ sets: sets.map((one) => (one === chosen ? { ...one, values } : one)), chosen: chosen.name }),
-    add: (name) => store({ sets: [...sets, { name, values: chosen.values }], chosen: name }),
+      become(
+        sets.map((one) => (one === chosen ? { ...one, values } : one)),
+        chosen.name,
+      ),
+    add: (added) => become([...sets, { name: added, values: chosen.values }], added),
     remove() {
       const left = sets.filter((one) => one !== chosen);
-      store(left.length === 0 ? FIRST : { sets: left, chosen: left[0]!.name });
+      const next = left.length === 0 ? FIRST : left;
+      become(next, next[0]!.name);
     },
-    putBack(set) {
-      const now = kept.read() ?? FIRST;
-      store({ sets: [...now.sets.filter(({ name }) => name !== set.name), set], chosen: set.name });
-    },
+    putBack: (set) => become([...sets.filter((one) => one.name !== set.name), set], set.name),
   };
 }

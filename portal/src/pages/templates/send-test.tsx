@@ -1,8 +1,8 @@
-/** Sends the saved template with the selected sample values to one address, and links to the message. */
+/** Sends the saved template with the selected sample values to up to ten addresses, and links to the messages. */
 import { Anchor, Button, Group, Modal, Select, Stack, Text, TextInput } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
-import { useCall, useChange } from '../../api.ts';
+import { type Answer, useCall, useChange } from '../../api.ts';
 import { Notice } from '../../parts/notice.tsx';
 import { useScope } from '../../scope.ts';
 import { test } from '../../texts/templates.ts';
@@ -40,19 +40,30 @@ function useSender(): [string, (from: string) => void] {
   return [typed ?? (defaultFrom || (mode === 'sandbox' ? SANDBOX_SENDER : '')), setFrom];
 }
 
+/** More addresses than this are a mailing, not a test. */
+const MOST = 10;
+
+function addressesIn(typed: string): string[] {
+  const addresses = typed.split(',').map((one) => one.trim());
+  return [...new Set(addresses.filter((one) => one !== ''))];
+}
+
 function SendForm({ template, draft, samples }: SendTestProps) {
   const { mode, person } = useScope();
   const [to, setTo] = useState(person.email);
   const [from, setFrom] = useSender();
-  const send = useChange('sendEmail', ['listMessages', 'listSandboxInbox']);
+  const send = useChange('sendEmailBatch', ['listMessages', 'listSandboxInbox']);
+  const addresses = addressesIn(to);
+  const sentTo = send.variables?.body?.messages.map((message) => String(message.to)) ?? [];
+  const isTooMany = addresses.length > MOST;
   const isSandbox = mode === 'sandbox';
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     const { templateId, subject } = template;
     const templateVariables = { ...samples.chosen.values };
     // Each message of a template without a subject needs its own.
-    const body = { from, to, templateId, templateVariables, ...(subject === null && { subject: template.name }) };
-    send.mutate({ body });
+    const common = { from, templateId, templateVariables, ...(subject === null && { subject: template.name }) };
+    if (!isTooMany) send.mutate({ body: { messages: addresses.map((address) => ({ ...common, to: address })) } });
   };
   return (
     <form onSubmit={submit}>
@@ -68,7 +79,10 @@ function SendForm({ template, draft, samples }: SendTestProps) {
         )}
         <TextInput
           label={test.to}
+          description={test.toHint}
+          error={isTooMany && test.tooMany}
           type={'email'}
+          multiple
           value={to}
           required={true}
           data-autofocus
@@ -87,7 +101,9 @@ function SendForm({ template, draft, samples }: SendTestProps) {
           data={samples.sets.map(({ name }) => name)}
           onChange={(name) => samples.choose(name!)}
         />
-        {send.data !== undefined && 'data' in send.data && <Sent {...send.data.data} />}
+        {send.data?.results.map((result, index) => (
+          <Result key={sentTo[index]} to={sentTo[index] ?? ''} {...result} />
+        ))}
         <Group justify="flex-end">
           <Button type="submit" loading={send.isPending}>
             {test.submit}
@@ -98,15 +114,16 @@ function SendForm({ template, draft, samples }: SendTestProps) {
   );
 }
 
-interface SentProps {
-  messageId: string;
-  status: string;
-  recipients: readonly { email: string }[];
-}
-
-function Sent({ messageId, status, recipients }: SentProps) {
+/** Shows the result of the test to one address. */
+function Result({ to, data, error }: Answer<'sendEmailBatch'>['results'][number] & { to: string }) {
   const { mode } = useScope();
-  const to = recipients[0]?.email ?? '';
+  if (data === undefined)
+    return (
+      <Notice tone="bad" role="alert">
+        {to}: {error?.message}
+      </Notice>
+    );
+  const { messageId, status } = data;
   const isSandbox = mode === 'sandbox';
   return (
     <Notice tone={status === 'suppressed' ? 'wait' : 'good'} role="status">

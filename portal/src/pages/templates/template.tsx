@@ -63,9 +63,9 @@ function OneTemplate({ template, isLive }: { template: Template; isLive: boolean
   const { mode, mayWrite } = useScope();
   const [search, setSearch] = useSearchState();
   const draft = useDraft(template);
-  const samples = useSamples(template.templateId);
-  useLeaving(draft);
   const mayChange = mayWrite && (mode === 'live' || !isLive);
+  const samples = useSamples(template, mayChange);
+  useLeaving(draft);
   const view: View = search.view !== undefined && search.view in page.views ? (search.view as View) : 'write';
   const show = (next: string): void => setSearch({ view: next === 'write' ? undefined : next });
   return (
@@ -131,10 +131,6 @@ function Actions({ template, draft, samples, mayChange }: ActionsProps) {
   const { values } = samples.chosen;
   return (
     <Group gap="xs">
-      <AsCode
-        operation="sendEmail"
-        input={{ body: { to: person.email, templateId: template.name, templateVariables: { ...values } } }}
-      />
       {mayWrite && (
         <Button variant="default" leftSection={<IconSend size={14} />} onClick={() => setSending(true)}>
           {test.open}
@@ -164,6 +160,10 @@ function Actions({ template, draft, samples, mayChange }: ActionsProps) {
           </Menu.Dropdown>
         </Menu>
       )}
+      <AsCode
+        operation="sendEmail"
+        input={{ body: { to: person.email, templateId: template.name, templateVariables: { ...values } } }}
+      />
       <SendTest
         template={template}
         draft={draft}

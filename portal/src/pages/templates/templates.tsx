@@ -28,10 +28,11 @@ function Subject({ subject }: Template) {
 }
 
 const COLUMNS: readonly Column<Template>[] = [
-  { name: list.name, width: '15rem', cell: ({ name }) => name, text: ({ name }) => name },
-  { name: list.subject, cell: Subject, text: ({ subject }) => subject },
+  { name: list.name, phone: 'title', width: '15rem', cell: ({ name }) => name, text: ({ name }) => name },
+  { name: list.subject, phone: 'detail', cell: Subject, text: ({ subject }) => subject },
   {
     name: list.type,
+    phone: 'badge',
     width: '8.5rem',
     cell: (template) => (
       <Group gap={4} display="inline-flex">
@@ -44,6 +45,7 @@ const COLUMNS: readonly Column<Template>[] = [
   { name: list.version, width: '4.5rem', atEnd: true, cell: ({ version }) => version, text: ({ version }) => version },
   {
     name: list.updated,
+    phone: 'time',
     width: '7rem',
     cell: ({ updatedAt }) => <Time at={updatedAt} />,
     text: ({ updatedAt }) => updatedAt,

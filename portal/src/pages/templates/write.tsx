@@ -73,6 +73,7 @@ export function WriteView({ template, draft, samples, mayChange }: WriteProps) {
         missing={missing}
         declared={content.variables}
         mistakes={preview.mistakes}
+        mayChange={mayChange}
       />
     </div>
   );

@@ -1,4 +1,4 @@
-/** What the account sent, by tag, template or recipient domain, and its limits. */
+/** The plan of the account, what it has used, and its limits. */
 import { Anchor, Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { type Answer, useCall } from '../../api.ts';
@@ -9,7 +9,6 @@ import { ErrorState, Loading } from '../../parts/states.tsx';
 import { count, size } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { usage } from '../../texts/usage.ts';
-import { Groups } from './groups.tsx';
 import { Limits } from './limits.tsx';
 import classes from './usage.module.css';
 
@@ -20,7 +19,6 @@ export function UsagePage() {
   return (
     <Page title={usage.title} lead={usage.lead} actions={<AsCode operation="getAccount" />}>
       <Stack gap="md">
-        <Groups />
         <div className={classes.columns}>
           <Panel title={usage.account}>
             <AccountFacts of={account.data} />

@@ -1,15 +1,16 @@
 /** Every delivery of a webhook, newest event first, reloaded when one of the newest changes. */
-import { Text, Title } from '@mantine/core';
+import { Group, Select, Text, Title } from '@mantine/core';
 import { useEffect, useRef } from 'react';
-import { usePages } from '../../api.ts';
+import { type Query, usePages } from '../../api.ts';
 import { StatusBadge } from '../../parts/badge.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { duration, Time } from '../../parts/time.tsx';
+import { useSearchState } from '../../router.tsx';
 import { deliveries } from '../../texts/webhooks.ts';
 import { DeliveryDrawer } from './delivery.tsx';
 import { eventIn } from './event-body.ts';
 import type { WebhookDelivery } from './health-strip.tsx';
-import type { Webhook } from './webhook-state.tsx';
+import { EVENT_TYPES, type Webhook } from './webhook-state.tsx';
 
 interface DeliveriesProps {
   webhook: Webhook;
@@ -26,24 +27,42 @@ const NONE = '–';
 const COLUMNS: readonly Column<WebhookDelivery>[] = [
   {
     name: names.event,
+    phone: 'title',
     cell: ({ eventType }) => eventType,
     text: ({ eventType, eventId }) => `${eventType} ${eventId}`,
     width: '9rem',
   },
-  { name: names.recipient, cell: recipientOf, text: recipientOf },
+  {
+    name: names.recipient,
+    phone: 'detail',
+    cell: (one) => (
+      <Text inherit truncate title={recipientOf(one)} maw={'16rem'}>
+        {recipientOf(one)}
+      </Text>
+    ),
+    text: recipientOf,
+  },
   {
     name: names.status,
+    phone: 'badge',
     cell: ({ status }) => <StatusBadge status={status} />,
     text: ({ status }) => status,
     width: '7rem',
   },
-  { name: names.attempts, cell: ({ attempts }) => attempts, text: ({ attempts }) => attempts, width: '5rem' },
-  { name: names.answer, cell: answerOf, text: answerOf, width: '7rem' },
+  {
+    name: names.attempts,
+    cell: ({ attempts }) => attempts,
+    text: ({ attempts }) => attempts,
+    width: '5rem',
+    atEnd: true,
+  },
+  { name: names.answer, cell: answerOf, text: answerOf, width: '8.5rem' },
   {
     name: names.took,
     cell: ({ latencyMs }) => (latencyMs === null ? NONE : duration(latencyMs / 1_000)),
     text: ({ latencyMs }) => latencyMs,
     width: '5rem',
+    atEnd: true,
   },
   {
     name: names.next,
@@ -53,6 +72,7 @@ const COLUMNS: readonly Column<WebhookDelivery>[] = [
   },
   {
     name: names.at,
+    phone: 'time',
     cell: ({ createdAt }) => <Time at={createdAt} exact />,
     text: ({ createdAt }) => createdAt,
     width: '8rem',
@@ -70,8 +90,51 @@ function answerOf({ responseStatus, error }: WebhookDelivery): string {
   return error === null ? NONE : deliveries.noAnswer;
 }
 
+const STATUSES = ['pending', 'succeeded', 'failed'] as const;
+
+/** The filters of the list, stored in the page's URL. */
+function useFilter(): Query<'listWebhookDeliveries'> {
+  const [{ type, status }] = useSearchState();
+  return {
+    eventType: EVENT_TYPES.find((one) => one === type),
+    status: STATUSES.find((one) => one === status),
+  };
+}
+
+function Filters() {
+  const [, setSearch] = useSearchState();
+  const { eventType = '', status = '' } = useFilter();
+  return (
+    <search aria-label={deliveries.filters}>
+      <Group gap="sm" align="flex-end" mb="sm">
+        <Select
+          size="xs"
+          label={deliveries.columns.event}
+          data={[{ value: '', label: deliveries.allEvents }, ...EVENT_TYPES]}
+          value={eventType}
+          onChange={(value) => setSearch({ type: value || undefined })}
+          style={{ width: '11rem' }}
+        />
+        <Select
+          size="xs"
+          label={deliveries.columns.status}
+          data={[
+            { value: '', label: deliveries.allStatuses },
+            ...STATUSES.map((value) => ({ value, label: deliveries.statuses[value] })),
+          ]}
+          value={status}
+          onChange={(value) => setSearch({ status: value || undefined })}
+          style={{ width: '11rem' }}
+        />
+      </Group>
+    </search>
+  );
+}
+
 export function Deliveries({ webhook, newest, chosen, onOpen }: DeliveriesProps) {
-  const list = usePages('listWebhookDeliveries', { path: { id: webhook.webhookId } });
+  const filter = useFilter();
+  const list = usePages('listWebhookDeliveries', { path: { id: webhook.webhookId }, query: filter });
+  const isFiltered = Object.values(filter).some((value) => value !== undefined);
   const known = useRef(newest);
   useEffect(() => {
     if (known.current !== undefined && known.current !== newest) void list.refetch();
@@ -86,6 +149,7 @@ export function Deliveries({ webhook, newest, chosen, onOpen }: DeliveriesProps)
       <Text c="dimmed" size="sm" mb="xs">
         {deliveries.lead}
       </Text>
+      <Filters />
       <Rows
         label={deliveries.list}
         columns={COLUMNS}
@@ -98,7 +162,11 @@ export function Deliveries({ webhook, newest, chosen, onOpen }: DeliveriesProps)
         hasMore={list.hasNextPage}
         isLoadingMore={list.isFetchingNextPage}
         onMore={list.fetchNextPage}
-        empty={{ title: deliveries.empty, hint: deliveries.emptyHint }}
+        empty={
+          isFiltered
+            ? { title: deliveries.noneFound, hint: deliveries.noneFoundHint }
+            : { title: deliveries.empty, hint: deliveries.emptyHint }
+        }
       />
       <DeliveryDrawer
         webhook={webhook}

@@ -16,6 +16,7 @@ import { done, failed } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
 import { delivery as texts } from '../../texts/webhooks.ts';
 import { AnswerStart } from './answer.tsx';
+import { Attempts } from './attempts.tsx';
 import { eventIn } from './event-body.ts';
 import type { WebhookDelivery } from './health-strip.tsx';
 import type { Webhook } from './webhook-state.tsx';
@@ -59,7 +60,13 @@ function Shown({ webhook, delivery }: { webhook: Webhook; delivery: WebhookDeliv
           [facts.created, <Time key="created" at={delivery.createdAt} exact />],
         ]}
       />
-      <Reply delivery={delivery} />
+      {delivery.attemptLog.length > 0 ? (
+        <Part title={texts.attemptList} note={texts.attemptsNote}>
+          <Attempts delivery={delivery} />
+        </Part>
+      ) : (
+        <Reply delivery={delivery} />
+      )}
       <Request delivery={delivery} />
     </Stack>
   );

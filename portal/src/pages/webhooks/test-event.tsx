@@ -1,45 +1,66 @@
-/** Sends a sample event immediately, and shows the response and its duration. */
-import { ActionIcon, Text } from '@mantine/core';
-import { type Answer, useChange } from '../../api.ts';
-import { IconX } from '../../icons.ts';
+/** Sends a sample event of a chosen type immediately, and shows the response and its duration. */
+import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import { useState } from 'react';
+import { type Answer, useCall, useChange } from '../../api.ts';
+import { IconSend } from '../../icons.ts';
 import { Badge } from '../../parts/badge.tsx';
+import { Code } from '../../parts/copy.tsx';
 import { Facts, Panel } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { sentence } from '../../parts/sentence.ts';
 import { duration } from '../../parts/time.tsx';
-import { testEvent } from '../../texts/webhooks.ts';
+import { eventTypes, testEvent as texts } from '../../texts/webhooks.ts';
 import { AnswerStart } from './answer.tsx';
+import { EventTypeSelect } from './event-types.tsx';
+import type { EventType, Webhook } from './webhook-state.tsx';
 
-export interface TestEvent {
-  send(): void;
-  isPending: boolean;
-  result: Answer<'testWebhook'> | undefined;
-  error: Error | null;
-  forget(): void;
+export function TestEventDialog({ webhook, onClose }: { webhook: Webhook; onClose(): void }) {
+  const [eventType, setEventType] = useState<EventType>(webhook.events[0] ?? 'Delivery');
+  const { mutate, isPending, data: result, error } = useChange('testWebhook');
+  const sample = useCall('listEventTypes').data?.find((one) => one.eventType === eventType)?.sample;
+  return (
+    <Modal opened onClose={onClose} title={texts.action} size="lg">
+      <Stack>
+        <Text c="dimmed">{texts.lead}</Text>
+        <EventTypeSelect value={eventType} onChange={setEventType} />
+        {sample !== undefined && (
+          <details>
+            <summary>{texts.payload}</summary>
+            <Code code={JSON.stringify({ ...sample, test: true }, null, 2)} label={eventTypes.sampleOf(eventType)} />
+          </details>
+        )}
+        <Problem error={error} />
+        {result !== undefined && <TestResult result={result} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            {texts.close}
+          </Button>
+          <Button
+            leftSection={<IconSend size={14} />}
+            loading={isPending}
+            onClick={() => mutate({ path: { id: webhook.webhookId }, body: { eventType } })}
+          >
+            {texts.submit}
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
 }
 
-export function useTestEvent(webhookId: string): TestEvent {
-  const { mutate, isPending, data: result, error, reset: forget } = useChange('testWebhook');
-  return { send: () => mutate({ path: { id: webhookId } }), isPending, result, error, forget };
-}
-
-export function TestResult({ of: { result, error, forget } }: { of: TestEvent }) {
-  if (error !== null) return <Problem error={error} />;
-  if (result === undefined) return null;
+function TestResult({ result }: { result: Answer<'testWebhook'> }) {
   return (
     <div role="status">
-      <Panel title={testEvent.title} actions={<Close onClick={forget} />}>
+      <Panel title={texts.title}>
         <Text mb="xs">
-          <Badge tone={result.success ? 'good' : 'bad'}>
-            {result.success ? testEvent.succeeded : testEvent.failed}
-          </Badge>
+          <Badge tone={result.success ? 'good' : 'bad'}>{result.success ? texts.succeeded : texts.failed}</Badge>
         </Text>
         <Facts
           of={[
-            [testEvent.error, result.error === null ? undefined : sentence(result.error)],
-            [testEvent.status, result.responseStatus ?? undefined],
-            [testEvent.took, duration(result.latencyMs / 1_000)],
-            [testEvent.answer, answerOf(result)],
+            [texts.error, result.error === null ? undefined : sentence(result.error)],
+            [texts.status, result.responseStatus ?? undefined],
+            [texts.took, duration(result.latencyMs / 1_000)],
+            [texts.answer, answerOf(result)],
           ]}
         />
       </Panel>
@@ -47,15 +68,7 @@ export function TestResult({ of: { result, error, forget } }: { of: TestEvent })
   );
 }
 
-function Close({ onClick }: { onClick(): void }) {
-  return (
-    <ActionIcon aria-label={testEvent.close} onClick={onClick}>
-      <IconX size={14} />
-    </ActionIcon>
-  );
-}
-
 function answerOf({ responseStatus, responseStart }: Answer<'testWebhook'>) {
   if (responseStatus === null) return undefined;
-  return responseStart ? <AnswerStart text={responseStart} label={testEvent.answerLabel} /> : testEvent.noAnswer;
+  return responseStart ? <AnswerStart text={responseStart} label={texts.answerLabel} /> : texts.noAnswer;
 }

@@ -18,14 +18,12 @@ import { useRemoval } from '../../parts/removal.ts';
 import { done, failed } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
 import { replay, rotation, testEvent, webhookPage, webhooks } from '../../texts/webhooks.ts';
-import type { TestEvent } from './test-event.tsx';
 import type { Webhook } from './webhook-state.tsx';
 
 interface WebhookActionsProps {
   webhook: Webhook;
-  test: TestEvent;
   /** Opens a dialog by its name in the URL. */
-  onOpen(dialog: 'edit' | 'replay' | 'secret' | 'signature'): void;
+  onOpen(dialog: 'test' | 'edit' | 'replay' | 'secret' | 'signature'): void;
 }
 
 function useEnable({ webhookId, url, events, description, enabled }: Webhook) {
@@ -49,7 +47,7 @@ function useRemove({ webhookId }: Webhook): () => void {
   };
 }
 
-export function WebhookActions({ webhook, test, onOpen }: WebhookActionsProps) {
+export function WebhookActions({ webhook, onOpen }: WebhookActionsProps) {
   const { mayWrite } = useScope();
   const { toggle, isChanging } = useEnable(webhook);
   const asCode = <AsCode operation="listWebhookDeliveries" input={{ path: { id: webhook.webhookId } }} />;
@@ -69,12 +67,7 @@ export function WebhookActions({ webhook, test, onOpen }: WebhookActionsProps) {
           {webhookPage.enable}
         </Button>
       )}
-      <Button
-        variant="default"
-        leftSection={<IconSend size={14} />}
-        loading={test.isPending}
-        onClick={() => test.send()}
-      >
+      <Button variant="default" leftSection={<IconSend size={14} />} onClick={() => onOpen('test')}>
         {testEvent.action}
       </Button>
       <Button variant="default" leftSection={<IconHistory size={14} />} onClick={() => onOpen('replay')}>

@@ -1,4 +1,4 @@
-/** Creates or edits a webhook: its URL, event types, description, and order. */
+/** Creates or edits a webhook: its URL, event types, description, order, and headers. */
 import { Button, Checkbox, Group, Modal, Stack, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { useChange } from '../../api.ts';
@@ -6,6 +6,7 @@ import { issuesOf } from '../../parts/issues.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { done } from '../../parts/undo.tsx';
 import { eventSentences, webhookForm } from '../../texts/webhooks.ts';
+import { headersOf, OwnHeaders, ownHeadersOf } from './own-headers.tsx';
 import { EVENT_TYPES, type EventType, type Webhook } from './webhook-state.tsx';
 
 interface WebhookFormProps {
@@ -17,13 +18,14 @@ interface WebhookFormProps {
 
 const AT_FIRST: EventType[] = ['Delivery', 'Bounce', 'Complaint'];
 
-const FIELDS = ['url', 'events', 'description', 'ordered'];
+const FIELDS = ['url', 'events', 'description', 'ordered', 'headers'];
 
 interface WebhookFields {
   url: string;
   events: EventType[];
   description: string | null;
   ordered: boolean;
+  headers: Record<string, string>;
 }
 
 /** Creates or updates the webhook, then closes the form. */
@@ -65,10 +67,17 @@ export function WebhookForm(props: WebhookFormProps) {
   const [events, setEvents] = useState<string[]>(webhook?.events ?? AT_FIRST);
   const [description, setDescription] = useState(webhook?.description ?? '');
   const [ordered, setOrdered] = useState(webhook?.ordered ?? false);
+  const [headers, setHeaders] = useState(() => ownHeadersOf(webhook?.headers));
   const { save, isSaving, issues } = useSave(props);
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    save({ url: url.trim(), events: events as EventType[], description: description.trim() || null, ordered });
+    save({
+      url: url.trim(),
+      events: events as EventType[],
+      description: description.trim() || null,
+      ordered,
+      headers: headersOf(headers),
+    });
   };
   return (
     <Modal
@@ -107,6 +116,7 @@ export function WebhookForm(props: WebhookFormProps) {
             checked={ordered}
             onChange={({ currentTarget }) => setOrdered(currentTarget.checked)}
           />
+          <OwnHeaders value={headers} onChange={setHeaders} error={issues.of('headers')} />
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
               {webhookForm.cancel}

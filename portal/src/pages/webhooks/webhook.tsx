@@ -17,13 +17,13 @@ import { HealthMarks, useLastDeliveries } from './health-strip.tsx';
 import { type AskedReplay, ReplayProgress } from './replay.tsx';
 import { RotationDialog } from './rotation.tsx';
 import { type NewSecret, SecretShown } from './secret-shown.tsx';
-import { TestResult, useTestEvent } from './test-event.tsx';
 import { WebhookActions } from './webhook-actions.tsx';
 import { WebhookForm } from './webhook-form.tsx';
 import { eventsOf, type Webhook, WebhookState } from './webhook-state.tsx';
 import classes from './webhooks.module.css';
 
 const ReplayDialog = lazy(async () => ({ default: (await import('./replay-dialog.tsx')).ReplayDialog }));
+const TestEventDialog = lazy(async () => ({ default: (await import('./test-event.tsx')).TestEventDialog }));
 const SignatureChecker = lazy(async () => ({ default: (await import('./signature-checker.tsx')).SignatureChecker }));
 
 export function WebhookPage() {
@@ -41,7 +41,6 @@ function Loaded({ webhook }: { webhook: Webhook }) {
   const [{ panel, delivery }, setSearch] = useSearchState();
   const [secret, setSecret] = useState<NewSecret>();
   const [replay, setReplay] = useState<AskedReplay>();
-  const test = useTestEvent(id);
   const last = useLastDeliveries(id, LIVE_EVERY_MS);
   const close = (): void => setSearch({ panel: undefined });
   const openDelivery = (deliveryId: string | undefined): void => setSearch({ delivery: deliveryId });
@@ -51,11 +50,10 @@ function Loaded({ webhook }: { webhook: Webhook }) {
       title={nameOf(webhook)}
       badge={<WebhookState webhook={webhook} />}
       parent={{ href: `/app/${mode}/webhooks`, name: webhookPage.parent }}
-      actions={<WebhookActions webhook={webhook} test={test} onOpen={(name) => setSearch({ panel: name })} />}
+      actions={<WebhookActions webhook={webhook} onOpen={(name) => setSearch({ panel: name })} />}
     >
       <div className={classes.stack}>
         {!webhook.enabled && <Disabled webhook={webhook} />}
-        <TestResult of={test} />
         {replay !== undefined && <ReplayProgress {...replay} webhookId={id} onClose={() => setReplay(undefined)} />}
         <div className={classes.beside}>
           {last.data !== undefined && last.data.length > 0 && (
@@ -68,6 +66,7 @@ function Loaded({ webhook }: { webhook: Webhook }) {
         <Deliveries webhook={webhook} newest={last.data} chosen={delivery} onOpen={openDelivery} />
       </div>
       <Suspense>
+        {dialog === 'test' && <TestEventDialog webhook={webhook} onClose={close} />}
         {dialog === 'replay' && <ReplayDialog webhook={webhook} onClose={close} onStarted={setReplay} />}
         {panel === 'signature' && <SignatureChecker onClose={close} />}
       </Suspense>
@@ -100,6 +99,7 @@ function Disabled({ webhook: { disabledReason } }: { webhook: Webhook }) {
 function About({ webhook }: { webhook: Webhook }) {
   const { facts } = webhookPage;
   const { inboundRouteId } = webhook;
+  const headerNames = Object.keys(webhook.headers);
   const { mode } = useScope();
   return (
     <Panel title={webhookPage.about}>
@@ -107,6 +107,8 @@ function About({ webhook }: { webhook: Webhook }) {
         of={[
           [facts.url, <Copyable key="url" value={webhook.url} />],
           [facts.events, eventsOf(webhook)],
+          [facts.retries, webhookPage.schedule],
+          [facts.headers, headerNames.length === 0 ? undefined : headerNames.join(', ')],
           [facts.order, webhook.ordered ? webhookPage.inOrder : undefined],
           [
             facts.route,

@@ -3,7 +3,7 @@ import { Button, Stack, Text } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';
 import { usePages } from '../../api.ts';
-import { IconPlus, IconShieldCheck } from '../../icons.ts';
+import { IconFileCode, IconPlus, IconShieldCheck } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { Page } from '../../parts/page.tsx';
 import { useRemoval } from '../../parts/removal.ts';
@@ -11,7 +11,7 @@ import { type Column, Rows } from '../../parts/rows.tsx';
 import { sentence } from '../../parts/sentence.ts';
 import { useSearchState } from '../../router.tsx';
 import { useScope } from '../../scope.ts';
-import { webhooks } from '../../texts/webhooks.ts';
+import { eventTypes, webhooks } from '../../texts/webhooks.ts';
 import { HealthStrip } from './health-strip.tsx';
 import { type NewSecret, SecretShown } from './secret-shown.tsx';
 import { WebhookForm } from './webhook-form.tsx';
@@ -21,6 +21,7 @@ const { columns: names } = webhooks;
 const COLUMNS: readonly Column<Webhook>[] = [
   {
     name: names.url,
+    phone: 'title',
     cell: ({ url, description }) => (
       <>
         {url}
@@ -33,10 +34,11 @@ const COLUMNS: readonly Column<Webhook>[] = [
     ),
     text: ({ url }) => url,
   },
-  { name: names.events, cell: eventsOf, text: ({ events }) => events.join(' '), width: '24%' },
+  { name: names.events, phone: 'detail', cell: eventsOf, text: ({ events }) => events.join(' '), width: '24%' },
   { name: names.health, cell: ({ webhookId }) => <HealthStrip webhookId={webhookId} />, width: '11rem' },
   {
     name: names.state,
+    phone: 'badge',
     cell: (webhook) => (
       <Stack gap={2} align="flex-start">
         <WebhookState webhook={webhook} />
@@ -52,6 +54,7 @@ const COLUMNS: readonly Column<Webhook>[] = [
   },
 ];
 
+const EventTypesDrawer = lazy(async () => ({ default: (await import('./event-types.tsx')).EventTypesDrawer }));
 const SignatureChecker = lazy(async () => ({ default: (await import('./signature-checker.tsx')).SignatureChecker }));
 
 export function WebhooksPage() {
@@ -81,8 +84,15 @@ export function WebhooksPage() {
           >
             {webhooks.check}
           </Button>
-          <AsCode operation="listWebhooks" />
+          <Button
+            variant="default"
+            leftSection={<IconFileCode size={14} />}
+            onClick={() => setSearch({ panel: 'event-types' })}
+          >
+            {eventTypes.title}
+          </Button>
           {create}
+          <AsCode operation="listWebhooks" />
         </>
       }
     >
@@ -101,7 +111,10 @@ export function WebhooksPage() {
         empty={{ title: webhooks.empty, hint: webhooks.emptyHint, action: create }}
       />
       {mayWrite && panel === 'new' && <WebhookForm onClose={close} onCreated={setMade} />}
-      <Suspense>{panel === 'signature' && <SignatureChecker onClose={close} />}</Suspense>
+      <Suspense>
+        {panel === 'signature' && <SignatureChecker onClose={close} />}
+        {panel === 'event-types' && <EventTypesDrawer onClose={close} />}
+      </Suspense>
       {made !== undefined && (
         <SecretShown {...made} onClose={() => void navigate({ to: `/app/${mode}/webhooks/${made.webhookId}` })} />
       )}
