@@ -1,9 +1,10 @@
 /**
  * The steps of a webhook delivery, for the worker and for a sandbox whose clock is moved (real requests, at times and with a schedule by
- * that clock): claims it with the data that its attempt needs, sends the event as a signed request, and records the result.
+ * that clock): claims it with the data that its attempt needs, sends the event as a signed request, alone or with others (batch.ts), and
+ * records the result.
  *
  * The only place that decides between success, retry, failure and disabling: any 2xx is success, and 410 disables the endpoint; everything
- * else, including redirects, is retried until the schedule ends.
+ * else, including redirects and events that a batch's response lists as failed, is retried until the schedule ends.
  */
 import { jitter, webhookDelayMs } from '../base/backoff.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
@@ -13,6 +14,7 @@ import type { HttpClient, HttpOutcome } from '../net/http-client.ts';
 import type { SandboxKind } from '../sandbox/sandbox.ts';
 import type { Database } from '../storage/database.ts';
 import { type ChosenKind, type Claimed, type ClaimRequest, claimedItem, type Item, timeOf } from '../work/work.ts';
+import { batchOf, failedEventIds } from './batch.ts';
 import { claimOperation, type EventText, eventTextOperation, type WebhookJob } from './claim.ts';
 import type { EndpointLane } from './lanes.ts';
 import { type SettleAnswer, type Settled, settleOperation, untriedOf } from './settle.ts';
@@ -35,6 +37,8 @@ export interface Answer {
 
 export interface AnswerFacts {
   outcome: HttpOutcome;
+  /** Whether the response reports this event as failed. */
+  isListedAsFailed?: boolean;
   /** Attempts made so far, including this one. */
   attempts: number;
   /** Unix ms, by the clock that decides the schedule. */
@@ -45,9 +49,13 @@ export interface AnswerFacts {
   random: number;
 }
 
+function isSuccess(outcome: HttpOutcome): boolean {
+  return outcome.ok && outcome.status >= 200 && outcome.status < 300;
+}
+
 export function classify(answer: AnswerFacts): Classification {
   const { outcome, nowMs } = answer;
-  if (outcome.ok && outcome.status >= 200 && outcome.status < 300) return { kind: 'succeeded', nextAttemptMs: null };
+  if (isSuccess(outcome) && !answer.isListedAsFailed) return { kind: 'succeeded', nextAttemptMs: null };
   if (outcome.ok && outcome.status === 410) return { kind: 'gone', nextAttemptMs: null };
   const delayMs = webhookDelayMs(answer.attempts);
   if (delayMs === undefined) return { kind: 'failed', nextAttemptMs: null };
@@ -88,7 +96,8 @@ export interface Delivery extends WebhookJob {
 
 const TIMEOUT_MS = 15_000;
 const GONE = 'the event is no longer stored, because its retention period has ended';
-/** Start time of an attempt that has not started. */
+const LISTED_AS_FAILED = 'the response of the endpoint listed this event in `failed`';
+/** Start time of a request that has not started. */
 export const NOT_STARTED = Number.POSITIVE_INFINITY;
 
 export interface EventRequest {
@@ -97,14 +106,17 @@ export interface EventRequest {
   event: { id: string; body: string };
   /** Unix ms, real time: selects the signing secrets. The signature itself carries the system time. */
   nowMs: number;
+  /** Whether to return the complete response body. */
+  keepBody?: boolean;
 }
 
-export function postEvent({ http, target, event, nowMs }: EventRequest): Promise<HttpOutcome> {
+export function postEvent({ http, target, event, nowMs, keepBody = false }: EventRequest): Promise<HttpOutcome> {
   return http.post({
     url: target.url,
     headers: { ...target.headers, ...signedHeaders(event, target.keys(nowMs), systemClock.now()) },
     body: event.body,
     timeoutMs: TIMEOUT_MS,
+    keepBody,
   });
 }
 
@@ -112,8 +124,17 @@ export function postEvent({ http, target, event, nowMs }: EventRequest): Promise
 export interface WebhookItem extends Item<Delivery> {
   /** Undefined if the secret cannot be decrypted. */
   target: Target | undefined;
-  /** The lane of the running attempt. */
-  lane: EndpointLane | undefined;
+  /** Set while its attempt runs. */
+  request: EndpointRequest | undefined;
+}
+
+/** A request in flight, with one event or several. */
+export interface EndpointRequest {
+  readonly lane: EndpointLane;
+  readonly items: readonly WebhookItem[];
+  /** Items whose attempt has not ended. */
+  running: number;
+  /** By performance.now(). */
   startedMs: number;
   isSlow: boolean;
 }
@@ -148,9 +169,7 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
       (job): WebhookItem => ({
         ...claimedItem({ ...job, event: events.get(job.eventSeq)! }, request.nowMs + request.leaseMs),
         target: this.#openTarget(targets.get(job.webhookId)!),
-        lane: undefined,
-        startedMs: NOT_STARTED,
-        isSlow: false,
+        request: undefined,
       }),
     );
     return { items, taken: batch.taken, overQuota: batch.overQuota, freed: batch.freed };
@@ -183,24 +202,47 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
   }
 
   async attempt(item: WebhookItem): Promise<Settled> {
-    const { database, http, clock, random = Math.random } = this.#deps;
-    const { job, target } = item;
-    const { id, seq } = job.event;
-    const body = job.formatted ?? job.event.body ?? (await database.execute(eventTextOperation, { seq }));
-    if (body === undefined) return untriedOf(job, job.event, { atMs: timeOf(item, clock), error: GONE });
-    const outcome = await postEvent({ http, target: target!, event: { id, body }, nowMs: clock.now() });
-    const atMs = timeOf(item, clock);
-    const facts = { outcome, attempts: job.attempts + 1, nowMs: atMs, realNowMs: clock.now(), random: random() };
-    const { kind: result, nextAttemptMs } = classify(facts);
-    const { url } = target!;
-    return {
-      ...untriedOf(job, job.event, { atMs, error: '' }),
-      ...answerOf(outcome),
-      tried: true,
-      url,
-      result,
-      nextAttemptMs,
-    };
+    return (await this.attemptTogether([item]))[0]!;
+  }
+
+  /** Sends the events of one endpoint in one request; returns their results in the same order. */
+  async attemptTogether(items: readonly WebhookItem[]): Promise<Settled[]> {
+    const { http, clock, random = Math.random } = this.#deps;
+    const target = items[0]!.target!;
+    const bodies = await Promise.all(items.map((item) => this.#bodyOf(item)));
+    const events = items.flatMap(({ job }, index) => {
+      const body = bodies[index];
+      return body === undefined ? [] : [{ id: job.event.id, body }];
+    });
+    if (events.length === 0) return items.map((item) => this.#untried(item, GONE));
+    const isBatch = target.maxBatch > 1;
+    const event = isBatch ? batchOf(events) : events[0]!;
+    const outcome = await postEvent({ http, target, event, nowMs: clock.now(), keepBody: isBatch });
+    const answer = answerOf(outcome);
+    const failed = isBatch ? failedEventIds(outcome) : new Set<string>();
+    return items.map((item, index): Settled => {
+      if (bodies[index] === undefined) return this.#untried(item, GONE);
+      const { job } = item;
+      const atMs = timeOf(item, clock);
+      const isListedAsFailed = failed.has(job.event.id);
+      const facts = { outcome, isListedAsFailed, attempts: job.attempts + 1, nowMs: atMs, realNowMs: clock.now() };
+      const { kind: result, nextAttemptMs } = classify({ ...facts, random: random() });
+      return {
+        ...untriedOf(job, job.event, { atMs, error: '' }),
+        ...answer,
+        error: isListedAsFailed ? LISTED_AS_FAILED : answer.error,
+        tried: true,
+        url: target.url,
+        result,
+        nextAttemptMs,
+      };
+    });
+  }
+
+  /** Returns the JSON of the event; undefined if it is no longer stored. */
+  async #bodyOf({ job }: WebhookItem): Promise<string | undefined> {
+    const { seq } = job.event;
+    return job.formatted ?? job.event.body ?? (await this.#deps.database.execute(eventTextOperation, { seq }));
   }
 
   async record(settled: Settled[]): Promise<readonly number[]> {

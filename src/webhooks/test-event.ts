@@ -4,6 +4,7 @@ import { newId, randomText } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import { answerOf, postEvent } from './attempt.ts';
+import { batchOf } from './batch.ts';
 import { resendPayload } from './resend-payload.ts';
 import type { Target } from './sign.ts';
 
@@ -18,7 +19,8 @@ export async function sendTestEvent(test: {
   const { nowMs, format, mode } = test;
   const id = newId('evt', nowMs);
   const body = format === null ? ownBody(id, mode, nowMs) : resendBody(nowMs);
-  const outcome = await postEvent({ http: test.http, target: test.target, event: { id, body }, nowMs });
+  const event = test.target.maxBatch > 1 ? batchOf([{ id, body }]) : { id, body };
+  const outcome = await postEvent({ http: test.http, target: test.target, event, nowMs });
   return { success: outcome.ok && outcome.status >= 200 && outcome.status < 300, eventId: id, ...answerOf(outcome) };
 }
 

@@ -996,7 +996,7 @@ export interface paths {
     get: operations["getWebhook"];
     /**
      * Replace a webhook
-     * @description secret, headers, enabled, and ordered stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
+     * @description secret, headers, enabled, ordered, and maxBatch stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
      */
     put: operations["replaceWebhook"];
     /**
@@ -3657,6 +3657,7 @@ export interface components {
       };
       enabled: boolean;
       ordered: boolean;
+      maxBatch: number;
       /** Format: date-time */
       createdAt: string;
       /** Format: date-time */
@@ -3681,6 +3682,8 @@ export interface components {
       enabled?: boolean;
       /** @description true: sends the events of a recipient one after the other; a failed one delays only later events of that recipient. Default false. */
       ordered?: boolean;
+      /** @description With more than 1, the body of each request is an array of up to this many events. Events are not delayed to fill it. Default 1. */
+      maxBatch?: number;
       /**
        * @description Posts events in the payload format of this service, for handlers that were written for it. Postrider's own format if omitted.
        * @enum {string}
@@ -3758,6 +3761,8 @@ export interface components {
       enabled?: boolean;
       /** @description true: sends the events of a recipient one after the other; a failed one delays only later events of that recipient. Default false. */
       ordered?: boolean;
+      /** @description With more than 1, the body of each request is an array of up to this many events. Events are not delayed to fill it. Default 1. */
+      maxBatch?: number;
       /**
        * @description Posts events in the payload format of this service, for handlers that were written for it. Postrider's own format if omitted.
        * @enum {string}
@@ -3793,6 +3798,7 @@ export interface components {
       };
       enabled: boolean;
       ordered: boolean;
+      maxBatch: number;
       /** Format: date-time */
       createdAt: string;
       /** Format: date-time */
@@ -3822,6 +3828,7 @@ export interface components {
       };
       enabled: boolean;
       ordered: boolean;
+      maxBatch: number;
       /** Format: date-time */
       createdAt: string;
       /** Format: date-time */
@@ -7635,7 +7642,7 @@ export interface operations {
   };
   /**
    * Replace a webhook
-   * @description secret, headers, enabled, and ordered stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
+   * @description secret, headers, enabled, ordered, and maxBatch stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
    */
   replaceWebhook: {
     parameters: {
