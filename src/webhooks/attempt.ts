@@ -49,13 +49,10 @@ export interface AnswerFacts {
   random: number;
 }
 
-function isSuccess(outcome: HttpOutcome): boolean {
-  return outcome.ok && outcome.status >= 200 && outcome.status < 300;
-}
-
 export function classify(answer: AnswerFacts): Classification {
   const { outcome, nowMs } = answer;
-  if (isSuccess(outcome) && !answer.isListedAsFailed) return { kind: 'succeeded', nextAttemptMs: null };
+  const isAccepted = outcome.ok && outcome.status >= 200 && outcome.status < 300;
+  if (isAccepted && !answer.isListedAsFailed) return { kind: 'succeeded', nextAttemptMs: null };
   if (outcome.ok && outcome.status === 410) return { kind: 'gone', nextAttemptMs: null };
   const delayMs = webhookDelayMs(answer.attempts);
   if (delayMs === undefined) return { kind: 'failed', nextAttemptMs: null };
