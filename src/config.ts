@@ -234,14 +234,14 @@ export const settings = {
   route: setting<Route>(
     'ROUTE',
     'mx',
-    'route of live mail: `mx` (direct delivery to MX hosts) or a relay that receives all of it (`smtp://[user:pass@]host:port` or `smtps://…`). `?perMinute=60&perDay=10000` limits the messages through it',
+    'route of live mail: `mx` (direct delivery to MX hosts) or a relay that receives all of it (`smtp://[user:pass@]host:port` or `smtps://…`). `?perMinute=60&perDay=10000` limits the messages through it, and `user` and `tokenUrl` sign in with OAuth 2.0 ([guide](../guides/relay.md))',
     route,
     () => ({ kind: 'mx' }),
   ),
   fallbackRoute: setting<RelayRoute | undefined>(
     'FALLBACK_ROUTE',
     'none',
-    'relay (`smtp://[user:pass@]host:port` or `smtps://…`) for mail to destinations that block this host, with the same limits',
+    'relay (`smtp://[user:pass@]host:port` or `smtps://…`) for mail to destinations that block this host, with the same parameters',
     relay,
     none,
   ),

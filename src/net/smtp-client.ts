@@ -166,7 +166,8 @@ function tlsOf({ tls, peer }: SmtpConnection): Pick<SmtpError, 'tlsVersion' | 't
  */
 export async function openSmtpSession(options: OpenSmtpOptions): Promise<OpenSmtpResult> {
   if (!/^[\x21-\x7e]+$/.test(options.helo)) throw new Error('helo must be printable ASCII without spaces');
-  if (options.auth && /\0/.test(options.auth.user + options.auth.pass))
+  const { auth } = options;
+  if (auth && /\0/.test(auth.user + ('pass' in auth ? auth.pass : '')))
     throw new Error('credentials must not hold NUL');
   const timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts };
   const dialogue = startDialogue();

@@ -101,6 +101,17 @@ export interface SmtpTimeouts {
   dotMs: number;
 }
 
+/** OAuth 2.0 access tokens. */
+export interface TokenSource {
+  /** Returns a valid token; rejects with the reason, as a sentence without its full stop. */
+  get(): Promise<string>;
+  /** Reports a token that the server refused: the next one is requested anew. */
+  reject(token: string): void;
+}
+
+/** Credentials for AUTH: a password (PLAIN, LOGIN), or a token for each session (XOAUTH2, OAUTHBEARER). */
+export type SmtpAuth = { user: string; pass: string } | { user: string; tokens: TokenSource };
+
 export interface OpenSmtpOptions {
   /** Name of the peer: for TLS, the dialogue, and error texts. */
   host: string;
@@ -123,7 +134,7 @@ export interface OpenSmtpOptions {
   mayPipeline?(address: string): boolean;
   /** Lines of an earlier connection of the same attempt, which precede this one's. */
   earlier?: readonly DialogueLine[];
-  auth?: { user: string; pass: string };
+  auth?: SmtpAuth;
   /** Returns the local address to connect from; undefined leaves it to the system. */
   sourceFor?(address: string): string | undefined;
   timeouts?: Partial<SmtpTimeouts>;

@@ -2,6 +2,7 @@
  * Starts the roles that are configured for this process: first the workers (delivery with its housekeeping, webhooks), then the ports
  * through which work arrives (HTTP, SMTP). The ports wake the workers and pass accepted mail to delivery.
  */
+
 import {
   type CredentialUses,
   createAuthenticator,
@@ -30,6 +31,7 @@ import { INBOUND_WORK, type InboundWorker, inboundBlobsOperation } from '../inbo
 import { startRouteChecks } from '../inbound-routes/inbound-routes.ts';
 import { startQuotaNotices } from '../limits/limits.ts';
 import { DELIVERY_WORK } from '../messages/messages.ts';
+import { createRelayTokens } from '../net/access-tokens.ts';
 import { openDns } from '../net/dns.ts';
 import { openHttpClient } from '../net/http-client.ts';
 import { openSourceAddresses } from '../net/source-addresses.ts';
@@ -397,6 +399,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     routing: {
       route: config.route,
       fallback: config.fallbackRoute,
+      tokensOf: createRelayTokens(),
       dns,
       mxPort: config.mxPort,
       mxAllow: allow,
