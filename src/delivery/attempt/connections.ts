@@ -8,6 +8,7 @@
  * §5.1).
  */
 import type { OpenSmtpOptions, SmtpError, SmtpSession, TlsNeed } from '../../net/smtp-client.ts';
+import { limitsOf } from '../../net/smtp-limits.ts';
 import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
 import type { Limits } from '../destinations/limits.ts';
 import type { Registry } from '../destinations/registry.ts';
@@ -109,7 +110,9 @@ export function openConnections(options: ConnectionOptions): Connections {
     destination: string,
     opened: Pick<PooledSession, 'domain' | 'candidate' | 'rest' | 'spare' | 'asks' | 'tlsPolicy'>,
   ): PooledSession => {
-    const mostMessages = hosts.mayReuse(peerOf({ session })) ? options.limits.messagesPerConnection(destination) : 1;
+    const { mailMax } = limitsOf(session.extensions);
+    const isReused = hosts.mayReuse(peerOf({ session }));
+    const mostMessages = isReused ? Math.min(options.limits.messagesPerConnection(destination), mailMax) : 1;
     const pooled: PooledSession = { session, destination, mostMessages, ...opened, used: 0, idleSince: 0 };
     all.add(pooled);
     counts.set(destination, (counts.get(destination) ?? 0) + 1);
