@@ -406,9 +406,28 @@ export const token = (text: string): string => {
   return text;
 };
 
+export function ratio(text: string): number {
+  const value = Number(text);
+  if (!/^\d*\.?\d+$/.test(text) || value > 1) throw new Error('a number from 0 to 1, such as 0.1');
+  return value;
+}
+
+/** Parses headers as OTEL_EXPORTER_OTLP_HEADERS has them: name=value, separated by commas, with encoded values. */
+export function headerList(text: string): Record<string, string> {
+  const allowed = 'a comma-separated list of name=value such as authorization=Bearer%20TOKEN, with encoded values';
+  const entries = text.split(',').map((one): [string, string] => {
+    const [, name, value] = /^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*=\s*([\x21-\x7e]+)\s*$/.exec(one) ?? [];
+    if (name === undefined || value === undefined) throw new Error(allowed);
+    const plain = decoded(value, allowed);
+    if (!/^[\x20-\x7e]*$/.test(plain)) throw new Error(allowed);
+    return [name.toLowerCase(), plain];
+  });
+  return Object.fromEntries(entries);
+}
+
 /** Returns the value for error messages, without secrets and without credentials in URLs. */
 export function shownValue(name: string, text: string): string {
-  if (/SECRET|TOKEN/.test(name)) return '(not shown)';
+  if (/SECRET|TOKEN|HEADERS/.test(name)) return '(not shown)';
   // Masks up to the last @, because an unencoded password may contain one.
   if (/ROUTE|_URL$/.test(name)) {
     const masked = text.replace(/^([a-z0-9+.-]+:\/\/)?.*@/is, (_, scheme = '') => `${scheme}***:***@`);
@@ -456,6 +475,7 @@ export const SECRET_SETTINGS: readonly string[] = [
   'POSTRIDER_FALLBACK_ROUTE',
   'POSTRIDER_SECRET_KEY',
   'POSTRIDER_METRICS_TOKEN',
+  'POSTRIDER_OTLP_HEADERS',
   'POSTRIDER_OIDC_CLIENT_SECRET',
 ];
 

@@ -57,6 +57,8 @@ export interface Metrics {
   inboundRoutes: Record<(typeof ROUTE_OUTCOMES)[number], Counter>;
   /** Requests that GET /requests does not list because there were too many. */
   requestsNotRecorded: Record<'succeeded' | 'failed', Counter>;
+  /** Spans of traces, by what became of them. */
+  spans: Record<'exported' | 'dropped', Counter>;
   /** Time from the arrival of a request to its response after the commit. */
   acceptSeconds: Histogram;
   /** Time from acceptance to the receiving server's 250. */
@@ -342,6 +344,14 @@ function inboundCounters(registry: Registry): Pick<Metrics, 'inbound' | 'inbound
   return { inbound, inboundRoutes };
 }
 
+function spanCounters(registry: Registry): Metrics['spans'] {
+  return counters(
+    registry,
+    { name: 'postrider_trace_spans_total', help: 'Spans of traces, by result of their export.', label: 'result' },
+    ['exported', 'dropped'] as const,
+  );
+}
+
 /** Creates a set of metrics with its own registry. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
@@ -402,6 +412,7 @@ export function createMetrics(): Metrics {
     suppressed,
     attemptsByReply,
     webhookAttempts,
+    spans: spanCounters(registry),
     ...inboundCounters(registry),
     acceptedBySource,
     smtpSessions,

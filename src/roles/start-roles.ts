@@ -185,7 +185,7 @@ function startWorkers(parts: Parts, { nodes, providers, erases = true, inboundPo
     onAccepted: nudgeDelivery,
   });
   const webhooks = config.roles.includes('webhooks')
-    ? startWebhooks({ database, http, clock, log, secretKey, metrics, notify: mail.notify })
+    ? startWebhooks({ database, http, clock, log, secretKey, metrics, notify: mail.notify, tracer: parts.tracer })
     : undefined;
   if (webhooks) wakeUps.onWake(WEBHOOK_WORK, () => webhooks.nudge());
   const delivery = config.roles.includes('delivery')
@@ -421,6 +421,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
       });
     },
     metrics: parts.metrics,
+    tracer: parts.tracer,
     notifyOperators: options.notifyOperators,
     onSettled: options.onSettled,
     connectionShare: options.connectionShare,

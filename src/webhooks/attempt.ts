@@ -9,6 +9,7 @@
 import { jitter, webhookDelayMs } from '../base/backoff.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { NO_TRACER, type Tracer } from '../base/trace.ts';
 import { WEBHOOK_WORK } from '../events/events.ts';
 import type { HttpClient, HttpOutcome } from '../net/http-client.ts';
 import type { SandboxKind } from '../sandbox/sandbox.ts';
@@ -105,12 +106,25 @@ export interface EventRequest {
   nowMs: number;
   /** Whether to return the complete response body. */
   keepBody?: boolean;
+  /** The trace context of the request. */
+  traceparent?: string | undefined;
 }
 
-export function postEvent({ http, target, event, nowMs, keepBody = false }: EventRequest): Promise<HttpOutcome> {
+export function postEvent({
+  http,
+  target,
+  event,
+  nowMs,
+  keepBody = false,
+  traceparent,
+}: EventRequest): Promise<HttpOutcome> {
   return http.post({
     url: target.url,
-    headers: { ...target.headers, ...signedHeaders(event, target.keys(nowMs), systemClock.now()) },
+    headers: {
+      ...target.headers,
+      ...(traceparent !== undefined && { traceparent }),
+      ...signedHeaders(event, target.keys(nowMs), systemClock.now()),
+    },
     body: event.body,
     timeoutMs: TIMEOUT_MS,
     keepBody,
@@ -143,8 +157,38 @@ export interface AttemptRunnerDeps {
   log: Log;
   /** The service's key that encrypts secrets. */
   secretKey: Uint8Array;
+  /** Reports requests; without it, the trace context of the email is sent. */
+  tracer?: Tracer | undefined;
   /** Uniform in [0, 1), for jitter; default Math.random. */
   random?: () => number;
+}
+
+function endTrace(
+  tracer: Tracer,
+  attempt: { job: Delivery; context: string | null | undefined; target: Target; outcome: HttpOutcome },
+): void {
+  const { job, context, target, outcome } = attempt;
+  if (!context) return;
+  const endMs = performance.timeOrigin + performance.now();
+  tracer.end({
+    context,
+    parent: job.event.traceparent ?? undefined,
+    name: 'webhook',
+    kind: 'client',
+    startMs: endMs - outcome.latencyMs,
+    endMs,
+    attributes: {
+      'http.request.method': 'POST',
+      'server.address': URL.parse(target.url)?.hostname,
+      'http.response.status_code': outcome.ok ? outcome.status : undefined,
+      'error.type': outcome.ok ? undefined : outcome.kind,
+      'postrider.webhook_id': job.webhookId,
+      'postrider.event_id': job.event.id,
+      'postrider.event_type': job.event.type,
+      'postrider.attempt': job.attempts + 1,
+    },
+    hasFailed: !outcome.ok || outcome.status >= 300,
+  });
 }
 
 export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
@@ -204,7 +248,7 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
 
   /** Sends the events of one endpoint in one request; returns their results in the same order. */
   async attemptTogether(items: readonly WebhookItem[]): Promise<Settled[]> {
-    const { http, clock, random = Math.random } = this.#deps;
+    const { http, clock, random = Math.random, tracer = NO_TRACER } = this.#deps;
     const target = items[0]!.target!;
     const bodies = await Promise.all(items.map((item) => this.#bodyOf(item)));
     const events = items.flatMap(({ job }, index) => {
@@ -214,7 +258,12 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
     if (events.length === 0) return items.map((item) => this.#untried(item, GONE));
     const isBatch = target.maxBatch > 1;
     const event = isBatch ? batchOf(events) : events[0]!;
-    const outcome = await postEvent({ http, target, event, nowMs: clock.now(), keepBody: isBatch });
+    const contexts = items.map(({ job }) => job.event.traceparent && tracer.begin(job.event.traceparent));
+    // A request has one context; a batch has no common one.
+    const traceparent = (items.length === 1 && contexts[0]) || undefined;
+    const outcome = await postEvent({ http, target, event, nowMs: clock.now(), keepBody: isBatch, traceparent });
+    for (const [index, { job }] of items.entries())
+      endTrace(tracer, { job, context: contexts[index], target, outcome });
     const answer = answerOf(outcome);
     const failed = isBatch ? failedEventIds(outcome) : new Set<string>();
     return items.map((item, index): Settled => {

@@ -97,6 +97,12 @@ function timeoutsFor(
   return { ...timeouts, envelopeMs: (timeouts.envelopeMs ?? ENVELOPE_MS) * STALLED_PART };
 }
 
+/** Returns after how many messages the session is closed. */
+function mostMessagesOf({ hosts, limits }: ConnectionOptions, session: SmtpSession, destination: string): number {
+  if (!hosts.mayReuse(peerOf({ session }))) return 1;
+  return Math.min(limits.messagesPerConnection(destination), limitsOf(session.extensions).mailMax);
+}
+
 export function openConnections(options: ConnectionOptions): Connections {
   const { hosts } = options;
   const idle = new IdleSessions();
@@ -110,9 +116,7 @@ export function openConnections(options: ConnectionOptions): Connections {
     destination: string,
     opened: Pick<PooledSession, 'domain' | 'candidate' | 'rest' | 'spare' | 'asks' | 'tlsPolicy'>,
   ): PooledSession => {
-    const { mailMax } = limitsOf(session.extensions);
-    const isReused = hosts.mayReuse(peerOf({ session }));
-    const mostMessages = isReused ? Math.min(options.limits.messagesPerConnection(destination), mailMax) : 1;
+    const mostMessages = mostMessagesOf(options, session, destination);
     const pooled: PooledSession = { session, destination, mostMessages, ...opened, used: 0, idleSince: 0 };
     all.add(pooled);
     counts.set(destination, (counts.get(destination) ?? 0) + 1);
