@@ -34,8 +34,12 @@ export function setting<T>(
 export const none = (): undefined => undefined;
 
 /** Returns a setting whose variable has no POSTRIDER_ prefix, such as PGPASSWORD. */
-export function foreign(name: string, meaning: string): Setting<string | undefined> {
-  return { name, shown: 'none', meaning, read: String, fallback: none };
+export function foreign(
+  name: string,
+  meaning: string,
+  read: (text: string) => string = String,
+): Setting<string | undefined> {
+  return { name, shown: 'none', meaning, read, fallback: none };
 }
 
 export const emptyList = (): string[] => [];
@@ -400,6 +404,29 @@ export const listenHost = (text: string): string => {
     throw new Error('an address or name of this machine, such as 127.0.0.1, 0.0.0.0 or ::');
   }
 };
+
+/** Parses an http or https URL of a service of the operator. */
+export function serviceUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol)) throw new Error('a URL that starts with http or https');
+  return text.replace(/\/+$/, '');
+}
+
+/** Addresses of the credentials endpoints of Amazon ECS and EKS. */
+const CONTAINER_HOSTS = /^(?:169\.254\.170\.2|169\.254\.170\.23|\[fd00:ec2::23\])$/;
+
+/** Parses AWS_CONTAINER_CREDENTIALS_FULL_URI by the rule of the AWS SDKs: otherwise a variable could send a token to any server. */
+export function containerCredentialsUrl(text: string): string {
+  const url = new URL(serviceUrl(text));
+  if (url.protocol !== 'https:' && !isThisMachine(url) && !CONTAINER_HOSTS.test(url.hostname))
+    throw new Error('a URL with https, on this machine, or at 169.254.170.2, 169.254.170.23 or [fd00:ec2::23]');
+  return text;
+}
+
+export function containerCredentialsPath(text: string): string {
+  if (!/^\/[\x21-\x7e]*$/.test(text)) throw new Error('a path that starts with /');
+  return text;
+}
 
 export const token = (text: string): string => {
   if (text === '' || /\s/.test(text)) throw new Error('one or more characters without white space');
