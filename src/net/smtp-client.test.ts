@@ -237,6 +237,12 @@ for (const mechanism of ['PLAIN', 'LOGIN']) {
   });
 }
 
+test('a session has the key exchange of its handshake, and none without TLS', async () => {
+  const secured = await opened(await start({ tls: 'starttls' }), { tls: 'required' });
+  assert.equal(secured.tlsKeyExchange, 'X25519MLKEM768');
+  assert.equal((await opened(await start({}))).tlsKeyExchange, undefined);
+});
+
 for (const mechanism of ['XOAUTH2', 'OAUTHBEARER'] as const) {
   test(`AUTH ${mechanism} sends a token, hides it in the transcript, and reports one that the server refuses`, async () => {
     const oauth = { user: 'noreply@example.com', mechanism, isValid: (token: string) => token === 'good' };

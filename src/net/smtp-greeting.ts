@@ -18,7 +18,7 @@ import type {
   SmtpTimeouts,
   TokenSource,
 } from './smtp-types.ts';
-import { allowsClear, clientTlsOptions, peerCertificateOf, peerNameOf, startTlsRefused } from './tls.ts';
+import { allowsClear, clientTlsOptions, keyExchangeOf, peerCertificateOf, peerNameOf, startTlsRefused } from './tls.ts';
 
 type GreetingError = Omit<SmtpError, 'dialogue' | 'remoteAddress' | 'sourceAddress'>;
 
@@ -93,7 +93,8 @@ async function handshake(
   const broken = await connection.startTls(tlsOptions, timeouts.tlsMs);
   if (broken) return fail({ stage: 'tls', ...broken });
   const socket = connection.tlsSocket!;
-  const peer = { cipher: socket.getCipher().name, name: peerNameOf(socket, host), verified: verify };
+  const cipher = socket.getCipher().name;
+  const peer = { cipher, keyExchange: keyExchangeOf(socket), name: peerNameOf(socket, host), verified: verify };
   connection.peer = peer;
   if (!inspect) return { ok: true, extensions: new Map() };
   const certificate = peerCertificateOf(socket);

@@ -74,6 +74,7 @@ export interface SmtpError {
   /** Protocol version such as `TLSv1.3`, if the failure came after a handshake. */
   tlsVersion?: string;
   tlsCipher?: string;
+  tlsKeyExchange?: string;
   tlsPeerName?: string;
   dialogue: DialogueLine[];
 }
@@ -202,6 +203,8 @@ export interface SmtpSession {
   readonly tls: string | undefined;
   /** OpenSSL's name, such as `TLS_AES_256_GCM_SHA384`. */
   readonly tlsCipher: string | undefined;
+  /** The group of the key exchange, such as `X25519MLKEM768`. */
+  readonly tlsKeyExchange: string | undefined;
   /** The name in the certificate: the host's if it has that, otherwise its first. */
   readonly tlsPeerName: string | undefined;
   /** The certificate was verified for `remoteHost`. */

@@ -1456,6 +1456,8 @@ export interface components {
       tlsPolicy?: "requireTls" | "dane" | "mta-sts" | "mta-sts-testing" | "opportunistic";
       /** @description For example TLS_AES_256_GCM_SHA384. */
       tlsCipher?: string;
+      /** @description The group of the key exchange, for example X25519MLKEM768 (post-quantum) or X25519. */
+      tlsKeyExchange?: string;
       /** @description The name in the certificate of the server. */
       tlsPeerName?: string;
       dialogue: ({

@@ -246,6 +246,7 @@ function factsOf({ host, policy }: Candidate, error: SmtpError, need: TlsNeed) {
     tls: error.tlsVersion ?? null,
     tlsPolicy: tlsPolicyName(policy, need),
     tlsCipher: error.tlsCipher,
+    tlsKeyExchange: error.tlsKeyExchange,
     tlsPeerName: error.tlsPeerName,
     dialogue: error.dialogue,
   };

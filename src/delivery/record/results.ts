@@ -307,6 +307,7 @@ export type ResultMetrics = Pick<
   | 'deliverySeconds'
   | 'attemptSeconds'
   | 'attemptsByReply'
+  | 'countTls'
   | 'countBounce'
 >;
 
@@ -320,6 +321,7 @@ function noteRecorded(
     if (attempt) {
       metrics.attemptSeconds.observe(attempt.durationMs / 1000);
       metrics.attemptsByReply[classOf(attempt.reply)].inc();
+      metrics.countTls(attempt.tls, attempt.tlsKeyExchange);
     }
     const delivery = event?.detail.delivery as { latencyMs: number } | undefined;
     if (delivery) metrics.deliverySeconds.observe(delivery.latencyMs / 1000);
