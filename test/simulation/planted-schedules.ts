@@ -92,6 +92,18 @@ export const PLANTED_SCHEDULES: Readonly<Record<string, Planted>> = {
     },
     finds: /events after its 410/,
   },
+  'an event that the response to a batch lists as failed is not sent again': {
+    file: 'webhooks/attempt.ts',
+    find: 'if (isAccepted && !answer.isListedAsFailed)',
+    replace: 'if (isAccepted)',
+    finds: /never came to its endpoint/,
+  },
+  'an event that joins a batch is not sent': {
+    file: 'webhooks/batch.ts',
+    find: "body: `[${events.map(({ body }) => body).join(',')}]`",
+    replace: 'body: `[${events[0]!.body}]`',
+    finds: /never came to its endpoint/,
+  },
   'a redirect counts as a success': {
     file: 'webhooks/attempt.ts',
     find: 'outcome.ok && outcome.status >= 200 && outcome.status < 300;',
