@@ -23,6 +23,10 @@ interface Settings {
   databaseUrl: object | undefined;
   awsAccessKeyId: string | undefined;
   awsSecretAccessKey: string | undefined;
+  awsWebIdentityTokenFile: string | undefined;
+  awsRoleArn: string | undefined;
+  awsContainerRelativeUri: string | undefined;
+  awsContainerFullUri: string | undefined;
   route: Route;
   sourceAddresses: readonly string[];
   warmUp: readonly WarmUpStart[];
@@ -60,13 +64,21 @@ const RULES: readonly Rule[] = [
     },
   },
   {
-    reads: ['blobs', 'backupUrl', 'awsAccessKeyId', 'awsSecretAccessKey'],
-    problem: ({ blobs, backupUrl, awsAccessKeyId, awsSecretAccessKey }) => {
-      const needsKeys = blobs.kind === 's3' ? 'BLOB' : backupUrl?.kind === 's3' ? 'BACKUP' : undefined;
+    reads: [
+      ...(['blobs', 'backupUrl', 'awsAccessKeyId', 'awsSecretAccessKey', 'awsWebIdentityTokenFile'] as const),
+      ...(['awsRoleArn', 'awsContainerRelativeUri', 'awsContainerFullUri'] as const),
+    ],
+    problem: ({ blobs, backupUrl, awsAccessKeyId, awsSecretAccessKey, ...sources }) => {
+      const needsKeys = needsCredentials(blobs) ? 'BLOB' : needsCredentials(backupUrl) ? 'BACKUP' : undefined;
       if (needsKeys === undefined || (awsAccessKeyId && awsSecretAccessKey)) return undefined;
+      const { awsWebIdentityTokenFile, awsRoleArn, awsContainerRelativeUri, awsContainerFullUri } = sources;
+      if (!awsAccessKeyId && awsWebIdentityTokenFile && !awsRoleArn)
+        return new ConfigError('AWS_ROLE_ARN is not set, but AWS_WEB_IDENTITY_TOKEN_FILE requires it; set both');
+      const hasSource = awsWebIdentityTokenFile ?? awsContainerRelativeUri ?? awsContainerFullUri;
+      if (!awsAccessKeyId && hasSource) return undefined;
       const name = awsAccessKeyId ? 'AWS_SECRET_ACCESS_KEY' : 'AWS_ACCESS_KEY_ID';
       return new ConfigError(
-        `${name} is not set, but POSTRIDER_${needsKeys}_URL=s3://… requires it; set both AWS variables`,
+        `${name} is not set, but POSTRIDER_${needsKeys}_URL=s3://… requires it; set both AWS variables, or use a role (docs/guides/s3.md)`,
       );
     },
   },
@@ -119,6 +131,11 @@ export function conflicts(
   return RULES.filter(({ reads }) => !reads.some((key) => wrong.has(key))).flatMap(
     ({ problem }) => problem(config, environment) ?? [],
   );
+}
+
+/** Whether the content is in S3, with credentials from the settings. */
+function needsCredentials(address: BlobStoreAddress | undefined): boolean {
+  return address?.kind === 's3' && address.location.credentials === undefined;
 }
 
 function warmUpProblem(

@@ -34,8 +34,12 @@ export function setting<T>(
 export const none = (): undefined => undefined;
 
 /** Returns a setting whose variable has no POSTRIDER_ prefix, such as PGPASSWORD. */
-export function foreign(name: string, meaning: string): Setting<string | undefined> {
-  return { name, shown: 'none', meaning, read: String, fallback: none };
+export function foreign(
+  name: string,
+  meaning: string,
+  read: (text: string) => string = String,
+): Setting<string | undefined> {
+  return { name, shown: 'none', meaning, read, fallback: none };
 }
 
 export const emptyList = (): string[] => [];
@@ -51,6 +55,8 @@ export interface RelayRoute {
   /** True for TLS from the first byte (smtps); false for STARTTLS if the relay offers it. */
   implicitTls: boolean;
   auth?: { user: string; pass: string };
+  /** OAuth 2.0 instead of a password: the mailbox, and the client that gets its access tokens. */
+  oauth?: { user: string; tokenUrl: string; clientId: string; clientSecret: string; scope?: string };
   limits?: RelayLimitSettings;
 }
 
@@ -113,10 +119,14 @@ export function httpAddress(text: string): string {
   return text.replace(/\/+$/, '');
 }
 
+function isThisMachine({ hostname }: URL): boolean {
+  return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
+}
+
 /** Parses the issuer URL; http is allowed only on this machine, for tests. */
 export function oidcIssuer(text: string): string {
   const url = new URL(httpAddress(text));
-  if (url.protocol === 'http:' && !/^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)) {
+  if (url.protocol === 'http:' && !isThisMachine(url)) {
     throw new Error('an https URL, such as https://login.example.com');
   }
   return text;
@@ -167,24 +177,62 @@ function readRelay(text: string, allowed: string): RelayRoute {
     port: url.port ? Number(url.port) : implicitTls ? 465 : 25,
     implicitTls,
   };
-  if (url.username) read.auth = { user: decoded(url.username, allowed), pass: decoded(url.password, allowed) };
-  if (url.search) read.limits = readRelayLimits(url.searchParams);
+  const parameters = readRelayParameters(url.searchParams);
+  const limits = readRelayLimits(parameters);
+  const credentials = url.username
+    ? { user: decoded(url.username, allowed), pass: decoded(url.password, allowed) }
+    : undefined;
+  const oauth = readRelayOAuth(parameters, credentials);
+  if (oauth) read.oauth = oauth;
+  else if (credentials) read.auth = credentials;
+  if (limits) read.limits = limits;
   return read;
 }
 
 const MOST_OF_CAP: Readonly<Record<keyof RelayLimitSettings, number>> = { perMinute: 1_000_000, perDay: 1_000_000_000 };
 const CAP_NAMES = Object.keys(MOST_OF_CAP) as (keyof RelayLimitSettings)[];
+const OAUTH_NAMES = ['tokenUrl', 'scope', 'user'] as const;
+type RelayParameter = (typeof CAP_NAMES)[number] | (typeof OAUTH_NAMES)[number];
+const PARAMETER_NAMES: readonly RelayParameter[] = [...CAP_NAMES, ...OAUTH_NAMES];
 
-function readRelayLimits(parameters: URLSearchParams): RelayLimitSettings {
-  const limits: RelayLimitSettings = {};
-  for (const [given, value] of parameters) {
-    const name = CAP_NAMES.find((one) => one === given);
+type RelayParameters = ReadonlyMap<RelayParameter, string>;
+
+function readRelayParameters(given: URLSearchParams): RelayParameters {
+  const parameters = new Map<RelayParameter, string>();
+  for (const [key, value] of given) {
+    const name = PARAMETER_NAMES.find((one) => one === key);
     if (!name)
-      throw new Error(`the parameters ${CAP_NAMES.join(' and ')}; ${JSON.stringify(given)} is not one of them`);
-    if (limits[name] !== undefined) throw new Error(`the parameter ${name} once`);
-    limits[name] = wholeNumberOf(name, value);
+      throw new Error(`the parameters ${PARAMETER_NAMES.join(', ')}; ${JSON.stringify(key)} is not one of them`);
+    if (parameters.has(name)) throw new Error(`the parameter ${name} once`);
+    parameters.set(name, value);
   }
-  return limits;
+  return parameters;
+}
+
+function readRelayLimits(parameters: RelayParameters): RelayLimitSettings | undefined {
+  const given = CAP_NAMES.filter((name) => parameters.has(name));
+  if (given.length === 0) return undefined;
+  return Object.fromEntries(given.map((name) => [name, wholeNumberOf(name, parameters.get(name)!)]));
+}
+
+const OAUTH_ALLOWED =
+  'smtp://CLIENT_ID:CLIENT_SECRET@host:587?user=mailbox@example.com&tokenUrl=https://provider.example/token, with both parameters, encoded as in a URL';
+
+/** Reads the parameters of OAuth 2.0; the credentials of the URL are then those of the client. */
+function readRelayOAuth(
+  parameters: RelayParameters,
+  credentials: { user: string; pass: string } | undefined,
+): RelayRoute['oauth'] {
+  if (!OAUTH_NAMES.some((name) => parameters.has(name))) return undefined;
+  const user = parameters.get('user');
+  const tokenUrl = parameters.get('tokenUrl');
+  const scope = parameters.get('scope');
+  if (!user || /[\x00-\x1f\x7f]/.test(user) || !tokenUrl || !credentials) throw new Error(OAUTH_ALLOWED);
+  const url = URL.canParse(tokenUrl) ? new URL(tokenUrl) : undefined;
+  if (url?.protocol !== 'https:' && !(url?.protocol === 'http:' && isThisMachine(url)))
+    throw new Error('a tokenUrl with https, or with http on this machine');
+  const client = { user, tokenUrl, clientId: credentials.user, clientSecret: credentials.pass };
+  return scope ? { ...client, scope } : client;
 }
 
 function wholeNumberOf(name: keyof RelayLimitSettings, text: string): number {
@@ -357,14 +405,56 @@ export const listenHost = (text: string): string => {
   }
 };
 
+/** Parses an http or https URL of a service of the operator. */
+export function serviceUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol)) throw new Error('a URL that starts with http or https');
+  return text.replace(/\/+$/, '');
+}
+
+/** Addresses of the credentials endpoints of Amazon ECS and EKS. */
+const CONTAINER_HOSTS = /^(?:169\.254\.170\.2|169\.254\.170\.23|\[fd00:ec2::23\])$/;
+
+/** Parses AWS_CONTAINER_CREDENTIALS_FULL_URI by the rule of the AWS SDKs: otherwise a variable could send a token to any server. */
+export function containerCredentialsUrl(text: string): string {
+  const url = new URL(serviceUrl(text));
+  if (url.protocol !== 'https:' && !isThisMachine(url) && !CONTAINER_HOSTS.test(url.hostname))
+    throw new Error('a URL with https, on this machine, or at 169.254.170.2, 169.254.170.23 or [fd00:ec2::23]');
+  return text;
+}
+
+export function containerCredentialsPath(text: string): string {
+  if (!/^\/[\x21-\x7e]*$/.test(text)) throw new Error('a path that starts with /');
+  return text;
+}
+
 export const token = (text: string): string => {
   if (text === '' || /\s/.test(text)) throw new Error('one or more characters without white space');
   return text;
 };
 
+export function ratio(text: string): number {
+  const value = Number(text);
+  if (!/^\d*\.?\d+$/.test(text) || value > 1) throw new Error('a number from 0 to 1, such as 0.1');
+  return value;
+}
+
+/** Parses headers as OTEL_EXPORTER_OTLP_HEADERS has them: name=value, separated by commas, with encoded values. */
+export function headerList(text: string): Record<string, string> {
+  const allowed = 'a comma-separated list of name=value such as authorization=Bearer%20TOKEN, with encoded values';
+  const entries = text.split(',').map((one): [string, string] => {
+    const [, name, value] = /^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*=\s*([\x21-\x7e]+)\s*$/.exec(one) ?? [];
+    if (name === undefined || value === undefined) throw new Error(allowed);
+    const plain = decoded(value, allowed);
+    if (!/^[\x20-\x7e]*$/.test(plain)) throw new Error(allowed);
+    return [name.toLowerCase(), plain];
+  });
+  return Object.fromEntries(entries);
+}
+
 /** Returns the value for error messages, without secrets and without credentials in URLs. */
 export function shownValue(name: string, text: string): string {
-  if (/SECRET|TOKEN/.test(name)) return '(not shown)';
+  if (/SECRET|TOKEN|HEADERS/.test(name)) return '(not shown)';
   // Masks up to the last @, because an unencoded password may contain one.
   if (/ROUTE|_URL$/.test(name)) {
     const masked = text.replace(/^([a-z0-9+.-]+:\/\/)?.*@/is, (_, scheme = '') => `${scheme}***:***@`);
@@ -412,6 +502,7 @@ export const SECRET_SETTINGS: readonly string[] = [
   'POSTRIDER_FALLBACK_ROUTE',
   'POSTRIDER_SECRET_KEY',
   'POSTRIDER_METRICS_TOKEN',
+  'POSTRIDER_OTLP_HEADERS',
   'POSTRIDER_OIDC_CLIENT_SECRET',
 ];
 

@@ -6,15 +6,22 @@ import path from 'node:path';
 import test from 'node:test';
 import { ConfigError, readConfig } from './config.ts';
 
-function refusal(name: string, value: string): string {
+/** Returns the only line of the error for these variables. */
+function refusalOf(environment: Record<string, string>): string {
   try {
-    readConfig({ [name]: value });
+    readConfig(environment);
   } catch (error) {
     assert.ok(error instanceof ConfigError);
-    assert.ok(error.message.startsWith(`${name}=`) && !error.message.includes('\n'), error.message);
+    assert.ok(!error.message.includes('\n'), error.message);
     return error.message;
   }
-  return assert.fail(`${name}=${value} was accepted`);
+  return assert.fail(`${JSON.stringify(environment)} was accepted`);
+}
+
+function refusal(name: string, value: string): string {
+  const message = refusalOf({ [name]: value });
+  assert.ok(message.startsWith(`${name}=`), message);
+  return message;
 }
 
 test('the database password can be a separate, unencoded variable', () => {
@@ -217,11 +224,52 @@ test('the URL of a relay can have limits', () => {
     assert.match(refusal(name, 'smtp://h?perDay=1000000001'), /perDay as a whole number from 1 to 1000000000/);
     assert.match(
       refusal(name, 'smtp://h?perHour=1'),
-      /the parameters perMinute and perDay; "perHour" is not one of them/,
+      /the parameters perMinute, perDay, tokenUrl, scope, user; "perHour" is not one of them/,
     );
     assert.match(refusal(name, 'smtp://h?perDay=1&perDay=2'), /the parameter perDay once/);
     assert.match(refusal(name, 'smtp://u:p@h?perDay=x'), /^\w+="smtp:\/\/\*\*\*:\*\*\*@h\?perDay=x" is not valid/);
   }
+});
+
+test('the URL of a relay can have OAuth 2.0 parameters', () => {
+  const tokenUrl = 'https://login.example/t/token';
+  const url = `smtp://id:s%40cret@relay.test:587?user=noreply%40example.com&tokenUrl=${encodeURIComponent(tokenUrl)}`;
+  const oauth = { user: 'noreply@example.com', tokenUrl, clientId: 'id', clientSecret: 's@cret' };
+  const relay = { host: 'relay.test', port: 587, implicitTls: false };
+  assert.deepEqual(readConfig({ POSTRIDER_ROUTE: url }).route, { kind: 'relay', relay: { ...relay, oauth } });
+  const more = { ...relay, oauth: { ...oauth, scope: 'mail.send' }, limits: { perDay: 5 } };
+  assert.deepEqual(readConfig({ POSTRIDER_FALLBACK_ROUTE: `${url}&scope=mail.send&perDay=5` }).fallbackRoute, more);
+  const local = 'smtp://id:secret@h?user=u&tokenUrl=http://127.0.0.1:8080/token';
+  assert.ok(readConfig({ POSTRIDER_ROUTE: local }));
+  const incomplete = [
+    'smtp://id:secret@h?user=u',
+    `smtp://id:secret@h?tokenUrl=${tokenUrl}`,
+    'smtp://id:secret@h?scope=s',
+    `smtp://h?user=u&tokenUrl=${tokenUrl}`,
+    `smtp://id:secret@h?user=u%01x&tokenUrl=${tokenUrl}`,
+  ];
+  for (const value of incomplete) assert.match(refusal('POSTRIDER_ROUTE', value), /CLIENT_ID:CLIENT_SECRET@host/);
+  for (const value of ['http://login.example/token', 'login.example', 'ftp://x/y'])
+    assert.match(
+      refusal('POSTRIDER_ROUTE', `smtp://id:secret@h?user=u&tokenUrl=${value}`),
+      /a tokenUrl with https, or with http on this machine/,
+    );
+});
+
+test('temporary credentials for S3 replace the keys', () => {
+  const POSTRIDER_BLOB_URL = 's3://mail';
+  assert.match(refusalOf({ POSTRIDER_BLOB_URL }), /^AWS_ACCESS_KEY_ID is not set/);
+  const file = { AWS_WEB_IDENTITY_TOKEN_FILE: '/run/token' };
+  assert.match(refusalOf({ POSTRIDER_BLOB_URL, ...file }), /^AWS_ROLE_ARN is not set/);
+  readConfig({ POSTRIDER_BLOB_URL, ...file, AWS_ROLE_ARN: 'arn:aws:iam::1:role/mail' });
+  readConfig({ POSTRIDER_BLOB_URL, AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: '/v2/credentials/1' });
+  readConfig({ POSTRIDER_BLOB_URL: 's3://mail?credentials=instance' });
+  assert.match(refusalOf({ POSTRIDER_BLOB_URL: 's3://mail?credentials=keys' }), /credentials must be instance/);
+  const uri = (value: string) => ({ POSTRIDER_BLOB_URL, AWS_CONTAINER_CREDENTIALS_FULL_URI: value });
+  for (const value of ['https://creds.example/x', 'http://169.254.170.23/v1/credentials', 'http://127.0.0.1:8080/'])
+    readConfig(uri(value));
+  for (const value of ['http://creds.example/x', 'http://169.254.169.254/', 'ftp://x', 'x'])
+    assert.match(refusalOf(uri(value)), /^AWS_CONTAINER_CREDENTIALS_FULL_URI="/);
 });
 
 test('errors name the value but never include secrets or credentials', () => {

@@ -57,6 +57,8 @@ export interface Metrics {
   inboundRoutes: Record<(typeof ROUTE_OUTCOMES)[number], Counter>;
   /** Requests that GET /requests does not list because there were too many. */
   requestsNotRecorded: Record<'succeeded' | 'failed', Counter>;
+  /** Spans of traces, by what became of them. */
+  spans: Record<'exported' | 'dropped', Counter>;
   /** Time from the arrival of a request to its response after the commit. */
   acceptSeconds: Histogram;
   /** Time from acceptance to the receiving server's 250. */
@@ -72,6 +74,8 @@ export interface Metrics {
   operationSeconds: Record<OperationKind, Histogram>;
   /** Counts one bounce of live mail. Both arguments are names from limited sets, so the number of series is limited. */
   countBounce(category: string, provider: string): void;
+  /** Counts one attempt by the TLS version and the key exchange of its session; both are names of OpenSSL. */
+  countTls(version: string | null, keyExchange: string | undefined): void;
   /** Counts one HTTP response and its time. `route` is the method and the pattern (`GET /notes/:id`), never the path. */
   countHttp(route: string, status: number, seconds: number): void;
   /**
@@ -234,22 +238,42 @@ function operationSeconds(registry: Registry): Metrics['operationSeconds'] {
   return all;
 }
 
-function bounceCounters(registry: Registry): Metrics['countBounce'] {
-  const byCategory = new Map<string, Map<string, number>>();
-  const help = 'Live messages that bounced during delivery, by category and provider of the receiving server.';
-  register(registry, { type: 'counter', name: 'postrider_messages_bounced_by_category_total', help }, () =>
-    [...byCategory].flatMap(([category, byProvider]) =>
-      [...byProvider].map(([provider, value]) => ({ labels: { category, provider }, value })),
+/** Registers a counter with two labels; returns the function that counts. */
+function pairCounter(
+  registry: Registry,
+  { name, help, labels: [first, second] }: { name: string; help: string; labels: [string, string] },
+): (one: string, other: string) => void {
+  const counts = new Map<string, Map<string, number>>();
+  register(registry, { type: 'counter', name, help }, () =>
+    [...counts].flatMap(([one, byOther]) =>
+      [...byOther].map(([other, value]) => ({ labels: { [first]: one, [second]: other }, value })),
     ),
   );
-  return (category, provider) => {
-    let byProvider = byCategory.get(category);
-    if (!byProvider) {
-      byProvider = new Map();
-      byCategory.set(category, byProvider);
+  return (one, other) => {
+    let byOther = counts.get(one);
+    if (!byOther) {
+      byOther = new Map();
+      counts.set(one, byOther);
     }
-    byProvider.set(provider, (byProvider.get(provider) ?? 0) + 1);
+    byOther.set(other, (byOther.get(other) ?? 0) + 1);
   };
+}
+
+function bounceCounters(registry: Registry): Metrics['countBounce'] {
+  return pairCounter(registry, {
+    name: 'postrider_messages_bounced_by_category_total',
+    help: 'Live messages that bounced during delivery, by category and provider of the receiving server.',
+    labels: ['category', 'provider'],
+  });
+}
+
+function tlsCounters(registry: Registry): Metrics['countTls'] {
+  const count = pairCounter(registry, {
+    name: 'postrider_delivery_attempts_by_tls_total',
+    help: 'Delivery attempts, by TLS version and key exchange of the session.',
+    labels: ['version', 'key_exchange'],
+  });
+  return (version, keyExchange) => count(version ?? 'none', keyExchange ?? 'none');
 }
 
 function plainCounters(registry: Registry): Pick<Metrics, 'smtpSessions' | 'smtpAuthFailures' | 'requestsNotRecorded'> {
@@ -342,6 +366,14 @@ function inboundCounters(registry: Registry): Pick<Metrics, 'inbound' | 'inbound
   return { inbound, inboundRoutes };
 }
 
+function spanCounters(registry: Registry): Metrics['spans'] {
+  return counters(
+    registry,
+    { name: 'postrider_trace_spans_total', help: 'Spans of traces, by result of their export.', label: 'result' },
+    ['exported', 'dropped'] as const,
+  );
+}
+
 /** Creates a set of metrics with its own registry. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
@@ -402,6 +434,7 @@ export function createMetrics(): Metrics {
     suppressed,
     attemptsByReply,
     webhookAttempts,
+    spans: spanCounters(registry),
     ...inboundCounters(registry),
     acceptedBySource,
     smtpSessions,
@@ -414,6 +447,7 @@ export function createMetrics(): Metrics {
     readQueueFrom,
     operationSeconds: operationSeconds(registry),
     countBounce: bounceCounters(registry),
+    countTls: tlsCounters(registry),
     countHttp: httpMetrics(registry),
     readGaugeFrom: ({ name, help, combined = 'max' }, read) =>
       register(registry, { type: 'gauge', name, help, aggregator: combined }, read),

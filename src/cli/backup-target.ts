@@ -4,6 +4,7 @@ import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config.ts';
+import { type AwsConfig, credentialsOf } from '../roles/blob-store.ts';
 import { describeS3Location } from '../storage/blobs/s3-location.ts';
 
 /** Every name starts with this, so that other files in the same place, such as manual backups, are never deleted. */
@@ -31,7 +32,7 @@ export interface BackupTarget {
   close(): Promise<void>;
 }
 
-type TargetConfig = Pick<Config, 'backupUrl' | 'dataDir' | 'awsAccessKeyId' | 'awsSecretAccessKey' | 'awsSessionToken'>;
+type TargetConfig = Pick<Config, 'backupUrl' | 'dataDir'> & AwsConfig;
 
 const scheduled = (names: readonly string[]): string[] => names.filter((one) => NAME.test(one)).sort();
 
@@ -57,9 +58,7 @@ export async function openBackupTarget(config: TargetConfig, clock: Clock): Prom
   if (backupUrl === undefined) return undefined;
   if (backupUrl.kind === 'disk') return folderTarget(backupUrl.folder ?? dataDir);
   const { openS3Files } = await import('../storage/blobs/s3.ts');
-  const { awsAccessKeyId: accessKeyId = '', awsSecretAccessKey: secretAccessKey = '' } = config;
-  const { awsSessionToken: sessionToken } = config;
-  const credentials = { accessKeyId, secretAccessKey, ...(sessionToken === undefined ? {} : { sessionToken }) };
+  const credentials = await credentialsOf(config, backupUrl.location);
   const files = openS3Files({ location: backupUrl.location, credentials, clock });
   const pathOf = (name: string): string => path.join(dataDir, name);
   return {

@@ -143,6 +143,19 @@ test('a server that accepts one recipient per transaction gets all of them', asy
   for (const id of ids) assert.equal(rig.attempts(id).length, 1);
 });
 
+test('the limits that a server announces are kept: recipients per transaction, and transactions per session', async () => {
+  const { rig, sink } = await rigWithSink({ extensions: ['PIPELINING', 'LIMITS MAILMAX=2 RCPTMAX=10'] });
+  const to = Array.from({ length: 45 }, (_, index) => `${index}@x.example`);
+  const ids = await rig.send({ to });
+  for (const id of ids) await settled(rig, id, 'delivered');
+  assert.deepEqual(sink.messages.map((mail) => mail.to.length).sort(), [10, 10, 10, 10, 5].sort());
+  assert.deepEqual(sink.messages.flatMap((mail) => mail.to).sort(), to.sort());
+  const perSession = Map.groupBy(sink.messages, (mail) => mail.session);
+  for (const mails of perSession.values()) assert.ok(mails.length <= 2, `${mails.length} transactions`);
+  assert.ok(sink.commands.filter((line) => line.startsWith('RCPT')).length === 45);
+  for (const id of ids) assert.equal(rig.attempts(id).length, 1);
+});
+
 test('"no such user" after the final dot suppresses only a single recipient', async () => {
   const { rig } = await rigWithSink({ script: { dot: () => '550 Unknown user' } });
   const [alone] = await rig.send({ to: ['alone@x.example'] });

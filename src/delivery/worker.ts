@@ -13,6 +13,7 @@ import type { Clock } from '../base/clock.ts';
 import { type Running, within } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import type { Notify, OperatorNotice } from '../base/notice.ts';
+import type { Tracer } from '../base/trace.ts';
 import { DELIVERY_WORK, type DeliveryJob, type DirectDispatch } from '../messages/messages.ts';
 import type { OpenSmtpOptions } from '../net/smtp-client.ts';
 import type { PublishedDestination } from '../nodes/nodes.ts';
@@ -77,6 +78,8 @@ export interface DeliveryDeps extends EngineOptions {
   /** The host name that EHLO and Received contain. */
   hostname: string;
   keysFor: KeysFor;
+  /** Reports attempts; none are reported if absent. */
+  tracer?: Tracer | undefined;
   /** Chooses MAIL FROM; by default it is the sender itself. */
   returnPaths?: ReturnPaths;
   /** Returns whether an account is suspended; by default none is. */
@@ -216,6 +219,7 @@ class DeliveryWorker implements WorkKind<HeldMessage, Settlement> {
       registry,
       relayLimits: relayLimits,
       random,
+      tracer: deps.tracer,
     });
     const missingDomains = openMissingDomains({
       now: () => clock.now(),

@@ -4,6 +4,7 @@ import net from 'node:net';
 import test, { type TestContext } from 'node:test';
 import { type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';
 import { type SinkOptions, smtpSink } from '../../test/kit/smtp-sink.ts';
+import { webhookCatcher } from '../../test/kit/webhook-catcher.ts';
 import { openDns } from '../net/dns.ts';
 import { checkDns, checkPort, checkRelay, type Probing } from './mail-servers.ts';
 
@@ -99,4 +100,25 @@ test('the relay is checked for reachability', async (t) => {
   const [closed] = await checkRelay({ name: 'fallback relay', host: '127.0.0.1', port });
   assert.equal(closed!.status, 'fail');
   assert.match(closed!.remedy!, /POSTRIDER_FALLBACK_ROUTE/);
+});
+
+test('a relay with OAuth 2.0 is checked for an access token', async (t) => {
+  const { sink } = await world(t);
+  const json = { 'content-type': 'application/json' };
+  const provider = await webhookCatcher({
+    script: { headers: json, body: '{"access_token":"t","token_type":"Bearer"}' },
+  });
+  t.after(() => provider.close());
+  const oauth = { user: 'noreply@example.com', tokenUrl: provider.url, clientId: 'id', clientSecret: 'secret' };
+  const relay = { name: 'relay', host: '127.0.0.2', port: sink.port, oauth } as const;
+  const statuses = async () => (await checkRelay(relay)).map(({ name, status }) => [name, status]);
+  assert.deepEqual(await statuses(), [
+    ['relay', 'ok'],
+    ['relay', 'ok'],
+  ]);
+  provider.answer({ status: 401, headers: json, body: '{"error":"invalid_client"}' });
+  const [, refused] = await checkRelay(relay);
+  assert.equal(refused!.status, 'fail');
+  assert.match(refused!.message, /issued no access token: invalid_client/);
+  assert.match(refused!.remedy!, /scope in POSTRIDER_ROUTE/);
 });

@@ -2,8 +2,10 @@
  * Checks outbound connectivity: the DNS, and port 25 of remote MX hosts or the relay. It reads the greeting, because it reveals networks
  * that intercept port 25 and servers that reject this host. Then it sends QUIT; no message is sent.
  */
+
 import { connect, isIP } from 'node:net';
 import type { RelayLimitSettings } from '../config.ts';
+import { createTokenSource, type OAuthClient } from '../net/access-tokens.ts';
 import type { Dns } from '../net/dns.ts';
 import { type Check, fail, ok, skip, warn } from './check.ts';
 
@@ -85,6 +87,7 @@ export interface Relay {
   host: string;
   port: number;
   limits?: RelayLimitSettings;
+  oauth?: OAuthClient;
 }
 
 function capsText({ perMinute, perDay }: RelayLimitSettings = {}): string {
@@ -95,11 +98,28 @@ function capsText({ perMinute, perDay }: RelayLimitSettings = {}): string {
   return texts.length === 0 ? '' : `; Postrider sends at most ${texts.join(' and ')}`;
 }
 
-export async function checkRelay({ name, host, port, limits }: Relay): Promise<Check[]> {
+/** Checks that the relay accepts connections and, with OAuth 2.0, that the provider issues an access token for it. */
+export async function checkRelay({ name, host, port, limits, oauth }: Relay): Promise<Check[]> {
+  const setting = name === 'relay' ? 'POSTRIDER_ROUTE' : 'POSTRIDER_FALLBACK_ROUTE';
   const reached = await reach({ host, port }, { awaitGreeting: false });
-  if (reached.connected) return [ok(name, `${host}:${port} accepts connections${capsText(limits)}`)];
-  const remedy = `Check ${name === 'relay' ? 'POSTRIDER_ROUTE' : 'POSTRIDER_FALLBACK_ROUTE'}, the relay and the firewall.`;
-  return [fail(name, `${host}:${port} cannot be reached: ${reached.problem}`, remedy)];
+  const connection = reached.connected
+    ? ok(name, `${host}:${port} accepts connections${capsText(limits)}`)
+    : fail(
+        name,
+        `${host}:${port} cannot be reached: ${reached.problem}`,
+        `Check ${setting}, the relay and the firewall.`,
+      );
+  return oauth === undefined ? [connection] : [connection, await checkAccessToken(name, oauth, setting)];
+}
+
+async function checkAccessToken(name: string, oauth: OAuthClient, setting: string): Promise<Check> {
+  try {
+    await createTokenSource(oauth).get();
+    return ok(name, `${new URL(oauth.tokenUrl).host} issues access tokens`);
+  } catch (error) {
+    const remedy = `Check the client ID, its secret, tokenUrl, and scope in ${setting}.`;
+    return fail(name, (error as Error).message, remedy);
+  }
 }
 
 /** A check, or `blocked` if the connection failed: only all probes together show whether the local network is the cause. */

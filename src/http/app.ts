@@ -13,6 +13,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { type Failure, failure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import { NO_TRACER, type Tracer } from '../base/trace.ts';
 import type { Cidr } from '../net/address-guard.ts';
 import { SHARED_PORT } from '../net/shared-port.ts';
 import { isTrustedProxy, plainAddress } from '../net/trusted-proxies.ts';
@@ -62,6 +63,8 @@ export interface HttpAppOptions<C extends CallerKey> extends IdentifyOptions<C> 
   tls?: Pick<TlsPortOptions, 'port' | 'context'> | undefined;
   log: Log;
   metrics?: Metrics;
+  /** Reports requests that accept mail; none are reported if absent. */
+  tracer?: Tracer | undefined;
   routes: readonly RouteDefinition<C>[];
   /** APIs of other services. Their routes are in `routes`, below their prefixes. */
   doors?: readonly Door[];
@@ -169,6 +172,26 @@ function noteRefused(exchange: Exchange, status: number, { code, details }: Fail
   exchange.log.info({ accountId, address, route, status, code, fields }, 'mail refused');
 }
 
+function endTrace(tracer: Tracer, exchange: Exchange, status: number): void {
+  const { traceparent, callerTrace, routeName, method, requestId, messageId } = exchange;
+  tracer.end({
+    context: traceparent!,
+    parent: callerTrace,
+    name: routeName,
+    kind: 'server',
+    startMs: performance.timeOrigin + exchange.startedMs,
+    endMs: performance.timeOrigin + performance.now(),
+    attributes: {
+      'http.request.method': method,
+      'http.route': routeName.slice(routeName.indexOf(' ') + 1),
+      'http.response.status_code': status,
+      'postrider.request_id': requestId,
+      'postrider.message_id': messageId,
+    },
+    hasFailed: status >= 500,
+  });
+}
+
 function serverOf(limits: HttpLimits): Server {
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -181,13 +204,15 @@ function serverOf(limits: HttpLimits): Server {
     connectionsCheckingInterval: Math.min(5_000, Math.max(50, limits.headersTimeoutMs / 4)),
   });
   server.timeout = limits.stallTimeoutMs;
+  // checkRequestHead counts the headers instead: Node would silently drop those above its limit.
+  server.maxHeadersCount = 0;
   return server;
 }
 
 /** Creates the server, which accepts no connections until listen(). */
 export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): HttpApp {
   const limits = { ...defaultLimits, ...options.limits };
-  const { log, metrics, basePath = '', trustedProxies = [], doors = [] } = options;
+  const { log, metrics, basePath = '', trustedProxies = [], doors = [], tracer = NO_TRACER } = options;
   const budget: BodyBudget = { limitBytes: limits.bodyBudgetBytes, heldBytes: 0 };
   const traffic = openTraffic(budget);
   const rate = options.rateLimitPerSecond;
@@ -198,13 +223,12 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
     operatorKeys: options.operatorKeys,
     rateLimiter: rate === undefined ? undefined : createRateLimiter(rate, { share: options.rateShare ?? (() => 1) }),
     budget,
+    tracer,
     onAdmitted: options.onAdmitted,
     overloaded: checkLoad(traffic, limits.maxInProgress),
     backPressure: options.backPressure,
   });
   const server = serverOf(limits);
-  // checkRequestHead counts the headers instead: Node would silently drop those above its limit.
-  server.maxHeadersCount = 0;
 
   function onAnswered(exchange: Exchange, { status, refusal }: HttpAnswer, durationMs: number): void {
     options.onAnswered?.({
@@ -235,6 +259,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
       metrics?.countHttp(exchange.routeName, final.status, durationMs / 1000);
       if (final.refusal !== undefined && exchange.acceptsMail) noteRefused(exchange, final.status, final.refusal);
       if (exchange.caller !== undefined) onAnswered(exchange, final, durationMs);
+      if (exchange.traceparent !== undefined) endTrace(tracer, exchange, final.status);
       await writeAnswer(exchange, { ...final, headers: withBasePath(final.headers, basePath) }, traffic.draining);
     } catch (error) {
       exchange.log.error({ err: error }, 'response could not be written');

@@ -108,6 +108,10 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   door: Door | undefined = undefined;
   /** Whether the service is stopping and no longer waits for the remaining body. */
   isGivenUp = false;
+  /** The client's trace context, if the request accepts mail. */
+  callerTrace: string | undefined = undefined;
+  /** The trace context of the request itself. */
+  traceparent: string | undefined = undefined;
   /** The first message that the request accepted. */
   messageId: string | undefined = undefined;
   private isAborted = false;

@@ -43,7 +43,16 @@ export type InnerAnswer = InnerSuccess | { ok: false; failure: Failure };
 /** The parts of the outer request that inner calls take over. */
 export type OuterRequest<C> = Pick<
   RouteRequest<C>,
-  'caller' | 'backPressure' | 'requestId' | 'remoteAddress' | 'isSecure' | 'signal' | 'log' | 'noteMessage' | 'rawBody'
+  | 'caller'
+  | 'backPressure'
+  | 'requestId'
+  | 'remoteAddress'
+  | 'traceparent'
+  | 'isSecure'
+  | 'signal'
+  | 'log'
+  | 'noteMessage'
+  | 'rawBody'
 >;
 
 /** Makes a call on behalf of the outer request. Throws what handlers throw. */
@@ -81,6 +90,9 @@ class InnerRequest<C> implements RouteRequest<C> {
   }
   get remoteAddress(): string {
     return this.#outer.remoteAddress;
+  }
+  get traceparent(): string | undefined {
+    return this.#outer.traceparent;
   }
   get isSecure(): boolean {
     return this.#outer.isSecure;

@@ -8,6 +8,7 @@
  */
 import type { TSchema } from 'typebox';
 import { type Failure, failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
+import { type Tracer, traceparentOf } from '../base/trace.ts';
 import { compileBody } from './absent-fields.ts';
 import { refusalAnswer, routeAnswer } from './answer.ts';
 import { type BodyBudget, type BodyRules, checkBody, compileQuery, type QueryReader, readBody } from './body.ts';
@@ -136,6 +137,7 @@ interface PipelineOptions<C extends CallerKey> extends IdentifyOptions<C> {
   routes: readonly RouteDefinition<C>[];
   rateLimiter?: RateLimiter | undefined;
   budget: BodyBudget;
+  tracer: Tracer;
   /** Called for every request whose caller is known, permitted to make the call, and within its rate limit. */
   onAdmitted?: ((caller: C, remoteAddress: string) => void) | undefined;
   /** Checked first on all routes except those with `always`; the refusal is OVERLOADED. */
@@ -268,6 +270,11 @@ function arrivedRequest(exchange: Exchange, body: BodyReader): ArrivedRequest {
   };
 }
 
+function beginTrace(exchange: Exchange, tracer: Tracer): void {
+  exchange.callerTrace = traceparentOf(exchange.request.headers.traceparent);
+  exchange.traceparent = tracer.begin(exchange.callerTrace);
+}
+
 /** Handles one request; resolves with undefined if the client disconnected before it was complete. Rethrows errors of handlers. */
 type Pipeline = (exchange: Exchange) => Promise<HttpAnswer | undefined>;
 
@@ -312,6 +319,7 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     exchange.waits = definition.waits === true;
     exchange.ownLoad = route.ownLoad;
     exchange.acceptsMail = definition.acceptsMail === true;
+    if (exchange.acceptsMail) beginTrace(exchange, options.tracer);
     exchange.maxJsonValues = definition.maxJsonValues;
     const body = once(() => readBody(exchange, route.body, options.budget));
     const overload = definition.always ? undefined : options.overloaded(exchange);

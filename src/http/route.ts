@@ -82,6 +82,8 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
   readonly requestId: string;
   /** Address of the client: the peer, or the address that a trusted proxy reports (X-Forwarded-For). */
   readonly remoteAddress: string;
+  /** The trace context of a request that accepts mail (base/trace.ts). */
+  readonly traceparent?: string | undefined;
   /** Whether the client used TLS, with this service or with a trusted proxy (X-Forwarded-Proto). */
   readonly isSecure: boolean;
   /** Aborted if the client disconnects, and on routes with `waits` also when the service stops. */

@@ -184,6 +184,8 @@ export interface DeliveryJob {
   /** The SHA-256 of `content`, if it was read from the database. */
   contentDigest?: Uint8Array | null;
   blobKey: string | null;
+  /** The trace context in which the email was accepted (base/trace.ts). */
+  traceparent?: string | null;
   /** Set if the address was suppressed after the message was accepted; the message is then not sent. */
   suppressed?: true;
 }
@@ -244,6 +246,7 @@ export const EMAIL = table('email', {
   contentUntil: 'int?',
   clientAddress: 'text?',
   dsn: 'text?',
+  traceparent: 'text?',
 });
 export type EmailRow = TableRow<typeof EMAIL>;
 

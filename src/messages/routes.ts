@@ -137,6 +137,9 @@ export const attemptSchema = named('Attempt', {
     }),
   ),
   tlsCipher: Type.Optional(Type.String({ description: 'For example TLS_AES_256_GCM_SHA384.' })),
+  tlsKeyExchange: Type.Optional(
+    Type.String({ description: 'The group of the key exchange, for example X25519MLKEM768 (post-quantum) or X25519.' }),
+  ),
   tlsPeerName: Type.Optional(Type.String({ description: 'The name in the certificate of the server.' })),
   dialogue: Type.Array(
     closed({

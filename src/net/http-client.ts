@@ -130,6 +130,8 @@ export interface HttpGet {
 export interface HttpPost extends HttpGet {
   headers: Record<string, string>;
   body: string | Buffer;
+  /** Whether to return the complete response body, not only its beginning. */
+  keepBody?: boolean;
 }
 
 export interface HttpRequest extends HttpGet {

@@ -237,6 +237,48 @@ for (const mechanism of ['PLAIN', 'LOGIN']) {
   });
 }
 
+test('a session has the key exchange of its handshake, and none without TLS', async () => {
+  const secured = await opened(await start({ tls: 'starttls' }), { tls: 'required' });
+  assert.equal(secured.tlsKeyExchange, 'X25519MLKEM768');
+  assert.equal((await opened(await start({}))).tlsKeyExchange, undefined);
+});
+
+for (const mechanism of ['XOAUTH2', 'OAUTHBEARER'] as const) {
+  test(`AUTH ${mechanism} sends a token, hides it in the transcript, and reports one that the server refuses`, async () => {
+    const oauth = { user: 'noreply@example.com', mechanism, isValid: (token: string) => token === 'good' };
+    const sink = await start({ tls: 'starttls', oauth, host: '127.0.0.1' });
+    const refusedTokens: string[] = [];
+    const authOf = (token: string) => ({
+      user: 'noreply@example.com',
+      tokens: { get: async () => token, reject: (one: string) => void refusedTokens.push(one) },
+    });
+    const session = await opened(sink, { host: sink.host, tls: 'required', auth: authOf('good') });
+    assert.equal((await session.send(mail)).recipients[0]?.accepted, true);
+    assert.equal(sink.messages[0]?.auth, 'noreply@example.com');
+    const transcript = session.opening.map((line) => line.text).join('\n');
+    assert.ok(transcript.includes(`AUTH ${mechanism} ***`));
+    assert.ok(!transcript.includes(sink.commands.find((line) => line.startsWith('AUTH'))!.split(' ')[2]!));
+    assert.deepEqual(refusedTokens, []);
+    const wrong = await refused(sink, { host: sink.host, tls: 'required', auth: authOf('expired') });
+    assert.deepEqual([wrong.stage, wrong.reply?.code], ['auth', 535]);
+    assert.deepEqual(refusedTokens, ['expired']);
+    assert.deepEqual(sink.violations, []);
+  });
+}
+
+test('without an access token or a mechanism for it, the session ends before the mail', async () => {
+  const tokens = {
+    get: () => Promise.reject(new Error('login.example issued no access token: invalid_client')),
+    reject: () => assert.fail('no token was sent'),
+  };
+  const oauth = { user: 'u', mechanism: 'XOAUTH2' as const, isValid: () => true };
+  const none = await refused(await start({ oauth }), { auth: { user: 'u', tokens } });
+  assert.deepEqual([none.stage, none.local?.code], ['auth', 454]);
+  assert.match(none.message, /login\.example issued no access token: invalid_client/);
+  const other = await refused(await start({ auth: { user: 'u', pass: 'p' } }), { auth: { user: 'u', tokens } });
+  assert.deepEqual([other.stage, other.local?.code], ['auth', 504]);
+});
+
 test('a password is sent unencrypted only to this machine', async (t) => {
   const sink = await start({ auth: { user: 'relay', pass: 'secret' } });
   const session = await opened(sink, { auth: { user: 'relay', pass: 'secret' } });

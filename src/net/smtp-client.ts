@@ -47,7 +47,7 @@ function makeSession(
   const opening = [...(options.earlier ?? []), ...connection.dialogue.lines];
   const mayPipeline = options.mayPipeline?.(connection.remoteAddress) ?? true;
   const tls = connection.tls;
-  const { cipher, name, verified = false } = connection.peer ?? {};
+  const { cipher, keyExchange, name, verified = false } = connection.peer ?? {};
   let needsReset = false;
   let sentCount = 0;
   let busy = false;
@@ -101,6 +101,7 @@ function makeSession(
     localAddress,
     tls,
     tlsCipher: cipher,
+    tlsKeyExchange: keyExchange,
     tlsPeerName: name,
     verified,
     tlsFallback,
@@ -152,10 +153,14 @@ async function sayGoodbye(connection: SmtpConnection, { reply }: Pick<SmtpError,
 }
 
 /** TLS details for an error after the handshake. */
-function tlsOf({ tls, peer }: SmtpConnection): Pick<SmtpError, 'tlsVersion' | 'tlsCipher' | 'tlsPeerName'> {
+function tlsOf({
+  tls,
+  peer,
+}: SmtpConnection): Pick<SmtpError, 'tlsVersion' | 'tlsCipher' | 'tlsKeyExchange' | 'tlsPeerName'> {
   return {
     ...(tls === undefined ? {} : { tlsVersion: tls }),
     ...(peer === undefined ? {} : { tlsCipher: peer.cipher }),
+    ...(peer?.keyExchange === undefined ? {} : { tlsKeyExchange: peer.keyExchange }),
     ...(peer?.name === undefined ? {} : { tlsPeerName: peer.name }),
   };
 }
@@ -166,7 +171,8 @@ function tlsOf({ tls, peer }: SmtpConnection): Pick<SmtpError, 'tlsVersion' | 't
  */
 export async function openSmtpSession(options: OpenSmtpOptions): Promise<OpenSmtpResult> {
   if (!/^[\x21-\x7e]+$/.test(options.helo)) throw new Error('helo must be printable ASCII without spaces');
-  if (options.auth && /\0/.test(options.auth.user + options.auth.pass))
+  const { auth } = options;
+  if (auth && /\0/.test(auth.user + ('pass' in auth ? auth.pass : '')))
     throw new Error('credentials must not hold NUL');
   const timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts };
   const dialogue = startDialogue();

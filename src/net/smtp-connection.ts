@@ -31,6 +31,8 @@ export interface Answers {
 /** The peer of a TLS connection. */
 export interface TlsPeer {
   cipher: string;
+  /** The group of the key exchange; undefined if OpenSSL does not name it. */
+  keyExchange: string | undefined;
   /** The name in its certificate. */
   name: string | undefined;
   /** Whether its identity was verified. */

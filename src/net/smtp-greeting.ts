@@ -4,13 +4,21 @@
  *   banner → ehlo → [starttls → tls → ehlo] → [auth] → ready
  *
  * Fixed rules: what was learned before TLS is discarded after it (RFC 3207 §4.2); unencrypted bytes after the 220 end the connection; after
- * a failed handshake nothing more is sent on it; a password is only sent over TLS or to this machine. If a peer refuses STARTTLS (4xx,
+ * a failed handshake nothing more is sent on it; a password or token is only sent over TLS or to this machine. If a peer refuses STARTTLS (4xx,
  * 5xx), the session continues unencrypted if `allowsClear` permits it.
  */
 import { addressRefusal } from './address-guard.ts';
 import type { Answers, SmtpConnection } from './smtp-connection.ts';
-import type { LocalRefusal, OpenSmtpOptions, SmtpError, SmtpStage, SmtpTimeouts } from './smtp-types.ts';
-import { allowsClear, clientTlsOptions, peerCertificateOf, peerNameOf, startTlsRefused } from './tls.ts';
+import type {
+  LocalRefusal,
+  OpenSmtpOptions,
+  SmtpAuth,
+  SmtpError,
+  SmtpStage,
+  SmtpTimeouts,
+  TokenSource,
+} from './smtp-types.ts';
+import { allowsClear, clientTlsOptions, keyExchangeOf, peerCertificateOf, peerNameOf, startTlsRefused } from './tls.ts';
 
 type GreetingError = Omit<SmtpError, 'dialogue' | 'remoteAddress' | 'sourceAddress'>;
 
@@ -85,7 +93,8 @@ async function handshake(
   const broken = await connection.startTls(tlsOptions, timeouts.tlsMs);
   if (broken) return fail({ stage: 'tls', ...broken });
   const socket = connection.tlsSocket!;
-  const peer = { cipher: socket.getCipher().name, name: peerNameOf(socket, host), verified: verify };
+  const cipher = socket.getCipher().name;
+  const peer = { cipher, keyExchange: keyExchangeOf(socket), name: peerNameOf(socket, host), verified: verify };
   connection.peer = peer;
   if (!inspect) return { ok: true, extensions: new Map() };
   const certificate = peerCertificateOf(socket);
@@ -99,30 +108,49 @@ async function handshake(
   return fail({ stage: 'tls', cause: inspected.cause, message: inspected.message });
 }
 
-function mechanismOf(extensions: ReadonlyMap<string, string>): 'PLAIN' | 'LOGIN' | undefined {
+type Mechanism = 'PLAIN' | 'LOGIN' | 'XOAUTH2' | 'OAUTHBEARER';
+
+/** Returns the first of the mechanisms that the server offers. */
+function offeredOf<M extends Mechanism>(extensions: ReadonlyMap<string, string>, mechanisms: readonly M[]) {
   const offered = (extensions.get('AUTH') ?? '').toUpperCase().split(' ');
-  if (offered.includes('PLAIN')) return 'PLAIN';
-  return offered.includes('LOGIN') ? 'LOGIN' : undefined;
+  return mechanisms.find((mechanism) => offered.includes(mechanism));
+}
+
+interface Authentication {
+  auth: SmtpAuth;
+  host: string;
+  port: number;
+  deadlineMs: number;
 }
 
 async function authenticate(
   connection: SmtpConnection,
   extensions: ReadonlyMap<string, string>,
-  options: { user: string; pass: string; host: string; deadlineMs: number },
+  { auth, ...options }: Authentication,
 ): Promise<GreetingError | undefined> {
-  const { user, pass, deadlineMs } = options;
   if (connection.tls === undefined && addressRefusal(connection.remoteAddress, []) !== 'loopback') {
-    const text = `${options.host} does not offer TLS; Postrider does not send the password unencrypted`;
+    const text = `${options.host} does not offer TLS; Postrider does not send the ${'pass' in auth ? 'password' : 'access token'} unencrypted`;
     return refused('auth', { code: 538, enhanced: '5.7.11', text }).error;
   }
-  const mechanism = mechanismOf(extensions);
+  return 'pass' in auth
+    ? authenticateByPassword(connection, extensions, { ...options, ...auth })
+    : authenticateByToken(connection, extensions, { ...options, ...auth });
+}
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+
+async function authenticateByPassword(
+  connection: SmtpConnection,
+  extensions: ReadonlyMap<string, string>,
+  { user, pass, host, deadlineMs }: { user: string; pass: string; host: string; deadlineMs: number },
+): Promise<GreetingError | undefined> {
+  const mechanism = offeredOf(extensions, ['PLAIN', 'LOGIN']);
   if (!mechanism) {
-    const text = `${options.host} offers neither AUTH PLAIN nor AUTH LOGIN; remove user and password from the route`;
+    const text = `${host} offers neither AUTH PLAIN nor AUTH LOGIN; remove user and password from the route`;
     return refused('auth', { code: 504, enhanced: '5.5.4', text }).error;
   }
-  const encode = (text: string): string => Buffer.from(text).toString('base64');
   const steps =
-    mechanism === 'PLAIN' ? [`AUTH PLAIN ${encode(`\0${user}\0${pass}`)}`] : ['AUTH LOGIN', encode(user), encode(pass)];
+    mechanism === 'PLAIN' ? [`AUTH PLAIN ${base64(`\0${user}\0${pass}`)}`] : ['AUTH LOGIN', base64(user), base64(pass)];
   for (const [index, step] of steps.entries()) {
     const shown = index === 0 ? `AUTH ${mechanism}${mechanism === 'PLAIN' ? ' ***' : ''}` : '***';
     const answers = await connection.command(`${step}\r\n`, { count: 1, deadlineMs, shown });
@@ -130,6 +158,44 @@ async function authenticate(
     if (answers.replies[0]?.code !== wanted) return failed('auth', answers).error;
   }
   return undefined;
+}
+
+/**
+ * XOAUTH2 (the mechanism of Google and Microsoft) or OAUTHBEARER (RFC 7628). A server that refuses the token sends a challenge with the
+ * reason first, and its reply after the client's empty response.
+ */
+async function authenticateByToken(
+  connection: SmtpConnection,
+  extensions: ReadonlyMap<string, string>,
+  options: { user: string; tokens: TokenSource; host: string; port: number; deadlineMs: number },
+): Promise<GreetingError | undefined> {
+  const { user, tokens, host, port, deadlineMs } = options;
+  const mechanism = offeredOf(extensions, ['XOAUTH2', 'OAUTHBEARER']);
+  if (!mechanism) {
+    const text = `${host} offers neither AUTH XOAUTH2 nor AUTH OAUTHBEARER; use a user and a password in the route`;
+    return refused('auth', { code: 504, enhanced: '5.5.4', text }).error;
+  }
+  let token: string;
+  try {
+    token = await tokens.get();
+  } catch (error) {
+    return refused('auth', { code: 454, enhanced: '4.7.0', text: (error as Error).message }).error;
+  }
+  const isX = mechanism === 'XOAUTH2';
+  // RFC 5801 §4: a comma and an equals sign in the name are encoded.
+  const authzid = user.replaceAll('=', '=3D').replaceAll(',', '=2C');
+  const opening = isX ? `user=${user}` : `n,a=${authzid},\x01host=${host}\x01port=${port}`;
+  const response = base64(`${opening}\x01auth=Bearer ${token}\x01\x01`);
+  const shown = `AUTH ${mechanism} ***`;
+  let answers = await connection.command(`AUTH ${mechanism} ${response}\r\n`, { count: 1, deadlineMs, shown });
+  if (answers.replies[0]?.code === 235) return undefined;
+  if (answers.replies[0]?.code === 334) {
+    // RFC 7628 §3.2.3: the dummy response of OAUTHBEARER is one %x01.
+    const dummy = isX ? '' : base64('\x01');
+    answers = await connection.command(`${dummy}\r\n`, { count: 1, deadlineMs, shown: dummy });
+  }
+  if ((answers.replies[0]?.code ?? 0) >= 500) tokens.reject(token);
+  return failed('auth', answers).error;
 }
 
 /** From the EHLO that offers STARTTLS to the one inside TLS, or unencrypted if both sides allow it. */
@@ -171,7 +237,8 @@ export async function greet(
     return fail({ stage: 'starttls', cause: 'ENOTLS', message });
   }
   if (!options.auth) return hello;
-  const { auth, host } = options;
-  const error = await authenticate(connection, hello.extensions, { ...auth, host, deadlineMs: timeouts.greetingMs });
+  const { auth, host, port } = options;
+  const deadlineMs = timeouts.greetingMs;
+  const error = await authenticate(connection, hello.extensions, { auth, host, port, deadlineMs });
   return error ? fail(error) : hello;
 }

@@ -74,6 +74,7 @@ export interface SmtpError {
   /** Protocol version such as `TLSv1.3`, if the failure came after a handshake. */
   tlsVersion?: string;
   tlsCipher?: string;
+  tlsKeyExchange?: string;
   tlsPeerName?: string;
   dialogue: DialogueLine[];
 }
@@ -101,6 +102,17 @@ export interface SmtpTimeouts {
   dotMs: number;
 }
 
+/** OAuth 2.0 access tokens. */
+export interface TokenSource {
+  /** Returns a valid token; rejects with the reason, as a sentence without its full stop. */
+  get(): Promise<string>;
+  /** Reports a token that the server refused: the next one is requested anew. */
+  reject(token: string): void;
+}
+
+/** Credentials for AUTH: a password (PLAIN, LOGIN), or a token for each session (XOAUTH2, OAUTHBEARER). */
+export type SmtpAuth = { user: string; pass: string } | { user: string; tokens: TokenSource };
+
 export interface OpenSmtpOptions {
   /** Name of the peer: for TLS, the dialogue, and error texts. */
   host: string;
@@ -123,7 +135,7 @@ export interface OpenSmtpOptions {
   mayPipeline?(address: string): boolean;
   /** Lines of an earlier connection of the same attempt, which precede this one's. */
   earlier?: readonly DialogueLine[];
-  auth?: { user: string; pass: string };
+  auth?: SmtpAuth;
   /** Returns the local address to connect from; undefined leaves it to the system. */
   sourceFor?(address: string): string | undefined;
   timeouts?: Partial<SmtpTimeouts>;
@@ -191,6 +203,8 @@ export interface SmtpSession {
   readonly tls: string | undefined;
   /** OpenSSL's name, such as `TLS_AES_256_GCM_SHA384`. */
   readonly tlsCipher: string | undefined;
+  /** The group of the key exchange, such as `X25519MLKEM768`. */
+  readonly tlsKeyExchange: string | undefined;
   /** The name in the certificate: the host's if it has that, otherwise its first. */
   readonly tlsPeerName: string | undefined;
   /** The certificate was verified for `remoteHost`. */

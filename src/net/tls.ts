@@ -76,6 +76,12 @@ export function peerCertificateOf(socket: TLSSocket): PeerCertificate | undefine
   return { leaf, issuers, ...(fault ? { chainFault: String(fault) } : {}) };
 }
 
+/** Returns the group of the key exchange, such as `X25519MLKEM768` (post-quantum) or `X25519`; undefined if it has no name. */
+export function keyExchangeOf(socket: TLSSocket): string | undefined {
+  const { name } = (socket.getEphemeralKeyInfo() ?? {}) as { name?: string };
+  return name === undefined || name === '' ? undefined : name;
+}
+
 const MAX_NAME_CHARACTERS = 255;
 
 /** Returns the first names in a certificate. */

@@ -14,7 +14,7 @@ type Who = 'viewer' | 'member' | 'owner' | 'user' | 'operator' | 'anybody';
 
 const TABLE: Record<Who, string> = {
   viewer: `
-    GET /emails/:id · GET /messages · GET /messages/:id · GET /messages/:id/content · GET /messages/:id/shares · GET /shares · GET /events · GET /events/stream · GET /requests
+    GET /emails/:id · GET /messages · GET /messages/:id · GET /messages/:id/content · GET /messages/:id/shares · GET /shares · GET /events · GET /event-types · GET /events/stream · GET /requests
     GET /statistics · GET /webhooks · GET /webhooks/:id · GET /webhooks/:id/deliveries · GET /suppressions
     GET /suppressions.csv · GET /suppressions/:email · GET /recipients/erasures · GET /recipients/erasures/:id · GET /templates · GET /templates/:id · GET /templates/:id/versions · GET /domains · GET /domains/:id
     GET /domains/:id/dns-records · GET /sandbox/inbox · GET /sandbox/inbox/:id · GET /sandbox/inbox/wait · GET /account
@@ -27,7 +27,7 @@ const TABLE: Record<Who, string> = {
     POST /messages/:id/resend · POST /messages/:id/share · DELETE /shares/:id · POST /webhooks · PUT /webhooks/:id · PATCH /webhooks/:id · DELETE /webhooks/:id · POST /webhooks/:id/rotate-secret
     POST /webhooks/:id/test · POST /webhooks/:id/deliveries/:deliveryId/retry · POST /webhooks/:id/replay
     POST /recipients/erase · POST /suppressions · POST /suppressions/import · DELETE /suppressions/:email · POST /sandbox/inbox/:id/outcome
-    POST /sandbox/clock/advance · POST /sandbox/clock/reset · DELETE /sandbox/inbox · POST /templates · PUT /templates/:id · PATCH /templates/:id · DELETE /templates/:id
+    POST /sandbox/clock/advance · POST /sandbox/clock/reset · DELETE /sandbox/inbox · POST /templates · PUT /templates/:id · PUT /templates/:id/samples · PATCH /templates/:id · DELETE /templates/:id
     POST /templates/:id/versions/:version/restore · POST /templates/:id/render · POST /templates/render
     POST /sandbox/inbound · POST /inbound-routes · PUT /inbound-routes/:id · PATCH /inbound-routes/:id · DELETE /inbound-routes/:id · POST /inbound-routes/:id/verify
     POST /agent-requests/:id/approve · POST /agent-requests/:id/decline

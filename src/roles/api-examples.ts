@@ -85,6 +85,7 @@ const webhook = {
   headers: { Authorization: '********' },
   enabled: true,
   ordered: false,
+  maxBatch: 1,
   createdAt: DAY_BEFORE,
   updatedAt: DAY_BEFORE,
 };

@@ -425,6 +425,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     log,
     metrics,
     trustedProxies: ranges(config.trustedProxies),
+    tracer: parts.tracer,
     onUntrustedProxy: createUntrustedProxyNote(parts),
     routes: [
       ...[...routes, ...service, ...acmeRoutes(parts), ...doors.flatMap((one) => one.routes)],

@@ -12,7 +12,7 @@ import type { Config } from '../config.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import { MARK_NAME, type MarkMismatch, matchMark } from '../storage/blobs/mark.ts';
-import { describeS3Location } from '../storage/blobs/s3-location.ts';
+import { describeS3Location, type S3Credentials, type S3Location } from '../storage/blobs/s3-location.ts';
 import type { DataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
 
@@ -20,9 +20,41 @@ interface BlobStore extends Running {
   blobs: Blobs;
 }
 
+/** The settings of credentials for S3. */
+export type AwsConfig = Pick<Config, Extract<keyof Config, `aws${string}`>>;
+
+/** The address at which Amazon ECS serves AWS_CONTAINER_CREDENTIALS_RELATIVE_URI. */
+const ECS = 'http://169.254.170.2';
+const METADATA_SERVICE = 'http://169.254.169.254';
+
+/** Returns the configured keys, or a function that gets temporary ones, in the order of the AWS SDKs. */
+export async function credentialsOf(
+  config: AwsConfig,
+  location: S3Location,
+): Promise<S3Credentials | (() => Promise<S3Credentials>)> {
+  const { awsAccessKeyId, awsSecretAccessKey = '', awsSessionToken: sessionToken } = config;
+  if (awsAccessKeyId !== undefined && location.credentials === undefined) {
+    const keys = { accessKeyId: awsAccessKeyId, secretAccessKey: awsSecretAccessKey };
+    return { ...keys, ...(sessionToken !== undefined && { sessionToken }) };
+  }
+  const { createAwsCredentials } = await import('../storage/blobs/aws-credentials.ts');
+  const { awsWebIdentityTokenFile: tokenFile, awsRoleArn: roleArn, awsRoleSessionName, awsStsEndpoint } = config;
+  const { awsContainerFullUri, awsContainerRelativeUri, awsContainerToken, awsContainerTokenFile } = config;
+  const { awsMetadataEndpoint: endpoint = METADATA_SERVICE } = config;
+  if (location.credentials === 'instance') return createAwsCredentials({ instance: { endpoint } });
+  if (tokenFile !== undefined && roleArn !== undefined) {
+    const stsEndpoint = awsStsEndpoint ?? `https://sts.${location.region}.amazonaws.com`;
+    const sessionName = awsRoleSessionName ?? 'postrider';
+    return createAwsCredentials({ webIdentity: { tokenFile, roleArn, sessionName, stsEndpoint } });
+  }
+  const url = awsContainerRelativeUri === undefined ? awsContainerFullUri : `${ECS}${awsContainerRelativeUri}`;
+  if (url === undefined) throw new Error(`no credentials are configured for ${describeS3Location(location)}`);
+  return createAwsCredentials({ container: { url, token: awsContainerToken, tokenFile: awsContainerTokenFile } });
+}
+
 /** Makes no call yet. */
 export async function openBlobStore(
-  config: Pick<Config, 'blobs' | 'awsAccessKeyId' | 'awsSecretAccessKey' | 'awsSessionToken'>,
+  config: Pick<Config, 'blobs'> & AwsConfig,
   options: { directory: DataDirectory; clock: Clock; onBroken?: (reason: string) => void },
 ): Promise<BlobStore> {
   if (config.blobs.kind === 'disk') {
@@ -31,12 +63,7 @@ export async function openBlobStore(
   }
   // Loaded on demand: its HTTP client takes 15 MB of memory.
   const { openS3Blobs } = await import('../storage/blobs/s3.ts');
-  const { awsAccessKeyId = '', awsSecretAccessKey = '', awsSessionToken: sessionToken } = config;
-  const credentials = {
-    accessKeyId: awsAccessKeyId,
-    secretAccessKey: awsSecretAccessKey,
-    ...(sessionToken === undefined ? {} : { sessionToken }),
-  };
+  const credentials = await credentialsOf(config, config.blobs.location);
   const blobs = openS3Blobs({ location: config.blobs.location, credentials, clock: options.clock });
   return { blobs, stop: () => blobs.close() };
 }

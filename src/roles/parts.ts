@@ -7,10 +7,13 @@ import { type Clock, systemClock } from '../base/clock.ts';
 import { type Running, stopAll } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import { createMetrics, type LabeledValue, type Metrics } from '../base/metrics.ts';
-import type { Config } from '../config.ts';
+import type { Tracer } from '../base/trace.ts';
+import { type Config, VERSION } from '../config.ts';
 import { DELIVERY_WORK } from '../messages/messages.ts';
 import { type Cidr, parseCidrs } from '../net/address-guard.ts';
 import { type Dns, openDns } from '../net/dns.ts';
+import { openHttpClient } from '../net/http-client.ts';
+import { startOtlp } from '../net/otlp.ts';
 import type { Accepted } from '../send/send.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import {
@@ -34,6 +37,8 @@ export interface Parts extends Running {
   log: Log;
   clock: Clock;
   metrics: Metrics;
+  /** Reports the traces of messages; undefined without a collector. */
+  tracer: Tracer | undefined;
   directory: DataDirectory;
   database: Database;
   blobs: Blobs;
@@ -117,13 +122,32 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     opened.push(store);
     const { blobs } = store;
     await checkBlobStore(config, { blobs, database, log });
+    const tracer = openTracer({ config, log, metrics, dns }, opened);
     const addressHash = createAddressHash(secretKey);
-    const shared = { config, log, clock, metrics, directory, database, blobs, secretKey, dns, overload, hints };
+    const shared = { config, log, clock, metrics, tracer, directory, database, blobs, secretKey, dns, overload, hints };
     return { ...shared, addressHash, stop: () => stopAll(opened) };
   } catch (error) {
     await stopAll(opened);
     throw error;
   }
+}
+
+function openTracer(
+  { config, log, metrics, dns }: Pick<Parts, 'config' | 'log' | 'metrics' | 'dns'>,
+  opened: Running[],
+): Tracer | undefined {
+  const { otlpEndpoint: endpoint, otlpHeaders: headers, otlpRatio } = config;
+  if (endpoint === undefined) return undefined;
+  const resource = { 'service.version': VERSION, 'service.instance.id': `${config.smtpHostname}:${process.pid}` };
+  // The operator chose the collector, which is usually at a private address.
+  const http = openHttpClient({
+    lookup: dns.lookupHost,
+    allow: ranges(['0.0.0.0/0', '::/0']),
+    connectionsPerOrigin: 1,
+  });
+  const tracer = startOtlp({ endpoint, headers, ratio: otlpRatio, resource, http, log, ...metrics.spans });
+  opened.push({ stop: () => http.close() }, tracer);
+  return tracer;
 }
 
 /** Number of queued messages at which intake stops: about 20 GB of small mail in SQLite. */

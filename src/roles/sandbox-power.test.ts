@@ -51,6 +51,7 @@ const POWERS: Record<string, Power> = {
   'DELETE /sandbox/inbox': 'own',
   'POST /templates': 'own',
   'PUT /templates/:id': 'own',
+  'PUT /templates/:id/samples': 'own',
   'PATCH /templates/:id': 'own',
   'DELETE /templates/:id': 'own',
   'POST /templates/:id/versions/:version/restore': 'own',

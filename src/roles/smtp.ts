@@ -70,6 +70,7 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
     clock,
     log,
     metrics,
+    tracer: parts.tracer,
     limits: { maxConnectionsPerAddress: config.smtpMaxConnectionsPerAddress },
     trustedProxies: ranges(config.trustedProxies),
     closedToMail: () => overload.reasons()[0]?.message,

@@ -2,6 +2,7 @@
  * Starts the roles that are configured for this process: first the workers (delivery with its housekeeping, webhooks), then the ports
  * through which work arrives (HTTP, SMTP). The ports wake the workers and pass accepted mail to delivery.
  */
+
 import {
   type CredentialUses,
   createAuthenticator,
@@ -30,6 +31,7 @@ import { INBOUND_WORK, type InboundWorker, inboundBlobsOperation } from '../inbo
 import { startRouteChecks } from '../inbound-routes/inbound-routes.ts';
 import { startQuotaNotices } from '../limits/limits.ts';
 import { DELIVERY_WORK } from '../messages/messages.ts';
+import { createRelayTokens } from '../net/access-tokens.ts';
 import { openDns } from '../net/dns.ts';
 import { openHttpClient } from '../net/http-client.ts';
 import { openSourceAddresses } from '../net/source-addresses.ts';
@@ -183,7 +185,7 @@ function startWorkers(parts: Parts, { nodes, providers, erases = true, inboundPo
     onAccepted: nudgeDelivery,
   });
   const webhooks = config.roles.includes('webhooks')
-    ? startWebhooks({ database, http, clock, log, secretKey, metrics, notify: mail.notify })
+    ? startWebhooks({ database, http, clock, log, secretKey, metrics, notify: mail.notify, tracer: parts.tracer })
     : undefined;
   if (webhooks) wakeUps.onWake(WEBHOOK_WORK, () => webhooks.nudge());
   const delivery = config.roles.includes('delivery')
@@ -397,6 +399,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     routing: {
       route: config.route,
       fallback: config.fallbackRoute,
+      tokensOf: createRelayTokens(),
       dns,
       mxPort: config.mxPort,
       mxAllow: allow,
@@ -418,6 +421,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
       });
     },
     metrics: parts.metrics,
+    tracer: parts.tracer,
     notifyOperators: options.notifyOperators,
     onSettled: options.onSettled,
     connectionShare: options.connectionShare,

@@ -106,6 +106,8 @@ export interface EmailsToAccept {
   requestId?: string | undefined;
   /** Address of the HTTP or SMTP client that submitted the mail; undefined for the service's own mail. */
   clientAddress?: string | undefined;
+  /** The trace context of the request (base/trace.ts). */
+  traceparent?: string | undefined;
   /** Unix ms, by the clock of the mode, like `sendAtMs`. */
   nowMs: number;
   /** How far the clock of the mode is ahead of real time. */
@@ -229,6 +231,7 @@ function acceptedEmail(
     content: blobKey === null ? email.content : null,
     blobKey,
     clientAddress: given.clientAddress,
+    traceparent: given.traceparent,
     dsn: email.dsn === undefined ? null : JSON.stringify(email.dsn),
     recipients: email.recipients.map((recipient) => acceptedRecipient(given, recipient, addressHash)),
   };
@@ -298,6 +301,7 @@ function jobsOf(given: EmailsToAccept, acceptance: Acceptance, result: Acceptanc
         source: given.source,
         content,
         blobKey: email.blobKey,
+        ...(given.traceparent !== undefined && { traceparent: given.traceparent }),
       });
     }
   }

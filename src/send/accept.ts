@@ -51,6 +51,7 @@ interface SendRequest {
   caller: SendingCaller;
   requestId?: string | undefined;
   clientAddress?: string | undefined;
+  traceparent?: string | undefined;
   /** The JSON value of the body. */
   read(): ParsedJson;
   /**
@@ -218,6 +219,7 @@ function commonOf(mail: CheckedMail, { request, sender, record }: SendContext): 
     source: 'http',
     requestId: request.requestId,
     clientAddress: request.clientAddress,
+    traceparent: request.traceparent,
     nowMs: sender.nowMs,
     clockOffsetMs: sender.clockOffsetMs,
     from: mail.fromText,

@@ -19,6 +19,7 @@ function comparable({ emails, idempotency, ...rest }: Acceptance): unknown {
     emails: emails.map((email) => ({
       clientAddress: null,
       dsn: null,
+      traceparent: null,
       ...email,
       recipients: email.recipients.map((recipient) => ({ dsn: null, ...recipient })),
       content: email.content && Buffer.from(email.content).toString('hex'),

@@ -30,6 +30,7 @@ interface BatchRequest {
   caller: SendingCaller;
   requestId?: string;
   clientAddress?: string;
+  traceparent?: string | undefined;
   /** Why nothing can be accepted right now: messages that were accepted before get their response, the others are refused. */
   backPressure?: Failure | undefined;
   parse(): Result<{ messages: unknown[] }>;
@@ -123,12 +124,13 @@ function submissionIdOf(message: unknown): string | undefined {
 }
 
 async function runOne(send: Send, request: BatchRequest, message: unknown, index: number): Promise<ItemResult> {
-  const { caller, requestId, clientAddress, backPressure, idempotency } = request;
+  const { caller, requestId, clientAddress, traceparent, backPressure, idempotency } = request;
   try {
     const result = await send.send({
       caller,
       requestId,
       clientAddress,
+      traceparent,
       backPressure,
       read: () => ok(message),
       isOneOfMany: true,

@@ -36,8 +36,14 @@ const SEND_REFUSALS = [
 const REPLAYED = { 'Idempotent-Replayed': 'true' };
 
 /** Returns the caller, where the request came from, and what prevents acceptance. */
-function senderOf({ caller, requestId, remoteAddress: clientAddress, backPressure }: RouteRequest<Caller>) {
-  return { caller, requestId, clientAddress, backPressure };
+function senderOf({
+  caller,
+  requestId,
+  remoteAddress: clientAddress,
+  traceparent,
+  backPressure,
+}: RouteRequest<Caller>) {
+  return { caller, requestId, clientAddress, traceparent, backPressure };
 }
 
 interface SendRouteDependencies extends SendDependencies {

@@ -76,6 +76,8 @@ export interface Submission {
   /** Returns the digest that submissions with the same Idempotency-Key must share; called only if the mail has a key. */
   digest(): Uint8Array;
   clientAddress?: string | undefined;
+  /** The trace context of the submission (base/trace.ts). */
+  traceparent?: string | undefined;
   /** Name and address of an SMTP client for the Received field; undefined for mail that came over HTTP. */
   receivedFrom?: string;
   /** Id of the HTTP request, for the log. */
@@ -244,6 +246,7 @@ function commonOf(
     source: 'smtp',
     requestId: submission.requestId,
     clientAddress: submission.clientAddress,
+    traceparent: submission.traceparent,
     from: mail.fromText,
     retain: account.settings.retainContent,
     expiresAfterSeconds: DEFAULT_EXPIRY_SECONDS,

@@ -20,6 +20,7 @@ import type { Clock } from '../base/clock.ts';
 import { errorCatalog, type Failure, Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import type { Tracer } from '../base/trace.ts';
 import type { Taken } from '../inbound/inbound.ts';
 import type { Address } from '../mail/address.ts';
 import type { Cidr } from '../net/address-guard.ts';
@@ -135,6 +136,8 @@ export interface SmtpServices {
   clock: Clock;
   log: Log;
   metrics: Metrics;
+  /** Reports submissions; none are reported if absent. */
+  tracer?: Tracer | undefined;
   limits: SmtpLimits;
   /** Networks whose connections must start with a PROXY protocol header; none if undefined. */
   trustedProxies?: readonly Cidr[];

@@ -163,6 +163,8 @@ async function submit(
   }
   const finishing = sink.finish();
   const { content, digest } = finishing instanceof Promise ? await finishing : finishing;
+  const traceparent = services.tracer?.begin(undefined);
+  const startMs = performance.timeOrigin + performance.now();
   const result = await door.submit({
     caller: login.caller,
     nowMs,
@@ -175,8 +177,21 @@ async function submit(
     content,
     digest,
     clientAddress: address,
+    traceparent,
     receivedFrom: `${helo.slice(0, LONGEST_NAME)} (${addressLiteral(address)})`,
   });
+  if (traceparent !== undefined) {
+    services.tracer?.end({
+      context: traceparent,
+      parent: undefined,
+      name: 'SMTP DATA',
+      kind: 'server',
+      startMs,
+      endMs: performance.timeOrigin + performance.now(),
+      attributes: { 'postrider.message_id': result.ok ? result.value.messageId : undefined },
+      hasFailed: !result.ok,
+    });
+  }
   if (!result.ok) return { line: replyFor(result.failure), accepted: false };
   return { line: `250 2.0.0 queued as ${result.value.messageId}`, accepted: true };
 }

@@ -1,18 +1,21 @@
 /**
  * The steps of a webhook delivery, for the worker and for a sandbox whose clock is moved (real requests, at times and with a schedule by
- * that clock): claims it with the data that its attempt needs, sends the event as a signed request, and records the result.
+ * that clock): claims it with the data that its attempt needs, sends the event as a signed request, alone or with others (batch.ts), and
+ * records the result.
  *
  * The only place that decides between success, retry, failure and disabling: any 2xx is success, and 410 disables the endpoint; everything
- * else, including redirects, is retried until the schedule ends.
+ * else, including redirects and events that a batch's response lists as failed, is retried until the schedule ends.
  */
 import { jitter, webhookDelayMs } from '../base/backoff.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { NO_TRACER, type Tracer } from '../base/trace.ts';
 import { WEBHOOK_WORK } from '../events/events.ts';
 import type { HttpClient, HttpOutcome } from '../net/http-client.ts';
 import type { SandboxKind } from '../sandbox/sandbox.ts';
 import type { Database } from '../storage/database.ts';
 import { type ChosenKind, type Claimed, type ClaimRequest, claimedItem, type Item, timeOf } from '../work/work.ts';
+import { batchOf, failedEventIds } from './batch.ts';
 import { claimOperation, type EventText, eventTextOperation, type WebhookJob } from './claim.ts';
 import type { EndpointLane } from './lanes.ts';
 import { type SettleAnswer, type Settled, settleOperation, untriedOf } from './settle.ts';
@@ -35,6 +38,8 @@ export interface Answer {
 
 export interface AnswerFacts {
   outcome: HttpOutcome;
+  /** Whether the response reports this event as failed. */
+  isListedAsFailed?: boolean;
   /** Attempts made so far, including this one. */
   attempts: number;
   /** Unix ms, by the clock that decides the schedule. */
@@ -47,7 +52,8 @@ export interface AnswerFacts {
 
 export function classify(answer: AnswerFacts): Classification {
   const { outcome, nowMs } = answer;
-  if (outcome.ok && outcome.status >= 200 && outcome.status < 300) return { kind: 'succeeded', nextAttemptMs: null };
+  const isAccepted = outcome.ok && outcome.status >= 200 && outcome.status < 300;
+  if (isAccepted && !answer.isListedAsFailed) return { kind: 'succeeded', nextAttemptMs: null };
   if (outcome.ok && outcome.status === 410) return { kind: 'gone', nextAttemptMs: null };
   const delayMs = webhookDelayMs(answer.attempts);
   if (delayMs === undefined) return { kind: 'failed', nextAttemptMs: null };
@@ -88,7 +94,8 @@ export interface Delivery extends WebhookJob {
 
 const TIMEOUT_MS = 15_000;
 const GONE = 'the event is no longer stored, because its retention period has ended';
-/** Start time of an attempt that has not started. */
+const LISTED_AS_FAILED = 'the response of the endpoint listed this event in `failed`';
+/** Start time of a request that has not started. */
 export const NOT_STARTED = Number.POSITIVE_INFINITY;
 
 export interface EventRequest {
@@ -97,14 +104,30 @@ export interface EventRequest {
   event: { id: string; body: string };
   /** Unix ms, real time: selects the signing secrets. The signature itself carries the system time. */
   nowMs: number;
+  /** Whether to return the complete response body. */
+  keepBody?: boolean;
+  /** The trace context of the request. */
+  traceparent?: string | undefined;
 }
 
-export function postEvent({ http, target, event, nowMs }: EventRequest): Promise<HttpOutcome> {
+export function postEvent({
+  http,
+  target,
+  event,
+  nowMs,
+  keepBody = false,
+  traceparent,
+}: EventRequest): Promise<HttpOutcome> {
   return http.post({
     url: target.url,
-    headers: { ...target.headers, ...signedHeaders(event, target.keys(nowMs), systemClock.now()) },
+    headers: {
+      ...target.headers,
+      ...(traceparent !== undefined && { traceparent }),
+      ...signedHeaders(event, target.keys(nowMs), systemClock.now()),
+    },
     body: event.body,
     timeoutMs: TIMEOUT_MS,
+    keepBody,
   });
 }
 
@@ -112,8 +135,17 @@ export function postEvent({ http, target, event, nowMs }: EventRequest): Promise
 export interface WebhookItem extends Item<Delivery> {
   /** Undefined if the secret cannot be decrypted. */
   target: Target | undefined;
-  /** The lane of the running attempt. */
-  lane: EndpointLane | undefined;
+  /** Set while its attempt runs. */
+  request: EndpointRequest | undefined;
+}
+
+/** A request in flight, with one event or several. */
+export interface EndpointRequest {
+  readonly lane: EndpointLane;
+  readonly items: readonly WebhookItem[];
+  /** Items whose attempt has not ended. */
+  running: number;
+  /** By performance.now(). */
   startedMs: number;
   isSlow: boolean;
 }
@@ -125,8 +157,38 @@ export interface AttemptRunnerDeps {
   log: Log;
   /** The service's key that encrypts secrets. */
   secretKey: Uint8Array;
+  /** Reports requests; without it, the trace context of the email is sent. */
+  tracer?: Tracer | undefined;
   /** Uniform in [0, 1), for jitter; default Math.random. */
   random?: () => number;
+}
+
+function endTrace(
+  tracer: Tracer,
+  attempt: { job: Delivery; context: string | null | undefined; target: Target; outcome: HttpOutcome },
+): void {
+  const { job, context, target, outcome } = attempt;
+  if (!context) return;
+  const endMs = performance.timeOrigin + performance.now();
+  tracer.end({
+    context,
+    parent: job.event.traceparent ?? undefined,
+    name: 'webhook',
+    kind: 'client',
+    startMs: endMs - outcome.latencyMs,
+    endMs,
+    attributes: {
+      'http.request.method': 'POST',
+      'server.address': URL.parse(target.url)?.hostname,
+      'http.response.status_code': outcome.ok ? outcome.status : undefined,
+      'error.type': outcome.ok ? undefined : outcome.kind,
+      'postrider.webhook_id': job.webhookId,
+      'postrider.event_id': job.event.id,
+      'postrider.event_type': job.event.type,
+      'postrider.attempt': job.attempts + 1,
+    },
+    hasFailed: !outcome.ok || outcome.status >= 300,
+  });
 }
 
 export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
@@ -148,9 +210,7 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
       (job): WebhookItem => ({
         ...claimedItem({ ...job, event: events.get(job.eventSeq)! }, request.nowMs + request.leaseMs),
         target: this.#openTarget(targets.get(job.webhookId)!),
-        lane: undefined,
-        startedMs: NOT_STARTED,
-        isSlow: false,
+        request: undefined,
       }),
     );
     return { items, taken: batch.taken, overQuota: batch.overQuota, freed: batch.freed };
@@ -183,24 +243,52 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
   }
 
   async attempt(item: WebhookItem): Promise<Settled> {
-    const { database, http, clock, random = Math.random } = this.#deps;
-    const { job, target } = item;
-    const { id, seq } = job.event;
-    const body = job.formatted ?? job.event.body ?? (await database.execute(eventTextOperation, { seq }));
-    if (body === undefined) return untriedOf(job, job.event, { atMs: timeOf(item, clock), error: GONE });
-    const outcome = await postEvent({ http, target: target!, event: { id, body }, nowMs: clock.now() });
-    const atMs = timeOf(item, clock);
-    const facts = { outcome, attempts: job.attempts + 1, nowMs: atMs, realNowMs: clock.now(), random: random() };
-    const { kind: result, nextAttemptMs } = classify(facts);
-    const { url } = target!;
-    return {
-      ...untriedOf(job, job.event, { atMs, error: '' }),
-      ...answerOf(outcome),
-      tried: true,
-      url,
-      result,
-      nextAttemptMs,
-    };
+    return (await this.attemptTogether([item]))[0]!;
+  }
+
+  /** Sends the events of one endpoint in one request; returns their results in the same order. */
+  async attemptTogether(items: readonly WebhookItem[]): Promise<Settled[]> {
+    const { http, clock, random = Math.random, tracer = NO_TRACER } = this.#deps;
+    const target = items[0]!.target!;
+    const bodies = await Promise.all(items.map((item) => this.#bodyOf(item)));
+    const events = items.flatMap(({ job }, index) => {
+      const body = bodies[index];
+      return body === undefined ? [] : [{ id: job.event.id, body }];
+    });
+    if (events.length === 0) return items.map((item) => this.#untried(item, GONE));
+    const isBatch = target.maxBatch > 1;
+    const event = isBatch ? batchOf(events) : events[0]!;
+    const contexts = items.map(({ job }) => job.event.traceparent && tracer.begin(job.event.traceparent));
+    // A request has one context; a batch has no common one.
+    const traceparent = (items.length === 1 && contexts[0]) || undefined;
+    const outcome = await postEvent({ http, target, event, nowMs: clock.now(), keepBody: isBatch, traceparent });
+    for (const [index, { job }] of items.entries())
+      endTrace(tracer, { job, context: contexts[index], target, outcome });
+    const answer = answerOf(outcome);
+    const failed = isBatch ? failedEventIds(outcome) : new Set<string>();
+    return items.map((item, index): Settled => {
+      if (bodies[index] === undefined) return this.#untried(item, GONE);
+      const { job } = item;
+      const atMs = timeOf(item, clock);
+      const isListedAsFailed = failed.has(job.event.id);
+      const facts = { outcome, isListedAsFailed, attempts: job.attempts + 1, nowMs: atMs, realNowMs: clock.now() };
+      const { kind: result, nextAttemptMs } = classify({ ...facts, random: random() });
+      return {
+        ...untriedOf(job, job.event, { atMs, error: '' }),
+        ...answer,
+        error: isListedAsFailed ? LISTED_AS_FAILED : answer.error,
+        tried: true,
+        url: target.url,
+        result,
+        nextAttemptMs,
+      };
+    });
+  }
+
+  /** Returns the JSON of the event; undefined if it is no longer stored. */
+  async #bodyOf({ job }: WebhookItem): Promise<string | undefined> {
+    const { seq } = job.event;
+    return job.formatted ?? job.event.body ?? (await this.#deps.database.execute(eventTextOperation, { seq }));
   }
 
   async record(settled: Settled[]): Promise<readonly number[]> {

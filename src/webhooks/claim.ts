@@ -35,6 +35,8 @@ export interface EventText {
   at: number;
   /** The JSON body, the same bytes at every attempt; null if it is large (inbound mail) and read at the attempt. */
   body: string | null;
+  /** The trace context in which the email was accepted (base/trace.ts). */
+  traceparent: string | null;
 }
 
 export interface ClaimedBatch {
@@ -209,9 +211,9 @@ export async function readEventTexts(
     { seq: 'int' },
     seqs.map((seq) => ({ seq })),
   );
-  const rows = await tx.all<EventRow>(
+  const rows = await tx.all<EventRow & { traceparent: string | null }>(
     `SELECT v.seq, v.id, v.type, v.message_id, v.mode, v.at, ${withMail ? 'coalesce(i.detail, v.detail)' : 'v.detail'} AS detail, m.recipient, e.header_from, e.subject,
-       e.header_message_id, e.tags, e.metadata, e.dsn
+       e.header_message_id, e.tags, e.metadata, e.dsn, e.traceparent
      FROM ${requested.sql} JOIN event v ON v.seq = requested.seq
        LEFT JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
        LEFT JOIN email e ON e.seq = m.email_seq
@@ -220,10 +222,10 @@ export async function readEventTexts(
     ...requested.params,
   );
   return new Map(
-    rows.map(({ seq, id, type, at, ...rest }) => {
+    rows.map(({ seq, id, type, at, traceparent, ...rest }) => {
       const isLeftOut = type === 'Inbound' && !withMail;
       const body = isLeftOut ? null : JSON.stringify(eventBody({ seq, id, type, at, ...rest }));
-      return [seq, { seq, id, type, at, body }];
+      return [seq, { seq, id, type, at, body, traceparent }];
     }),
   );
 }

@@ -35,7 +35,12 @@ export interface EndpointRow {
   header_names: string | null;
   /** 1: the events of a recipient are sent one after the other. */
   ordered: number;
+  /** The most events of a request; with more than 1, a request carries an array of events. */
+  max_batch: number;
 }
+
+/** Limit of `maxBatch`. */
+export const MOST_BATCHED = 100;
 
 /** The API returns this for the value of each header. */
 export const HEADER_MASK = '********';
@@ -52,6 +57,7 @@ export function endpointBody(row: EndpointRow): Record<string, unknown> {
     headers: Object.fromEntries(headerNamesOf(row).map((name) => [name, HEADER_MASK])),
     enabled: row.enabled === 1,
     ordered: row.ordered === 1,
+    maxBatch: row.max_batch,
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
   };
@@ -97,6 +103,8 @@ export interface DeliveryRow {
   body: string | null;
   /** Lines of JSON, oldest first; null if it was never tried, or only before attempts were recorded. */
   attempt_log: string | null;
+  /** Whether the endpoint gets several events per request. */
+  isBatched: boolean;
 }
 
 /** An attempt in the log of a delivery. */
@@ -134,7 +142,11 @@ export function deliveryBody(row: DeliveryRow): Record<string, unknown> {
   };
 }
 
-/** Returns the request; its time and signature differ for each attempt and are not stored. */
-function requestOf(url: string, { event_id, body }: DeliveryRow): Record<string, unknown> {
-  return { method: 'POST', url, headers: { 'content-type': 'application/json', 'webhook-id': event_id }, body };
+/**
+ * Returns the request; its time and signature differ for each attempt and are not stored. Of a request with several events, it has only
+ * this one: the others, and with them the id, can differ for each attempt.
+ */
+function requestOf(url: string, { event_id, body, isBatched }: DeliveryRow): Record<string, unknown> {
+  const id = isBatched ? {} : { 'webhook-id': event_id };
+  return { method: 'POST', url, headers: { 'content-type': 'application/json', ...id }, body };
 }

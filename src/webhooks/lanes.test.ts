@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EndpointLanes } from './lanes.ts';
 
-const LIMITS = { inFlight: 6, slowInFlight: 4, perLane: 3, perSlowLane: 1, window: 5, slowWindow: 2 };
+const LIMITS = { inFlight: 6, slowInFlight: 4, perLane: 3, perBatchLane: 2, perSlowLane: 1, window: 5, slowWindow: 2 };
 
 function fill(lanes: EndpointLanes<string>, laneId: string, count: number): number {
   let taken = 0;
@@ -93,4 +93,24 @@ test('an allowed lane after any number of others is found in a few calls', () =>
     found.filter((job) => job !== undefined),
     ['other0'],
   );
+});
+
+test('a lane with batches has few requests in flight, and counts their rows in its window', () => {
+  const lanes = new EndpointLanes<string>({ ...LIMITS, window: 10 });
+  for (let i = 0; i < 12; i += 1) lanes.admit('a', `a${i}`, { first: false, maxBatch: 3 });
+  const batch = () => {
+    const { lane, job } = lanes.next()!;
+    return { lane, jobs: [job, lanes.join(lane, () => true), lanes.join(lane, (next) => next !== 'a5')] };
+  };
+  const first = batch();
+  assert.deepEqual(first.jobs, ['a0', 'a1', 'a2']);
+  assert.deepEqual(batch().jobs, ['a3', 'a4', undefined]);
+  assert.equal(lanes.next(), undefined);
+  assert.equal(lanes.inFlight, 2);
+  assert.equal(lanes.normalRows, 10);
+  assert.equal(lanes.admit('a', 'full', { first: false, maxBatch: 3 }), false);
+  lanes.ended(first.lane, false, 3);
+  assert.equal(lanes.normalRows, 7);
+  assert.equal(lanes.admit('a', 'a10', { first: false, maxBatch: 3 }), true);
+  assert.equal(lanes.next()?.job, 'a5');
 });

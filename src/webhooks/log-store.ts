@@ -76,17 +76,21 @@ async function lastSearched(tx: Transaction, page: EndpointKey & DeliveryFilter)
   return row?.id ?? null;
 }
 
-type StoredRow = Omit<DeliveryRow, 'body'>;
+type StoredRow = Omit<DeliveryRow, 'body' | 'isBatched'>;
 
 async function withBodies(
   tx: Transaction,
   rows: readonly StoredRow[],
-  { format }: Pick<EndpointRow, 'format'>,
+  { format, max_batch }: Pick<EndpointRow, 'format' | 'max_batch'>,
 ): Promise<DeliveryRow[]> {
   const seqs = [...new Set(rows.map((row) => row.event_seq))];
   const events: ReadonlyMap<number, { body: string | null }> =
     format === 'resend' ? await readResendPayloads(tx, seqs) : await readEventTexts(tx, seqs, { withMail: true });
-  return rows.map((row) => ({ ...row, body: events.get(row.event_seq)?.body ?? null }));
+  return rows.map((row) => ({
+    ...row,
+    body: events.get(row.event_seq)?.body ?? null,
+    isBatched: max_batch > 1,
+  }));
 }
 
 export type RetryAnswer =

@@ -33,7 +33,11 @@ const deliverySchema = named('WebhookDelivery', {
       method: Type.String(),
       url: Type.String(),
       headers: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
-      body: nullable(Type.String({ description: 'The event as sent.' })),
+      body: nullable(
+        Type.String({
+          description: 'The event as sent; with `maxBatch` above 1, an element of the array that was sent.',
+        }),
+      ),
     }),
     Type.Null(),
   ]),

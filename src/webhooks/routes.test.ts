@@ -89,6 +89,26 @@ test('an endpoint is created, returned, replaced, and deleted, with its secret r
   }
 });
 
+test('an endpoint gets several events per request on request, but not in the format of another service', async () => {
+  const fields = { ...known, url: 'https://8.8.8.8/hook' };
+  const made = await api.post('/webhooks', fields);
+  const path = `/webhooks/${made.body.webhookId}`;
+  assert.equal(made.body.maxBatch, 1);
+  assert.equal((await api.put(path, { ...fields, maxBatch: 100 })).body.maxBatch, 100);
+  assert.equal((await api.put(path, fields)).body.maxBatch, 100);
+  assert.equal((await api.patch(path, { maxBatch: 20 })).body.maxBatch, 20);
+  assert.equal((await api.get(path)).body.maxBatch, 20);
+  for (const maxBatch of [0, 101, 1.5, '20']) {
+    const wrong = await api.post('/webhooks', { ...fields, maxBatch });
+    assert.deepEqual([wrong.status, wrong.body.error.details[0].field], [400, 'maxBatch']);
+  }
+  const formatted = await api.patch(path, { format: 'resend' });
+  assert.deepEqual([formatted.status, formatted.body.error.details[0].field], [400, 'maxBatch']);
+  assert.equal((await api.patch(path, { format: 'resend', maxBatch: 1 })).body.format, 'resend');
+  assert.equal((await api.patch(path, { maxBatch: 2 })).status, 400);
+  await api.delete(path);
+});
+
 test('an endpoint is ordered on request, and stays so when the field is omitted', async () => {
   const fields = { ...known, url: 'https://8.8.8.8/hook' };
   const plain = await api.post('/webhooks', fields);

@@ -18,7 +18,7 @@ import { answer, defineRoute, type RouteAnswer, type RouteDefinition } from '../
 import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
 import { limitReached } from '../limits/limits.ts';
 import { urlIssue } from '../net/guarded-connector.ts';
-import { type EndpointRow, endpointBody, headerNamesOf, ROTATION_MS, sealContext } from './endpoints.ts';
+import { type EndpointRow, endpointBody, headerNamesOf, MOST_BATCHED, ROTATION_MS, sealContext } from './endpoints.ts';
 import { type OwnHeaders, ownHeaderIssues, ownHeadersRequest, ownHeadersShape, sealOwnHeaders } from './own-headers.ts';
 import { resendNamesOf } from './resend-payload.ts';
 import { webhookDeliveryRoutes } from './routes-deliveries.ts';
@@ -58,6 +58,14 @@ const endpointFields = named('WebhookRequest', {
         'true: sends the events of a recipient one after the other; a failed one delays only later events of that recipient. Default false.',
     }),
   ),
+  maxBatch: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: MOST_BATCHED,
+      description:
+        'With more than 1, the body of each request is an array of up to this many events. Events are not delayed to fill it. Default 1.',
+    }),
+  ),
   format: Type.Optional(
     oneOf(['resend'], {
       description:
@@ -93,6 +101,7 @@ const endpointShape = {
   headers: ownHeadersShape,
   enabled: Type.Boolean(),
   ordered: Type.Boolean(),
+  maxBatch: Type.Integer(),
   createdAt: Type.String({ format: 'date-time' }),
   updatedAt: Type.String({ format: 'date-time' }),
   disabledReason: Type.Optional(Type.String()),
@@ -130,7 +139,7 @@ async function validateFields(
 }
 
 function ownIssues(
-  { secret, format, formatEvents, headers }: Partial<Static<typeof endpointFields>>,
+  { secret, format, formatEvents, headers, maxBatch }: Partial<Static<typeof endpointFields>>,
   present?: EndpointRow,
 ): Issue[] {
   const issues = ownHeaderIssues(headers, present && headerNamesOf(present));
@@ -138,6 +147,9 @@ function ownIssues(
     issues.push({ field: 'secret', message: 'must be whsec_ followed by the Base64 of 24 to 64 bytes' });
   if (formatEvents !== undefined && format === undefined)
     issues.push({ field: 'formatEvents', message: 'requires `format`, the service to which these event names belong' });
+  const isFormatted = format !== undefined || (present !== undefined && present.format !== null);
+  if (isFormatted && (maxBatch ?? present?.max_batch ?? 1) > 1)
+    issues.push({ field: 'maxBatch', message: 'must be 1 for a webhook with `format`: its payload holds one event' });
   return issues;
 }
 
@@ -175,6 +187,7 @@ function storedFields(fields: Static<typeof endpointFields>) {
     description: fields.description ?? null,
     enabled: fields.enabled ?? null,
     ...(fields.ordered !== undefined && { ordered: fields.ordered }),
+    ...(fields.maxBatch !== undefined && { maxBatch: fields.maxBatch }),
     ...(fields.format !== undefined && { format: formatOf(fields.format, fields) }),
   };
 }
@@ -314,7 +327,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'replaceWebhook',
       summary: 'Replace a webhook',
       description:
-        'secret, headers, enabled, and ordered stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.',
+        'secret, headers, enabled, ordered, and maxBatch stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.',
       body: endpointFields,
       furtherIssues,
       refusals: ['CONFLICT'],

@@ -79,6 +79,8 @@ export interface Target {
   url: string;
   /** The customer's own headers. */
   headers: Readonly<Record<string, string>>;
+  /** The most events of a request; with more than 1, a request carries an array of events. */
+  maxBatch: number;
   /** Returns the keys that sign at this time, the current one first. */
   keys(nowMs: number): readonly Buffer[];
 }
@@ -101,6 +103,7 @@ const NONE = new Uint8Array();
 function isSame(a: EndpointTarget, b: EndpointTarget): boolean {
   return (
     a.url === b.url &&
+    a.max_batch === b.max_batch &&
     a.previous_secret_until === b.previous_secret_until &&
     Buffer.compare(a.secret_sealed, b.secret_sealed) === 0 &&
     Buffer.compare(a.headers_sealed ?? NONE, b.headers_sealed ?? NONE) === 0
@@ -118,6 +121,7 @@ export function createTargets(secretKey: Uint8Array): Targets {
     const made: Kept = {
       row,
       url: row.url,
+      maxBatch: row.max_batch,
       headers: openOwnHeaders(secretKey, row.id, row.headers_sealed),
       keys: (nowMs) => (nowMs < (row.previous_secret_until ?? 0) ? both : alone),
     };

@@ -17,7 +17,7 @@ export interface Owner {
 }
 
 const SHOWN =
-  'id, mode, url, events, description, enabled, disabled_reason, inbound_route_id, created_at, updated_at, format, format_events, header_names, ordered';
+  'id, mode, url, events, description, enabled, disabled_reason, inbound_route_id, created_at, updated_at, format, format_events, header_names, ordered, max_batch';
 
 export interface EndpointFields {
   url: string;
@@ -29,6 +29,8 @@ export interface EndpointFields {
   enabled: boolean | null;
   /** If omitted, unchanged; a new endpoint is not ordered. */
   ordered?: boolean;
+  /** The most events of a request. If omitted, unchanged; 1 in a new endpoint. */
+  maxBatch?: number;
   /** The service whose payload the endpoint receives. If omitted, it is unchanged; a new endpoint receives the payload of Postrider. */
   format?: EndpointFormat;
   /** The customer's headers. If omitted, they are unchanged; a new endpoint has none. */
@@ -53,7 +55,7 @@ export type NewEndpoint = Owner &
 
 const ENDPOINT = {
   table: 'webhook',
-  shows: ['url', 'events', 'description', 'enabled', 'ordered', 'header_names', 'previous_secret_until'],
+  shows: ['url', 'events', 'description', 'enabled', 'ordered', 'max_batch', 'header_names', 'previous_secret_until'],
 };
 
 export const createEndpointOperation = change(
@@ -65,8 +67,8 @@ export const createEndpointOperation = change(
     if (reached) return reached;
     const row = await tx.get<EndpointRow>(
       `INSERT INTO webhook (id, account_id, mode, url, events, description, enabled, secret_sealed, created_at, updated_at, inbound_route_id, format, format_events, header_names,
-         headers_sealed, ordered)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING ${SHOWN}`,
+         headers_sealed, ordered, max_batch)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING ${SHOWN}`,
       endpoint.id,
       endpoint.accountId,
       endpoint.mode,
@@ -83,6 +85,7 @@ export const createEndpointOperation = change(
       endpoint.headers?.names ?? null,
       endpoint.headers?.sealed ?? null,
       endpoint.ordered ? 1 : 0,
+      endpoint.maxBatch ?? 1,
     );
     await subscribe(tx, { ...endpoint, enabled: row!.enabled, ordered: row!.ordered });
     return row as EndpointRow;
@@ -133,10 +136,12 @@ export interface EndpointTarget {
   format_events: string | null;
   headers_sealed: Uint8Array | null;
   ordered: number;
+  /** The most events of a request. */
+  max_batch: number;
 }
 
 export const TARGET =
-  'id, url, secret_sealed, previous_secret_sealed, previous_secret_until, format, format_events, headers_sealed, ordered';
+  'id, url, secret_sealed, previous_secret_sealed, previous_secret_until, format, format_events, headers_sealed, ordered, max_batch';
 
 /** Returns the data that a test event needs, such as the URL and the secrets. */
 export const findTargetOperation = operation('webhooks.target', 'read', (tx, key: EndpointKey) =>
@@ -169,7 +174,7 @@ export const replaceEndpointOperation = change(
     }
     const enabled = change.enabled === null ? null : change.enabled ? 1 : 0;
     const row = await tx.get<EndpointRow>(
-      `UPDATE webhook SET url = ?, events = ?, description = CASE WHEN CAST(? AS INTEGER) = 1 THEN CAST(? AS TEXT) ELSE description END, enabled = coalesce(?, enabled), ordered = coalesce(?, ordered), updated_at = ?,
+      `UPDATE webhook SET url = ?, events = ?, description = CASE WHEN CAST(? AS INTEGER) = 1 THEN CAST(? AS TEXT) ELSE description END, enabled = coalesce(?, enabled), ordered = coalesce(?, ordered), max_batch = coalesce(?, max_batch), updated_at = ?,
          format = coalesce(?, format), format_events = coalesce(?, format_events),
          failing_since = CASE WHEN CAST(? AS INTEGER) = 1 THEN NULL ELSE failing_since END,
          disabled_reason = CASE WHEN CAST(? AS INTEGER) IS NULL THEN disabled_reason ELSE NULL END
@@ -180,6 +185,7 @@ export const replaceEndpointOperation = change(
       change.description ?? null,
       enabled,
       change.ordered === undefined ? null : change.ordered ? 1 : 0,
+      change.maxBatch ?? null,
       change.nowMs,
       change.format?.name ?? null,
       change.format?.events ?? null,

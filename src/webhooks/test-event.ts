@@ -8,6 +8,7 @@ import type { Mode } from '../base/mode.ts';
 import { type EventType, sampleDetail, sampleEvent } from '../events/events.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import { answerOf, postEvent } from './attempt.ts';
+import { batchOf } from './batch.ts';
 import { resendPayload } from './resend-payload.ts';
 import type { Target } from './sign.ts';
 
@@ -50,7 +51,9 @@ export async function sendTestEvent(test: {
   event: { id: string; body: string };
   nowMs: number;
 }) {
-  const outcome = await postEvent(test);
+  const { event, ...request } = test;
+  const sent = test.target.maxBatch > 1 ? batchOf([event]) : event;
+  const outcome = await postEvent({ ...request, event: sent });
   const success = outcome.ok && outcome.status >= 200 && outcome.status < 300;
-  return { success, eventId: test.event.id, ...answerOf(outcome) };
+  return { success, eventId: event.id, ...answerOf(outcome) };
 }

@@ -1,6 +1,6 @@
 /**
- * Sends events to endpoints, as a kind of work of the engine (src/work/engine.ts). An attempt sends one signed event, and its result is
- * recorded. Delivery is at least once, and no endpoint delays another (lanes.ts). The order is not guaranteed, except for the events of a
+ * Sends events to endpoints, as a kind of work of the engine (src/work/engine.ts). An attempt sends one signed event, or several to an
+ * endpoint that takes batches (batch.ts), and the result of each is recorded. Delivery is at least once, and no endpoint delays another (lanes.ts). The order is not guaranteed, except for the events of a
  * recipient at an ordered endpoint (turns.ts).
  *
  * A stop starts no attempt; running ones end within the deadline of a request.
@@ -23,7 +23,14 @@ import {
   type State,
   type WorkKind,
 } from '../work/work.ts';
-import { AttemptRunner, type AttemptRunnerDeps, NOT_STARTED, type WebhookItem } from './attempt.ts';
+import {
+  AttemptRunner,
+  type AttemptRunnerDeps,
+  type EndpointRequest,
+  NOT_STARTED,
+  type WebhookItem,
+} from './attempt.ts';
+import { BATCH_UNITS, batchLimit } from './batch.ts';
 import { clampDueOperation } from './claim.ts';
 import { type EndpointLane, EndpointLanes, LANE_LIMITS, type LaneLimits } from './lanes.ts';
 import { sendDueNotices } from './notices.ts';
@@ -69,12 +76,15 @@ class EndpointQueue implements FairQueue<WebhookItem> {
   }
 
   admit(item: WebhookItem, { first }: { first: boolean }): boolean {
-    return this.lanes.admit(item.job.lane, item, { first });
+    return this.lanes.admit(item.job.lane, item, { first, maxBatch: item.target?.maxBatch ?? 1 });
   }
 
   changed(item: WebhookItem, from: State): void {
-    if (from === 'running' && item.lane) this.lanes.ended(item.lane, item.isSlow);
-    if (from === 'running') item.lane = undefined;
+    const { request } = item;
+    if (from !== 'running' || !request) return;
+    item.request = undefined;
+    request.running -= 1;
+    if (request.running === 0) this.lanes.ended(request.lane, request.isSlow, request.items.length);
   }
 
   capacity(): number {
@@ -100,7 +110,7 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
   readonly #deps: WebhookDeps;
   readonly #runner: AttemptRunner;
   /** In order of their start. */
-  readonly #inFlight = new Set<WebhookItem>();
+  readonly #inFlight = new Set<EndpointRequest>();
   #noticesDueAt = 0;
 
   constructor(deps: WebhookDeps) {
@@ -141,28 +151,54 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
         if (item.state === 'waiting') this.engine.release(item);
         continue;
       }
-      Object.assign(item, { lane, isSlow: lane.slow, startedMs: NOT_STARTED });
+      const items = [item, ...this.#companions(item, lane)];
+      const request = { lane, items, running: items.length, startedMs: NOT_STARTED, isSlow: lane.slow };
+      for (const one of items) one.request = request;
       this.pace.started(item.job.accountId);
-      void this.#run(item);
+      void this.#run(request);
     }
   }
 
-  async #run(item: WebhookItem): Promise<void> {
-    this.#inFlight.add(item);
-    await this.engine.run([item], () => this.#attempt(item));
-    this.#inFlight.delete(item);
+  /** Takes the waiting events of the lane that are sent in the same request as its first one. */
+  #companions(first: WebhookItem, lane: EndpointLane): WebhookItem[] {
+    // The size of an event that is read at its attempt is not known: it is sent alone.
+    const unitsOf = ({ job }: WebhookItem): number => job.event.body?.length ?? BATCH_UNITS;
+    const companions: WebhookItem[] = [];
+    let units = unitsOf(first);
+    let limit = batchLimit(lane.maxBatch, first.job.attempts);
+    const fits = (item: WebhookItem): boolean =>
+      item.state === 'waiting' &&
+      item.target === first.target &&
+      this.engine.holds(item) &&
+      units + unitsOf(item) <= BATCH_UNITS &&
+      companions.length + 2 <= Math.min(limit, batchLimit(lane.maxBatch, item.job.attempts));
+    for (let next = this.queue.lanes.join(lane, fits); next; next = this.queue.lanes.join(lane, fits)) {
+      companions.push(next);
+      units += unitsOf(next);
+      limit = Math.min(limit, batchLimit(lane.maxBatch, next.job.attempts));
+    }
+    return companions;
+  }
+
+  async #run(request: EndpointRequest): Promise<void> {
+    this.#inFlight.add(request);
+    await this.engine.run(request.items, () => this.#attempt(request));
+    this.#inFlight.delete(request);
     this.start();
   }
 
-  async #attempt(item: WebhookItem): Promise<void> {
+  async #attempt(request: EndpointRequest): Promise<void> {
     const { metrics } = this.#deps;
-    item.startedMs = performance.now();
-    const settled = await this.#runner.attempt(item);
-    item.isSlow = settled.latencyMs! >= SLOW_AFTER_MS;
-    this.engine.settle(item, settled);
-    const succeeded = settled.result === 'succeeded';
-    metrics?.webhookAttempts[succeeded ? 'succeeded' : 'failed'].inc();
-    if (succeeded) metrics?.webhookLagSeconds.observe((settled.atMs - item.job.event.at) / 1000);
+    request.startedMs = performance.now();
+    const results = await this.#runner.attemptTogether(request.items);
+    request.isSlow = results.some(({ latencyMs }) => (latencyMs ?? 0) >= SLOW_AFTER_MS);
+    for (const [index, settled] of results.entries()) {
+      const item = request.items[index]!;
+      this.engine.settle(item, settled);
+      const succeeded = settled.result === 'succeeded';
+      metrics?.webhookAttempts[succeeded ? 'succeeded' : 'failed'].inc();
+      if (succeeded) metrics?.webhookLagSeconds.observe((settled.atMs - item.job.event.at) / 1000);
+    }
   }
 
   async record(settled: Settled[]): Promise<number[]> {

@@ -108,6 +108,15 @@ export class Lanes<T> {
     return undefined;
   }
 
+  /** Takes the item at the front of a lane if it is accepted. The lane keeps its turn. */
+  nextOf(lane: string, accepts: (item: T) => boolean): T | undefined {
+    const fifo = this.#lanes.get(lane);
+    if (!fifo || !accepts(fifo.front)) return undefined;
+    const item = fifo.shift();
+    this.#removed(lane, fifo, 1);
+    return item;
+  }
+
   /** Removes an item from its lane; false if it does not wait there. */
   remove(lane: string, item: T): boolean {
     const fifo = this.#lanes.get(lane);

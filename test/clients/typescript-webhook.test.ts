@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
-import { verifyWebhook } from '../../clients/typescript/src/webhook.ts';
+import { verifyWebhook, verifyWebhookBatch } from '../../clients/typescript/src/webhook.ts';
 import { newSecret, secretKeyOf, signatureOf } from '../../src/webhooks/sign.ts';
 
 const secret = newSecret();
@@ -57,4 +57,19 @@ test('rejects forged, altered, old, and malformed requests', async () => {
   }
   await assert.rejects(verifyWebhook(body, signed(), 'whsec_'), TypeError);
   await verifyWebhook(body, signed(now() - 310), secret, { toleranceSeconds: 600 });
+});
+
+test('a request with several events returns its events, and a single event is refused as a batch', async () => {
+  const batch = `[${body}]`;
+  const signature = new Webhook(secret).sign('batch_1', new Date(), batch);
+  const headers = {
+    'webhook-id': 'batch_1',
+    'webhook-timestamp': String(Math.floor(Date.now() / 1000)),
+    'webhook-signature': signature,
+  };
+  const [event, ...others] = await verifyWebhookBatch(batch, headers, secret);
+  assert.equal(event!.subject, 'Grüße – 100 %');
+  assert.equal(others.length, 0);
+  await assert.rejects(verifyWebhookBatch(body, signed(), secret), /single event/);
+  await assert.rejects(verifyWebhookBatch(`${batch} `, headers, secret), /no signature fits/);
 });

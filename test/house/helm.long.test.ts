@@ -50,6 +50,7 @@ const VALUES: Record<string, Values> = {
       secret: { name: 'bucket', accessKeyId: 'id', secretAccessKey: 'secret' },
     },
   },
+  'role for the store': { serviceAccountName: 'postrider-s3' },
   ingress: {
     ingress: {
       enabled: true,

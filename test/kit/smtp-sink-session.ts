@@ -144,6 +144,7 @@ export class SinkSession {
     const lines = ['sink', ...(options.extensions ?? DEFAULT_EXTENSIONS)];
     if (options.tls === 'starttls' && !this.#tls) lines.push('STARTTLS');
     if (options.auth) lines.push('AUTH PLAIN LOGIN');
+    if (options.oauth) lines.push(`AUTH ${options.oauth.mechanism}`);
     return lines.map((text, index) => `250${index === lines.length - 1 ? ' ' : '-'}${text}`).join('\r\n');
   }
 
@@ -194,6 +195,8 @@ export class SinkSession {
       this.#socket.write(`334 ${text}\r\n`);
       return decode(await this.#reader.line());
     };
+    const { oauth } = this.#shared.options;
+    if (oauth) return this.#authenticateByToken(oauth, line);
     let user: string;
     let pass: string;
     if (mechanism.toUpperCase() === 'PLAIN') {
@@ -209,6 +212,27 @@ export class SinkSession {
     return (await this.#act('auth', line, good ? DEFAULT_REPLIES.auth : '535 5.7.8 wrong user or password')) !== 0;
   }
 
+  async #authenticateByToken(oauth: NonNullable<SinkOptions['oauth']>, line: string): Promise<boolean> {
+    const [, mechanism, initial = ''] = line.split(' ');
+    const response = Buffer.from(initial, 'base64').toString();
+    const { host, port } = this.#shared.sink;
+    const opening =
+      oauth.mechanism === 'XOAUTH2' ? `user=${oauth.user}` : `n,a=${oauth.user},\x01host=${host}\x01port=${port}`;
+    const [start, end] = [`${opening}\x01auth=Bearer `, '\x01\x01'];
+    const isForm = mechanism === oauth.mechanism && response.startsWith(start) && response.endsWith(end);
+    if (!isForm) this.#shared.sink.violations.push(`AUTH ${mechanism} with ${JSON.stringify(response)}`);
+    const isGood = isForm && oauth.isValid(response.slice(start.length, -end.length));
+    if (isGood) this.#auth = oauth.user;
+    else {
+      this.#socket.write(`334 ${Buffer.from('{"status":"401"}').toString('base64')}\r\n`);
+      const dummy = await this.#reader.line();
+      if (dummy !== (oauth.mechanism === 'XOAUTH2' ? '' : 'AQ==')) this.#shared.sink.violations.push(`AUTH: ${dummy}`);
+    }
+    return (
+      (await this.#act('auth', line, isGood ? DEFAULT_REPLIES.auth : '535 5.7.3 Authentication unsuccessful')) !== 0
+    );
+  }
+
   async #mail(line: string): Promise<boolean> {
     const match = /^MAIL FROM:<([^<>]*)>(.*)$/i.exec(line);
     if (!match) return (await this.#reply('501 5.5.4 syntax', {})) !== 0;
@@ -216,7 +240,8 @@ export class SinkSession {
       this.#shared.sink.violations.push('MAIL within a transaction');
       return (await this.#reply('503 5.5.1 nested MAIL', {})) !== 0;
     }
-    if (this.#shared.options.auth && !this.#auth) return (await this.#reply('530 5.7.0 authenticate first', {})) !== 0;
+    const { auth, oauth } = this.#shared.options;
+    if ((auth ?? oauth) && !this.#auth) return (await this.#reply('530 5.7.0 authenticate first', {})) !== 0;
     const code = await this.#act('mail', line);
     if (code >= 200 && code < 300) this.#envelope = { from: match[1]!, parameters: match[2]!.trim(), to: [] };
     return code !== 0;

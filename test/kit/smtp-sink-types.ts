@@ -77,6 +77,8 @@ export interface SinkOptions {
   extensions?: string[];
   /** Requires this user and password. */
   auth?: { user: string; pass: string };
+  /** Requires an access token of this user instead, by this mechanism. */
+  oauth?: { user: string; mechanism: 'XOAUTH2' | 'OAUTHBEARER'; isValid(token: string): boolean };
   port?: number;
   /** Address to listen on; 127.0.0.1 by default. */
   host?: string;

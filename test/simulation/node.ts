@@ -148,6 +148,7 @@ export function createNode({
       ...shared,
       config,
       metrics: sharedMetrics(),
+      tracer: undefined,
       database,
       dns,
       overload,

@@ -71,9 +71,8 @@ export const PLANTED_SCHEDULES: Readonly<Record<string, Planted>> = {
   },
   'an event that was accepted slowly is sent again': {
     file: 'webhooks/attempt.ts',
-    find: "if (outcome.ok && outcome.status >= 200 && outcome.status < 300) return { kind: 'succeeded', nextAttemptMs: null };",
-    replace:
-      "if (outcome.ok && outcome.status >= 200 && outcome.status < 300 && outcome.latencyMs < 1_000) return { kind: 'succeeded', nextAttemptMs: null };",
+    find: 'if (isAccepted && !answer.isListedAsFailed)',
+    replace: 'if (isAccepted && outcome.latencyMs < 1_000)',
     finds: /came again to .* after its success/,
   },
   'an endpoint that answered 410 is tried again': {
@@ -93,10 +92,22 @@ export const PLANTED_SCHEDULES: Readonly<Record<string, Planted>> = {
     },
     finds: /events after its 410/,
   },
+  'an event that the response to a batch lists as failed is not sent again': {
+    file: 'webhooks/attempt.ts',
+    find: 'if (isAccepted && !answer.isListedAsFailed)',
+    replace: 'if (isAccepted)',
+    finds: /never came to its endpoint/,
+  },
+  'an event that joins a batch is not sent': {
+    file: 'webhooks/batch.ts',
+    find: "body: `[${events.map(({ body }) => body).join(',')}]`",
+    replace: 'body: `[${events[0]!.body}]`',
+    finds: /never came to its endpoint/,
+  },
   'a redirect counts as a success': {
     file: 'webhooks/attempt.ts',
-    find: 'if (outcome.ok && outcome.status >= 200 && outcome.status < 300)',
-    replace: 'if (outcome.ok && outcome.status >= 200 && outcome.status < 400)',
+    find: 'outcome.ok && outcome.status >= 200 && outcome.status < 300;',
+    replace: 'outcome.ok && outcome.status >= 200 && outcome.status < 400;',
     finds: /never came to its endpoint/,
   },
 };

@@ -117,8 +117,8 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   },
   'a failed webhook request counts as a success': {
     file: 'webhooks/attempt.ts',
-    find: 'if (outcome.ok && outcome.status >= 200 && outcome.status < 300)',
-    replace: 'if (outcome.ok && outcome.status >= 200 && outcome.status < 600)',
+    find: 'outcome.ok && outcome.status >= 200 && outcome.status < 300;',
+    replace: 'outcome.ok && outcome.status >= 200 && outcome.status < 600;',
     finds: /never came to its endpoint/,
   },
   'an endpoint that times out is not retried': {

@@ -1,7 +1,7 @@
 /**
  * The webhook endpoints of the simulated customer. Each returns 2xx, fails for a while, hangs, disconnects, redirects, asks for time with
- * 429, or responds slowly, as the seed decides; one may return 410 from some request on. Every request is recorded with its time and its
- * response.
+ * 429, or responds slowly, as the seed decides; one may return 410 from some request on. Some get several events per request, and may list
+ * one of them as failed. Every event is recorded with the time and the response of its request.
  */
 import { EVENT_TYPES } from '../../src/events/events.ts';
 import type { Network, SimSocket } from './network.ts';
@@ -11,7 +11,7 @@ import type { Process } from './timeline.ts';
 /** How an endpoint treats one request; `hang` never responds, `cut` closes the connection without a response. */
 export type Treatment = number | 'hang' | 'cut';
 
-/** A request that an endpoint received completely. Times are virtual ms. */
+/** An event that an endpoint received in a complete request. Times are virtual ms. */
 export interface Received {
   webhookId: string;
   eventId: string;
@@ -42,7 +42,7 @@ export interface Manners {
   drips: number;
   /** The endpoint returns 500 until then, virtual ms. */
   downUntilMs: number;
-  /** It returns 410 from this request on; 0 for never. */
+  /** It returns 410 from this event on; 0 for never. */
   goneAfter: number;
 }
 
@@ -62,6 +62,8 @@ export interface Endpoint {
   /** The event types that it subscribes to. */
   readonly types: readonly string[];
   readonly manners: Manners;
+  /** The most events of a request. */
+  readonly maxBatch: number;
   readonly received: Received[];
 }
 
@@ -108,7 +110,16 @@ const PORT = 80;
 export const MOVED = 'moved';
 /** Target of redirects. */
 const ELSEWHERE = '/elsewhere';
+/** Share of endpoints that get several events per request, and of their requests in which they list one event as failed. */
+const BATCHED = 0.3;
+const LISTED_AS_FAILED = 0.2;
 const LONGEST_RETRY_AFTER_SECONDS = 1_800;
+
+interface SentEvent {
+  eventId: string;
+  eventType: string;
+  messageId: string;
+}
 
 interface ReceiverOptions {
   plans: readonly EndpointPlan[];
@@ -120,14 +131,16 @@ interface ReceiverOptions {
 
 export function startReceiver(network: Network, { plans, badUntilMs, random, count }: ReceiverOptions): Receiver {
   const { timeline } = network;
-  const endpoints = plans.map(
-    ({ types, manners }, at): Endpoint => ({
+  const endpoints = plans.map(({ types, manners }, at): Endpoint => {
+    const batches = random.stream(`batches ${at}`);
+    return {
       url: `http://${RECEIVER_ADDRESS}/hook-${at}`,
       types,
       manners,
+      maxBatch: batches.chance(BATCHED) ? batches.pick([2, 5, 100]) : 1,
       received: [],
-    }),
-  );
+    };
+  });
   const receiver: Receiver = { endpoints, followed: 0 };
 
   const treat = ({ manners, received }: Endpoint): Treatment => {
@@ -150,13 +163,13 @@ export function startReceiver(network: Network, { plans, badUntilMs, random, cou
     return 200;
   };
 
-  const answer = (socket: SimSocket, one: Received, { manners }: Endpoint): void => {
-    const { treatment } = one;
+  const answer = (socket: SimSocket, all: readonly Received[], { manners }: Endpoint): void => {
+    const { treatment, retryAfterMs } = all[0]!;
     if (treatment === 'hang') {
       count('hanging webhook');
       return;
     }
-    one.endedMs = timeline.nowMs;
+    for (const one of all) one.endedMs = timeline.nowMs;
     if (treatment === 'cut') {
       count('webhook connection cut');
       socket.destroy(new Error('cut'));
@@ -165,22 +178,31 @@ export function startReceiver(network: Network, { plans, badUntilMs, random, cou
     if (treatment !== 200) count(`webhook response ${treatment}`);
     if (!socket.writable) return;
     const heard = (): void => {
-      one.heardAtMs = timeline.nowMs;
+      for (const one of all) one.heardAtMs = timeline.nowMs;
     };
     const whenWritten = (): void => socket.whenHeard(heard);
-    const fields = ['Content-Length: 2'];
+    const failed = treatment === 200 ? all.filter(({ isAccepted }) => !isAccepted).map(({ eventId }) => eventId) : [];
+    const body = failed.length > 0 ? JSON.stringify({ failed }) : 'ok';
+    const fields = [`Content-Length: ${body.length}`];
     if (treatment === 302) fields.push(`Location: http://${RECEIVER_ADDRESS}${ELSEWHERE}`);
-    if (one.retryAfterMs > 0) fields.push(`Retry-After: ${one.retryAfterMs / 1000}`);
+    if (retryAfterMs > 0) fields.push(`Retry-After: ${retryAfterMs / 1000}`);
     const head = `HTTP/1.1 ${treatment} Said\r\n${fields.join('\r\n')}\r\n\r\n`;
     if (treatment === 200 && timeline.nowMs < badUntilMs && random.chance(manners.drips)) {
       count('slow webhook response');
-      socket.write(`${head}o`);
+      socket.write(`${head}${body.slice(0, -1)}`);
       timeline.after(random.between(100, 20_000), 'hook drips', () => {
-        if (socket.writable) socket.write('k', whenWritten);
+        if (socket.writable) socket.write(body.slice(-1), whenWritten);
       });
       return;
     }
-    socket.write(`${head}ok`, whenWritten);
+    socket.write(`${head}${body}`, whenWritten);
+  };
+
+  /** Draws which event of a request is listed as failed, if one is. */
+  const drawFailed = ({ maxBatch, url, received }: Endpoint, events: number): number | undefined => {
+    if (maxBatch === 1 || timeline.nowMs >= badUntilMs) return undefined;
+    const draw = random.stream(`failed ${url} ${received.length}`);
+    return draw.chance(LISTED_AS_FAILED) ? draw.below(events) : undefined;
   };
 
   const take = (socket: SimSocket, path: string, head: string, body: string): void => {
@@ -190,26 +212,32 @@ export function startReceiver(network: Network, { plans, badUntilMs, random, cou
       receiver.followed += 1;
       return;
     }
-    const event = JSON.parse(body) as { eventId: string; eventType: string; messageId: string };
+    const sent = JSON.parse(body) as SentEvent | SentEvent[];
+    const events = Array.isArray(sent) ? sent : [sent];
     const treatment = treat(endpoint);
-    const one: Received = {
-      webhookId: /\r\nwebhook-id: (.*)/i.exec(head)?.[1] ?? '',
-      eventId: event.eventId,
-      type: event.eventType,
-      messageId: event.messageId,
-      atMs: timeline.nowMs,
-      endedMs: Number.POSITIVE_INFINITY,
-      treatment,
-      isMoved: query === MOVED,
-      retryAfterMs: treatment === 429 ? 1_000 * (1 + random.below(LONGEST_RETRY_AFTER_SECONDS)) : 0,
-      isAccepted: treatment === 200,
-      heardAtMs: undefined,
-      sender: socket.remoteProcess,
-    };
-    endpoint.received.push(one);
-    timeline.note(`hook ${one.type}`);
-    if (treatment === 'hang' || treatment === 'cut' || treatment === 500) answer(socket, one, endpoint);
-    else timeline.after(random.between(1, 200), 'hook answers', () => answer(socket, one, endpoint));
+    const retryAfterMs = treatment === 429 ? 1_000 * (1 + random.below(LONGEST_RETRY_AFTER_SECONDS)) : 0;
+    const failedAt = drawFailed(endpoint, events.length);
+    const all = events.map(
+      (event, at): Received => ({
+        webhookId: /\r\nwebhook-id: (.*)/i.exec(head)?.[1] ?? '',
+        eventId: event.eventId,
+        type: event.eventType,
+        messageId: event.messageId,
+        atMs: timeline.nowMs,
+        endedMs: Number.POSITIVE_INFINITY,
+        treatment,
+        isMoved: query === MOVED,
+        retryAfterMs,
+        isAccepted: treatment === 200 && at !== failedAt,
+        heardAtMs: undefined,
+        sender: socket.remoteProcess,
+      }),
+    );
+    endpoint.received.push(...all);
+    timeline.note(`hook ${all.map(({ type }) => type).join()}`);
+    if (all.length > 1) count('several events in a webhook request');
+    if (treatment === 'hang' || treatment === 'cut' || treatment === 500) answer(socket, all, endpoint);
+    else timeline.after(random.between(1, 200), 'hook answers', () => answer(socket, all, endpoint));
   };
 
   network.listen(`${RECEIVER_ADDRESS}:${PORT}`, (socket) => {

@@ -142,7 +142,8 @@ export function live(world: World, template: Template): void {
   world.busy += 1;
   void (async () => {
     const { shop } = template.tenants;
-    for (const { url, types } of world.receiver.endpoints) await create(shop, '/webhooks', { url, events: types });
+    for (const { url, types, maxBatch } of world.receiver.endpoints)
+      await create(shop, '/webhooks', { url, events: types, ...(maxBatch > 1 && { maxBatch }) });
     if (world.reporters) await create(shop, '/inbound-routes', { match: ROUTE_ADDRESS, events: true });
     for (let at = 0; at < mails; at += 1) {
       const entry = newEntry(drawMail(draw.stream(`mail ${at}`), at, world));

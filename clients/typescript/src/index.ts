@@ -8,4 +8,4 @@ export type { CallOptions, ClientOptions, KeyOptions, SessionOptions } from './h
 export type { Page, Pages } from './pages.ts';
 export type * from './schema.ts';
 export type { Uploaded, UploadFile, UploadOptions, UploadProgress } from './uploads.ts';
-export { type VerifyOptions, verifyWebhook } from './webhook.ts';
+export { type VerifyOptions, verifyWebhook, verifyWebhookBatch } from './webhook.ts';

@@ -7,7 +7,7 @@ import { EventStream, type StreamOptions } from './event-stream.ts';
 import type { CallOptions } from './http.ts';
 import { pagesOf } from './pages.ts';
 import { type Uploaded, type UploadFile, type UploadOptions, uploadFiles } from './uploads.ts';
-import { verifyWebhook } from './webhook.ts';
+import { verifyWebhook, verifyWebhookBatch } from './webhook.ts';
 
 type Given = CallOptions | undefined;
 
@@ -101,6 +101,7 @@ export function webhooksOf(caller: Caller) {
       caller.call('replayWebhookEvents', { path: { id }, query: { dryRun: true }, body }, options),
     /** Verifies a request that your endpoint received, without an API call, and returns its event. */
     verify: verifyWebhook,
+    verifyBatch: verifyWebhookBatch,
   };
 }
 

@@ -1034,7 +1034,7 @@ export interface paths {
     get: operations["getWebhook"];
     /**
      * Replace a webhook
-     * @description secret, headers, enabled, and ordered stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
+     * @description secret, headers, enabled, ordered, and maxBatch stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
      */
     put: operations["replaceWebhook"];
     /**
@@ -1498,6 +1498,8 @@ export interface components {
       tlsPolicy?: "requireTls" | "dane" | "mta-sts" | "mta-sts-testing" | "opportunistic";
       /** @description For example TLS_AES_256_GCM_SHA384. */
       tlsCipher?: string;
+      /** @description The group of the key exchange, for example X25519MLKEM768 (post-quantum) or X25519. */
+      tlsKeyExchange?: string;
       /** @description The name in the certificate of the server. */
       tlsPeerName?: string;
       dialogue: ({
@@ -3797,6 +3799,7 @@ export interface components {
       };
       enabled: boolean;
       ordered: boolean;
+      maxBatch: number;
       /** Format: date-time */
       createdAt: string;
       /** Format: date-time */
@@ -3830,6 +3833,8 @@ export interface components {
       enabled?: boolean;
       /** @description true: sends the events of a recipient one after the other; a failed one delays only later events of that recipient. Default false. */
       ordered?: boolean;
+      /** @description With more than 1, the body of each request is an array of up to this many events. Events are not delayed to fill it. Default 1. */
+      maxBatch?: number;
       /**
        * @description Posts events in the payload format of this service, for handlers that were written for it. Postrider's own format if omitted.
        * @enum {string}
@@ -3909,6 +3914,8 @@ export interface components {
       enabled?: boolean;
       /** @description true: sends the events of a recipient one after the other; a failed one delays only later events of that recipient. Default false. */
       ordered?: boolean;
+      /** @description With more than 1, the body of each request is an array of up to this many events. Events are not delayed to fill it. Default 1. */
+      maxBatch?: number;
       /**
        * @description Posts events in the payload format of this service, for handlers that were written for it. Postrider's own format if omitted.
        * @enum {string}
@@ -3952,6 +3959,7 @@ export interface components {
       };
       enabled: boolean;
       ordered: boolean;
+      maxBatch: number;
       /** Format: date-time */
       createdAt: string;
       /** Format: date-time */
@@ -3981,6 +3989,7 @@ export interface components {
       };
       enabled: boolean;
       ordered: boolean;
+      maxBatch: number;
       /** Format: date-time */
       createdAt: string;
       /** Format: date-time */
@@ -7972,7 +7981,7 @@ export interface operations {
   };
   /**
    * Replace a webhook
-   * @description secret, headers, enabled, and ordered stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
+   * @description secret, headers, enabled, ordered, and maxBatch stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
    */
   replaceWebhook: {
     parameters: {

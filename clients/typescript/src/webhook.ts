@@ -47,6 +47,13 @@ function joined(...parts: (string | Uint8Array)[]): Uint8Array<ArrayBuffer> {
   return whole;
 }
 
+/** Verifies a request of a webhook with `maxBatch` above 1 like `verifyWebhook`, and returns its events. */
+export async function verifyWebhookBatch(...request: Parameters<typeof verifyWebhook>): Promise<Event[]> {
+  const events: unknown = await verifyWebhook(...request);
+  if (!Array.isArray(events)) throw invalid('it is a single event; set maxBatch of the webhook above 1, or use verify');
+  return events as Event[];
+}
+
 /**
  * Returns the event, or throws PostriderError `WEBHOOK_INVALID`. `payload` is the raw body, not parsed and serialized again; `secret` is
  * the endpoint's secret, or several of which one must match.

@@ -8,6 +8,7 @@
  * §5.1).
  */
 import type { OpenSmtpOptions, SmtpError, SmtpSession, TlsNeed } from '../../net/smtp-client.ts';
+import { limitsOf } from '../../net/smtp-limits.ts';
 import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
 import type { Limits } from '../destinations/limits.ts';
 import type { Registry } from '../destinations/registry.ts';
@@ -96,6 +97,12 @@ function timeoutsFor(
   return { ...timeouts, envelopeMs: (timeouts.envelopeMs ?? ENVELOPE_MS) * STALLED_PART };
 }
 
+/** Returns after how many messages the session is closed. */
+function mostMessagesOf({ hosts, limits }: ConnectionOptions, session: SmtpSession, destination: string): number {
+  if (!hosts.mayReuse(peerOf({ session }))) return 1;
+  return Math.min(limits.messagesPerConnection(destination), limitsOf(session.extensions).mailMax);
+}
+
 export function openConnections(options: ConnectionOptions): Connections {
   const { hosts } = options;
   const idle = new IdleSessions();
@@ -109,7 +116,7 @@ export function openConnections(options: ConnectionOptions): Connections {
     destination: string,
     opened: Pick<PooledSession, 'domain' | 'candidate' | 'rest' | 'spare' | 'asks' | 'tlsPolicy'>,
   ): PooledSession => {
-    const mostMessages = hosts.mayReuse(peerOf({ session })) ? options.limits.messagesPerConnection(destination) : 1;
+    const mostMessages = mostMessagesOf(options, session, destination);
     const pooled: PooledSession = { session, destination, mostMessages, ...opened, used: 0, idleSince: 0 };
     all.add(pooled);
     counts.set(destination, (counts.get(destination) ?? 0) + 1);
@@ -239,6 +246,7 @@ function factsOf({ host, policy }: Candidate, error: SmtpError, need: TlsNeed) {
     tls: error.tlsVersion ?? null,
     tlsPolicy: tlsPolicyName(policy, need),
     tlsCipher: error.tlsCipher,
+    tlsKeyExchange: error.tlsKeyExchange,
     tlsPeerName: error.tlsPeerName,
     dialogue: error.dialogue,
   };

@@ -114,6 +114,7 @@ function factsOf(pass: Pass): AttemptFacts {
     tlsFallback: session.tlsFallback,
     tlsPolicy,
     tlsCipher: session.tlsCipher,
+    tlsKeyExchange: session.tlsKeyExchange,
     tlsPeerName: session.tlsPeerName,
     dialogue: dialogueOf(pass),
   };

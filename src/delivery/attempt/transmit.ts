@@ -4,11 +4,12 @@
  * three hosts (RFC 5321 §5.1). If the next host belongs to another destination, they continue in that queue, and the attempt is recorded
  * when it ends there. The promise never rejects because of a peer.
  *
- * In six cases the attempt does not count, and the recipient is put back in the queue:
+ * In seven cases the attempt does not count, and the recipient is put back in the queue:
  *
  * - An idle session turns out to be closed, or replies 421 before it read anything (RFC 5321 §3.8).
  * - The domain turns out to have other hosts than expected.
  * - The peer refuses another connection or session while others of this process are open there.
+ * - The server announced that it accepts fewer recipients per transaction (RFC 9422).
  * - The transaction has too many recipients (reply 452, 552, or 550 5.5.3), for the recipients that the peer did not accept (RFC 5321
  *   §4.5.3.1.10).
  * - A planned stop cancels the attempt before the final dot.
@@ -18,6 +19,7 @@
  * anyway, with the reply of that host. The number of times a recipient is put back is limited.
  */
 import type { SmtpContent, SmtpMessage } from '../../net/smtp-client.ts';
+import { limitsOf } from '../../net/smtp-limits.ts';
 import type { Shares } from '../destinations/shares.ts';
 import { classify, type Evidence } from '../outcome/outcome.ts';
 import { laterSignal, NO_SIGNAL, requestsFewerConnections, type Signal, signalOfOpening } from '../outcome/signal.ts';
@@ -28,7 +30,7 @@ import { feedbackFields } from '../routing/feedback-address.ts';
 import { type HostMemory, peerKey } from '../routing/hosts.ts';
 import type { MissingDomains } from '../routing/missing-domain.ts';
 import type { ReturnPaths } from '../routing/return-path.ts';
-import { isRelay } from '../routing/route.ts';
+import { domainOf, isRelay } from '../routing/route.ts';
 import type { Connections } from './connections.ts';
 import type { StreamedContent } from './large.ts';
 import {
@@ -175,6 +177,21 @@ function shareUsedUp({ group }: TransmissionRequest, shares: Shares): Transmissi
   const { ms, outcome } = shares.untilMore();
   const signal: Signal = { kind: 'wait', request: { ms }, refusal: { outcome, host: null } };
   return { ...nothingSent(group, undefined), signal };
+}
+
+/** Returns the first recipients that the server accepts in one transaction (RFC 9422); the others stay in the queue. */
+function withinLimits({ session }: PooledSession, pending: HeldMessage[]): HeldMessage[] {
+  const { rcptMax, rcptDomainMax } = limitsOf(session.extensions);
+  if (pending.length <= rcptMax && rcptDomainMax === Number.POSITIVE_INFINITY) return pending;
+  const domains = new Set<string>();
+  const fitting = pending.filter(({ job }) => {
+    const domain = domainOf(job.recipient);
+    const fits = domains.has(domain) || domains.size < rcptDomainMax;
+    if (fits) domains.add(domain);
+    return fits;
+  });
+  const within = fitting.slice(0, rcptMax);
+  return within.length === pending.length ? pending : within;
 }
 
 /** Takes shares for the source address of this session and returns the recipients that they cover; the others stay in the queue. */
@@ -362,7 +379,7 @@ export async function transmit(attempt: TransmissionRequest): Promise<Transmissi
   if (!attempt.mayBegin()) return nothingSent(group, pooled);
   for (let sessions = 1; ; sessions += 1) {
     progress.usesSession(pooled);
-    pending = await takeShare(shares, pooled, pending);
+    pending = await takeShare(shares, pooled, withinLimits(pooled, pending));
     if (pending.length === 0) {
       if (sessions === 1) return nothingSent(group, pooled);
       void connections.release(pooled);

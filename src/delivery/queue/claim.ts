@@ -69,7 +69,7 @@ async function load(tx: Transaction, rows: readonly Work[], nowMs: number): Prom
     `SELECT w.seq AS "workSeq", m.account_id AS "accountId", m.mode, m.id AS "messageId", m.recipient, m.status,
        m.created_at AS "createdAt", m.send_at AS "sendAt", m.expires_at AS "expiresAt", ${clockOffsetSql('w')} AS "clockOffsetMs",
        m.email_seq AS "emailSeq", e.envelope_from AS "envelopeFrom", e.header_from AS "headerFrom",
-       e.header_message_id AS "headerMessageId", e.size_bytes AS "sizeBytes", e.options, e.retain, e.source,
+       e.header_message_id AS "headerMessageId", e.traceparent, e.size_bytes AS "sizeBytes", e.options, e.retain, e.source,
        CASE WHEN w.mode = 'live' THEN e.content END AS content, e.content_digest AS "contentDigest", e.blob_key AS "blobKey", a.status AS "accountStatus",
        a.protection_status AS "protectionStatus"
      FROM ${work.sql} JOIN message m ON m.account_id = w.account_id AND m.mode = w.mode AND m.id = w.subject

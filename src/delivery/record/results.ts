@@ -17,6 +17,7 @@ import { type Clock, iso } from '../../base/clock.ts';
 import { newId } from '../../base/ids.ts';
 import type { Log } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
+import type { Tracer } from '../../base/trace.ts';
 import { sameAddressKey } from '../../mail/address.ts';
 import { type DeliveryJob, SUPPRESSED } from '../../messages/messages.ts';
 import type { BlobRemover } from '../../storage/blobs/remove.ts';
@@ -49,6 +50,8 @@ export interface ResultDeps {
   relayLimits: Pick<RelayLimits, 'turnAfter'>;
   /** The large providers, by which bounces are counted; none by default. */
   providers?: Pick<Providers, 'byHost'> | undefined;
+  /** Reports attempts; none are reported if absent. */
+  tracer?: Tracer | undefined;
   /** Uniform in [0, 1), for the jitter of retries. */
   random(): number;
 }
@@ -71,7 +74,38 @@ export class Results {
     // After a detour, the next attempt starts at the domain's own destination, so a pause of this one does not apply.
     const { destination, detour } = held.hop;
     const pause = result.outcome.kind === 'temporary' && !detour ? registry.pauseOf(destination) : undefined;
-    return settlementOf({ job: held.job, ...result, pause, nowMs: this.nowOf(held), random: random() });
+    const settlement = settlementOf({ job: held.job, ...result, pause, nowMs: this.nowOf(held), random: random() });
+    if (result.facts) this.#trace(held, settlement, { ...result, facts: result.facts });
+    return settlement;
+  }
+
+  #trace({ job }: HeldMessage, { to, attempts }: Settlement, attempt: { outcome: Outcome; facts: AttemptFacts }): void {
+    const { tracer } = this.#deps;
+    if (tracer === undefined || job.traceparent === undefined || job.traceparent === null) return;
+    const context = tracer.begin(job.traceparent);
+    if (context === undefined) return;
+    const { outcome, facts } = attempt;
+    const endMs = performance.timeOrigin + performance.now();
+    tracer.end({
+      context,
+      parent: job.traceparent,
+      name: 'delivery attempt',
+      kind: 'client',
+      startMs: endMs - facts.durationMs,
+      endMs,
+      attributes: {
+        'server.address': facts.host ?? undefined,
+        'network.peer.address': facts.address ?? undefined,
+        'tls.protocol.version': facts.tls ?? undefined,
+        'postrider.message_id': job.messageId,
+        'postrider.recipient_domain': job.recipient.slice(job.recipient.lastIndexOf('@') + 1),
+        'postrider.attempt': attempts,
+        'postrider.status': to,
+        'postrider.category': outcome.category,
+        'postrider.smtp_code': outcome.smtpCode ?? undefined,
+      },
+      hasFailed: to !== 'delivered',
+    });
   }
 
   /** Returns the settlement of a message that was in progress during three crashes. */
@@ -273,6 +307,7 @@ export type ResultMetrics = Pick<
   | 'deliverySeconds'
   | 'attemptSeconds'
   | 'attemptsByReply'
+  | 'countTls'
   | 'countBounce'
 >;
 
@@ -286,6 +321,7 @@ function noteRecorded(
     if (attempt) {
       metrics.attemptSeconds.observe(attempt.durationMs / 1000);
       metrics.attemptsByReply[classOf(attempt.reply)].inc();
+      metrics.countTls(attempt.tls, attempt.tlsKeyExchange);
     }
     const delivery = event?.detail.delivery as { latencyMs: number } | undefined;
     if (delivery) metrics.deliverySeconds.observe(delivery.latencyMs / 1000);

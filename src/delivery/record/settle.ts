@@ -26,6 +26,8 @@ export interface AttemptFacts {
   /** The policy that the connection had to meet. */
   tlsPolicy?: TlsPolicyName | undefined;
   tlsCipher?: string | undefined;
+  /** The group of the key exchange, such as `X25519MLKEM768`. */
+  tlsKeyExchange?: string | undefined;
   /** The name in the peer's certificate. */
   tlsPeerName?: string | undefined;
   dialogue: { atMs: number; direction: 'C' | 'S'; text: string }[];

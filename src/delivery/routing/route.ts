@@ -19,6 +19,7 @@ import type { RelayRoute, Route } from '../../config.ts';
 import { domainToAscii } from '../../mail/address.ts';
 import { addressRefusal, type Cidr, isInRanges } from '../../net/address-guard.ts';
 import type { AddressAnswer, Dns, MxHost } from '../../net/dns.ts';
+import type { SmtpAuth, TokenSource } from '../../net/smtp-client.ts';
 import { interleaveFamilies } from '../../net/smtp-connect.ts';
 import type { SourceAddresses } from '../../net/source-addresses.ts';
 import { type HostPolicy, POLICY_UNMET, type TlsPolicies } from '../../tls-policy/tls-policy.ts';
@@ -32,7 +33,7 @@ export interface Candidate {
   port: number;
   tls: 'opportunistic' | 'implicit';
   verifyCertificate: boolean;
-  auth?: { user: string; pass: string };
+  auth?: SmtpAuth;
   /** TLS requirements of the domain for a connection to this host. */
   policy?: HostPolicy;
 }
@@ -46,6 +47,8 @@ export interface Routing {
   route: Route;
   /** Relay for mail to destinations that block this host. */
   fallback?: RelayRoute | undefined;
+  /** Returns the access tokens for a relay with OAuth 2.0. */
+  tokensOf?(relay: RelayRoute): TokenSource | undefined;
   dns: Dns;
   mxPort: number;
   mxAllow: readonly Cidr[];
@@ -154,6 +157,11 @@ function permanent(code: number, enhanced: string, text: string): RouteResolutio
   return { ok: false, evidence: { stage: 'dns', relay: false, local: { code, enhanced, text } } };
 }
 
+function authOf({ tokensOf }: Routing, relay: RelayRoute): SmtpAuth | undefined {
+  const tokens = relay.oauth && tokensOf?.(relay);
+  return relay.oauth && tokens ? { user: relay.oauth.user, tokens } : relay.auth;
+}
+
 async function resolveRelay(routing: Routing, relay: RelayRoute): Promise<RouteResolution> {
   const answer = await routing.dns.lookupHost(relay.host);
   if (answer.status !== 'found') {
@@ -161,7 +169,8 @@ async function resolveRelay(routing: Routing, relay: RelayRoute): Promise<RouteR
     return temporary(`the relay ${relay.host} has no address (${cause})`, { cause, relay: true });
   }
   const addresses = answer.value.slice(0, MAX_ADDRESSES);
-  // Certificates do not cover private addresses. A relay with a public address must prove its identity before it gets a password.
+  const auth = authOf(routing, relay);
+  // Certificates do not cover private addresses. A relay with a public address must prove its identity before it gets credentials.
   const isPublic = addresses.every((address) => addressRefusal(address, []) === undefined);
   return {
     ok: true,
@@ -172,8 +181,8 @@ async function resolveRelay(routing: Routing, relay: RelayRoute): Promise<RouteR
         allAddresses: addresses,
         port: relay.port,
         tls: relay.implicitTls ? 'implicit' : 'opportunistic',
-        verifyCertificate: isPublic && (relay.implicitTls || relay.auth !== undefined),
-        ...(relay.auth ? { auth: relay.auth } : {}),
+        verifyCertificate: isPublic && (relay.implicitTls || auth !== undefined),
+        ...(auth && { auth }),
       },
     ],
   };

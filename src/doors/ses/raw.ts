@@ -172,6 +172,7 @@ export async function sendRaw(deps: SesDoorDeps, context: SesContext, raw: RawEm
     content,
     digest: () => digestOf(content),
     clientAddress: request.remoteAddress,
+    traceparent: request.traceparent,
     requestId: request.requestId,
   });
   if (!submitted.ok) return submitted;

@@ -150,7 +150,7 @@ export interface S3Client {
 
 export interface S3ClientOptions {
   location: S3Location;
-  credentials: S3Credentials;
+  credentials: S3Credentials | (() => Promise<S3Credentials>);
   clock: Clock;
   /** Time limit from the last byte of a request to the header of its response; 15 s by default. */
   answerMs?: number;
@@ -176,7 +176,7 @@ function createSigner({ location, credentials }: S3ClientOptions) {
       service: 's3',
       region: location.region,
       cache: signingKeys,
-      ...credentials,
+      ...(typeof credentials === 'function' ? await credentials() : credentials),
       datetime: new Date(nowMs).toISOString().replace(/[:-]|\.\d{3}/g, ''),
       signQuery: presign !== undefined,
       allHeaders: presign !== undefined,

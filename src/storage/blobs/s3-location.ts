@@ -12,6 +12,8 @@ export interface S3Location {
   prefix: string;
   /** Whether the bucket is the first part of the path, or of the host name. */
   style: 'path' | 'virtual';
+  /** Set if the credentials are those of the role of the EC2 instance. */
+  credentials?: 'instance';
 }
 
 export interface S3Credentials {
@@ -21,7 +23,7 @@ export interface S3Credentials {
 }
 
 const ALLOWED =
-  's3://bucket/prefix?endpoint=https://host&region=name&style=path, where prefix, endpoint (default: AWS), region (default: us-east-1) and style (path or virtual) can be omitted';
+  's3://bucket/prefix?endpoint=https://host&region=name&style=path, where prefix, endpoint (default: AWS), region (default: us-east-1), style (path or virtual) and credentials (instance) can be omitted';
 const BUCKET = /^(?=.{3,63}$)[a-z0-9][a-z0-9._-]*[a-z0-9]$/;
 const PREFIX = /^(?!.*(^|\/)\.{1,2}(\/|$))[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)*$/;
 const REGION = /^[A-Za-z0-9-]{1,64}$/;
@@ -43,7 +45,7 @@ export function parseS3Url(text: string): S3Location {
   }
   const options = new Map<string, string>();
   for (const [name, value] of url.searchParams) {
-    if (!['endpoint', 'region', 'style'].includes(name))
+    if (!['endpoint', 'region', 'style', 'credentials'].includes(name))
       throw new Error(`${ALLOWED}; the option ${name} is not supported`);
     if (options.has(name) || value === '')
       throw new Error(`${ALLOWED}; the option ${name} must occur once and have a value`);
@@ -56,7 +58,11 @@ export function parseS3Url(text: string): S3Location {
   const endpoint = given === undefined ? `https://s3.${region}.amazonaws.com` : readEndpoint(given);
   const style = options.get('style') ?? (given === undefined ? 'virtual' : 'path');
   if (style !== 'path' && style !== 'virtual') throw new Error(`${ALLOWED}; style must be path or virtual`);
+  const credentials = options.get('credentials');
+  if (credentials !== undefined && credentials !== 'instance')
+    throw new Error(`${ALLOWED}; credentials must be instance`);
   const location: S3Location = { endpoint, region, bucket: url.hostname, prefix, style };
+  if (credentials !== undefined) location.credentials = credentials;
   if (style === 'virtual' && !URL.canParse(bucketUrl(location))) {
     throw new Error(`${ALLOWED}; style=virtual requires an endpoint with a host name instead of an IP address`);
   }

@@ -120,6 +120,9 @@ POSTRIDER_TRUSTED_PROXIES: {{ join "," . | quote }}
 # For a Service named postrider, Kubernetes would set variables with the prefix of the settings (POSTRIDER_).
 enableServiceLinks: false
 automountServiceAccountToken: false
+{{- with .Values.serviceAccountName }}
+serviceAccountName: {{ . }}
+{{- end }}
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets:{{ toYaml . | nindent 2 }}
 {{- end }}

@@ -36,8 +36,9 @@ export function Attempt({ number, attempt }: { number: number; attempt: AttemptR
   );
 }
 
-function encryption({ tls, tlsFallback, host, tlsCipher, tlsPeerName }: AttemptRecord): string {
-  if (tls !== null) return [tls, tlsCipher, tlsPeerName].filter(Boolean).join(', ');
+function encryption(attempt: AttemptRecord): string {
+  const { tls, tlsFallback, host, tlsCipher, tlsKeyExchange, tlsPeerName } = attempt;
+  if (tls !== null) return [tls, tlsKeyExchange, tlsCipher, tlsPeerName].filter(Boolean).join(', ');
   if (tlsFallback !== undefined) return texts.tlsBecause(tlsFallback);
   return host === null ? texts.tlsUnknown : texts.tlsNone;
 }
