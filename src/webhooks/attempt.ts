@@ -38,7 +38,7 @@ export interface Answer {
 
 export interface AnswerFacts {
   outcome: HttpOutcome;
-  /** Whether the response reports this event as failed. */
+  /** Whether the response reports this event as failed, or may do so. */
   isListedAsFailed?: boolean;
   /** Attempts made so far, including this one. */
   attempts: number;
@@ -94,6 +94,7 @@ export interface Delivery extends WebhookJob {
 
 const TIMEOUT_MS = 15_000;
 const GONE = 'the event is no longer stored, because its retention period has ended';
+const INCOMPLETE = 'the response ended before its body was complete, so that it may have listed events as failed';
 const LISTED_AS_FAILED = 'the response of the endpoint listed this event in `failed`';
 /** Start time of a request that has not started. */
 export const NOT_STARTED = Number.POSITIVE_INFINITY;
@@ -165,14 +166,14 @@ export interface AttemptRunnerDeps {
 
 function endTrace(
   tracer: Tracer,
-  attempt: { job: Delivery; context: string | null | undefined; target: Target; outcome: HttpOutcome },
+  attempt: { job: Delivery; context: string | undefined; target: Target; outcome: HttpOutcome; hasFailed: boolean },
 ): void {
-  const { job, context, target, outcome } = attempt;
-  if (!context) return;
+  const { job, context, target, outcome, hasFailed } = attempt;
+  if (context === undefined || job.event.traceparent === null) return;
   const endMs = performance.timeOrigin + performance.now();
   tracer.end({
     context,
-    parent: job.event.traceparent ?? undefined,
+    parent: job.event.traceparent,
     name: 'webhook',
     kind: 'client',
     startMs: endMs - outcome.latencyMs,
@@ -187,7 +188,7 @@ function endTrace(
       'postrider.event_type': job.event.type,
       'postrider.attempt': job.attempts + 1,
     },
-    hasFailed: !outcome.ok || outcome.status >= 300,
+    hasFailed,
   });
 }
 
@@ -248,41 +249,51 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
 
   /** Sends the events of one endpoint in one request; returns their results in the same order. */
   async attemptTogether(items: readonly WebhookItem[]): Promise<Settled[]> {
-    const { http, clock, random = Math.random, tracer = NO_TRACER } = this.#deps;
     const target = items[0]!.target!;
+    if (items.length > 1 && target.maxBatch === 1) throw new Error('a request to this endpoint has one event');
     const bodies = await Promise.all(items.map((item) => this.#bodyOf(item)));
-    const events = items.flatMap(({ job }, index) => {
+    const sent = items.flatMap((item, index) => {
       const body = bodies[index];
-      return body === undefined ? [] : [{ id: job.event.id, body }];
+      return body === undefined ? [] : [{ item, id: item.job.event.id, body }];
     });
-    if (events.length === 0) return items.map((item) => this.#untried(item, GONE));
+    const results = sent.length === 0 ? new Map<WebhookItem, Settled>() : await this.#post(sent, target);
+    return items.map((item) => results.get(item) ?? this.#untried(item, GONE));
+  }
+
+  async #post(
+    sent: readonly { item: WebhookItem; id: string; body: string }[],
+    target: Target,
+  ): Promise<Map<WebhookItem, Settled>> {
+    const { http, clock, random = Math.random, tracer = NO_TRACER } = this.#deps;
     const isBatch = target.maxBatch > 1;
-    const event = isBatch ? batchOf(events) : events[0]!;
-    const contexts = items.map(({ job }) => job.event.traceparent && tracer.begin(job.event.traceparent));
-    // A request has one context; a batch has no common one.
-    const traceparent = (items.length === 1 && contexts[0]) || undefined;
+    const event = isBatch ? batchOf(sent) : sent[0]!;
+    const contexts = sent.map(({ item }) => tracer.begin(item.job.event.traceparent ?? undefined));
+    // A request has one context; several events have no common one.
+    const traceparent = sent[0]!.item.job.event.traceparent !== null && sent.length === 1 ? contexts[0] : undefined;
     const outcome = await postEvent({ http, target, event, nowMs: clock.now(), keepBody: isBatch, traceparent });
-    for (const [index, { job }] of items.entries())
-      endTrace(tracer, { job, context: contexts[index], target, outcome });
     const answer = answerOf(outcome);
     const failed = isBatch ? failedEventIds(outcome) : new Set<string>();
-    return items.map((item, index): Settled => {
-      if (bodies[index] === undefined) return this.#untried(item, GONE);
+    const results = sent.map(({ item, id }, index): [WebhookItem, Settled] => {
       const { job } = item;
       const atMs = timeOf(item, clock);
-      const isListedAsFailed = failed.has(job.event.id);
-      const facts = { outcome, isListedAsFailed, attempts: job.attempts + 1, nowMs: atMs, realNowMs: clock.now() };
-      const { kind: result, nextAttemptMs } = classify({ ...facts, random: random() });
-      return {
-        ...untriedOf(job, job.event, { atMs, error: '' }),
-        ...answer,
-        error: isListedAsFailed ? LISTED_AS_FAILED : answer.error,
-        tried: true,
-        url: target.url,
-        result,
-        nextAttemptMs,
-      };
+      const isFailed = failed === 'unknown' || failed.has(id);
+      const facts = { outcome, isListedAsFailed: isFailed, attempts: job.attempts + 1, nowMs: atMs };
+      const { kind: result, nextAttemptMs } = classify({ ...facts, realNowMs: clock.now(), random: random() });
+      endTrace(tracer, { job, context: contexts[index], target, outcome, hasFailed: result !== 'succeeded' });
+      return [
+        item,
+        {
+          ...untriedOf(job, job.event, { atMs, error: '' }),
+          ...answer,
+          ...(isFailed && { error: failed === 'unknown' ? INCOMPLETE : LISTED_AS_FAILED }),
+          tried: true,
+          url: target.url,
+          result,
+          nextAttemptMs,
+        },
+      ];
     });
+    return new Map(results);
   }
 
   /** Returns the JSON of the event; undefined if it is no longer stored. */

@@ -8,7 +8,7 @@ import type { Mode } from '../base/mode.ts';
 import { type EventType, sampleDetail, sampleEvent } from '../events/events.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import { answerOf, postEvent } from './attempt.ts';
-import { batchOf } from './batch.ts';
+import { batchOf, failedEventIds } from './batch.ts';
 import { resendPayload } from './resend-payload.ts';
 import type { Target } from './sign.ts';
 
@@ -52,8 +52,10 @@ export async function sendTestEvent(test: {
   nowMs: number;
 }) {
   const { event, ...request } = test;
-  const sent = test.target.maxBatch > 1 ? batchOf([event]) : event;
-  const outcome = await postEvent({ ...request, event: sent });
-  const success = outcome.ok && outcome.status >= 200 && outcome.status < 300;
+  const isBatch = test.target.maxBatch > 1;
+  const outcome = await postEvent({ ...request, event: isBatch ? batchOf([event]) : event, keepBody: isBatch });
+  const failed = isBatch ? failedEventIds(outcome) : new Set<string>();
+  const isFailed = failed === 'unknown' || failed.has(event.id);
+  const success = outcome.ok && outcome.status >= 200 && outcome.status < 300 && !isFailed;
   return { success, eventId: event.id, ...answerOf(outcome) };
 }

@@ -1,7 +1,7 @@
 /**
  * Sends events to endpoints, as a kind of work of the engine (src/work/engine.ts). An attempt sends one signed event, or several to an
- * endpoint that takes batches (batch.ts), and the result of each is recorded. Delivery is at least once, and no endpoint delays another (lanes.ts). The order is not guaranteed, except for the events of a
- * recipient at an ordered endpoint (turns.ts).
+ * endpoint that takes batches (batch.ts), and the result of each is recorded. Delivery is at least once, and no endpoint delays another
+ * (lanes.ts). The order is not guaranteed, except for the events of a recipient at an ordered endpoint (turns.ts).
  *
  * A stop starts no attempt; running ones end within the deadline of a request.
  */
@@ -100,6 +100,11 @@ class EndpointQueue implements FairQueue<WebhookItem> {
   }
 }
 
+/** Whether an event was in progress when a process crashed: it is sent alone, so that another crash shows whether it is the cause. */
+function isAlone({ quarantined, job }: WebhookItem): boolean {
+  return quarantined || job.crashes > 0;
+}
+
 class WebhookWorker implements WorkKind<WebhookItem, Settled> {
   readonly crashDelayMs = 60_000;
   /** Every group of recorded results nudges webhooks; the gap keeps these checks cheap if no endpoint subscribes to them. */
@@ -165,17 +170,20 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
     const unitsOf = ({ job }: WebhookItem): number => job.event.body?.length ?? BATCH_UNITS;
     const companions: WebhookItem[] = [];
     let units = unitsOf(first);
-    let limit = batchLimit(lane.maxBatch, first.job.attempts);
+    // The lane may already have another limit, of rows that were claimed after a change of the endpoint.
+    const limitOf = (item: WebhookItem): number =>
+      isAlone(item) ? 1 : batchLimit(item.target!.maxBatch, item.job.attempts);
+    let limit = limitOf(first);
     const fits = (item: WebhookItem): boolean =>
       item.state === 'waiting' &&
       item.target === first.target &&
       this.engine.holds(item) &&
       units + unitsOf(item) <= BATCH_UNITS &&
-      companions.length + 2 <= Math.min(limit, batchLimit(lane.maxBatch, item.job.attempts));
+      companions.length + 2 <= Math.min(limit, limitOf(item));
     for (let next = this.queue.lanes.join(lane, fits); next; next = this.queue.lanes.join(lane, fits)) {
       companions.push(next);
       units += unitsOf(next);
-      limit = Math.min(limit, batchLimit(lane.maxBatch, next.job.attempts));
+      limit = Math.min(limit, limitOf(next));
     }
     return companions;
   }
