@@ -2,8 +2,10 @@
 import {
   type BlobStoreAddress,
   ConfigError,
+  containerCredentialsUrl,
   type Role,
   type Route,
+  serviceUrl,
   shownValue,
   type WarmUpStart,
 } from './config-values.ts';
@@ -27,6 +29,7 @@ interface Settings {
   awsRoleArn: string | undefined;
   awsContainerRelativeUri: string | undefined;
   awsContainerFullUri: string | undefined;
+  awsStsEndpoint: string | undefined;
   route: Route;
   sourceAddresses: readonly string[];
   warmUp: readonly WarmUpStart[];
@@ -66,7 +69,7 @@ const RULES: readonly Rule[] = [
   {
     reads: [
       ...(['blobs', 'backupUrl', 'awsAccessKeyId', 'awsSecretAccessKey', 'awsWebIdentityTokenFile'] as const),
-      ...(['awsRoleArn', 'awsContainerRelativeUri', 'awsContainerFullUri'] as const),
+      ...(['awsRoleArn', 'awsContainerRelativeUri', 'awsContainerFullUri', 'awsStsEndpoint'] as const),
     ],
     problem: ({ blobs, backupUrl, awsAccessKeyId, awsSecretAccessKey, ...sources }) => {
       const needsKeys = needsCredentials(blobs) ? 'BLOB' : needsCredentials(backupUrl) ? 'BACKUP' : undefined;
@@ -75,7 +78,7 @@ const RULES: readonly Rule[] = [
       if (!awsAccessKeyId && awsWebIdentityTokenFile && !awsRoleArn)
         return new ConfigError('AWS_ROLE_ARN is not set, but AWS_WEB_IDENTITY_TOKEN_FILE requires it; set both');
       const hasSource = awsWebIdentityTokenFile ?? awsContainerRelativeUri ?? awsContainerFullUri;
-      if (!awsAccessKeyId && hasSource) return undefined;
+      if (!awsAccessKeyId && hasSource) return credentialSourceProblem(sources);
       const name = awsAccessKeyId ? 'AWS_SECRET_ACCESS_KEY' : 'AWS_ACCESS_KEY_ID';
       return new ConfigError(
         `${name} is not set, but POSTRIDER_${needsKeys}_URL=s3://… requires it; set both AWS variables, or use a role (docs/guides/s3.md)`,
@@ -131,6 +134,21 @@ export function conflicts(
   return RULES.filter(({ reads }) => !reads.some((key) => wrong.has(key))).flatMap(
     ({ problem }) => problem(config, environment) ?? [],
   );
+}
+
+/** Checks the variables of the source of temporary credentials that is used. */
+function credentialSourceProblem(sources: Partial<Settings>): ConfigError | undefined {
+  const { awsWebIdentityTokenFile, awsStsEndpoint, awsContainerRelativeUri, awsContainerFullUri } = sources;
+  const [name, value, check] = awsWebIdentityTokenFile
+    ? (['AWS_ENDPOINT_URL_STS', awsStsEndpoint, serviceUrl] as const)
+    : (['AWS_CONTAINER_CREDENTIALS_FULL_URI', awsContainerFullUri, containerCredentialsUrl] as const);
+  if (value === undefined || (awsContainerRelativeUri !== undefined && !awsWebIdentityTokenFile)) return undefined;
+  try {
+    check(value);
+    return undefined;
+  } catch (error) {
+    return notValid(name, value, (error as Error).message);
+  }
 }
 
 /** Whether the content is in S3, with credentials from the settings. */

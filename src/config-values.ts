@@ -216,7 +216,7 @@ function readRelayLimits(parameters: RelayParameters): RelayLimitSettings | unde
 }
 
 const OAUTH_ALLOWED =
-  'smtp://CLIENT_ID:CLIENT_SECRET@host:587?user=mailbox@example.com&tokenUrl=https://provider.example/token, with both parameters, encoded as in a URL';
+  'smtp://CLIENT_ID:CLIENT_SECRET@host:587?user=mailbox@example.com&tokenUrl=https://provider.example/token, with both parameters, encoded as in a URL (write + as %2B)';
 
 /** Reads the parameters of OAuth 2.0; the credentials of the URL are then those of the client. */
 function readRelayOAuth(
@@ -227,7 +227,7 @@ function readRelayOAuth(
   const user = parameters.get('user');
   const tokenUrl = parameters.get('tokenUrl');
   const scope = parameters.get('scope');
-  if (!user || /[\x00-\x1f\x7f]/.test(user) || !tokenUrl || !credentials) throw new Error(OAUTH_ALLOWED);
+  if (!user || /[\x00-\x20\x7f]/.test(user) || !tokenUrl || !credentials) throw new Error(OAUTH_ALLOWED);
   const url = URL.canParse(tokenUrl) ? new URL(tokenUrl) : undefined;
   if (url?.protocol !== 'https:' && !(url?.protocol === 'http:' && isThisMachine(url)))
     throw new Error('a tokenUrl with https, or with http on this machine');
@@ -423,11 +423,6 @@ export function containerCredentialsUrl(text: string): string {
   return text;
 }
 
-export function containerCredentialsPath(text: string): string {
-  if (!/^\/[\x21-\x7e]*$/.test(text)) throw new Error('a path that starts with /');
-  return text;
-}
-
 export const token = (text: string): string => {
   if (text === '' || /\s/.test(text)) throw new Error('one or more characters without white space');
   return text;
@@ -456,7 +451,7 @@ export function headerList(text: string): Record<string, string> {
 export function shownValue(name: string, text: string): string {
   if (/SECRET|TOKEN|HEADERS/.test(name)) return '(not shown)';
   // Masks up to the last @, because an unencoded password may contain one.
-  if (/ROUTE|_URL$/.test(name)) {
+  if (/ROUTE|_UR[LI]\b|_UR[LI]_|ENDPOINT/.test(name)) {
     const masked = text.replace(/^([a-z0-9+.-]+:\/\/)?.*@/is, (_, scheme = '') => `${scheme}***:***@`);
     return JSON.stringify(masked.replace(/([?&][^=&]*(?:pass|key|secret|token)[^=&]*=)[^&]*/gi, '$1***'));
   }

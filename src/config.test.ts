@@ -247,6 +247,7 @@ test('the URL of a relay can have OAuth 2.0 parameters', () => {
     'smtp://id:secret@h?scope=s',
     `smtp://h?user=u&tokenUrl=${tokenUrl}`,
     `smtp://id:secret@h?user=u%01x&tokenUrl=${tokenUrl}`,
+    `smtp://id:secret@h?user=no+reply@example.com&tokenUrl=${tokenUrl}`,
   ];
   for (const value of incomplete) assert.match(refusal('POSTRIDER_ROUTE', value), /CLIENT_ID:CLIENT_SECRET@host/);
   for (const value of ['http://login.example/token', 'login.example', 'ftp://x/y'])
@@ -268,6 +269,7 @@ test('temporary credentials for S3 replace the keys', () => {
   const uri = (value: string) => ({ POSTRIDER_BLOB_URL, AWS_CONTAINER_CREDENTIALS_FULL_URI: value });
   for (const value of ['https://creds.example/x', 'http://169.254.170.23/v1/credentials', 'http://127.0.0.1:8080/'])
     readConfig(uri(value));
+  readConfig({ AWS_CONTAINER_CREDENTIALS_FULL_URI: 'http://creds.example/x' });
   for (const value of ['http://creds.example/x', 'http://169.254.169.254/', 'ftp://x', 'x'])
     assert.match(refusalOf(uri(value)), /^AWS_CONTAINER_CREDENTIALS_FULL_URI="/);
 });
@@ -282,6 +284,8 @@ test('errors name the value but never include secrets or credentials', () => {
     ['POSTRIDER_DATABASE_URL', 'mysql://ann:hunter2@db/x', '"mysql://***:***@db/x"'],
     ['POSTRIDER_DATABASE_URL', 'mysql://db/x?password=hunter2', '"mysql://db/x?password=***"'],
     ['POSTRIDER_BASE_URL', 'https://ann:hunter2@h', '"https://***:***@h"'],
+    ['POSTRIDER_OTLP_ENDPOINT', 'https://ann:hunter2@h/', '"https://***:***@h/"'],
+    ['POSTRIDER_OTLP_HEADERS', 'hunter2', '(not shown)'],
     ['POSTRIDER_SECRET_KEY', 'hunter2', '(not shown)'],
     ['POSTRIDER_METRICS_TOKEN', 'hunter2 hunter2', '(not shown)'],
     ['POSTRIDER_HTTP_PORT', '70000', '"70000"'],

@@ -319,7 +319,6 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     exchange.waits = definition.waits === true;
     exchange.ownLoad = route.ownLoad;
     exchange.acceptsMail = definition.acceptsMail === true;
-    if (exchange.acceptsMail) beginTrace(exchange, options.tracer);
     exchange.maxJsonValues = definition.maxJsonValues;
     const body = once(() => readBody(exchange, route.body, options.budget));
     const overload = definition.always ? undefined : options.overloaded(exchange);
@@ -328,6 +327,7 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
       const notAdmitted = await admit(exchange, definition, body);
       if (notAdmitted !== undefined) return refused(exchange, notAdmitted);
     }
+    if (definition.acceptsMail) beginTrace(exchange, options.tracer);
     const pressure = definition.acceptsMail ? options.backPressure?.() : undefined;
     if (pressure !== undefined) {
       const { code, reason } = pressure;

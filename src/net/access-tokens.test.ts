@@ -40,7 +40,9 @@ test('a token that the relay refused is replaced once, however many sessions rep
   const source = createTokenSource(client);
   const token = await source.get();
   source.reject(token);
-  assert.equal(await source.get(), 'token2');
+  const next = source.get();
+  source.reject(token);
+  assert.equal(await next, 'token2');
   source.reject(token);
   assert.equal(await source.get(), 'token2');
   assert.equal(server.requests.length, 2);
@@ -54,7 +56,7 @@ test('a failure says why, and the provider is not asked again for some seconds',
   }));
   let nowMs = 1_000;
   const source = createTokenSource(client, () => nowMs);
-  const reason = /^Error: 127\.0\.0\.1:\d+ issued no access token: invalid_client \(the secret has expired\)$/;
+  const reason = /^Error: 127\.0\.0\.1:\d+ issued no access token: invalid_client$/;
   await assert.rejects(source.get(), reason);
   nowMs += 4_999;
   await assert.rejects(source.get(), reason);

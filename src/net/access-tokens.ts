@@ -40,13 +40,18 @@ async function requestToken({ tokenUrl, clientId, clientSecret, scope }: OAuthCl
   return clientCredentialsGrant(config, scope === undefined ? undefined : { scope });
 }
 
-/** Returns the reason of a failed request, as the end of a sentence: the provider's error code if it gave one. */
+/**
+ * Returns the reason of a failed request, as the end of a sentence: the provider's error code (RFC 6749 §5.2) if it gave one. Senders see
+ * it in the reply of an attempt, so it has no description, which can contain identifiers of the operator.
+ */
 function reasonOf(error: unknown): string {
-  const { error: code, error_description: description, cause, message } = error as Record<string, unknown>;
-  if (typeof code === 'string') return typeof description === 'string' ? `${code} (${description})` : code;
+  const { error: code, cause, message } = error as Record<string, unknown>;
+  if (typeof code === 'string') return shown(code);
   const inner = (cause as { code?: unknown } | undefined)?.code;
-  return typeof inner === 'string' ? `${String(message)} (${inner})` : String(message);
+  return shown(typeof inner === 'string' ? `${String(message)} (${inner})` : String(message));
 }
+
+const shown = (text: string): string => text.replace(/[^\x20-\x7e]+/g, ' ').slice(0, 200);
 
 /** Returns a function that returns the token source of a relay, always the same one for the same settings. */
 export function createRelayTokens(): (relay: { oauth?: OAuthClient }) => TokenSource | undefined {
@@ -86,7 +91,9 @@ export function createTokenSource(client: OAuthClient, now: () => number = () =>
       return own.token;
     },
     reject: (token) => {
-      if (token === current) cached = undefined;
+      if (token !== current) return;
+      current = undefined;
+      cached = undefined;
     },
   };
 }

@@ -111,6 +111,20 @@ test('spans are sent again while the collector is busy, and dropped if it refuse
   await waitUntil('the refusal', () => counts.dropped === 9);
 });
 
+test('spans that the collector rejects are dropped, and its Retry-After is kept', async (t) => {
+  const { collector, counts, tracer, span } = await exporter(t, {
+    script: { headers: { 'content-type': 'application/json' }, body: '{"partialSuccess":{"rejectedSpans":"2"}}' },
+  });
+  for (let i = 0; i < 3; i += 1) tracer.end(span());
+  await waitUntil('the counts', () => counts.exported === 1 && counts.dropped === 2);
+  collector.answer({ status: 429, headers: { 'retry-after': '3600' } });
+  const before = collector.requests.length;
+  tracer.end(span());
+  await waitUntil('the refusal', () => collector.requests.length === before + 1);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.equal(collector.requests.length, before + 1);
+});
+
 test('a stop sends what is held, and does not wait for a collector that hangs', async (t) => {
   const { collector, counts, tracer, span } = await exporter(t);
   tracer.end(span());

@@ -8,6 +8,7 @@ import type { Log } from '../base/log.ts';
 import type { Counter } from '../base/metrics.ts';
 import { childOf, readContext, type Span, type Tracer } from '../base/trace.ts';
 import type { HttpClient } from './http-client.ts';
+import { retryAfterMs } from './retry-after.ts';
 
 export interface OtlpOptions {
   /** Base URL; `/v1/traces` is appended (OTLP/HTTP Request). */
@@ -36,6 +37,9 @@ const STOP_WITHIN_MS = 2_000;
 const LOG_EVERY_MS = 60_000;
 /** OTLP/HTTP Response: the other failures are final. */
 const RETRIED = new Set([429, 502, 503, 504]);
+
+/** The longest pause after a failure, as a multiple of the usual one. */
+const MOST_BACKOFF = 32;
 
 const SERVER = 2;
 const CLIENT = 3;
@@ -66,6 +70,18 @@ function spanBody({ context, parent, name, kind, startMs, endMs, attributes, has
   };
 }
 
+/** Returns the number of spans that a successful response reports as rejected (OTLP/HTTP Response, partial success). */
+function rejectedSpans(body: Buffer | undefined): number {
+  try {
+    const answer = JSON.parse(body?.toString('utf8') || '{}') as {
+      partialSuccess?: { rejectedSpans?: string | number };
+    };
+    return Number(answer.partialSuccess?.rejectedSpans ?? 0) || 0;
+  } catch {
+    return 0;
+  }
+}
+
 /** Starts the exporter. A stop sends what is held, within 2 s. */
 export function startOtlp(options: OtlpOptions): Tracer & Running {
   const { log, exported, dropped, http } = options;
@@ -76,6 +92,9 @@ export function startOtlp(options: OtlpOptions): Tracer & Running {
   let held: Span[] = [];
   let sending: Promise<void> | undefined;
   let loggedMs = Number.NEGATIVE_INFINITY;
+  let failures = 0;
+  let pausedUntilMs = Number.NEGATIVE_INFINITY;
+  const { flushMs = FLUSH_MS } = options;
 
   const warn = (reason: string, count: number): void => {
     if (performance.now() - loggedMs < LOG_EVERY_MS) return;
@@ -87,13 +106,23 @@ export function startOtlp(options: OtlpOptions): Tracer & Running {
   const send = async (batch: readonly Span[]): Promise<boolean> => {
     const body = JSON.stringify({ resourceSpans: [{ resource, scopeSpans: [{ scope, spans: batch.map(spanBody) }] }] });
     const headers = { ...options.headers, 'content-type': 'application/json' };
-    const outcome = await http.post({ url, headers, body, timeoutMs: TIMEOUT_MS, signal: stopping.signal });
+    const post = { url, headers, body, timeoutMs: TIMEOUT_MS, signal: stopping.signal, keepBody: true };
+    const outcome = await http.post(post);
     if (outcome.ok && outcome.status >= 200 && outcome.status < 300) {
-      exported?.inc(batch.length);
+      const rejected = Math.min(rejectedSpans(outcome.body), batch.length);
+      if (rejected > 0) warn('the collector rejected spans', rejected);
+      exported?.inc(batch.length - rejected);
+      dropped?.inc(rejected);
+      failures = 0;
       return true;
     }
     warn(outcome.ok ? `the collector returned HTTP status ${outcome.status}` : outcome.message, batch.length);
-    if (!outcome.ok || RETRIED.has(outcome.status)) return false;
+    if (!outcome.ok || RETRIED.has(outcome.status)) {
+      const requestedMs = outcome.ok ? retryAfterMs(outcome.headers['retry-after'], Date.now()) : 0;
+      failures += 1;
+      pausedUntilMs = performance.now() + Math.max(requestedMs, flushMs * Math.min(2 ** (failures - 1), MOST_BACKOFF));
+      return false;
+    }
     dropped?.inc(batch.length);
     return true;
   };
@@ -107,13 +136,17 @@ export function startOtlp(options: OtlpOptions): Tracer & Running {
   };
 
   const flushOnce = (): Promise<void> => {
-    sending ??= flush().finally(() => {
-      sending = undefined;
-    });
+    sending ??= flush()
+      .catch((error: Error) => warn(error.message, held.length))
+      .finally(() => {
+        sending = undefined;
+      });
     return sending;
   };
 
-  const timer = setInterval(() => void flushOnce(), options.flushMs ?? FLUSH_MS).unref();
+  const timer = setInterval(() => {
+    if (held.length > 0 && performance.now() >= pausedUntilMs) void flushOnce();
+  }, flushMs).unref();
 
   return {
     begin: (parent) => childOf(parent, options.ratio),

@@ -357,3 +357,16 @@ test('a server that closes an idle session is noticed, with or without 421', asy
   const result = await session.send(mail);
   assert.deepEqual([result.recipients[0]?.stage, result.recipients[0]?.accepted], ['mail', false]);
 });
+
+test('a token too long for a command line follows the server’s empty challenge', async () => {
+  const token = 'x'.repeat(2_000);
+  const oauth = { user: 'u', mechanism: 'XOAUTH2' as const, isValid: (one: string) => one === token };
+  const sink = await start({ oauth });
+  const tokens = { get: async () => token, reject: () => assert.fail('the token is valid') };
+  const session = await opened(sink, { auth: { user: 'u', tokens } });
+  assert.equal((await session.send(mail)).recipients[0]?.accepted, true);
+  assert.ok(sink.commands.includes('AUTH XOAUTH2'));
+  const transcript = session.opening.map((line) => line.text).join('\n');
+  assert.ok(!transcript.includes(Buffer.from(token).toString('base64').slice(0, 40)));
+  assert.deepEqual(sink.violations, []);
+});

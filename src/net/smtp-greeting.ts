@@ -137,6 +137,9 @@ async function authenticate(
     : authenticateByToken(connection, extensions, { ...options, ...auth });
 }
 
+/** A longer initial response follows in its own line (RFC 4954 §4, RFC 5321 §4.5.3.1.4). */
+const MAX_COMMAND_BYTES = 512;
+
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
 async function authenticateByPassword(
@@ -186,8 +189,16 @@ async function authenticateByToken(
   const authzid = user.replaceAll('=', '=3D').replaceAll(',', '=2C');
   const opening = isX ? `user=${user}` : `n,a=${authzid},\x01host=${host}\x01port=${port}`;
   const response = base64(`${opening}\x01auth=Bearer ${token}\x01\x01`);
-  const shown = `AUTH ${mechanism} ***`;
-  let answers = await connection.command(`AUTH ${mechanism} ${response}\r\n`, { count: 1, deadlineMs, shown });
+  const command = `AUTH ${mechanism} ${response}\r\n`;
+  const fitsLine = command.length <= MAX_COMMAND_BYTES;
+  const first = fitsLine ? command : `AUTH ${mechanism}\r\n`;
+  let answers = await connection.command(first, {
+    count: 1,
+    deadlineMs,
+    shown: `AUTH ${mechanism}${fitsLine ? ' ***' : ''}`,
+  });
+  if (!fitsLine && answers.replies[0]?.code === 334)
+    answers = await connection.command(`${response}\r\n`, { count: 1, deadlineMs, shown: '***' });
   if (answers.replies[0]?.code === 235) return undefined;
   if (answers.replies[0]?.code === 334) {
     // RFC 7628 §3.2.3: the dummy response of OAUTHBEARER is one %x01.

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { classify, retryAfterMs } from './attempt.ts';
+import { retryAfterMs } from '../net/retry-after.ts';
+import { classify } from './attempt.ts';
 import { deliveryIdOf } from './endpoints.ts';
 import { newSecret, secretKeyOf, signatureOf } from './sign.ts';
 

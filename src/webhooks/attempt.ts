@@ -12,6 +12,7 @@ import type { Log } from '../base/log.ts';
 import { NO_TRACER, type Tracer } from '../base/trace.ts';
 import { WEBHOOK_WORK } from '../events/events.ts';
 import type { HttpClient, HttpOutcome } from '../net/http-client.ts';
+import { retryAfterMs } from '../net/retry-after.ts';
 import type { SandboxKind } from '../sandbox/sandbox.ts';
 import type { Database } from '../storage/database.ts';
 import { type ChosenKind, type Claimed, type ClaimRequest, claimedItem, type Item, timeOf } from '../work/work.ts';
@@ -21,9 +22,6 @@ import type { EndpointLane } from './lanes.ts';
 import { type SettleAnswer, type Settled, settleOperation, untriedOf } from './settle.ts';
 import { createTargets, signedHeaders, type Target } from './sign.ts';
 import type { EndpointTarget } from './store.ts';
-
-/** Maximum wait that Retry-After can request. */
-const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
 export type Classification =
   | { kind: 'succeeded' | 'failed' | 'gone'; nextAttemptMs: null }
@@ -59,14 +57,6 @@ export function classify(answer: AnswerFacts): Classification {
   if (delayMs === undefined) return { kind: 'failed', nextAttemptMs: null };
   const requested = outcome.ok ? retryAfterMs(outcome.headers['retry-after'], answer.realNowMs ?? nowMs) : 0;
   return { kind: 'retry', nextAttemptMs: nowMs + Math.max(jitter(delayMs, answer.random), requested) };
-}
-
-/** Returns the milliseconds that a Retry-After header (RFC 9110 §10.2.3: seconds or a date) asks for; 0 if it has no valid value. */
-export function retryAfterMs(header: string | undefined, nowMs: number): number {
-  if (header === undefined) return 0;
-  const text = header.trim();
-  const waitMs = /^\d{1,12}$/.test(text) ? Number(text) * 1000 : Date.parse(text) - nowMs;
-  return Number.isFinite(waitMs) ? Math.min(Math.max(waitMs, 0), MAX_RETRY_AFTER_MS) : 0;
 }
 
 export function answerOf(outcome: HttpOutcome): Answer {

@@ -50,7 +50,7 @@ function joined(...parts: (string | Uint8Array)[]): Uint8Array<ArrayBuffer> {
 /** Verifies a request of a webhook with `maxBatch` above 1 like `verifyWebhook`, and returns its events. */
 export async function verifyWebhookBatch(...request: Parameters<typeof verifyWebhook>): Promise<Event[]> {
   const events: unknown = await verifyWebhook(...request);
-  if (!Array.isArray(events)) throw invalid('it is a single event; set maxBatch of the webhook above 1, or use verify');
+  if (!Array.isArray(events)) throw invalid('it is a single event; set maxBatch above 1, or use verify');
   return events as Event[];
 }
 

@@ -252,8 +252,14 @@ async function outgoingMailOf(
   return { message, prepared, received, fields, headBytes: head.length };
 }
 
-function withRecipients(group: readonly HeldMessage[], sending: OutgoingMail): OutgoingMail {
-  return { ...sending, message: { ...sending.message, recipients: group.map((held) => held.job.recipient) } };
+/** Returns the mail for some recipients of the group. A single one gets its own return path, which identifies it in a bounce. */
+async function outgoingMailTo(
+  some: HeldMessage[],
+  mail: { attempt: TransmissionRequest; prepared: PreparedEmail & { ok: true }; sending: OutgoingMail },
+): Promise<OutgoingMail> {
+  const { attempt, prepared, sending } = mail;
+  if (some.length === 1 && attempt.group.length > 1) return outgoingMailOf({ ...attempt, group: some }, prepared);
+  return { ...sending, message: { ...sending.message, recipients: some.map((held) => held.job.recipient) } };
 }
 
 /** Returns the slot's session if the message may use it. */
@@ -388,7 +394,8 @@ export async function transmit(attempt: TransmissionRequest): Promise<Transmissi
 
     const reused = pooled.used > 0;
     pooled.used += 1;
-    const sent = await sendFitting(pooled.session, pending === group ? sending : withRecipients(pending, sending));
+    const own = pending === group ? sending : await outgoingMailTo(pending, { attempt, prepared, sending });
+    const sent = await sendFitting(pooled.session, own);
     const pass: Pass = { pooled, sent, reused, earlier, clocked: elapsed() };
     learn(memory, pass, pending);
     const classified = classifyPass({ group: pending, destination }, pass);

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { waitUntil } from '../../../test/kit/wait-until.ts';
 import { type CatcherScript, webhookCatcher } from '../../../test/kit/webhook-catcher.ts';
 import { createAwsCredentials } from './aws-credentials.ts';
 
@@ -85,6 +86,8 @@ test('container: the endpoint gets the token of the file, which may change', asy
   nowMs += HOUR - 300_001;
   assert.equal((await credentials()).accessKeyId, 'AKIA1');
   nowMs += 2;
+  assert.equal((await credentials()).accessKeyId, 'AKIA1', 'no call waits for a renewal');
+  await waitUntil('the renewal', async () => (await credentials()).accessKeyId === 'AKIA2');
   assert.deepEqual(await credentials(), { accessKeyId: 'AKIA2', secretAccessKey: 'secret', sessionToken: 'token2' });
   assert.equal(server.requests[1]!.headers.authorization, 'second');
 });
@@ -111,6 +114,7 @@ test('if the renewal fails, the present credentials are used until they expire',
   server.answer({ status: 500 });
   nowMs += HOUR - 60_000;
   assert.equal((await credentials()).accessKeyId, 'AKIA1');
+  await waitUntil('the failed renewal', () => server.requests.length === 2);
   assert.equal((await credentials()).accessKeyId, 'AKIA1');
   assert.equal(server.requests.length, 2, 'the next try is 30 s later');
   nowMs += 60_001;

@@ -136,8 +136,10 @@ export function createAwsCredentials(
       const left = present.expiresMs - now();
       nextLoadMs = now() + Math.max(left - RENEW_BEFORE_MS, left / 2);
     } catch (error) {
-      nextLoadMs = now() + RETRY_MS;
-      if (present !== undefined && now() < present.expiresMs) return;
+      if (present !== undefined && now() < present.expiresMs) {
+        nextLoadMs = Math.min(now() + RETRY_MS, present.expiresMs);
+        return;
+      }
       present = undefined;
       nextLoadMs = 0;
       throw new Unavailable(`blob storage: credentials cannot be loaded: ${(error as Error).message}`);
@@ -149,7 +151,9 @@ export function createAwsCredentials(
       loading ??= renew().finally(() => {
         loading = undefined;
       });
-      await loading;
+      // While the present credentials are valid, calls do not wait for the next ones.
+      if (present !== undefined && now() < present.expiresMs) loading.catch(() => undefined);
+      else await loading;
     }
     return present!.credentials;
   };
