@@ -123,6 +123,10 @@ export class SimTlsSocket extends Duplex {
     return 'TLSv1.3';
   }
 
+  getEphemeralKeyInfo(): { type: string; name: string } {
+    return { type: 'TLSGroup', name: 'X25519MLKEM768' };
+  }
+
   getCipher(): { name: string } {
     return { name: 'TLS_AES_128_GCM_SHA256' };
   }
