@@ -185,12 +185,12 @@ function ofMoved({ movedWebhooks, recordMs }: WebhookEvidence, { url, received }
 /** An endpoint that accepted an event is not failing since an earlier time. */
 function ofHealth(
   { clockSetAtMs, isShared, isRefused, startMs, recordMs }: WebhookEvidence,
-  { url, received }: Endpoint,
+  { url, received, maxBatch }: Endpoint,
   { enabled, failing_since: failingSince }: WebhookRow,
 ): string[] {
   if (failingSince === null || !enabled || clockSetAtMs.length > 0 || isShared || isRefused) return [];
   const accepted = received.findLast(
-    (one) => one.isAccepted && one.heardAtMs !== undefined && !mayBeLost(one.sender, one.heardAtMs, recordMs),
+    (one) => isHeard(one, maxBatch) && !mayBeLost(one.sender, one.heardAtMs!, recordMs),
   );
   // A failure that began before the success may be recorded after it.
   const latestMs = startMs + (accepted?.atMs ?? Number.NEGATIVE_INFINITY) - TIMEOUT_MS - LATENCY_MS;
@@ -198,7 +198,7 @@ function ofHealth(
 }
 
 /** Compares the attempts of each event with the schedule. Attempts that did not reach the endpoint completely are not visible here. */
-function ofSchedule(evidence: WebhookEvidence, { url, received }: Endpoint): string[] {
+function ofSchedule(evidence: WebhookEvidence, { url, received, maxBatch }: Endpoint): string[] {
   const { clockSetAtMs, isShared, isRefused, conditions, recordMs, events, startMs } = evidence;
   if (clockSetAtMs.length > 0 || isShared || isRefused) return [];
   const faults: string[] = [];
@@ -221,7 +221,7 @@ function ofSchedule(evidence: WebhookEvidence, { url, received }: Endpoint): str
         faults.push(`the event ${id} was tried more than ${SCHEDULED_ATTEMPTS} times at ${url}`);
         break;
       }
-      if (one.isAccepted && one.heardAtMs !== undefined) {
+      if (isHeard(one, maxBatch)) {
         faults.push(`the event ${id} came again to ${url} after its success`);
         break;
       }
@@ -235,6 +235,15 @@ function ofSchedule(evidence: WebhookEvidence, { url, received }: Endpoint): str
     }
   }
   return faults;
+}
+
+/**
+ * Whether the sender certainly knows that the event was accepted. For a batch, it needs the complete body within the deadline of the
+ * request, because the body can list failed events.
+ */
+function isHeard({ isAccepted, heardAtMs, atMs }: Received, maxBatch: number): boolean {
+  if (!isAccepted || heardAtMs === undefined) return false;
+  return maxBatch === 1 || heardAtMs - atMs < TIMEOUT_MS - LATENCY_MS;
 }
 
 /** Returns when an attempt ended for its sender: at the earliest, and at the latest if the connection worked. */
