@@ -214,7 +214,10 @@ async function orders({ page, service }: Stage, id: string): Promise<void> {
   assert.equal(await isOrdered(), true);
   await choose(page, 'Edit');
   await ordered.uncheck();
+  await page.getByRole('spinbutton', { name: 'Events per request' }).fill('20');
   await save();
+  await page.getByText('Events per request, at most').waitFor();
+  assert.equal((await service.sandboxApi.get(`/webhooks/${id}`)).body.maxBatch, 20);
   await waitUntil('the order to end', async () => (await isOrdered()) === false);
 }
 

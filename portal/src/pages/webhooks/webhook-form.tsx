@@ -1,4 +1,4 @@
-/** Creates or edits a webhook: its URL, event types, description, order, and headers. */
+/** Creates or edits a webhook: its URL, event types, description, order, batches, and headers. */
 import { Button, Checkbox, Group, Modal, Stack, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { useChange } from '../../api.ts';
@@ -18,13 +18,14 @@ interface WebhookFormProps {
 
 const AT_FIRST: EventType[] = ['Delivery', 'Bounce', 'Complaint'];
 
-const FIELDS = ['url', 'events', 'description', 'ordered', 'headers'];
+const FIELDS = ['url', 'events', 'description', 'ordered', 'maxBatch', 'headers'];
 
 interface WebhookFields {
   url: string;
   events: EventType[];
   description: string | null;
   ordered: boolean;
+  maxBatch: number;
   headers: Record<string, string>;
 }
 
@@ -67,6 +68,7 @@ export function WebhookForm(props: WebhookFormProps) {
   const [events, setEvents] = useState<string[]>(webhook?.events ?? AT_FIRST);
   const [description, setDescription] = useState(webhook?.description ?? '');
   const [ordered, setOrdered] = useState(webhook?.ordered ?? false);
+  const [maxBatch, setMaxBatch] = useState(String(webhook?.maxBatch ?? 1));
   const [headers, setHeaders] = useState(() => ownHeadersOf(webhook?.headers));
   const { save, isSaving, issues } = useSave(props);
   const submit = (event: FormEvent): void => {
@@ -76,6 +78,7 @@ export function WebhookForm(props: WebhookFormProps) {
       events: events as EventType[],
       description: description.trim() || null,
       ordered,
+      maxBatch: Number(maxBatch),
       headers: headersOf(headers),
     });
   };
@@ -116,6 +119,20 @@ export function WebhookForm(props: WebhookFormProps) {
             checked={ordered}
             onChange={({ currentTarget }) => setOrdered(currentTarget.checked)}
           />
+          {webhook?.format === undefined && (
+            <TextInput
+              label={webhookForm.maxBatch}
+              description={webhookForm.maxBatchHint}
+              error={issues.of('maxBatch')}
+              type="number"
+              min={1}
+              max={100}
+              required
+              withAsterisk={false}
+              value={maxBatch}
+              onChange={({ currentTarget }) => setMaxBatch(currentTarget.value)}
+            />
+          )}
           <OwnHeaders value={headers} onChange={setHeaders} error={issues.of('headers')} />
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>

@@ -18,10 +18,10 @@ import { type AskedReplay, ReplayProgress } from './replay.tsx';
 import { RotationDialog } from './rotation.tsx';
 import { type NewSecret, SecretShown } from './secret-shown.tsx';
 import { WebhookActions } from './webhook-actions.tsx';
-import { WebhookForm } from './webhook-form.tsx';
 import { eventsOf, type Webhook, WebhookState } from './webhook-state.tsx';
 import classes from './webhooks.module.css';
 
+const WebhookForm = lazy(async () => ({ default: (await import('./webhook-form.tsx')).WebhookForm }));
 const ReplayDialog = lazy(async () => ({ default: (await import('./replay-dialog.tsx')).ReplayDialog }));
 const TestEventDialog = lazy(async () => ({ default: (await import('./test-event.tsx')).TestEventDialog }));
 const SignatureChecker = lazy(async () => ({ default: (await import('./signature-checker.tsx')).SignatureChecker }));
@@ -70,7 +70,11 @@ function Loaded({ webhook }: { webhook: Webhook }) {
         {dialog === 'replay' && <ReplayDialog webhook={webhook} onClose={close} onStarted={setReplay} />}
         {panel === 'signature' && <SignatureChecker onClose={close} />}
       </Suspense>
-      {dialog === 'edit' && <WebhookForm webhook={webhook} onClose={close} />}
+      {dialog === 'edit' && (
+        <Suspense>
+          <WebhookForm webhook={webhook} onClose={close} />
+        </Suspense>
+      )}
       {dialog === 'secret' && <RotationDialog webhookId={id} onClose={close} onRotated={setSecret} />}
       {secret !== undefined && <SecretShown {...secret} onClose={() => setSecret(undefined)} />}
     </Page>
@@ -110,6 +114,7 @@ function About({ webhook }: { webhook: Webhook }) {
           [facts.retries, webhookPage.schedule],
           [facts.headers, headerNames.length === 0 ? undefined : headerNames.join(', ')],
           [facts.order, webhook.ordered ? webhookPage.inOrder : undefined],
+          [facts.batch, webhook.maxBatch > 1 ? webhook.maxBatch : undefined],
           [
             facts.route,
             inboundRouteId && (

@@ -14,8 +14,9 @@ import { useScope } from '../../scope.ts';
 import { eventTypes, webhooks } from '../../texts/webhooks.ts';
 import { HealthStrip } from './health-strip.tsx';
 import { type NewSecret, SecretShown } from './secret-shown.tsx';
-import { WebhookForm } from './webhook-form.tsx';
 import { eventsOf, type Webhook, WebhookState } from './webhook-state.tsx';
+
+const WebhookForm = lazy(async () => ({ default: (await import('./webhook-form.tsx')).WebhookForm }));
 
 const { columns: names } = webhooks;
 const COLUMNS: readonly Column<Webhook>[] = [
@@ -110,7 +111,11 @@ export function WebhooksPage() {
         onMore={list.fetchNextPage}
         empty={{ title: webhooks.empty, hint: webhooks.emptyHint, action: create }}
       />
-      {mayWrite && panel === 'new' && <WebhookForm onClose={close} onCreated={setMade} />}
+      {mayWrite && panel === 'new' && (
+        <Suspense>
+          <WebhookForm onClose={close} onCreated={setMade} />
+        </Suspense>
+      )}
       <Suspense>
         {panel === 'signature' && <SignatureChecker onClose={close} />}
         {panel === 'event-types' && <EventTypesDrawer onClose={close} />}
