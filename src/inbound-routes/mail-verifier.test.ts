@@ -152,6 +152,55 @@ test('SPF results are explained', async () => {
   assert.deepEqual([bounce.spf.result, bounce.spf.domain], ['pass', 'shop.example'], 'for the HELO name');
 });
 
+test('a name with characters of a URL is never verified as another name', async () => {
+  zone.zone['attacker.example'] = { TXT: ['v=spf1 +all'] };
+  zone.zone['s._domainkey.attacker.example'] = { TXT: [keys.rsa.dnsValue] };
+  for (const separator of ['/', '?', '#', '\\', '/%2e', '%2f']) {
+    const forged = `attacker.example${separator}.shop.example`;
+    const byEnvelope = await verify(MAIL, { ...ELSEWHERE, envelopeFrom: `x@${forged}` });
+    assert.equal(short(byEnvelope), 'none, fail reject', forged);
+    const byHelo = await verify(MAIL, { ...ELSEWHERE, envelopeFrom: '', helo: forged });
+    assert.equal(short(byHelo), 'none, fail reject', forged);
+    const name = `macro${Object.keys(zone.zone).length}.example`;
+    zone.zone[name] = { TXT: [`v=spf1 exists:%{l}.${name} -all`] };
+    zone.zone['named.example'] = { A: ['192.0.2.9'] };
+    const byMacro = await verify(MAIL, { envelopeFrom: `named.example${separator}@${name}` });
+    assert.equal(byMacro.spf.result, 'fail', forged);
+  }
+  zone.zone['7.100.51.198.in-addr.arpa'] = { PTR: ['attacker.example/.shop.example'] };
+  zone.zone['attacker.example']!.A = [ELSEWHERE.address];
+  zone.zone['ptr.example'] = { TXT: ['v=spf1 ptr:shop.example -all'] };
+  const byPtr = await verify(MAIL, { ...ELSEWHERE, envelopeFrom: 'a@ptr.example' });
+  assert.equal(byPtr.spf.result, 'fail');
+  const control = await verify(MAIL, { ...ELSEWHERE, envelopeFrom: 'x@attacker.example' });
+  assert.equal(short(control), 'pass, fail reject', 'control');
+});
+
+/** Adds ARC sets by this domain. */
+async function sealed(content: string, signingDomain: string, sets = 1): Promise<string> {
+  const { sealMessage } = await import('mailauth/lib/arc/index.js');
+  let whole = content;
+  for (let instance = 1; instance <= sets; instance += 1) {
+    const fields = await sealMessage(Buffer.from(whole), {
+      signingDomain,
+      selector: `s${instance}`,
+      privateKey: keys.rsa.privateKeyPem,
+      authResults: 'mx.list.example; spf=pass',
+      i: instance,
+      cv: instance === 1 ? 'none' : 'pass',
+    } as never);
+    whole = fields.toString() + whole;
+  }
+  return whole;
+}
+
+test('the domain of an ARC set is validated', async () => {
+  zone.zone['s1._domainkey.attacker.example'] = { TXT: [keys.rsa.dnsValue] };
+  assert.equal((await verify(await sealed(MAIL, 'attacker.example'))).arc.result, 'pass', 'control');
+  const { arc } = await verify(await sealed(MAIL, 'attacker.example/.shop.example'));
+  assert.deepEqual([arc.result, arc.reason], ['fail', 'i=1 as invalid d= or s=']);
+});
+
 test('SPF with too many lookups is permerror after ten', async () => {
   for (let index = 0; index < 30; index += 1)
     zone.zone[`i${index}.loop.example`] = { TXT: [`v=spf1 include:i${(index + 1) % 30}.loop.example -all`] };

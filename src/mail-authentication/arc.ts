@@ -5,7 +5,7 @@
  * In two steps: `readArcChain` parses the fields, so that the body can be hashed for the last message signature, and `verifyArcChain` looks
  * up keys and verifies.
  */
-import { algorithmOf, isAuthentic, type Signature, type SignedMessage, signatureOf, verifySignature } from './dkim.ts';
+import { algorithmOf, hasSigningName, isAuthentic, type Signature, type SignedMessage, signatureOf, verifySignature } from './dkim.ts';
 import { type Field, relaxedField, textOf, withoutSignature } from './fields.ts';
 import { listItems, parseTagList, type TagList } from './tag-list.ts';
 
@@ -87,6 +87,7 @@ function readSet(instance: number, parts: Partial<Record<Part, Field>>): ArcSet 
   const problem = error ?? (missing === undefined ? undefined : `missing ${missing}=`);
   if (problem !== undefined) return `i=${instance} as ${problem}`;
   if (tags.has('t') && !/^[0-9]{1,12}$/.test(tags.get('t')!)) return `i=${instance} as invalid t=`;
+  if (!hasSigningName(tags)) return `i=${instance} as invalid d= or s=`;
   // §4.1.3: the fields that a seal covers are fixed.
   if (tags.has('h')) return `i=${instance} unexpected as h`;
   const validation = tags.get('cv')!.toLowerCase();
@@ -107,6 +108,7 @@ function readMessageSignature(field: Field): Signature | string {
   const { tags, error } = parseTagList(textOf(field));
   const missing = REQUIRED_IN_SIGNATURE.find((name) => !tags.has(name));
   if (error !== undefined || missing !== undefined) return `ams ${error ?? `missing ${missing}=`}`;
+  if (!hasSigningName(tags)) return 'ams invalid d= or s=';
   const isValid = (name: string, pattern: RegExp): boolean => pattern.test(tags.get(name) ?? '0');
   if (!isValid('t', /^[0-9]{1,12}$/) || !isValid('x', /^[0-9]{1,12}$/) || !isValid('l', /^[0-9]{1,76}$/))
     return 'ams invalid number';

@@ -107,14 +107,18 @@ export function signatureOf(field: Field, tags: TagList['tags'], forms: Forms): 
   };
 }
 
+/** Returns whether d= and s= of a tag list can be the parts of a key's name (RFC 6376 §3.5). */
+export function hasSigningName(tags: TagList['tags']): boolean {
+  return DOMAIN.test(toALabels(tags.get('d')!)) && SELECTOR.test(toALabels(tags.get('s')!));
+}
+
 /** Returns the problem with the values of a complete tag list. */
 function problemOfValues(tags: TagList['tags']): string | undefined {
   const isValid = (name: string, pattern: RegExp): boolean => pattern.test(tags.get(name) ?? '0');
   if (!isValid('t', TIME) || !isValid('x', TIME) || !isValid('l', LENGTH)) return 'signature syntax error';
   const signedFields = listItems(tags.get('h')!);
   if (signedFields.length === 0) return 'signature syntax error';
-  if (!DOMAIN.test(toALabels(tags.get('d')!)) || !SELECTOR.test(toALabels(tags.get('s')!)))
-    return 'signature syntax error';
+  if (!hasSigningName(tags)) return 'signature syntax error';
   if (!listItems(tags.get('q') ?? 'dns/txt').includes('dns/txt')) return 'unsupported query method';
   if (tags.has('i')) {
     const { local, domain } = identityOf(tags.get('i')!);
