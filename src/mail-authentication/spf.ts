@@ -256,7 +256,9 @@ class Evaluation {
     if (this.#hasUnusableLocalPart(spec)) return undefined;
     const names = usesLetter(spec, 'p') ? await this.#validatedNames() : [];
     if (isStop(names)) return names;
-    const name = queryName(toALabels(expandMacros(spec, this.#macroValues(domain, names))));
+    const expanded = expandMacros(spec, this.#macroValues(domain, names));
+    if (expanded === undefined) return undefined;
+    const name = queryName(toALabels(expanded));
     return isQueryName(name) ? name : undefined;
   }
 
