@@ -46,7 +46,9 @@ async function lookUp(name: string, resolve: Resolve): Promise<DkimKey | KeyProb
   if (answer.status !== 'found') return unusable('no key');
   // RFC 6376 §3.6.2.2 leaves several records undefined. A wildcard may add some that are not keys, in any order.
   const lists = answer.value.map((record) => parseTagList(record.replace(/\s+/g, '')));
-  return parseKey(lists.find(({ tags }) => tags.has('p')) ?? lists[0]!);
+  const keys = lists.filter(({ tags }) => tags.has('p'));
+  if (new Set(keys.map(({ tags }) => tags.get('p'))).size > 1) return unusable('several keys');
+  return parseKey(keys[0] ?? lists[0]!);
 }
 
 /** Parses a key record from which white space was removed. */

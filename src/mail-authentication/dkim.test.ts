@@ -148,6 +148,18 @@ test('a key is found among other TXT records in any order', async () => {
     assert.equal(await verified(signed(), { records }), 'pass');
 });
 
+test('several different keys at one name are not used', async () => {
+  const other = (await generateDkimKeys()).rsa.dnsValue;
+  for (const others of [[other], ['v=DKIM1; p='], ['v=spf1 -all', other]])
+    for (const records of [
+      [keys.rsa.dnsValue, ...others],
+      [...others, keys.rsa.dnsValue],
+    ])
+      assert.equal(await verified(signed(), { records }), 'neutral: several keys');
+  assert.equal(await verified(signed(), { records: ['p=', 'v=DKIM1; p='] }), 'neutral: invalid public key');
+  assert.equal(await verified(signed(), { records: [keys.rsa.dnsValue, `${keys.rsa.dnsValue};`] }), 'pass', 'equal');
+});
+
 test('a failed lookup is temporary, a missing key is not', async () => {
   assert.equal(await verified(signed(), { zone: {} }), 'neutral: no key');
   const fails: Answers = { 's._domainkey.shop.example': 'fails' };
