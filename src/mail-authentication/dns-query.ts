@@ -20,6 +20,12 @@ export type QueryAnswer =
 /** Resolves one query; never rejects. The name of a PTR query is the address. */
 export type Resolve = (name: string, type: QueryType) => Promise<QueryAnswer>;
 
+/**
+ * The parts of verification. Each has its own number of queries and starts at the same time as the others, so that a sender cannot use up
+ * the queries of one part in another.
+ */
+export type Purpose = 'spf' | 'keys' | 'dmarc';
+
 /** Returns a function that sends each query once. */
 export function withMemory(resolve: Resolve): Resolve {
   const answers = new Map<string, Promise<QueryAnswer>>();
