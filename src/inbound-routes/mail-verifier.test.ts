@@ -201,6 +201,22 @@ test('the domain of an ARC set is validated', async () => {
   assert.deepEqual([arc.result, arc.reason], ['fail', 'i=1 as invalid d= or s=']);
 });
 
+test('SPF uses the addresses of one family, and all of them', async () => {
+  zone.zone['half.example'] = { TXT: ['v=spf1 a -all'], A: [HERE], AAAA: ['2001:db8::1'] };
+  zone.tamper = (answer, { query }) => {
+    // The type follows the name `half.example`; RCODE 2 is SERVFAIL.
+    const isA = query.includes('\x04half\x07example\0\0\x01', 'latin1');
+    if (isA) answer.writeUInt8((answer.readUInt8(3) & 0xf0) | 2, 3);
+    return [answer];
+  };
+  const failed = await verify(MAIL, { envelopeFrom: 'a@half.example' });
+  delete zone.tamper;
+  assert.equal(failed.spf.result, 'temperror');
+  const others = Array.from({ length: 60 }, (_, index) => `198.51.100.${index + 1}`);
+  zone.zone['crowd.example'] = { TXT: ['v=spf1 a -all'], A: [...others, HERE] };
+  assert.equal((await verify(MAIL, { envelopeFrom: 'a@crowd.example' })).spf.result, 'pass');
+});
+
 test('SPF with too many lookups is permerror after ten', async () => {
   for (let index = 0; index < 30; index += 1)
     zone.zone[`i${index}.loop.example`] = { TXT: [`v=spf1 include:i${(index + 1) % 30}.loop.example -all`] };

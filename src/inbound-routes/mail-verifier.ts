@@ -164,7 +164,8 @@ class Verifier implements MailVerifier {
     mail.questions[purpose] += 1;
     mail.dnsSince ??= performance.now();
     const leftMs = mail.dnsSince + mail.dnsMs * TIME_SHARE[purpose] - performance.now();
-    const answer = mail.questions[purpose] > MOST_QUESTIONS[purpose] ? TOO_MANY : await this.#inTime(name, type, leftMs);
+    const answer =
+      mail.questions[purpose] > MOST_QUESTIONS[purpose] ? TOO_MANY : await this.#inTime(name, type, leftMs);
     thread.worker.postMessage({ kind: 'answer', question, answer } satisfies ToThread);
   }
 
@@ -195,10 +196,9 @@ async function lookUp(dns: Dns, name: string, type: QueryType): Promise<QueryAns
     case 'PTR':
       return plain(await dns.resolvePtr(name), (names) => names);
     case 'A':
+      return plain(await dns.resolveA(name), (addresses) => addresses);
     case 'AAAA':
-      return plain(await dns.resolveAddresses(name), (addresses) =>
-        addresses.filter((address) => address.includes(':') === (type === 'AAAA')),
-      );
+      return plain(await dns.resolveAaaa(name), (addresses) => addresses);
   }
 }
 

@@ -7,7 +7,15 @@
  * In two steps: `readArcChain` parses the fields, so that the body can be hashed for the last message signature, and `verifyArcChain` looks
  * up keys and verifies.
  */
-import { algorithmOf, hasSigningName, isAuthentic, type Signature, type SignedMessage, signatureOf, verifySignature } from './dkim.ts';
+import {
+  algorithmOf,
+  hasSigningName,
+  isAuthentic,
+  type Signature,
+  type SignedMessage,
+  signatureOf,
+  verifySignature,
+} from './dkim.ts';
 import { keyName } from './dkim-key.ts';
 import { type Field, relaxedField, textOf, withoutSignature } from './fields.ts';
 import { listItems, parseTagList, type TagList } from './tag-list.ts';

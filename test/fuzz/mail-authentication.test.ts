@@ -353,11 +353,7 @@ const FROM_VALUES = [
     'a: b <ann@a.example>',
     'x [y] <ann@a.example>',
   ],
-  ...[
-    'Ann <ann@a.example> trailing',
-    'ann @ a.example',
-    'ann@a.example; bob@a.example',
-  ],
+  ...['Ann <ann@a.example> trailing', 'ann @ a.example', 'ann@a.example; bob@a.example'],
   ...['ann@none.example', 'ann@x.y.psd.example', 'ann@deep.1.2.3.4.5.6.7.a.example'],
 ];
 const DMARC_RECORDS = [
