@@ -49,7 +49,7 @@ const PARTS = new Map<string, Part>([
 ]);
 const MAX_SETS = 50;
 /** Distinct keys of a chain. Each is one query. */
-export const MAX_ARC_KEYS = 10;
+const MAX_ARC_KEYS = 10;
 const INSTANCE = /^[0-9]{1,2}$/;
 /** The instance at the start of authentication results, after comments (§4.1.1). */
 const RESULTS_INSTANCE = /^(?:[ \t\r\n]|\([^()\\]*\))*i[ \t\r\n]*=[ \t\r\n]*([0-9]{1,2})(?:[ \t\r\n]|\([^()\\]*\))*;/;
