@@ -26,6 +26,8 @@ function scriptedDns(records: Map<string, DnsAnswer<string[]>>): Dns {
   const dns: Dns = {
     resolveMx: none,
     resolveAddresses: none,
+    resolveA: none,
+    resolveAaaa: none,
     lookupHost: none,
     resolveCname: none,
     resolveNs: none,

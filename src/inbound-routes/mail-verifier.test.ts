@@ -102,7 +102,7 @@ test('missing authentication is explained', async () => {
     [
       'a key that is away',
       await verify(await signed('shop.example', 'away'), ELSEWHERE),
-      'fail, temperror, fail reject',
+      'fail, temperror, temperror reject',
     ],
     ['of a subdomain', await verify(await signed('mail.shop.example'), ELSEWHERE), 'fail, pass, pass reject'],
     ['of another domain', await verify(await signed('other.example'), ELSEWHERE), 'fail, pass, fail reject'],
@@ -150,6 +150,71 @@ test('SPF results are explained', async () => {
   assert.equal(await of('v=spf1 ptr:named.example -all', v6), 'pass');
   const bounce = await verify(MAIL, { envelopeFrom: '', helo: 'shop.example' });
   assert.deepEqual([bounce.spf.result, bounce.spf.domain], ['pass', 'shop.example'], 'for the HELO name');
+});
+
+test('a name with characters of a URL is never verified as another name', async () => {
+  zone.zone['attacker.example'] = { TXT: ['v=spf1 +all'] };
+  zone.zone['s._domainkey.attacker.example'] = { TXT: [keys.rsa.dnsValue] };
+  for (const separator of ['/', '?', '#', '\\', '/%2e', '%2f']) {
+    const forged = `attacker.example${separator}.shop.example`;
+    const byEnvelope = await verify(MAIL, { ...ELSEWHERE, envelopeFrom: `x@${forged}` });
+    assert.equal(short(byEnvelope), 'none, fail reject', forged);
+    const byHelo = await verify(MAIL, { ...ELSEWHERE, envelopeFrom: '', helo: forged });
+    assert.equal(short(byHelo), 'none, fail reject', forged);
+    const name = `macro${Object.keys(zone.zone).length}.example`;
+    zone.zone[name] = { TXT: [`v=spf1 exists:%{l}.${name} -all`] };
+    zone.zone['named.example'] = { A: ['192.0.2.9'] };
+    const byMacro = await verify(MAIL, { envelopeFrom: `named.example${separator}@${name}` });
+    assert.equal(byMacro.spf.result, 'fail', forged);
+  }
+  zone.zone['7.100.51.198.in-addr.arpa'] = { PTR: ['attacker.example/.shop.example'] };
+  zone.zone['attacker.example']!.A = [ELSEWHERE.address];
+  zone.zone['ptr.example'] = { TXT: ['v=spf1 ptr:shop.example -all'] };
+  const byPtr = await verify(MAIL, { ...ELSEWHERE, envelopeFrom: 'a@ptr.example' });
+  assert.equal(byPtr.spf.result, 'fail');
+  const control = await verify(MAIL, { ...ELSEWHERE, envelopeFrom: 'x@attacker.example' });
+  assert.equal(short(control), 'pass, fail reject', 'control');
+});
+
+/** Adds ARC sets by this domain. */
+async function sealed(content: string, signingDomain: string, sets = 1): Promise<string> {
+  const { sealMessage } = await import('mailauth/lib/arc/index.js');
+  let whole = content;
+  for (let instance = 1; instance <= sets; instance += 1) {
+    const fields = await sealMessage(Buffer.from(whole), {
+      signingDomain,
+      selector: `s${instance}`,
+      privateKey: keys.rsa.privateKeyPem,
+      authResults: 'mx.list.example; spf=pass',
+      i: instance,
+      cv: instance === 1 ? 'none' : 'pass',
+    } as never);
+    whole = fields.toString() + whole;
+  }
+  return whole;
+}
+
+test('the domain of an ARC set is validated', async () => {
+  zone.zone['s1._domainkey.attacker.example'] = { TXT: [keys.rsa.dnsValue] };
+  assert.equal((await verify(await sealed(MAIL, 'attacker.example'))).arc.result, 'pass', 'control');
+  const { arc } = await verify(await sealed(MAIL, 'attacker.example/.shop.example'));
+  assert.deepEqual([arc.result, arc.reason], ['fail', 'i=1 as invalid d= or s=']);
+});
+
+test('SPF uses the addresses of one family, and all of them', async () => {
+  zone.zone['half.example'] = { TXT: ['v=spf1 a -all'], A: [HERE], AAAA: ['2001:db8::1'] };
+  zone.tamper = (answer, { query }) => {
+    // The type follows the name `half.example`; RCODE 2 is SERVFAIL.
+    const isA = query.includes('\x04half\x07example\0\0\x01', 'latin1');
+    if (isA) answer.writeUInt8((answer.readUInt8(3) & 0xf0) | 2, 3);
+    return [answer];
+  };
+  const failed = await verify(MAIL, { envelopeFrom: 'a@half.example' });
+  delete zone.tamper;
+  assert.equal(failed.spf.result, 'temperror');
+  const others = Array.from({ length: 60 }, (_, index) => `198.51.100.${index + 1}`);
+  zone.zone['crowd.example'] = { TXT: ['v=spf1 a -all'], A: [...others, HERE] };
+  assert.equal((await verify(MAIL, { envelopeFrom: 'a@crowd.example' })).spf.result, 'pass');
 });
 
 test('SPF with too many lookups is permerror after ten', async () => {
@@ -205,28 +270,73 @@ test('an unresponsive DNS does not block the verification of responsive domains'
   assert.equal(done[0], 20);
 });
 
-test('a message above the limits is not verified, with the reason', async () => {
+test('a header above the limits is not verified, with the reason', async () => {
   const whole = await signed();
-  const signature = whole.slice(0, whole.indexOf('From:'));
   const cases: [string, RegExp][] = [
-    [signature.repeat(10) + whole, /11 DKIM signatures/],
     [`X-Large: ${'x'.repeat(300_000)}\r\n${whole}`, /300\d{3} bytes/],
     [`X-Long: x\r\n${' y\r\n'.repeat(6_000)}${whole}`, /lines/],
-    [`ARC-Seal: ${'x'.repeat(20_000)}\r\n${whole}`, /arc-seal/],
-    [
-      `${[1, 2, 3].map((l) => signature.replace('; s=', `; l=${l}; s=`)).join('')}${whole}${'x'.repeat(1_000_000)}`,
-      /require 4 different hashes/,
-    ],
   ];
   for (const [content, reason] of cases) {
     const found = await verify(content);
     assert.equal(short(found), 'pass, neutral, permerror null');
     for (const why of [found.dkim[0]!.reason, found.dmarc.reason, found.arc.reason]) assert.match(why!, reason);
   }
-  assert.equal(short(await verify(signature.repeat(9) + whole)), `pass, ${'pass, '.repeat(10)}pass reject`, 'control');
 });
 
-test('a partially signed body is reported', async () => {
+test('signatures and fields above the limits are skipped, and DMARC is evaluated', async () => {
+  const whole = await signed();
+  const signature = whole.slice(0, whole.indexOf('From:'));
+  const many = await verify(signature.repeat(10) + whole);
+  assert.equal(short(many), `pass, ${'pass, '.repeat(10)}neutral, pass reject`);
+  assert.match(many.dkim[10]!.reason!, /^1 more DKIM signatures were not evaluated/);
+  assert.equal(short(await verify(signature.repeat(9) + whole)), `pass, ${'pass, '.repeat(10)}pass reject`, 'control');
+  const unsigned = `DKIM-Signature: v=1\r\n`.repeat(500) + MAIL;
+  assert.equal(short(await verify(unsigned, ELSEWHERE)), `fail, ${'neutral, '.repeat(11)}fail reject`);
+  const long = await verify(`DKIM-Signature: ${'x'.repeat(9_000)}\r\n${whole}`, ELSEWHERE);
+  assert.equal(short(long), 'fail, neutral, pass, pass reject');
+  assert.match(long.dkim[0]!.reason!, /dkim-signature has more than 8192 bytes/);
+  const seal = await verify(`ARC-Seal: ${'x'.repeat(20_000)}\r\n${whole}`);
+  assert.deepEqual([short(seal), seal.arc.result], ['pass, pass, pass reject', 'fail']);
+  assert.match(seal.arc.reason!, /arc-seal has more than/);
+  const from = await verify(`${signature}${MAIL.replace('Ann', 'A'.repeat(9_000))}`, ELSEWHERE);
+  assert.equal(short(from), 'fail, fail, permerror null');
+  const large = await signed('shop.example', 's', MAIL + 'x'.repeat(1_000_000));
+  const partial = [1, 2, 3].map((l) => signature.replace('; s=', `; l=${l}; s=`)).join('');
+  const hashed = await verify(partial + large, ELSEWHERE);
+  assert.equal(short(hashed), 'fail, fail, neutral, neutral, pass, pass reject');
+  assert.match(hashed.dkim[2]!.reason!, /different hashes/);
+});
+
+test('a sender cannot use up the queries for DMARC', async (t) => {
+  const hosts = Array.from({ length: 10 }, (_, index) => `h${index}.greedy.example`);
+  zone.zone['greedy.example'] = { TXT: ['v=spf1 mx:many.greedy.example ptr -all'] };
+  zone.zone['many.greedy.example'] = { MX: hosts.map((host) => [10, host]) };
+  zone.zone['hang.example'] = { fail: 'timeout' };
+  const slow = openDns({ servers: [zone.server], timeoutMs: 60_000, tries: 1 });
+  const quick = verifierWith({ dns: slow, dnsMs: 2_000 });
+  t.after(async () => {
+    await quick.stop();
+    slow.close();
+  });
+  const content = Buffer.from(await signed());
+  const from = { content, address: ELSEWHERE.address, helo: 'x' };
+  const hung = await quick.verify({ ...from, envelopeFrom: 'a@hang.example' });
+  assert.equal(short(hung), 'temperror, pass, pass reject');
+  const forged = await quick.verify({ ...from, content: Buffer.from(MAIL), envelopeFrom: 'a@hang.example' });
+  assert.equal(short(forged), 'temperror, fail reject', 'SPF of another domain does not matter');
+  const before = zone.questions.length;
+  const chained = await verify(await sealed(MAIL, 'sealer.example', 11), { envelopeFrom: 'a@greedy.example' });
+  assert.equal(short(chained), 'fail, fail reject');
+  assert.match(chained.arc.reason!, /11 keys; the limit for verification is 10/);
+  assert.deepEqual(
+    zone.questions.slice(before).filter((one) => one.includes('sealer.example')),
+    [],
+  );
+  for (let set = 1; set <= 10; set += 1) zone.zone[`s${set}._domainkey.sealer.example`] = { TXT: [keys.rsa.dnsValue] };
+  assert.equal((await verify(await sealed(MAIL, 'sealer.example', 10))).arc.result, 'pass', 'control');
+});
+
+test('a partially signed body does not pass', async () => {
   const body = 'Hello Bob\r\n';
   const { dkimSign } = await import('mailauth/lib/dkim/sign.js');
   const content = `From: ann@shop.example\r\nSubject: x\r\n\r\n${body}`;
@@ -237,9 +347,10 @@ test('a partially signed body is reported', async () => {
       { signingDomain: 'shop.example', selector: 's', privateKey: keys.rsa.privateKeyPem, maxBodyLength: 5 },
     ],
   } as never);
-  const found = await verify(signatures + content);
+  const found = await verify(signatures + content, ELSEWHERE);
+  assert.equal(short(found), 'fail, policy, fail reject');
   assert.deepEqual(found.dkim[0], {
-    result: 'pass',
+    result: 'policy',
     domain: 'shop.example',
     selector: 's',
     reason: 'the last 6 bytes of the body are not signed (l=)',

@@ -1,7 +1,7 @@
 /**
  * Verifies SPF, DKIM, DMARC, and ARC of one message. Runs in a separate thread (verifier-thread.ts), because hashing and verifying
- * signatures is synchronous. Its input is limited here: a header above these limits is not verified, and the results say so. The network is
- * reached only through `resolve`.
+ * signatures is synchronous. Its input is limited here: signatures, fields, and headers above these limits are not verified, and the results
+ * give the reason. The network is reached only through `resolverFor`.
  *
  * Rejects only because of a bug.
  */
@@ -10,6 +10,7 @@ import { readArcChain, verifyArcChain } from '../mail-authentication/arc.ts';
 import { authorDomain } from '../mail-authentication/author-domain.ts';
 import {
   BodyHashes,
+  bodyFormOf,
   readSignature,
   type Signature,
   type SignatureResult,
@@ -17,8 +18,8 @@ import {
   verifySignature,
 } from '../mail-authentication/dkim.ts';
 import { createKeyLookup } from '../mail-authentication/dkim-key.ts';
-import { checkDmarc } from '../mail-authentication/dmarc.ts';
-import { type Resolve, withMemory } from '../mail-authentication/dns-query.ts';
+import { type AuthorPolicy, type CheckedDomains, checkDmarc, lookUpPolicy } from '../mail-authentication/dmarc.ts';
+import { type Purpose, type Resolve, withMemory } from '../mail-authentication/dns-query.ts';
 import { type Field, parseFields, textOf } from '../mail-authentication/fields.ts';
 import { checkSpf } from '../mail-authentication/spf.ts';
 import { parseTagList } from '../mail-authentication/tag-list.ts';
@@ -38,10 +39,10 @@ const MOST_HEADER_LINES = 5_000;
 const MOST_SIGNATURES = 10;
 /** Limit for the fields that are parsed. */
 const MOST_FIELD_BYTES = 8 * 1024;
-const PARSED_FIELDS = /^(dkim-signature|arc-seal|arc-message-signature|arc-authentication-results|from)$/;
+const ARC_FIELD = /^arc-(seal|message-signature|authentication-results)$/;
 /**
  * A body is hashed once per combination of canonicalization and l= among its DKIM signatures, and once more for its ARC chain. Legitimate
- * mail has one or two combinations.
+ * mail has one or two combinations. Signatures without l= cannot have more.
  */
 const LARGE_BODY_BYTES = 100_000;
 const MOST_HASHES_OF_LARGE = 2;
@@ -49,24 +50,46 @@ const PIECE_BYTES = 64 * 1024;
 const MOST_REASON = 300;
 const MOST_DOMAIN = 255;
 
-export async function verifyMail(mail: MailToVerify, resolve: Resolve): Promise<AuthenticationResults> {
+/** Returns the results. `resolverFor` is called once for each purpose. */
+export async function verifyMail(
+  mail: MailToVerify,
+  resolverFor: (purpose: Purpose) => Resolve,
+): Promise<AuthenticationResults> {
   const content = Buffer.from(mail.content.buffer, mail.content.byteOffset, mail.content.byteLength);
   const { headerEnd, bodyStart } = endOfHeader(content);
-  const query = withMemory(resolve);
   const header = readHeader(content.subarray(0, headerEnd), content.length);
-  const [spf, signatures] = await Promise.all([
-    verifySpf(mail, query),
-    typeof header === 'string' ? undefined : verifySignatures(header, content.subarray(bodyStart), query),
+  const spfResult = verifySpf(mail, withMemory(resolverFor('spf')));
+  if (typeof header === 'string') return unreadHeader(await spfResult, header);
+  // The policy is looked up at the same time as the rest, so that it is known even if a sender makes the rest take all the time.
+  const forDmarc = withMemory(resolverFor('dmarc'));
+  const policyLookup = typeof header.author === 'string' ? lookUpPolicy(header.author, forDmarc) : undefined;
+  const [spf, signatures, policy] = await Promise.all([
+    spfResult,
+    verifySignatures(header, content.subarray(bodyStart), resolverFor('keys')),
+    policyLookup,
   ]);
-  if (typeof header === 'string' || signatures === undefined) return unreadHeader(spf, String(header));
-  return { spf, ...signatures, dmarc: await verifyDmarc(header, { spf, ...signatures }, query) };
+  const dmarc = policy
+    ? await verifyDmarc(policy, { spf, ...signatures }, forDmarc)
+    : { result: 'permerror' as const, policy: null, domain: null, reason: NO_AUTHOR };
+  return { spf, ...signatures, dmarc };
 }
+
+const NO_AUTHOR = 'its From field does not contain exactly one domain';
 
 /** The parsed fields that verification needs. */
 interface Header {
   fields: Field[];
-  signatures: { domain: string; selector: string; signature: Signature | SignatureResult }[];
+  signatures: ReadSignature[];
+  /** Signatures above the limit, which are not evaluated. */
+  surplus: number;
   chain: ReturnType<typeof readArcChain>;
+  author: string | undefined;
+}
+
+interface ReadSignature {
+  domain: string;
+  selector: string;
+  signature: Signature | SignatureResult;
 }
 
 /** Returns why the header is not verified if it is above the limits. */
@@ -76,26 +99,51 @@ function readHeader(header: Buffer, contentBytes: number): Header | string {
   const text = header.toString('latin1');
   if (text.split('\n').length > MOST_HEADER_LINES) return `its header has more than ${MOST_HEADER_LINES} lines`;
   const fields = parseFields(text);
-  const long = fields.find((field) => PARSED_FIELDS.test(field.name) && field.text.length > MOST_FIELD_BYTES);
-  if (long) return `its field ${long.name} has more than ${MOST_FIELD_BYTES} bytes`;
   const signed = fields.filter(({ name }) => name === 'dkim-signature');
-  if (signed.length > MOST_SIGNATURES)
-    return `it has ${signed.length} DKIM signatures; the limit for verification is ${MOST_SIGNATURES}`;
-  const signatures = signed.map((field) => {
-    const list = parseTagList(textOf(field));
-    return {
-      domain: list.tags.get('d') ?? '',
-      selector: list.tags.get('s') ?? '',
-      signature: readSignature(field, list),
-    };
-  });
-  const { size } = new BodyHashes(usable(signatures));
-  return contentBytes > LARGE_BODY_BYTES && size > MOST_HASHES_OF_LARGE
-    ? `it is large, and its DKIM signatures require ${size} different hashes of its body`
-    : { fields, signatures, chain: readArcChain(fields) };
+  const signatures = signed.slice(0, MOST_SIGNATURES).map(readOne);
+  const longSet = fields.find((field) => ARC_FIELD.test(field.name) && isLong(field));
+  return {
+    fields,
+    signatures: contentBytes > LARGE_BODY_BYTES ? withFewHashes(signatures) : signatures,
+    surplus: signed.length - signatures.length,
+    chain: longSet ? longField(longSet) : readArcChain(fields),
+    author: fields.some((field) => field.name === 'from' && isLong(field)) ? undefined : authorDomain(fields),
+  };
 }
 
-function usable(signatures: Header['signatures']): Signature[] {
+function isLong({ text }: Field): boolean {
+  return text.length > MOST_FIELD_BYTES;
+}
+
+function longField({ name }: Field): string {
+  return `its field ${name} has more than ${MOST_FIELD_BYTES} bytes`;
+}
+
+function readOne(field: Field): ReadSignature {
+  if (isLong(field)) return { domain: '', selector: '', signature: { result: 'neutral', reason: longField(field) } };
+  const list = parseTagList(textOf(field));
+  return {
+    domain: list.tags.get('d') ?? '',
+    selector: list.tags.get('s') ?? '',
+    signature: readSignature(field, list),
+  };
+}
+
+/** Replaces signatures with l= that would require more hashes of the body than a large one gets. */
+function withFewHashes(signatures: ReadSignature[]): ReadSignature[] {
+  const isPartial = (signature: Signature): boolean => signature.bodyLimit !== Number.POSITIVE_INFINITY;
+  const hashed = new Set(usable(signatures).flatMap((one) => (isPartial(one) ? [] : [bodyFormOf(one)])));
+  return signatures.map((one) => {
+    const { signature } = one;
+    if ('result' in signature) return one;
+    if (hashed.size < MOST_HASHES_OF_LARGE) hashed.add(bodyFormOf(signature));
+    if (hashed.has(bodyFormOf(signature))) return one;
+    const reason = `the message is large, and its DKIM signatures require more than ${MOST_HASHES_OF_LARGE} different hashes of its body`;
+    return { ...one, signature: { result: 'neutral', reason } };
+  });
+}
+
+function usable(signatures: readonly ReadSignature[]): Signature[] {
   return signatures.flatMap(({ signature }) => ('result' in signature ? [] : [signature]));
 }
 
@@ -114,7 +162,7 @@ async function verifySpf(mail: MailToVerify, resolve: Resolve): Promise<Authenti
 }
 
 async function verifySignatures(
-  { fields, signatures, chain }: Header,
+  { fields, signatures, surplus, chain }: Header,
   body: Buffer,
   resolve: Resolve,
 ): Promise<Pick<AuthenticationResults, 'dkim' | 'arc'>> {
@@ -134,6 +182,10 @@ async function verifySignatures(
       return shownSignature({ domain, selector, ...result });
     }),
   );
+  if (surplus > 0) {
+    const reason = `${surplus} more DKIM signatures were not evaluated; the limit is ${MOST_SIGNATURES}`;
+    dkim.push({ result: 'neutral', domain: null, selector: null, reason });
+  }
   const { result, reason } = await arc;
   return { dkim, arc: { result, reason: shortened(reason) } };
 }
@@ -147,30 +199,36 @@ async function hashInPieces(body: Buffer, hashes: BodyHashes): Promise<void> {
 }
 
 function shownSignature(one: SignatureResult & { domain: string; selector: string }): DkimResult {
-  const unsigned =
-    one.unsignedBytes === undefined ? undefined : `the last ${one.unsignedBytes} bytes of the body are not signed (l=)`;
   return {
     result: one.result,
     domain: shortened(one.domain, MOST_DOMAIN),
     selector: shortened(one.selector, MOST_DOMAIN),
-    reason: shortened(unsigned ?? one.reason),
+    reason: shortened(one.reason),
   };
 }
 
 async function verifyDmarc(
-  { fields, signatures }: Header,
+  author: AuthorPolicy,
   { spf, dkim }: Pick<AuthenticationResults, 'spf' | 'dkim'>,
   resolve: Resolve,
 ): Promise<AuthenticationResults['dmarc']> {
-  const author = authorDomain(fields);
-  if (author === undefined) {
-    const reason = 'its From field does not contain exactly one domain';
-    return { result: 'permerror', policy: null, domain: null, reason };
-  }
-  const dkimDomains = signatures.flatMap(({ domain }, index) => (dkim[index]!.result === 'pass' ? [domain] : []));
-  const spfDomains = spf.result === 'pass' && spf.domain !== null ? [spf.domain] : [];
-  const { result, policy, reason } = await checkDmarc({ author, spfDomains, dkimDomains }, resolve);
-  return { result, policy: policy ?? null, domain: shortened(author, MOST_DOMAIN), reason: shortened(reason) };
+  const withResult = (checks: readonly CheckResult[]): CheckedDomains => ({
+    passed: checks.flatMap(({ result, domain }) => (result === 'pass' && domain !== null ? [domain] : [])),
+    unknown: checks.flatMap(({ result, domain }) => (result === 'temperror' && domain !== null ? [domain] : [])),
+  });
+  const checked = { spf: withResult([spf]), dkim: withResult(dkim) };
+  const { result, policy, reason } = await checkDmarc(author, checked, resolve);
+  return {
+    result,
+    policy: policy ?? null,
+    domain: shortened(author.author, MOST_DOMAIN),
+    reason: shortened(reason),
+  };
+}
+
+interface CheckResult {
+  result: string;
+  domain: string | null;
 }
 
 /** Removes control characters and limits the length, because the text comes from the message or from DNS records. */

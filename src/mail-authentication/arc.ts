@@ -2,10 +2,21 @@
  * Verifies ARC chains (RFC 8617 §5.2): the numbered sets of fields that earlier servers added, each sealed over the sets before it. A chain
  * passes if it is complete, all its seals are authentic, and the last message signature covers the message. Every problem is `fail`.
  *
+ * The number of keys of a chain is limited, because anyone can add sets.
+ *
  * In two steps: `readArcChain` parses the fields, so that the body can be hashed for the last message signature, and `verifyArcChain` looks
  * up keys and verifies.
  */
-import { algorithmOf, isAuthentic, type Signature, type SignedMessage, signatureOf, verifySignature } from './dkim.ts';
+import {
+  algorithmOf,
+  hasSigningName,
+  isAuthentic,
+  type Signature,
+  type SignedMessage,
+  signatureOf,
+  verifySignature,
+} from './dkim.ts';
+import { keyName } from './dkim-key.ts';
 import { type Field, relaxedField, textOf, withoutSignature } from './fields.ts';
 import { listItems, parseTagList, type TagList } from './tag-list.ts';
 
@@ -37,6 +48,8 @@ const PARTS = new Map<string, Part>([
   ['arc-authentication-results', 'results'],
 ]);
 const MAX_SETS = 50;
+/** Distinct keys of a chain. Each is one query. */
+const MAX_ARC_KEYS = 10;
 const INSTANCE = /^[0-9]{1,2}$/;
 /** The instance at the start of authentication results, after comments (§4.1.1). */
 const RESULTS_INSTANCE = /^(?:[ \t\r\n]|\([^()\\]*\))*i[ \t\r\n]*=[ \t\r\n]*([0-9]{1,2})(?:[ \t\r\n]|\([^()\\]*\))*;/;
@@ -87,6 +100,7 @@ function readSet(instance: number, parts: Partial<Record<Part, Field>>): ArcSet 
   const problem = error ?? (missing === undefined ? undefined : `missing ${missing}=`);
   if (problem !== undefined) return `i=${instance} as ${problem}`;
   if (tags.has('t') && !/^[0-9]{1,12}$/.test(tags.get('t')!)) return `i=${instance} as invalid t=`;
+  if (!hasSigningName(tags)) return `i=${instance} as invalid d= or s=`;
   // §4.1.3: the fields that a seal covers are fixed.
   if (tags.has('h')) return `i=${instance} unexpected as h`;
   const validation = tags.get('cv')!.toLowerCase();
@@ -107,6 +121,7 @@ function readMessageSignature(field: Field): Signature | string {
   const { tags, error } = parseTagList(textOf(field));
   const missing = REQUIRED_IN_SIGNATURE.find((name) => !tags.has(name));
   if (error !== undefined || missing !== undefined) return `ams ${error ?? `missing ${missing}=`}`;
+  if (!hasSigningName(tags)) return 'ams invalid d= or s=';
   const isValid = (name: string, pattern: RegExp): boolean => pattern.test(tags.get(name) ?? '0');
   if (!isValid('t', /^[0-9]{1,12}$/) || !isValid('x', /^[0-9]{1,12}$/) || !isValid('l', /^[0-9]{1,76}$/))
     return 'ams invalid number';
@@ -127,12 +142,22 @@ export async function verifyArcChain(chain: ArcChain | undefined | string, messa
   if (chain === undefined) return { result: 'none', reason: undefined };
   if (typeof chain === 'string') return { result: 'fail', reason: chain };
   const { sets, messageSignature } = chain;
-  // Every key lookup starts at the same time.
-  const problems = await Promise.all(sets.map((_, index) => problemOfSeal(sets.slice(0, index + 1), message)));
+  const names = sets.map(({ sealTags }) => keyName(sealTags.get('d')!, sealTags.get('s')!));
+  const { size } = new Set([...names, keyName(messageSignature.domain, messageSignature.selector)]);
+  if (size > MAX_ARC_KEYS)
+    return { result: 'fail', reason: `its ARC chain has ${size} keys; the limit for verification is ${MAX_ARC_KEYS}` };
+  const sealProblem = (instance: number): Promise<string | undefined> =>
+    problemOfSeal(sets.slice(0, instance), message);
+  // The last set first: it decides for most forged chains.
+  const [lastProblem, { result }] = await Promise.all([
+    sealProblem(sets.length),
+    verifySignature(messageSignature, message),
+  ]);
+  if (lastProblem !== undefined) return { result: 'fail', reason: lastProblem };
+  if (result !== 'pass') return { result: 'fail', reason: `i=${sets.length} no valid signature` };
+  const problems = await Promise.all(sets.slice(1).map((_, index) => sealProblem(index + 1)));
   const problem = problems.findLast((one) => one !== undefined);
   if (problem !== undefined) return { result: 'fail', reason: problem };
-  const { result } = await verifySignature(messageSignature, message);
-  if (result !== 'pass') return { result: 'fail', reason: `i=${sets.length} no valid signature` };
   return { result: 'pass', reason: summaryOf(sets.length, sets.at(-1)!.results) };
 }
 
@@ -140,7 +165,7 @@ export async function verifyArcChain(chain: ArcChain | undefined | string, messa
 async function problemOfSeal(sets: readonly ArcSet[], { keys }: SignedMessage): Promise<string | undefined> {
   const { seal, sealTags } = sets.at(-1)!;
   const [domain, selector] = [sealTags.get('d')!, sealTags.get('s')!];
-  const name = `${selector}._domainkey.${domain}`;
+  const name = keyName(domain, selector);
   const key = await keys(domain, selector);
   if ('result' in key) return `${key.reason} for ${name}`;
   const type = algorithmOf(sealTags.get('a')) as 'rsa' | 'ed25519';

@@ -26,6 +26,10 @@ test('a From field with one domain has an Author Domain', () => {
     ['"Ann <ann@shop.example>', 'shop.example'],
     ['Shop: Ann <ann@shop.example>', 'shop.example'],
     ['Ann <ann@shop.example> (via', 'shop.example'],
+    ['"Doe", ann@shop.example', 'shop.example'],
+    ['ann @ shop.example', 'shop.example'],
+    // IDNA ignores such characters, so a resolver does too.
+    ['ann@vic\u00adtim.exam\u200bple', 'victim.example'],
   ];
   for (const [value, domain] of values) assert.equal(of(`From: ${value}\r\n`), domain, value);
   assert.equal(of('Subject: x\r\nFrom\r\n : Ann\r\n <ann@shop.example>\r\n'), 'shop.example', 'folded');
@@ -34,6 +38,16 @@ test('a From field with one domain has an Author Domain', () => {
 test('an ambiguous From field has none', () => {
   const values = [
     ...['', 'Ann', '<>', 'a@shop.example, b@bank.example', 'a@bank.example@shop.example', 'ann@', 'ann@@shop.example'],
+    // Domains with characters that no domain has, and too short or too long ones.
+    ...['\x01', '\x00', '"x"', "'", '\u2028', '\u00a0', '\x7f', '..', '.-', '/', '%2e', '!'].map(
+      (odd) => `ceo@bank.example${odd}other.example`,
+    ),
+    ...['a@.shop.example', 'a@shop.example..', 'a@shop', 'a@192.0.2.1', 'a@-shop.example', 'a@[]', 'a@[192.0.2.1\x01]'],
+    ...[`a@${'x'.repeat(64)}.example`, `a@${'x.'.repeat(130)}example`, 'ann@shop.example"@bank.example"'],
+    // Another part of the field looks like an address.
+    ...['"ceo@bank.example": ann@shop.example;', '=?utf-8?q?ceo=40bank.example?=: ann@shop.example;'],
+    ...['"ceo@bank.example", ann@shop.example', '=?utf-8?q?ceo=40bank.example?=, ann@shop.example'],
+    ...['ceo\uff20bank.example, ann@shop.example', '"ceo@bank.example" <>, ann@shop.example'],
     ...['Ann <ann@shop.example> <ceo@bank.example>', '"Ann <ann@shop.example>, ceo@bank.example'],
   ];
   for (const value of values) assert.equal(of(`From: ${value}\r\n`), undefined, value);

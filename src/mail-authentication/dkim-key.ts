@@ -29,11 +29,16 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3
 
 const unusable = (reason: string): KeyProblem => ({ result: 'neutral', reason });
 
+/** Returns the name of a key's record (RFC 6376 §3.6.2.1). */
+export function keyName(domain: string, selector: string): string {
+  return `${toALabels(selector)}._domainkey.${toALabels(domain)}`.toLowerCase();
+}
+
 /** Returns the function that looks up the keys of one message. */
 export function createKeyLookup(resolve: Resolve): KeyLookup {
   const keys = new Map<string, Promise<DkimKey | KeyProblem>>();
   return (domain, selector) => {
-    const name = `${toALabels(selector)}._domainkey.${toALabels(domain)}`;
+    const name = keyName(domain, selector);
     const known = keys.get(name) ?? lookUp(name, resolve);
     keys.set(name, known);
     return known;
@@ -46,7 +51,9 @@ async function lookUp(name: string, resolve: Resolve): Promise<DkimKey | KeyProb
   if (answer.status !== 'found') return unusable('no key');
   // RFC 6376 §3.6.2.2 leaves several records undefined. A wildcard may add some that are not keys, in any order.
   const lists = answer.value.map((record) => parseTagList(record.replace(/\s+/g, '')));
-  return parseKey(lists.find(({ tags }) => tags.has('p')) ?? lists[0]!);
+  const keys = lists.filter(({ tags }) => tags.has('p'));
+  if (new Set(keys.map(({ tags }) => tags.get('p'))).size > 1) return unusable('several keys');
+  return parseKey(keys[0] ?? lists[0]!);
 }
 
 /** Parses a key record from which white space was removed. */

@@ -3,7 +3,7 @@
  * with SHA-1 are not evaluated. The results are those of RFC 8601 §2.7.1: `fail` for a message that was changed or a forged signature,
  * `neutral` for a signature that cannot be used.
  *
- * A signature that covers only the start of a body (`l=`) can pass; `unsignedBytes` reports the rest.
+ * A signature that covers only the start of a body (`l=`) is `policy`, because anyone can add text to the body or replace its visible part.
  *
  * In three steps: `readSignature` parses a field, `BodyHashes` reads the body once for all signatures, `verifySignature` looks up the key
  * and verifies. The work for a field grows linearly with its length and the header.
@@ -19,8 +19,6 @@ export interface SignatureResult {
   result: 'pass' | 'fail' | 'policy' | 'neutral' | 'temperror';
   /** Undefined for a plain pass. */
   reason?: string;
-  /** Bytes of the canonical body that the signature does not cover because of its `l=` tag. */
-  unsignedBytes?: number;
 }
 
 /** A signature that can be verified. */
@@ -107,14 +105,18 @@ export function signatureOf(field: Field, tags: TagList['tags'], forms: Forms): 
   };
 }
 
+/** Returns whether d= and s= of a tag list can be the parts of a key's name (RFC 6376 §3.5). */
+export function hasSigningName(tags: TagList['tags']): boolean {
+  return DOMAIN.test(toALabels(tags.get('d')!)) && SELECTOR.test(toALabels(tags.get('s')!));
+}
+
 /** Returns the problem with the values of a complete tag list. */
 function problemOfValues(tags: TagList['tags']): string | undefined {
   const isValid = (name: string, pattern: RegExp): boolean => pattern.test(tags.get(name) ?? '0');
   if (!isValid('t', TIME) || !isValid('x', TIME) || !isValid('l', LENGTH)) return 'signature syntax error';
   const signedFields = listItems(tags.get('h')!);
   if (signedFields.length === 0) return 'signature syntax error';
-  if (!DOMAIN.test(toALabels(tags.get('d')!)) || !SELECTOR.test(toALabels(tags.get('s')!)))
-    return 'signature syntax error';
+  if (!hasSigningName(tags)) return 'signature syntax error';
   if (!listItems(tags.get('q') ?? 'dns/txt').includes('dns/txt')) return 'unsupported query method';
   if (tags.has('i')) {
     const { local, domain } = identityOf(tags.get('i')!);
@@ -139,15 +141,20 @@ function identityOf(tag: string): { local: string; domain: string } {
   };
 }
 
+/** Returns a key that is equal for signatures with the same hash of the body. */
+export function bodyFormOf({ body, bodyLimit }: Signature): string {
+  return `${body} ${bodyLimit}`;
+}
+
 /** The hashes of one body, one for each canonicalization and length among its signatures. */
 export class BodyHashes {
   readonly #hashes = new Map<string, BodyHash>();
   readonly #digests = new Map<string, string>();
 
   constructor(signatures: readonly Signature[]) {
-    for (const { body, bodyLimit } of signatures) {
-      const key = `${body} ${bodyLimit}`;
-      if (!this.#hashes.has(key)) this.#hashes.set(key, new BodyHash(body, bodyLimit));
+    for (const signature of signatures) {
+      const key = bodyFormOf(signature);
+      if (!this.#hashes.has(key)) this.#hashes.set(key, new BodyHash(signature.body, signature.bodyLimit));
     }
   }
 
@@ -160,8 +167,8 @@ export class BodyHashes {
   }
 
   /** Returns the hash in Base64. Call it after the last `update`. */
-  of({ body, bodyLimit }: Signature): { digest: string; unsignedBytes: number } {
-    const key = `${body} ${bodyLimit}`;
+  of(signature: Signature): { digest: string; unsignedBytes: number } {
+    const key = bodyFormOf(signature);
     const bodyHash = this.#hashes.get(key)!;
     const digest = this.#digests.get(key) ?? bodyHash.digest();
     this.#digests.set(key, digest);
@@ -179,19 +186,21 @@ export interface SignedMessage {
 
 export async function verifySignature(signature: Signature, message: SignedMessage): Promise<SignatureResult> {
   const { digest, unsignedBytes } = message.bodyHashes.of(signature);
-  const partly = unsignedBytes > 0 ? { unsignedBytes } : {};
   // The key need not be looked up for a body that was changed.
-  if (digest !== signature.bodyHash) return { result: 'fail', reason: 'body hash did not verify', ...partly };
+  if (digest !== signature.bodyHash) return { result: 'fail', reason: 'body hash did not verify' };
   const key = await message.keys(signature.domain, signature.selector);
-  if ('result' in key) return { ...key, ...partly };
-  const neutral = (reason: string): SignatureResult => ({ result: 'neutral', reason, ...partly });
+  if ('result' in key) return key;
+  const neutral = (reason: string): SignatureResult => ({ result: 'neutral', reason });
   if (key.type !== signature.type) return neutral('inappropriate key algorithm');
   if (key.isStrict && signature.identityDomain !== comparableDomain(signature.domain))
     return neutral('domain mismatch');
   if (!isAuthentic(key.key, Buffer.from(signedHeader(signature, message.fields), 'latin1'), signature))
-    return { result: 'fail', reason: 'bad signature', ...partly };
+    return { result: 'fail', reason: 'bad signature' };
   const { expiresAt = Number.POSITIVE_INFINITY } = signature;
-  return expiresAt < message.nowSeconds ? neutral('expired') : { result: 'pass', ...partly };
+  if (expiresAt < message.nowSeconds) return neutral('expired');
+  return unsignedBytes > 0
+    ? { result: 'policy', reason: `the last ${unsignedBytes} bytes of the body are not signed (l=)` }
+    : { result: 'pass' };
 }
 
 /** Returns whether a key of the right type made this signature of the data (RFC 8463 §3 for Ed25519). */

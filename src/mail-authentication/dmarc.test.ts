@@ -2,15 +2,29 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Answers, answersFrom } from '../../test/kit/dns-answers.ts';
-import { checkDmarc, type DmarcInput } from './dmarc.ts';
+import { checkDmarc, type DmarcResult, lookUpPolicy } from './dmarc.ts';
+import type { Resolve } from './dns-query.ts';
 
 const record = (tags: string): Answers[string] => ({ TXT: [`v=DMARC1; ${tags}`] });
 
-async function check(zone: Answers, input: Partial<DmarcInput>): Promise<string> {
-  const { result, policy, reason } = await checkDmarc(
-    { author: 'shop.example', spfDomains: [], dkimDomains: [], ...input },
-    answersFrom(zone),
-  );
+interface Input {
+  author?: string;
+  spfDomains?: string[];
+  dkimDomains?: string[];
+  /** Domains whose check ended in a temporary error. */
+  spfUnknown?: string[];
+  dkimUnknown?: string[];
+}
+
+async function checkWith(resolve: Resolve, input: Input): Promise<DmarcResult> {
+  const { author = 'shop.example', spfDomains = [], dkimDomains = [], spfUnknown = [], dkimUnknown = [] } = input;
+  const spf = { passed: spfDomains, unknown: spfUnknown };
+  const dkim = { passed: dkimDomains, unknown: dkimUnknown };
+  return checkDmarc(await lookUpPolicy(author, resolve), { spf, dkim }, resolve);
+}
+
+async function check(zone: Answers, input: Input): Promise<string> {
+  const { result, policy, reason } = await checkWith(answersFrom(zone), input);
   return [result, policy, reason].filter((part) => part !== undefined).join(' ');
 }
 
@@ -40,9 +54,9 @@ test('a subdomain inherits a policy that depends on whether it exists', async ()
   assert.equal(await check({ ...zone, [author]: {} }, { author }), 'fail quarantine');
   const alias: Answers = { ...zone, [author]: { CNAME: ['gone.example'] } };
   const answers = answersFrom(alias);
-  const { policy } = await checkDmarc({ author, spfDomains: [], dkimDomains: [] }, async (name, type) =>
-    name === author && type === 'A' ? { status: 'no-such-domain' } : answers(name, type),
-  );
+  const resolve: Resolve = async (name, type) =>
+    name === author && type === 'A' ? { status: 'no-such-domain' } : answers(name, type);
+  const { policy } = await checkWith(resolve, { author });
   assert.equal(policy, 'quarantine', 'a CNAME to a missing name');
   assert.equal(
     await check({ ...zone, [author]: 'fails' }, { author }),
@@ -62,6 +76,28 @@ test('a failed query is temporary unless the result does not depend on it', asyn
   );
 });
 
+test('a check of an aligned domain that ended in a temporary error is temporary', async () => {
+  const relaxed: Answers = { '_dmarc.shop.example': record('p=reject') };
+  const strict: Answers = { '_dmarc.shop.example': record('p=reject; adkim=s; aspf=s') };
+  for (const [key, name] of [
+    ['spfUnknown', 'SPF'],
+    ['dkimUnknown', 'DKIM'],
+  ] as const) {
+    const aligned = `temperror reject ${name} of an aligned domain ended in a temporary error`;
+    assert.equal(await check(relaxed, { [key]: ['shop.example'] }), aligned);
+    assert.equal(await check(relaxed, { [key]: ['bank.example', 'mail.shop.example'] }), aligned);
+    assert.equal(await check(strict, { [key]: ['shop.example'] }), aligned);
+    assert.equal(await check(strict, { [key]: ['mail.shop.example'] }), 'fail reject', 'not aligned');
+    assert.equal(await check(relaxed, { [key]: ['bank.example', 'notshop.example', 'bank.test'] }), 'fail reject');
+    assert.equal(
+      await check({ ...relaxed, '_dmarc.mail.shop.example': 'fails' }, { [key]: ['mail.shop.example'] }),
+      'temperror reject TXT of _dmarc.mail.shop.example: ESERVFAIL',
+      'possibly aligned',
+    );
+    assert.equal(await check(relaxed, { [key]: ['shop.example'], dkimDomains: ['shop.example'] }), 'pass reject');
+  }
+});
+
 test('a domain without a usable record has no policy', async () => {
   assert.equal(await check({}, { dkimDomains: ['shop.example'] }), 'none');
   assert.equal(await check({ '_dmarc.shop.example': record('p=monitor') }, {}), 'none');
@@ -78,6 +114,6 @@ test('a message causes at most eleven tree walks', async () => {
   const separate = Object.fromEntries(dkimDomains.map((domain) => [`_dmarc.${domain}`, record('p=none; psd=n')]));
   assert.equal(await check({ ...own, ...separate }, { dkimDomains: dkimDomains.slice(0, 10) }), 'fail reject');
   assert.match(await check({ ...own, ...separate }, { dkimDomains }), /^temperror reject alignment of .* not checked/);
-  await checkDmarc({ author: 'shop.example', spfDomains: [], dkimDomains: dkimDomains.slice(0, 1) }, resolve);
+  await checkWith(resolve, { dkimDomains: dkimDomains.slice(0, 1) });
   assert.ok(asked.length <= 16, `${asked.length} queries`);
 });

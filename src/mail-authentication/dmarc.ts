@@ -9,52 +9,75 @@ import {
   type DmarcPolicy,
   type DmarcRecord,
   organizationalDomain,
+  type TreeWalk,
   walkTree,
 } from './dmarc-record.ts';
 import { comparableDomain, failedQuery, isSameOrBelow, type Resolve } from './dns-query.ts';
 
-export interface DmarcInput {
-  /** The Author Domain, comparable. */
-  author: string;
-  /** Domains for which SPF passed, and for which a DKIM signature passed. */
-  spfDomains: readonly string[];
-  dkimDomains: readonly string[];
+/** Domains whose check passed, and domains whose check ended in a temporary error, so that it may have passed. */
+export interface CheckedDomains {
+  passed: readonly string[];
+  unknown: readonly string[];
 }
 
 export interface DmarcResult {
   result: 'none' | 'pass' | 'fail' | 'temperror';
   /** Undefined without a record. */
   policy: DmarcPolicy | undefined;
-  /** The query that failed. */
+  /** The query or the check that failed. */
   reason: string | undefined;
+}
+
+/** The policy for one Author Domain. */
+export interface AuthorPolicy {
+  /** Comparable. */
+  author: string;
+  walk: TreeWalk;
+  /** The record that applies, or the result for a domain without a usable one. */
+  applied: { record: DmarcRecord; policy: DmarcPolicy; error: string | undefined } | DmarcResult;
 }
 
 /** The walk for the Author Domain and up to this many for other domains. */
 const MAX_WALKS = 10;
 
-/** Evaluates DMARC; never rejects. `resolve` should answer repeated queries from memory, because the walks of related domains overlap. */
-export async function checkDmarc(
-  { author, spfDomains, dkimDomains }: DmarcInput,
-  resolve: Resolve,
-): Promise<DmarcResult> {
+/** Looks up the policy of an Author Domain with at most ten queries; never rejects. Does not depend on other results. */
+export async function lookUpPolicy(author: string, resolve: Resolve): Promise<AuthorPolicy> {
   const none: DmarcResult = { result: 'none', policy: undefined, reason: undefined };
   // A domain literal has no record.
-  if (author.startsWith('[')) return none;
-  const alignment = new Alignment(author, resolve);
-  const { found, failed } = await alignment.walk(author);
-  if (failed && found[0]?.domain !== author) return { ...none, result: 'temperror', reason: walkError(failed) };
-  const applied = applicableRecord(author, found);
-  if (!applied || applied.record.isIgnored) return none;
-  const { record } = applied;
+  if (author.startsWith('[')) return { author, walk: { found: [], failed: undefined }, applied: none };
+  const walk = await walkTree(author, (name) => resolve(name, 'TXT'));
+  const { found, failed } = walk;
+  if (failed && found[0]?.domain !== author)
+    return { author, walk, applied: { ...none, result: 'temperror', reason: walkError(failed) } };
+  const applicable = applicableRecord(author, found);
+  if (!applicable || applicable.record.isIgnored) return { author, walk, applied: none };
+  const { record } = applicable;
   const requested =
-    applied.domain === author
+    applicable.domain === author
       ? { policy: record.policy, error: undefined }
       : await inheritedPolicy(author, record, resolve);
   const policy = appliedPolicy(record, requested.policy);
-  const bySpf = await alignment.ofAny(spfDomains, record.isSpfStrict);
-  const byDkim = bySpf.isAligned ? bySpf : await alignment.ofAny(dkimDomains, record.isDkimStrict);
+  return { author, walk, applied: { record, policy, error: requested.error } };
+}
+
+/** Evaluates DMARC; never rejects. `resolve` should answer repeated queries from memory, because the walks of related domains overlap. */
+export async function checkDmarc(
+  { author, walk, applied }: AuthorPolicy,
+  { spf, dkim }: { spf: CheckedDomains; dkim: CheckedDomains },
+  resolve: Resolve,
+): Promise<DmarcResult> {
+  if ('result' in applied) return applied;
+  const { record, policy } = applied;
+  const alignment = new Alignment(author, walk, resolve);
+  const bySpf = await alignment.ofAny(spf.passed, record.isSpfStrict);
+  const byDkim = bySpf.isAligned ? bySpf : await alignment.ofAny(dkim.passed, record.isDkimStrict);
   if (byDkim.isAligned) return { result: 'pass', policy, reason: undefined };
-  const error = bySpf.error ?? byDkim.error ?? requested.error;
+  const error =
+    bySpf.error ??
+    byDkim.error ??
+    applied.error ??
+    (await alignment.errorOfAny('DKIM', dkim.unknown, record.isDkimStrict)) ??
+    (await alignment.errorOfAny('SPF', spf.unknown, record.isSpfStrict));
   return { result: error === undefined ? 'fail' : 'temperror', policy, reason: error };
 }
 
@@ -92,14 +115,16 @@ function walkError({ name, cause }: { name: string; cause: string }): string {
 class Alignment {
   readonly #author: string;
   readonly #resolve: Resolve;
-  readonly #walks = new Map<string, ReturnType<typeof walkTree>>();
+  readonly #authorWalk: TreeWalk;
+  readonly #walks = new Map<string, Promise<TreeWalk>>();
 
-  constructor(author: string, resolve: Resolve) {
+  constructor(author: string, authorWalk: TreeWalk, resolve: Resolve) {
     this.#author = author;
+    this.#authorWalk = authorWalk;
     this.#resolve = resolve;
   }
 
-  walk(domain: string): ReturnType<typeof walkTree> {
+  #walk(domain: string): Promise<TreeWalk> {
     const known = this.#walks.get(domain) ?? walkTree(domain, (name) => this.#resolve(name, 'TXT'));
     this.#walks.set(domain, known);
     return known;
@@ -119,18 +144,24 @@ class Alignment {
     return { isAligned: false, error };
   }
 
+  /** Returns the error if the check of an aligned domain, or of one that may be aligned, ended in a temporary error. */
+  async errorOfAny(check: 'SPF' | 'DKIM', domains: readonly string[], isStrict: boolean): Promise<string | undefined> {
+    const { isAligned, error } = await this.ofAny(domains, isStrict);
+    return isAligned ? `${check} of an aligned domain ended in a temporary error` : error;
+  }
+
   /** Returns whether both domains have the same organizational domain, or the error that left it unknown. */
   async #isRelaxedAligned(domain: string): Promise<boolean | string> {
     const isRelated = domain.split('.').at(-1) === this.#author.split('.').at(-1);
     if (!isRelated) return false;
-    const own = await this.walk(this.#author);
-    if (own.failed) return walkError(own.failed);
-    const organization = organizationalDomain(this.#author, own.found);
+    const { found: own, failed: ownFailed } = this.#authorWalk;
+    if (ownFailed) return walkError(ownFailed);
+    const organization = organizationalDomain(this.#author, own);
     // The organizational domain of a domain is the domain itself or one of its parents.
     if (!isSameOrBelow(domain, organization)) return false;
-    if (!this.#walks.has(domain) && this.#walks.size > MAX_WALKS)
+    if (!this.#walks.has(domain) && this.#walks.size >= MAX_WALKS)
       return `alignment of ${domain} was not checked: more than ${MAX_WALKS} domains`;
-    const { found, failed } = await this.walk(domain);
+    const { found, failed } = await this.#walk(domain);
     if (failed) return walkError(failed);
     return organizationalDomain(domain, found) === organization;
   }

@@ -3,6 +3,7 @@
  * caller decides about caches, timeouts, and the number of queries.
  */
 import { domainToAscii } from '../mail/address.ts';
+import { isDnsName } from '../net/dns-name.ts';
 
 export type QueryType = 'A' | 'AAAA' | 'CNAME' | 'MX' | 'PTR' | 'TXT';
 
@@ -18,6 +19,12 @@ export type QueryAnswer =
 
 /** Resolves one query; never rejects. The name of a PTR query is the address. */
 export type Resolve = (name: string, type: QueryType) => Promise<QueryAnswer>;
+
+/**
+ * The parts of verification. Each has its own number of queries and starts at the same time as the others, so that a sender cannot use up
+ * the queries of one part in another.
+ */
+export type Purpose = 'spf' | 'keys' | 'dmarc';
 
 /** Returns a function that sends each query once. */
 export function withMemory(resolve: Resolve): Resolve {
@@ -44,6 +51,11 @@ export function toALabels(name: string): string {
 export function comparableDomain(domain: string): string {
   const name = toALabels(domain.trim()).toLowerCase();
   return name.endsWith('.') ? name.slice(0, -1) : name;
+}
+
+/** Returns whether a comparable domain has at least two labels, each of letters, digits, hyphens, and underscores. */
+export function isDomain(domain: string): boolean {
+  return domain.includes('.') && isDnsName(domain);
 }
 
 /** Returns whether a domain is another one or one of its subdomains; both as by `comparableDomain`. */

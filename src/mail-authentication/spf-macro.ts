@@ -29,9 +29,11 @@ const SPECIALS = new Map([
 ]);
 const LETTERS = 'slodiphv';
 const EXPLANATION_LETTERS = 'crt';
-/** The last label of a domain (RFC 7208 §7.1, `toplabel`). */
-const TOP_LABEL = /^(?:[a-z0-9]*[a-z][a-z0-9]*|[a-z0-9]+-[a-z0-9-]*[a-z0-9])$/i;
+const LABEL = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/i;
+const MAX_LABEL = 63;
 const MAX_NAME = 253;
+/** Limit for the characters of an expanded macro string, which is far above the length of a name. */
+const MAX_EXPANDED = 1024;
 
 /** Returns the parts of a macro string; undefined if its syntax is invalid. */
 export function parseMacroString(text: string, letters: string = LETTERS): MacroPart[] | undefined {
@@ -66,6 +68,11 @@ export function isMacroString(text: string): boolean {
   return parseMacroString(text, LETTERS + EXPLANATION_LETTERS) !== undefined;
 }
 
+/** Returns whether a label can be the last one of a domain (RFC 7208 §7.1, `toplabel`). */
+function isTopLabel(label: string): boolean {
+  return label.length <= MAX_LABEL && LABEL.test(label) && /[^0-9]/.test(label);
+}
+
 /** Returns the parts of a domain-spec, which ends in a macro or in a top label; undefined if its syntax is invalid. */
 export function parseDomainSpec(text: string): MacroPart[] | undefined {
   const parts = parseMacroString(text);
@@ -75,7 +82,7 @@ export function parseDomainSpec(text: string): MacroPart[] | undefined {
   if (typeof last !== 'string' || /[% ]/.test(last)) return parts;
   const literal = last.replace(/\.$/, '');
   const dot = literal.lastIndexOf('.');
-  return dot >= 0 && TOP_LABEL.test(literal.slice(dot + 1)) ? parts : undefined;
+  return dot >= 0 && isTopLabel(literal.slice(dot + 1)) ? parts : undefined;
 }
 
 /** Returns whether a macro string uses one of these letters. */
@@ -83,9 +90,14 @@ export function usesLetter(parts: readonly MacroPart[], letters: string): boolea
   return parts.some((part) => typeof part !== 'string' && letters.includes(part.letter));
 }
 
-/** Expands a macro string (§7.3). */
-export function expandMacros(parts: readonly MacroPart[], values: MacroValues): string {
-  return parts.map((part) => (typeof part === 'string' ? part : expandMacro(part, values))).join('');
+/** Expands a macro string (§7.3). Returns undefined if the text is too long to be meant as a name. */
+export function expandMacros(parts: readonly MacroPart[], values: MacroValues): string | undefined {
+  let text = '';
+  for (const part of parts) {
+    text += typeof part === 'string' ? part : expandMacro(part, values);
+    if (text.length > MAX_EXPANDED) return undefined;
+  }
+  return text;
 }
 
 function expandMacro({ letter, isEscaped, parts, isReversed, delimiters }: Macro, values: MacroValues): string {
@@ -121,6 +133,6 @@ export function isQueryName(name: string): boolean {
     name.length <= MAX_NAME &&
     labels.length > 1 &&
     labels.every((label) => /^[ -~]{1,63}$/.test(label)) &&
-    TOP_LABEL.test(labels.at(-1)!)
+    isTopLabel(labels.at(-1)!)
   );
 }

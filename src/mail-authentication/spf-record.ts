@@ -18,6 +18,8 @@ export interface SpfRecord {
   redirect: MacroPart[] | undefined;
 }
 
+/** Several times the size of legitimate records, of which RFC 7208 §3.4 recommends 450 bytes. */
+const MAX_RECORD_BYTES = 4096;
 const VERSION = /^v=spf1(?: |$)/i;
 const MODIFIER = /^([^:/=]*)=(.*)$/;
 const MODIFIER_NAME = /^[a-z][a-z0-9._-]*$/i;
@@ -33,6 +35,7 @@ export function isSpfRecord(text: string): boolean {
 
 /** Returns the record, or the problem. */
 export function parseSpfRecord(text: string): SpfRecord | string {
+  if (text.length > MAX_RECORD_BYTES) return `SPF record has more than ${MAX_RECORD_BYTES} bytes`;
   if (/[^ -~]/.test(text)) return 'DNS response includes invalid characters';
   const record: SpfRecord = { directives: [], redirect: undefined };
   const once = new Set<string>();

@@ -9,6 +9,7 @@ import { isPartOf, mappedNetwork, type Network, networkText, parseNetwork } from
 import {
   comparableDomain,
   failedQuery,
+  isDomain,
   isSameOrBelow,
   type QueryType,
   type Resolve,
@@ -68,7 +69,8 @@ export async function checkSpf({ address, helo, envelopeFrom }: SpfInput, resolv
   if (!network) return { result: 'temperror', domain, reason: `${address} is not an IP address` };
   const client = mappedNetwork(network) ?? network;
   const evaluation = new Evaluation(client, { local: sender.slice(0, at), domain, helo }, withMemory(resolve));
-  const outcome = isQueryName(domain)
+  // §4.3. A name that can only be queried with other characters could be taken for another name.
+  const outcome = isDomain(domain)
     ? await evaluation.checkHost(domain)
     : { result: 'none' as const, text: `Invalid domain ${domain}` };
   return { result: outcome.result, domain, reason: reasonOf(outcome, { sender, domain, address: hostText(client) }) };
@@ -227,7 +229,7 @@ class Evaluation {
   async #validatedNames(): Promise<string[] | Stop> {
     const found = await this.#query(hostText(this.#client), 'PTR');
     if (isStop(found)) return found.stop.result === 'temperror' ? [] : found;
-    const names = found.slice(0, MAX_HOSTS).map(comparableDomain);
+    const names = found.map(comparableDomain).filter(isDomain).slice(0, MAX_HOSTS);
     const exact = { ipv4: 32, ipv6: 128 };
     const isValid = await Promise.all(
       names.map(async (name) => {
@@ -254,7 +256,9 @@ class Evaluation {
     if (this.#hasUnusableLocalPart(spec)) return undefined;
     const names = usesLetter(spec, 'p') ? await this.#validatedNames() : [];
     if (isStop(names)) return names;
-    const name = queryName(toALabels(expandMacros(spec, this.#macroValues(domain, names))));
+    const expanded = expandMacros(spec, this.#macroValues(domain, names));
+    if (expanded === undefined) return undefined;
+    const name = queryName(toALabels(expanded));
     return isQueryName(name) ? name : undefined;
   }
 

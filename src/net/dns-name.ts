@@ -1,13 +1,26 @@
 /** Names in the form used for DNS queries. */
 import { isIP } from 'node:net';
-import { domainToASCII } from 'node:url';
+import { domainToAscii } from '../mail/address.ts';
 
-/** Returns the name in A-labels and lower case, or undefined if it cannot be queried. Underscores are allowed (RFC 2181 §11). */
+const MAX_NAME = 253;
+/** A last label that the system's resolver could read as the end of an IPv4 address, such as `0x7f.1`. */
+const NUMERIC_END = /(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$/;
+/** Letters, digits, hyphens, and underscores (RFC 2181 §11). */
+const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
+
+/** Returns whether a name in lower case consists of valid labels, without a final dot. It can have a single label. */
+export function isDnsName(name: string): boolean {
+  return name.length <= MAX_NAME && !NUMERIC_END.test(name) && name.split('.').every((label) => LABEL.test(label));
+}
+
+/**
+ * Returns the name in A-labels and lower case, or undefined if it cannot be queried. Never returns another name than the given one: text
+ * with other characters, such as `a.example/.b.example`, is refused.
+ */
 export function toQueryName(name: string): string | undefined {
   const bare = name.endsWith('.') ? name.slice(0, -1) : name;
-  const ascii = domainToASCII(bare);
-  if (ascii === '' || ascii.length > 253 || isIP(ascii) !== 0 || ascii.startsWith('[')) return undefined;
-  return ascii.split('.').every((label) => label !== '' && label.length <= 63) ? ascii : undefined;
+  const ascii = domainToAscii(bare);
+  return ascii !== undefined && isDnsName(ascii) ? ascii : undefined;
 }
 
 /** RFC 6761 §6.3: localhost is never queried. */

@@ -161,7 +161,18 @@ test('names are queried as A-labels, and invalid ones are not queried', async ()
     '127.0.0.1',
     '0x7f.1',
     '[::1]',
+    '1.2.3.0x4',
+    '2130706433',
     'a b.example',
+    'example.com/.other.example',
+    'example.com?.other.example',
+    'example.com#.other.example',
+    'example.com\\.other.example',
+    'ex%61mple.com',
+    'exa\tmple.com',
+    'example.com/.bücher.example',
+    '-a.example',
+    'a-.example',
     `${'x.'.repeat(130)}y`,
   ]) {
     assert.deepEqual(await dns.resolveMx(bad), NO_SUCH_DOMAIN, bad);

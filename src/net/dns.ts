@@ -88,6 +88,10 @@ export interface Dns {
   resolveMx(domain: string): Promise<DnsAnswer<MxAnswer>>;
   /** Queries AAAA and A together, and returns at most 16 of each. An IP literal is `no-such-domain`. */
   resolveAddresses(host: string): Promise<AddressAnswer>;
+  /** Queries A only, and returns at most 100 addresses, for callers that need to know whether this query failed. */
+  resolveA(host: string): Promise<DnsAnswer<string[]>>;
+  /** Queries AAAA only, and returns at most 100 addresses. */
+  resolveAaaa(host: string): Promise<DnsAnswer<string[]>>;
   /**
    * Works like resolveAddresses with IPv4 first, for hosts that an operator or a user configured. Also accepts IP literals, `localhost`,
    * names without a dot, and, with the system's servers, everything else that the system resolves (hosts file, search domains).
@@ -115,6 +119,8 @@ export interface Dns {
 
 const MAX_MX = 150;
 const MAX_ADDRESSES = 16;
+/** Per query for a single type. */
+const MAX_OF_TYPE = 100;
 const MAX_NAMES = 16;
 const MAX_TLSA = 32;
 const MAX_CACHE_BYTES = 32 * 1024 * 1024;
@@ -155,6 +161,10 @@ function toTlsa({ data }: RecordOf<'TLSA'>): TlsaRecord {
 
 function toNames(records: { data: string }[]): string[] {
   return records.slice(0, MAX_NAMES).map(({ data }) => data.toLowerCase());
+}
+
+function toAddresses(records: { data: string }[]): string[] {
+  return records.slice(0, MAX_OF_TYPE).map(({ data }) => data);
 }
 
 /** Converts a lookup result and sets how long it is cached. */
@@ -226,6 +236,8 @@ function createQueries(resolver: Pick<Resolver, 'lookUp'>, remember: Remember): 
         joinAddresses(...(await Promise.all([resolver.lookUp(name, 'AAAA'), resolver.lookUp(name, 'A')]))),
       );
     },
+    resolveA: (host) => query('A', host, toAddresses),
+    resolveAaaa: (host) => query('AAAA', host, toAddresses),
     resolveTxt: (name) => query('TXT', name, (records) => records.map(toText)),
     resolveCname: (name) => query('CNAME', name, ([record]) => record!.data.toLowerCase()),
     resolveNs: (name) => query('NS', name, toNames),

@@ -1,4 +1,7 @@
-/** Verifies a message with the mailauth package in strict mode, to compare with Postrider's own verification. */
+/**
+ * Verifies a message with the mailauth package in strict mode, to compare with Postrider's own verification. Differs from mailauth in one
+ * decision: a DKIM signature that does not cover the entire body (`l=`) is `policy`.
+ */
 import { arc } from 'mailauth/lib/arc/index.js';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import { dmarc } from 'mailauth/lib/dmarc/index.js';
@@ -53,23 +56,29 @@ export async function spfByMailauth(
   return { result: status.result, comment: status.comment ?? '', domain };
 }
 
+function isPartial(status: object): boolean {
+  return 'underSized' in status && Number(status.underSized) > 0;
+}
+
 export async function judgeByMailauth(mail: MailToJudge, resolve: Resolve): Promise<Judgment> {
   const options = { resolver: asNode(resolve) as never, strict: true };
   const found = await spfByMailauth(mail, resolve);
   const dkim = await dkimVerify(mail.content, { ...options, sender: mail.envelopeFrom });
   const chain = await arc(dkim.arc as never, options as never);
+  const signatures = dkim.results.map(({ status, signingDomain: domain }) => ({
+    domain,
+    result: status.result === 'pass' && isPartial(status) ? 'policy' : status.result,
+  }));
   const judged = await dmarc({
     ...options,
     headerFrom: dkim.headerFrom,
     fromFields: dkim.fromFields,
     spfDomains: found.result === 'pass' ? [found.domain] : [],
-    dkimDomains: dkim.results
-      .filter(({ status }) => status.result === 'pass')
-      .map(({ signingDomain: domain }) => ({ domain })),
+    dkimDomains: signatures.filter(({ result }) => result === 'pass'),
   } as never);
   return {
     spf: found.result,
-    dkim: dkim.results.flatMap(({ status }) => (status.result === 'none' ? [] : [status.result])),
+    dkim: signatures.flatMap(({ result }) => (result === 'none' ? [] : [result])),
     dmarc: judged === false ? 'permerror null' : `${judged.status.result} ${judged.policy ?? null}`,
     arc: chain.status.result,
   };
