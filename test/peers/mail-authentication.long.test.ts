@@ -270,7 +270,8 @@ test('signatures of OpenDKIM, dkimpy, and Postrider', { skip, timeout: 240_000 }
   await one('no key', byDkimpy({ selector: 'none' }), 'neutral; fail reject; none');
   await one('a key that is too short', byDkimpy({ selector: 'short', key: pem(short) }), 'policy; fail reject; none');
   await one('a key of 4,096 bits', byDkimpy({ selector: 'large', key: pem(largest) }), pass);
-  const added = await one('more behind l=', `${byDkimpy({ length: true })}And send money to Eve.\r\n`, pass);
+  const longer = `${byDkimpy({ length: true })}And send money to Eve.\r\n`;
+  const added = await one('more behind l=', longer, 'policy; fail reject; none');
   assert.match(added.dkim[0].reason, /last \d+ bytes of the body are not signed/);
   await one('of a subdomain', byDkimpy({ domain: 'mail.shop.example' }), pass);
   await one('of a stranger', byDkimpy({ domain: 'list.example' }), 'pass; fail reject; none');
@@ -346,8 +347,8 @@ test('ARC chains', { skip, timeout: 120_000 }, async () => {
 });
 
 test('dkimpy agrees on every signature and chain', { skip, timeout: 120_000 }, () => {
-  // dkimpy does not check expired signatures or forbidden algorithms.
-  const same = seen.filter(({ name }) => !['expired', 'rsa-sha1'].includes(name));
+  // dkimpy does not check expired signatures or forbidden algorithms, and accepts unsigned bytes behind l=.
+  const same = seen.filter(({ name }) => !['expired', 'rsa-sha1', 'more behind l='].includes(name));
   const found = python(VERIFY, { keys: KEYS, mails: same.map(({ content }) => content) }) as [boolean[], string][];
   assert.ok(same.length >= 25);
   const ours = same.map(({ name, results: { dkim, arc } }) => [
