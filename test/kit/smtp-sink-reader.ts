@@ -50,8 +50,10 @@ export class SinkReader {
     });
   }
 
-  /** Returns the next command without its CRLF, or undefined at the end. */
-  async line(): Promise<string | undefined> {
+  /**
+   * Returns the next command without its CRLF, or undefined at the end. A response to AUTH can be longer than a command (RFC 4954 §4).
+   */
+  async line({ mostBytes = MAX_COMMAND_BYTES } = {}): Promise<string | undefined> {
     for (;;) {
       const end = this.#buffer.indexOf(10);
       if (end !== -1) {
@@ -59,7 +61,7 @@ export class SinkReader {
         this.#buffer = this.#buffer.subarray(end + 1);
         if (!line.endsWith('\r\n')) this.#violate(`bare LF in a command: ${JSON.stringify(line)}`);
         if (/[\r\0]/.test(line.slice(0, -2))) this.#violate(`bare CR or NUL in a command: ${JSON.stringify(line)}`);
-        if (line.length > MAX_COMMAND_BYTES) this.#violate('over-long command');
+        if (line.length > mostBytes) this.#violate('over-long command');
         return line.replace(/\r?\n$/, '');
       }
       if (this.#ended) return undefined;

@@ -217,7 +217,10 @@ export class SinkSession {
     if (initial === undefined) this.#socket.write('334 \r\n');
     // RFC 4954 §4: a command has at most 512 bytes.
     else if (line.length > 510) this.#shared.sink.violations.push(`AUTH command of ${line.length} characters`);
-    const response = Buffer.from(initial ?? (await this.#reader.line()) ?? '', 'base64').toString();
+    const response = Buffer.from(
+      initial ?? (await this.#reader.line({ mostBytes: 12_288 })) ?? '',
+      'base64',
+    ).toString();
     const { host, port } = this.#shared.sink;
     const opening =
       oauth.mechanism === 'XOAUTH2' ? `user=${oauth.user}` : `n,a=${oauth.user},\x01host=${host}\x01port=${port}`;
