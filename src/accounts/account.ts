@@ -33,6 +33,15 @@ export const ACCOUNT_NAME = {
   description: '1 to 200 characters, without control characters.',
 };
 
+/** Schema of the reason of a suspension; on the command line, the same limits apply. */
+export const SUSPENSION_REASON = {
+  minLength: 1,
+  maxLength: 500,
+  pattern: ACCOUNT_NAME.pattern,
+  description:
+    'Why the account is suspended, only with `status: "suspended"`. The email to the users of the account contains it. A later change of the reason alone sends no email.',
+};
+
 /** Settings that PATCH /account changes; stored as JSON. */
 export interface AccountSettings {
   /** Template variables of the account, such as company_address_html. */

@@ -20,6 +20,7 @@ export {
   readAccount,
   type Scope,
   STANDARD_EMAIL_BYTES,
+  SUSPENSION_REASON,
   type SubmissionPorts,
 } from './account.ts';
 export {
@@ -101,6 +102,7 @@ export {
   messageHolderOperation,
   setAccountOperation,
 } from './store.ts';
+export { type SuspensionNoticeOptions, startSuspensionNotices } from './suspension-notices.ts';
 export {
   ADVICE,
   type Rates,

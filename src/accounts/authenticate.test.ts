@@ -110,6 +110,7 @@ test('revocation, suspension, and a plan change take effect within a second', as
       plan: null,
       status: null,
       approvedEmailBytes: null,
+      nowMs: Date.now(),
       ...change,
     });
   assert.equal(await call(), 'paid');
@@ -194,6 +195,7 @@ test('logins expire or are revoked as documented', async (t) => {
       plan: null,
       status: null,
       approvedEmailBytes: null,
+      nowMs: Date.now(),
       ...change,
     });
     clock.advance(1_000);

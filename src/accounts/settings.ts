@@ -1,6 +1,7 @@
 /**
- * PATCH /account: which settings can change, and how. The name, the time zone, and the logo (logo.ts) appear in notices. Variables are merged by name and removed by null; every issue is reported. Fields
- * that only operators change (plan, status, limits) are unknown fields here.
+ * PATCH /account: which settings can change, and how. The name, the time zone, and the logo (logo.ts) appear in notices. Variables are
+ * merged by name and removed by null; every issue is reported. Fields that only operators change (plan, status, limits) are unknown fields
+ * here.
  */
 import { Type } from 'typebox';
 import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';

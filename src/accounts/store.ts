@@ -19,6 +19,7 @@ import {
   readAccount,
 } from './account.ts';
 import { insertKey, type NewKeyRow } from './credential-store.ts';
+import { storeStatusNotice } from './suspension-notices.ts';
 import type { SetThresholds } from './thresholds.ts';
 
 export async function insertAccount(tx: Transaction, account: Account): Promise<void> {
@@ -42,6 +43,7 @@ const ACCOUNT_TRAIL = {
     'name',
     'plan',
     'status',
+    'suspension_reason',
     'approved_email_bytes',
     'settings',
     'limits',
@@ -86,11 +88,8 @@ export interface AccountChange {
   thresholds?: SetThresholds;
   /** Users of the account no longer need two-factor authentication. */
   twoFactorRequired?: false;
-  /**
-   * Unix ms. If it is set, mail on hold because of a suspension becomes due now. Required with a quota, which counts from the start of its
-   * period.
-   */
-  nowMs?: number;
+  /** Unix ms: when mail on hold because of a suspension becomes due, and when a new quota starts to count within its period. */
+  nowMs: number;
 }
 
 /** A time longer than the interval at which delivery checks a suspended account again. */
@@ -111,7 +110,10 @@ export async function wakeMail(tx: Transaction, accountId: string, nowMs: number
   );
 }
 
-/** Changes fields that only operators can change; null leaves a field unchanged. Returns the account, or null if it does not exist. */
+/**
+ * Changes fields that only operators can change; null leaves a field unchanged. A changed status is also stored as a notice to the users of
+ * the account. Returns the account, or null if it does not exist.
+ */
 export const setAccountOperation = change(
   'accounts.set',
   async (tx, change: AccountChange): Promise<Account | null> => {
@@ -138,11 +140,16 @@ export const setAccountOperation = change(
       change.suspensionReason ?? null,
       change.id,
     );
-    if (change.nowMs !== undefined && QUOTA_NAMES.some((name) => change.limits?.[name] !== undefined)) {
+    if (QUOTA_NAMES.some((name) => change.limits?.[name] !== undefined)) {
       await recountQuotas(tx, { accountId: change.id, limits, nowMs: change.nowMs });
     }
-    if (change.status === 'active' && change.nowMs !== undefined) await wakeMail(tx, change.id, change.nowMs);
-    return (await readAccount(tx, change.id)) ?? null;
+    if (change.status === 'active') await wakeMail(tx, change.id, change.nowMs);
+    const changed = (await readAccount(tx, change.id)) as Account;
+    if (changed.status !== current.status) {
+      const { id: accountId, status, suspensionReason: reason = null } = changed;
+      await storeStatusNotice(tx, { accountId, status, reason, at: change.nowMs });
+    }
+    return changed;
   },
   { ...ACCOUNT_TRAIL, action: 'account.set' },
 );

@@ -28,7 +28,8 @@ export type IdPrefix =
   | 'inr'
   | 'ers'
   | 'shr'
-  | 'flt';
+  | 'flt'
+  | 'ntc';
 
 /** Characters after the prefix. */
 const ID_LENGTH = 21;

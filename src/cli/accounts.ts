@@ -23,6 +23,7 @@ import {
   revokeKeyOperation,
   type Scope,
   STANDARD_EMAIL_BYTES,
+  SUSPENSION_REASON,
   setAccountOperation,
 } from '../accounts/accounts.ts';
 import { commandOrigin } from '../audit/audit.ts';
@@ -62,6 +63,7 @@ function accountView(account: Account) {
     name: account.name,
     plan: account.plan,
     status: account.status,
+    ...(account.suspensionReason !== undefined && { suspensionReason: account.suspensionReason }),
     approvedEmailBytes: account.approvedEmailBytes,
     limits: limitsOf(account.limits),
     twoFactorRequired: account.twoFactorRequired,
@@ -87,6 +89,12 @@ function parseName(text: string): string {
   const name = text.trim();
   if (name !== '' && name.length <= MAX_NAME_LENGTH && !/\p{Cc}/u.test(name)) return name;
   throw new UsageError(`--name must have 1 to ${MAX_NAME_LENGTH} characters and no control characters`);
+}
+
+function parseSuspensionReason(text: string): string {
+  const { maxLength, pattern } = SUSPENSION_REASON;
+  if (text.length <= maxLength && new RegExp(pattern, 'u').test(text)) return text.trim();
+  throw new UsageError(`--reason must have 1 to ${maxLength} characters and no control characters`);
 }
 
 export async function listAccounts(call: CommandCall): Promise<CommandOutcome> {
@@ -122,14 +130,14 @@ export async function setAccount(call: CommandCall<SetOptions>): Promise<Command
       'nothing to change: use at least one of --name, --plan, --email-limit, --status, --limit, and --two-factor',
     );
   }
-  const change: AccountChange = {
+  const change: Omit<AccountChange, 'nowMs'> = {
     id,
     ...(name !== undefined && { name: parseName(name) }),
     plan,
     status,
     approvedEmailBytes: emailBytes(emailLimit),
     limits: parseLimits(limit),
-    ...(reason !== undefined && { suspensionReason: reason }),
+    ...(reason !== undefined && { suspensionReason: parseSuspensionReason(reason) }),
     ...(twoFactor !== undefined && { twoFactorRequired: false }),
   };
   const account = await withStore(call, (store) =>

@@ -60,6 +60,21 @@ test('every documented command exists with its arguments', async (t) => {
   }
 });
 
+test('the reason of a suspension is validated, trimmed, and displayed', async (t) => {
+  const { json, run } = commandFolder(t);
+  await json('migrate');
+  const { accountId } = await json('account', 'create', '--name', 'Acme');
+  const suspend = ['account', 'set', accountId, '--status', 'suspended', '--reason'];
+  for (const reason of [' ', 'a\tb', 'x'.repeat(501)]) {
+    const refused = await run([...suspend, reason]);
+    assert.equal(refused.code, 2, JSON.stringify(reason));
+    assert.match(refused.stderr, /--reason must have 1 to 500 characters and no control characters/);
+  }
+  assert.equal((await json(...suspend, ' Unpaid invoices ')).suspensionReason, 'Unpaid invoices');
+  assert.equal((await json('account', 'show', accountId)).suspensionReason, 'Unpaid invoices');
+  assert.equal((await json('account', 'set', accountId, '--status', 'active')).suspensionReason, undefined);
+});
+
 test('lists are returned under their plural name, and every error is one object', async (t) => {
   const { json, run } = commandFolder(t);
   await json('migrate');

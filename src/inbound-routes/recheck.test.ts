@@ -52,6 +52,7 @@ async function setup(t: TestContext) {
       plan: null,
       status: null,
       approvedEmailBytes: null,
+      nowMs: Date.now(),
       limits,
     });
     await Promise.all(Array.from({ length: count }, (_, index) => make(`a@n${index}.shop.example`)));

@@ -182,6 +182,7 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
       plan: null,
       status: null,
       approvedEmailBytes: null,
+      nowMs: Date.now(),
       limits,
     });
     assert.equal(await mailPerHour(), 7, 'the limit that an operator set');

@@ -98,6 +98,7 @@ for (const dialect of DIALECTS) {
         plan: null,
         status: null,
         approvedEmailBytes: null,
+        nowMs: Date.now(),
         limits,
       });
     for (const [name, make] of Object.entries(MAKE) as [LimitName, Make][]) {

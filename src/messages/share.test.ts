@@ -159,7 +159,7 @@ for (const dialect of DIALECTS) {
     const old = `${payload}.${createHmac('sha256', key).update(payload).digest('base64url')}`;
     assert.deepEqual(await statuses(old), [200, 404], 'valid, with hidden content');
 
-    const change = { plan: null, approvedEmailBytes: null, limits: {} };
+    const change = { plan: null, approvedEmailBytes: null, nowMs: Date.now(), limits: {} };
     await database.execute(setAccountOperation, { id: 'acc_one', status: 'suspended', ...change });
     assert.deepEqual(await statuses(token), [404, 404], 'while the account is suspended');
     await database.execute(setAccountOperation, { id: 'acc_one', status: 'active', ...change });

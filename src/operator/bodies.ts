@@ -7,6 +7,7 @@ import {
   MAXIMUM_NETWORKS,
   protectionBody,
   STANDARD_EMAIL_BYTES,
+  SUSPENSION_REASON,
   thresholdsOf,
 } from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
@@ -171,15 +172,7 @@ export const accountChangeRequest = closed(
     name: Type.Optional(accountName),
     plan: Type.Optional(plan),
     status: Type.Optional(status),
-    suspensionReason: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 500,
-        pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
-        description:
-          'Why the account is suspended, only with `status: "suspended"`. The email to the users of the account contains it.',
-      }),
-    ),
+    suspensionReason: Type.Optional(Type.String(SUSPENSION_REASON)),
     approvedEmailBytes: Type.Optional(Type.Integer({ minimum: STANDARD_EMAIL_BYTES, maximum: MAXIMUM_EMAIL_BYTES })),
     limits: Type.Optional(closed(changedLimits)),
     sendingProtection: Type.Optional(

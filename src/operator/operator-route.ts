@@ -4,7 +4,6 @@ import type { Caller, CallerCache, LoginCache } from '../accounts/accounts.ts';
 import { changedBy } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import type { Notify } from '../base/notice.ts';
 import { type CallerKey, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import type { Nodes } from '../nodes/nodes.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
@@ -16,8 +15,6 @@ export interface OperatorRouteDeps {
   blobs: Blobs;
   clock: Clock;
   log: Log;
-  /** Sends an email to the users of an account. */
-  notify: Notify;
   /** The authentication cache: changes here must apply to the very next request. */
   callers: Pick<CallerCache, 'evictAccount'>;
   logins: Pick<LoginCache, 'evictAccount'>;

@@ -22,7 +22,6 @@ import type { Database } from '../storage/database.ts';
 import * as bodies from './bodies.ts';
 import { type OperatorRouteDeps, operatorChanges, operatorRoute } from './operator-route.ts';
 import { accountPageOperation, credentialCountsOperation, lastMessageOperation } from './store.ts';
-import { suspensionNotice } from './suspension-notice.ts';
 
 const DAY_MS = 86_400_000;
 /** A message is queued for at most 30 days of its schedule and three days of attempts. */
@@ -121,16 +120,6 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
   ];
 }
 
-/** Emails the users of an account whose status changed. The change is already made, so a failure is only logged. */
-async function notifyUsers({ clock, log, notify }: OperatorRouteDeps, account: Account): Promise<void> {
-  const { id: accountId, status, suspensionReason: reason = null } = account;
-  try {
-    await notify(suspensionNotice({ accountId, status, reason, atMs: clock.now() }));
-  } catch (error) {
-    log.warn({ accountId, cause: (error as Error).message }, 'account notification failed');
-  }
-}
-
 function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
   const { clock, callers, logins, nudge } = deps;
   return [
@@ -158,7 +147,7 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'setAccount',
       summary: 'Change name, plan, status, email size, limits, or thresholds of an account',
       description:
-        'Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again. Its users are notified by email when the status changes.',
+        'Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again. Its users are notified by email when the status changes, but not when only `suspensionReason` does.',
       body: bodies.accountChangeRequest,
       response: { status: 200, schema: bodies.accountSchema },
       refusals: ['NOT_FOUND'],
@@ -185,14 +174,12 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
           ...(twoFactorRequired === false && { twoFactorRequired }),
           ...(suspensionReason !== undefined && { suspensionReason: suspensionReason.trim() }),
         };
-        const before = await deps.database.execute(accountOperation, id);
         const change = { id, plan, status, approvedEmailBytes, ...requested, nowMs: clock.now() };
         const account = await operatorChanges(deps, request, id).execute(setAccountOperation, change);
         if (account === null) return UNKNOWN;
         callers.evictAccount(id);
         logins.evictAccount(id);
         if (status === 'active') nudge();
-        if (before !== null && before.status !== account.status) await notifyUsers(deps, account);
         return answer(bodies.accountBody(account));
       },
     }),

@@ -6,8 +6,10 @@ import { type Browser, type InProcessApi, inProcessApi } from '../../test/kit/in
 import { noticeText } from '../../test/kit/notice-text.ts';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { decideProtectionOperation } from '../accounts/accounts.ts';
+import { decideProtectionOperation, startSuspensionNotices } from '../accounts/accounts.ts';
 import type { Actor } from '../base/actor.ts';
+import { silentLog } from '../base/log.ts';
+import type { Notice } from '../base/notice.ts';
 import { acceptOperation } from '../send/acceptance.ts';
 import { createUser } from '../users/users.ts';
 
@@ -124,6 +126,9 @@ test('previews the effect of a suspension, which then rejects keys', async () =>
   assert.deepEqual([detail.usage.queued, detail.health.bounceRate], [3, 0]);
   assert.ok(Date.parse(detail.lastActivityAt as string) > Date.now() - 60_000);
   assert.equal((await live.get('/account')).status, 200);
+  const notices: Notice[] = [];
+  const notify = async (notice: Notice) => void notices.push(notice);
+  const sender = startSuspensionNotices({ database, log: silentLog, notify, roundMs: 3_600_000 });
   const reason = { suspensionReason: ' Unpaid invoices ' };
   const early = await operator.call({ method: 'PATCH', path, body: reason });
   assert.deepEqual([early.status, early.body.error.details[0].field], [400, 'suspensionReason']);
@@ -131,14 +136,20 @@ test('previews the effect of a suspension, which then rejects keys', async () =>
   assert.equal((await operator.call(suspend)).body.suspensionReason, 'Unpaid invoices');
   assert.equal((await operator.call(suspend)).status, 200, 'repeated');
   assert.equal((await operator.get(path)).body.suspensionReason, 'Unpaid invoices');
+  await sender.run();
   assert.deepEqual(
-    rig.notices.map((one) => [one.accountId, one.subject, /Unpaid invoices/.test(noticeText(one))]),
+    notices.map((one) => [one.accountId, one.subject, /Unpaid invoices/.test(noticeText(one))]),
     [[accountId, 'Your account was suspended', true]],
   );
   await waitUntil('the key to be rejected', async () => (await live.get('/account')).status === 403);
   const activated = await operator.call({ method: 'PATCH', path, body: { status: 'active' } });
   assert.deepEqual([activated.status, activated.body.suspensionReason], [200, null]);
-  assert.equal(rig.notices.at(-1)!.subject, 'Your account is active again');
+  await sender.run();
+  await sender.stop();
+  assert.deepEqual(
+    notices.map(({ subject }) => subject),
+    ['Your account was suspended', 'Your account is active again'],
+  );
   for (const unknown of ['', '/suspension'])
     assert.equal((await operator.get(`/operator/accounts/acc_none${unknown}`)).status, 404);
 });

@@ -128,6 +128,7 @@ for (const dialect of DIALECTS) {
       plan: null,
       status: null,
       approvedEmailBytes: null,
+      nowMs: Date.now(),
       thresholds,
     });
     await count({ bouncedHard: 1_000 });

@@ -12,7 +12,6 @@ import { createUploadUrls } from '../attachments/attachments.ts';
 import { attachmentRoutes } from '../attachments/routes.ts';
 import { auditRoutes, operatorAuditRoutes } from '../audit/routes.ts';
 import { type Failure, failure, refuse } from '../base/failure.ts';
-import type { Notify } from '../base/notice.ts';
 import { VERSION } from '../config.ts';
 import { createOutcomeSimulator, createSandboxDeliveries } from '../delivery/delivery.ts';
 import { createHostProbe, createSenderAdvice, createSenderCheck, type SenderCheck } from '../domains/domains.ts';
@@ -87,7 +86,7 @@ export interface ApiOptions {
   credentialUses: Pick<CredentialUses, 'note'>;
   requestLog: RequestLog;
   /** Sends the service's own mail to users. */
-  mail: UserMail & { notify: Notify };
+  mail: UserMail;
   nodes: Pick<Nodes, 'list'>;
   nudgeDelivery(): void;
   nudgeWebhooks(): void;
@@ -374,7 +373,6 @@ function operatorToolRoutes({ parts, options, callers, operatorKeys, nudge }: Ro
       blobs,
       clock,
       log,
-      notify: options.mail.notify,
       callers,
       logins: options.logins,
       operatorKeys,

@@ -9,6 +9,7 @@ import {
   createCredentialUses,
   createSmtpAuthenticator,
   createSuspensionCheck,
+  startSuspensionNotices,
 } from '../accounts/accounts.ts';
 import { uploadedBlobsOperation } from '../attachments/attachments.ts';
 import type { Running } from '../base/lifecycle.ts';
@@ -464,7 +465,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
   };
 }
 
-/** Starts the checks that one node runs for all: domains, inbound routes, reputation, quotas. */
+/** Starts the checks that one node runs for all: domains, inbound routes, reputation, quotas, suspensions. */
 function startChecks(parts: Parts, { isFirstNode: isChosen, notify, isServed }: DeliveryRoleOptions): Running {
   const { config, database, clock, log, secretKey } = parts;
   const freshDns = () => openDns({ servers: config.dnsServers, dnssec: config.dnssec });
@@ -484,9 +485,11 @@ function startChecks(parts: Parts, { isFirstNode: isChosen, notify, isServed }: 
   const routeChecks = startRouteChecks({ database, clock, log, mx: mxOf(config), freshDns, isChosen });
   const protection = startSendingProtection({ database, clock, log, notify, isChosen });
   const quotaNotices = startQuotaNotices({ database, log, notify, isChosen });
+  const suspensionNotices = startSuspensionNotices({ database, log, notify, isChosen });
   return {
     stop: async () => {
-      await Promise.all([domainChecks.stop(), routeChecks.stop(), protection.stop(), quotaNotices.stop()]);
+      const checks = [domainChecks, routeChecks, protection, quotaNotices, suspensionNotices];
+      await Promise.all(checks.map((check) => check.stop()));
     },
   };
 }

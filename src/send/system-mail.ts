@@ -175,7 +175,7 @@ async function accountNotice(
     logoId,
     footer: isToUsers
       ? `You receive notices about ${NOTICE_TOPICS[kind]} of ${name} (${accountId}).`
-      : `You receive this notice as an operator, because mail can reach none of the users of ${name} (${accountId}) who receive such notices.`,
+      : `You receive this notice as an operator, because no user of ${name} (${accountId}) who receives these notices has a reachable email address.`,
     link:
       isToUsers && baseUrl !== undefined
         ? { text: 'Choose your notices', url: `${baseUrl}/app/live/settings?account=${accountId}` }
@@ -193,6 +193,23 @@ async function accountNotice(
           },
         ];
   return { subject, text, html, attachments };
+}
+
+/** Users and operators choose these addresses, so one bounce must not stop all later mail from the service. */
+async function clearSuppressions(
+  { database, clock, addressHash }: Pick<SystemMailOptions, 'database' | 'clock' | 'addressHash'>,
+  recipients: readonly Address[],
+): Promise<void> {
+  for (const recipient of recipients) {
+    const email = sameAddressKey(recipient);
+    await database.execute(unsuppressOperation, {
+      accountId: SYSTEM_ACCOUNT,
+      mode: 'live',
+      email,
+      addressHash: addressHash(SYSTEM_ACCOUNT, email),
+      nowMs: clock.now(),
+    });
+  }
 }
 
 export function createSystemMail(options: SystemMailOptions): SystemMailer {
@@ -232,6 +249,7 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
     }
     if (!canReach(addresses, { accountId, subject })) return;
     const about = { notice, isToUsers: sentTo === 'users', senderDomain: sender!.domain, baseUrl };
+    await clearSuppressions(options, addresses);
     await accept(addresses, await accountNotice(database, about), { key, retain: '7d' });
   };
 
@@ -242,6 +260,7 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
     if (!canReach(recipients, { subject })) return;
     const footer = 'You receive this notice as an operator of Postrider.';
     const { text, html } = renderNotice(notice, { sender: 'Postrider', timeZone: 'UTC', footer });
+    await clearSuppressions(options, recipients);
     await accept(recipients, { subject, text, html }, { key, retain: '7d' });
   };
 
@@ -294,11 +313,7 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
       attachments: [{ name: 'message.eml', contentType: 'message/rfc822', content: sevenBit(original) }],
     };
     const email = emailTo(recipient, sender, { parts, nowMs, options: {} });
-    // An operator configured this address, so one bounce must not stop all later reports.
-    const list = { accountId: SYSTEM_ACCOUNT, mode: 'live' } as const;
-    const normalized = sameAddressKey(recipient);
-    const address = { ...list, email: normalized, addressHash: addressHash(SYSTEM_ACCOUNT, normalized) };
-    await database.execute(unsuppressOperation, { ...address, nowMs });
+    await clearSuppressions(options, [recipient]);
     await acceptEmails(toAccept([email], { key, text, nowMs, retain: 'none' }));
     return true;
   };

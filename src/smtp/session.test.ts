@@ -51,6 +51,7 @@ test('revocation, suspension, and a plan without SMTP apply to the next MAIL of 
       plan: null,
       status: null,
       approvedEmailBytes: null,
+      nowMs: Date.now(),
       ...change,
     });
   /** Checks that a change takes effect for a logged-in session when the cached account expires. */

@@ -146,7 +146,7 @@ export type TemplateRefusal =
   | 'in-use'
   | 'outdated';
 
-export type WriteResult = { template: Template } | { refused: TemplateRefusal } | LimitReached;
+export type WriteResult = { template: Template; isUnchanged?: boolean } | { refused: TemplateRefusal } | LimitReached;
 
 async function lockAccount(tx: Transaction, accountId: string): Promise<void> {
   await tx.run('UPDATE account SET name = name WHERE id = ?', accountId);
@@ -311,6 +311,8 @@ export const storeSamplesOperation = change(
     const current = await findToChange(tx, key);
     if (typeof current === 'string') return { refused: current };
     const text = samples.length === 0 ? null : JSON.stringify(samples);
+    const stored = current.samples.length === 0 ? null : JSON.stringify(current.samples);
+    if (text === stored) return { template: current, isUnchanged: true };
     await tx.run(
       'UPDATE template SET samples = ? WHERE id = ? AND account_id = ?',
       text,
@@ -322,7 +324,9 @@ export const storeSamplesOperation = change(
   {
     action: 'template.replace-samples',
     resourceId: ({ templateId }) => templateId,
-    did: ({ samples }, written) => ('template' in written ? { samples: samples.map(({ name }) => name) } : undefined),
+    // The samples and their names may name a recipient, and erasures do not reach the audit log.
+    did: ({ samples }, written) =>
+      'template' in written && written.isUnchanged !== true ? { samples: samples.length } : undefined,
   },
 );
 

@@ -19,7 +19,7 @@ export const NOTICE_TOPICS: Readonly<Record<AnyNoticeKind, string>> = {
 
 export const NOTICE_TEXTS: Readonly<Record<NoticeKind, string>> = {
   sendingProtection: 'Live email is held, or may soon be held, because too many messages bounce or are marked as spam.',
-  quotas: '80 % or 100 % of a quota is used.',
+  quotas: '80% or 100% of a quota is used.',
   domains: 'The DKIM record of a domain is missing, or a domain has new DKIM keys to publish.',
   webhooks: 'A webhook was disabled because its endpoint kept failing.',
 };

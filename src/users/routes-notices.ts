@@ -18,7 +18,7 @@ export function noticeRoutes({ database, clock }: UserRouteDeps): RouteDefinitio
       ...common,
       method: 'GET',
       operationId: 'getNotices',
-      summary: 'Get which users receive which notices by email',
+      summary: 'List the recipients of each kind of notice',
       description:
         'Owners and members receive every kind that they did not turn off; viewers receive the kinds that they turned on. If mail can reach none of the users who receive a kind, the operators receive it.',
       response: { status: 200, schema: bodies.noticesSchema },

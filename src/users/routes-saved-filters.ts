@@ -83,9 +83,10 @@ const NO_MEMBER = failure('FORBIDDEN', {
 const SHARED = failure('FORBIDDEN', {
   message: 'This filter is shared by all users of the account. Changing shared filters requires the role member.',
 });
-const TOO_MANY = failure('LIMIT_REACHED', {
-  message: `The limit of ${MOST_FILTERS} saved filters is reached. Delete one with DELETE /saved-filters/{id} first.`,
-});
+const tooMany = (isShared: boolean): Failure =>
+  failure('LIMIT_REACHED', {
+    message: `The limit of ${MOST_FILTERS} ${isShared ? 'shared' : 'private'} saved filters is reached. Delete one with DELETE /saved-filters/{id} first.`,
+  });
 const nameTaken = (taken: string): Failure =>
   failure('CONFLICT', { message: `The list already has a saved filter with the name ${JSON.stringify(taken)}.` });
 
@@ -178,7 +179,7 @@ export function savedFilterRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[
         });
         if (outcome === 'saved') return answer(filterBody(filter));
         if (outcome === 'no-member') return refuse(NO_MEMBER);
-        return refuse(outcome === 'limit' ? TOO_MANY : nameTaken(filter.name));
+        return refuse(outcome === 'limit' ? tooMany(filter.userId === null) : nameTaken(filter.name));
       },
     }),
     defineRoute({

@@ -82,7 +82,8 @@ async function isNameTaken(tx: Transaction, filter: SavedFilter): Promise<boolea
   return other !== undefined;
 }
 
-const auditFields = ({ list, name, userId }: SavedFilter) => ({ list, name, shared: userId === null });
+/** The name and the query may name a recipient, and erasures do not reach the audit log. */
+const auditFields = ({ list, userId }: SavedFilter) => ({ list, shared: userId === null });
 
 /**
  * Stores a filter. `no-member`: the user reads the account through support access. `limit`: the owner already has `most` filters in this

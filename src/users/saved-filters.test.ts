@@ -82,9 +82,13 @@ test('a private filter belongs to one user, a shared one to the account, each in
       ...['saved-filter.create', 'saved-filter.create', 'saved-filter.create'],
     ],
   );
-  assert.deepEqual(entries.at(-1)?.after, { list: 'messages', name: 'Bounced', shared: false });
+  assert.deepEqual(entries.at(-1)?.after, { list: 'messages', shared: false });
   assert.equal(entries.at(-1)?.actor.name, 'member@example.com');
-  assert.doesNotMatch(audit.text, /receipt"/, 'values of filters are not in the log, because they can be addresses');
+  assert.doesNotMatch(
+    audit.text,
+    /receipt"|Bounced|Receipts/,
+    'names and values are not in the log: they can be addresses',
+  );
 });
 
 test('a wrong filter is refused with its fields', async () => {
@@ -131,7 +135,7 @@ test('a user has at most 50 private filters in a mode', async () => {
     assert.equal((await call(viewer, 'POST /saved-filters', { ...BOUNCED, name: `Filter ${count}` })).status, 201);
   const refused = await call(viewer, 'POST /saved-filters', BOUNCED);
   assert.deepEqual(failureOf(refused), [409, 'LIMIT_REACHED']);
-  assert.match(refused.body.error.message, /limit of 50 saved filters/);
+  assert.match(refused.body.error.message, /limit of 50 private saved filters/);
   assert.equal((await call(viewer, 'POST /saved-filters', BOUNCED, 'sandbox')).status, 201);
 });
 

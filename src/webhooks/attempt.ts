@@ -86,6 +86,12 @@ const TIMEOUT_MS = 15_000;
 const GONE = 'the event is no longer stored, because its retention period has ended';
 const INCOMPLETE = 'the response ended before its body was complete, so that it may have listed events as failed';
 const LISTED_AS_FAILED = 'the response of the endpoint listed this event in `failed`';
+
+/** Returns the error of an event that the response of its batch lists as failed, or may list. */
+export function listedError(failed: ReadonlySet<string> | 'unknown'): string {
+  return failed === 'unknown' ? INCOMPLETE : LISTED_AS_FAILED;
+}
+
 /** Start time of a request that has not started. */
 export const NOT_STARTED = Number.POSITIVE_INFINITY;
 
@@ -275,7 +281,7 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
         {
           ...untriedOf(job, job.event, { atMs, error: '' }),
           ...answer,
-          ...(isFailed && { error: failed === 'unknown' ? INCOMPLETE : LISTED_AS_FAILED }),
+          ...(isFailed && { error: listedError(failed) }),
           tried: true,
           url: target.url,
           result,

@@ -181,6 +181,7 @@ test('a test event is signed and sent immediately, and after a rotation both sec
     assert.equal((await api.post(`${path}/test`, { eventType })).body.success, true);
     const sent = JSON.parse(hook.requests[0]!.body);
     const { eventId, messageId, timestamp, mode, test: _, ...fields } = sent;
+    if (eventType === 'Inbound') assert.equal(messageId, fields.inbound.inboundId);
     const ids = { eventId, messageId, timestamp, mode };
     assert.deepEqual({ ...fields, ...ids }, { ...sampleEvent(eventType), ...ids }, eventType);
   }
@@ -189,6 +190,14 @@ test('a test event is signed and sent immediately, and after a rotation both sec
   const failed = await api.post(`${path}/test`);
   assert.equal(failed.status, 200);
   assert.deepEqual([failed.body.success, failed.body.responseStatus, failed.body.responseStart], [false, 500, 'no']);
+  assert.equal((await api.patch(path, { maxBatch: 2 })).status, 200);
+  hook.answer(({ body: text }) => ({ body: JSON.stringify({ failed: [JSON.parse(text)[0].eventId] }) }));
+  const listed = await api.post(`${path}/test`);
+  assert.deepEqual(
+    [listed.body.success, listed.body.error],
+    [false, 'the response of the endpoint listed this event in `failed`'],
+  );
+  assert.equal((await api.patch(path, { maxBatch: 1 })).status, 200);
   hook.answer();
   const rotated = await api.post(`${path}/rotate-secret`);
   assert.notEqual(rotated.body.secret, body.secret);

@@ -7,7 +7,7 @@ import { newId, randomText } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { type EventType, sampleDetail, sampleEvent } from '../events/events.ts';
 import type { HttpClient } from '../net/http-client.ts';
-import { answerOf, postEvent } from './attempt.ts';
+import { answerOf, listedError, postEvent } from './attempt.ts';
 import { batchOf, failedEventIds } from './batch.ts';
 import { resendPayload } from './resend-payload.ts';
 import type { Target } from './sign.ts';
@@ -23,13 +23,15 @@ export interface TestEvent {
 /** Returns the body of a test event; undefined if the endpoint's format has no event of this type. */
 export function testEventBody(id: string, { eventType, format, mode, nowMs }: TestEvent): string | undefined {
   const sample = sampleEvent(eventType);
-  const own = { ...sample, eventId: id, messageId: `msg_test${randomText(17)}`, timestamp: iso(nowMs), mode };
+  // An inbound event has the id of the inbound message as its messageId.
+  const messageId = eventType === 'Inbound' ? sample.messageId : `msg_test${randomText(17)}`;
+  const own = { ...sample, eventId: id, messageId, timestamp: iso(nowMs), mode };
   if (format === null) return JSON.stringify({ ...own, test: true });
-  const messageId = newId('msg', nowMs);
+  const resendId = newId('msg', nowMs);
   return resendPayload({
     seq: 0,
     type: eventType,
-    messageId,
+    messageId: resendId,
     at: nowMs,
     detail: JSON.stringify(sampleDetail(eventType)),
     recipient: sample.recipient,
@@ -40,7 +42,7 @@ export function testEventBody(id: string, { eventType, format, mode, nowMs }: Te
     templateId: null,
     acceptedAt: nowMs,
     sendAt: null,
-    firstId: messageId,
+    firstId: resendId,
   })?.body;
 }
 
@@ -57,5 +59,5 @@ export async function sendTestEvent(test: {
   const failed = isBatch ? failedEventIds(outcome) : new Set<string>();
   const isFailed = failed === 'unknown' || failed.has(event.id);
   const success = outcome.ok && outcome.status >= 200 && outcome.status < 300 && !isFailed;
-  return { success, eventId: event.id, ...answerOf(outcome) };
+  return { success, eventId: event.id, ...answerOf(outcome), ...(isFailed && { error: listedError(failed) }) };
 }

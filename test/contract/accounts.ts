@@ -41,6 +41,7 @@ import {
   requestApprovalOperation,
   setAccountOperation,
 } from '../../src/accounts/store.ts';
+import { statusNoticeSentOperation, statusNoticesOperation } from '../../src/accounts/suspension-notices.ts';
 import { recordUsesOperation } from '../../src/accounts/use-store.ts';
 import {
   domainNoticesOperation,
@@ -114,14 +115,30 @@ export const accounts: Scenario = async (stage) => {
   await stage.act(accountOperation, account.id);
   await stage.act(accountOperation, 'acc_none');
   await stage.act(accountsOperation, null);
-  await stage.act(setAccountOperation, { id: account.id, plan: 'enterprise', status: null, approvedEmailBytes: null });
+  await stage.act(setAccountOperation, {
+    id: account.id,
+    plan: 'enterprise',
+    status: null,
+    approvedEmailBytes: null,
+    nowMs: stage.nowMs,
+  });
   await stage.act(setAccountOperation, {
     id: account.id,
     plan: null,
     status: 'suspended',
     approvedEmailBytes: 5_000_000_000,
+    nowMs: stage.nowMs,
   });
-  await stage.act(setAccountOperation, { id: 'acc_none', plan: 'free', status: null, approvedEmailBytes: null });
+  // The ids of notices are random; src/accounts/suspension-notices.test.ts reads the stored ones on both databases.
+  assert.deepEqual(await stage.act(statusNoticesOperation, { after: 'ntc_~', limit: 9 }), []);
+  await stage.act(statusNoticeSentOperation, 'ntc_none');
+  await stage.act(setAccountOperation, {
+    id: 'acc_none',
+    plan: 'free',
+    status: null,
+    approvedEmailBytes: null,
+    nowMs: stage.nowMs,
+  });
   const patch = { id: account.id, maximumVariables: 3, maximumVariableBytes: 40 };
   await stage.act(patchSettingsOperation, {
     ...patch,
@@ -133,7 +150,14 @@ export const accounts: Scenario = async (stage) => {
   await stage.act(patchSettingsOperation, { ...patch, id: 'acc_none', variables: {}, settings: {} });
   const named = { ...patch, name: 'Läden', timeZone: 'Europe/Berlin', variables: {}, settings: {} };
   await stage.act(patchSettingsOperation, named);
-  const renamed = { id: account.id, name: 'Shop', plan: null, status: null, approvedEmailBytes: null };
+  const renamed = {
+    id: account.id,
+    name: 'Shop',
+    plan: null,
+    status: null,
+    approvedEmailBytes: null,
+    nowMs: stage.nowMs,
+  };
   assert.equal((await stage.act(setAccountOperation, renamed))?.timeZone, 'Europe/Berlin');
 };
 

@@ -31,7 +31,7 @@ export const audit: Scenario = async (stage) => {
   const { id } = account;
   const actor = { kind: 'user', id: 'usr_1', name: 'ada@example.com' } as const;
   const by: Origin = { ...systemOrigin(stage.nowMs, id), actor, address: '192.0.2.1', requestId: 'req_1' };
-  const set = { id, plan: null, status: null, approvedEmailBytes: null };
+  const set = { id, plan: null, status: null, approvedEmailBytes: null, nowMs: stage.nowMs };
   await changeBy(stage, by, createAccountOperation, { account, keys: [] });
   await changeBy(stage, by, setAccountOperation, { ...set, status: 'suspended' });
   await changeBy(stage, by, setAccountOperation, { ...set, status: 'suspended' });

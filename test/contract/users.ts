@@ -486,7 +486,7 @@ export const requiredTwoFactor: Scenario = async (stage) => {
   assert.deepEqual([members[0]?.hasTotp, members[0]?.passkeys], [false, 2]);
   assert.equal(await stage.act(removePasskeyOperation, { id: 'a', userId: ada.id }), 'removed');
 
-  const emergency = { id: account.id, plan: null, status: null, approvedEmailBytes: null };
+  const emergency = { id: account.id, plan: null, status: null, approvedEmailBytes: null, nowMs: stage.nowMs };
   assert.equal((await stage.act(setAccountOperation, emergency))?.twoFactorRequired, true, 'control');
   const stopped = await stage.act(setAccountOperation, { ...emergency, twoFactorRequired: false });
   assert.equal(stopped?.twoFactorRequired, false);

@@ -11,5 +11,12 @@ export async function highLimitAccount(
   limits: Partial<Limits> = { webhooks: HIGHEST_LIMIT },
 ): Promise<void> {
   await execute(createAccountOperation, { account: { ...newAccount('Roomy', 'paid', Date.now()), id }, keys: [] });
-  await execute(setAccountOperation, { id, plan: null, status: null, approvedEmailBytes: null, limits });
+  await execute(setAccountOperation, {
+    id,
+    plan: null,
+    status: null,
+    approvedEmailBytes: null,
+    nowMs: Date.now(),
+    limits,
+  });
 }

@@ -16,7 +16,6 @@ import {
 } from '../../src/accounts/accounts.ts';
 import type { Clock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
-import type { Notice } from '../../src/base/notice.ts';
 import { readConfig, VERSION } from '../../src/config.ts';
 import { createFollowers } from '../../src/events/events.ts';
 import type { MemberRole, RouteDefinition } from '../../src/http/route.ts';
@@ -58,8 +57,6 @@ export interface InProcessApi {
     accountId?: string,
   ): Promise<{ userId: string; email: string; password: string }>;
   /** `from` is the loopback address of its connections. */
-  /** Notices to the users of accounts. */
-  notices: Notice[];
   browser(from?: string): Browser;
   signedIn(email: string, password: string): Promise<Browser>;
   close(): Promise<void>;
@@ -85,11 +82,9 @@ export async function inProcessApi({ env = {}, clock }: InProcessApiOptions = {}
   const http = openHttpClient({ lookup: parts.dns.lookupHost, allow: [], connectionsPerOrigin: 1 });
   const followers = createFollowers(parts);
   const mails: InProcessApi['mails'] = [];
-  const notices: Notice[] = [];
   const mail = {
     canSend: false,
     sendTo: async (one: Parameters<UserMail['sendTo']>[0]) => mails.push(one) > 0,
-    notify: async (notice: Notice) => void notices.push(notice),
   };
   const node = { clock: parts.clock, database: parts.database, log: silentLog, host: 'postrider.test' };
   const nodes = await joinNodes({ ...node, version: VERSION, roles: config.roles });
@@ -134,7 +129,6 @@ export async function inProcessApi({ env = {}, clock }: InProcessApiOptions = {}
     sandbox,
     routes,
     mails,
-    notices,
     mail,
     browser,
     accountId: account.id,

@@ -41,7 +41,7 @@ export interface paths {
   };
   "/account/notices": {
     /**
-     * Get which users receive which notices by email
+     * List the recipients of each kind of notice
      * @description Owners and members receive every kind that they did not turn off; viewers receive the kinds that they turned on. If mail can reach none of the users who receive a kind, the operators receive it.
      */
     get: operations["getNotices"];
@@ -434,7 +434,7 @@ export interface paths {
     get: operations["getOperatorAccount"];
     /**
      * Change name, plan, status, email size, limits, or thresholds of an account
-     * @description Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again. Its users are notified by email when the status changes.
+     * @description Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again. Its users are notified by email when the status changes, but not when only `suspensionReason` does.
      */
     patch: operations["setAccount"];
   };
@@ -1173,7 +1173,7 @@ export interface components {
       plan?: "free" | "paid" | "enterprise";
       /** @enum {string} */
       status?: "active" | "suspended";
-      /** @description Why the account is suspended, only with `status: "suspended"`. The email to the users of the account contains it. */
+      /** @description Why the account is suspended, only with `status: "suspended"`. The email to the users of the account contains it. A later change of the reason alone sends no email. */
       suspensionReason?: string;
       approvedEmailBytes?: number;
       limits?: {
@@ -2556,7 +2556,7 @@ export interface components {
       yours: {
         /** @description Live email is held, or may soon be held, because too many messages bounce or are marked as spam. */
         sendingProtection: boolean;
-        /** @description 80 % or 100 % of a quota is used. */
+        /** @description 80% or 100% of a quota is used. */
         quotas: boolean;
         /** @description The DKIM record of a domain is missing, or a domain has new DKIM keys to publish. */
         domains: boolean;
@@ -2582,7 +2582,7 @@ export interface components {
     NoticesRequest: {
       /** @description Live email is held, or may soon be held, because too many messages bounce or are marked as spam. */
       sendingProtection?: boolean;
-      /** @description 80 % or 100 % of a quota is used. */
+      /** @description 80% or 100% of a quota is used. */
       quotas?: boolean;
       /** @description The DKIM record of a domain is missing, or a domain has new DKIM keys to publish. */
       domains?: boolean;
@@ -4126,7 +4126,7 @@ export interface operations {
     };
   };
   /**
-   * Get which users receive which notices by email
+   * List the recipients of each kind of notice
    * @description Owners and members receive every kind that they did not turn off; viewers receive the kinds that they turned on. If mail can reach none of the users who receive a kind, the operators receive it.
    */
   getNotices: {
@@ -5673,7 +5673,7 @@ export interface operations {
   };
   /**
    * Change name, plan, status, email size, limits, or thresholds of an account
-   * @description Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again. Its users are notified by email when the status changes.
+   * @description Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again. Its users are notified by email when the status changes, but not when only `suspensionReason` does.
    */
   setAccount: {
     parameters: {

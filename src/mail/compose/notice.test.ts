@@ -21,6 +21,7 @@ const FRAME = { sender: 'Ann’s "Shop" <ann>', timeZone: 'Europe/Berlin', foote
 
 test('a time names its zone, also across midnight and daylight saving time', () => {
   assert.equal(timeText(AT, 'UTC'), '2026-07-01 22:30:05 UTC');
+  assert.equal(timeText(AT, 'Europe/Atlantis'), '2026-07-01 22:30:05 UTC', 'a zone that this node does not know');
   assert.equal(timeText(AT, 'Europe/Berlin'), '2026-07-02 00:30:05 Europe/Berlin (GMT+2)');
   assert.equal(
     timeText(Date.parse('2026-01-01T00:00:00Z'), 'Europe/Berlin'),

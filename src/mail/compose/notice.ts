@@ -30,9 +30,8 @@ export function renderNotice(
   };
 }
 
-/** Formats a time as `2026-11-28 14:05:09 UTC`, or `2026-11-28 15:05:09 Europe/Berlin (GMT+1)`. */
-export function timeText(atMs: number, timeZone: string): string {
-  const format = new Intl.DateTimeFormat('en-GB', {
+function formatIn(timeZone: string): Intl.DateTimeFormat {
+  return new Intl.DateTimeFormat('en-GB', {
     timeZone,
     year: 'numeric',
     month: '2-digit',
@@ -43,6 +42,20 @@ export function timeText(atMs: number, timeZone: string): string {
     hourCycle: 'h23',
     timeZoneName: 'shortOffset',
   });
+}
+
+/**
+ * Formats a time as `2026-11-28 14:05:09 UTC`, or `2026-11-28 15:05:09 Europe/Berlin (GMT+1)`. If this node does not know the time zone,
+ * because another node has newer ones, the time is in UTC.
+ */
+export function timeText(atMs: number, timeZone: string): string {
+  let format: Intl.DateTimeFormat;
+  try {
+    format = formatIn(timeZone);
+  } catch (error) {
+    if (!(error instanceof RangeError) || timeZone === 'UTC') throw error;
+    return timeText(atMs, 'UTC');
+  }
   const parts = Object.fromEntries(format.formatToParts(atMs).map(({ type, value }) => [type, value]));
   const { year, month, day, hour, minute, second, timeZoneName } = parts;
   const zone = timeZone === 'UTC' ? 'UTC' : `${timeZone} (${timeZoneName})`;

@@ -26,7 +26,7 @@ export interface Samples {
 }
 
 const FIRST: readonly Sample[] = [{ name: texts.first, values: {} }];
-const STORE_AFTER_MS = 600;
+const STORE_AFTER_MS = 3_000;
 
 /** Returns a function that stores the sets after a pause, and at the latest when the page is left. */
 function useStore(templateId: string): (sets: readonly Sample[]) => void {
