@@ -19,7 +19,7 @@ import {
   type TemplateVersion,
 } from './template.ts';
 
-/** Maximum number of characters of mjml, html, and text in one page of a list; a larger page gets fewer entries. */
+/** Maximum number of characters of mjml, html, text, and samples in one page of a list; a larger page gets fewer entries. */
 const PAGE_LENGTH = 8_000_000;
 
 export interface TemplateKey {
@@ -80,7 +80,7 @@ function rowsThatFit<T extends { length: number }>(found: T[], limit: number): R
   return { rows, more: found.length > rows.length };
 }
 
-const LENGTH = 'coalesce(length(v.mjml), 0) + coalesce(length(v.html), 0) + coalesce(length(v.text), 0) AS "length"';
+const LENGTH = 'coalesce(length(v.mjml), 0) + coalesce(length(v.html), 0) + coalesce(length(v.text), 0)';
 
 /** Lists templates, newest first; `before` is the last id of the previous page. */
 export const listTemplatesOperation = operation(
@@ -91,7 +91,7 @@ export const listTemplatesOperation = operation(
     page: { accountId: string; mode: Mode; before: string | null; limit: number },
   ): Promise<Rows<Template>> => {
     const found = await tx.all<{ id: string; length: number }>(
-      `SELECT t.id, ${LENGTH} FROM template t JOIN template_version v ON v.template_id = t.id AND v.version = t.version
+      `SELECT t.id, ${LENGTH} + coalesce(length(t.samples), 0) AS "length" FROM template t JOIN template_version v ON v.template_id = t.id AND v.version = t.version
        WHERE t.account_id = ? AND t.mode IN ('live', ?) AND t.id < ? ORDER BY t.id DESC LIMIT ?`,
       ...[page.accountId, page.mode, page.before ?? 'tpl_~', page.limit + 1],
     );
@@ -122,7 +122,7 @@ export const listVersionsOperation = operation(
   ): Promise<Rows<TemplateVersion> | undefined> => {
     if (!(await findTemplate(tx, page))) return undefined;
     const found = await tx.all<{ version: number; length: number }>(
-      `SELECT v.version, ${LENGTH} FROM template_version v WHERE v.template_id = ? AND v.version < CAST(? AS BIGINT)
+      `SELECT v.version, ${LENGTH} AS "length" FROM template_version v WHERE v.template_id = ? AND v.version < CAST(? AS BIGINT)
        ORDER BY v.version DESC LIMIT ?`,
       ...[page.templateId, page.before ?? 2_147_483_647, page.limit + 1],
     );
