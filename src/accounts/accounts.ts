@@ -50,6 +50,7 @@ export {
   type SmtpAuthenticator,
   signingSecretOf,
 } from './authenticate.ts';
+export { keyBody } from './bodies.ts';
 export {
   createAccount,
   createKey,
