@@ -45,12 +45,12 @@ export {
   createSmtpAuthenticator,
   createSuspensionCheck,
   keyIdOf,
+  keyPrefix,
   type LogInResult,
   type LoginCache,
   type SmtpAuthenticator,
   signingSecretOf,
 } from './authenticate.ts';
-export { keyBody } from './bodies.ts';
 export {
   createAccount,
   createKey,

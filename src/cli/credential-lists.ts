@@ -1,5 +1,5 @@
 /** Implements `postrider key list` and `postrider smtp-credential list`: the active keys and credentials of an account, newest first. */
-import { accountOperation, credentialsOperation, keyBody, keysOperation } from '../accounts/accounts.ts';
+import { accountOperation, credentialsOperation, keyPrefix, keysOperation } from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
 import { type CommandCall, type CommandOutcome, unknownAccount } from './command.ts';
 import { type CommandStore, type Page, readPages, withStore } from './store.ts';
@@ -41,11 +41,22 @@ function usedText({ lastUsedAt, lastUsedAddress }: Listed): string {
 
 export async function listKeys(call: CommandCall): Promise<CommandOutcome> {
   const keys = await readAll(call, (store, page) => store.database.execute(keysOperation, page));
+  const views = keys.map((key) => ({
+    keyId: key.id,
+    prefix: key.accessKeyId ?? keyPrefix(key.mode, key.id),
+    ...(key.accessKeyId !== null && { kind: 'sigv4', accessKeyId: key.accessKeyId }),
+    mode: key.mode,
+    scope: key.scope,
+    name: key.name,
+    allowedSenders: key.allowedSenders,
+    allowedNetworks: key.allowedNetworks,
+    ...timesOf(key),
+  }));
   const lines = keys.map((key) => {
     const name = key.name === null ? '' : `  ${JSON.stringify(key.name)}`;
     return `${key.id}  ${key.mode.padEnd(7)}  ${key.scope}  ${usedText(key)}${name}`;
   });
-  return { data: { keys: keys.map(keyBody) }, text: lines.join('\n') || 'no keys' };
+  return { data: { keys: views }, text: lines.join('\n') || 'no keys' };
 }
 
 export async function listSmtpCredentials(call: CommandCall): Promise<CommandOutcome> {
