@@ -42,6 +42,8 @@ export function eventsOf(caller: Caller) {
     /** Streams events live, or since `lastEventId`. */
     stream: (query: Omit<Query<'streamEvents'>, 'cursor'> = {}, options: StreamOptions = {}) =>
       new EventStream(caller, query, options),
+    /** Returns the event types, each with a sample. */
+    types: (options?: Given) => caller.call('listEventTypes', {}, options),
   };
 }
 
@@ -70,6 +72,9 @@ export function templatesOf(caller: Caller) {
     /** Renders content that is not stored. */
     renderSources: (body: Body<'renderTemplateSources'>, options?: Given) =>
       caller.call('renderTemplateSources', { body }, options),
+    /** Replaces the sample values that are stored with the template. */
+    replaceSamples: (id: string, body: Body<'replaceTemplateSamples'>, options?: Given) =>
+      caller.call('replaceTemplateSamples', { path: { id }, body }, options),
     versions: (id: string, query: Query<'listTemplateVersions'> = {}, options?: Given) =>
       pagesOf(caller, 'listTemplateVersions', { path: { id }, query }, options),
     restore: (id: string, version: number, options?: Given) =>
@@ -101,6 +106,7 @@ export function webhooksOf(caller: Caller) {
       caller.call('replayWebhookEvents', { path: { id }, query: { dryRun: true }, body }, options),
     /** Verifies a request that your endpoint received, without an API call, and returns its event. */
     verify: verifyWebhook,
+    /** The same for a webhook with `maxBatch` above 1; returns the events. */
     verifyBatch: verifyWebhookBatch,
   };
 }
@@ -237,6 +243,12 @@ export function accountOf(caller: Caller) {
     update: (body: Body<'updateAccount'>, options?: Given) => caller.call('updateAccount', { body }, options),
     health: (options?: Given) => caller.call('getAccountHealth', {}, options),
     resumeSending: (options?: Given) => caller.call('resumeSending', { body: { confirm: true } }, options),
+    logo: {
+      get: (options?: Given) => caller.call('getLogo', {}, options),
+      /** `content`: a PNG, JPEG, GIF, or WebP image in Base64. */
+      set: (content: string, options?: Given) => caller.call('setLogo', { body: { content } }, options),
+      remove: (options?: Given) => caller.call('removeLogo', {}, options),
+    },
     approvals: {
       list: (query: Query<'listApprovals'> = {}, options?: Given) =>
         pagesOf(caller, 'listApprovals', { query }, options),
