@@ -2,11 +2,13 @@
  * Saved filters in a browser: saved on a list, shown in another browser, applied, renamed, deleted with an undo, and found with ⌘K, which
  * also understands the syntax of the search field.
  */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { invited, noBrowser, setFirstPassword, signedIn, startBrowser } from '../kit/browser.ts';
 import { startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
 import { faultsOf, open, SEED_ENV, seed } from './every-page.ts';
 
 const menuOf = (page: Page) => page.getByRole('search').getByRole('button', { name: /^(Saved filters|Delayed)/ });
@@ -41,8 +43,8 @@ test('filters are saved, shared, applied, renamed and deleted', { skip: noBrowse
   const rows = page.getByRole('table', { name: 'Messages' }).locator('tbody tr');
   await page.getByLabel('Search', { exact: true }).fill('to:bounced@example.com status:bounced tag:order');
   await page.waitForURL(/q=to/);
+  await waitUntil('the syntax of the search field to filter', async () => (await rows.count()) === 1);
   await rows.filter({ hasText: 'bounced@example.com' }).waitFor();
-  assert.equal(await rows.count(), 1, 'the syntax of the search field filters');
   await save('Bounced orders', 'Only you');
   await open(page, '/app/sandbox/messages?tags=order&range=7d');
   await save('Delayed', 'Everyone in the account');
