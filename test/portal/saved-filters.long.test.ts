@@ -30,8 +30,16 @@ test('filters are saved, shared, applied, renamed and deleted', { skip: noBrowse
   await page.keyboard.press('Escape');
 
   const save = async (name: string, visibleTo: string): Promise<void> => {
-    await menuOf(page).click();
-    await item(page, 'Save current filter…').click();
+    const choice = item(page, 'Save current filter…');
+    // A list that is being replaced closes the menu.
+    await waitUntil('the menu', async () => {
+      await menuOf(page).click();
+      return choice.waitFor({ timeout: 2_000 }).then(
+        () => true,
+        () => false,
+      );
+    });
+    await choice.click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Name').fill(name);
     await dialog.getByLabel(visibleTo).check();
