@@ -165,11 +165,11 @@ function endTrace(
   attempt: { job: Delivery; context: string | undefined; target: Target; outcome: HttpOutcome; hasFailed: boolean },
 ): void {
   const { job, context, target, outcome, hasFailed } = attempt;
-  if (context === undefined || job.event.traceparent === null) return;
+  if (context === undefined) return;
   const endMs = performance.timeOrigin + performance.now();
   tracer.end({
     context,
-    parent: job.event.traceparent,
+    parent: job.event.traceparent ?? undefined,
     name: 'webhook',
     kind: 'client',
     startMs: endMs - outcome.latencyMs,
@@ -263,9 +263,11 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
     const { http, clock, random = Math.random, tracer = NO_TRACER } = this.#deps;
     const isBatch = target.maxBatch > 1;
     const event = isBatch ? batchOf(sent) : sent[0]!;
-    const contexts = sent.map(({ item }) => tracer.begin(item.job.event.traceparent ?? undefined));
+    const contexts = sent.map(({ item: { job } }) =>
+      job.event.traceparent === null ? undefined : tracer.begin(job.event.traceparent),
+    );
     // A request has one context; several events have no common one.
-    const traceparent = sent[0]!.item.job.event.traceparent !== null && sent.length === 1 ? contexts[0] : undefined;
+    const traceparent = sent.length === 1 ? contexts[0] : undefined;
     const outcome = await postEvent({ http, target, event, nowMs: clock.now(), keepBody: isBatch, traceparent });
     const answer = answerOf(outcome);
     const failed = isBatch ? failedEventIds(outcome) : new Set<string>();

@@ -190,8 +190,15 @@ for (const [before, after] of [
     await waitUntil('the events in memory', () => w.worker.leases() === 13);
     const nowMs = Date.now();
     await changedBy(w.db.database, systemOrigin(nowMs)).execute(replaceEndpointOperation, {
-      ...{ accountId: w.accountId, mode: 'live', id: w.id, url: w.hook.url, events: '["Send"]', enabled: null },
-      ...{ secretSealed: null, nowMs, maxBatch: after },
+      accountId: w.accountId,
+      mode: 'live',
+      id: w.id,
+      url: w.hook.url,
+      events: '["Send"]',
+      enabled: null,
+      secretSealed: null,
+      nowMs,
+      maxBatch: after,
     });
     await w.events(5);
     w.worker.nudge();

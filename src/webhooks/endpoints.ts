@@ -101,7 +101,7 @@ export interface DeliveryRow {
   url: string | null;
   /** The event as sent; null if it is no longer stored. */
   body: string | null;
-  /** Lines of JSON, oldest first; null if it was never tried, or only before attempts were recorded. */
+  /** Lines of JSON, oldest first; null for a single attempt, which is in the fields above. */
   attempt_log: string | null;
   /** Whether the endpoint gets several events per request. */
   isBatched: boolean;
@@ -116,12 +116,19 @@ interface LoggedAttempt {
   latencyMs: number | null;
 }
 
-function attemptLogOf({ attempt_log }: DeliveryRow): Record<string, unknown>[] {
-  const lines = attempt_log === null ? [] : attempt_log.trimEnd().split('\n');
-  return lines.map((line) => {
-    const { atMs, ...answer } = JSON.parse(line) as LoggedAttempt;
-    return { time: iso(atMs), ...answer };
-  });
+function loggedAttempts(row: DeliveryRow): LoggedAttempt[] {
+  if (row.attempt_log !== null) {
+    const lines = row.attempt_log.trimEnd().split('\n');
+    return lines.map((line) => JSON.parse(line) as LoggedAttempt);
+  }
+  // Deliveries of versions without a log can have more.
+  if (row.attempts !== 1) return [];
+  const { response_status: responseStatus, response_start: responseStart, error, latency_ms: latencyMs } = row;
+  return [{ atMs: row.created_at, responseStatus, responseStart, error, latencyMs }];
+}
+
+function attemptLogOf(row: DeliveryRow): Record<string, unknown>[] {
+  return loggedAttempts(row).map(({ atMs, ...answer }) => ({ time: iso(atMs), ...answer }));
 }
 
 export function deliveryBody(row: DeliveryRow): Record<string, unknown> {

@@ -12,9 +12,9 @@ import { assignTurns } from './turns.ts';
 const SHOWN =
   'id, event_seq, event_id, event_type, status, attempts, response_status, response_start, error, latency_ms, next_attempt_at, created_at, url, attempt_log';
 
-/** Size of the inbound mail that the delivery is about, otherwise null. */
-const MAIL_BYTES = `CASE event_type WHEN 'Inbound' THEN (SELECT octet_length(i.detail) FROM event v JOIN inbound_message i ON i.id = v.message_id
-  WHERE v.seq = event_seq) END AS "mailBytes"`;
+/** Size of the attempts, and of the inbound mail that the delivery is about. */
+const SIZE = `coalesce(length(attempt_log), 0) + coalesce(CASE event_type WHEN 'Inbound' THEN (SELECT octet_length(i.detail) FROM event v JOIN inbound_message i ON i.id = v.message_id
+  WHERE v.seq = event_seq) END, 0) AS "mailBytes"`;
 
 /** Which deliveries of an endpoint to list; null does not filter. */
 export interface DeliveryFilter {
@@ -47,7 +47,7 @@ async function listDeliveries(tx: Transaction, page: EndpointKey & DeliveryFilte
   });
   const given = conditions.filter((pair): pair is [string, EventType] => pair[1] !== null);
   const rows = await tx.all<StoredRow & { mailBytes: number | null }>(
-    `SELECT ${SHOWN}, ${MAIL_BYTES} FROM webhook_delivery
+    `SELECT ${SHOWN}, ${SIZE} FROM webhook_delivery
        WHERE ${['webhook_id = ?', ...given.map(([condition]) => `${condition} ?`)].join(' AND ')} ORDER BY id DESC LIMIT ?`,
     page.id,
     ...given.map(([, value]) => value),
@@ -60,7 +60,7 @@ async function listDeliveries(tx: Transaction, page: EndpointKey & DeliveryFilte
 
 export const listDeliveriesOperation = operation('webhooks.deliveries', 'read', listDeliveries);
 
-/** The same for pages with a filter, which may pass over many deliveries. */
+/** Lists the deliveries of pages with a filter, which may pass over many others. */
 export const searchDeliveriesOperation = operation('webhooks.searchDeliveries', 'search', listDeliveries);
 
 /** Returns the id of the last delivery that a page with a filter reads; null if it reads all. */

@@ -284,8 +284,11 @@ test('deliveries are listed, retried and replayed', async () => {
   );
   assert.ok(log[0]!.time < log[1]!.time);
   assert.deepEqual(after[0].attemptLog[0], {
-    ...{ time: after[0].attemptLog[0].time, responseStatus: 200, responseStart: after[0].responseStart },
-    ...{ error: null, latencyMs: after[0].latencyMs },
+    time: after[0].attemptLog[0].time,
+    responseStatus: 200,
+    responseStart: after[0].responseStart,
+    error: null,
+    latencyMs: after[0].latencyMs,
   });
   for (const filter of ['status=failed', 'eventType=Bounce'])
     assert.deepEqual((await owner.get(`${path}/deliveries?${filter}`)).body, []);
