@@ -60,7 +60,7 @@ export interface Account {
   settings: AccountSettings;
   /** Limits that an operator has set for this account; the standard limits apply to all others. */
   limits: SetLimits;
-  /** What an operator wrote when suspending the account. */
+  /** The operator's reason for the suspension. */
   suspensionReason?: string;
   /** Whether users of the account need two-factor authentication. */
   twoFactorRequired: boolean;

@@ -1,12 +1,11 @@
 /**
  * Notifies the users of an account by email that an operator suspended or reactivated it. The change of the status stores the notice in its
- * own transaction (store.ts), whoever makes it. The notice stays stored until it is sent; its key prevents a duplicate after a crash.
+ * own transaction (store.ts). The notice stays stored until it is sent; its key prevents a duplicate after a crash.
  */
-import { Unavailable } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
-import type { Log } from '../base/log.ts';
-import type { Notice, Notify } from '../base/notice.ts';
-import { type Rounds, startRounds } from '../base/rounds.ts';
+import type { Notice } from '../base/notice.ts';
+import { type NoticeRoundOptions, startNoticeRounds } from '../base/notice-rounds.ts';
+import type { Rounds } from '../base/rounds.ts';
 import type { Database } from '../storage/database.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import type { AccountStatus } from './account.ts';
@@ -31,7 +30,11 @@ interface StatusNotice extends StatusChange {
 export async function storeStatusNotice(tx: Transaction, { accountId, status, reason, at }: StatusChange) {
   await tx.run(
     'INSERT INTO account_notice (id, account_id, status, reason, at) VALUES (?, ?, ?, ?, ?)',
-    ...[newId('ntc', at), accountId, status, reason, at],
+    newId('ntc', at),
+    accountId,
+    status,
+    reason,
+    at,
   );
 }
 
@@ -42,7 +45,8 @@ export const statusNoticesOperation = operation(
   (tx, { after, limit }: { after: string; limit: number }) =>
     tx.all<StatusNotice>(
       'SELECT id, account_id AS "accountId", status, reason, at FROM account_notice WHERE id > ? ORDER BY id LIMIT ?',
-      ...[after, limit],
+      after,
+      limit,
     ),
 );
 
@@ -55,7 +59,7 @@ export const statusNoticeSentOperation = operation(
   },
 );
 
-function letterOf({ id, accountId, status, reason, at }: StatusNotice): Notice {
+function noticeOf({ id, accountId, status, reason, at }: StatusNotice): Notice {
   const about = { accountId, kind: 'account', key: id } as const;
   const time = ['Time', { atMs: at }] as const;
   if (status === 'active')
@@ -74,46 +78,24 @@ function letterOf({ id, accountId, status, reason, at }: StatusNotice): Notice {
   };
 }
 
-export interface SuspensionNoticeOptions {
+export interface SuspensionNoticeOptions extends NoticeRoundOptions {
   database: Database;
-  log: Log;
-  notify: Notify;
-  /** Whether this process sends the notices. */
-  isChosen?: () => boolean;
-  roundMs?: number;
 }
 
-/** Sends stored notices every five seconds. A notice that cannot be sent does not delay others and is retried in the next round. */
-export function startSuspensionNotices({
-  database,
-  log,
-  notify,
-  isChosen = () => true,
-  roundMs = ROUND_MS,
-}: SuspensionNoticeOptions): Rounds {
-  return startRounds({
+/** Sends stored notices every five seconds. */
+export function startSuspensionNotices({ database, ...options }: SuspensionNoticeOptions): Rounds {
+  return startNoticeRounds<StatusNotice>(options, {
     name: 'suspension notices',
-    everyMs: roundMs,
-    log,
-    round: async (isStopping) => {
-      if (!isChosen()) return;
-      for (let after = ''; ; ) {
+    everyMs: ROUND_MS,
+    due: async function* () {
+      for (let after = '', isLast = false; !isLast; ) {
         const notices = await database.execute(statusNoticesOperation, { after, limit: NOTICES_AT_ONCE });
-        for (const notice of notices) {
-          if (isStopping()) return;
-          const { id, accountId } = notice;
-          after = id;
-          try {
-            await notify(letterOf(notice));
-          } catch (error) {
-            if (error instanceof Unavailable) throw error;
-            log.warn({ accountId, cause: (error as Error).message }, 'account notification failed');
-            continue;
-          }
-          await database.execute(statusNoticeSentOperation, id);
-        }
-        if (notices.length < NOTICES_AT_ONCE) return;
+        yield* notices;
+        after = notices.at(-1)?.id ?? after;
+        isLast = notices.length < NOTICES_AT_ONCE;
       }
     },
+    noticeOf,
+    sent: ({ id }) => database.execute(statusNoticeSentOperation, id),
   });
 }

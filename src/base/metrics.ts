@@ -57,7 +57,7 @@ export interface Metrics {
   inboundRoutes: Record<(typeof ROUTE_OUTCOMES)[number], Counter>;
   /** Requests that GET /requests does not list because there were too many. */
   requestsNotRecorded: Record<'succeeded' | 'failed', Counter>;
-  /** Spans of traces, by what became of them. */
+  /** Spans of traces that were exported, or dropped because the collector was unreachable or rejected them. */
   spans: Record<'exported' | 'dropped', Counter>;
   /** Time from the arrival of a request to its response after the commit. */
   acceptSeconds: Histogram;

@@ -1,7 +1,7 @@
 /** One sample event of each type: for test events, for GET /event-types, and as the examples of /openapi.json. */
 import { EVENT_TYPES, type EventType } from './event.ts';
 
-/** What all samples share: one shop, one order, the same ids. */
+/** All samples are about one order of one shop, and share these values. */
 export const SAMPLE = {
   time: '2026-11-20T09:44:00.123Z',
   eventId: 'evt_2zAb03CdEfGhIjKlMnOpQr',

@@ -1,9 +1,10 @@
 /**
  * Verifies SPF, DKIM, DMARC, and ARC of inbound messages (RFC 8601). Always returns within limits: a message has 200 DNS queries, each
- * purpose its own part of them, and 20 s from the first, of which the last quarter is for DMARC alone; further queries fail as temporary. If
- * more than 16 messages are being verified, each has 2 s, so that a flood from domains with unresponsive DNS servers does not delay other mail. The work is done in a thread (verifier-thread.ts) that starts
- * with the first message, ends after a minute without one, and is terminated if a message takes longer than 30 s. That message is not
- * verified, and its results say so; the other messages in the thread are verified again, once.
+ * purpose its own part of them, and 20 s from the first, of which the last quarter is for DMARC alone; further queries fail as temporary.
+ * If more than 16 messages are being verified, each has 2 s, so that a flood from domains with unresponsive DNS servers does not delay
+ * other mail. The work is done in a thread (verifier-thread.ts) that starts with the first message, ends after a minute without one, and is
+ * terminated if a message takes longer than 30 s. That message is not verified, and its results say so; the other messages in the thread
+ * are verified again, once.
  */
 import { Worker } from 'node:worker_threads';
 import type { Running } from '../base/lifecycle.ts';

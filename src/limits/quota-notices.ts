@@ -1,9 +1,8 @@
 /** Notifies accounts by email when they have used 80 and 100 percent of a quota: once per period, unless the quota is raised meanwhile. */
 import { iso } from '../base/clock.ts';
-import { Unavailable } from '../base/failure.ts';
-import type { Log } from '../base/log.ts';
-import type { Notice, Notify } from '../base/notice.ts';
-import { type Rounds, startRounds } from '../base/rounds.ts';
+import type { Notice } from '../base/notice.ts';
+import { type NoticeRoundOptions, startNoticeRounds } from '../base/notice-rounds.ts';
+import type { Rounds } from '../base/rounds.ts';
 import type { Database } from '../storage/database.ts';
 import {
   PERIODS,
@@ -16,46 +15,27 @@ import {
 const ROUND_MS = 60_000;
 const NOTICES_AT_ONCE = 100;
 
-export interface QuotaNoticeOptions {
+export interface QuotaNoticeOptions extends NoticeRoundOptions {
   database: Database;
-  log: Log;
-  notify: Notify;
-  /** Whether this process sends the notices. */
-  isChosen?: () => boolean;
-  roundMs?: number;
 }
 
-export function startQuotaNotices({
-  database,
-  log,
-  notify,
-  isChosen = () => true,
-  roundMs = ROUND_MS,
-}: QuotaNoticeOptions): Rounds {
-  return startRounds({
+export function startQuotaNotices({ database, ...options }: QuotaNoticeOptions): Rounds {
+  return startNoticeRounds<QuotaNotice>(options, {
     name: 'quota notices',
-    everyMs: roundMs,
-    log,
-    round: async (isStopping) => {
-      if (!isChosen()) return;
-      for (const notice of await database.execute(quotaNoticesOperation, NOTICES_AT_ONCE)) {
-        if (isStopping()) return;
-        const { accountId, quota, level, used, most } = notice;
-        try {
-          await notify(letterOf(notice));
-        } catch (error) {
-          if (error instanceof Unavailable) throw error;
-          log.warn({ accountId, cause: (error as Error).message }, 'account notification failed');
-          continue;
-        }
-        await database.execute(quotaNoticeGivenOperation, notice);
-        log.info({ accountId, quota, level, used, most }, 'account notified of its quota');
-      }
+    everyMs: ROUND_MS,
+    due: async function* () {
+      yield* await database.execute(quotaNoticesOperation, NOTICES_AT_ONCE);
+    },
+    noticeOf,
+    sent: async (notice) => {
+      await database.execute(quotaNoticeGivenOperation, notice);
+      const { accountId, quota, level, used, most } = notice;
+      options.log.info({ accountId, quota, level, used, most }, 'account notified of its quota');
     },
   });
 }
 
-function letterOf({ accountId, quota, level, most, used, startMs }: QuotaNotice): Notice {
+function noticeOf({ accountId, quota, level, most, used, startMs }: QuotaNotice): Notice {
   const period = PERIODS[quota];
   const { endMs } = periodOf(quota, startMs);
   const isUsedUp = level === 100;

@@ -36,7 +36,7 @@ interface ArcSet {
 export interface ArcChain {
   /** From the first to the last. */
   sets: ArcSet[];
-  /** Of the last set. */
+  /** The signature of the last set. */
   messageSignature: Signature;
 }
 

@@ -106,7 +106,7 @@ export interface SmtpTimeouts {
 export interface TokenSource {
   /** Returns a valid token; rejects with the reason, as a sentence without its full stop. */
   get(): Promise<string>;
-  /** Reports a token that the server refused: the next one is requested anew. */
+  /** Reports a token that the server refused, so that the next call requests another one. */
   reject(token: string): void;
 }
 

@@ -1,4 +1,4 @@
-/** What all examples of /openapi.json share: one shop, one order, the same ids, which are those of the sample events. */
+/** All examples of /openapi.json are about one order of one shop. They share these ids with the sample events. */
 import { eventCatalogue, SAMPLE } from '../events/events.ts';
 
 export const TIME = SAMPLE.time;

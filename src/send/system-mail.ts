@@ -177,7 +177,7 @@ async function accountNotice(
       ? `You receive notices about ${NOTICE_TOPICS[kind]} of ${name} (${accountId}).`
       : `You receive this notice as an operator, because no user of ${name} (${accountId}) who receives these notices has a reachable email address.`,
     link:
-      isToUsers && baseUrl !== undefined
+      isToUsers && kind !== 'account' && baseUrl !== undefined
         ? { text: 'Choose your notices', url: `${baseUrl}/app/live/settings?account=${accountId}` }
         : undefined,
   });

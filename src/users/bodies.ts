@@ -155,7 +155,7 @@ export const noticesSchema = named('Notices', {
       kind: oneOf([...NOTICE_KINDS]),
       sentTo: oneOf(['users', 'operators', 'none'], {
         description:
-          'users: the recipients. operators: the operators of the service, because mail can reach none of the users who want this kind. none: everyone turned this kind off, or mail can reach neither the users nor the operators.',
+          'users: the recipients. operators: the operators of the service, because no user who wants this kind has a reachable email address. none: everyone turned this kind off, or mail can reach neither the users nor the operators.',
       }),
       recipients: Type.Array(
         closed({ userId: Type.String(), email: Type.String() }, { description: 'A user who receives this kind.' }),

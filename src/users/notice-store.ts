@@ -8,7 +8,7 @@ import type { MemberRole } from '../http/route.ts';
 import { type Address, parseAddress } from '../mail/address.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 
-/** What each kind is about, to complete "notices about …". */
+/** Each topic completes "notices about …". */
 export const NOTICE_TOPICS: Readonly<Record<AnyNoticeKind, string>> = {
   account: 'the status',
   sendingProtection: 'sending protection',

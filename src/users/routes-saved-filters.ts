@@ -34,7 +34,7 @@ export const FILTERED_LISTS = {
 type FilteredList = keyof typeof FILTERED_LISTS;
 const LISTS = Object.keys(FILTERED_LISTS) as FilteredList[];
 
-/** Of a user, and of the filters that an account shares, in each mode. */
+/** Limit of the private filters of a user, and of the shared filters of an account, in each mode. */
 const MOST_FILTERS = 50;
 const LONGEST_NAME = 60;
 const LONGEST_VALUE = 1_000;

@@ -106,7 +106,7 @@ export function webhooksOf(caller: Caller) {
       caller.call('replayWebhookEvents', { path: { id }, query: { dryRun: true }, body }, options),
     /** Verifies a request that your endpoint received, without an API call, and returns its event. */
     verify: verifyWebhook,
-    /** The same for a webhook with `maxBatch` above 1; returns the events. */
+    /** Verifies a request of a webhook with `maxBatch` above 1, and returns its events. */
     verifyBatch: verifyWebhookBatch,
   };
 }

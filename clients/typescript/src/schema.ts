@@ -2568,7 +2568,7 @@ export interface components {
           /** @enum {string} */
           kind: "sendingProtection" | "quotas" | "domains" | "webhooks";
           /**
-           * @description users: the recipients. operators: the operators of the service, because mail can reach none of the users who want this kind. none: everyone turned this kind off, or mail can reach neither the users nor the operators.
+           * @description users: the recipients. operators: the operators of the service, because no user who wants this kind has a reachable email address. none: everyone turned this kind off, or mail can reach neither the users nor the operators.
            * @enum {string}
            */
           sentTo: "users" | "operators" | "none";

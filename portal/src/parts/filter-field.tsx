@@ -7,7 +7,7 @@ import { useSearchState } from '../router.tsx';
 const PAUSE_MS = 300;
 
 interface FilterFieldProps extends TextInputProps {
-  /** Of the query parameter. */
+  /** The name of the query parameter. */
   name: string;
   label: string;
   width?: string;

@@ -118,10 +118,7 @@ export const rules = {
     'Insecure link (http)',
     'Email clients may show a warning, and the page can be read and changed in transit.',
   ],
-  relativeLink: [
-    'Relative link',
-    'Email has no address that it is relative to. Write the complete URL, with https://.',
-  ],
+  relativeLink: ['Relative link', 'Links in emails have no base URL. Use the complete URL, with https://.'],
   localLink: ['Link to a local host', 'Recipients can’t open it. It was probably made by a development environment.'],
   addressLink: ['Link to an IP address', 'Spam filters treat links to IP addresses as phishing. Use a host name.'],
   shortLink: [

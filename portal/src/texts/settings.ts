@@ -62,7 +62,7 @@ export const notices = {
   sentTo: (emails: readonly string[], more: number) =>
     `Sent to ${emails.join(', ')}${more > 0 ? `, and ${more} more` : ''}`,
   none: 'No one receives these notices. At least one user should turn them on.',
-  operators: 'Email can reach none of the users who want these notices. Your operator receives them.',
+  operators: 'No user who wants these notices has a reachable email address. Your operator receives them.',
   unreachable: (email: string) => `Email can’t reach ${email}, so you receive no notices.`,
 };
 
