@@ -91,7 +91,7 @@ const LAST_ATTEMPT = Object.entries({
  * Returns SQL for the log line of the first attempt. A new record has no log: its attempt is in its other columns, which is enough for most
  * deliveries. The line is written when another attempt replaces these columns.
  */
-function firstLineSql({ dialect }: Transaction): string {
+function firstLineSql(dialect: Transaction['dialect']): string {
   const columns = LAST_ATTEMPT.map(([name, column]) => `webhook_delivery.${column} AS "${name}"`);
   const pairs = LAST_ATTEMPT.map(([name, column]) => `'${name}', webhook_delivery.${column}`);
   const json =
@@ -101,22 +101,27 @@ function firstLineSql({ dialect }: Transaction): string {
   return `CASE WHEN webhook_delivery.attempts = 1 THEN ${json} || '\n' ELSE '' END`;
 }
 
+const recordSql = (dialect: Transaction['dialect']): string =>
+  `INSERT INTO webhook_delivery (webhook_id, id, account_id, event_seq, event_id, event_type, status, attempts,
+     response_status, response_start, error, latency_ms, next_attempt_at, created_at, updated_at, url)
+   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+   ON CONFLICT (webhook_id, id) DO UPDATE SET status = excluded.status,
+     attempts = webhook_delivery.attempts + excluded.attempts,
+     response_status = CASE WHEN excluded.attempts = 0 THEN webhook_delivery.response_status
+       ELSE excluded.response_status END,
+     response_start = CASE WHEN excluded.attempts = 0 THEN webhook_delivery.response_start
+       ELSE excluded.response_start END,
+     url = coalesce(excluded.url, webhook_delivery.url), error = excluded.error,
+     latency_ms = coalesce(excluded.latency_ms, webhook_delivery.latency_ms),
+     next_attempt_at = excluded.next_attempt_at, updated_at = excluded.updated_at,
+     attempt_log = CASE WHEN length(webhook_delivery.attempt_log) > ${LONGEST_LOG} THEN webhook_delivery.attempt_log
+       ELSE nullif(coalesce(webhook_delivery.attempt_log, ${firstLineSql(dialect)}) || coalesce(CAST(? AS TEXT), ''), '') END`;
+const RECORD_SQL = { sqlite: recordSql('sqlite'), postgres: recordSql('postgres') };
+
 /** Writes a record; `nowMs` is real time, from which its retention counts. */
 export async function writeRecord(tx: Transaction, settled: Settled, nowMs: number): Promise<void> {
   await tx.run(
-    `INSERT INTO webhook_delivery (webhook_id, id, account_id, event_seq, event_id, event_type, status, attempts,
-       response_status, response_start, error, latency_ms, next_attempt_at, created_at, updated_at, url)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-     ON CONFLICT (webhook_id, id) DO UPDATE SET status = excluded.status,
-       attempts = webhook_delivery.attempts + excluded.attempts,
-       response_status = CASE WHEN excluded.attempts = 0 THEN webhook_delivery.response_status
-         ELSE excluded.response_status END,
-       response_start = CASE WHEN excluded.attempts = 0 THEN webhook_delivery.response_start
-         ELSE excluded.response_start END,
-       url = coalesce(excluded.url, webhook_delivery.url), error = excluded.error, latency_ms = coalesce(excluded.latency_ms, webhook_delivery.latency_ms),
-       next_attempt_at = excluded.next_attempt_at, updated_at = excluded.updated_at,
-       attempt_log = CASE WHEN length(webhook_delivery.attempt_log) > ${LONGEST_LOG} THEN webhook_delivery.attempt_log
-         ELSE nullif(coalesce(webhook_delivery.attempt_log, ${firstLineSql(tx)}) || coalesce(CAST(? AS TEXT), ''), '') END`,
+    RECORD_SQL[tx.dialect],
     settled.webhookId,
     deliveryIdOf(settled.webhookId, settled.eventId),
     settled.accountId,
