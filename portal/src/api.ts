@@ -12,15 +12,12 @@ import {
 } from '../../clients/typescript/src/call.ts';
 import { type ListId, type Page, pagesOf } from '../../clients/typescript/src/pages.ts';
 import { serviceUrl } from './base-path.ts';
-import { useScope } from './scope.ts';
+import { type Mode, useScope } from './scope.ts';
 
 export type { Answer, Body, Caller, Input, OperationId, Query } from '../../clients/typescript/src/call.ts';
 export { PostriderError } from '../../clients/typescript/src/error.ts';
 export type { Event, Message, MessageDetail } from '../../clients/typescript/src/schema.ts';
-
-export type { Person } from './scope.ts';
-
-export type Mode = 'live' | 'sandbox';
+export type { Mode, Person } from './scope.ts';
 
 const callers = new Map<string, Caller>();
 

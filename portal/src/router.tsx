@@ -3,21 +3,13 @@
  * when it is first visited. Query parameters are plain text: useSearchState reads and sets them.
  */
 import type { QueryClient } from '@tanstack/react-query';
-import {
-  createRootRoute,
-  createRoute,
-  createRouter,
-  Outlet,
-  redirect,
-  useNavigate,
-  useSearch,
-} from '@tanstack/react-router';
+import { createRootRoute, createRoute, createRouter, Outlet, redirect } from '@tanstack/react-router';
 import { type ComponentType, lazy } from 'react';
 import { basePath } from './base-path.ts';
 import { ContentError, Loading, NoContent, NoPage, PageError } from './parts/states.tsx';
+import type { Search } from './search-state.ts';
 import { sessionQuery } from './session.tsx';
 
-type Search = Record<string, string | undefined>;
 type Load<N extends string> = () => Promise<Record<N, ComponentType>>;
 
 /**
@@ -158,17 +150,4 @@ export function createPortalRouter(queries: QueryClient) {
       return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
     },
   });
-}
-
-/**
- * Returns the query of the page's URL, and a setter that changes some of its fields; undefined and '' remove a field. Each change is a step
- * in the browser's history; a `typed` change replaces the current step, so that going back does not go through every letter.
- */
-export function useSearchState(): [Search, (change: Search, options?: { typed: boolean }) => void] {
-  const search = useSearch({ strict: false }) as Search;
-  const navigate = useNavigate();
-  const change = (changed: Search, { typed } = { typed: false }): void => {
-    void navigate({ to: '.', search: ((before: Search) => ({ ...before, ...changed })) as never, replace: typed });
-  };
-  return [search, change];
 }

@@ -3,9 +3,9 @@
  * stored in the tab, or set by `?account=` of a link.
  */
 import { createContext, useContext } from 'react';
-import type { Answer } from '../../clients/typescript/src/call.ts';
-import type { Caller, Mode } from './api.ts';
+import type { Answer, Caller } from '../../clients/typescript/src/call.ts';
 
+export type Mode = 'live' | 'sandbox';
 export type Person = Answer<'getSession'>;
 export type AccountOfPerson = Person['accounts'][number];
 

@@ -1,6 +1,10 @@
-/** The portal uses the service only through its generated client, and all visible text is in its text files. */
+/**
+ * The portal uses the service only through its generated client, its files import each other in one direction, and all visible text is in
+ * its text files.
+ */
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { importCircles } from './import-rules.ts';
 import { importsOf, readFiles, type SourceFile } from './source-tree.ts';
 
 const CLIENT = 'clients/typescript/src/';
@@ -22,6 +26,22 @@ function straysInTags(files: SourceFile[]): string[] {
   );
 }
 
+/** What the files of a folder import besides files of that folder. */
+const ALLOWED: Record<string, RegExp> = {
+  texts: /^portal\/src\/(?:texts|parts)\/|^portal\/src\/api\.ts$/,
+  parts: /^portal\/src\/(?:texts\/|parts\/|[a-z-]+\.tsx?$)/,
+};
+
+function upwardImports(files: SourceFile[]): string[] {
+  return files.flatMap((file) => {
+    const allowed = ALLOWED[file.path.split('/')[2] ?? ''];
+    if (allowed === undefined) return [];
+    return importsOf(file)
+      .filter(({ target }) => target?.startsWith('portal/') && !allowed.test(target))
+      .map(({ target }) => `${file.path} imports ${target}`);
+  });
+}
+
 const product = (): SourceFile[] =>
   readFiles(['portal/src/**/*.{ts,tsx}']).filter(({ path }) => !path.endsWith('.test.ts'));
 
@@ -37,4 +57,23 @@ test('visible text is in texts/, not in components', () => {
   assert.deepEqual(straysInTags(product().filter(({ path }) => path.endsWith('.tsx'))), []);
   const wrong = { path: 'a.tsx', text: '<Button>Send it</Button>\n<TextInput label="Name" />\n<b>{texts.name}</b>' };
   assert.equal(straysInTags([wrong]).length, 2, 'control');
+});
+
+test('files of the portal are in no import cycle', () => {
+  assert.deepEqual(importCircles(product()), []);
+  const [a, b] = ['portal/src/a.ts', 'portal/src/b.ts'];
+  const wrong = [
+    { path: a, text: "const page = () => import('./b.ts');\n" },
+    { path: b, text: "import type { A } from './a.ts';\n" },
+  ];
+  assert.deepEqual(importCircles(wrong), [[a, b]], 'control');
+});
+
+test('texts import only the API and parts, and parts no page', () => {
+  assert.deepEqual(upwardImports(product()), []);
+  const wrong = [
+    { path: 'portal/src/texts/a.ts', text: "import type { A } from '../pages/a/a.ts';\n" },
+    { path: 'portal/src/parts/b.tsx', text: "import { B } from '../pages/b/b.tsx';\n" },
+  ];
+  assert.equal(upwardImports(wrong).length, 2, 'control');
 });

@@ -5,9 +5,35 @@
 import { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import type { ChartProps, Series } from './chart.tsx';
 import { ticksUpTo } from './chart-scale.ts';
 import { formatOf } from './time.tsx';
+
+export interface Series {
+  name: string;
+  /** A variable of theme.css, for example --good. */
+  color: string;
+  /** One for each time; null if there is none. */
+  values: readonly (number | null)[];
+  /** Shown in the legend while no time is selected. */
+  summary: string;
+  stroke?: 'solid' | 'dashed' | 'dotted';
+  isFilled?: boolean;
+}
+
+export interface ChartProps {
+  /** For screen readers. */
+  label: string;
+  /** Start of each hour or day, Unix ms, oldest first. */
+  times: readonly number[];
+  /** Days are in UTC; hours are shown in the user's time zone. */
+  unit: 'hour' | 'day';
+  series: readonly Series[];
+  format(value: number): string;
+  /** Integer values: no ticks between whole numbers. */
+  isCount?: boolean;
+  /** The period of the summaries, for example "In 7 days". */
+  span: string;
+}
 
 interface CanvasProps extends ChartProps {
   hidden: ReadonlySet<string>;

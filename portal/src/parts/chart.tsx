@@ -6,36 +6,12 @@ import { Skeleton, Switch, Table } from '@mantine/core';
 import { lazy, type ReactNode, Suspense, useState } from 'react';
 import { charts } from '../texts/parts.ts';
 import classes from './chart.module.css';
+import type { ChartProps } from './chart-canvas.tsx';
 import { formatOf } from './time.tsx';
 
+export type { ChartProps, Series } from './chart-canvas.tsx';
+
 const ChartCanvas = lazy(() => import('./chart-canvas.tsx'));
-
-export interface Series {
-  name: string;
-  /** A variable of theme.css, for example --good. */
-  color: string;
-  /** One for each time; null if there is none. */
-  values: readonly (number | null)[];
-  /** Shown in the legend while no time is selected. */
-  summary: string;
-  stroke?: 'solid' | 'dashed' | 'dotted';
-  isFilled?: boolean;
-}
-
-export interface ChartProps {
-  /** For screen readers. */
-  label: string;
-  /** Start of each hour or day, Unix ms, oldest first. */
-  times: readonly number[];
-  /** Days are in UTC; hours are shown in the user's time zone. */
-  unit: 'hour' | 'day';
-  series: readonly Series[];
-  format(value: number): string;
-  /** Integer values: no ticks between whole numbers. */
-  isCount?: boolean;
-  /** The period of the summaries, for example "In 7 days". */
-  span: string;
-}
 
 const dayName = formatOf({ dateStyle: 'medium', timeZone: 'UTC' });
 const hourName = formatOf({ month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' });

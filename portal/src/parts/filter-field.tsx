@@ -2,7 +2,7 @@
 import { TextInput, type TextInputProps } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useEffect, useState } from 'react';
-import { useSearchState } from '../router.tsx';
+import { useSearchState } from '../search-state.ts';
 
 const PAUSE_MS = 300;
 

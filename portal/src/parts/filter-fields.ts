@@ -1,4 +1,6 @@
 /** The lists with filters that can be saved, and the query parameters of their pages that belong to the filter. */
+import type { Answer } from '../../../clients/typescript/src/call.ts';
+
 export const FILTER_FIELDS = {
   messages: ['q', 'status', 'range', 'since', 'until', 'to', 'from', 'subject', 'template', 'tags', 'metadata'],
   inbound: ['route', 'outcome'],
@@ -8,6 +10,7 @@ export const FILTER_FIELDS = {
   audit: ['action', 'resource', 'resourceId', 'actorId', 'since', 'until'],
 } as const satisfies Record<string, readonly string[]>;
 
+export type SavedFilter = Answer<'listSavedFilters'>[number];
 export type FilteredList = keyof typeof FILTER_FIELDS;
 
 type Search = Readonly<Record<string, string | undefined>>;

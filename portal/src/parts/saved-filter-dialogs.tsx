@@ -5,10 +5,9 @@ import { useChange } from '../api.ts';
 import { IconPencil, IconTrash } from '../icons.ts';
 import { useScope } from '../scope.ts';
 import { savingFilter, savedFilters as texts } from '../texts/saved-filters.ts';
-import type { FilteredList } from './filter-fields.ts';
+import type { FilteredList, SavedFilter } from './filter-fields.ts';
 import { issuesOf } from './issues.ts';
 import { Problem } from './problem.tsx';
-import type { SavedFilter } from './saved-filters.tsx';
 import { done } from './undo.tsx';
 
 const LONGEST_NAME = 60;

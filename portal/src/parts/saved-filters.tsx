@@ -4,14 +4,12 @@
  */
 import { Button, Menu } from '@mantine/core';
 import { lazy, Suspense, useState } from 'react';
-import { type Answer, useCall } from '../api.ts';
+import { useCall } from '../api.ts';
 import { IconBookmark, IconCheck } from '../icons.ts';
-import { useSearchState } from '../router.tsx';
+import { useSearchState } from '../search-state.ts';
 import { savedFilters as texts } from '../texts/saved-filters.ts';
-import { FILTER_FIELDS, type FilteredList, filterOf, isSameFilter } from './filter-fields.ts';
+import { FILTER_FIELDS, type FilteredList, filterOf, isSameFilter, type SavedFilter } from './filter-fields.ts';
 import { useRemoval } from './removal.ts';
-
-export type SavedFilter = Answer<'listSavedFilters'>[number];
 
 /** Loaded when one is opened. */
 const Dialogs = lazy(() => import('./saved-filter-dialogs.tsx'));

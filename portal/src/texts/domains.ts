@@ -1,4 +1,4 @@
-import type { DnsRecord } from '../pages/domains/zone.ts';
+import type { Answer } from '../api.ts';
 
 export const domains = {
   title: 'Domains',
@@ -112,7 +112,7 @@ export const purposes = {
 export const statuses = { missing: 'Missing', different: 'Incorrect' };
 
 /** A record’s status and what to do about it. The detailed result of the check follows it. */
-export const found: Record<DnsRecord['status'], string> = {
+export const found: Record<Answer<'getDomainDnsRecords'>[number]['status'], string> = {
   verified: 'Record found.',
   missing: 'Record not found. Add it with the name and value below.',
   different: 'Found a different value. Replace it with the value below, and keep only one record of this kind.',

@@ -1,7 +1,9 @@
 /** Texts of the pages about templates. */
-import type { Part, VariableType } from '../pages/templates/content.ts';
+import type { Answer } from '../api.ts';
 
-export const parts: Record<Part, string> = { subject: 'Subject', mjml: 'MJML', html: 'HTML', text: 'Text' };
+type VariableType = Answer<'getTemplate'>['variables'][number]['type'];
+
+export const parts = { subject: 'Subject', mjml: 'MJML', html: 'HTML', text: 'Text' };
 
 export const types = { transactional: 'Transactional', marketing: 'Marketing' };
 

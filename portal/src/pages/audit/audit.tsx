@@ -1,21 +1,18 @@
 /** The audit log: who changed what, when and from where; an entry opens to show its fields before and after. */
 import { Drawer } from '@mantine/core';
 import { useState } from 'react';
-import { type Answer, type Query, usePages } from '../../api.ts';
+import { type Query, usePages } from '../../api.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { Page } from '../../parts/page.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
-import { useSearchState } from '../../router.tsx';
 import { useScope } from '../../scope.ts';
+import { useSearchState } from '../../search-state.ts';
 import { audit } from '../../texts/audit.ts';
 import { AuditDetail } from './detail.tsx';
+import { type AuditEntry, actorOf } from './entry.ts';
 import { ExportButtons } from './export.tsx';
 import { AuditFilters } from './filters.tsx';
-
-export type AuditEntry = Answer<'listAuditEntries'>[number];
-
-export const actorOf = ({ actor }: AuditEntry): string => actor.name ?? actor.id ?? audit.kinds[actor.kind];
 
 const COLUMNS: readonly Column<AuditEntry>[] = [
   { name: audit.columns.what, cell: ({ action }) => action, text: ({ action }) => action },

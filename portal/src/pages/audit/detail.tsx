@@ -5,8 +5,8 @@ import { Facts } from '../../parts/page.tsx';
 import { Time } from '../../parts/time.tsx';
 import { audit } from '../../texts/audit.ts';
 import classes from './audit.module.css';
-import { type AuditEntry, actorOf } from './audit.tsx';
 import { changedFields } from './changed-fields.ts';
+import { type AuditEntry, actorOf } from './entry.ts';
 
 const texts = audit.detail;
 

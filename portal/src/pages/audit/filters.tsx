@@ -1,9 +1,9 @@
 /** The filters of the log. Actions and types are suggested from the loaded entries; others can be typed. */
 import { Autocomplete, Button, Group, Pill, TextInput } from '@mantine/core';
 import { SavedFilters } from '../../parts/saved-filters.tsx';
-import { useSearchState } from '../../router.tsx';
+import { useSearchState } from '../../search-state.ts';
 import { audit } from '../../texts/audit.ts';
-import type { AuditEntry } from './audit.tsx';
+import type { AuditEntry } from './entry.ts';
 
 const NAMES = ['action', 'resource', 'resourceId', 'actorId', 'since', 'until'] as const;
 

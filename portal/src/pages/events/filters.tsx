@@ -3,7 +3,7 @@ import { Button, Group, Select } from '@mantine/core';
 import { useMemo } from 'react';
 import { FilterField } from '../../parts/filter-field.tsx';
 import { SavedFilters } from '../../parts/saved-filters.tsx';
-import { useSearchState } from '../../router.tsx';
+import { useSearchState } from '../../search-state.ts';
 import { events } from '../../texts/events.ts';
 import type { EventFilter } from './feed.ts';
 

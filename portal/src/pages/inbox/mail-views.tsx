@@ -5,7 +5,7 @@ import type { Answer } from '../../api.ts';
 import { Code } from '../../parts/copy.tsx';
 import { MailPreview } from '../../parts/mail-preview.tsx';
 import { Facts, Panel } from '../../parts/page.tsx';
-import { useSearchState } from '../../router.tsx';
+import { useSearchState } from '../../search-state.ts';
 import { checks, mail as texts } from '../../texts/inbox.ts';
 import { Findings } from './findings.tsx';
 import { type Finding, findingsOf } from './html-checks.ts';

@@ -2,8 +2,8 @@
 import { Tabs } from '@mantine/core';
 import { LiveOnly, Notice } from '../../parts/notice.tsx';
 import { Page } from '../../parts/page.tsx';
-import { useSearchState } from '../../router.tsx';
 import { useScope } from '../../scope.ts';
+import { useSearchState } from '../../search-state.ts';
 import { keys } from '../../texts/keys.ts';
 import { ApiKeys } from './api-keys.tsx';
 import { SmtpCredentials } from './smtp-credentials.tsx';

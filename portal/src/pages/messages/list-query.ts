@@ -4,7 +4,7 @@
  */
 import { useMemo } from 'react';
 import type { Query } from '../../api.ts';
-import { useSearchState } from '../../router.tsx';
+import { useSearchState } from '../../search-state.ts';
 import { searchTerms } from './search-syntax.ts';
 
 export type MessageQuery = Query<'listMessages'>;

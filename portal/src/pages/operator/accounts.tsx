@@ -8,7 +8,7 @@ import { StatusBadge } from '../../parts/badge.tsx';
 import { Page } from '../../parts/page.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { size, Time } from '../../parts/time.tsx';
-import { useSearchState } from '../../router.tsx';
+import { useSearchState } from '../../search-state.ts';
 import { accounts, operators } from '../../texts/operator.ts';
 import { CreateAccount } from './create-account.tsx';
 import { forOperators } from './for-operators.tsx';

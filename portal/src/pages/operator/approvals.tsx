@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { type Query, usePages } from '../../api.ts';
 import { Page } from '../../parts/page.tsx';
 import { EmptyState, ErrorState, Loading } from '../../parts/states.tsx';
-import { useSearchState } from '../../router.tsx';
+import { useSearchState } from '../../search-state.ts';
 import { approvals } from '../../texts/operator.ts';
 import { ApprovalRequest } from './approval-request.tsx';
 import { forOperators } from './for-operators.tsx';

@@ -7,7 +7,7 @@ import { type Answer, type Query, useCall, usePages } from '../../api.ts';
 import { Page } from '../../parts/page.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
-import { useSearchState } from '../../router.tsx';
+import { useSearchState } from '../../search-state.ts';
 import { audit } from '../../texts/operator.ts';
 import { Entry, Who } from './audit-entry.tsx';
 import { AuditExport } from './audit-export.tsx';

@@ -3,8 +3,8 @@ import { Group, SegmentedControl } from '@mantine/core';
 import { useMemo } from 'react';
 import { type Query, useCall } from '../../api.ts';
 import { useNow } from '../../parts/time.tsx';
-import { useSearchState } from '../../router.tsx';
 import { useScope } from '../../scope.ts';
+import { useSearchState } from '../../search-state.ts';
 import { ranges } from '../../texts/overview.ts';
 
 type RangeName = keyof typeof ranges.names;

@@ -8,7 +8,7 @@ import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { errorCodes } from '../../texts/error-codes.ts';
 import { requests } from '../../texts/requests.ts';
-import { callOfRequest, type LoggedRequest, RequestStatus } from './requests.tsx';
+import { callOfRequest, type LoggedRequest, RequestStatus } from './logged-request.tsx';
 
 const texts = requests.detail;
 const idOf = (id: string | undefined) => id && <Copyable value={id} />;

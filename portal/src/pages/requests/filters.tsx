@@ -4,7 +4,7 @@ import { useMemo } from 'react';
 import { type Answer, type Query, useCall } from '../../api.ts';
 import { FilterField } from '../../parts/filter-field.tsx';
 import { SavedFilters } from '../../parts/saved-filters.tsx';
-import { useSearchState } from '../../router.tsx';
+import { useSearchState } from '../../search-state.ts';
 import { requests } from '../../texts/requests.ts';
 
 type RequestFilter = Query<'listRequests'>;

@@ -1,29 +1,21 @@
 /** The log of requests of the last 30 days: API calls, and rejected SMTP commands; each row opens next to the list. */
 import { Drawer } from '@mantine/core';
 import { useState } from 'react';
-import { type Answer, usePages } from '../../api.ts';
+import { usePages } from '../../api.ts';
 import { AsCode } from '../../parts/as-code.tsx';
-import { Badge } from '../../parts/badge.tsx';
 import { Connection } from '../../parts/connection.tsx';
 import { Notice } from '../../parts/notice.tsx';
 import { Page } from '../../parts/page.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
-import { useSearchState } from '../../router.tsx';
+import { useSearchState } from '../../search-state.ts';
 import { requests } from '../../texts/requests.ts';
 import { RequestDetail } from './detail.tsx';
 import { Filters, useFilter, useKeys } from './filters.tsx';
+import { callOfRequest, type LoggedRequest, RequestStatus } from './logged-request.tsx';
 import classes from './requests.module.css';
 
-export type LoggedRequest = Answer<'listRequests'>[number];
-
 const EVERY_MS = 10_000;
-
-export const callOfRequest = ({ endpoint, verb }: LoggedRequest): string => endpoint ?? verb ?? requests.unknownVerb;
-
-export function RequestStatus({ of: { status } }: { of: LoggedRequest }) {
-  return <Badge tone={status >= 500 ? 'bad' : status >= 400 ? 'wait' : 'good'}>{status}</Badge>;
-}
 
 /** Describes the result of a request in the list: the error, or that mail was accepted. */
 const resultOf = ({ message, messageId }: LoggedRequest): string =>

@@ -7,7 +7,7 @@ import { callerOf, type Person, PostriderError } from '../../api.ts';
 import { basePath } from '../../base-path.ts';
 import { IconFingerprint } from '../../icons.ts';
 import { hasPasskeys, signInWithPasskey } from '../../passkeys.ts';
-import { useSearchState } from '../../router.tsx';
+import { useSearchState } from '../../search-state.ts';
 import { setPerson } from '../../session.tsx';
 import { signIn } from '../../texts/sign-in.ts';
 import { Card } from './card.tsx';

@@ -3,12 +3,13 @@
  * API.
  */
 import type { Answer, Body } from '../../../../clients/typescript/src/call.ts';
+import type { parts } from '../../texts/templates.ts';
 
 export type Template = Answer<'getTemplate'>;
 export type TemplateVersion = Answer<'listTemplateVersions'>[number];
 export type Variable = Template['variables'][number];
 export type VariableType = Variable['type'];
-export type Part = 'subject' | 'mjml' | 'html' | 'text';
+export type Part = keyof typeof parts;
 
 export const PARTS: readonly Part[] = ['subject', 'mjml', 'html', 'text'];
 export const VARIABLE_TYPES: readonly VariableType[] = ['string', 'number', 'boolean', 'array', 'object'];

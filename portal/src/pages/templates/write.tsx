@@ -6,7 +6,7 @@ import { IconAlertCircle } from '../../icons.ts';
 import { CodeEditor, type Mark } from '../../parts/code-editor.tsx';
 import { Notice } from '../../parts/notice.tsx';
 import { Panel } from '../../parts/page.tsx';
-import { useSearchState } from '../../router.tsx';
+import { useSearchState } from '../../search-state.ts';
 import { parts as partNames, previewing, variables as variableTexts, write } from '../../texts/templates.ts';
 import type { Part, Template } from './content.ts';
 import { Details } from './details.tsx';

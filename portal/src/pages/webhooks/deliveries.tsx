@@ -5,7 +5,7 @@ import { type Query, usePages } from '../../api.ts';
 import { StatusBadge } from '../../parts/badge.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { duration, Time } from '../../parts/time.tsx';
-import { useSearchState } from '../../router.tsx';
+import { useSearchState } from '../../search-state.ts';
 import { deliveries } from '../../texts/webhooks.ts';
 import { DeliveryDrawer } from './delivery.tsx';
 import { eventIn } from './event-body.ts';
