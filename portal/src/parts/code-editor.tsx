@@ -14,7 +14,7 @@ const DifferenceView = lazy(() => import('./code-mirror/difference.tsx'));
 
 export function CodeEditor(props: EditorProps) {
   return (
-    <Suspense fallback={<Skeleton height={320} />}>
+    <Suspense fallback={<Skeleton height="50vh" />}>
       <Editor {...props} />
     </Suspense>
   );

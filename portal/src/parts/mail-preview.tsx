@@ -54,8 +54,9 @@ function show(frame: HTMLIFrameElement, html: string, withImages: boolean): void
 
 const BORDERS = 2;
 const LEAST_HEIGHT = 120;
-/** A message whose height depends on that of the frame would grow without end. */
-const LARGEST_HEIGHT = 4_000;
+const LARGEST_HEIGHT = 20_000;
+/** A message whose height depends on that of the frame would grow without end: beyond this height, the frame grows a few times only. */
+const [LONG_HEIGHT, GROWTHS_AT_MOST] = [4_000, 10];
 
 function heightOf({ documentElement: root }: Document): number {
   // The root is as high as the content; what overflows it counts only if the frame is too small for it.
@@ -78,13 +79,20 @@ export function MailPreview({ html, height = 480 }: { html: string; height?: num
   // Until its page is loaded, the frame has another policy.
   const isLoaded = useRef(false);
   const sizes = useRef<ResizeObserver>(undefined);
+  const growths = useRef(0);
+  const fit = (mail: Document): void => {
+    const needed = heightOf(mail) + BORDERS;
+    if (needed > LONG_HEIGHT) growths.current += 1;
+    if (growths.current <= GROWTHS_AT_MOST) setMailHeight(needed);
+  };
   const showIn = (element: HTMLIFrameElement): void => {
     show(element, html, withImages);
     const mail = element.contentDocument;
     if (mail === null) return;
     sizes.current?.disconnect();
+    growths.current = 0;
     // In the next frame, because the change of the height changes what is observed.
-    sizes.current = new ResizeObserver(() => requestAnimationFrame(() => setMailHeight(heightOf(mail) + BORDERS)));
+    sizes.current = new ResizeObserver(() => requestAnimationFrame(() => fit(mail)));
     sizes.current.observe(mail.documentElement);
   };
   useEffect(() => {
