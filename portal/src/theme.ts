@@ -19,6 +19,8 @@ const dark: MantineColorsTuple = [
   ...(['#303431', '#262a28', '#1c1f1e', '#151817', '#0f1110'] as const),
 ] as unknown as MantineColorsTuple;
 
+const TITLE = { title: { fontWeight: 600 } };
+
 export const theme = createTheme({
   colors: { petrol, gray, dark },
   primaryColor: 'petrol',
@@ -51,9 +53,9 @@ export const theme = createTheme({
     SegmentedControl: { defaultProps: { size: 'xs' } },
     Anchor: { defaultProps: { underline: 'always' } },
     Tooltip: { defaultProps: { openDelay: 300, withArrow: false } },
-    Modal: { defaultProps: { centered: true, closeButtonProps: { 'aria-label': 'Close' } } },
+    Modal: { defaultProps: { centered: true, closeButtonProps: { 'aria-label': 'Close' } }, styles: TITLE },
     Notification: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } },
-    Drawer: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } },
+    Drawer: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } }, styles: TITLE },
     // Inside the landmark of its button, and with menu items only, as screen readers expect.
     Menu: { defaultProps: { withinPortal: false, withInitialFocusPlaceholder: false } },
     Table: { defaultProps: { verticalSpacing: 6, horizontalSpacing: 10 } },

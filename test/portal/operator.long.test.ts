@@ -286,7 +286,7 @@ test('nodes, the doctor, and the log of all accounts with its files', { skip }, 
   await page.getByLabel('Action', { exact: true }).fill('account.create');
   await page.waitForURL('**/audit?action=account.create');
   const shown = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'Logged' }) });
-  await shown.getByRole('button', { name: 'Show account.create' }).click();
+  await shown.getByRole('button', { name: 'account.create' }).click();
   await page.getByRole('dialog').getByRole('row', { name: 'name – Logged' }).waitFor();
   await page.keyboard.press('Escape');
   const csv = (await download(page, 'Export CSV')).trim().split('\r\n');

@@ -12,11 +12,15 @@ export interface PageProps {
   lead?: ReactNode;
   /** The parent page: a path and its name. */
   parent?: { href: string; name: string };
+  /** The button that most visitors look for; it comes first. */
+  primary?: ReactNode;
   actions?: ReactNode;
-  children: ReactNode;
+  /** The icon with the API request of the page; it comes last. */
+  code?: ReactNode;
+  children?: ReactNode;
 }
 
-export function Page({ title, badge, lead, parent, actions, children }: PageProps) {
+export function Page({ title, badge, lead, parent, primary, actions, code, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · Postrider`;
   }, [title]);
@@ -41,7 +45,11 @@ export function Page({ title, badge, lead, parent, actions, children }: PageProp
             </Text>
           )}
         </div>
-        {actions !== undefined && <Group gap="xs">{actions}</Group>}
+        <div className={classes.actions}>
+          {primary}
+          {actions}
+        </div>
+        <div>{code}</div>
       </div>
       {children}
     </div>

@@ -1,6 +1,6 @@
 /**
- * Displays a list as a table with virtual scrolling, so hundreds of thousands of rows scroll smoothly. On a phone, each row has two lines
- * or becomes a card. The next page loads before the user reaches the end.
+ * Displays a list as a table with virtual scrolling, so hundreds of thousands of rows scroll smoothly. On a phone, each row has two lines.
+ * A row opens its page, or a drawer with all its columns. The next page loads before the user reaches the end.
  */
 import { Button, Group, Skeleton, Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
@@ -10,42 +10,29 @@ import { basePath } from '../base-path.ts';
 import { IconDownload } from '../icons.ts';
 import { bulk as bulkTexts, lists } from '../texts/parts.ts';
 import type { BulkAction } from './bulk.tsx';
-import { type Cell, saveCsv } from './csv.ts';
+import type { Column, Details, Listed } from './column.ts';
+import { saveCsv } from './csv.ts';
 import classes from './parts.module.css';
 import { EmptyState, ErrorState } from './states.tsx';
 
-export interface Column<T> {
-  name: string;
-  /** The displayed content. */
-  cell(row: T): ReactNode;
-  /** The value in the CSV file; a column without this function is omitted there. */
-  text?(row: T): Cell;
-  /** CSS width, for example '9rem'. */
-  width?: string;
-  atEnd?: boolean;
-  /**
-   * Position on a phone, where a row has two lines: title and time, then detail and badge. If any column of a list has a position, columns
-   * without one are hidden on a phone. If none has one, each column is shown on a line with its name.
-   */
-  phone?: 'title' | 'time' | 'detail' | 'badge';
-}
+export type { Column, Details, Listed } from './column.ts';
 
 export interface RowsProps<T> {
   /** Names the table for screen readers. */
   label: string;
   columns: readonly Column<T>[];
-  /** Undefined while loading for the first time. */
-  rows: readonly T[] | undefined;
+  list: Listed<T>;
+  /** The displayed rows, if they are not all items of the list. */
+  rows?: readonly T[] | undefined;
   keyOf(row: T): string;
-  /** The path that a row links to; its first cell becomes the link. */
-  href?(row: T): string;
-  /** Opens a row next to the list if the row has no page; its first cell becomes the button. */
+  /** The path that a row links to, with a query if needed; its first cell becomes the link. Other rows open a drawer. */
+  href?(row: T): string | undefined;
+  /** Opens a row in a drawer of the page. */
   onOpen?(row: T): void;
-  error?: unknown;
-  onRetry?(): unknown;
-  hasMore?: boolean;
-  isLoadingMore?: boolean;
-  onMore?(): unknown;
+  /** The drawer of a row without a page, if it is not the list of all columns. */
+  details?: Details<T>;
+  /** What can be done with a row, as `RowAction`: icons at its end, and named buttons in its drawer. */
+  rowActions?: ((row: T) => ReactNode) | undefined;
   empty: { title: string; hint?: ReactNode; action?: ReactNode };
   /** Columns of the CSV file, if they differ from those of the table. */
   csvColumns?: readonly Column<T>[];
@@ -58,14 +45,16 @@ export interface RowsProps<T> {
 }
 
 const OVERSCAN = 20;
-/** The bar is loaded on demand, since most visits to a list select nothing. */
+/** The bar and the drawer are loaded on demand, since most visits to a list select and open nothing. */
 const BulkBar = lazy(() => import('./bulk.tsx'));
+const RowDetails = lazy(() => import('./row-details.tsx'));
 
 export function Rows<T>(props: RowsProps<T>) {
-  const { rows, error, empty } = props;
-  if (rows === undefined && error) return <ErrorState error={error} onRetry={props.onRetry} />;
+  const { list, empty } = props;
+  const rows = props.rows ?? list.items;
+  if (rows === undefined && list.error) return <ErrorState error={list.error} onRetry={list.refetch} />;
   if (rows === undefined) return <LoadingRows />;
-  if (rows.length === 0 && !props.hasMore)
+  if (rows.length === 0 && !list.hasNextPage)
     return (
       <EmptyState title={empty.title} action={empty.action}>
         {empty.hint}
@@ -107,20 +96,15 @@ function useSelection<T>(rows: readonly T[], keyOf: (row: T) => string): Selecti
   };
 }
 
-function Table<T>({
-  rows,
-  columns,
-  label,
-  keyOf,
-  href,
-  onOpen,
-  bulk,
-  ...props
-}: RowsProps<T> & { rows: readonly T[] }) {
-  const { hasMore, isLoadingMore, onMore, csvName } = props;
+function Table<T>({ rows, list, label, keyOf, href, onOpen, bulk, ...props }: RowsProps<T> & { rows: readonly T[] }) {
+  const { rowActions, csvName, details } = props;
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = list;
+  const columns = rowActions === undefined ? props.columns : [...props.columns, actionColumn(rowActions)];
   const body = useRef<HTMLTableElement>(null);
   const selection = useSelection(rows, keyOf);
   const { chosen } = selection;
+  const [openedKey, setOpenedKey] = useState<string>();
+  const openDetails = (row: T): void => setOpenedKey(keyOf(row));
   const columnCount = columns.length + (bulk ? 1 : 0);
   const [top, setTop] = useState(0);
   useLayoutEffect(() => setTop(body.current?.offsetTop ?? 0), []);
@@ -134,8 +118,8 @@ function Table<T>({
   const items = virtual.getVirtualItems();
   const last = items.at(-1)?.index ?? 0;
   useEffect(() => {
-    if (hasMore && !isLoadingMore && last >= rows.length - OVERSCAN) onMore?.();
-  }, [hasMore, isLoadingMore, last, rows.length, onMore]);
+    if (hasNextPage && !isFetchingNextPage && last >= rows.length - OVERSCAN) fetchNextPage?.();
+  }, [hasNextPage, isFetchingNextPage, last, rows.length, fetchNextPage]);
   const before = (items[0]?.start ?? top) - top;
   const after = virtual.getTotalSize() - ((items.at(-1)?.end ?? top) - top);
   return (
@@ -145,13 +129,7 @@ function Table<T>({
           <BulkBar chosen={chosen} actions={bulk as BulkAction<unknown>[]} onClear={() => selection.chooseAll(false)} />
         </Suspense>
       )}
-      <table
-        className={classes.list}
-        data-lines={columns.some(({ phone }) => phone !== undefined) || undefined}
-        ref={body}
-        aria-label={label}
-        aria-rowcount={hasMore ? -1 : rows.length}
-      >
+      <table className={classes.list} ref={body} aria-label={label} aria-rowcount={hasNextPage ? -1 : rows.length}>
         <thead>
           <tr>
             {bulk && (
@@ -183,7 +161,7 @@ function Table<T>({
               columns={columns}
               row={rows[index]!}
               href={href?.(rows[index]!)}
-              onOpen={onOpen}
+              onOpen={onOpen ?? openDetails}
               selection={bulk && selection}
               measure={virtual.measureElement}
             />
@@ -193,26 +171,50 @@ function Table<T>({
       </table>
       <Group justify="space-between" mt="sm" mih={28}>
         <Text c="dimmed" size="xs" role="status">
-          {isLoadingMore ? lists.loadingMore : hasMore ? '' : rows.length > 15 ? lists.end : ''}
+          {isFetchingNextPage ? lists.loadingMore : hasNextPage ? '' : rows.length > 15 ? lists.end : ''}
         </Text>
         <Group gap="xs">
-          {hasMore && !isLoadingMore && (
-            <Button variant="default" onClick={() => void onMore?.()}>
+          {hasNextPage && !isFetchingNextPage && (
+            <Button variant="default" onClick={() => void fetchNextPage?.()}>
               {lists.more}
             </Button>
           )}
           {csvName !== undefined && (
-            <CsvButton {...props} rows={rows} columns={props.csvColumns ?? columns} csvName={csvName} />
+            <CsvButton {...props} rows={rows} columns={props.csvColumns ?? props.columns} csvName={csvName} />
           )}
         </Group>
       </Group>
+      {openedKey !== undefined && (
+        <Suspense>
+          <RowDetails
+            row={rows.find((row) => keyOf(row) === openedKey)}
+            columns={props.columns as readonly Column<unknown>[]}
+            details={details as Details<unknown> | undefined}
+            actions={rowActions as ((row: unknown) => ReactNode) | undefined}
+            onClosed={() => setOpenedKey(undefined)}
+          />
+        </Suspense>
+      )}
     </>
   );
 }
 
+function actionColumn<T>(actions: (row: T) => ReactNode): Column<T> {
+  return {
+    name: lists.actions,
+    width: '5rem',
+    atEnd: true,
+    cell: (row) => (
+      <Group gap={4} wrap="nowrap" display="inline-flex">
+        {actions(row)}
+      </Group>
+    ),
+  };
+}
+
 function Space({ height, columns }: { height: number; columns: number }) {
   return (
-    <tr style={{ height, border: 0 }}>
+    <tr style={{ height, border: 0, padding: 0 }}>
       <td colSpan={columns} style={{ padding: 0, border: 0 }} />
     </tr>
   );
@@ -223,7 +225,7 @@ interface RowProps<T> {
   index: number;
   columns: readonly Column<T>[];
   href: string | undefined;
-  onOpen: ((row: T) => void) | undefined;
+  onOpen(row: T): void;
   /** Undefined in a list without actions on several rows. */
   selection: Selection<T> | undefined;
   measure(element: Element | null): void;
@@ -231,19 +233,19 @@ interface RowProps<T> {
 
 function Row<T>({ row, index, columns, href, onOpen, selection, measure }: RowProps<T>) {
   const link = useRef<HTMLAnchorElement & HTMLButtonElement>(null);
-  const open = (): void => onOpen?.(row);
   const linkTo = (content: ReactNode): ReactNode => {
-    if (href !== undefined)
+    if (href === undefined)
       return (
-        <Link ref={link} to={href} className={classes.rowLink}>
+        <button ref={link} type="button" className={classes.rowLink} onClick={() => onOpen(row)}>
           {content}
-        </Link>
+        </button>
       );
-    if (onOpen === undefined) return content;
+    const [path, query] = href.split('?');
+    const search = query === undefined ? undefined : Object.fromEntries(new URLSearchParams(query));
     return (
-      <button ref={link} type="button" className={classes.rowLink} onClick={open}>
+      <Link ref={link} to={path} search={search as never} className={classes.rowLink}>
         {content}
-      </button>
+      </Link>
     );
   };
   return (
@@ -251,11 +253,15 @@ function Row<T>({ row, index, columns, href, onOpen, selection, measure }: RowPr
     <tr
       ref={measure}
       data-index={index}
-      data-linked={href !== undefined || onOpen !== undefined || undefined}
-      onClick={({ target, ctrlKey, metaKey }) => {
+      onClick={({ target, currentTarget, ctrlKey, metaKey }) => {
+        // Menus and dialogs of a cell are elsewhere in the document.
+        if (!currentTarget.contains(target as Element)) return;
         if ((target as Element).closest('a,button,input,label') || getSelection()?.isCollapsed === false) return;
         if (href !== undefined && (ctrlKey || metaKey)) window.open(`${basePath}${href}`, '_blank', 'noopener');
-        else link.current?.click();
+        else {
+          link.current?.focus({ preventScroll: true });
+          link.current?.click();
+        }
       }}
     >
       {selection && (
@@ -269,12 +275,7 @@ function Row<T>({ row, index, columns, href, onOpen, selection, measure }: RowPr
         </td>
       )}
       {columns.map((column, at) => (
-        <td
-          key={column.name}
-          data-label={at === 0 ? undefined : column.name}
-          data-phone={column.phone}
-          className={column.atEnd ? classes.end : undefined}
-        >
+        <td key={column.name} data-phone={column.phone} className={column.atEnd ? classes.end : undefined}>
           {at === 0 ? linkTo(column.cell(row)) : column.cell(row)}
         </td>
       ))}
@@ -297,5 +298,14 @@ function CsvButton<T>({
     <Button variant="default" loading={isBusy} leftSection={<IconDownload size={14} />} onClick={() => void save()}>
       {lists.csv}
     </Button>
+  );
+}
+
+/** A second line of a cell; hidden on a phone, where each row has two lines. */
+export function Second({ children }: { children: ReactNode }) {
+  return (
+    <Text size="xs" c="dimmed" fw={400} component="span" className={classes.second}>
+      {children}
+    </Text>
   );
 }

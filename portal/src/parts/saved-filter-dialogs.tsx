@@ -6,6 +6,7 @@ import { IconPencil, IconTrash } from '../icons.ts';
 import { useScope } from '../scope.ts';
 import { savingFilter, savedFilters as texts } from '../texts/saved-filters.ts';
 import type { FilteredList, SavedFilter } from './filter-fields.ts';
+import { FormModal } from './form-modal.tsx';
 import { issuesOf } from './issues.ts';
 import { Problem } from './problem.tsx';
 import { done } from './undo.tsx';
@@ -13,19 +14,15 @@ import { done } from './undo.tsx';
 const LONGEST_NAME = 60;
 
 interface SavedFilterDialogsProps extends SaveFormProps, ManageProps {
-  open: 'save' | 'manage' | undefined;
+  open: 'save' | 'manage';
 }
 
 export default function SavedFilterDialogs({ open, filters, onRemove, ...saving }: SavedFilterDialogsProps) {
+  if (open === 'save') return <SaveForm {...saving} />;
   return (
-    <>
-      <Modal opened={open === 'save'} onClose={saving.onClose} title={savingFilter.title}>
-        <SaveForm {...saving} />
-      </Modal>
-      <Modal opened={open === 'manage'} onClose={saving.onClose} title={texts.manageTitle}>
-        <Manage filters={filters} onRemove={onRemove} />
-      </Modal>
-    </>
+    <Modal opened onClose={saving.onClose} title={texts.manageTitle}>
+      <Manage filters={filters} onRemove={onRemove} />
+    </Modal>
   );
 }
 
@@ -40,8 +37,7 @@ function SaveForm({ list, query, onClose }: SaveFormProps) {
   const [name, setName] = useState('');
   const [isShared, setShared] = useState(false);
   const save = useChange('saveFilter', ['listSavedFilters']);
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
+  const submit = (): void =>
     save.mutate(
       { body: { list, name: name.trim(), query, shared: isShared } },
       {
@@ -51,39 +47,40 @@ function SaveForm({ list, query, onClose }: SaveFormProps) {
         },
       },
     );
-  };
   const issues = issuesOf(save.error, ['name']);
   return (
-    <form onSubmit={submit}>
-      <Stack gap="sm">
-        <Problem error={issues.general} />
-        <TextInput
-          label={savingFilter.name}
-          required
-          maxLength={LONGEST_NAME}
-          autoComplete="off"
-          data-autofocus
-          value={name}
-          onChange={({ currentTarget }) => setName(currentTarget.value)}
-          error={issues.of('name')}
-        />
-        {mayWrite && (
-          <Radio.Group
-            label={savingFilter.visibleTo}
-            value={isShared ? 'shared' : 'private'}
-            onChange={(value) => setShared(value === 'shared')}
-          >
-            <Stack gap="xs" mt="xs">
-              <Radio value="private" label={texts.private} />
-              <Radio value="shared" label={texts.shared} />
-            </Stack>
-          </Radio.Group>
-        )}
-        <Button type="submit" loading={save.isPending} disabled={name.trim() === ''}>
-          {savingFilter.submit}
-        </Button>
-      </Stack>
-    </form>
+    <FormModal
+      title={savingFilter.title}
+      submit={savingFilter.submit}
+      isBusy={save.isPending}
+      isDisabled={name.trim() === ''}
+      error={issues.general}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <TextInput
+        label={savingFilter.name}
+        required
+        maxLength={LONGEST_NAME}
+        autoComplete="off"
+        data-autofocus
+        value={name}
+        onChange={({ currentTarget }) => setName(currentTarget.value)}
+        error={issues.of('name')}
+      />
+      {mayWrite && (
+        <Radio.Group
+          label={savingFilter.visibleTo}
+          value={isShared ? 'shared' : 'private'}
+          onChange={(value) => setShared(value === 'shared')}
+        >
+          <Stack gap="xs" mt="xs">
+            <Radio value="private" label={texts.private} />
+            <Radio value="shared" label={texts.shared} />
+          </Stack>
+        </Radio.Group>
+      )}
+    </FormModal>
   );
 }
 

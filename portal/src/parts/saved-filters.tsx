@@ -28,25 +28,14 @@ export function useSavedFilters(isEnabled = true) {
   };
 }
 
-interface SavedFiltersProps {
-  list: FilteredList;
-  /** As the other fields of the filter bar. */
-  size: 'xs' | 'sm';
-}
-
-export function SavedFilters({ list, size }: SavedFiltersProps) {
+export function SavedFilters({ list }: { list: FilteredList }) {
   const [search, setSearch] = useSearchState();
   const [open, setOpen] = useState<'save' | 'manage'>();
-  const [isLoaded, setLoaded] = useState(false);
   const { filters, remove } = useSavedFilters();
   const own = filters.filter((one) => one.list === list);
   const current = filterOf(list, search);
   const applied = own.find(({ query }) => isSameFilter(list, query, current));
   const isFiltered = Object.keys(current).length > 0;
-  const show = (dialog: 'save' | 'manage'): void => {
-    setLoaded(true);
-    setOpen(dialog);
-  };
   const close = (): void => setOpen(undefined);
   const apply = ({ query }: SavedFilter): void =>
     setSearch({ ...Object.fromEntries(FILTER_FIELDS[list].map((field) => [field, undefined])), ...query });
@@ -54,7 +43,7 @@ export function SavedFilters({ list, size }: SavedFiltersProps) {
     <>
       <Menu position="bottom-start" width={260}>
         <Menu.Target>
-          <Button variant="default" size={size} maw="16rem" leftSection={<IconBookmark size={14} aria-hidden />}>
+          <Button variant="default" size="sm" maw="16rem" leftSection={<IconBookmark size={14} aria-hidden />}>
             {applied?.name ?? texts.title}
           </Button>
         </Menu.Target>
@@ -62,13 +51,13 @@ export function SavedFilters({ list, size }: SavedFiltersProps) {
           <Choices of={own.filter(({ shared }) => !shared)} name={texts.private} applied={applied} onApply={apply} />
           <Choices of={own.filter(({ shared }) => shared)} name={texts.shared} applied={applied} onApply={apply} />
           {own.length === 0 ? <Menu.Label>{texts.none}</Menu.Label> : <Menu.Divider />}
-          <Menu.Item disabled={!isFiltered || applied !== undefined} onClick={() => show('save')}>
+          <Menu.Item disabled={!isFiltered || applied !== undefined} onClick={() => setOpen('save')}>
             {texts.save}
           </Menu.Item>
-          {own.length > 0 && <Menu.Item onClick={() => show('manage')}>{texts.manage}</Menu.Item>}
+          {own.length > 0 && <Menu.Item onClick={() => setOpen('manage')}>{texts.manage}</Menu.Item>}
         </Menu.Dropdown>
       </Menu>
-      {isLoaded && (
+      {open !== undefined && (
         <Suspense>
           <Dialogs open={open} list={list} query={current} filters={own} onRemove={remove} onClose={close} />
         </Suspense>

@@ -12,12 +12,15 @@ export const lists = {
   more: 'Load more',
   loadingMore: 'Loading more',
   end: 'End of list',
+  actions: 'Actions',
   csv: 'Export CSV',
   csvMany: (rows: number) => `Exported the first ${rows} rows.`,
   csvFailed: 'Export failed',
 };
 
-export const confirming = { close: 'Close' };
+export const confirming = { close: 'Close', cancel: 'Cancel' };
+
+export const filters = { clear: 'Clear filters', more: 'More filters' };
 
 export const bulk = {
   label: 'Selected rows',

@@ -19,7 +19,7 @@ const EVERY_MS = 5_000;
 export function AgentsPage() {
   const list = usePages('listAgentRequests', {}, { everyMs: EVERY_MS });
   return (
-    <Page title={agents.title} lead={agents.lead} actions={<AsCode operation="listAgentRequests" />}>
+    <Page title={agents.title} lead={agents.lead} code={<AsCode operation="listAgentRequests" />}>
       <LiveOnly>{agents.sandbox}</LiveOnly>
       {list.items === undefined && !list.isError && <Loading />}
       {list.items === undefined && list.isError && <ErrorState error={list.error} onRetry={list.refetch} />}

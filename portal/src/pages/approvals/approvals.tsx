@@ -24,12 +24,14 @@ const DOCS = `${basePath}/docs#/attachments/registerAttachments`;
 const COLUMNS: readonly Column<Approval>[] = [
   {
     name: approvals.asked,
+    phone: 'title',
     width: '7rem',
     cell: ({ requestedEmailBytes }) => size(requestedEmailBytes),
     text: ({ requestedEmailBytes }) => requestedEmailBytes,
   },
   {
     name: approvals.status,
+    phone: 'badge',
     width: '7rem',
     cell: ({ status }) => <StatusBadge status={status} />,
     text: ({ status }) => status,
@@ -39,9 +41,10 @@ const COLUMNS: readonly Column<Approval>[] = [
     cell: (approval) => <Meaning {...approval} />,
     text: (approval) => approval.decisionReason,
   },
-  { name: approvals.why, cell: ({ reason }) => reason, text: ({ reason }) => reason },
+  { name: approvals.why, phone: 'detail', cell: ({ reason }) => reason, text: ({ reason }) => reason },
   {
     name: approvals.when,
+    phone: 'time',
     width: '8rem',
     cell: ({ createdAt }) => <Time at={createdAt} exact />,
     text: ({ createdAt }) => createdAt,
@@ -66,7 +69,7 @@ export function ApprovalsPage() {
   const list = usePages('listApprovals', {}, { everyMs: EVERY_MS });
   const account = useCall('getAccount', {}, { everyMs: EVERY_MS });
   return (
-    <Page title={approvals.title} lead={approvals.lead} actions={<AsCode operation="listApprovals" />}>
+    <Page title={approvals.title} lead={approvals.lead} code={<AsCode operation="listApprovals" />}>
       <LiveOnly>{approvals.sandbox}</LiveOnly>
       <div className={classes.stack}>
         {account.data === undefined && !account.error && <Loading />}
@@ -76,13 +79,8 @@ export function ApprovalsPage() {
           <Rows
             label={approvals.list}
             columns={COLUMNS}
-            rows={list.items}
+            list={list}
             keyOf={({ approvalId }) => approvalId}
-            error={list.error}
-            onRetry={list.refetch}
-            hasMore={list.hasNextPage}
-            isLoadingMore={list.isFetchingNextPage}
-            onMore={list.fetchNextPage}
             empty={{ title: approvals.emptyTitle, hint: approvals.emptyHint }}
           />
         </Panel>

@@ -1,11 +1,10 @@
 /** One entry: the author, the origin, and the fields before and after. */
-import { Button, Group, Stack, Text, Title } from '@mantine/core';
+import { Button, Group, Stack } from '@mantine/core';
+import { Changes } from '../../parts/changes.tsx';
 import { Copyable } from '../../parts/copy.tsx';
 import { Facts } from '../../parts/page.tsx';
 import { Time } from '../../parts/time.tsx';
 import { audit } from '../../texts/audit.ts';
-import classes from './audit.module.css';
-import { changedFields } from './changed-fields.ts';
 import { type AuditEntry, actorOf } from './entry.ts';
 
 const texts = audit.detail;
@@ -43,50 +42,5 @@ export function AuditDetail({ of: one, onFilter }: AuditDetailProps) {
         )}
       </Group>
     </Stack>
-  );
-}
-
-function Changes({ of: { before, after } }: { of: AuditEntry }) {
-  const fields = changedFields(before, after);
-  const shown = fields.filter(({ isChanged }) => isChanged);
-  const unchanged = fields.length - shown.length;
-  return (
-    <div>
-      <Title order={3} size="h3" mb="xs">
-        {texts.changes}
-      </Title>
-      {shown.length === 0 && (
-        <Text c="dimmed" size="sm">
-          {texts.nothing}
-        </Text>
-      )}
-      {shown.length > 0 && (
-        <table className={classes.changes}>
-          <thead>
-            <tr>
-              <th scope="col">{texts.field}</th>
-              <th scope="col">{texts.before}</th>
-              <th scope="col">{texts.after}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {shown.map((field) => (
-              <tr key={field.name}>
-                <th scope="row">{field.name}</th>
-                <td data-label={texts.before}>
-                  {field.before === undefined ? texts.empty : <del>{field.before}</del>}
-                </td>
-                <td data-label={texts.after}>{field.after === undefined ? texts.empty : <ins>{field.after}</ins>}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
-      {unchanged > 0 && (
-        <Text size="xs" c="dimmed" mt="xs">
-          {texts.unchanged(unchanged)}
-        </Text>
-      )}
-    </div>
   );
 }

@@ -1,44 +1,30 @@
 /** The filters of the log. Actions and types are suggested from the loaded entries; others can be typed. */
-import { Autocomplete, Button, Group, Pill, TextInput } from '@mantine/core';
-import { SavedFilters } from '../../parts/saved-filters.tsx';
+import { Autocomplete, Pill } from '@mantine/core';
+import { FilterDate, Filters } from '../../parts/filters.tsx';
 import { useSearchState } from '../../search-state.ts';
 import { audit } from '../../texts/audit.ts';
 import type { AuditEntry } from './entry.ts';
 
-const NAMES = ['action', 'resource', 'resourceId', 'actorId', 'since', 'until'] as const;
+const PLACEHOLDERS = { action: audit.actionPlaceholder, resource: audit.resourcePlaceholder };
 
-export function AuditFilters({ entries, isFiltered }: { entries: readonly AuditEntry[]; isFiltered: boolean }) {
+export function AuditFilters({ entries }: { entries: readonly AuditEntry[] }) {
   const [search, setSearch] = useSearchState();
-  const known = (name: 'action' | 'resource'): string[] => [...new Set(entries.map((one) => one[name]))].sort();
   return (
-    <Group gap="sm" align="end" mb="sm">
-      <Autocomplete
-        label={audit.action}
-        placeholder={audit.actionPlaceholder}
-        size="sm"
-        w="14rem"
-        data={known('action')}
-        value={search.action ?? ''}
-        onChange={(action) => setSearch({ action: action.trim() }, { typed: true })}
-      />
-      <Autocomplete
-        label={audit.resource}
-        placeholder={audit.resourcePlaceholder}
-        size="sm"
-        w="11rem"
-        data={known('resource')}
-        value={search.resource ?? ''}
-        onChange={(resource) => setSearch({ resource: resource.trim() }, { typed: true })}
-      />
-      {(['since', 'until'] as const).map((name) => (
-        <TextInput
+    <Filters of="audit" isLong>
+      {(['action', 'resource'] as const).map((name) => (
+        <Autocomplete
           key={name}
           label={audit[name]}
-          type="date"
+          placeholder={PLACEHOLDERS[name]}
+          size="sm"
+          data={[...new Set(entries.map((one) => one[name]))].sort()}
           value={search[name] ?? ''}
-          onChange={({ currentTarget }) => setSearch({ [name]: currentTarget.value })}
+          onChange={(value) => setSearch({ [name]: value.trim() }, { typed: true })}
+          style={{ flexBasis: '12rem' }}
         />
       ))}
+      <FilterDate name="since" label={audit.since} />
+      <FilterDate name="until" label={audit.until} />
       {(['actorId', 'resourceId'] as const).map(
         (name) =>
           search[name] && (
@@ -48,21 +34,12 @@ export function AuditFilters({ entries, isFiltered }: { entries: readonly AuditE
               size="lg"
               removeButtonProps={{ 'aria-label': audit.remove, 'aria-hidden': false, tabIndex: 0 }}
               onRemove={() => setSearch({ [name]: undefined })}
+              style={{ flex: 'none' }}
             >
               {search[name]}
             </Pill>
           ),
       )}
-      <SavedFilters list="audit" size="sm" />
-      {isFiltered && (
-        <Button
-          variant="subtle"
-          size="sm"
-          onClick={() => setSearch(Object.fromEntries(NAMES.map((name) => [name, undefined])))}
-        >
-          {audit.clear}
-        </Button>
-      )}
-    </Group>
+    </Filters>
   );
 }

@@ -1,24 +1,16 @@
 /** Adds a domain by name and opens its records. */
-import { Button, Modal, Stack, TextInput } from '@mantine/core';
+import { TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { useChange } from '../../api.ts';
+import { FormModal } from '../../parts/form-modal.tsx';
 import { domains } from '../../texts/domains.ts';
 
-export function AddDomain({ isOpen, onClose }: { isOpen: boolean; onClose(): void }) {
-  return (
-    <Modal opened={isOpen} onClose={onClose} title={domains.add}>
-      <AddForm />
-    </Modal>
-  );
-}
-
-function AddForm() {
+export function AddDomain({ onClose }: { onClose(): void }) {
   const [domain, setDomain] = useState('');
   const navigate = useNavigate();
   const add = useChange('addDomain', ['listDomains']);
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
+  const submit = (): void =>
     add.mutate(
       { body: { domain: domain.trim() } },
       {
@@ -26,27 +18,28 @@ function AddForm() {
           void navigate({ to: '/app/$mode/domains/$id', params: { mode: 'live', id: domainId } }),
       },
     );
-  };
   return (
-    <form onSubmit={submit}>
-      <Stack gap="sm">
-        <TextInput
-          label={domains.name}
-          description={domains.nameHint}
-          placeholder="shop.example"
-          autoCapitalize="none"
-          spellCheck={false}
-          required
-          data-autofocus
-          maxLength={253}
-          value={domain}
-          onChange={({ currentTarget }) => setDomain(currentTarget.value)}
-          error={add.error?.message}
-        />
-        <Button type="submit" loading={add.isPending} disabled={domain.trim() === ''}>
-          {domains.submit}
-        </Button>
-      </Stack>
-    </form>
+    <FormModal
+      title={domains.add}
+      submit={domains.submit}
+      isBusy={add.isPending}
+      isDisabled={domain.trim() === ''}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <TextInput
+        label={domains.name}
+        description={domains.nameHint}
+        placeholder="shop.example"
+        autoCapitalize="none"
+        spellCheck={false}
+        required
+        data-autofocus
+        maxLength={253}
+        value={domain}
+        onChange={({ currentTarget }) => setDomain(currentTarget.value)}
+        error={add.error?.message}
+      />
+    </FormModal>
   );
 }

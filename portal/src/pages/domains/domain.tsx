@@ -39,26 +39,27 @@ function Shown({ domain }: { domain: Domain }) {
   const { mode } = useScope();
   const watch = useVerification(domain);
   const records = watch.records.data ?? domain.dnsRecords;
-  const actions = (
-    <>
-      {watch.mayVerify && (
-        <>
-          <Rotate domain={domain} />
-          <Remove domain={domain} />
-          <Button leftSection={<IconRefresh size={14} />} loading={watch.isChecking} onClick={watch.check}>
-            {domainPage.checkNow}
-          </Button>
-        </>
-      )}
-      <AsCode operation="verifyDomain" input={{ path: { id: domain.domainId } }} />
-    </>
-  );
   return (
     <Page
       title={domain.domain}
       badge={<DomainStatus domain={domain} />}
       parent={{ href: `/app/${mode}/domains`, name: domains.title }}
-      actions={actions}
+      primary={
+        watch.mayVerify && (
+          <Button leftSection={<IconRefresh size={14} />} loading={watch.isChecking} onClick={watch.check}>
+            {domainPage.checkNow}
+          </Button>
+        )
+      }
+      actions={
+        watch.mayVerify && (
+          <>
+            <Rotate domain={domain} />
+            <Remove domain={domain} />
+          </>
+        )
+      }
+      code={<AsCode operation="verifyDomain" input={{ path: { id: domain.domainId } }} />}
     >
       <LiveOnly>{domains.sandbox}</LiveOnly>
       {watch.error !== null && <Notice tone="bad">{watch.error.message}</Notice>}

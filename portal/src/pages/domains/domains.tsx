@@ -4,10 +4,10 @@ import { useState } from 'react';
 import { type Answer, usePages } from '../../api.ts';
 import { IconPlus } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
+import { ListPage } from '../../parts/list-page.tsx';
 import { LiveOnly } from '../../parts/notice.tsx';
-import { Page } from '../../parts/page.tsx';
 import { useRemoval } from '../../parts/removal.ts';
-import { type Column, Rows } from '../../parts/rows.tsx';
+import type { Column } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { domains } from '../../texts/domains.ts';
@@ -55,34 +55,27 @@ export function DomainsPage() {
       {domains.add}
     </Button>
   );
-  const actions = (
-    <>
-      {add}
-      <AsCode operation="listDomains" />
-    </>
-  );
   return (
-    <Page title={domains.title} lead={domains.lead} actions={actions}>
-      <LiveOnly>{domains.sandbox}</LiveOnly>
-      <Rows
-        label={domains.list}
-        columns={COLUMNS}
-        rows={list.items?.filter(({ domainId }) => !isRemoved(domainId))}
-        keyOf={({ domainId }) => domainId}
-        href={({ domainId }) => `/app/${mode}/domains/${domainId}`}
-        error={list.error}
-        onRetry={list.refetch}
-        hasMore={list.hasNextPage}
-        isLoadingMore={list.isFetchingNextPage}
-        onMore={list.fetchNextPage}
-        csvName="domains"
-        empty={{
-          title: domains.emptyTitle,
-          hint: mayWrite ? domains.emptyHint : domains.emptyViewer,
-          action: add,
-        }}
-      />
-      <AddDomain isOpen={isAdding} onClose={() => setAdding(false)} />
-    </Page>
+    <ListPage
+      title={domains.title}
+      lead={domains.lead}
+      primary={add}
+      code={<AsCode operation="listDomains" />}
+      notice={<LiveOnly>{domains.sandbox}</LiveOnly>}
+      label={domains.list}
+      columns={COLUMNS}
+      list={list}
+      rows={list.items?.filter(({ domainId }) => !isRemoved(domainId))}
+      keyOf={({ domainId }) => domainId}
+      href={({ domainId }) => `/app/${mode}/domains/${domainId}`}
+      csvName="domains"
+      empty={{
+        title: domains.emptyTitle,
+        hint: mayWrite ? domains.emptyHint : domains.emptyViewer,
+        action: add,
+      }}
+    >
+      {isAdding && <AddDomain onClose={() => setAdding(false)} />}
+    </ListPage>
   );
 }

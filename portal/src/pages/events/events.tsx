@@ -1,5 +1,5 @@
 /** The live feed of events: filtered by the page's URL, paused while the user reads, each event opens as JSON. */
-import { Button, Drawer, Group, Stack } from '@mantine/core';
+import { Button, Group, Stack } from '@mantine/core';
 import { useWindowScroll } from '@mantine/hooks';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -9,16 +9,16 @@ import { AsCode } from '../../parts/as-code.tsx';
 import { StatusBadge } from '../../parts/badge.tsx';
 import { Connection } from '../../parts/connection.tsx';
 import { Code, CopyText } from '../../parts/copy.tsx';
+import { ListPage } from '../../parts/list-page.tsx';
 import { pathOfMail } from '../../parts/mail-path.ts';
-import { Page } from '../../parts/page.tsx';
-import { type Column, Rows } from '../../parts/rows.tsx';
+import type { Column } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { visible } from '../../parts/visible.ts';
 import { useScope } from '../../scope.ts';
 import { events } from '../../texts/events.ts';
 import classes from './events.module.css';
 import { useFeed } from './feed.ts';
-import { Filters, useFilter } from './filters.tsx';
+import { EventFilters, useFilter } from './filters.tsx';
 
 /** A user who has scrolled down is reading: new rows on top would move the text. */
 const READING_FROM_PX = 160;
@@ -30,9 +30,9 @@ export function EventsPage() {
 }
 
 function EventsOfScope() {
+  const { mode, mayWrite } = useScope();
   const [isPaused, setPaused] = useState(false);
   const [{ y }] = useWindowScroll();
-  const [opened, open] = useState<Event>();
   const filter = useFilter();
   const isHeld = isPaused || y > READING_FROM_PX;
   const feed = useFeed(filter, isHeld);
@@ -42,31 +42,45 @@ function EventsOfScope() {
     feed.release();
     scrollTo({ top: 0 });
   };
+  const firstSteps = mayWrite && (
+    <Button component={Link} to={`/app/${mode}/start`}>
+      {events.firstSteps}
+    </Button>
+  );
   return (
-    <Page
+    <ListPage
       title={events.title}
       lead={events.lead}
       badge={<Connection state={feed.state} />}
       actions={
+        <Button
+          variant="default"
+          leftSection={isPaused ? <IconPlayerPlay size={14} /> : <IconPlayerPause size={14} />}
+          onClick={() => (isPaused ? show() : setPaused(true))}
+        >
+          {isPaused ? events.resume : events.pause}
+        </Button>
+      }
+      code={<AsCode operation="listEvents" input={{ query: filter }} />}
+      filters={
         <>
-          <Button
-            variant="default"
-            leftSection={isPaused ? <IconPlayerPlay size={14} /> : <IconPlayerPause size={14} />}
-            onClick={() => (isPaused ? show() : setPaused(true))}
-          >
-            {isPaused ? events.resume : events.pause}
-          </Button>
-          <AsCode operation="listEvents" input={{ query: filter }} />
+          <EventFilters />
+          <div className={classes.fresh} role="status">
+            {feed.unseenCount > 0 && <Button onClick={show}>{events.fresh(feed.unseenCount)}</Button>}
+          </div>
         </>
       }
-    >
-      <Filters isFiltered={isFiltered} />
-      <div className={classes.fresh} role="status">
-        {feed.unseenCount > 0 && <Button onClick={show}>{events.fresh(feed.unseenCount)}</Button>}
-      </div>
-      <Feed feed={feed} isFiltered={isFiltered} onOpen={open} />
-      <OneEvent event={opened} onClose={() => open(undefined)} />
-    </Page>
+      columns={COLUMNS}
+      list={feed}
+      details={{ title: () => events.one, content: (event) => <OneEvent event={event} /> }}
+      keyOf={({ eventId }) => eventId}
+      empty={
+        isFiltered
+          ? { title: events.noneFiltered, hint: events.noneFilteredHint }
+          : { title: events.none, hint: events.noneHint, action: firstSteps }
+      }
+      csvName="events"
+    />
   );
 }
 
@@ -103,61 +117,22 @@ const COLUMNS: Column<Event>[] = [
   },
 ];
 
-interface FeedProps {
-  feed: ReturnType<typeof useFeed>;
-  isFiltered: boolean;
-  onOpen(event: Event): void;
-}
-
-function Feed({ feed, isFiltered, onOpen }: FeedProps) {
-  const { mode, mayWrite } = useScope();
-  const action = !isFiltered && mayWrite && (
-    <Button component={Link} to={`/app/${mode}/start`}>
-      {events.firstSteps}
-    </Button>
-  );
-  return (
-    <Rows
-      label={events.title}
-      columns={COLUMNS}
-      onOpen={onOpen}
-      rows={feed.rows}
-      keyOf={({ eventId }) => eventId}
-      error={feed.error}
-      onRetry={feed.refetch}
-      hasMore={feed.hasNextPage}
-      isLoadingMore={feed.isFetchingNextPage}
-      onMore={feed.fetchNextPage}
-      empty={
-        isFiltered
-          ? { title: events.noneFiltered, hint: events.noneFilteredHint }
-          : { title: events.none, hint: events.noneHint, action }
-      }
-      csvName="events"
-    />
-  );
-}
-
-function OneEvent({ event, onClose }: { event: Event | undefined; onClose(): void }) {
+function OneEvent({ event }: { event: Event }) {
   const { mode } = useScope();
   const json = JSON.stringify(event, null, 2);
   return (
-    <Drawer opened={event !== undefined} onClose={onClose} position="right" size="lg" title={events.one}>
-      {event !== undefined && (
-        <Stack gap="sm">
-          <Group gap="xs">
-            <StatusBadge status={event.eventType} />
-            <Time at={event.timestamp} exact />
-          </Group>
-          <Group gap="xs">
-            <Button component={Link} to={pathOfMail(mode, event.messageId)} variant="default">
-              {events.toMessage}
-            </Button>
-            <CopyText value={json}>{events.copyJson}</CopyText>
-          </Group>
-          <Code code={json} label={events.json} />
-        </Stack>
-      )}
-    </Drawer>
+    <Stack gap="sm">
+      <Group gap="xs">
+        <StatusBadge status={event.eventType} />
+        <Time at={event.timestamp} exact />
+      </Group>
+      <Group gap="xs">
+        <Button component={Link} to={pathOfMail(mode, event.messageId)} variant="default">
+          {events.toMessage}
+        </Button>
+        <CopyText value={json}>{events.copyJson}</CopyText>
+      </Group>
+      <Code code={json} label={events.json} />
+    </Stack>
   );
 }

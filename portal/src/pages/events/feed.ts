@@ -38,9 +38,9 @@ export function useFeed(filter: EventFilter, isHeld: boolean) {
     const fresh = arrived.filter((event) => matches(event, filter));
     return log.items === undefined ? undefined : merge(log.items, fresh);
   }, [arrived, log.items, filter]);
-  const rows = useMemo(
+  const items = useMemo(
     () => (unseen.size === 0 ? all : all?.filter(({ eventId }) => !unseen.has(eventId))),
     [all, unseen],
   );
-  return { ...log, state, rows, unseenCount: (all?.length ?? 0) - (rows?.length ?? 0), release };
+  return { ...log, state, items, unseenCount: (all?.length ?? 0) - (items?.length ?? 0), release };
 }

@@ -1,8 +1,7 @@
 /** The filters of the events, stored in the page's URL. */
-import { Button, Group, Select } from '@mantine/core';
 import { useMemo } from 'react';
-import { FilterField } from '../../parts/filter-field.tsx';
-import { SavedFilters } from '../../parts/saved-filters.tsx';
+import { FilterChoice, Filters } from '../../parts/filters.tsx';
+import { SearchField } from '../../parts/search-field.tsx';
 import { useSearchState } from '../../search-state.ts';
 import { events } from '../../texts/events.ts';
 import type { EventFilter } from './feed.ts';
@@ -37,50 +36,15 @@ export function useFilter(): EventFilter {
   );
 }
 
-export function Filters({ isFiltered }: { isFiltered: boolean }) {
-  const [{ type, since }, setSearch] = useSearchState();
+export function EventFilters() {
   const spans = Object.entries(events.sinceChoices).map(([value, label]) => ({ value, label }));
-  const isTime = since !== undefined && !(since in SINCE_MS) && sinceOf(since) !== undefined;
   return (
-    <search aria-label={events.filters}>
-      <Group gap="sm" align="flex-end" mb="sm">
-        <Select
-          size="xs"
-          label={events.type}
-          data={[{ value: '', label: events.allTypes }, ...TYPES]}
-          value={TYPES.includes(type ?? '') ? type! : ''}
-          onChange={(value) => setSearch({ type: value ?? undefined })}
-          style={{ flex: '1 1 8rem' }}
-        />
-        <FilterField name="recipient" label={events.recipient} width="13rem" />
-        <FilterField name="tag" label={events.tag} width="7rem" />
-        <FilterField name="message" label={events.message} width="11rem" />
-        <Select
-          size="xs"
-          label={events.since}
-          data={[{ value: '', label: events.anyTime }, ...spans, ...(isTime ? [since] : [])]}
-          value={since !== undefined && (since in SINCE_MS || isTime) ? since : ''}
-          onChange={(value) => setSearch({ since: value ?? undefined })}
-          style={{ flex: '1 1 8rem' }}
-        />
-        <SavedFilters list="events" size="xs" />
-        {isFiltered && (
-          <Button
-            variant="subtle"
-            onClick={() =>
-              setSearch({
-                type: undefined,
-                recipient: undefined,
-                tag: undefined,
-                message: undefined,
-                since: undefined,
-              })
-            }
-          >
-            {events.clear}
-          </Button>
-        )}
-      </Group>
-    </search>
+    <Filters label={events.filters} of="events" isLong>
+      <FilterChoice name="type" width="9rem" label={events.type} any={events.allTypes} data={TYPES} />
+      <SearchField name="recipient" label={events.recipient} width="13rem" />
+      <SearchField name="tag" label={events.tag} width="8rem" />
+      <SearchField name="message" label={events.message} width="10rem" />
+      <FilterChoice name="since" width="8.5rem" label={events.since} any={events.anyTime} data={spans} />
+    </Filters>
   );
 }

@@ -1,14 +1,14 @@
 /** Inbound mail, including messages that ended without an event; filtered by route and by outcome. */
-import { Button, Group, Select } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';
 import { type Answer, type Query, useCall, usePages } from '../../api.ts';
 import { IconPlayerPlay, IconRoute } from '../../icons.ts';
 import { useFresh } from '../../live.tsx';
 import { AsCode } from '../../parts/as-code.tsx';
-import { Page } from '../../parts/page.tsx';
-import { type Column, Rows } from '../../parts/rows.tsx';
-import { SavedFilters } from '../../parts/saved-filters.tsx';
+import { FilterChoice, Filters } from '../../parts/filters.tsx';
+import { ListPage } from '../../parts/list-page.tsx';
+import type { Column } from '../../parts/rows.tsx';
 import { size, Time } from '../../parts/time.tsx';
 import { visible } from '../../parts/visible.ts';
 import { useScope } from '../../scope.ts';
@@ -71,37 +71,25 @@ const COLUMNS: readonly Column<InboundMail>[] = [
   },
 ];
 
-function Filters() {
-  const [{ route, outcome }, setSearch] = useSearchState();
-  const routes = useCall('listInboundRoutes', ROUTES);
-  // Messages stay when their route is deleted.
-  const known = (routes.data ?? []).map(({ inboundRouteId, match }) => ({ value: inboundRouteId, label: match }));
-  const isDeleted = route !== undefined && routes.data !== undefined && !known.some(({ value }) => value === route);
-  const choices = isDeleted ? [...known, { value: route, label: route }] : known;
-  const all = Object.entries(outcomes).map(([value, { name }]) => ({ value, label: name }));
+/** Messages stay when their route is deleted. */
+function InboundFilters() {
+  const routes = useCall('listInboundRoutes', ROUTES).data ?? [];
   return (
-    <Group gap="sm" align="end" mb="sm">
-      <Select
+    <Filters of="inbound">
+      <FilterChoice
+        name="route"
         label={texts.route}
-        w="17rem"
-        value={route ?? ''}
-        data={[{ value: '', label: texts.anyRoute }, ...choices]}
-        onChange={(value) => setSearch({ route: value || undefined })}
+        width="17rem"
+        any={texts.anyRoute}
+        data={routes.map(({ inboundRouteId, match }) => ({ value: inboundRouteId, label: match }))}
       />
-      <Select
+      <FilterChoice
+        name="outcome"
         label={texts.outcome}
-        w="11rem"
-        value={outcome ?? ''}
-        data={[{ value: '', label: texts.anyOutcome }, ...all]}
-        onChange={(value) => setSearch({ outcome: value || undefined })}
+        any={texts.anyOutcome}
+        data={Object.entries(outcomes).map(([value, { name }]) => ({ value, label: name }))}
       />
-      <SavedFilters list="inbound" size="sm" />
-      {(route || outcome) && (
-        <Button variant="subtle" size="sm" onClick={() => setSearch({ route: undefined, outcome: undefined })}>
-          {texts.clear}
-        </Button>
-      )}
-    </Group>
+    </Filters>
   );
 }
 
@@ -122,42 +110,35 @@ export function InboundPage() {
       {texts.toRoutes}
     </Button>
   );
+  const isFiltered = Boolean(route || outcome);
   return (
-    <Page
+    <ListPage
       title={texts.title}
       lead={texts.lead}
-      actions={
-        <>
-          {mayWrite && mode === 'sandbox' && (
-            <Button leftSection={<IconPlayerPlay size={14} aria-hidden />} onClick={() => setSimulating(true)}>
-              {simulateInbound.open}
-            </Button>
-          )}
-          {toRoutes}
-          <AsCode operation="listInboundMail" input={{ query }} />
-        </>
+      primary={
+        mayWrite &&
+        mode === 'sandbox' && (
+          <Button leftSection={<IconPlayerPlay size={14} aria-hidden />} onClick={() => setSimulating(true)}>
+            {simulateInbound.open}
+          </Button>
+        )
+      }
+      actions={toRoutes}
+      code={<AsCode operation="listInboundMail" input={{ query }} />}
+      filters={<InboundFilters />}
+      label={texts.list}
+      columns={COLUMNS}
+      list={list}
+      keyOf={({ inboundId }) => inboundId}
+      href={({ inboundId }) => `/app/${mode}/inbound/${inboundId}`}
+      csvName="inbound"
+      empty={
+        isFiltered
+          ? { title: texts.noneFiltered, hint: texts.noneFilteredHint }
+          : { title: texts.none, hint: mode === 'sandbox' ? texts.noneSandbox : texts.noneHint, action: toRoutes }
       }
     >
-      <Filters />
-      <Rows
-        label={texts.list}
-        columns={COLUMNS}
-        rows={list.items}
-        csvName={'inbound'}
-        keyOf={({ inboundId }) => inboundId}
-        href={({ inboundId }) => `/app/${mode}/inbound/${inboundId}`}
-        error={list.error}
-        onRetry={list.refetch}
-        hasMore={list.hasNextPage}
-        isLoadingMore={list.isFetchingNextPage}
-        onMore={list.fetchNextPage}
-        empty={
-          route || outcome
-            ? { title: texts.noneFiltered, hint: texts.noneFilteredHint }
-            : { title: texts.none, hint: mode === 'sandbox' ? texts.noneSandbox : texts.noneHint, action: toRoutes }
-        }
-      />
       <Suspense>{isSimulating && <SimulateInbound to="" onClose={() => setSimulating(false)} />}</Suspense>
-    </Page>
+    </ListPage>
   );
 }

@@ -40,21 +40,19 @@ function Shown({ mail }: { mail: Mail }) {
       parent={{ href: `/app/${mode}/inbound`, name: texts.parent }}
       lead={<span style={{ overflowWrap: 'anywhere' }}>{texts.lead(from, mail.recipient)}</span>}
       actions={
-        <>
-          {contentKept && (
-            <Button
-              component="a"
-              href={here(content.rawUrl)}
-              download={`${inboundId}.eml`}
-              variant="default"
-              leftSection={<IconDownload size={14} aria-hidden />}
-            >
-              {texts.download}
-            </Button>
-          )}
-          <AsCode operation="getInboundMail" input={{ path: { id: inboundId } }} />
-        </>
+        contentKept && (
+          <Button
+            component="a"
+            href={here(content.rawUrl)}
+            download={`${inboundId}.eml`}
+            variant="default"
+            leftSection={<IconDownload size={14} aria-hidden />}
+          >
+            {texts.download}
+          </Button>
+        )
       }
+      code={<AsCode operation="getInboundMail" input={{ path: { id: inboundId } }} />}
     >
       {content.unreadable.length > 0 && (
         <Notice tone="wait" title={texts.unreadable}>

@@ -1,9 +1,9 @@
 /** Creates or edits a route: which addresses it matches, where it forwards mail, and the size limit. */
-import { Button, Checkbox, Group, Modal, Stack, TextInput } from '@mantine/core';
-import { type FormEvent, useState } from 'react';
+import { Checkbox, TextInput } from '@mantine/core';
+import { useState } from 'react';
 import { type Answer, type Body, useChange } from '../../api.ts';
+import { FormModal } from '../../parts/form-modal.tsx';
 import { issuesOf } from '../../parts/issues.ts';
-import { Problem } from '../../parts/problem.tsx';
 import { done } from '../../parts/undo.tsx';
 import { routeForm as texts } from '../../texts/inbound.ts';
 
@@ -49,63 +49,54 @@ export function RouteForm(props: RouteFormProps) {
   const events = chosenEvents ?? url.trim() === '';
   const maxBytes = Math.round(Number(megabytes.replace(',', '.')) * MB);
   const isSizeGood = maxBytes >= SMALLEST && maxBytes <= LARGEST;
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    if (isSizeGood) save({ match: match.trim(), url: url.trim() || null, events, maxBytes });
-  };
-  const title = route === undefined ? texts.createTitle : texts.editTitle;
   return (
-    <Modal opened onClose={onClose} size="lg" title={title}>
-      <form onSubmit={submit}>
-        <Stack>
-          <Problem error={issues.general} />
-          <TextInput
-            label={texts.match}
-            description={texts.matchHint}
-            error={issues.of('match')}
-            required={true}
-            maxLength={320}
-            placeholder={'support@in.shop.example'}
-            spellCheck={false}
-            data-autofocus
-            value={match}
-            onChange={({ currentTarget }) => setMatch(currentTarget.value)}
-          />
-          <TextInput
-            label={texts.url}
-            description={texts.urlHint}
-            error={issues.of('url')}
-            type={'url'}
-            maxLength={2_048}
-            placeholder={'https://shop.example/hooks/inbound'}
-            value={url}
-            onChange={({ currentTarget }) => setUrl(currentTarget.value)}
-          />
-          <Checkbox
-            label={texts.events}
-            error={issues.of('events')}
-            checked={events}
-            onChange={({ currentTarget }) => setEvents(currentTarget.checked)}
-          />
-          <TextInput
-            label={texts.size}
-            description={texts.sizeHint}
-            inputMode={'decimal'}
-            w={'14rem'}
-            error={isSizeGood ? issues.of('maxBytes') : texts.sizeBad}
-            value={megabytes}
-            onChange={({ currentTarget }) => setMegabytes(currentTarget.value)}
-          />
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              {texts.cancel}
-            </Button>
-            <Button type="submit" loading={isSaving} disabled={!isSizeGood}>
-              {route === undefined ? texts.create : texts.save}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+    <FormModal
+      title={route === undefined ? texts.createTitle : texts.editTitle}
+      size="lg"
+      submit={route === undefined ? texts.create : texts.save}
+      isBusy={isSaving}
+      isDisabled={!isSizeGood}
+      error={issues.general}
+      onSubmit={() => save({ match: match.trim(), url: url.trim() || null, events, maxBytes })}
+      onClose={onClose}
+    >
+      <TextInput
+        label={texts.match}
+        description={texts.matchHint}
+        error={issues.of('match')}
+        required={true}
+        maxLength={320}
+        placeholder={'support@in.shop.example'}
+        spellCheck={false}
+        data-autofocus
+        value={match}
+        onChange={({ currentTarget }) => setMatch(currentTarget.value)}
+      />
+      <TextInput
+        label={texts.url}
+        description={texts.urlHint}
+        error={issues.of('url')}
+        type={'url'}
+        maxLength={2_048}
+        placeholder={'https://shop.example/hooks/inbound'}
+        value={url}
+        onChange={({ currentTarget }) => setUrl(currentTarget.value)}
+      />
+      <Checkbox
+        label={texts.events}
+        error={issues.of('events')}
+        checked={events}
+        onChange={({ currentTarget }) => setEvents(currentTarget.checked)}
+      />
+      <TextInput
+        label={texts.size}
+        description={texts.sizeHint}
+        inputMode={'decimal'}
+        w={'14rem'}
+        error={isSizeGood ? issues.of('maxBytes') : texts.sizeBad}
+        value={megabytes}
+        onChange={({ currentTarget }) => setMegabytes(currentTarget.value)}
+      />
+    </FormModal>
   );
 }

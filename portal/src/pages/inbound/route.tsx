@@ -36,13 +36,20 @@ function Shown({ route }: { route: InboundRoute }) {
   const [isSimulating, setSimulating] = useState(false);
   const [secret, setSecret] = useState<string>();
   const watch = useMxWatch(route);
+  const simulated = { to: exampleOf(route), from: 'ann@example.com', subject: 'Hello', text: 'It came, thank you.' };
   return (
     <Page
       title={route.match}
       badge={mode === 'live' && <StatusBadge status={route.status} />}
       parent={{ href: `/app/${mode}/inbound-routes`, name: texts.parent }}
-      actions={
-        <Actions route={route} watch={watch} onEdit={() => setEditing(true)} onSimulate={() => setSimulating(true)} />
+      primary={mayWrite && <Primary watch={watch} onSimulate={() => setSimulating(true)} />}
+      actions={<Actions route={route} onEdit={() => setEditing(true)} />}
+      code={
+        mode === 'sandbox' ? (
+          <AsCode operation="simulateInboundMail" input={{ body: simulated }} />
+        ) : (
+          <AsCode operation="verifyInboundRoute" input={{ path: { id: route.inboundRouteId } }} />
+        )
       }
     >
       {mode === 'sandbox' && <Notice>{texts.sandbox}</Notice>}
@@ -74,23 +81,35 @@ function useMxWatch({ inboundRouteId, status, checkedAt }: InboundRoute) {
 /** Returns an example address of the route. */
 const exampleOf = ({ match }: InboundRoute): string => match.replace('*', 'anything');
 
-interface ActionsProps {
-  route: InboundRoute;
+interface PrimaryProps {
   watch: ReturnType<typeof useMxWatch>;
-  onEdit(): void;
   onSimulate(): void;
 }
 
-function Actions({ route, watch, onEdit, onSimulate }: ActionsProps) {
+/** The sandbox has no DNS to check; its mail is simulated. */
+function Primary({ watch, onSimulate }: PrimaryProps) {
+  const { mode } = useScope();
+  if (mode === 'sandbox')
+    return (
+      <Button leftSection={<IconPlayerPlay size={14} aria-hidden />} onClick={onSimulate}>
+        {simulateInbound.open}
+      </Button>
+    );
+  return (
+    <Button leftSection={<IconRefresh size={14} aria-hidden />} loading={watch.isChecking} onClick={watch.check}>
+      {texts.verify}
+    </Button>
+  );
+}
+
+function Actions({ route, onEdit }: { route: InboundRoute; onEdit(): void }) {
   const { mode, mayWrite } = useScope();
   const navigate = useNavigate();
-  const path = { id: route.inboundRouteId };
   const { remove } = useRemoval('deleteInboundRoute', ['listInboundRoutes', 'listWebhooks']);
   const removeIt = (): void => {
-    remove(route.inboundRouteId, { path }, texts.removed(route.match));
+    remove(route.inboundRouteId, { path: { id: route.inboundRouteId } }, texts.removed(route.match));
     void navigate({ to: `/app/${mode}/inbound-routes` });
   };
-  const simulated = { to: exampleOf(route), from: 'ann@example.com', subject: 'Hello', text: 'It came, thank you.' };
   return (
     <>
       <Button
@@ -102,11 +121,6 @@ function Actions({ route, watch, onEdit, onSimulate }: ActionsProps) {
       >
         {texts.mail}
       </Button>
-      {mayWrite && mode === 'sandbox' && (
-        <Button leftSection={<IconPlayerPlay size={14} aria-hidden />} onClick={onSimulate}>
-          {simulateInbound.open}
-        </Button>
-      )}
       {mayWrite && (
         <>
           <Button variant="default" leftSection={<IconPencil size={14} aria-hidden />} onClick={onEdit}>
@@ -116,16 +130,6 @@ function Actions({ route, watch, onEdit, onSimulate }: ActionsProps) {
             {texts.remove}
           </Button>
         </>
-      )}
-      {mayWrite && mode === 'live' && (
-        <Button leftSection={<IconRefresh size={14} aria-hidden />} loading={watch.isChecking} onClick={watch.check}>
-          {texts.verify}
-        </Button>
-      )}
-      {mode === 'sandbox' ? (
-        <AsCode operation="simulateInboundMail" input={{ body: simulated }} />
-      ) : (
-        <AsCode operation="verifyInboundRoute" input={{ path }} />
       )}
     </>
   );

@@ -6,9 +6,9 @@ import { usePages } from '../../api.ts';
 import { IconPlus } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { StatusBadge } from '../../parts/badge.tsx';
-import { Page } from '../../parts/page.tsx';
+import { ListPage } from '../../parts/list-page.tsx';
 import { useRemoval } from '../../parts/removal.ts';
-import { type Column, Rows } from '../../parts/rows.tsx';
+import type { Column } from '../../parts/rows.tsx';
 import { size, Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { inboundRoutes as texts } from '../../texts/inbound.ts';
@@ -20,15 +20,17 @@ const targetOf = ({ url, events }: InboundRoute): string =>
   [url, events && texts.webhooks].filter(Boolean).join(', ') || texts.nowhere;
 
 const OF_BOTH: readonly Column<InboundRoute>[] = [
-  { name: names.match, cell: ({ match }) => match, text: ({ match }) => match },
+  { name: names.match, phone: 'title', cell: ({ match }) => match, text: ({ match }) => match },
   {
     name: names.target,
+    phone: 'detail',
     width: '34%',
     text: targetOf,
     cell: (route) => <span style={{ overflowWrap: 'anywhere' }}>{targetOf(route)}</span>,
   },
   {
     name: names.size,
+    phone: 'time',
     width: '8rem',
     cell: ({ maxBytes }) => size(maxBytes),
     text: ({ maxBytes }) => maxBytes,
@@ -39,6 +41,7 @@ const OF_LIVE: readonly Column<InboundRoute>[] = [
   ...OF_BOTH,
   {
     name: names.mx,
+    phone: 'badge',
     width: '8rem',
     cell: ({ dnsRecord }) => <StatusBadge status={dnsRecord.status} />,
     text: ({ dnsRecord }) => dnsRecord.status,
@@ -65,30 +68,20 @@ export function InboundRoutesPage() {
     </Button>
   );
   return (
-    <Page
+    <ListPage
       title={texts.title}
       lead={texts.lead}
-      actions={
-        <>
-          {create}
-          <AsCode operation="listInboundRoutes" />
-        </>
-      }
+      primary={create}
+      code={<AsCode operation="listInboundRoutes" />}
+      label={texts.list}
+      columns={mode === 'live' ? OF_LIVE : OF_BOTH}
+      list={list}
+      rows={list.items?.filter(({ inboundRouteId }) => !isRemoved(inboundRouteId))}
+      keyOf={({ inboundRouteId }) => inboundRouteId}
+      href={({ inboundRouteId }) => `/app/${mode}/inbound-routes/${inboundRouteId}`}
+      csvName="inbound-routes"
+      empty={{ title: texts.empty, hint: texts.emptyHint, action: create }}
     >
-      <Rows
-        label={texts.list}
-        columns={mode === 'live' ? OF_LIVE : OF_BOTH}
-        csvName={'inbound-routes'}
-        rows={list.items?.filter(({ inboundRouteId }) => !isRemoved(inboundRouteId))}
-        keyOf={({ inboundRouteId }) => inboundRouteId}
-        href={({ inboundRouteId }) => `/app/${mode}/inbound-routes/${inboundRouteId}`}
-        error={list.error}
-        onRetry={list.refetch}
-        hasMore={list.hasNextPage}
-        isLoadingMore={list.isFetchingNextPage}
-        onMore={list.fetchNextPage}
-        empty={{ title: texts.empty, hint: texts.emptyHint, action: create }}
-      />
       {mayWrite && isMaking && (
         <RouteForm
           onClose={() => setMaking(false)}
@@ -98,6 +91,6 @@ export function InboundRoutesPage() {
         />
       )}
       {made !== undefined && <SecretShown secret={made.secret} onClose={() => show(made.inboundRouteId)} />}
-    </Page>
+    </ListPage>
   );
 }

@@ -1,5 +1,5 @@
 /** The sandbox inbox: the list on the left, the selected message on the right; on a phone one after the other. */
-import { Anchor, Button, Group } from '@mantine/core';
+import { Anchor, Button } from '@mantine/core';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import { useChange } from '../../api.ts';
@@ -7,8 +7,9 @@ import { IconTrash } from '../../icons.ts';
 import { useFresh } from '../../live.tsx';
 import { AsCode } from '../../parts/as-code.tsx';
 import { Connection } from '../../parts/connection.tsx';
-import { FilterField } from '../../parts/filter-field.tsx';
+import { Filters } from '../../parts/filters.tsx';
 import { Page } from '../../parts/page.tsx';
+import { SearchField } from '../../parts/search-field.tsx';
 import { EmptyState } from '../../parts/states.tsx';
 import { withUndo } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
@@ -55,17 +56,13 @@ function Inbox() {
       title={inbox.title}
       lead={inbox.lead}
       badge={<Connection state={state} />}
-      actions={
-        <>
-          {mayWrite && <ClockButton />}
-          {mayWrite && <EmptyButton isEmptied={isEmptied} onChange={setEmptied} />}
-          <AsCode operation="listSandboxInbox" input={{ query: filter }} />
-        </>
-      }
+      primary={mayWrite && <ClockButton />}
+      actions={mayWrite && <EmptyButton isEmptied={isEmptied} onChange={setEmptied} />}
+      code={<AsCode operation="listSandboxInbox" input={{ query: filter }} />}
     >
       <div className={classes.bench} data-open={id !== undefined || undefined}>
         <div className={classes.list}>
-          <Filters />
+          <InboxFilters />
           <MailList filter={filter} chosen={id} isEmptied={isEmptied} />
         </div>
         <div className={classes.mail}>
@@ -85,21 +82,15 @@ function Inbox() {
   );
 }
 
-function Filters() {
-  const [{ to, subject, tag }, setSearch] = useSearchState();
+function InboxFilters() {
   return (
-    <search aria-label={inbox.filters}>
-      <Group gap="xs" align="flex-end" p="sm">
-        <FilterField name="to" label={inbox.to} width="9rem" />
-        <FilterField name="subject" label={inbox.subject} width="6rem" />
-        <FilterField name="tag" label={inbox.tag} width="5rem" />
-        {(to || subject || tag) && (
-          <Button variant="subtle" onClick={() => setSearch({ to: undefined, subject: undefined, tag: undefined })}>
-            {inbox.clear}
-          </Button>
-        )}
-      </Group>
-    </search>
+    <div className={classes.filters}>
+      <Filters label={inbox.filters} of={['to', 'subject', 'tag']}>
+        <SearchField name="to" label={inbox.to} width="9rem" />
+        <SearchField name="subject" label={inbox.subject} width="6rem" />
+        <SearchField name="tag" label={inbox.tag} width="5rem" />
+      </Filters>
+    </div>
   );
 }
 

@@ -1,5 +1,5 @@
 /** The captured messages, newest first, each with its outcome and its age by the sandbox clock. */
-import { Button, Group, Text } from '@mantine/core';
+import { Button, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { type Answer, type Query, usePages } from '../../api.ts';
 import { Badge, StatusBadge } from '../../parts/badge.tsx';
@@ -60,15 +60,15 @@ function MailItem({ item, laterSeconds, isChosen }: { item: Item; laterSeconds: 
         aria-current={isChosen ? 'true' : undefined}
       >
         <span className={classes.subject}>{visible(item.subject) || inbox.noSubject}</span>
+        <Text span c="dimmed" size="xs">
+          {ago(-ageSeconds * 1_000, 0)}
+        </Text>
         <Text span c="dimmed" size="xs" className={classes.address}>
           {inbox.recipient(item.to)}
         </Text>
-        <Group gap="xs" component="span">
+        <span>
           <Outcome outcome={item.outcome} />
-          <Text span c="dimmed" size="xs">
-            {ago(-ageSeconds * 1_000, 0)}
-          </Text>
-        </Group>
+        </span>
       </Link>
     </li>
   );

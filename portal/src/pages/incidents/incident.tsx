@@ -50,7 +50,7 @@ export function IncidentPage() {
       title={whatFails(incident)}
       badge={<StatusBadge status={incident.state} />}
       parent={parent}
-      actions={<AsCode operation="getIncident" input={{ path: { id } }} />}
+      code={<AsCode operation="getIncident" input={{ path: { id } }} />}
     >
       <Stack gap="md">
         <Todo incident={incident} />
@@ -96,11 +96,22 @@ function Quote({ of }: { of: string }) {
 }
 
 const COLUMNS: readonly Column<Affected>[] = [
-  { name: texts.columns.to, cell: ({ to }) => to, text: ({ to }) => to },
-  { name: texts.columns.status, cell: ({ status }) => <StatusBadge status={status} />, text: ({ status }) => status },
-  { name: texts.columns.failed, cell: ({ failedAt }) => <Time at={failedAt} />, text: ({ failedAt }) => failedAt },
+  { name: texts.columns.to, phone: 'title', cell: ({ to }) => to, text: ({ to }) => to },
+  {
+    name: texts.columns.status,
+    phone: 'badge',
+    cell: ({ status }) => <StatusBadge status={status} />,
+    text: ({ status }) => status,
+  },
+  {
+    name: texts.columns.failed,
+    phone: 'time',
+    cell: ({ failedAt }) => <Time at={failedAt} />,
+    text: ({ failedAt }) => failedAt,
+  },
   {
     name: texts.columns.next,
+    phone: 'detail',
     cell: ({ nextAttemptAt }) => nextAttemptAt && <Time at={nextAttemptAt} />,
     text: ({ nextAttemptAt }) => nextAttemptAt,
   },
@@ -118,12 +129,9 @@ function AffectedMessages(asked: ReturnType<typeof useIncident>) {
       <Rows
         label={texts.messages}
         columns={COLUMNS}
-        rows={asked.affected}
+        list={asked}
         keyOf={({ messageId }) => messageId}
         href={({ messageId }) => `/app/${mode}/messages/${messageId}`}
-        hasMore={asked.hasNextPage}
-        isLoadingMore={asked.isFetchingNextPage}
-        onMore={asked.fetchNextPage}
         empty={{ title: texts.noMessages }}
         csvName="incident-messages"
       />

@@ -3,8 +3,8 @@ import { usePages } from '../../api.ts';
 import { useFresh } from '../../live.tsx';
 import { AsCode } from '../../parts/as-code.tsx';
 import { StatusBadge } from '../../parts/badge.tsx';
-import { Page } from '../../parts/page.tsx';
-import { type Column, Rows } from '../../parts/rows.tsx';
+import { ListPage } from '../../parts/list-page.tsx';
+import type { Column } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { visible } from '../../parts/visible.ts';
 import { useScope } from '../../scope.ts';
@@ -58,21 +58,16 @@ export function IncidentsPage() {
   const list = usePages('listIncidents', {}, { everyMs: EVERY_MS });
   useFresh(['listIncidents'], undefined, REFRESH_MS);
   return (
-    <Page title={incidents.title} lead={incidents.lead} actions={<AsCode operation="listIncidents" />}>
-      <Rows
-        label={incidents.title}
-        columns={COLUMNS}
-        rows={list.items}
-        keyOf={({ incidentId }) => incidentId}
-        href={({ incidentId }) => `/app/${mode}/incidents/${incidentId}`}
-        error={list.error}
-        onRetry={list.refetch}
-        hasMore={list.hasNextPage}
-        isLoadingMore={list.isFetchingNextPage}
-        onMore={list.fetchNextPage}
-        empty={{ title: incidents.none, hint: incidents.noneHint }}
-        csvName="incidents"
-      />
-    </Page>
+    <ListPage
+      title={incidents.title}
+      lead={incidents.lead}
+      code={<AsCode operation="listIncidents" />}
+      columns={COLUMNS}
+      list={list}
+      keyOf={({ incidentId }) => incidentId}
+      href={({ incidentId }) => `/app/${mode}/incidents/${incidentId}`}
+      empty={{ title: incidents.none, hint: incidents.noneHint }}
+      csvName="incidents"
+    />
   );
 }

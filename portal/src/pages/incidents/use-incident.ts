@@ -23,8 +23,8 @@ export function useIncident(id: string) {
     // A resolved incident stays resolved, and each further call would count as a refused request.
     refetchInterval: ({ state }) => (state.error === null ? EVERY_MS : false),
   });
-  const affected = query.data?.pages.flatMap(({ body }): readonly Affected[] =>
+  const items = query.data?.pages.flatMap(({ body }): readonly Affected[] =>
     'affectedMessages' in body ? body.affectedMessages : [],
   );
-  return { ...query, incident: query.data?.pages[0]?.body, affected };
+  return { ...query, incident: query.data?.pages[0]?.body, items };
 }

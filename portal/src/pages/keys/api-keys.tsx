@@ -8,61 +8,57 @@ import { keys } from '../../texts/keys.ts';
 import { type ApiKey, credentialOfKey } from './credentials.ts';
 import { lastUseColumn, Restrictions, RowActions, Toolbar, useFlow } from './manage.tsx';
 
+const COLUMNS: readonly Column<ApiKey>[] = [
+  { name: keys.name, phone: 'title', width: '9rem', cell: ({ name }) => name ?? keys.noName, text: ({ name }) => name },
+  {
+    name: keys.mode,
+    phone: 'badge',
+    width: '6.5rem',
+    text: ({ mode }) => mode,
+    cell: ({ mode }) => <Badge tone={mode === 'live' ? 'good' : 'wait'}>{keys.modes[mode]}</Badge>,
+  },
+  { name: keys.scope, width: '7rem', cell: ({ scope }) => keys.scopes[scope], text: ({ scope }) => scope },
+  {
+    name: keys.restrictions,
+    cell: (key) => <Restrictions of={key} />,
+    text: ({ allowedSenders, allowedNetworks }) => [...allowedSenders, ...allowedNetworks].join(' '),
+  },
+  {
+    name: keys.prefix,
+    phone: 'detail',
+    width: '9.5rem',
+    text: ({ prefix }) => prefix,
+    cell: ({ prefix, keyId }) => (
+      <span className="mono" title={keyId}>
+        {prefix}…
+      </span>
+    ),
+  },
+  {
+    name: keys.created,
+    width: '8rem',
+    text: ({ createdAt }) => createdAt,
+    cell: ({ createdAt }) => <Time at={createdAt} exact />,
+  },
+  lastUseColumn(),
+];
+
 export function ApiKeys() {
   const list = usePages('listApiKeys');
   const removal = useRemoval('revokeApiKey', ['listApiKeys']);
   const flow = useFlow('key', ({ id, label }) => removal.remove(id, { path: { keyId: id } }, keys.revoked(label)));
-  const columns: Column<ApiKey>[] = [
-    { name: keys.name, width: '9rem', cell: ({ name }) => name ?? keys.noName, text: ({ name }) => name },
-    {
-      name: keys.mode,
-      width: '6.5rem',
-      text: ({ mode }) => mode,
-      cell: ({ mode }) => <Badge tone={mode === 'live' ? 'good' : 'wait'}>{keys.modes[mode]}</Badge>,
-    },
-    { name: keys.scope, width: '7rem', cell: ({ scope }) => keys.scopes[scope], text: ({ scope }) => scope },
-    {
-      name: keys.restrictions,
-      cell: (key) => <Restrictions of={key} />,
-      text: ({ allowedSenders, allowedNetworks }) => [...allowedSenders, ...allowedNetworks].join(' '),
-    },
-    {
-      name: keys.prefix,
-      width: '9.5rem',
-      text: ({ prefix }) => prefix,
-      cell: ({ prefix, keyId }) => (
-        <span className="mono" title={keyId}>
-          {prefix}…
-        </span>
-      ),
-    },
-    {
-      name: keys.created,
-      width: '8rem',
-      text: ({ createdAt }) => createdAt,
-      cell: ({ createdAt }) => <Time at={createdAt} exact />,
-    },
-    lastUseColumn(),
-    {
-      name: keys.actions,
-      width: '5rem',
-      atEnd: true,
-      cell: (key) => <RowActions credential={credentialOfKey(key)} flow={flow} mayRotate={key.kind !== 'sigv4'} />,
-    },
-  ];
   return (
     <>
       <Toolbar flow={flow} label={keys.makeKey} operation="listApiKeys" />
       <Rows
         label={keys.keyList}
-        columns={columns}
+        columns={COLUMNS}
+        rowActions={(key) => (
+          <RowActions credential={credentialOfKey(key)} flow={flow} mayRotate={key.kind !== 'sigv4'} />
+        )}
+        list={list}
         rows={list.items?.filter(({ keyId }) => !removal.isRemoved(keyId))}
         keyOf={({ keyId }) => keyId}
-        error={list.error}
-        onRetry={list.refetch}
-        hasMore={list.hasNextPage}
-        isLoadingMore={list.isFetchingNextPage}
-        onMore={list.fetchNextPage}
         csvName="api-keys"
         empty={{ title: keys.emptyKeys, hint: keys.emptyKeysHint }}
       />

@@ -1,9 +1,10 @@
 /** Shared parts of both lists: the buttons to create, rotate and revoke, and the dialog for the first two. */
-import { ActionIcon, Button, Group, Stack, Text, Tooltip } from '@mantine/core';
+import { Button, Group, Text } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { IconPlus, IconRotateClockwise, IconTrash } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
-import type { Column } from '../../parts/rows.tsx';
+import { RowAction } from '../../parts/row-action.tsx';
+import { type Column, Second } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { keys } from '../../texts/keys.ts';
@@ -55,10 +56,10 @@ type Restricted = Pick<Credential, 'allowedSenders' | 'allowedNetworks'>;
 /** The allowed senders, and the allowed networks below them. */
 export function Restrictions({ of: { allowedSenders, allowedNetworks } }: { of: Restricted }) {
   return (
-    <Stack gap={0}>
-      <span>{senderText(allowedSenders)}</span>
-      <span>{networkText(allowedNetworks)}</span>
-    </Stack>
+    <>
+      {senderText(allowedSenders)}
+      <Second>{networkText(allowedNetworks)}</Second>
+    </>
   );
 }
 
@@ -76,18 +77,17 @@ function LastUse({ of: { lastUsedAt, lastUsedAddress } }: { of: Used }) {
       </Text>
     );
   return (
-    <Stack gap={0}>
+    <>
       <Time at={lastUsedAt} />
-      <Text span c="dimmed" inherit style={{ overflowWrap: 'anywhere' }}>
-        {lastUsedAddress}
-      </Text>
-    </Stack>
+      <Second>{lastUsedAddress}</Second>
+    </>
   );
 }
 
 /** The column of the last use, with the time and the address in the CSV file. */
 export const lastUseColumn = <T extends Used>(): Column<T> => ({
   name: keys.lastUsed,
+  phone: 'time',
   width: '9rem',
   text: ({ lastUsedAt, lastUsedAddress }) => (lastUsedAt === null ? null : `${lastUsedAt} ${lastUsedAddress}`),
   cell: (used) => <LastUse of={used} />,
@@ -102,21 +102,20 @@ interface RowActionsProps {
 export function RowActions({ credential, flow, mayRotate = true }: RowActionsProps) {
   const mayChange = useMayChange();
   if (!mayChange(credential.mode)) return null;
-  const [rotate, revoke] = [keys.rotate(credential.label), keys.revoke(credential.label)];
   return (
-    <Group gap={4} wrap="nowrap" display="inline-flex">
+    <>
       {mayRotate && (
-        <Tooltip label={rotate}>
-          <ActionIcon size="sm" aria-label={rotate} onClick={() => flow.rotate(credential)}>
-            <IconRotateClockwise size={15} />
-          </ActionIcon>
-        </Tooltip>
+        <RowAction
+          label={keys.rotate(credential.label)}
+          icon={<IconRotateClockwise size={15} />}
+          onClick={() => flow.rotate(credential)}
+        />
       )}
-      <Tooltip label={revoke}>
-        <ActionIcon size="sm" aria-label={revoke} onClick={() => flow.revoke(credential)}>
-          <IconTrash size={15} />
-        </ActionIcon>
-      </Tooltip>
-    </Group>
+      <RowAction
+        label={keys.revoke(credential.label)}
+        icon={<IconTrash size={15} />}
+        onClick={() => flow.revoke(credential)}
+      />
+    </>
   );
 }

@@ -5,8 +5,9 @@
 import { Button, Group, Modal, Stack, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
+import { FormModal } from '../../parts/form-modal.tsx';
 import { useScope } from '../../scope.ts';
-import { making, rotating, shown } from '../../texts/keys.ts';
+import { rotating, shown } from '../../texts/keys.ts';
 import { type Credential, type Kind, type Made, make, type Wish } from './credentials.ts';
 import { Secret } from './secret.tsx';
 import { WishForm } from './wish-form.tsx';
@@ -31,26 +32,21 @@ export function SecretDialog({ kind, old, onRevoke, onClose }: SecretDialogProps
       await queries.invalidateQueries({ queryKey: [kind === 'key' ? 'listApiKeys' : 'listSmtpCredentials'] });
     },
   });
-  const isSecretShown = made !== undefined && !isKept;
-  const title = isSecretShown ? shown[kind] : old === undefined ? making[kind] : rotating[kind];
-  const kept = (): void => (old === undefined ? onClose() : setKept(true));
+  const form = { isBusy: creation.isPending, error: creation.error, onSubmit: creation.mutate, onClose };
+  if (made === undefined)
+    return old === undefined ? <WishForm kind={kind} {...form} /> : <Rotation kind={kind} old={old} {...form} />;
+  const isSecretShown = !isKept;
   return (
     <Modal
       opened
       onClose={onClose}
-      title={title}
+      title={isSecretShown ? shown[kind] : rotating[kind]}
       size="lg"
       closeOnEscape={!isSecretShown}
       closeOnClickOutside={!isSecretShown}
       withCloseButton={!isSecretShown}
     >
-      {made === undefined && old === undefined && (
-        <WishForm kind={kind} isBusy={creation.isPending} error={creation.error} onSubmit={creation.mutate} />
-      )}
-      {made === undefined && old !== undefined && (
-        <Rotation old={old} isBusy={creation.isPending} error={creation.error} onSubmit={creation.mutate} />
-      )}
-      {isSecretShown && <Secret made={made} onKept={kept} />}
+      {isSecretShown && <Secret made={made} onKept={() => (old === undefined ? onClose() : setKept(true))} />}
       {isKept && old !== undefined && (
         <OldOne
           old={old}
@@ -66,25 +62,27 @@ export function SecretDialog({ kind, old, onRevoke, onClose }: SecretDialogProps
 }
 
 interface RotationProps {
+  kind: Kind;
   old: Credential;
   isBusy: boolean;
   error: Error | null;
   onSubmit(wish: Wish): void;
+  onClose(): void;
 }
 
-function Rotation({ old, isBusy, error, onSubmit }: RotationProps) {
+function Rotation({ kind, old, isBusy, error, onSubmit, onClose }: RotationProps) {
   return (
-    <Stack gap="sm">
+    <FormModal
+      title={rotating[kind]}
+      size="lg"
+      submit={rotating.submit}
+      isBusy={isBusy}
+      error={error}
+      onSubmit={() => onSubmit(old)}
+      onClose={onClose}
+    >
       <Text>{rotating.lead(old.label)}</Text>
-      {error !== null && (
-        <Text c="red" role="alert">
-          {error.message}
-        </Text>
-      )}
-      <Button loading={isBusy} onClick={() => onSubmit(old)} style={{ alignSelf: 'flex-end' }} data-autofocus>
-        {rotating.submit}
-      </Button>
-    </Stack>
+    </FormModal>
   );
 }
 

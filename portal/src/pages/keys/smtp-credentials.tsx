@@ -10,43 +10,41 @@ import { keys } from '../../texts/keys.ts';
 import { credentialOfSmtp, type SmtpCredential } from './credentials.ts';
 import { lastUseColumn, Restrictions, RowActions, Toolbar, useFlow } from './manage.tsx';
 
+const COLUMNS: readonly Column<SmtpCredential>[] = [
+  {
+    name: keys.username,
+    phone: 'title',
+    cell: ({ username }) => <span className="mono">{username}</span>,
+    text: ({ username }) => username,
+  },
+  {
+    name: keys.mode,
+    phone: 'badge',
+    width: '6.5rem',
+    text: ({ mode }) => mode,
+    cell: ({ mode }) => <Badge tone={mode === 'live' ? 'good' : 'wait'}>{keys.modes[mode]}</Badge>,
+  },
+  {
+    name: keys.restrictions,
+    phone: 'detail',
+    cell: (one) => <Restrictions of={one} />,
+    text: ({ allowedSenders, allowedNetworks }) => [...allowedSenders, ...allowedNetworks].join(' '),
+  },
+  {
+    name: keys.created,
+    width: '8rem',
+    text: ({ createdAt }) => createdAt,
+    cell: ({ createdAt }) => <Time at={createdAt} exact />,
+  },
+  lastUseColumn(),
+];
+
 export function SmtpCredentials() {
   const { account } = useScope();
   const list = usePages('listSmtpCredentials');
   const removal = useRemoval('revokeSmtpCredential', ['listSmtpCredentials']);
   const flow = useFlow('smtp', ({ id, label }) => removal.remove(id, { path: { id } }, keys.revoked(label)));
   const hasSmtp = account?.plan !== 'free';
-  const columns: Column<SmtpCredential>[] = [
-    {
-      name: keys.username,
-      cell: ({ username }) => <span className="mono">{username}</span>,
-      text: ({ username }) => username,
-    },
-    {
-      name: keys.mode,
-      width: '6.5rem',
-      text: ({ mode }) => mode,
-      cell: ({ mode }) => <Badge tone={mode === 'live' ? 'good' : 'wait'}>{keys.modes[mode]}</Badge>,
-    },
-    {
-      name: keys.restrictions,
-      cell: (one) => <Restrictions of={one} />,
-      text: ({ allowedSenders, allowedNetworks }) => [...allowedSenders, ...allowedNetworks].join(' '),
-    },
-    {
-      name: keys.created,
-      width: '8rem',
-      text: ({ createdAt }) => createdAt,
-      cell: ({ createdAt }) => <Time at={createdAt} exact />,
-    },
-    lastUseColumn(),
-    {
-      name: keys.actions,
-      width: '5rem',
-      atEnd: true,
-      cell: (one) => <RowActions credential={credentialOfSmtp(one)} flow={flow} mayRotate={hasSmtp} />,
-    },
-  ];
   if (!hasSmtp && (list.items === undefined || list.items.length === 0))
     return <EmptyState title={keys.noSmtp}>{keys.noSmtpHint}</EmptyState>;
   return (
@@ -54,14 +52,11 @@ export function SmtpCredentials() {
       <Toolbar flow={flow} label={hasSmtp ? keys.makeSmtp : undefined} operation="listSmtpCredentials" />
       <Rows
         label={keys.smtpList}
-        columns={columns}
+        columns={COLUMNS}
+        rowActions={(one) => <RowActions credential={credentialOfSmtp(one)} flow={flow} mayRotate={hasSmtp} />}
+        list={list}
         rows={list.items?.filter(({ smtpCredentialId }) => !removal.isRemoved(smtpCredentialId))}
         keyOf={({ smtpCredentialId }) => smtpCredentialId}
-        error={list.error}
-        onRetry={list.refetch}
-        hasMore={list.hasNextPage}
-        isLoadingMore={list.isFetchingNextPage}
-        onMore={list.fetchNextPage}
         csvName="smtp-credentials"
         empty={{ title: keys.emptySmtp, hint: keys.emptySmtpHint }}
       />

@@ -1,7 +1,7 @@
 /** The purpose and permissions of a new key or credential. The option with the fewest permissions comes first. */
-import { Button, Radio, Stack, TagsInput, Text, TextInput } from '@mantine/core';
-import { type FormEvent, useState } from 'react';
-import { PostriderError } from '../../api.ts';
+import { Radio, Stack, TagsInput, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { FormModal } from '../../parts/form-modal.tsx';
 import { useScope } from '../../scope.ts';
 import { keys, making } from '../../texts/keys.ts';
 import type { Kind, Wish } from './credentials.ts';
@@ -14,15 +14,10 @@ interface WishFormProps {
   isBusy: boolean;
   error: Error | null;
   onSubmit(wish: Wish): void;
+  onClose(): void;
 }
 
-function problemOf(error: Error | null): string | undefined {
-  if (error === null) return undefined;
-  const details = error instanceof PostriderError ? error.details : [];
-  return details.length === 0 ? error.message : details.map(({ message }) => message).join('; ');
-}
-
-export function WishForm({ kind, isBusy, error, onSubmit }: WishFormProps) {
+export function WishForm({ kind, isBusy, error, onSubmit, onClose }: WishFormProps) {
   const { mode } = useScope();
   const [wish, setWish] = useState<Wish>({
     mode,
@@ -33,78 +28,71 @@ export function WishForm({ kind, isBusy, error, onSubmit }: WishFormProps) {
     deliveryReports: 'off',
   });
   const change = (changed: Partial<Wish>): void => setWish({ ...wish, ...changed });
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    onSubmit(wish);
-  };
-  const problem = problemOf(error);
   return (
-    <form onSubmit={submit}>
-      <Stack gap="md">
-        {kind === 'key' && (
-          <TextInput
-            label={making.name}
-            description={making.nameHint}
-            maxLength={200}
-            data-autofocus
-            value={wish.name}
-            onChange={({ currentTarget }) => change({ name: currentTarget.value })}
-          />
-        )}
+    <FormModal
+      title={making[kind]}
+      size="lg"
+      submit={making.submit}
+      isBusy={isBusy}
+      error={error}
+      onSubmit={() => onSubmit(wish)}
+      onClose={onClose}
+    >
+      {kind === 'key' && (
+        <TextInput
+          label={making.name}
+          description={making.nameHint}
+          maxLength={200}
+          data-autofocus
+          value={wish.name}
+          onChange={({ currentTarget }) => change({ name: currentTarget.value })}
+        />
+      )}
+      <Choice
+        label={making.mode}
+        value={wish.mode}
+        of={mode === 'live' ? (['live', 'sandbox'] as const) : (['sandbox'] as const)}
+        names={keys.modes}
+        hints={making.modeHint}
+        onChange={(chosen) => change({ mode: chosen })}
+      />
+      {kind === 'key' && (
         <Choice
-          label={making.mode}
-          value={wish.mode}
-          of={mode === 'live' ? (['live', 'sandbox'] as const) : (['sandbox'] as const)}
-          names={keys.modes}
-          hints={making.modeHint}
-          onChange={(chosen) => change({ mode: chosen })}
+          label={making.scope}
+          value={wish.scope}
+          of={['send', 'full'] as const}
+          names={keys.scopes}
+          hints={making.scopeHint}
+          onChange={(scope) => change({ scope })}
         />
-        {kind === 'key' && (
-          <Choice
-            label={making.scope}
-            value={wish.scope}
-            of={['send', 'full'] as const}
-            names={keys.scopes}
-            hints={making.scopeHint}
-            onChange={(scope) => change({ scope })}
-          />
-        )}
-        {kind === 'smtp' && (
-          <Choice
-            label={making.reports}
-            value={wish.deliveryReports}
-            of={['off', 'failures'] as const}
-            names={making.reportsNames}
-            hints={making.reportsHint}
-            onChange={(deliveryReports) => change({ deliveryReports })}
-          />
-        )}
-        <Tags
-          label={making.senders}
-          description={making.sendersHint}
-          placeholder={making.sendersPlaceholder}
-          maxTags={SENDERS_AT_MOST}
-          value={wish.allowedSenders}
-          onChange={(allowedSenders) => change({ allowedSenders })}
+      )}
+      {kind === 'smtp' && (
+        <Choice
+          label={making.reports}
+          value={wish.deliveryReports}
+          of={['off', 'failures'] as const}
+          names={making.reportsNames}
+          hints={making.reportsHint}
+          onChange={(deliveryReports) => change({ deliveryReports })}
         />
-        <Tags
-          label={making.networks}
-          description={making.networksHint}
-          placeholder={making.networksPlaceholder}
-          maxTags={NETWORKS_AT_MOST}
-          value={wish.allowedNetworks}
-          onChange={(allowedNetworks) => change({ allowedNetworks })}
-        />
-        {problem !== undefined && (
-          <Text c="red" role="alert">
-            {problem}
-          </Text>
-        )}
-        <Button type="submit" loading={isBusy}>
-          {making.submit}
-        </Button>
-      </Stack>
-    </form>
+      )}
+      <Tags
+        label={making.senders}
+        description={making.sendersHint}
+        placeholder={making.sendersPlaceholder}
+        maxTags={SENDERS_AT_MOST}
+        value={wish.allowedSenders}
+        onChange={(allowedSenders) => change({ allowedSenders })}
+      />
+      <Tags
+        label={making.networks}
+        description={making.networksHint}
+        placeholder={making.networksPlaceholder}
+        maxTags={NETWORKS_AT_MOST}
+        value={wish.allowedNetworks}
+        onChange={(allowedNetworks) => change({ allowedNetworks })}
+      />
+    </FormModal>
   );
 }
 

@@ -1,75 +1,38 @@
 /** The filters of the message list: a search and two choices, the others behind a button. All are stored in the URL. */
-import { Button, Select, TagsInput, TextInput, type TextInputProps } from '@mantine/core';
-import { useEffect, useRef, useState } from 'react';
+import { Button, Select, TagsInput, TextInput } from '@mantine/core';
+import { useState } from 'react';
 import { useCall } from '../../api.ts';
-import { IconFilter, IconSearch, IconX } from '../../icons.ts';
-import { SavedFilters } from '../../parts/saved-filters.tsx';
+import { IconFilter } from '../../icons.ts';
+import { FilterChoice, Filters } from '../../parts/filters.tsx';
+import { SearchField } from '../../parts/search-field.tsx';
 import { filters, messageList } from '../../texts/messages.ts';
 import { isPair, listed, TEXT_FILTERS, type useListQuery } from './list-query.ts';
 import classes from './messages.module.css';
 import { STATUSES } from './search-syntax.ts';
 
-/** After the last keystroke. */
-const TYPING_MS = 300;
-
 type List = ReturnType<typeof useListQuery>;
 
-/** A text filter that updates the URL when the user pauses typing or presses Enter. */
-function TextFilter({ name, filter: list, ...props }: { name: string; filter: List } & TextInputProps) {
-  const inAddress = list.search[name] ?? '';
-  const [text, setText] = useState(inAddress);
-  const said = useRef(inAddress);
-  useEffect(() => {
-    if (inAddress === said.current) return;
-    said.current = inAddress;
-    setText(inAddress);
-  }, [inAddress]);
-  const say = (value: string): void => {
-    if (value === said.current) return;
-    said.current = value;
-    list.change({ [name]: value }, { typed: true });
-  };
-  useEffect(() => {
-    const timer = setTimeout(() => say(text.trim()), TYPING_MS);
-    return () => clearTimeout(timer);
-  });
-  return (
-    <TextInput
-      {...props}
-      value={text}
-      onChange={({ currentTarget }) => setText(currentTarget.value)}
-      onKeyDown={({ key }) => key === 'Enter' && say(text.trim())}
-    />
-  );
-}
-
 export function FilterBar({ list }: { list: List }) {
-  const { search, change, moreActive, isFiltered, clear } = list;
+  const { search, change, moreActive } = list;
   const [isOpen, setOpen] = useState(moreActive > 0);
   return (
-    <search>
-      <div className={classes.bar}>
-        <TextFilter
-          name={'q'}
-          filter={list}
-          type={'search'}
+    <>
+      <Filters of="messages">
+        <SearchField
+          name="q"
+          type="search"
           className={classes.search}
           label={messageList.search}
           placeholder={messageList.searchHint}
-          leftSection={<IconSearch size={15} aria-hidden />}
+          isMain
         />
-        <Select
-          className={classes.narrow}
+        <FilterChoice
+          name="status"
           label={filters.status}
-          value={search.status ?? ''}
-          onChange={(status) => change({ status: status ?? undefined })}
-          data={[
-            { value: '', label: filters.anyStatus },
-            ...STATUSES.map((value) => ({ value, label: value.charAt(0).toUpperCase() + value.slice(1) })),
-          ]}
+          any={filters.anyStatus}
+          data={STATUSES.map((value) => ({ value, label: value.charAt(0).toUpperCase() + value.slice(1) }))}
         />
         <Select
-          className={classes.narrow}
           label={filters.range}
           value={search.range ?? ''}
           onChange={(range) => change({ range: range ?? undefined, since: undefined, until: undefined })}
@@ -79,30 +42,24 @@ export function FilterBar({ list }: { list: List }) {
           (['since', 'until'] as const).map((name) => (
             <TextInput
               key={name}
-              type={'datetime-local'}
+              type="datetime-local"
               label={filters[name]}
               value={search[name] ?? ''}
               onChange={({ currentTarget }) => change({ [name]: currentTarget.value })}
             />
           ))}
         <Button
-          variant={'default'}
-          size={'sm'}
+          variant="default"
+          size="sm"
           leftSection={<IconFilter size={14} aria-hidden />}
           aria-expanded={isOpen}
           onClick={() => setOpen(!isOpen)}
         >
           {moreActive > 0 ? filters.moreActive(moreActive) : filters.more}
         </Button>
-        <SavedFilters list="messages" size="sm" />
-        {isFiltered && (
-          <Button variant={'subtle'} size={'sm'} leftSection={<IconX size={14} aria-hidden />} onClick={clear}>
-            {messageList.clear}
-          </Button>
-        )}
-      </div>
+      </Filters>
       {isOpen && <MoreFilters list={list} />}
-    </search>
+    </>
   );
 }
 
@@ -117,7 +74,7 @@ function MoreFilters({ list }: { list: List }) {
   return (
     <div className={classes.more}>
       {TEXT_FILTERS.map((name) => (
-        <TextFilter key={name} name={name} filter={list} label={filters[name]} placeholder={filters[`${name}Hint`]} />
+        <SearchField key={name} name={name} label={filters[name]} placeholder={filters[`${name}Hint`]} />
       ))}
       <Select
         label={filters.template}

@@ -61,9 +61,9 @@ function Shown({ message }: { message: MessageDetail }) {
         <>
           <MessageActions message={message} isSuppressed={isSuppressed} />
           <ShareButton message={message} />
-          <AsCode operation="getMessage" input={{ path: { id: messageId } }} />
         </>
       }
+      code={<AsCode operation="getMessage" input={{ path: { id: messageId } }} />}
     >
       <AnswerBox message={message} isSuppressed={isSuppressed} />
       <div className={classes.columns}>

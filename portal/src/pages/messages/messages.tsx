@@ -150,18 +150,16 @@ export function MessagesPage() {
       title={messageList.title}
       badge={<Connection state={connection} title={messageList.connected} />}
       actions={
-        <>
-          <Button
-            component={Link}
-            to={`${base}/shares`}
-            variant="default"
-            leftSection={<IconShare size={14} aria-hidden />}
-          >
-            {shareList.open}
-          </Button>
-          <AsCode operation="listMessages" input={{ query: list.query }} />
-        </>
+        <Button
+          component={Link}
+          to={`${base}/shares`}
+          variant="default"
+          leftSection={<IconShare size={14} aria-hidden />}
+        >
+          {shareList.open}
+        </Button>
       }
+      code={<AsCode operation="listMessages" input={{ query: list.query }} />}
     >
       <FilterBar list={list} />
       {missed > 0 && (
@@ -175,14 +173,9 @@ export function MessagesPage() {
         <Rows
           label={messageList.label}
           columns={COLUMNS}
-          rows={pages.items}
-          error={pages.error}
+          list={{ ...pages, hasNextPage: pages.hasNextPage && !isPaused }}
           keyOf={({ messageId }) => messageId}
           href={({ messageId }) => `${base}/messages/${messageId}`}
-          onRetry={pages.refetch}
-          hasMore={pages.hasNextPage && !isPaused}
-          isLoadingMore={pages.isFetchingNextPage}
-          onMore={pages.fetchNextPage}
           bulk={scope.mayWrite ? BULK : undefined}
           empty={list.isFiltered ? nothingFits(list.clear) : nothingYet(base, scope.mayWrite)}
           csvName={`messages-${scope.mode}`}

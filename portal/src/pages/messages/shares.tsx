@@ -1,8 +1,8 @@
 /** Lists the valid links to the messages of the account in the mode of the page, with a button that revokes each. */
 import { usePages } from '../../api.ts';
 import { AsCode } from '../../parts/as-code.tsx';
-import { Page } from '../../parts/page.tsx';
-import { type Column, Rows } from '../../parts/rows.tsx';
+import { ListPage } from '../../parts/list-page.tsx';
+import type { Column } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { messagePage, shareList as texts } from '../../texts/messages.ts';
@@ -11,10 +11,11 @@ import { creatorOf, hiddenIn, RevokeShare, type Share } from './share-links.tsx'
 const COLUMNS: readonly Column<Share>[] = [
   {
     name: texts.message,
+    phone: 'title',
     cell: ({ messageId }) => <span className="mono">{messageId}</span>,
     text: ({ messageId }) => messageId,
   },
-  { name: texts.creator, cell: creatorOf, text: creatorOf },
+  { name: texts.creator, phone: 'detail', cell: creatorOf, text: creatorOf },
   { name: texts.hidden, width: '11rem', cell: hiddenIn, text: hiddenIn },
   {
     name: texts.created,
@@ -24,6 +25,7 @@ const COLUMNS: readonly Column<Share>[] = [
   },
   {
     name: texts.expires,
+    phone: 'time',
     width: '9rem',
     cell: ({ expiresAt }) => <Time at={expiresAt} exact />,
     text: ({ expiresAt }) => expiresAt,
@@ -41,25 +43,17 @@ export function SharesPage() {
   const { mode, mayWrite } = useScope();
   const list = usePages('listShares');
   return (
-    <Page
+    <ListPage
       title={texts.title}
       lead={texts.lead}
       parent={{ href: `/app/${mode}/messages`, name: messagePage.messages }}
-      actions={<AsCode operation="listShares" />}
-    >
-      <Rows
-        label={texts.label}
-        columns={mayWrite ? [...COLUMNS, REVOKE] : COLUMNS}
-        rows={list.items}
-        keyOf={({ shareId }) => shareId}
-        href={({ messageId }) => `/app/${mode}/messages/${messageId}`}
-        error={list.error}
-        onRetry={list.refetch}
-        hasMore={list.hasNextPage}
-        isLoadingMore={list.isFetchingNextPage}
-        onMore={list.fetchNextPage}
-        empty={{ title: texts.none, hint: texts.noneHint }}
-      />
-    </Page>
+      code={<AsCode operation="listShares" />}
+      label={texts.label}
+      columns={mayWrite ? [...COLUMNS, REVOKE] : COLUMNS}
+      list={list}
+      keyOf={({ shareId }) => shareId}
+      href={({ messageId }) => `/app/${mode}/messages/${messageId}`}
+      empty={{ title: texts.none, hint: texts.noneHint }}
+    />
   );
 }

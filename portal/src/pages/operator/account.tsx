@@ -38,19 +38,17 @@ function AccountContent() {
       title={account.name}
       parent={parent}
       badge={<StatusBadge status={account.status} />}
+      primary={<Look account={account} />}
       actions={
-        <>
-          <Button
-            variant="default"
-            component={Link}
-            to="/app/operator/audit"
-            search={{ resourceId: account.accountId } as never}
-            leftSection={<IconHistory size={14} />}
-          >
-            {texts.audit}
-          </Button>
-          <Look account={account} />
-        </>
+        <Button
+          variant="default"
+          component={Link}
+          to="/app/operator/audit"
+          search={{ resourceId: account.accountId } as never}
+          leftSection={<IconHistory size={14} />}
+        >
+          {texts.audit}
+        </Button>
       }
     >
       <Stack gap="md">

@@ -1,22 +1,23 @@
 /** All accounts: search by name, status and plan, and create. */
-import { Button, Select, TextInput } from '@mantine/core';
-import { useDebouncedCallback } from '@mantine/hooks';
+import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { type Answer, type Query, usePages } from '../../api.ts';
-import { IconPlus, IconSearch } from '../../icons.ts';
+import { IconPlus } from '../../icons.ts';
 import { StatusBadge } from '../../parts/badge.tsx';
-import { Page } from '../../parts/page.tsx';
-import { type Column, Rows } from '../../parts/rows.tsx';
+import { FilterChoice, Filters } from '../../parts/filters.tsx';
+import { ListPage } from '../../parts/list-page.tsx';
+import type { Column } from '../../parts/rows.tsx';
+import { SearchField } from '../../parts/search-field.tsx';
 import { size, Time } from '../../parts/time.tsx';
 import { useSearchState } from '../../search-state.ts';
 import { accounts, operators } from '../../texts/operator.ts';
 import { CreateAccount } from './create-account.tsx';
 import { forOperators } from './for-operators.tsx';
-import classes from './operator.module.css';
 
 type Account = Answer<'listAccounts'>[number];
 
 const PLANS = (['free', 'paid', 'enterprise'] as const).map((value) => ({ value, label: operators.plans[value] }));
+const STATUSES = (['active', 'suspended'] as const).map((value) => ({ value, label: accounts[value] }));
 
 export const AccountsPage = forOperators(accounts.title, AccountsContent);
 
@@ -31,77 +32,44 @@ function AccountsContent() {
     </Button>
   );
   return (
-    <Page title={accounts.title} actions={create}>
-      <Filters />
-      <Rows
-        label={accounts.title}
-        columns={COLUMNS}
-        rows={list.items}
-        keyOf={({ accountId }) => accountId}
-        href={({ accountId }) => `/app/operator/accounts/${accountId}`}
-        error={list.error}
-        onRetry={list.refetch}
-        hasMore={list.hasNextPage}
-        isLoadingMore={list.isFetchingNextPage}
-        onMore={list.fetchNextPage}
-        empty={
-          isFiltered
-            ? { title: accounts.noneFound, hint: accounts.noneFoundHint }
-            : { title: accounts.none, action: create }
-        }
-        csvName="accounts"
-      />
-      <CreateAccount isOpen={isCreating} onClose={() => setCreating(false)} plans={PLANS} />
-    </Page>
-  );
-}
-
-function Filters() {
-  const [{ name = '', plan = '', status = '' }, search] = useSearchState();
-  const [typed, setTyped] = useState(name);
-  const find = useDebouncedCallback((text: string) => search({ name: text.trim() }, { typed: true }), 250);
-  return (
-    <search className={classes.filters}>
-      <TextInput
-        label={accounts.search}
-        placeholder={accounts.searchHint}
-        leftSection={<IconSearch size={14} aria-hidden />}
-        value={typed}
-        onChange={({ currentTarget }) => {
-          setTyped(currentTarget.value);
-          find(currentTarget.value);
-        }}
-      />
-      <Select
-        label={accounts.status}
-        value={status}
-        data={[
-          { value: '', label: accounts.anyStatus },
-          { value: 'active', label: accounts.active },
-          { value: 'suspended', label: accounts.suspended },
-        ]}
-        onChange={(value) => search({ status: value ?? '' })}
-      />
-      <Select
-        label={accounts.plan}
-        value={plan}
-        data={[{ value: '', label: accounts.anyPlan }, ...PLANS]}
-        onChange={(value) => search({ plan: value ?? '' })}
-      />
-    </search>
+    <ListPage
+      title={accounts.title}
+      primary={create}
+      filters={
+        <Filters of={['name', 'status', 'plan']}>
+          <SearchField name="name" label={accounts.search} width="15rem" isMain />
+          <FilterChoice name="status" label={accounts.status} any={accounts.anyStatus} data={STATUSES} />
+          <FilterChoice name="plan" label={accounts.plan} any={accounts.anyPlan} data={PLANS} />
+        </Filters>
+      }
+      columns={COLUMNS}
+      list={list}
+      keyOf={({ accountId }) => accountId}
+      href={({ accountId }) => `/app/operator/accounts/${accountId}`}
+      empty={
+        isFiltered
+          ? { title: accounts.noneFound, hint: accounts.noneFoundHint }
+          : { title: accounts.none, action: create }
+      }
+      csvName="accounts"
+    >
+      {isCreating && <CreateAccount onClose={() => setCreating(false)} plans={PLANS} />}
+    </ListPage>
   );
 }
 
 const COLUMNS: readonly Column<Account>[] = [
-  { name: accounts.name, cell: ({ name }) => name, text: ({ name }) => name },
+  { name: accounts.name, phone: 'title', cell: ({ name }) => name, text: ({ name }) => name },
   {
     name: accounts.status,
+    phone: 'badge',
     cell: ({ status }) => <StatusBadge status={status} />,
     text: ({ status }) => status,
     width: '8rem',
   },
   {
     name: accounts.plan,
+    phone: 'detail',
     cell: ({ plan }) => operators.plans[plan],
     text: ({ plan }) => plan,
     width: '8rem',
@@ -121,6 +89,7 @@ const COLUMNS: readonly Column<Account>[] = [
   },
   {
     name: accounts.made,
+    phone: 'time',
     cell: ({ createdAt }) => <Time at={createdAt} />,
     text: ({ createdAt }) => createdAt,
     width: '8rem',

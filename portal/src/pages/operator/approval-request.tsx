@@ -1,9 +1,10 @@
 /** One request for a larger size limit: the limit and reason, who requests it, and the operator's decision. */
-import { Anchor, Button, Group, Modal, Stack, Textarea } from '@mantine/core';
+import { Anchor, Button, Group, Textarea } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { type Answer, useChange } from '../../api.ts';
 import { StatusBadge } from '../../parts/badge.tsx';
+import { FormModal } from '../../parts/form-modal.tsx';
 import { Facts, Panel } from '../../parts/page.tsx';
 import { count, percent, size, Time } from '../../parts/time.tsx';
 import { withUndo } from '../../parts/undo.tsx';
@@ -82,48 +83,47 @@ function Decision({ request, onDecided }: ApprovalRequestProps) {
       <Button variant="default" onClick={() => setRejecting(true)}>
         {texts.reject}
       </Button>
-      <Modal opened={isRejecting} onClose={() => setRejecting(false)} title={texts.rejectTitle(sender.name)}>
+      {isRejecting && (
         <Rejection
-          onCancel={() => setRejecting(false)}
+          name={sender.name}
+          onClose={() => setRejecting(false)}
           onReject={(reason) => {
             setRejecting(false);
             decide(texts.rejectedMessage(sender.name), () => reject.mutateAsync({ path: { id }, body: { reason } }));
           }}
         />
-      </Modal>
+      )}
     </>
   );
 }
 
-function Rejection({ onCancel, onReject }: { onCancel(): void; onReject(reason: string): void }) {
+interface RejectionProps {
+  name: string;
+  onClose(): void;
+  onReject(reason: string): void;
+}
+
+function Rejection({ name, onClose, onReject }: RejectionProps) {
   const [reason, setReason] = useState('');
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    onReject(reason.trim());
-  };
   return (
-    <form onSubmit={submit}>
-      <Stack gap="sm">
-        <Textarea
-          label={texts.rejectReason}
-          description={texts.rejectHint}
-          required
-          data-autofocus
-          autosize
-          minRows={3}
-          maxLength={1_000}
-          value={reason}
-          onChange={({ currentTarget }) => setReason(currentTarget.value)}
-        />
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onCancel}>
-            {texts.cancel}
-          </Button>
-          <Button type="submit" disabled={reason.trim() === ''}>
-            {texts.rejectNow}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <FormModal
+      title={texts.rejectTitle(name)}
+      submit={texts.rejectNow}
+      isDisabled={reason.trim() === ''}
+      onSubmit={() => onReject(reason.trim())}
+      onClose={onClose}
+    >
+      <Textarea
+        label={texts.rejectReason}
+        description={texts.rejectHint}
+        required
+        data-autofocus
+        autosize
+        minRows={3}
+        maxLength={1_000}
+        value={reason}
+        onChange={({ currentTarget }) => setReason(currentTarget.value)}
+      />
+    </FormModal>
   );
 }

@@ -1,37 +1,32 @@
 /** Creates an account; its keys are shown once, until the operator confirms that they are saved. */
 import { Alert, Button, Group, Modal, Select, Stack, Text, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { type Answer, useChange } from '../../api.ts';
 import { Copyable } from '../../parts/copy.tsx';
+import { FormModal } from '../../parts/form-modal.tsx';
 import { Facts } from '../../parts/page.tsx';
-import { Problem } from '../../parts/problem.tsx';
 import { accounts } from '../../texts/operator.ts';
 import { secrets } from '../../texts/parts.ts';
 
 type Plan = Answer<'listAccounts'>[number]['plan'];
 
 interface CreateAccountProps {
-  isOpen: boolean;
   plans: readonly { value: Plan; label: string }[];
   onClose(): void;
 }
 
-export function CreateAccount({ isOpen, plans, onClose }: CreateAccountProps) {
+export function CreateAccount({ plans, onClose }: CreateAccountProps) {
   const [name, setName] = useState('');
+  const [plan, setPlan] = useState<Plan>('paid');
   const create = useChange('createAccount', ['listAccounts']);
   const navigate = useNavigate();
   const made = create.data;
-  const close = (): void => {
-    onClose();
-    setName('');
-    create.reset();
-  };
   if (made !== undefined)
     return (
       <Modal
-        opened={isOpen}
-        onClose={close}
+        opened
+        onClose={onClose}
         title={accounts.keysTitle(name)}
         size="lg"
         withCloseButton={false}
@@ -41,59 +36,33 @@ export function CreateAccount({ isOpen, plans, onClose }: CreateAccountProps) {
         <NewKeys
           of={made}
           onKept={() => {
-            close();
+            onClose();
             void navigate({ to: `/app/operator/accounts/${made.accountId}` });
           }}
         />
       </Modal>
     );
   return (
-    <Modal opened={isOpen} onClose={close} title={accounts.createTitle}>
-      <NewAccountForm name={name} setName={setName} plans={plans} create={create} onCancel={close} />
-    </Modal>
-  );
-}
-
-interface NewAccountFormProps {
-  name: string;
-  setName(name: string): void;
-  plans: CreateAccountProps['plans'];
-  create: ReturnType<typeof useChange<'createAccount'>>;
-  onCancel(): void;
-}
-
-function NewAccountForm({ name, setName, plans, create, onCancel }: NewAccountFormProps) {
-  const [plan, setPlan] = useState<Plan>('paid');
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    create.mutate({ body: { name: name.trim(), plan } });
-  };
-  return (
-    <form onSubmit={submit}>
-      <Stack gap="sm">
-        <Text size="sm" c="dimmed">
-          {accounts.createHint}
-        </Text>
-        <Problem error={create.error} />
-        <TextInput
-          label={accounts.nameOf}
-          required
-          data-autofocus
-          maxLength={200}
-          value={name}
-          onChange={({ currentTarget }) => setName(currentTarget.value)}
-        />
-        <Select label={accounts.plan} data={plans} value={plan} onChange={(chosen) => chosen && setPlan(chosen)} />
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onCancel}>
-            {accounts.cancel}
-          </Button>
-          <Button type="submit" loading={create.isPending} disabled={name.trim() === ''}>
-            {accounts.submit}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <FormModal
+      title={accounts.createTitle}
+      submit={accounts.submit}
+      isBusy={create.isPending}
+      isDisabled={name.trim() === ''}
+      error={create.error}
+      onSubmit={() => create.mutate({ body: { name: name.trim(), plan } })}
+      onClose={onClose}
+    >
+      <Text c="dimmed">{accounts.createHint}</Text>
+      <TextInput
+        label={accounts.nameOf}
+        required
+        data-autofocus
+        maxLength={200}
+        value={name}
+        onChange={({ currentTarget }) => setName(currentTarget.value)}
+      />
+      <Select label={accounts.plan} data={plans} value={plan} onChange={(chosen) => chosen && setPlan(chosen)} />
+    </FormModal>
   );
 }
 

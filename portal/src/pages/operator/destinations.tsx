@@ -1,9 +1,11 @@
 /** The active destinations: connections, pauses, and the last replies of each. */
-import { Button, Group, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { type Answer, useChange, usePages } from '../../api.ts';
 import { IconPlayerPlay } from '../../icons.ts';
 import { Badge } from '../../parts/badge.tsx';
-import { type Column, Rows } from '../../parts/rows.tsx';
+import { Facts } from '../../parts/page.tsx';
+import { RowAction } from '../../parts/row-action.tsx';
+import { type Column, Rows, Second } from '../../parts/rows.tsx';
 import { count, Time } from '../../parts/time.tsx';
 import { done, failed } from '../../parts/undo.tsx';
 import { visible } from '../../parts/visible.ts';
@@ -18,13 +20,18 @@ export function Destinations({ everyMs }: { everyMs: number }) {
     <Rows
       label={queue.destinations}
       columns={COLUMNS}
-      rows={list.items}
+      list={list}
+      rowActions={(one) => one.pausedUntil !== null && <Resume of={one} />}
       keyOf={({ destinationId }) => destinationId}
-      error={list.error}
-      onRetry={list.refetch}
-      hasMore={list.hasNextPage}
-      isLoadingMore={list.isFetchingNextPage}
-      onMore={list.fetchNextPage}
+      details={{
+        title: ({ destinationId }) => destinationId,
+        content: (one) => (
+          <>
+            <Text>{one.explanation}</Text>
+            <Facts of={COLUMNS.slice(1).map(({ name, cell }) => [name, cell(one)])} />
+          </>
+        ),
+      }}
       empty={{ title: queue.noDestinations, hint: queue.noDestinationsHint }}
       csvName="destinations"
     />
@@ -34,18 +41,24 @@ export function Destinations({ everyMs }: { everyMs: number }) {
 const COLUMNS: readonly Column<Destination>[] = [
   {
     name: queue.destination,
+    phone: 'title',
     cell: ({ destinationId, explanation }) => (
       <>
         {destinationId}
-        <Text size="xs" c="dimmed">
-          {explanation}
-        </Text>
+        <Second>{explanation}</Second>
       </>
     ),
     text: ({ destinationId }) => destinationId,
     width: '20rem',
   },
-  { name: queue.queued, cell: ({ depth }) => count(depth), text: ({ depth }) => depth, width: '5rem', atEnd: true },
+  {
+    name: queue.queued,
+    phone: 'time',
+    cell: ({ depth }) => count(depth),
+    text: ({ depth }) => depth,
+    width: '5rem',
+    atEnd: true,
+  },
   {
     name: queue.connections,
     cell: ({ connections, limit }) => queue.ofLimit(connections, limit),
@@ -55,12 +68,14 @@ const COLUMNS: readonly Column<Destination>[] = [
   },
   {
     name: queue.state,
+    phone: 'badge',
     cell: (destination) => <State of={destination} />,
     text: stateText,
     width: '14rem',
   },
   {
     name: queue.lastReply,
+    phone: 'detail',
     cell: ({ lastReplies }) => <LastReply of={lastReplies[0]} />,
     text: ({ lastReplies }) => lastReplies[0]?.reply,
   },
@@ -82,57 +97,51 @@ function stateText(destination: Destination): string {
 
 function State({ of: destination }: { of: Destination }) {
   const { pausedUntil, blockedSince, fallback, nextAttemptAt } = destination;
-  if (isRetrying(destination)) {
+  if (isRetrying(destination))
     return (
-      <Group gap="xs">
+      <>
         <Badge tone="wait">{queue.retrying}</Badge>
-        <span>
+        <Second>
           {queue.nextAttempt} <Time at={nextAttemptAt!} exact />
-        </span>
-      </Group>
+        </Second>
+      </>
     );
-  }
   if (pausedUntil === null && blockedSince === null) return <Badge tone="good">{queue.flowing}</Badge>;
   return (
-    <Group gap="xs">
+    <>
       {blockedSince !== null && (
         <>
           <Badge tone="bad">{queue.blocked}</Badge>
-          <span>
-            {queue.since} <Time at={blockedSince} exact />
-          </span>
-          {fallback && <span>{queue.byFallback}</span>}
+          <Second>
+            {queue.since} <Time at={blockedSince} exact /> {fallback && queue.byFallback}
+          </Second>
         </>
       )}
-      {pausedUntil !== null && <Paused of={destination} until={pausedUntil} />}
-    </Group>
+      {pausedUntil !== null && (
+        <>
+          <Badge tone="wait">{queue.paused}</Badge>
+          <Second>
+            {queue.until} <Time at={pausedUntil} exact />
+          </Second>
+        </>
+      )}
+    </>
   );
 }
 
-function Paused({ of: { destinationId }, until }: { of: Destination; until: string }) {
+function Resume({ of: { destinationId } }: { of: Destination }) {
   const resume = useChange('resumeDestination', ['listDestinations', 'getQueue']);
   return (
-    <>
-      <Badge tone="wait">{queue.paused}</Badge>
-      <span>
-        {queue.until} <Time at={until} exact />
-      </span>
-      <Button
-        variant="default"
-        size="compact-sm"
-        leftSection={<IconPlayerPlay size={14} />}
-        aria-label={queue.resumeOf(destinationId)}
-        loading={resume.isPending}
-        onClick={() =>
-          resume.mutate(
-            { path: { id: destinationId } },
-            { onSuccess: () => done(queue.resumed(destinationId)), onError: failed },
-          )
-        }
-      >
-        {queue.resume}
-      </Button>
-    </>
+    <RowAction
+      label={queue.resumeOf(destinationId)}
+      icon={<IconPlayerPlay size={14} />}
+      onClick={() =>
+        resume.mutate(
+          { path: { id: destinationId } },
+          { onSuccess: () => done(queue.resumed(destinationId)), onError: failed },
+        )
+      }
+    />
   );
 }
 
@@ -143,9 +152,9 @@ function LastReply({ of: last }: { of: Destination['lastReplies'][number] | unde
       <span className={`mono ${classes.reply}`} title={last.reply}>
         {visible(last.reply)}
       </span>
-      <Text size="xs" c="dimmed">
+      <Second>
         {last.host} <Time at={last.time} />
-      </Text>
+      </Second>
     </>
   );
 }

@@ -1,12 +1,12 @@
 /** Creates an operator key; it is shown once, until the operator confirms that it is saved. The smallest permission is preselected. */
-import { Button, Checkbox, Group, Modal, Select, Stack, TextInput, Title } from '@mantine/core';
-import { type FormEvent, useState } from 'react';
+import { Button, Checkbox, Modal, Select, Stack, TextInput, Title } from '@mantine/core';
+import { useState } from 'react';
 import { type Answer, type Body, useChange } from '../../api.ts';
 import { serviceUrl } from '../../base-path.ts';
 import { Copyable, Snippets } from '../../parts/copy.tsx';
+import { FormModal } from '../../parts/form-modal.tsx';
 import { Notice } from '../../parts/notice.tsx';
 import { Facts } from '../../parts/page.tsx';
-import { Problem } from '../../parts/problem.tsx';
 import { Time } from '../../parts/time.tsx';
 import { operatorKeys, newOperatorKey as texts } from '../../texts/operator.ts';
 import { secrets } from '../../texts/parts.ts';
@@ -22,94 +22,77 @@ type Expiry = (typeof EXPIRIES)[number];
 
 export function NewOperatorKey({ onClose }: { onClose(): void }) {
   const create = useChange('createOperatorKey', ['listOperatorKeys']);
-  const made = create.data;
-  if (made === undefined)
-    return (
-      <Modal opened onClose={onClose} title={texts.title}>
-        <KeyForm create={create} onCancel={onClose} />
-      </Modal>
-    );
-  return (
-    <Modal
-      opened
-      onClose={onClose}
-      title={texts.shownTitle}
-      size="lg"
-      withCloseButton={false}
-      closeOnClickOutside={false}
-      closeOnEscape={false}
-    >
-      <NewKey of={made} onKept={onClose} />
-    </Modal>
-  );
-}
-
-interface KeyFormProps {
-  create: ReturnType<typeof useChange<'createOperatorKey'>>;
-  onCancel(): void;
-}
-
-function KeyForm({ create, onCancel }: KeyFormProps) {
   const [name, setName] = useState('');
   const [scopes, setScopes] = useState<Scope[]>(['read']);
   const [allowedNetworks, setNetworks] = useState<string[]>([]);
   const [expiry, setExpiry] = useState<Expiry>('90');
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
+  const made = create.data;
+  const submit = (): void => {
     const expiresAt = expiry === 'never' ? undefined : new Date(Date.now() + Number(expiry) * DAY_MS).toISOString();
     create.mutate({
       body: { name: name.trim(), scopes, allowedNetworks, ...(expiresAt !== undefined && { expiresAt }) },
     });
   };
+  if (made !== undefined)
+    return (
+      <Modal
+        opened
+        onClose={onClose}
+        title={texts.shownTitle}
+        size="lg"
+        withCloseButton={false}
+        closeOnClickOutside={false}
+        closeOnEscape={false}
+      >
+        <NewKey of={made} onKept={onClose} />
+      </Modal>
+    );
   return (
-    <form onSubmit={submit}>
-      <Stack gap="md">
-        <TextInput
-          label={operatorKeys.name}
-          description={texts.nameHint}
-          required
-          data-autofocus
-          maxLength={200}
-          value={name}
-          onChange={({ currentTarget }) => setName(currentTarget.value)}
-        />
-        <Checkbox.Group label={operatorKeys.scopes} value={scopes} onChange={(chosen) => setScopes(chosen as Scope[])}>
-          <Stack gap="xs" mt={4}>
-            {SCOPES.map((scope) => (
-              <Checkbox
-                key={scope}
-                value={scope}
-                label={operatorKeys.scopeNames[scope]}
-                description={texts.scopeHints[scope]}
-              />
-            ))}
-          </Stack>
-        </Checkbox.Group>
-        <Tags
-          label={texts.networks}
-          description={texts.networksHint}
-          placeholder={texts.networksPlaceholder}
-          maxTags={NETWORKS_AT_MOST}
-          value={allowedNetworks}
-          onChange={setNetworks}
-        />
-        <Select
-          label={operatorKeys.expires}
-          data={EXPIRIES.map((value) => ({ value, label: texts.expiries[value] }))}
-          value={expiry}
-          onChange={(chosen) => chosen !== null && setExpiry(chosen)}
-        />
-        <Problem error={create.error} />
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onCancel}>
-            {operatorKeys.cancel}
-          </Button>
-          <Button type="submit" loading={create.isPending} disabled={name.trim() === '' || scopes.length === 0}>
-            {texts.submit}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <FormModal
+      title={texts.title}
+      submit={texts.submit}
+      isBusy={create.isPending}
+      isDisabled={name.trim() === '' || scopes.length === 0}
+      error={create.error}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <TextInput
+        label={operatorKeys.name}
+        description={texts.nameHint}
+        required
+        data-autofocus
+        maxLength={200}
+        value={name}
+        onChange={({ currentTarget }) => setName(currentTarget.value)}
+      />
+      <Checkbox.Group label={operatorKeys.scopes} value={scopes} onChange={(chosen) => setScopes(chosen as Scope[])}>
+        <Stack gap="xs" mt={4}>
+          {SCOPES.map((scope) => (
+            <Checkbox
+              key={scope}
+              value={scope}
+              label={operatorKeys.scopeNames[scope]}
+              description={texts.scopeHints[scope]}
+            />
+          ))}
+        </Stack>
+      </Checkbox.Group>
+      <Tags
+        label={texts.networks}
+        description={texts.networksHint}
+        placeholder={texts.networksPlaceholder}
+        maxTags={NETWORKS_AT_MOST}
+        value={allowedNetworks}
+        onChange={setNetworks}
+      />
+      <Select
+        label={operatorKeys.expires}
+        data={EXPIRIES.map((value) => ({ value, label: texts.expiries[value] }))}
+        value={expiry}
+        onChange={(chosen) => chosen !== null && setExpiry(chosen)}
+      />
+    </FormModal>
   );
 }
 

@@ -1,8 +1,8 @@
 /** The processes of the service, with the last report of each. */
 import { Alert } from '@mantine/core';
 import { type Answer, useCall } from '../../api.ts';
-import { Page } from '../../parts/page.tsx';
-import { type Column, Rows } from '../../parts/rows.tsx';
+import { ListPage } from '../../parts/list-page.tsx';
+import type { Column } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { nodes } from '../../texts/operator.ts';
 import { forOperators } from './for-operators.tsx';
@@ -15,30 +15,40 @@ function NodesContent() {
   const { data, error, refetch } = useCall('listNodes', {}, { everyMs: 5_000 });
   const versions = new Set(data?.map(({ version }) => version));
   return (
-    <Page title={nodes.title} lead={nodes.lead}>
-      {versions.size > 1 && (
-        <Alert color="yellow" p="xs" mb="md">
-          {nodes.mixed}
-        </Alert>
-      )}
-      <Rows
-        label={nodes.title}
-        columns={COLUMNS}
-        rows={data}
-        keyOf={({ nodeId }) => nodeId}
-        error={error}
-        onRetry={refetch}
-        empty={{ title: nodes.none }}
-        csvName="nodes"
-      />
-    </Page>
+    <ListPage
+      title={nodes.title}
+      lead={nodes.lead}
+      notice={
+        versions.size > 1 && (
+          <Alert color="yellow" p="xs" mb="md">
+            {nodes.mixed}
+          </Alert>
+        )
+      }
+      columns={COLUMNS}
+      list={{ items: data, error, refetch }}
+      keyOf={({ nodeId }) => nodeId}
+      empty={{ title: nodes.none }}
+      csvName="nodes"
+    />
   );
 }
 
 const COLUMNS: readonly Column<Node>[] = [
-  { name: nodes.node, cell: ({ nodeId }) => <span className="mono">{nodeId}</span>, text: ({ nodeId }) => nodeId },
-  { name: nodes.roles, cell: ({ roles }) => roles.join(', '), text: ({ roles }) => roles.join(' ') },
-  { name: nodes.version, cell: ({ version }) => version, text: ({ version }) => version, width: '6rem' },
+  {
+    name: nodes.node,
+    phone: 'title',
+    cell: ({ nodeId }) => <span className="mono">{nodeId}</span>,
+    text: ({ nodeId }) => nodeId,
+  },
+  { name: nodes.roles, phone: 'detail', cell: ({ roles }) => roles.join(', '), text: ({ roles }) => roles.join(' ') },
+  {
+    name: nodes.version,
+    phone: 'badge',
+    cell: ({ version }) => version,
+    text: ({ version }) => version,
+    width: '6rem',
+  },
   {
     name: nodes.leases,
     cell: ({ leases }) => nodes.leasesOf(leases.delivery ?? 0, leases.webhooks ?? 0),
@@ -53,6 +63,7 @@ const COLUMNS: readonly Column<Node>[] = [
   },
   {
     name: nodes.seen,
+    phone: 'time',
     cell: ({ lastSeenAt }) => <Time at={lastSeenAt} />,
     text: ({ lastSeenAt }) => lastSeenAt,
     width: '8rem',

@@ -1,8 +1,7 @@
 /** Mail to postmaster and abuse of the bounce domain: senders, and whether it was forwarded. */
-import { Text } from '@mantine/core';
 import { type Answer, usePages } from '../../api.ts';
-import { Page } from '../../parts/page.tsx';
-import { type Column, Rows } from '../../parts/rows.tsx';
+import { ListPage } from '../../parts/list-page.tsx';
+import type { Column } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { visible } from '../../parts/visible.ts';
 import { postmaster } from '../../texts/operator.ts';
@@ -15,37 +14,31 @@ export const PostmasterPage = forOperators(postmaster.title, PostmasterContent);
 function PostmasterContent() {
   const list = usePages('listPostmasterMail', {}, { everyMs: 30_000 });
   return (
-    <Page title={postmaster.title} lead={postmaster.lead}>
-      <Rows
-        label={postmaster.title}
-        columns={COLUMNS}
-        rows={list.items}
-        keyOf={({ inboundId }) => inboundId}
-        error={list.error}
-        onRetry={list.refetch}
-        hasMore={list.hasNextPage}
-        isLoadingMore={list.isFetchingNextPage}
-        onMore={list.fetchNextPage}
-        empty={{ title: postmaster.none, hint: postmaster.noneHint }}
-        csvName="postmaster-mail"
-      />
-    </Page>
+    <ListPage
+      title={postmaster.title}
+      lead={postmaster.lead}
+      columns={COLUMNS}
+      list={list}
+      keyOf={({ inboundId }) => inboundId}
+      empty={{ title: postmaster.none, hint: postmaster.noneHint }}
+      csvName="postmaster-mail"
+    />
   );
 }
 
 const COLUMNS: readonly Column<Mail>[] = [
   {
-    name: postmaster.mail,
-    cell: ({ subject, from, envelopeFrom }) => (
-      <>
-        {visible(subject) || postmaster.noSubject}
-        <Text size="xs" c="dimmed">
-          {from || envelopeFrom}
-        </Text>
-      </>
-    ),
-    text: ({ subject, from }) => `${subject} ${from}`,
-    width: '20rem',
+    name: postmaster.subject,
+    phone: 'title',
+    cell: ({ subject }) => visible(subject) || postmaster.noSubject,
+    text: ({ subject }) => subject,
+    width: '26%',
+  },
+  {
+    name: postmaster.from,
+    phone: 'detail',
+    cell: ({ from, envelopeFrom }) => visible(from || envelopeFrom),
+    text: ({ from }) => from,
   },
   { name: postmaster.recipient, cell: ({ recipient }) => recipient, text: ({ recipient }) => recipient },
   {
@@ -56,6 +49,7 @@ const COLUMNS: readonly Column<Mail>[] = [
   },
   {
     name: postmaster.received,
+    phone: 'time',
     cell: ({ receivedAt }) => <Time at={receivedAt} />,
     text: ({ receivedAt }) => receivedAt,
     width: '8rem',

@@ -39,7 +39,7 @@ function QueueContent() {
             <Rows
               label={queue.accounts}
               columns={COLUMNS}
-              rows={data.accounts}
+              list={{ items: data.accounts }}
               keyOf={({ accountId }) => accountId}
               href={({ accountId, name }) => (name === null ? '/app/operator' : `/app/operator/accounts/${accountId}`)}
               empty={{ title: queue.empty, hint: queue.emptyHint }}
@@ -57,11 +57,13 @@ const FIGURES = ['due', 'leased', 'held', 'waiting'] as const;
 const COLUMNS: readonly Column<OfAccount>[] = [
   {
     name: queue.account,
+    phone: 'title',
     cell: ({ name }) => name ?? operators.service,
     text: ({ name }) => name ?? operators.service,
   },
   ...(['depth', ...FIGURES] as const).map((figure) => ({
     name: queue[figure],
+    phone: figure === 'depth' ? ('badge' as const) : undefined,
     cell: (row: OfAccount) => count(row[figure]),
     text: (row: OfAccount) => row[figure],
     width: '7rem',
@@ -69,6 +71,7 @@ const COLUMNS: readonly Column<OfAccount>[] = [
   })),
   {
     name: queue.oldest,
+    phone: 'time',
     cell: ({ oldestDueAt }) => (oldestDueAt === null ? queue.none : <Time at={oldestDueAt} />),
     text: ({ oldestDueAt }) => oldestDueAt,
     width: '9rem',

@@ -38,12 +38,8 @@ export function OverviewPage() {
   return (
     <Page
       title={overview.title}
-      actions={
-        <>
-          <RangeControl range={range} hasUnit />
-          <AsCode operation="getStatistics" input={{ query: range.query }} />
-        </>
-      }
+      actions={<RangeControl range={range} hasUnit />}
+      code={<AsCode operation="getStatistics" input={{ query: range.query }} />}
     >
       <Stack gap="md">
         {!isLoading && <Failing />}

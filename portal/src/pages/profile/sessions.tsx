@@ -41,10 +41,8 @@ export function SessionsPanel() {
       <Rows
         label={texts.title}
         columns={columnsOf((session) => askEnd([session], texts.ended))}
-        rows={rows}
+        list={{ items: rows, error, refetch }}
         keyOf={({ sessionId }) => sessionId}
-        error={error}
-        onRetry={refetch}
         empty={{ title: texts.none }}
       />
     </Panel>
@@ -55,16 +53,17 @@ function columnsOf(onEnd: (session: Session) => void): readonly Column<Session>[
   return [
     {
       name: texts.browser,
+      phone: 'title',
       cell: ({ userAgent, current }) => (
-        <Group gap="xs">
+        <Group gap="xs" wrap="nowrap">
           <span title={userAgent ?? undefined}>{browserName(userAgent) ?? texts.unknown}</span>
           {current && <Badge tone="good">{texts.current}</Badge>}
         </Group>
       ),
     },
-    { name: texts.address, cell: ({ address }) => address },
+    { name: texts.address, phone: 'detail', cell: ({ address }) => address },
     { name: texts.began, cell: ({ createdAt }) => <Time at={createdAt} />, width: '8rem' },
-    { name: texts.used, cell: ({ lastSeenAt }) => <Time at={lastSeenAt} />, width: '8rem' },
+    { name: texts.used, phone: 'time', cell: ({ lastSeenAt }) => <Time at={lastSeenAt} />, width: '8rem' },
     { name: texts.ends, cell: ({ expiresAt }) => <Time at={expiresAt} />, width: '8rem' },
     {
       name: texts.actions,

@@ -1,17 +1,15 @@
 /** The log of requests of the last 30 days: API calls, and rejected SMTP commands; each row opens next to the list. */
-import { Drawer } from '@mantine/core';
-import { useState } from 'react';
 import { usePages } from '../../api.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { Connection } from '../../parts/connection.tsx';
+import { ListPage } from '../../parts/list-page.tsx';
 import { Notice } from '../../parts/notice.tsx';
-import { Page } from '../../parts/page.tsx';
-import { type Column, Rows } from '../../parts/rows.tsx';
+import type { Column } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useSearchState } from '../../search-state.ts';
 import { requests } from '../../texts/requests.ts';
 import { RequestDetail } from './detail.tsx';
-import { Filters, useFilter, useKeys } from './filters.tsx';
+import { RequestFilters, useFilter, useKeys } from './filters.tsx';
 import { callOfRequest, type LoggedRequest, RequestStatus } from './logged-request.tsx';
 import classes from './requests.module.css';
 
@@ -81,7 +79,6 @@ function emptyOf({ isFiltered, status }: { isFiltered: boolean; status: string |
 
 export function RequestsPage() {
   const [, setSearch] = useSearchState();
-  const [opened, open] = useState<LoggedRequest>();
   const query = useFilter();
   const list = usePages('listRequests', { query }, { everyMs: EVERY_MS });
   const { status, ...others } = query;
@@ -89,46 +86,35 @@ export function RequestsPage() {
   const omitted = Number(list.data?.pages[0]?.headers.get('x-omitted-requests') ?? 0);
   const connection = list.error ? 'off' : list.items === undefined ? 'connecting' : 'live';
   return (
-    <Page
+    <ListPage
       title={requests.title}
       lead={requests.lead}
       badge={<Connection state={connection} />}
-      actions={<AsCode operation="listRequests" input={{ query }} />}
-    >
-      <Filters isFiltered={isFiltered} />
-      {omitted > 0 && query.status !== 'failed' && <Notice>{requests.omitted(omitted)}</Notice>}
-      <Rows
-        label={requests.title}
-        columns={columnsOf(useCallers())}
-        rows={list.items}
-        keyOf={keyOf(list.items ?? [])}
-        onOpen={(one) => open(one)}
-        error={list.error}
-        onRetry={list.refetch}
-        hasMore={list.hasNextPage}
-        isLoadingMore={list.isFetchingNextPage}
-        onMore={list.fetchNextPage}
-        empty={emptyOf({ isFiltered, status: query.status })}
-        csvName="requests"
-      />
-      <Drawer
-        opened={opened !== undefined}
-        onClose={() => open(undefined)}
-        position="right"
-        size="lg"
-        title={opened && (opened.code ?? callOfRequest(opened))}
-      >
-        {opened !== undefined && (
+      code={<AsCode operation="listRequests" input={{ query }} />}
+      filters={
+        <>
+          <RequestFilters />
+          {omitted > 0 && query.status !== 'failed' && <Notice>{requests.omitted(omitted)}</Notice>}
+        </>
+      }
+      columns={columnsOf(useCallers())}
+      list={list}
+      keyOf={keyOf(list.items ?? [])}
+      details={{
+        title: (one) => one.code ?? callOfRequest(one),
+        content: (one, close) => (
           <RequestDetail
-            of={opened}
+            of={one}
             onSame={() => {
-              setSearch({ code: opened.code });
-              open(undefined);
+              setSearch({ code: one.code });
+              close();
             }}
           />
-        )}
-      </Drawer>
-    </Page>
+        ),
+      }}
+      empty={emptyOf({ isFiltered, status: query.status })}
+      csvName="requests"
+    />
   );
 }
 

@@ -21,7 +21,7 @@ export function SettingsPage() {
     <Page
       title={texts.title}
       lead={texts.lead}
-      actions={<AsCode operation="updateAccount" input={{ body: data?.settings ?? {} }} />}
+      code={<AsCode operation="updateAccount" input={{ body: data?.settings ?? {} }} />}
     >
       {data === undefined && (error === null ? <Loading /> : <ErrorState error={error} onRetry={refetch} />)}
       {data !== undefined && (

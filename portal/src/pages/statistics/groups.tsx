@@ -1,8 +1,7 @@
 /** Outcomes by tag, template, or recipient domain, largest first: rates, each compared with the period before. */
-import { Anchor, SegmentedControl, Text } from '@mantine/core';
-import { Link } from '@tanstack/react-router';
-import { type ReactNode, useMemo } from 'react';
-import { useCall } from '../../api.ts';
+import { SegmentedControl, Text } from '@mantine/core';
+import { useMemo } from 'react';
+import { type Mode, useCall } from '../../api.ts';
 import { Panel } from '../../parts/page.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { count, percent } from '../../parts/time.tsx';
@@ -49,6 +48,7 @@ function rateColumn(rate: Rate): Column<GroupTotal> {
   const digits = rate === 'complaintRate' ? 2 : 1;
   return {
     name: names[rate],
+    phone: rate === 'deliveryRate' ? 'badge' : undefined,
     cell: (one) => {
       const value = rateOf(one, rate);
       const change = pointsBetween(value, one.before && rateOf(one.before, rate), digits);
@@ -76,6 +76,7 @@ const COUNTS = (['delivered', 'bounced', 'complained', 'opened', 'clicked'] as c
 const COLUMNS: readonly Column<GroupTotal>[] = [
   {
     name: names.accepted,
+    phone: 'detail',
     cell: ({ accepted, before }) => {
       const share = before && growth(accepted, before.accepted);
       return (
@@ -93,6 +94,7 @@ const COLUMNS: readonly Column<GroupTotal>[] = [
 ];
 
 export function Groups({ range }: { range: Range }) {
+  const { mode } = useScope();
   const [{ group }, setSearch] = useSearchState();
   const groupBy = isGroupBy(group) ? group : 'tag';
   const query = { ...range.queryWithPrevious, groupBy };
@@ -104,11 +106,8 @@ export function Groups({ range }: { range: Range }) {
   const nameOf = useNames(groupBy);
   const first: Column<GroupTotal> = {
     name: texts.groups[groupBy],
-    cell: (one) => (
-      <GroupLink groupBy={groupBy} group={one.group}>
-        {nameOf(one.group)}
-      </GroupLink>
-    ),
+    phone: 'title',
+    cell: (one) => nameOf(one.group),
     text: (one) => nameOf(one.group),
   };
   return (
@@ -132,10 +131,9 @@ export function Groups({ range }: { range: Range }) {
         label={texts.breakdown}
         columns={[first, ...COLUMNS]}
         csvColumns={[first, ...COLUMNS, ...COUNTS]}
-        rows={totals}
+        list={{ items: totals, error: statistics.error, refetch: statistics.refetch }}
+        href={({ group: one }) => hrefOf(mode, groupBy, one)}
         keyOf={(one) => JSON.stringify(one.group)}
-        error={statistics.error}
-        onRetry={statistics.refetch}
         empty={{ title: texts.none, hint: texts.noneHint }}
         csvName={`statistics-by-${groupBy}`}
       />
@@ -153,14 +151,13 @@ function useNames(groupBy: GroupBy): (group: string | null) => string {
   };
 }
 
-/** Links to the messages of the group; a domain is searched in the addresses. */
-function GroupLink({ groupBy, group, children }: { groupBy: GroupBy; group: string | null; children: ReactNode }) {
-  const { mode } = useScope();
-  if (!group) return children;
-  const filter = { tag: { tags: group }, template: { template: group }, recipientDomain: { to: `@${group}` } }[groupBy];
-  return (
-    <Anchor component={Link} to={`/app/${mode}/messages`} search={filter as never} inherit c="inherit">
-      {children}
-    </Anchor>
-  );
+/** The messages of the group; a domain is searched in the addresses. */
+function hrefOf(mode: Mode, groupBy: GroupBy, group: string | null): string | undefined {
+  if (!group) return undefined;
+  const filters: Record<GroupBy, Record<string, string>> = {
+    tag: { tags: group },
+    template: { template: group },
+    recipientDomain: { to: `@${group}` },
+  };
+  return `/app/${mode}/messages?${new URLSearchParams(filters[groupBy])}`;
 }

@@ -21,12 +21,8 @@ export function StatisticsPage() {
     <Page
       title={texts.title}
       lead={texts.lead}
-      actions={
-        <>
-          <RangeControl range={range} />
-          <AsCode operation="getStatistics" input={{ query: { ...range.query, groupBy: 'tag' } }} />
-        </>
-      }
+      actions={<RangeControl range={range} />}
+      code={<AsCode operation="getStatistics" input={{ query: { ...range.query, groupBy: 'tag' } }} />}
     >
       <Stack gap="md">
         {totals.data === undefined ? (

@@ -1,12 +1,15 @@
 /** The columns of the list of members, with the actions of owners. */
-import { Button, Select, Text, Tooltip } from '@mantine/core';
+import { Select, Text, Tooltip } from '@mantine/core';
 import { type Answer, useChange } from '../../api.ts';
+import { IconTrash } from '../../icons.ts';
 import { StatusBadge } from '../../parts/badge.tsx';
+import { RowAction } from '../../parts/row-action.tsx';
 import type { Column } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { done, failed, withUndo } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
 import { roles, team } from '../../texts/team.ts';
+import classes from './team.module.css';
 
 export type Member = Answer<'listUsers'>[number];
 
@@ -23,61 +26,56 @@ export const ROLES = ['viewer', 'member', 'owner'] as const;
 interface MemberColumns {
   mayChange: boolean;
   isLastOwner(member: Member): boolean;
-  /** Called with false when the removal is undone. */
-  onRemoved(member: Member, isRemoved: boolean): void;
 }
 
-export function memberColumns({ mayChange, isLastOwner, onRemoved }: MemberColumns): readonly Column<Member>[] {
-  const columns: Column<Member>[] = [
-    { name: team.email, cell: (member) => <Who member={member} />, text: ({ email }) => email },
-    {
-      name: team.role,
-      cell: (member) =>
-        mayChange ? <RoleChoice member={member} isLastOwner={isLastOwner(member)} /> : roles[member.role].name,
-      text: ({ role }) => role,
-      width: '9rem',
-    },
-    {
-      name: team.status,
-      cell: ({ status }) => <StatusBadge status={status} />,
-      text: ({ status }) => status,
-      width: '7rem',
-    },
-    {
-      name: team.twoFactor,
-      cell: (member) =>
-        hasSecondFactor(member) ? (
-          secondFactors(member)
-        ) : (
-          <Text span inherit c="dimmed">
-            {team.noFactor}
-          </Text>
-        ),
-      text: (member) => secondFactors(member),
-      width: '9rem',
-    },
-    {
-      name: team.lastSignIn,
-      cell: ({ lastSignInAt }) => (lastSignInAt === null ? team.never : <Time at={lastSignInAt} />),
-      text: ({ lastSignInAt }) => lastSignInAt,
-      width: '7rem',
-    },
-    {
-      name: team.joined,
-      cell: ({ createdAt }) => <Time at={createdAt} />,
-      text: ({ createdAt }) => createdAt,
-      width: '7rem',
-    },
-  ];
-  if (mayChange)
-    columns.push({
-      name: team.actions,
-      cell: (member) => <Remove member={member} isLastOwner={isLastOwner(member)} onRemoved={onRemoved} />,
-      width: '7rem',
-      atEnd: true,
-    });
-  return columns;
-}
+export const memberColumns = ({ mayChange, isLastOwner }: MemberColumns): readonly Column<Member>[] => [
+  { name: team.email, phone: 'title', cell: (member) => <Who member={member} />, text: ({ email }) => email },
+  {
+    name: team.role,
+    phone: 'detail',
+    cell: (member) => (
+      <>
+        <span className={mayChange ? classes.roleName : undefined}>{roles[member.role].name}</span>
+        {mayChange && <RoleChoice member={member} isLastOwner={isLastOwner(member)} />}
+      </>
+    ),
+    text: ({ role }) => role,
+    width: '9rem',
+  },
+  {
+    name: team.status,
+    phone: 'badge',
+    cell: ({ status }) => <StatusBadge status={status} />,
+    text: ({ status }) => status,
+    width: '7rem',
+  },
+  {
+    name: team.twoFactor,
+    cell: (member) =>
+      hasSecondFactor(member) ? (
+        secondFactors(member)
+      ) : (
+        <Text span inherit c="dimmed">
+          {team.noFactor}
+        </Text>
+      ),
+    text: (member) => secondFactors(member),
+    width: '9rem',
+  },
+  {
+    name: team.lastSignIn,
+    phone: 'time',
+    cell: ({ lastSignInAt }) => (lastSignInAt === null ? team.never : <Time at={lastSignInAt} />),
+    text: ({ lastSignInAt }) => lastSignInAt,
+    width: '7rem',
+  },
+  {
+    name: team.joined,
+    cell: ({ createdAt }) => <Time at={createdAt} />,
+    text: ({ createdAt }) => createdAt,
+    width: '7rem',
+  },
+];
 
 function Who({ member: { userId, email } }: { member: Member }) {
   const { person } = useScope();
@@ -100,6 +98,7 @@ function RoleChoice({ member: { userId, email, role }, isLastOwner }: { member: 
     <Tooltip label={team.lastOwner} disabled={!isLastOwner}>
       <Select
         size="xs"
+        className={classes.roleChoice}
         aria-label={team.roleOf(email)}
         data={ROLES.map((value) => ({ value, label: roles[value].name }))}
         value={change.isPending ? change.variables.body!.role : role}
@@ -117,19 +116,18 @@ function RoleChoice({ member: { userId, email, role }, isLastOwner }: { member: 
   );
 }
 
-interface RemoveProps extends Pick<MemberColumns, 'onRemoved'> {
+interface RemoveProps {
   member: Member;
-  isLastOwner: boolean;
+  /** Called with false when the removal is undone. */
+  onRemoved(member: Member, isRemoved: boolean): void;
 }
 
-function Remove({ member, isLastOwner, onRemoved }: RemoveProps) {
+export function RemoveMember({ member, onRemoved }: RemoveProps) {
   const remove = useChange('removeUser', ['listUsers', 'getSession']);
-  if (isLastOwner) return null;
   return (
-    <Button
-      variant="default"
-      size="compact-sm"
-      aria-label={team.removeOf(member.email)}
+    <RowAction
+      label={team.removeOf(member.email)}
+      icon={<IconTrash size={15} />}
       onClick={() => {
         onRemoved(member, true);
         withUndo({
@@ -138,8 +136,6 @@ function Remove({ member, isLastOwner, onRemoved }: RemoveProps) {
           onUndo: () => onRemoved(member, false),
         });
       }}
-    >
-      {team.remove}
-    </Button>
+    />
   );
 }

@@ -1,13 +1,13 @@
 /** Whether the account requires two-factor authentication; owners change it after they see which members have no second factor. */
-import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import { Link, useLocation } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { useChange } from '../../api.ts';
 import { IconShield } from '../../icons.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Confirmed } from '../../parts/confirmed.tsx';
+import { FormModal } from '../../parts/form-modal.tsx';
 import { Panel } from '../../parts/page.tsx';
-import { Problem } from '../../parts/problem.tsx';
 import { Loading } from '../../parts/states.tsx';
 import { done, failed } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
@@ -37,9 +37,7 @@ export function TwoFactorPanel({ members, hasMore, onMore, mayChange }: TwoFacto
         <Text size="sm">{isRequired ? texts.requiredLead : optionalLead}</Text>
         {mayChange && (isRequired ? <Stop /> : <Ask onAsk={() => setAsking(true)} />)}
       </Stack>
-      <Modal opened={isAsking} onClose={() => setAsking(false)} title={texts.requireTitle}>
-        <Requirement members={members} hasMore={hasMore} onMore={onMore} onClose={() => setAsking(false)} />
-      </Modal>
+      {isAsking && <Requirement members={members} hasMore={hasMore} onMore={onMore} onClose={() => setAsking(false)} />}
     </Panel>
   );
 }
@@ -80,7 +78,6 @@ function Requirement({ members, hasMore, onMore, onClose }: Omit<TwoFactorProps,
   useEffect(() => {
     if (hasMore) onMore();
   }, [hasMore, onMore]);
-  const lacking = members.filter((member) => !hasSecondFactor(member));
   const require = (): void =>
     change.mutate(
       { body: { required: true } },
@@ -91,37 +88,38 @@ function Requirement({ members, hasMore, onMore, onClose }: Omit<TwoFactorProps,
         },
       },
     );
-  if (hasMore) return <Loading />;
   return (
-    <Stack gap="sm">
+    <FormModal
+      title={texts.requireTitle}
+      submit={texts.confirm}
+      isBusy={change.isPending}
+      isDisabled={hasMore}
+      error={change.error}
+      onSubmit={require}
+      onClose={onClose}
+    >
       <Text size="sm">{texts.requireLead}</Text>
-      {lacking.length === 0 ? (
-        <Text size="sm">{texts.noneLacking}</Text>
-      ) : (
-        <div>
-          <Text size="sm" fw={550}>
-            {texts.lacking(lacking.length)}
-          </Text>
-          <ul className={classes.lacking}>
-            {lacking.map(({ userId, email }) => (
-              <li key={userId}>{email}</li>
-            ))}
-          </ul>
-          <Text size="xs" c="dimmed">
-            {texts.provider}
-          </Text>
-        </div>
-      )}
-      <Problem error={change.error} />
-      <Group justify="flex-end">
-        <Button variant="default" onClick={onClose}>
-          {texts.cancel}
-        </Button>
-        <Button loading={change.isPending} onClick={require}>
-          {texts.confirm}
-        </Button>
-      </Group>
-    </Stack>
+      {hasMore ? <Loading /> : <Lacking members={members.filter((member) => !hasSecondFactor(member))} />}
+    </FormModal>
+  );
+}
+
+function Lacking({ members }: { members: readonly Member[] }) {
+  if (members.length === 0) return <Text size="sm">{texts.noneLacking}</Text>;
+  return (
+    <div>
+      <Text size="sm" fw={550}>
+        {texts.lacking(members.length)}
+      </Text>
+      <ul className={classes.lacking}>
+        {members.map(({ userId, email }) => (
+          <li key={userId}>{email}</li>
+        ))}
+      </ul>
+      <Text size="xs" c="dimmed">
+        {texts.provider}
+      </Text>
+    </div>
   );
 }
 

@@ -1,9 +1,10 @@
 /** Creates a template with a name, a type and initial content, and opens its page. */
-import { Button, Group, Modal, Select, Stack, Text, TextInput } from '@mantine/core';
+import { Select, Text, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
-import { type FormEvent, useState } from 'react';
-import { PostriderError, useChange } from '../../api.ts';
-import { Notice } from '../../parts/notice.tsx';
+import { useState } from 'react';
+import { useChange } from '../../api.ts';
+import { FormModal } from '../../parts/form-modal.tsx';
+import { issuesOf } from '../../parts/issues.ts';
 import { failed } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
 import { create, starts, types } from '../../texts/templates.ts';
@@ -26,22 +27,13 @@ async function startFrom(
   return starters[start];
 }
 
-export function CreateTemplate({ isOpen, onClose }: { isOpen: boolean; onClose(): void }) {
-  return (
-    <Modal opened={isOpen} onClose={onClose} title={create.title}>
-      <CreateForm />
-    </Modal>
-  );
-}
-
-function CreateForm() {
+export function CreateTemplate({ onClose }: { onClose(): void }) {
   const { mode } = useScope();
   const navigate = useNavigate();
   const [given, setGiven] = useState<{ name: string; type: Content['type']; start: Start }>(EMPTY);
   const make = useChange('createTemplate', ['listTemplates']);
   const store = useChange('replaceTemplateSamples');
-  const submit = async (event: FormEvent): Promise<void> => {
-    event.preventDefault();
+  const submit = async (): Promise<void> => {
     const { sample, ...content } = await startFrom(given.start);
     const common = { name: given.name.trim(), type: given.type, text: '', layoutTemplateId: '', mjml: null };
     const body = bodyOf({ ...common, ...content });
@@ -56,50 +48,46 @@ function CreateForm() {
         .catch(failed);
     void navigate({ to: `/app/${mode}/templates/${made.templateId}` as string });
   };
-  const known = make.error instanceof PostriderError ? make.error : undefined;
-  const ofName = known?.details.find(({ field }) => field === 'name');
+  const issues = issuesOf(make.error, ['name']);
   return (
-    <form onSubmit={(event) => void submit(event)}>
-      <Stack gap="sm">
-        {make.error !== null && ofName === undefined && (
-          <Notice tone="bad" role="alert">
-            {make.error.message}
-          </Notice>
-        )}
-        <TextInput
-          label={create.name}
-          description={create.nameHint}
-          maxLength={200}
-          required={true}
-          data-autofocus
-          value={given.name}
-          error={ofName && known?.message}
-          onChange={({ currentTarget }) => setGiven({ ...given, name: currentTarget.value })}
-        />
-        <Select
-          label={create.type}
-          description={create.typeHint}
-          value={given.type}
-          allowDeselect={false}
-          data={Object.entries(types).map(([value, label]) => ({ value, label }))}
-          onChange={(type) => setGiven({ ...given, type: type as Content['type'] })}
-        />
-        <Select
-          label={create.start}
-          value={given.start}
-          allowDeselect={false}
-          data={Object.entries(create.starts).map(([value, label]) => ({ value, label }))}
-          onChange={(start) => setGiven({ ...given, start: start as Start })}
-        />
-        <Group justify="space-between">
-          <Text size="xs" c="dimmed">
-            {mode === 'sandbox' && create.sandbox}
-          </Text>
-          <Button type="submit" loading={make.isPending}>
-            {create.submit}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <FormModal
+      title={create.title}
+      submit={create.submit}
+      isBusy={make.isPending}
+      error={issues.general}
+      onSubmit={() => void submit()}
+      onClose={onClose}
+    >
+      <TextInput
+        label={create.name}
+        description={create.nameHint}
+        maxLength={200}
+        required
+        data-autofocus
+        value={given.name}
+        error={issues.of('name')}
+        onChange={({ currentTarget }) => setGiven({ ...given, name: currentTarget.value })}
+      />
+      <Select
+        label={create.type}
+        description={create.typeHint}
+        value={given.type}
+        allowDeselect={false}
+        data={Object.entries(types).map(([value, label]) => ({ value, label }))}
+        onChange={(type) => setGiven({ ...given, type: type as Content['type'] })}
+      />
+      <Select
+        label={create.start}
+        value={given.start}
+        allowDeselect={false}
+        data={Object.entries(create.starts).map(([value, label]) => ({ value, label }))}
+        onChange={(start) => setGiven({ ...given, start: start as Start })}
+      />
+      {mode === 'sandbox' && (
+        <Text size="xs" c="dimmed">
+          {create.sandbox}
+        </Text>
+      )}
+    </FormModal>
   );
 }

@@ -1,10 +1,12 @@
 /** Sends the saved template with the selected sample values to up to ten addresses, and links to the messages. */
-import { Anchor, Button, Group, Modal, Select, Stack, Text, TextInput } from '@mantine/core';
+import { Anchor, Select, Text, TextInput } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { type Answer, useCall, useChange } from '../../api.ts';
+import { FormModal } from '../../parts/form-modal.tsx';
 import { Notice } from '../../parts/notice.tsx';
 import { useScope } from '../../scope.ts';
+import { confirming } from '../../texts/parts.ts';
 import { test } from '../../texts/templates.ts';
 import type { Template } from './content.ts';
 import type { Draft } from './draft.ts';
@@ -14,14 +16,7 @@ interface SendTestProps {
   template: Template;
   draft: Draft;
   samples: Samples;
-}
-
-export function SendTest({ isOpen, onClose, ...props }: SendTestProps & { isOpen: boolean; onClose(): void }) {
-  return (
-    <Modal opened={isOpen} onClose={onClose} title={test.title}>
-      <SendForm {...props} />
-    </Modal>
-  );
+  onClose(): void;
 }
 
 /** The sandbox sends nothing and accepts any sender. */
@@ -48,7 +43,7 @@ function addressesIn(typed: string): string[] {
   return [...new Set(addresses.filter((one) => one !== ''))];
 }
 
-function SendForm({ template, draft, samples }: SendTestProps) {
+export function SendTest({ template, draft, samples, onClose }: SendTestProps) {
   const { mode, person } = useScope();
   const [to, setTo] = useState(person.email);
   const [from, setFrom] = useSender();
@@ -57,8 +52,7 @@ function SendForm({ template, draft, samples }: SendTestProps) {
   const sentTo = send.variables?.body?.messages.map((message) => String(message.to)) ?? [];
   const isTooMany = addresses.length > MOST;
   const isSandbox = mode === 'sandbox';
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
+  const submit = (): void => {
     const { templateId, subject } = template;
     const templateVariables = { ...samples.chosen.values };
     // Each message of a template without a subject needs its own.
@@ -66,51 +60,47 @@ function SendForm({ template, draft, samples }: SendTestProps) {
     if (!isTooMany) send.mutate({ body: { messages: addresses.map((address) => ({ ...common, to: address })) } });
   };
   return (
-    <form onSubmit={submit}>
-      <Stack gap="sm">
-        <Text c="dimmed" size="sm">
-          {isSandbox ? test.sandbox : test.live}
-        </Text>
-        {draft.isDirty && <Notice tone="wait">{test.unsaved(template.version)}</Notice>}
-        {send.isError && (
-          <Notice tone="bad" role="alert">
-            {send.error.message}
-          </Notice>
-        )}
-        <TextInput
-          label={test.to}
-          description={test.toHint}
-          error={isTooMany && test.tooMany}
-          type={'email'}
-          multiple
-          value={to}
-          required={true}
-          data-autofocus
-          onChange={({ currentTarget }) => setTo(currentTarget.value)}
-        />
-        <TextInput
-          label={test.from}
-          description={isSandbox ? test.fromSandbox : test.fromHint}
-          required={true}
-          value={from}
-          onChange={({ currentTarget }) => setFrom(currentTarget.value)}
-        />
-        <Select
-          label={test.set}
-          value={samples.chosen.name}
-          data={samples.sets.map(({ name }) => name)}
-          onChange={(name) => samples.choose(name!)}
-        />
-        {send.data?.results.map((result, index) => (
-          <Result key={sentTo[index]} to={sentTo[index] ?? ''} {...result} />
-        ))}
-        <Group justify="flex-end">
-          <Button type="submit" loading={send.isPending}>
-            {test.submit}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <FormModal
+      title={test.title}
+      submit={test.submit}
+      cancel={confirming.close}
+      isBusy={send.isPending}
+      error={send.error}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <Text c="dimmed" size="sm">
+        {isSandbox ? test.sandbox : test.live}
+      </Text>
+      {draft.isDirty && <Notice tone="wait">{test.unsaved(template.version)}</Notice>}
+      <TextInput
+        label={test.to}
+        description={test.toHint}
+        error={isTooMany && test.tooMany}
+        type={'email'}
+        multiple
+        value={to}
+        required={true}
+        data-autofocus
+        onChange={({ currentTarget }) => setTo(currentTarget.value)}
+      />
+      <TextInput
+        label={test.from}
+        description={isSandbox ? test.fromSandbox : test.fromHint}
+        required={true}
+        value={from}
+        onChange={({ currentTarget }) => setFrom(currentTarget.value)}
+      />
+      <Select
+        label={test.set}
+        value={samples.chosen.name}
+        data={samples.sets.map(({ name }) => name)}
+        onChange={(name) => samples.choose(name!)}
+      />
+      {send.data?.results.map((result, index) => (
+        <Result key={sentTo[index]} to={sentTo[index] ?? ''} {...result} />
+      ))}
+    </FormModal>
   );
 }
 

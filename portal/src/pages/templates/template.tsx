@@ -2,7 +2,7 @@
  * One template: the editor next to a live preview, its versions and its usage. Unsaved changes are stored in this browser; saving creates a
  * version. Live templates are read-only in the sandbox, as in the API.
  */
-import { Button, Group, Menu, SegmentedControl, Tooltip } from '@mantine/core';
+import { Button, Menu, SegmentedControl, Tooltip } from '@mantine/core';
 import { useNavigate, useParams } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { useCall } from '../../api.ts';
@@ -60,7 +60,7 @@ function useLeaving({ isDirty, isKept, content }: Draft): void {
 }
 
 function OneTemplate({ template, isLive }: { template: Template; isLive: boolean }) {
-  const { mode, mayWrite } = useScope();
+  const { mode, mayWrite, person } = useScope();
   const [search, setSearch] = useSearchState();
   const draft = useDraft(template);
   const mayChange = mayWrite && (mode === 'live' || !isLive);
@@ -73,7 +73,16 @@ function OneTemplate({ template, isLive }: { template: Template; isLive: boolean
       title={template.name}
       parent={{ href: `/app/${mode}/templates`, name: list.title }}
       badge={<Badges template={template} draft={draft} isLive={isLive} />}
+      primary={mayChange && <SaveButton template={template} draft={draft} />}
       actions={<Actions template={template} draft={draft} samples={samples} mayChange={mayChange} />}
+      code={
+        <AsCode
+          operation="sendEmail"
+          input={{
+            body: { to: person.email, templateId: template.name, templateVariables: { ...samples.chosen.values } },
+          }}
+        />
+      }
     >
       <Notes
         template={template}
@@ -124,19 +133,17 @@ interface ActionsProps {
 }
 
 function Actions({ template, draft, samples, mayChange }: ActionsProps) {
-  const { mode, mayWrite, person } = useScope();
+  const { mode, mayWrite } = useScope();
   const navigate = useNavigate();
   const remove = useRemove();
   const [isSending, setSending] = useState(false);
-  const { values } = samples.chosen;
   return (
-    <Group gap="xs">
+    <>
       {mayWrite && (
         <Button variant="default" leftSection={<IconSend size={14} />} onClick={() => setSending(true)}>
           {test.open}
         </Button>
       )}
-      {mayChange && <SaveButton template={template} draft={draft} />}
       {mayChange && (
         <Menu position="bottom-end">
           <Menu.Target>
@@ -160,17 +167,7 @@ function Actions({ template, draft, samples, mayChange }: ActionsProps) {
           </Menu.Dropdown>
         </Menu>
       )}
-      <AsCode
-        operation="sendEmail"
-        input={{ body: { to: person.email, templateId: template.name, templateVariables: { ...values } } }}
-      />
-      <SendTest
-        template={template}
-        draft={draft}
-        samples={samples}
-        isOpen={isSending}
-        onClose={() => setSending(false)}
-      />
-    </Group>
+      {isSending && <SendTest template={template} draft={draft} samples={samples} onClose={() => setSending(false)} />}
+    </>
   );
 }

@@ -1,14 +1,17 @@
 /** All templates of the account: search by name, create, and delete with an undo. */
-import { ActionIcon, Button, Group, Text, TextInput, Tooltip } from '@mantine/core';
+import { Button, Group, Text } from '@mantine/core';
 import { useState } from 'react';
 import { pagesOf } from '../../../../clients/typescript/src/pages.ts';
 import { usePages } from '../../api.ts';
-import { IconPlus, IconSearch, IconTrash } from '../../icons.ts';
+import { IconPlus, IconTrash } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { Badge } from '../../parts/badge.tsx';
+import { Filters } from '../../parts/filters.tsx';
+import { ListPage } from '../../parts/list-page.tsx';
 import { Notice } from '../../parts/notice.tsx';
-import { Page } from '../../parts/page.tsx';
-import { type Column, Rows } from '../../parts/rows.tsx';
+import { RowAction } from '../../parts/row-action.tsx';
+import type { Column } from '../../parts/rows.tsx';
+import { SearchField } from '../../parts/search-field.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { useSearchState } from '../../search-state.ts';
@@ -66,93 +69,61 @@ function whereColumn(liveIds: ReadonlySet<string> | undefined): Column<Template>
   };
 }
 
-function RemoveButton({ template }: { template: Template }) {
-  const remove = useRemove();
-  const label = list.remove(template.name);
-  return (
-    <Tooltip label={label}>
-      <ActionIcon size="sm" aria-label={label} onClick={() => remove(template)}>
-        <IconTrash size={15} />
-      </ActionIcon>
-    </Tooltip>
-  );
-}
-
-interface ColumnsFor {
-  isSandbox: boolean;
-  mayWrite: boolean;
-  liveIds: ReadonlySet<string> | undefined;
-}
-
-function columnsFor({ isSandbox, mayWrite, liveIds }: ColumnsFor): Column<Template>[] {
-  const mayRemove = ({ templateId }: Template): boolean =>
-    !isSandbox || (liveIds !== undefined && !liveIds.has(templateId));
-  const actions: Column<Template> = {
-    name: list.actions,
-    width: '4.5rem',
-    atEnd: true,
-    cell: (template) => mayRemove(template) && <RemoveButton template={template} />,
-  };
-  return [...COLUMNS, ...(isSandbox ? [whereColumn(liveIds)] : []), ...(mayWrite ? [actions] : [])];
-}
-
 export function TemplatesPage() {
   const { mode, mayWrite, caller } = useScope();
-  const [{ name = '' }, setSearch] = useSearchState();
+  const [{ name = '' }] = useSearchState();
   const [isCreating, setCreating] = useState(false);
   const templates = usePages('listTemplates');
   const removed = useRemoved();
+  const remove = useRemove();
   const liveIds = useLiveIds(templates.items);
   const isSandbox = mode === 'sandbox';
   const isShown = (one: Template): boolean =>
     !removed.has(one.templateId) && one.name.toLowerCase().includes(name.toLowerCase());
+  const mayRemove = ({ templateId }: Template): boolean =>
+    mayWrite && (!isSandbox || (liveIds !== undefined && !liveIds.has(templateId)));
   const createButton = mayWrite && (
     <Button leftSection={<IconPlus size={14} />} onClick={() => setCreating(true)}>
       {list.create}
     </Button>
   );
   return (
-    <Page
+    <ListPage
       title={list.title}
       lead={list.lead}
-      actions={
-        <>
-          {createButton}
-          <AsCode operation="listTemplates" />
-        </>
+      primary={createButton}
+      code={<AsCode operation="listTemplates" />}
+      notice={isSandbox && <Notice tone="calm">{list.sandboxNote}</Notice>}
+      filters={
+        (templates.items?.length ?? 0) > 0 && (
+          <Filters of={['name']}>
+            <SearchField name="name" label={list.find} type="search" width="20rem" isMain />
+          </Filters>
+        )
       }
+      label={list.label}
+      columns={isSandbox ? [...COLUMNS, whereColumn(liveIds)] : COLUMNS}
+      rowActions={
+        mayWrite
+          ? (template) =>
+              mayRemove(template) && (
+                <RowAction
+                  label={list.remove(template.name)}
+                  icon={<IconTrash size={15} />}
+                  onClick={() => remove(template)}
+                />
+              )
+          : undefined
+      }
+      list={templates}
+      rows={templates.items?.filter(isShown)}
+      keyOf={({ templateId }) => templateId}
+      href={({ templateId }) => `/app/${mode}/templates/${templateId}`}
+      csvName="templates"
+      csvRows={() => pagesOf(caller, 'listTemplates', {}, undefined)}
+      empty={name === '' ? { title: list.empty, hint: list.emptyHint, action: createButton } : { title: list.nothing }}
     >
-      {isSandbox && <Notice tone="calm">{list.sandboxNote}</Notice>}
-      {(templates.items?.length ?? 0) > 0 && (
-        <TextInput
-          maw={'20rem'}
-          mb={'xs'}
-          type={'search'}
-          leftSection={<IconSearch size={14} />}
-          value={name}
-          aria-label={list.find}
-          placeholder={list.find}
-          onChange={({ currentTarget }) => setSearch({ name: currentTarget.value }, { typed: true })}
-        />
-      )}
-      <Rows
-        label={list.label}
-        columns={columnsFor({ isSandbox, mayWrite, liveIds })}
-        rows={templates.items?.filter(isShown)}
-        keyOf={({ templateId }) => templateId}
-        href={({ templateId }) => `/app/${mode}/templates/${templateId}`}
-        error={templates.error}
-        onRetry={templates.refetch}
-        hasMore={templates.hasNextPage}
-        isLoadingMore={templates.isFetchingNextPage}
-        onMore={templates.fetchNextPage}
-        csvName="templates"
-        csvRows={() => pagesOf(caller, 'listTemplates', {}, undefined)}
-        empty={
-          name === '' ? { title: list.empty, hint: list.emptyHint, action: createButton } : { title: list.nothing }
-        }
-      />
-      <CreateTemplate isOpen={isCreating} onClose={() => setCreating(false)} />
-    </Page>
+      {isCreating && <CreateTemplate onClose={() => setCreating(false)} />}
+    </ListPage>
   );
 }

@@ -66,6 +66,7 @@ function columnsOf(present: number, all: readonly TemplateVersion[]): Column<Tem
   return [
     {
       name: texts.version,
+      phone: 'title',
       width: '9rem',
       text: ({ version }) => version,
       cell: ({ version }) => (
@@ -77,11 +78,12 @@ function columnsOf(present: number, all: readonly TemplateVersion[]): Column<Tem
     },
     {
       name: texts.saved,
+      phone: 'time',
       width: '9rem',
       text: ({ createdAt }) => createdAt,
       cell: ({ createdAt }) => <Time at={createdAt} exact />,
     },
-    { name: texts.changed, text: changedIn, cell: changedIn },
+    { name: texts.changed, phone: 'detail', text: changedIn, cell: changedIn },
   ];
 }
 
@@ -113,13 +115,8 @@ export function VersionsView({ template: { templateId, version: present, name },
         <Rows
           label={texts.label}
           columns={[...columnsOf(present, all), actions]}
-          rows={query.items}
+          list={query}
           keyOf={({ version }) => String(version)}
-          error={query.error}
-          onRetry={query.refetch}
-          hasMore={query.hasNextPage}
-          isLoadingMore={query.isFetchingNextPage}
-          onMore={query.fetchNextPage}
           csvName={`versions-of-${name}`}
           empty={{ title: texts.nothing }}
         />

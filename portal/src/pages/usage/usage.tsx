@@ -17,7 +17,7 @@ export function UsagePage() {
   if (account.data === undefined)
     return account.error ? <ErrorState error={account.error} onRetry={account.refetch} /> : <Loading />;
   return (
-    <Page title={usage.title} lead={usage.lead} actions={<AsCode operation="getAccount" />}>
+    <Page title={usage.title} lead={usage.lead} code={<AsCode operation="getAccount" />}>
       <Stack gap="md">
         <div className={classes.columns}>
           <Panel title={usage.account}>

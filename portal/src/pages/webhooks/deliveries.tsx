@@ -1,8 +1,9 @@
 /** Every delivery of a webhook, newest event first, reloaded when one of the newest changes. */
-import { Group, Select, Text, Title } from '@mantine/core';
+import { Text, Title } from '@mantine/core';
 import { useEffect, useRef } from 'react';
 import { type Query, usePages } from '../../api.ts';
 import { StatusBadge } from '../../parts/badge.tsx';
+import { FilterChoice, Filters } from '../../parts/filters.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { duration, Time } from '../../parts/time.tsx';
 import { useSearchState } from '../../search-state.ts';
@@ -101,36 +102,6 @@ function useFilter(): Query<'listWebhookDeliveries'> {
   };
 }
 
-function Filters() {
-  const [, setSearch] = useSearchState();
-  const { eventType = '', status = '' } = useFilter();
-  return (
-    <search aria-label={deliveries.filters}>
-      <Group gap="sm" align="flex-end" mb="sm">
-        <Select
-          size="xs"
-          label={deliveries.columns.event}
-          data={[{ value: '', label: deliveries.allEvents }, ...EVENT_TYPES]}
-          value={eventType}
-          onChange={(value) => setSearch({ type: value || undefined })}
-          style={{ width: '11rem' }}
-        />
-        <Select
-          size="xs"
-          label={deliveries.columns.status}
-          data={[
-            { value: '', label: deliveries.allStatuses },
-            ...STATUSES.map((value) => ({ value, label: deliveries.statuses[value] })),
-          ]}
-          value={status}
-          onChange={(value) => setSearch({ status: value || undefined })}
-          style={{ width: '11rem' }}
-        />
-      </Group>
-    </search>
-  );
-}
-
 export function Deliveries({ webhook, newest, chosen, onOpen }: DeliveriesProps) {
   const filter = useFilter();
   const list = usePages('listWebhookDeliveries', { path: { id: webhook.webhookId }, query: filter });
@@ -149,19 +120,22 @@ export function Deliveries({ webhook, newest, chosen, onOpen }: DeliveriesProps)
       <Text c="dimmed" size="sm" mb="xs">
         {deliveries.lead}
       </Text>
-      <Filters />
+      <Filters label={deliveries.filters} of={['type', 'status']}>
+        <FilterChoice name="type" label={names.event} any={deliveries.allEvents} data={EVENT_TYPES} />
+        <FilterChoice
+          name="status"
+          label={names.status}
+          any={deliveries.allStatuses}
+          data={STATUSES.map((value) => ({ value, label: deliveries.statuses[value] }))}
+        />
+      </Filters>
       <Rows
         label={deliveries.list}
         columns={COLUMNS}
-        rows={list.items}
-        csvName={'webhook-deliveries'}
+        list={list}
+        csvName="webhook-deliveries"
         keyOf={({ deliveryId }) => deliveryId}
         onOpen={({ deliveryId }) => onOpen(deliveryId)}
-        error={list.error}
-        onRetry={list.refetch}
-        hasMore={list.hasNextPage}
-        isLoadingMore={list.isFetchingNextPage}
-        onMore={list.fetchNextPage}
         empty={
           isFiltered
             ? { title: deliveries.noneFound, hint: deliveries.noneFoundHint }

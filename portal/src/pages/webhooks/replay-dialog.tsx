@@ -1,10 +1,10 @@
 /** Replays the events of a period, after showing their number. */
-import { Button, Group, Modal, MultiSelect, Select, Stack, Text, TextInput } from '@mantine/core';
+import { Group, MultiSelect, Select, Text, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useCall, useChange } from '../../api.ts';
+import { FormModal } from '../../parts/form-modal.tsx';
 import { Notice } from '../../parts/notice.tsx';
-import { Problem } from '../../parts/problem.tsx';
-import { replay, webhookForm } from '../../texts/webhooks.ts';
+import { replay } from '../../texts/webhooks.ts';
 import type { Asked, AskedReplay } from './replay.tsx';
 import { type ReplayDraft, SPANS, type Span, useReplayDraft } from './replay-draft.ts';
 import { EVENT_TYPES, type EventType, type Webhook } from './webhook-state.tsx';
@@ -50,31 +50,29 @@ export function ReplayDialog({ webhook, onClose, onStarted }: ReplayDialogProps)
   };
   const problem = send.error ?? error;
   return (
-    <Modal opened onClose={onClose} title={replay.title} size="lg">
-      <Stack>
-        <Text>{replay.explanation}</Text>
-        {!webhook.enabled && (
-          <Notice role="status" tone="wait">
-            {replay.disabled}
-          </Notice>
-        )}
-        <Fields draft={draft} />
-        <Problem error={problem} />
-        <Text fw={550} role="status" mih="1.5em">
-          {webhook.enabled &&
-            problem === null &&
-            (draft.fault ?? (events === undefined ? replay.counting : replay.willBeSent(events)))}
-        </Text>
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            {webhookForm.cancel}
-          </Button>
-          <Button loading={send.isPending} disabled={!events} onClick={start}>
-            {replay.submit(events)}
-          </Button>
-        </Group>
-      </Stack>
-    </Modal>
+    <FormModal
+      title={replay.title}
+      size="lg"
+      submit={replay.submit(events)}
+      isBusy={send.isPending}
+      isDisabled={!events}
+      error={problem}
+      onSubmit={start}
+      onClose={onClose}
+    >
+      <Text>{replay.explanation}</Text>
+      {!webhook.enabled && (
+        <Notice role="status" tone="wait">
+          {replay.disabled}
+        </Notice>
+      )}
+      <Fields draft={draft} />
+      <Text fw={550} role="status" mih="1.5em">
+        {webhook.enabled &&
+          problem === null &&
+          (draft.fault ?? (events === undefined ? replay.counting : replay.willBeSent(events)))}
+      </Text>
+    </FormModal>
   );
 }
 

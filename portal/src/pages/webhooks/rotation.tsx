@@ -1,8 +1,8 @@
 /** Explains the effect of a new secret before creating it. */
-import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { useChange } from '../../api.ts';
-import { Problem } from '../../parts/problem.tsx';
-import { rotation, webhookForm } from '../../texts/webhooks.ts';
+import { FormModal } from '../../parts/form-modal.tsx';
+import { rotation } from '../../texts/webhooks.ts';
 import type { NewSecret } from './secret-shown.tsx';
 
 interface RotationProps {
@@ -24,20 +24,16 @@ export function RotationDialog({ webhookId, onClose, onRotated }: RotationProps)
       },
     );
   return (
-    <Modal opened onClose={onClose} title={rotation.title}>
-      <Stack>
-        <Problem error={rotate.error} />
-        <Text>{rotation.explanation}</Text>
-        <Text c="dimmed">{rotation.warning}</Text>
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            {webhookForm.cancel}
-          </Button>
-          <Button loading={rotate.isPending} onClick={submit}>
-            {rotation.submit}
-          </Button>
-        </Group>
-      </Stack>
-    </Modal>
+    <FormModal
+      title={rotation.title}
+      submit={rotation.submit}
+      isBusy={rotate.isPending}
+      error={rotate.error}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <Text>{rotation.explanation}</Text>
+      <Text c="dimmed">{rotation.warning}</Text>
+    </FormModal>
   );
 }

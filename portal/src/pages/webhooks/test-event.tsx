@@ -1,12 +1,11 @@
 /** Sends a sample event of a chosen type immediately, and shows the response and its duration. */
-import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { useState } from 'react';
 import { type Answer, useCall, useChange } from '../../api.ts';
-import { IconSend } from '../../icons.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Code } from '../../parts/copy.tsx';
+import { FormModal } from '../../parts/form-modal.tsx';
 import { Facts, Panel } from '../../parts/page.tsx';
-import { Problem } from '../../parts/problem.tsx';
 import { sentence } from '../../parts/sentence.ts';
 import { duration } from '../../parts/time.tsx';
 import { eventTypes, testEvent as texts } from '../../texts/webhooks.ts';
@@ -19,32 +18,26 @@ export function TestEventDialog({ webhook, onClose }: { webhook: Webhook; onClos
   const { mutate, isPending, data: result, error } = useChange('testWebhook');
   const sample = useCall('listEventTypes').data?.find((one) => one.eventType === eventType)?.sample;
   return (
-    <Modal opened onClose={onClose} title={texts.action} size="lg">
-      <Stack>
-        <Text c="dimmed">{texts.lead}</Text>
-        <EventTypeSelect value={eventType} onChange={setEventType} />
-        {sample !== undefined && (
-          <details>
-            <summary>{texts.payload}</summary>
-            <Code code={JSON.stringify({ ...sample, test: true }, null, 2)} label={eventTypes.sampleOf(eventType)} />
-          </details>
-        )}
-        <Problem error={error} />
-        {result !== undefined && <TestResult result={result} />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            {texts.close}
-          </Button>
-          <Button
-            leftSection={<IconSend size={14} />}
-            loading={isPending}
-            onClick={() => mutate({ path: { id: webhook.webhookId }, body: { eventType } })}
-          >
-            {texts.submit}
-          </Button>
-        </Group>
-      </Stack>
-    </Modal>
+    <FormModal
+      title={texts.action}
+      size="lg"
+      submit={texts.submit}
+      cancel={texts.close}
+      isBusy={isPending}
+      error={error}
+      onSubmit={() => mutate({ path: { id: webhook.webhookId }, body: { eventType } })}
+      onClose={onClose}
+    >
+      <Text c="dimmed">{texts.lead}</Text>
+      <EventTypeSelect value={eventType} onChange={setEventType} />
+      {sample !== undefined && (
+        <details>
+          <summary>{texts.payload}</summary>
+          <Code code={JSON.stringify({ ...sample, test: true }, null, 2)} label={eventTypes.sampleOf(eventType)} />
+        </details>
+      )}
+      {result !== undefined && <TestResult result={result} />}
+    </FormModal>
   );
 }
 

@@ -13,7 +13,6 @@ import {
   IconShieldCheck,
   IconTrash,
 } from '../../icons.ts';
-import { AsCode } from '../../parts/as-code.tsx';
 import { useRemoval } from '../../parts/removal.ts';
 import { done, failed } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
@@ -50,15 +49,11 @@ function useRemove({ webhookId }: Webhook): () => void {
 export function WebhookActions({ webhook, onOpen }: WebhookActionsProps) {
   const { mayWrite } = useScope();
   const { toggle, isChanging } = useEnable(webhook);
-  const asCode = <AsCode operation="listWebhookDeliveries" input={{ path: { id: webhook.webhookId } }} />;
   if (!mayWrite)
     return (
-      <>
-        <Button variant="default" leftSection={<IconShieldCheck size={14} />} onClick={() => onOpen('signature')}>
-          {webhooks.check}
-        </Button>
-        {asCode}
-      </>
+      <Button variant="default" leftSection={<IconShieldCheck size={14} />} onClick={() => onOpen('signature')}>
+        {webhooks.check}
+      </Button>
     );
   return (
     <>
@@ -73,7 +68,6 @@ export function WebhookActions({ webhook, onOpen }: WebhookActionsProps) {
       <Button variant="default" leftSection={<IconHistory size={14} />} onClick={() => onOpen('replay')}>
         {replay.action}
       </Button>
-      {asCode}
       <MoreActions webhook={webhook} onOpen={onOpen} onDisable={toggle} />
     </>
   );

@@ -1,9 +1,9 @@
 /** Creates or edits a webhook: its URL, event types, description, order, batches, and headers. */
-import { Button, Checkbox, Group, Modal, Stack, TextInput } from '@mantine/core';
-import { type FormEvent, useState } from 'react';
+import { Checkbox, Stack, TextInput } from '@mantine/core';
+import { useState } from 'react';
 import { useChange } from '../../api.ts';
+import { FormModal } from '../../parts/form-modal.tsx';
 import { issuesOf } from '../../parts/issues.ts';
-import { Problem } from '../../parts/problem.tsx';
 import { done } from '../../parts/undo.tsx';
 import { eventSentences, webhookForm } from '../../texts/webhooks.ts';
 import { headersOf, OwnHeaders, ownHeadersOf } from './own-headers.tsx';
@@ -71,8 +71,7 @@ export function WebhookForm(props: WebhookFormProps) {
   const [maxBatch, setMaxBatch] = useState(String(webhook?.maxBatch ?? 1));
   const [headers, setHeaders] = useState(() => ownHeadersOf(webhook?.headers));
   const { save, isSaving, issues } = useSave(props);
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
+  const submit = (): void =>
     save({
       url: url.trim(),
       events: events as EventType[],
@@ -81,70 +80,60 @@ export function WebhookForm(props: WebhookFormProps) {
       maxBatch: Number(maxBatch),
       headers: headersOf(headers),
     });
-  };
   return (
-    <Modal
-      opened
-      onClose={onClose}
-      size="lg"
+    <FormModal
       title={webhook === undefined ? webhookForm.createTitle : webhookForm.editTitle}
+      size="lg"
+      submit={webhook === undefined ? webhookForm.create : webhookForm.save}
+      isBusy={isSaving}
+      isDisabled={events.length === 0}
+      error={issues.general}
+      onSubmit={submit}
+      onClose={onClose}
     >
-      <form onSubmit={submit}>
-        <Stack>
-          <Problem error={issues.general} />
-          <TextInput
-            label={webhookForm.url}
-            description={webhookForm.urlHint}
-            error={issues.of('url')}
-            type={'url'}
-            required={true}
-            maxLength={2_048}
-            placeholder={'https://shop.example/hooks/mail'}
-            data-autofocus
-            value={url}
-            onChange={({ currentTarget }) => setUrl(currentTarget.value)}
-          />
-          <EventChoice value={events} onChange={setEvents} error={issues.of('events')} />
-          <TextInput
-            label={webhookForm.description}
-            description={webhookForm.descriptionHint}
-            maxLength={500}
-            error={issues.of('description')}
-            value={description}
-            onChange={({ currentTarget }) => setDescription(currentTarget.value)}
-          />
-          <Checkbox
-            label={webhookForm.ordered}
-            description={webhookForm.orderedHint}
-            checked={ordered}
-            onChange={({ currentTarget }) => setOrdered(currentTarget.checked)}
-          />
-          {webhook?.format === undefined && (
-            <TextInput
-              label={webhookForm.maxBatch}
-              description={webhookForm.maxBatchHint}
-              error={issues.of('maxBatch')}
-              type="number"
-              min={1}
-              max={100}
-              required
-              withAsterisk={false}
-              value={maxBatch}
-              onChange={({ currentTarget }) => setMaxBatch(currentTarget.value)}
-            />
-          )}
-          <OwnHeaders value={headers} onChange={setHeaders} error={issues.of('headers')} />
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              {webhookForm.cancel}
-            </Button>
-            <Button type="submit" loading={isSaving} disabled={events.length === 0}>
-              {webhook === undefined ? webhookForm.create : webhookForm.save}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+      <TextInput
+        label={webhookForm.url}
+        description={webhookForm.urlHint}
+        error={issues.of('url')}
+        type={'url'}
+        required={true}
+        maxLength={2_048}
+        placeholder={'https://shop.example/hooks/mail'}
+        data-autofocus
+        value={url}
+        onChange={({ currentTarget }) => setUrl(currentTarget.value)}
+      />
+      <EventChoice value={events} onChange={setEvents} error={issues.of('events')} />
+      <TextInput
+        label={webhookForm.description}
+        description={webhookForm.descriptionHint}
+        maxLength={500}
+        error={issues.of('description')}
+        value={description}
+        onChange={({ currentTarget }) => setDescription(currentTarget.value)}
+      />
+      <Checkbox
+        label={webhookForm.ordered}
+        description={webhookForm.orderedHint}
+        checked={ordered}
+        onChange={({ currentTarget }) => setOrdered(currentTarget.checked)}
+      />
+      {webhook?.format === undefined && (
+        <TextInput
+          label={webhookForm.maxBatch}
+          description={webhookForm.maxBatchHint}
+          error={issues.of('maxBatch')}
+          type="number"
+          min={1}
+          max={100}
+          required
+          withAsterisk={false}
+          value={maxBatch}
+          onChange={({ currentTarget }) => setMaxBatch(currentTarget.value)}
+        />
+      )}
+      <OwnHeaders value={headers} onChange={setHeaders} error={issues.of('headers')} />
+    </FormModal>
   );
 }
 

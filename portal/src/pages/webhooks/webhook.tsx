@@ -3,6 +3,7 @@ import { Anchor } from '@mantine/core';
 import { Link, useParams } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';
 import { useCall } from '../../api.ts';
+import { AsCode } from '../../parts/as-code.tsx';
 import { Copyable } from '../../parts/copy.tsx';
 import { Notice } from '../../parts/notice.tsx';
 import { Facts, Page, Panel } from '../../parts/page.tsx';
@@ -50,6 +51,7 @@ function Loaded({ webhook }: { webhook: Webhook }) {
       title={nameOf(webhook)}
       badge={<WebhookState webhook={webhook} />}
       parent={{ href: `/app/${mode}/webhooks`, name: webhookPage.parent }}
+      code={<AsCode operation="listWebhookDeliveries" input={{ path: { id } }} />}
       actions={<WebhookActions webhook={webhook} onOpen={(name) => setSearch({ panel: name })} />}
     >
       <div className={classes.stack}>

@@ -1,13 +1,13 @@
 /** The webhooks of an account and mode: URLs, event types, and the last deliveries. */
-import { Button, Stack, Text } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';
 import { usePages } from '../../api.ts';
 import { IconFileCode, IconPlus, IconShieldCheck } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
-import { Page } from '../../parts/page.tsx';
+import { ListPage } from '../../parts/list-page.tsx';
 import { useRemoval } from '../../parts/removal.ts';
-import { type Column, Rows } from '../../parts/rows.tsx';
+import { type Column, Second } from '../../parts/rows.tsx';
 import { sentence } from '../../parts/sentence.ts';
 import { useScope } from '../../scope.ts';
 import { useSearchState } from '../../search-state.ts';
@@ -26,11 +26,7 @@ const COLUMNS: readonly Column<Webhook>[] = [
     cell: ({ url, description }) => (
       <>
         {url}
-        {description !== null && description !== '' && (
-          <Text size="xs" c="dimmed" component="span" display="block" fw={400}>
-            {description}
-          </Text>
-        )}
+        {description && <Second>{description}</Second>}
       </>
     ),
     text: ({ url }) => url,
@@ -41,14 +37,12 @@ const COLUMNS: readonly Column<Webhook>[] = [
     name: names.state,
     phone: 'badge',
     cell: (webhook) => (
-      <Stack gap={2} align="flex-start">
+      <>
         <WebhookState webhook={webhook} />
         {!webhook.enabled && (
-          <Text size="xs" c="dimmed" span>
-            {webhook.disabledReason === undefined ? webhooks.byHand : sentence(webhook.disabledReason)}
-          </Text>
+          <Second>{webhook.disabledReason === undefined ? webhooks.byHand : sentence(webhook.disabledReason)}</Second>
         )}
-      </Stack>
+      </>
     ),
     text: ({ enabled, disabledReason }) => (enabled ? webhooks.enabled : (disabledReason ?? webhooks.disabled)),
     width: '18%',
@@ -65,7 +59,6 @@ export function WebhooksPage() {
   const [made, setMade] = useState<NewSecret & { webhookId: string }>();
   const { isRemoved } = useRemoval('deleteWebhook', ['listWebhooks']);
   const list = usePages('listWebhooks');
-  const rows = list.items?.filter(({ webhookId }) => !isRemoved(webhookId));
   const close = (): void => setSearch({ panel: undefined });
   const create = mayWrite && (
     <Button leftSection={<IconPlus size={14} />} onClick={() => setSearch({ panel: 'new' })}>
@@ -73,9 +66,10 @@ export function WebhooksPage() {
     </Button>
   );
   return (
-    <Page
+    <ListPage
       title={webhooks.title}
       lead={webhooks.lead}
+      primary={create}
       actions={
         <>
           <Button
@@ -92,25 +86,18 @@ export function WebhooksPage() {
           >
             {eventTypes.title}
           </Button>
-          {create}
-          <AsCode operation="listWebhooks" />
         </>
       }
+      code={<AsCode operation="listWebhooks" />}
+      label={webhooks.list}
+      columns={COLUMNS}
+      list={list}
+      rows={list.items?.filter(({ webhookId }) => !isRemoved(webhookId))}
+      keyOf={({ webhookId }) => webhookId}
+      href={({ webhookId }) => `/app/${mode}/webhooks/${webhookId}`}
+      csvName="webhooks"
+      empty={{ title: webhooks.empty, hint: webhooks.emptyHint, action: create }}
     >
-      <Rows
-        label={webhooks.list}
-        columns={COLUMNS}
-        rows={rows}
-        csvName={'webhooks'}
-        keyOf={({ webhookId }) => webhookId}
-        href={({ webhookId }) => `/app/${mode}/webhooks/${webhookId}`}
-        error={list.error}
-        onRetry={list.refetch}
-        hasMore={list.hasNextPage}
-        isLoadingMore={list.isFetchingNextPage}
-        onMore={list.fetchNextPage}
-        empty={{ title: webhooks.empty, hint: webhooks.emptyHint, action: create }}
-      />
       {mayWrite && panel === 'new' && (
         <Suspense>
           <WebhookForm onClose={close} onCreated={setMade} />
@@ -123,6 +110,6 @@ export function WebhooksPage() {
       {made !== undefined && (
         <SecretShown {...made} onClose={() => void navigate({ to: `/app/${mode}/webhooks/${made.webhookId}` })} />
       )}
-    </Page>
+    </ListPage>
   );
 }

@@ -6,7 +6,7 @@ export interface ChangedField {
   isChanged: boolean;
 }
 
-type Fields = Record<string, unknown> | null;
+export type Fields = Record<string, unknown> | null;
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

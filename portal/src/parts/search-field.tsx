@@ -2,18 +2,21 @@
 import { TextInput, type TextInputProps } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useEffect, useState } from 'react';
+import { IconSearch } from '../icons.ts';
 import { useSearchState } from '../search-state.ts';
 
 const PAUSE_MS = 300;
 
-interface FilterFieldProps extends TextInputProps {
-  /** The name of the query parameter. */
+interface SearchFieldProps extends TextInputProps {
+  /** The query parameter. */
   name: string;
   label: string;
   width?: string;
+  /** The main search of a list has an icon. */
+  isMain?: boolean;
 }
 
-export function FilterField({ name, label, width = '11rem', ...props }: FilterFieldProps) {
+export function SearchField({ name, label, width = '11rem', isMain = false, ...props }: SearchFieldProps) {
   const [search, setSearch] = useSearchState();
   const chosen = search[name] ?? '';
   const [typed, setTyped] = useState(chosen);
@@ -27,12 +30,15 @@ export function FilterField({ name, label, width = '11rem', ...props }: FilterFi
     <TextInput
       label={label}
       value={typed}
-      size="xs"
-      style={{ flex: `1 1 ${width}`, minWidth: 0 }}
+      style={{ flexBasis: width }}
+      leftSection={isMain && <IconSearch size={14} aria-hidden />}
       {...props}
       onChange={({ currentTarget }) => {
         setTyped(currentTarget.value);
         apply(currentTarget.value);
+      }}
+      onKeyDown={({ key, currentTarget }) => {
+        if (key === 'Enter') setSearch({ [name]: currentTarget.value.trim() || undefined }, { typed: true });
       }}
     />
   );

@@ -1,0 +1,98 @@
+/** The filters above a list, stored in the page's URL: choices, dates, and texts, with saved filters and a button that clears all. */
+import { Button, Select, TextInput } from '@mantine/core';
+import { type ReactNode, useState } from 'react';
+import { useSearchState } from '../search-state.ts';
+import { filters as texts } from '../texts/parts.ts';
+import { FILTER_FIELDS, type FilteredList } from './filter-fields.ts';
+import classes from './parts.module.css';
+import { SavedFilters } from './saved-filters.tsx';
+
+interface FiltersProps {
+  label?: string;
+  /** A list whose filters can be saved, or else the query parameters of the filters. */
+  of: FilteredList | readonly string[];
+  /** On a phone, only the first field is shown until the user asks for the others. */
+  isLong?: boolean;
+  children: ReactNode;
+}
+
+export function Filters({ label, of, isLong = false, children }: FiltersProps) {
+  const [search, setSearch] = useSearchState();
+  const fields = typeof of === 'string' ? FILTER_FIELDS[of] : of;
+  const isFiltered = fields.some((field) => Boolean(search[field]));
+  const [isOpen, setOpen] = useState(!isLong || isFiltered);
+  return (
+    <search aria-label={label} className={classes.filters} data-closed={!isOpen || undefined}>
+      {children}
+      {isLong && (
+        <Button
+          className={classes.toggle}
+          variant="default"
+          size="sm"
+          aria-expanded={isOpen}
+          onClick={() => setOpen(!isOpen)}
+        >
+          {texts.more}
+        </Button>
+      )}
+      {typeof of === 'string' && <SavedFilters list={of} />}
+      {isFiltered && (
+        <Button
+          variant="subtle"
+          size="sm"
+          onClick={() => setSearch(Object.fromEntries(fields.map((field) => [field, undefined])))}
+        >
+          {texts.clear}
+        </Button>
+      )}
+    </search>
+  );
+}
+
+interface FieldProps {
+  /** The query parameter. */
+  name: string;
+  label: string;
+  width?: string;
+}
+
+interface ChoiceProps extends FieldProps {
+  /** The choice that filters nothing, for example "Any status". */
+  any: string;
+  data: readonly (string | { value: string; label: string })[];
+}
+
+/** A value of the URL that is not a choice, such as the id of a deleted key, is displayed as it is. */
+export function FilterChoice({ name, label, width = '11rem', any, data }: ChoiceProps) {
+  const [search, setSearch] = useSearchState();
+  const chosen = search[name] ?? '';
+  const isKnown = chosen === '' || data.some((one) => (typeof one === 'string' ? one : one.value) === chosen);
+  return (
+    <Select
+      label={label}
+      data={[{ value: '', label: any }, ...data, ...(isKnown ? [] : [chosen])]}
+      value={chosen}
+      onChange={(value) => setSearch({ [name]: value || undefined })}
+      style={{ flexBasis: width }}
+    />
+  );
+}
+
+export function FilterDate({ name, label, width = '9.5rem' }: FieldProps) {
+  const [search, setSearch] = useSearchState();
+  return (
+    <TextInput
+      type="date"
+      label={label}
+      value={search[name] ?? ''}
+      onChange={({ currentTarget }) => setSearch({ [name]: currentTarget.value || undefined })}
+      style={{ flexBasis: width }}
+    />
+  );
+}
+
+/** Converts a date in the user's time zone to the time at which it begins or ends, of filters for the API. */
+export function timeOfDay(day: string | undefined, clock: '00:00:00' | '23:59:59.999'): string | undefined {
+  const at = new Date(`${day}T${clock}`);
+  return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
+}
