@@ -12,7 +12,6 @@ export const audit = {
   resourcePlaceholder: 'e.g. webhook',
   since: 'From',
   until: 'To',
-  clear: 'Clear filters',
   remove: 'Remove this filter',
   csv: 'Export CSV',
   lines: 'Export JSONL',

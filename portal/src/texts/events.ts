@@ -14,7 +14,6 @@ export const events = {
   since: 'Since',
   anyTime: 'Any time',
   sinceChoices: { '1h': 'Last hour', '1d': 'Last 24 hours', '7d': 'Last 7 days', '30d': 'Last 30 days' },
-  clear: 'Clear filters',
   columns: {
     event: 'Event',
     recipient: 'Recipient',

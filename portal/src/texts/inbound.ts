@@ -10,7 +10,6 @@ export const inboundMail = {
   anyRoute: 'All routes',
   outcome: 'Status',
   anyOutcome: 'All statuses',
-  clear: 'Clear filters',
   none: 'No inbound emails yet',
   noneHint: 'Emails sent to your inbound routes appear here.',
   noneSandbox: 'Emails that you simulate appear here. Sandbox routes don’t receive external email.',
@@ -181,7 +180,6 @@ export const simulateInbound = {
   text: 'Text',
   exampleSubject: 'A question about my order',
   exampleText: 'Hello,\n\nwhen will my order arrive?\n',
-  cancel: 'Cancel',
   submit: 'Simulate',
 };
 
@@ -196,7 +194,6 @@ export const routeForm = {
   size: 'Maximum size (MB)',
   sizeHint: 'Larger emails are rejected. Maximum 25 MB.',
   sizeBad: 'Must be a number from 0.001 to 25.',
-  cancel: 'Cancel',
   create: 'Create route',
   save: 'Save',
   saved: 'Route saved',

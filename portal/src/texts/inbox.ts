@@ -7,7 +7,6 @@ export const inbox = {
   to: 'To (exact match)',
   subject: 'Subject',
   tag: 'Tag',
-  clear: 'Clear filters',
   more: 'Load more',
   noSubject: '(no subject)',
   onItsWay: 'Sending',

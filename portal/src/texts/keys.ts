@@ -25,7 +25,6 @@ export const keys = {
   created: 'Created',
   lastUsed: 'Last used',
   never: 'Never',
-  actions: 'Actions',
   rotate: (name: string) => `Rotate ${name}`,
   revoke: (name: string) => `Revoke ${name}`,
   revoked: (name: string) => `Revoking ${name}. Anything that uses it stops working within a second.`,

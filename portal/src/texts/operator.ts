@@ -47,7 +47,6 @@ export const queue = {
   blocked: 'Blocks this host',
   since: 'since',
   byFallback: 'Using the fallback route',
-  resume: 'Resume',
   resumeOf: (destination: string) => `Resume ${destination}`,
   resumed: (destination: string) => `Probing ${destination}…`,
   accounts: 'By account',
@@ -78,7 +77,6 @@ export const accounts = {
   createHint: 'The account gets a live and a sandbox key. Invite its users on its Team page.',
   nameOf: 'Name',
   submit: 'Create account',
-  cancel: 'Cancel',
   keysTitle: (name: string) => `API keys for ${name}`,
   liveKey: 'Live key',
   sandboxKey: 'Sandbox key',
@@ -189,7 +187,6 @@ export const approvals = {
   rejectHint: 'e.g. “Please send links instead of attachments.”',
   rejectNow: 'Reject',
   rejectedMessage: (name: string) => `Request from ${name} rejected`,
-  cancel: 'Cancel',
   more: 'Load more',
 };
 
@@ -206,13 +203,11 @@ export const operatorKeys = {
   expires: 'Expires',
   never: 'Never',
   expired: 'Expired',
-  actions: 'Actions',
   revoke: 'Revoke',
   revokeOf: (name: string) => `Revoke ${name}`,
   revokeTitle: (name: string) => `Revoke ${name}?`,
   revokeLead: 'Programs that use this key stop working within a second. You can’t undo this.',
   revoked: (name: string) => `${name} revoked`,
-  cancel: 'Cancel',
   none: 'No operator keys yet',
   noneHint: 'Create one key per program, so you can revoke each one separately.',
 };

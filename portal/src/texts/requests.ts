@@ -20,7 +20,6 @@ export const requests = {
   code: 'Code',
   message: 'Message ID',
   since: 'Since',
-  clear: 'Clear filters',
   omitted: (omitted: number) =>
     omitted === 1
       ? '1 successful request isn’t listed, because there were too many at the same time.'

@@ -16,7 +16,6 @@ export const suppressions = {
   forever: 'Never',
   source: 'Source message',
   sourceLink: 'View',
-  actions: 'Actions',
   lift: (email: string) => `Remove ${email}`,
   lifted: (email: string) => `${email} removed. You can email this address again.`,
   remove: 'Remove',
@@ -29,7 +28,6 @@ export const suppressions = {
     'Postrider adds addresses automatically after hard bounces, spam complaints, and unsubscribes. If you migrate from another service, import its list first.',
   noneTitle: 'No addresses match your filters',
   noneHint: 'Emails to addresses that aren’t on the list are sent.',
-  clear: 'Clear filters',
 };
 
 export const REASONS = ['bounce', 'complaint', 'unsubscribe', 'manual'] as const;

@@ -15,14 +15,12 @@ export const team = {
   you: 'you',
   joined: 'Joined',
   none: 'No team members',
-  remove: 'Remove',
   removeOf: (email: string) => `Remove ${email}`,
   removed: (email: string) => `${email} removed`,
   changed: (email: string, role: string) => `${email} now has the role ${role}`,
   lastOwner: 'An account needs at least one owner.',
   onlyOwners: 'Only owners can manage team members.',
   onlyLive: 'Team members have access to Live and Sandbox. The team is managed in Live.',
-  actions: 'Actions',
 };
 
 export const roles = {
@@ -42,7 +40,6 @@ export const invitation = {
   emailHint: 'They receive an invitation by email. Its link expires in 7 days.',
   role: 'Role',
   submit: 'Send invitation',
-  cancel: 'Cancel',
   sent: (email: string) => `Invitation sent to ${email}`,
   added: (email: string) => `${email} added to this account`,
   linkTitle: (email: string) => `Share this invite link with ${email}`,

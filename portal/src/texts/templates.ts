@@ -37,7 +37,6 @@ export const list = {
   create: 'Create template',
   remove: (name: string) => `Delete ${name}`,
   removed: (name: string) => `${name} deleted. Accepted emails aren’t affected.`,
-  actions: 'Actions',
 };
 
 export const create = {

@@ -33,7 +33,6 @@ export const requirement = {
   noneLacking: 'All members already have a second factor.',
   provider: 'Members who sign in through your identity provider keep access.',
   confirm: 'Require',
-  cancel: 'Cancel',
   requiredNow: 'Two-factor authentication is required',
   stop: 'Make optional',
   stopEffect: 'Members can then access this account with their password alone, and can remove their second factors.',

@@ -104,7 +104,6 @@ export const webhookForm = {
   removeHeader: (name: string): string => `Remove header ${name}`,
   create: 'Create webhook',
   save: 'Save',
-  cancel: 'Cancel',
   saved: 'Webhook saved',
 };
 
