@@ -230,7 +230,6 @@ export const shareList = {
   nothingHidden: 'Nothing hidden',
   contentHidden: 'Content hidden',
   subjectHidden: 'Subject and content hidden',
-  actions: 'Actions',
   revoke: 'Revoke',
   revokeEffect: 'The link stops working immediately, for everyone who has it. You can’t undo this.',
   revokeConfirm: 'Revoke link',

@@ -79,8 +79,6 @@ export const sessions = {
   used: 'Last active',
   ends: 'Expires',
   current: 'This device',
-  actions: 'Actions',
-  end: 'Sign out',
   endOf: (browser: string, address: string) => `Sign out ${browser} at ${address}`,
   endOthers: 'Sign out all other sessions',
   ended: 'Session signed out',

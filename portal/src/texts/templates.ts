@@ -230,7 +230,6 @@ export const versions = {
   first: 'First version',
   nothing: 'No changes',
   present: 'Current',
-  actions: 'Actions',
   fields: {
     ...parts,
     name: 'Name',

@@ -27,7 +27,7 @@ export const webhooks = {
   check: 'Verify signature',
   empty: 'No webhooks yet',
   emptyHint: 'A webhook posts events such as Delivery and Bounce to your application. Each request is signed.',
-  columns: { url: 'Endpoint URL', events: 'Events', health: 'Recent deliveries', state: 'Status' },
+  columns: { url: 'Endpoint', events: 'Events', health: 'Recent deliveries', state: 'Status' },
   enabled: 'Enabled',
   disabled: 'Disabled',
   byHand: 'Disabled manually',

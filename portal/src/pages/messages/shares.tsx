@@ -32,13 +32,6 @@ const COLUMNS: readonly Column<Share>[] = [
   },
 ];
 
-const REVOKE: Column<Share> = {
-  name: texts.actions,
-  width: '7rem',
-  atEnd: true,
-  cell: (share) => <RevokeShare share={share} />,
-};
-
 export function SharesPage() {
   const { mode, mayWrite } = useScope();
   const list = usePages('listShares');
@@ -49,7 +42,8 @@ export function SharesPage() {
       parent={{ href: `/app/${mode}/messages`, name: messagePage.messages }}
       code={<AsCode operation="listShares" />}
       label={texts.label}
-      columns={mayWrite ? [...COLUMNS, REVOKE] : COLUMNS}
+      columns={COLUMNS}
+      rowActions={mayWrite ? (share) => <RevokeShare share={share} /> : undefined}
       list={list}
       keyOf={({ shareId }) => shareId}
       href={({ messageId }) => `/app/${mode}/messages/${messageId}`}

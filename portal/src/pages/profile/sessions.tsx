@@ -2,8 +2,10 @@
 import { Button, Group } from '@mantine/core';
 import { useState } from 'react';
 import { type Answer, useCall, useChange } from '../../api.ts';
+import { IconX } from '../../icons.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Panel } from '../../parts/page.tsx';
+import { RowAction } from '../../parts/row-action.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { withUndo } from '../../parts/undo.tsx';
@@ -40,7 +42,16 @@ export function SessionsPanel() {
     >
       <Rows
         label={texts.title}
-        columns={columnsOf((session) => askEnd([session], texts.ended))}
+        columns={COLUMNS}
+        rowActions={(session) =>
+          !session.current && (
+            <RowAction
+              label={texts.endOf(browserName(session.userAgent) ?? texts.unknown, session.address)}
+              icon={<IconX size={15} />}
+              onClick={() => askEnd([session], texts.ended)}
+            />
+          )
+        }
         list={{ items: rows, error, refetch }}
         keyOf={({ sessionId }) => sessionId}
         empty={{ title: texts.none }}
@@ -49,37 +60,19 @@ export function SessionsPanel() {
   );
 }
 
-function columnsOf(onEnd: (session: Session) => void): readonly Column<Session>[] {
-  return [
-    {
-      name: texts.browser,
-      phone: 'title',
-      cell: ({ userAgent, current }) => (
-        <Group gap="xs" wrap="nowrap">
-          <span title={userAgent ?? undefined}>{browserName(userAgent) ?? texts.unknown}</span>
-          {current && <Badge tone="good">{texts.current}</Badge>}
-        </Group>
-      ),
-    },
-    { name: texts.address, phone: 'detail', cell: ({ address }) => address },
-    { name: texts.began, cell: ({ createdAt }) => <Time at={createdAt} />, width: '8rem' },
-    { name: texts.used, phone: 'time', cell: ({ lastSeenAt }) => <Time at={lastSeenAt} />, width: '8rem' },
-    { name: texts.ends, cell: ({ expiresAt }) => <Time at={expiresAt} />, width: '8rem' },
-    {
-      name: texts.actions,
-      cell: (session) =>
-        !session.current && (
-          <Button
-            variant="default"
-            size="compact-sm"
-            aria-label={texts.endOf(browserName(session.userAgent) ?? texts.unknown, session.address)}
-            onClick={() => onEnd(session)}
-          >
-            {texts.end}
-          </Button>
-        ),
-      width: '6rem',
-      atEnd: true,
-    },
-  ];
-}
+const COLUMNS: readonly Column<Session>[] = [
+  {
+    name: texts.browser,
+    phone: 'title',
+    cell: ({ userAgent, current }) => (
+      <Group gap="xs" wrap="nowrap">
+        <span title={userAgent ?? undefined}>{browserName(userAgent) ?? texts.unknown}</span>
+        {current && <Badge tone="good">{texts.current}</Badge>}
+      </Group>
+    ),
+  },
+  { name: texts.address, phone: 'detail', cell: ({ address }) => address },
+  { name: texts.began, cell: ({ createdAt }) => <Time at={createdAt} />, width: '8rem' },
+  { name: texts.used, phone: 'time', cell: ({ lastSeenAt }) => <Time at={lastSeenAt} />, width: '8rem' },
+  { name: texts.ends, cell: ({ expiresAt }) => <Time at={expiresAt} />, width: '8rem' },
+];

@@ -46,7 +46,7 @@ function RowActions({ version, hasBefore, mayRestore, templateId, onCompare }: R
     );
   const shared = { variant: 'subtle', size: 'compact-xs' };
   return (
-    <Group gap={4} justify="flex-end" display="inline-flex">
+    <>
       {hasBefore && (
         <Button {...shared} aria-label={texts.compareWith(version)} onClick={onCompare}>
           {texts.compareShort}
@@ -57,7 +57,7 @@ function RowActions({ version, hasBefore, mayRestore, templateId, onCompare }: R
           {texts.restoreShort}
         </Button>
       )}
-    </Group>
+    </>
   );
 }
 
@@ -92,29 +92,24 @@ export function VersionsView({ template: { templateId, version: present, name },
   const all = query.items ?? [];
   const [pair, setPair] = useState<readonly [string, string]>();
   const compare = useRef<HTMLDivElement>(null);
-  const actions: Column<TemplateVersion> = {
-    name: texts.actions,
-    width: '14rem',
-    atEnd: true,
-    cell: (one) => (
-      <RowActions
-        templateId={templateId}
-        version={one.version}
-        hasBefore={beforeIn(all, one) !== undefined}
-        mayRestore={mayChange && one.version !== present}
-        onCompare={() => {
-          setPair([String(one.version - 1), String(one.version)]);
-          compare.current?.scrollIntoView({ block: 'start' });
-        }}
-      />
-    ),
-  };
   return (
     <>
       <Panel>
         <Rows
           label={texts.label}
-          columns={[...columnsOf(present, all), actions]}
+          columns={columnsOf(present, all)}
+          rowActions={(one) => (
+            <RowActions
+              templateId={templateId}
+              version={one.version}
+              hasBefore={beforeIn(all, one) !== undefined}
+              mayRestore={mayChange && one.version !== present}
+              onCompare={() => {
+                setPair([String(one.version - 1), String(one.version)]);
+                compare.current?.scrollIntoView({ block: 'start' });
+              }}
+            />
+          )}
           list={query}
           keyOf={({ version }) => String(version)}
           csvName={`versions-of-${name}`}

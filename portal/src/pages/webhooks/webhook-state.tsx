@@ -8,6 +8,10 @@ export type EventType = Webhook['events'][number];
 
 export const EVENT_TYPES = Object.keys(eventSentences) as EventType[];
 
+export function nameOf({ description, url }: Webhook): string {
+  return description || url;
+}
+
 export function eventsOf({ events }: Webhook): string {
   return events.length === EVENT_TYPES.length ? webhooks.every : events.join(', ');
 }

@@ -19,7 +19,7 @@ import { type AskedReplay, ReplayProgress } from './replay.tsx';
 import { RotationDialog } from './rotation.tsx';
 import { type NewSecret, SecretShown } from './secret-shown.tsx';
 import { WebhookActions } from './webhook-actions.tsx';
-import { eventsOf, type Webhook, WebhookState } from './webhook-state.tsx';
+import { eventsOf, nameOf, type Webhook, WebhookState } from './webhook-state.tsx';
 import classes from './webhooks.module.css';
 
 const WebhookForm = lazy(async () => ({ default: (await import('./webhook-form.tsx')).WebhookForm }));
@@ -84,10 +84,6 @@ function Loaded({ webhook }: { webhook: Webhook }) {
 }
 
 /** Returns the display name: the description, or the URL. */
-function nameOf({ description, url }: Webhook): string {
-  return description || url;
-}
-
 function Disabled({ webhook: { disabledReason } }: { webhook: Webhook }) {
   if (disabledReason === undefined)
     return (

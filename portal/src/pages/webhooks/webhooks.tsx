@@ -14,7 +14,7 @@ import { useSearchState } from '../../search-state.ts';
 import { eventTypes, webhooks } from '../../texts/webhooks.ts';
 import { HealthStrip } from './health-strip.tsx';
 import { type NewSecret, SecretShown } from './secret-shown.tsx';
-import { eventsOf, type Webhook, WebhookState } from './webhook-state.tsx';
+import { eventsOf, nameOf, type Webhook, WebhookState } from './webhook-state.tsx';
 
 const WebhookForm = lazy(async () => ({ default: (await import('./webhook-form.tsx')).WebhookForm }));
 
@@ -23,10 +23,10 @@ const COLUMNS: readonly Column<Webhook>[] = [
   {
     name: names.url,
     phone: 'title',
-    cell: ({ url, description }) => (
+    cell: (webhook) => (
       <>
-        {url}
-        {description && <Second>{description}</Second>}
+        {nameOf(webhook)}
+        {webhook.description && <Second>{webhook.url}</Second>}
       </>
     ),
     text: ({ url }) => url,
