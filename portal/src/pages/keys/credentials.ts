@@ -69,9 +69,6 @@ export async function make(caller: Caller, kind: Kind, wish: Wish): Promise<Made
 export const senderText = (senders: readonly string[]): string =>
   senders.length === 0 ? keys.anySender : senders.join(', ');
 
-export const networkText = (networks: readonly string[]): string =>
-  networks.length === 0 ? keys.anyNetwork : networks.join(', ');
-
 /** Whether the user may change credentials of a mode: owners always, others only in the sandbox. */
 export function useMayChange(): (mode: Mode) => boolean {
   const { mayOwn, mode } = useScope();

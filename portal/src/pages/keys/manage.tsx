@@ -3,12 +3,13 @@ import { Button, Group, Text } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { IconPlus, IconRotateClockwise, IconTrash } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
+import { networkText } from '../../parts/networks.tsx';
 import { RowAction } from '../../parts/row-action.tsx';
 import { type Column, Second } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { keys } from '../../texts/keys.ts';
-import { type Credential, type Kind, networkText, senderText, useMayChange } from './credentials.ts';
+import { type Credential, type Kind, senderText, useMayChange } from './credentials.ts';
 import { SecretDialog } from './secret-dialog.tsx';
 
 export interface Flow {

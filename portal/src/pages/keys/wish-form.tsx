@@ -1,13 +1,13 @@
 /** The purpose and permissions of a new key or credential. The option with the fewest permissions comes first. */
-import { Radio, Stack, TagsInput, TextInput } from '@mantine/core';
+import { Radio, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { FormModal } from '../../parts/form-modal.tsx';
+import { NETWORKS_AT_MOST, Tags } from '../../parts/networks.tsx';
 import { useScope } from '../../scope.ts';
 import { keys, making } from '../../texts/keys.ts';
 import type { Kind, Wish } from './credentials.ts';
 
 const SENDERS_AT_MOST = 20;
-export const NETWORKS_AT_MOST = 20;
 
 interface WishFormProps {
   kind: Kind;
@@ -93,27 +93,6 @@ export function WishForm({ kind, isBusy, error, onSubmit, onClose }: WishFormPro
         onChange={(allowedNetworks) => change({ allowedNetworks })}
       />
     </FormModal>
-  );
-}
-
-interface TagsProps {
-  label: string;
-  description: string;
-  placeholder: string;
-  maxTags: number;
-  value: string[];
-  onChange(value: string[]): void;
-}
-
-/** A list of short texts, separated as they are typed. */
-export function Tags({ placeholder, ...props }: TagsProps) {
-  return (
-    <TagsInput
-      placeholder={props.value.length === 0 ? placeholder : undefined}
-      acceptValueOnBlur
-      splitChars={[',', ' ', ';']}
-      {...props}
-    />
   );
 }
 

@@ -6,12 +6,12 @@ import { IconPlus, IconTrash } from '../../icons.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { ListPage } from '../../parts/list-page.tsx';
+import { networkText } from '../../parts/networks.tsx';
 import { RowAction } from '../../parts/row-action.tsx';
 import type { Column } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { done } from '../../parts/undo.tsx';
 import { operatorKeys as texts } from '../../texts/operator.ts';
-import { networkText } from '../keys/credentials.ts';
 import { forOperators } from './for-operators.tsx';
 import { NewOperatorKey } from './new-key.tsx';
 

@@ -5,12 +5,12 @@ import { type Answer, type Body, useChange } from '../../api.ts';
 import { serviceUrl } from '../../base-path.ts';
 import { Copyable, Snippets } from '../../parts/copy.tsx';
 import { FormModal } from '../../parts/form-modal.tsx';
+import { NETWORKS_AT_MOST, Tags } from '../../parts/networks.tsx';
 import { Notice } from '../../parts/notice.tsx';
 import { Facts } from '../../parts/page.tsx';
 import { Time } from '../../parts/time.tsx';
 import { operatorKeys, newOperatorKey as texts } from '../../texts/operator.ts';
 import { secrets } from '../../texts/parts.ts';
-import { NETWORKS_AT_MOST, Tags } from '../keys/wish-form.tsx';
 
 type Scope = Body<'createOperatorKey'>['scopes'][number];
 
