@@ -177,6 +177,12 @@ test('a message opens with a tap next to its time', { skip }, async (t) => {
   assertClean();
 });
 
+/** The property of a button that names it; tests have no types of the DOM. */
+interface Named {
+  ariaLabel: string | null;
+  innerText: string;
+}
+
 test('the primary action is the first one of its page, and the API request the last', { skip }, async (t) => {
   const { page, assertClean } = await signedIn(t, visitors, service);
   for (const [at, primary] of [
@@ -188,17 +194,13 @@ test('the primary action is the first one of its page, and the API request the l
     ['/sandbox/inbound', 'Simulate email'],
     [`/live/domains/${seeded.ids['live/domains']}`, 'Verify DNS records'],
     [`/live/templates/${seeded.ids['live/templates']}`, 'Save'],
-  ]) {
+  ] as const) {
     await open(page, `/app${at}`);
     const names = await page
       .locator('h1')
       .locator('xpath=../../..')
       .getByRole('button')
-      .evaluateAll((buttons) =>
-        buttons.map(
-          (button) => button.getAttribute('aria-label') ?? (button as unknown as { innerText: string }).innerText,
-        ),
-      );
+      .evaluateAll((buttons) => (buttons as unknown as Named[]).map((one) => one.ariaLabel ?? one.innerText));
     assert.deepEqual([names[0], names.at(-1)], [primary, 'API request'], at);
   }
   assertClean();

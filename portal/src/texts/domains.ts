@@ -1,4 +1,4 @@
-import type { Answer } from '../api.ts';
+import type { Answer } from '../../../clients/typescript/src/call.ts';
 
 export const domains = {
   title: 'Domains',

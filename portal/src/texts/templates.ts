@@ -1,5 +1,5 @@
 /** Texts of the pages about templates. */
-import type { Answer } from '../api.ts';
+import type { Answer } from '../../../clients/typescript/src/call.ts';
 
 type VariableType = Answer<'getTemplate'>['variables'][number]['type'];
 

@@ -1,5 +1,5 @@
 /** Texts of the pages about webhooks. */
-import type { Event } from '../api.ts';
+import type { Event } from '../../../clients/typescript/src/schema.ts';
 import { count, duration } from '../parts/time.tsx';
 
 type EventType = Event['eventType'];
