@@ -168,6 +168,20 @@ test('what can be done with a row is named in its drawer', { skip }, async (t) =
   assertClean();
 });
 
+test('versions are compared from the drawer of one', { skip }, async (t) => {
+  const id = seeded.ids['live/templates'];
+  const changed = await service.api.patch(`/templates/${id}`, { subject: 'Changed {{name}}' });
+  assert.equal(changed.status, 200, changed.text);
+  const { page, assertClean } = await signedIn(t, visitors, service, PHONE);
+  const rows = await rowsOf(page, { at: `/live/templates/${id}?view=versions`, opens: 'drawer' });
+  await rows.first().tap();
+  const drawer = page.getByRole('dialog');
+  await drawer.getByRole('button', { name: /^Compare/ }).tap();
+  await drawer.waitFor({ state: 'detached' });
+  await page.getByText('Changed {{name}}').first().waitFor();
+  assertClean();
+});
+
 test('a message opens with a tap next to its time', { skip }, async (t) => {
   const { page, assertClean } = await signedIn(t, visitors, service, PHONE);
   await open(page, '/app/sandbox/messages');

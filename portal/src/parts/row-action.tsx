@@ -2,8 +2,8 @@
 import { ActionIcon, Button, Tooltip } from '@mantine/core';
 import { createContext, type ReactNode, useContext } from 'react';
 
-/** Whether an action is in the drawer of its row. */
-export const InDetails = createContext(false);
+/** Closes the drawer of the row; undefined for an action in the row itself. */
+export const InDetails = createContext<(() => void) | undefined>(undefined);
 
 interface RowActionProps {
   /** Names the row, for example "Revoke Backend". */
@@ -13,7 +13,7 @@ interface RowActionProps {
 }
 
 export function RowAction({ label, icon, onClick }: RowActionProps) {
-  if (useContext(InDetails))
+  if (useContext(InDetails) !== undefined)
     return (
       <Button variant="default" leftSection={icon} onClick={onClick}>
         {label}

@@ -41,7 +41,7 @@ export default function RowDetails<T>({ row, columns, details, actions, onClosed
       title={shown !== undefined && (details === undefined ? title?.cell(shown) : details.title(shown))}
     >
       {shown !== undefined && (
-        <InDetails value={true}>
+        <InDetails value={close}>
           <Stack gap="md">
             {details === undefined ? (
               <Facts

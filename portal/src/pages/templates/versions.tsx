@@ -1,9 +1,10 @@
 /** The versions of a template: their changes, comparison of any two, and restoring an earlier one, which creates a new version. */
 import { Button, Group, Text } from '@mantine/core';
-import { useRef, useState } from 'react';
+import { useContext, useRef, useState } from 'react';
 import { useChange, usePages } from '../../api.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Panel } from '../../parts/page.tsx';
+import { InDetails } from '../../parts/row-action.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { done, failed } from '../../parts/undo.tsx';
@@ -44,11 +45,16 @@ function RowActions({ version, hasBefore, mayRestore, templateId, onCompare }: R
       { path: { id: templateId, version: String(version) } },
       { onSuccess: (made) => done(texts.restored(made.version, version)), onError: failed },
     );
-  const shared = { variant: 'subtle', size: 'compact-xs' };
+  const close = useContext(InDetails);
+  const compareIt = (): void => {
+    close?.();
+    onCompare();
+  };
+  const shared = close === undefined ? { variant: 'subtle', size: 'compact-xs' } : { variant: 'default' };
   return (
     <>
       {hasBefore && (
-        <Button {...shared} aria-label={texts.compareWith(version)} onClick={onCompare}>
+        <Button {...shared} aria-label={texts.compareWith(version)} onClick={compareIt}>
           {texts.compareShort}
         </Button>
       )}
