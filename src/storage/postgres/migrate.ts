@@ -4,9 +4,9 @@
  * starting.
  */
 import type { Log } from '../../base/log.ts';
-import { type AppliedMigration, listMigrations, pendingMigration } from '../migrate.ts';
+import { type AppliedMigration, listMigrations, type Migration, pendingMigration } from '../migrate.ts';
 import { connectPostgres, type PostgresConnection } from './connection.ts';
-import { isTransient } from './errors.ts';
+import { classifyError, isTransient } from './errors.ts';
 import { type PostgresAddress, shownAddress } from './url.ts';
 
 /** Advisory lock key; any number that no other program uses. */
@@ -15,6 +15,8 @@ const MIGRATION_LOCK = 7_091_544_210;
 const IDLE_MS = 10_000;
 const RETRY_FOR_MS = 30_000;
 const PAUSE_MS = 500;
+/** How often one migration is tried while nodes of the earlier version use the tables that it locks. */
+const MAX_ATTEMPTS = 20;
 
 export interface PostgresMigration {
   address: PostgresAddress;
@@ -45,6 +47,37 @@ export async function connectPatiently({
   }
 }
 
+/**
+ * Applies the next migration in a transaction; returns its name, or undefined if there is none. A migration that locks several tables can
+ * deadlock with a node of the earlier version, which locks them in another order. The server then rolls one of the transactions back.
+ */
+async function applyNext(
+  client: PostgresConnection['client'],
+  wanted: Migration[],
+  nowMs: number,
+): Promise<string | undefined> {
+  // No other timeouts: another node, or this one, may be migrating a large table.
+  await client.query(`BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${IDLE_MS}`);
+  await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
+  await client.query(
+    'CREATE TABLE IF NOT EXISTS migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)',
+  );
+  const done = await client.query<{ number: number; name: string }>(
+    'SELECT number, name FROM migration ORDER BY number',
+  );
+  const next = pendingMigration(wanted, done.rows);
+  if (next) {
+    await client.query(next.sql);
+    await client.query('INSERT INTO migration (number, name, applied_at) VALUES ($1, $2, $3)', [
+      next.number,
+      next.name,
+      nowMs,
+    ]);
+  }
+  await client.query('COMMIT');
+  return next?.name;
+}
+
 /** Migrates the database; returns the names of the applied migrations, none if it was up to date. */
 export async function migratePostgres(migration: PostgresMigration): Promise<string[]> {
   const connection = await connectPatiently(migration);
@@ -52,28 +85,20 @@ export async function migratePostgres(migration: PostgresMigration): Promise<str
   const wanted = listMigrations('postgres');
   const applied: string[] = [];
   try {
-    for (;;) {
-      // No other timeouts: another node, or this one, may be migrating a large table.
-      await client.query(`BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${IDLE_MS}`);
-      await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
-      await client.query(
-        'CREATE TABLE IF NOT EXISTS migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)',
-      );
-      const done = await client.query<{ number: number; name: string }>(
-        'SELECT number, name FROM migration ORDER BY number',
-      );
-      const next = pendingMigration(wanted, done.rows);
-      if (next) {
-        await client.query(next.sql);
-        await client.query('INSERT INTO migration (number, name, applied_at) VALUES ($1, $2, $3)', [
-          next.number,
-          next.name,
-          migration.nowMs,
-        ]);
+    for (let attempts = 1; ; ) {
+      try {
+        const name = await applyNext(client, wanted, migration.nowMs);
+        if (name === undefined) return applied;
+        applied.push(name);
+        attempts = 1;
+      } catch (error) {
+        const { kind, isKeyTaken = false, drop, reason } = classifyError(error);
+        if (kind !== 'again' || isKeyTaken || drop || attempts >= MAX_ATTEMPTS) throw error;
+        attempts += 1;
+        await client.query('ROLLBACK');
+        migration.log.warn({ err: reason }, 'migration interrupted by other nodes; trying it again');
+        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
       }
-      await client.query('COMMIT');
-      if (!next) return applied;
-      applied.push(next.name);
     }
   } finally {
     // This also ends an open transaction and rolls it back.
