@@ -48,6 +48,8 @@ export interface NodesTrialOptions extends Omit<ClusterOptions, 'env'> {
   restMs?: number;
   /** Actions during the load; the trial ends with them. */
   script(trial: NodesTrial): Promise<void>;
+  /** More checks, after those of every trial, while the nodes still run. */
+  finish?(trial: NodesTrial): Promise<void>;
   /** Where messages are sent to; loopback unless nodes run elsewhere. */
   sinkHost?: string;
 }
@@ -77,7 +79,7 @@ export async function nodesTrial(options: NodesTrialOptions): Promise<NodesRepor
     const from = 'load@load.example';
     const { workers, restMs = 0 } = options;
     load = startLoad({ api: cluster.api, ledger, from, workers, restMs, prefix: 'n' });
-    await options.script({
+    const trial: NodesTrial = {
       cluster,
       sink,
       ledger,
@@ -91,9 +93,12 @@ export async function nodesTrial(options: NodesTrialOptions): Promise<NodesRepor
         const target = ledger.acknowledged.size + more;
         await waitUntil(`${target} acknowledgements`, () => ledger.acknowledged.size >= target, 90_000);
       },
-    });
+    };
+    await options.script(trial);
     await load.finish();
-    return await check({ cluster, sink, ledger, faults });
+    const report = await check({ cluster, sink, ledger, faults });
+    await options.finish?.(trial);
+    return report;
   } catch (error) {
     throw new Error(`${(error as Error).message}\n${cluster.logs()}`, { cause: error });
   } finally {

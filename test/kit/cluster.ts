@@ -21,6 +21,8 @@ export interface ClusterOptions {
   reachable?: number;
   /** Program and arguments before a node's command, for example a network namespace. */
   wrapperOf?(index: number): string[];
+  /** The entry point of another version, for all nodes. */
+  program?: string;
   /** Stores content in S3 if a store is available, otherwise in a shared directory. */
   s3?: boolean;
 }
@@ -68,6 +70,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
         env: { ...env, ...(await options.envOf?.(index, env)), ...further },
         ...(nodes[0] ? { joins: nodes[0].dataDir } : {}),
         ...(wrapper ? { wrapper } : {}),
+        ...(options.program ? { program: options.program } : {}),
       });
       // In the order of their numbers, whichever starts first.
       nodes[index] = node;

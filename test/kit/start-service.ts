@@ -41,6 +41,8 @@ export interface ServiceOptions {
   joins?: string;
   /** Program and arguments before node, for example strace. */
   wrapper?: string[];
+  /** The entry point of another version; this version's by default. */
+  program?: string;
 }
 
 export interface Exit {
@@ -71,7 +73,7 @@ export interface Service {
   readonly api: Api;
   readonly sandboxApi: Api;
   readonly anonymous: Api;
-  /** Runs a command of the command line on the same data directory, in the process of the test; returns its parsed `--json` output. */
+  /** Runs a command of the command line on the same data directory, in the process of the test unless the service is another version; returns its parsed `--json` output. */
   cli(...args: string[]): Promise<JsonObject>;
   /** Sends a signal and waits for the end of the process. */
   kill(signal: NodeJS.Signals): Promise<Exit>;
@@ -112,12 +114,19 @@ export function environment(dataDir: string, env: Record<string, string> = {}): 
 /** Runs `postrider <args>` to its end, whatever its result; `wrapper` goes before node. */
 export async function runCommand(
   args: string[],
-  options: { dataDir: string; env?: Record<string, string>; cwd?: string; wrapper?: string[] },
+  options: {
+    dataDir: string;
+    env?: Record<string, string>;
+    cwd?: string;
+    wrapper?: string[];
+    /** The entry point of another version; this version's by default. */
+    program?: string;
+  },
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   try {
     const env = environment(options.dataDir, options.env);
     const [program = process.execPath, ...before] = [...(options.wrapper ?? []), process.execPath];
-    const done = await promisify(execFile)(program, [...before, MAIN, ...args], {
+    const done = await promisify(execFile)(program, [...before, options.program ?? MAIN, ...args], {
       cwd: options.cwd ?? root,
       env,
       timeout: 60_000,
@@ -138,14 +147,16 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   let ended: Promise<Exit>;
   let exit: Exit | undefined;
   let serving: Serving;
+  let other: string | undefined;
   let log = '';
 
   const launch = async (how: Omit<ServiceOptions, 'dataDir'>): Promise<void> => {
     rmSync(servingFile, { force: true });
     exit = undefined;
+    other = how.program;
     const [program = process.execPath, ...before] = [...(how.wrapper ?? []), process.execPath];
     const env = environment(dataDir, how.env);
-    child = spawn(program, [...before, MAIN, 'serve', ...(how.args ?? [])], {
+    child = spawn(program, [...before, how.program ?? MAIN, 'serve', ...(how.args ?? [])], {
       cwd: root,
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -215,7 +226,9 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       return log;
     },
     cli: async (...args) => {
-      const { code, stdout, stderr } = await runInProcess([...args, '--json'], environment(dataDir, options.env));
+      const { code, stdout, stderr } = await (other === undefined
+        ? runInProcess([...args, '--json'], environment(dataDir, options.env))
+        : runCommand([...args, '--json'], { dataDir, env: options.env ?? {}, program: other }));
       if (code !== 0) throw new Error(`postrider ${args.join(' ')} ended with ${code}: ${stderr}`);
       return JSON.parse(stdout) as JsonObject;
     },
