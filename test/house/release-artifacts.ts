@@ -1,23 +1,26 @@
 /** Builds artifacts of a release, and uses an installed service as its first user does. */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { type ChildProcessByStdio, execFile, execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
+import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { apiClient, type JsonObject } from '../kit/api.ts';
+import { notAllowed } from '../kit/requirements.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { root } from './source-tree.ts';
 
 export const EPOCH = 1_790_000_000;
 
-/** Builds into the folder; an unusual build has another umask and time zone. */
+/** Builds a checkout into the folder; an unusual build has another umask and time zone. */
 export async function buildRelease(
   target: string,
   options: string[],
-  { isUnusual = false }: { isUnusual?: boolean } = {},
+  { isUnusual = false, tree = root }: { isUnusual?: boolean; tree?: string } = {},
 ): Promise<void> {
-  const script = path.join(root, 'scripts/release.ts');
+  const script = path.join(tree, 'scripts/release.ts');
   const args = ['--disable-warning=ExperimentalWarning', script, '--out', target, ...options];
   const env = { ...process.env, SOURCE_DATE_EPOCH: String(EPOCH), ...(isUnusual && { TZ: 'Asia/Tokyo' }) };
   const shell = ['-c', 'umask $0; exec "$@"', isUnusual ? '077' : '022', process.execPath, ...args];
@@ -58,4 +61,58 @@ export async function sendsAnEmail(url: string, firstRun: JsonObject): Promise<s
   } finally {
     api.close();
   }
+}
+
+/** Mounts a copy-on-write view of this machine at /mnt/m, in a mount namespace. */
+const VIEW = `mount -t tmpfs none /mnt && mkdir /mnt/u /mnt/w /mnt/m &&
+  mount -t overlay -o lowerdir=/,upperdir=/mnt/u,workdir=/mnt/w none /mnt/m`;
+
+/** False if a view can be mounted, otherwise the reason for `{ skip }`. */
+export function cannotOverlay(): string | false {
+  return notAllowed('mount a view of this machine', () =>
+    execFileSync('unshare', ['--mount', 'sh', '-c', VIEW], { stdio: 'pipe' }),
+  );
+}
+
+/** Runs a shell script as root in a view of this machine, which shares the folder. */
+export function runInView(folder: string, script: string[]): ChildProcessByStdio<null, Readable, Readable> {
+  const view = `${VIEW} && mkdir -p "/mnt/m$FOLDER" && mount --bind "$FOLDER" "/mnt/m$FOLDER" && mount --bind /dev /mnt/m/dev && mount -t proc none /mnt/m/proc && exec chroot /mnt/m sh "$@"`;
+  const namespaces = ['--mount', '--pid', '--fork', '--kill-child'];
+  return spawn('unshare', [...namespaces, 'sh', '-c', view, 'sh', ...script], {
+    env: userEnvironment({ FOLDER: folder }),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+/** Starts a container engine with its own folders and socket; nothing of the machine's own engine is used. */
+export async function startEngine(): Promise<{ docker(...args: string[]): Promise<string>; close(): Promise<void> }> {
+  const base = mkdtempSync(path.join(os.tmpdir(), 'postrider-engine-'));
+  const socket = `unix://${base}/docker.sock`;
+  const network = ['--iptables=false', '--ip6tables=false', '--bridge=none'];
+  const folders = ['--data-root', `${base}/data`, '--exec-root', `${base}/exec`, '--pidfile', `${base}/pid`];
+  // In a mount namespace, so that nothing stays mounted when the engine ends.
+  const engine = spawn('unshare', ['--mount', 'dockerd', ...folders, ...network, '--host', socket], {
+    env: userEnvironment(),
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let log = '';
+  engine.stderr?.on('data', (chunk) => {
+    log += chunk;
+  });
+  const ended = new Promise((resolve) => engine.once('exit', resolve));
+  const env = userEnvironment({ DOCKER_HOST: socket });
+  const docker = async (...args: string[]): Promise<string> =>
+    (await promisify(execFile)('docker', args, { env })).stdout.trim();
+  await waitUntil('the container engine', async () => {
+    if (engine.exitCode !== null) throw new Error(log.slice(-2000));
+    return existsSync(`${base}/docker.sock`) && (await docker('version').catch(() => false));
+  });
+  const close = async (): Promise<void> => {
+    const containers = await docker('ps', '--all', '--quiet');
+    if (containers) await docker('rm', '--force', '--volumes', ...containers.split('\n'));
+    engine.kill('SIGTERM');
+    await ended;
+    rmSync(base, { recursive: true, force: true });
+  };
+  return { docker, close };
 }

@@ -24,10 +24,19 @@ import { buildPortal } from '../../scripts/build-portal.ts';
 import { sign } from '../../scripts/release/sign.ts';
 import { apiClient, type JsonObject } from '../kit/api.ts';
 import { freePort } from '../kit/free-ports.ts';
-import { missing, notAllowed } from '../kit/requirements.ts';
+import { missing } from '../kit/requirements.ts';
 import { environment } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
-import { buildRelease, digests, EPOCH, sendsAnEmail, userEnvironment } from './release-artifacts.ts';
+import {
+  buildRelease,
+  cannotOverlay,
+  digests,
+  EPOCH,
+  runInView,
+  sendsAnEmail,
+  startEngine,
+  userEnvironment,
+} from './release-artifacts.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as { version: string };
@@ -184,16 +193,6 @@ test('npm install --global installs a service that sends an email, and a project
   assert.equal((await run(program, ['--version'], { env, cwd: folder })).stdout, `${version}\n`);
 });
 
-/** Mounts a copy-on-write view of this machine at /mnt/m, in a mount namespace. */
-const VIEW = `mount -t tmpfs none /mnt && mkdir /mnt/u /mnt/w /mnt/m &&
-  mount -t overlay -o lowerdir=/,upperdir=/mnt/u,workdir=/mnt/w none /mnt/m`;
-
-function cannotOverlay(): string | false {
-  return notAllowed('mount a view of this machine', () =>
-    execFileSync('unshare', ['--mount', 'sh', '-c', VIEW], { stdio: 'pipe' }),
-  );
-}
-
 /**
  * The life of the package, in a copy-on-write view of this machine. $1 is the package, $2 a port, $3 a folder that both sides see. A file
  * in that folder ends each phase: it lets this process look at the running service.
@@ -248,12 +247,7 @@ test('the Debian package installs, serves, upgrades, and keeps data until purged
   const script = path.join(folder, 'life.sh');
   writeFileSync(script, LIFE);
   const port = await freePort();
-  const view = `${VIEW} && mkdir -p "/mnt/m$FOLDER" && mount --bind "$FOLDER" "/mnt/m$FOLDER" && mount --bind /dev /mnt/m/dev && mount -t proc none /mnt/m/proc && exec chroot /mnt/m sh "$@"`;
-  const namespaces = ['--mount', '--pid', '--fork', '--kill-child'];
-  const life = spawn('unshare', [...namespaces, 'sh', '-c', view, 'sh', script, deb, String(port), shared], {
-    env: userEnvironment({ FOLDER: folder }),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const life = runInView(folder, [script, deb, String(port), shared]);
   t.after(() => life.kill('SIGKILL'));
   let output = '';
   for (const stream of [life.stdout, life.stderr])
@@ -287,38 +281,6 @@ test('the Debian package installs, serves, upgrades, and keeps data until purged
   assert.match(output, new RegExp(firstRun.accountId), 'the command line has the same settings');
   assert.match(output, /^purged$/m);
 });
-
-/** Starts a container engine with its own folders and socket; nothing of the machine's own engine is used. */
-async function startEngine(): Promise<{ docker(...args: string[]): Promise<string>; close(): Promise<void> }> {
-  const base = mkdtempSync(path.join(os.tmpdir(), 'postrider-engine-'));
-  const socket = `unix://${base}/docker.sock`;
-  const network = ['--iptables=false', '--ip6tables=false', '--bridge=none'];
-  const folders = ['--data-root', `${base}/data`, '--exec-root', `${base}/exec`, '--pidfile', `${base}/pid`];
-  // In a mount namespace, so that nothing stays mounted when the engine ends.
-  const engine = spawn('unshare', ['--mount', 'dockerd', ...folders, ...network, '--host', socket], {
-    env: userEnvironment(),
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let log = '';
-  engine.stderr?.on('data', (chunk) => {
-    log += chunk;
-  });
-  const ended = new Promise((resolve) => engine.once('exit', resolve));
-  const env = userEnvironment({ DOCKER_HOST: socket });
-  const docker = async (...args: string[]): Promise<string> => (await run('docker', args, { env })).stdout.trim();
-  await waitUntil('the container engine', async () => {
-    if (engine.exitCode !== null) throw new Error(log.slice(-2000));
-    return existsSync(`${base}/docker.sock`) && (await docker('version').catch(() => false));
-  });
-  const close = async (): Promise<void> => {
-    const containers = await docker('ps', '--all', '--quiet');
-    if (containers) await docker('rm', '--force', '--volumes', ...containers.split('\n'));
-    engine.kill('SIGTERM');
-    await ended;
-    rmSync(base, { recursive: true, force: true });
-  };
-  return { docker, close };
-}
 
 test('the image serves read-only and unprivileged, and becomes healthy', {
   skip: skip || missing('dockerd', 'docker') || cannotOverlay(),

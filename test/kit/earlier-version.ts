@@ -35,8 +35,8 @@ export function noEarlierVersion(): string | false {
   }
 }
 
-/** Installs the earlier version into a temporary folder. */
-export function installEarlierVersion(): EarlierVersion {
+/** Installs the earlier version into a temporary folder; with everything that a release needs if it will build one. */
+export function installEarlierVersion({ forRelease = false } = {}): EarlierVersion {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-earlier-'));
   const archive = execFileSync('git', ['archive', COMMIT], { cwd: root, maxBuffer: 200_000_000 });
   execFileSync('tar', ['--extract', '--directory', folder], { input: archive });
@@ -47,7 +47,8 @@ export function installEarlierVersion(): EarlierVersion {
       readFileSync(file, 'utf8').replace(/(version\b.*['"])1\.0\.0(?=['"])/i, `$1${EARLIER_VERSION}`),
     );
   }
-  const options = ['--omit=dev', '--omit=optional', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline'];
+  const omitted = forRelease ? [] : ['--omit=dev', '--omit=optional'];
+  const options = [...omitted, '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline'];
   execFileSync('npm', ['ci', ...options], { cwd: folder, stdio: 'pipe' });
   return {
     folder,

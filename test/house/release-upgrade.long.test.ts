@@ -1,0 +1,254 @@
+/**
+ * An upgrade of the Debian package and of the container image from the version that made test/fixtures/upgrade, whose artifacts are built
+ * from the history of the repository. The old artifact serves the data of the fixture and accepts another message; the new one then
+ * delivers each message and posts each event once. The old artifact refuses to start on the upgraded data.
+ */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, type TestContext, test } from 'node:test';
+import { HOOK_PORT, KEY_FILE, type UpgradeFacts } from '../fixtures/upgrade/facts.ts';
+import { type Api, apiClient, type JsonObject } from '../kit/api.ts';
+import { EARLIER_VERSION, installEarlierVersion, noEarlierVersion } from '../kit/earlier-version.ts';
+import { freePort } from '../kit/free-ports.ts';
+import { missing } from '../kit/requirements.ts';
+import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
+import { buildRelease, cannotOverlay, runInView, startEngine } from './release-artifacts.ts';
+import { root } from './source-tree.ts';
+
+const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as { version: string };
+const skip = noEarlierVersion() || missing('dpkg-deb', 'mmdebstrap', 'adduser', 'setpriv') || cannotOverlay();
+const machine = process.arch === 'arm64' ? 'arm64' : 'amd64';
+const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-release-upgrade-'));
+const fixture = path.join(root, 'test/fixtures/upgrade/sqlite');
+const facts = JSON.parse(readFileSync(path.join(fixture, 'facts.json'), 'utf8')) as UpgradeFacts;
+const TWO_HOURS_MS = 7_200_000;
+const HOOK_TYPES = ['Send', 'Delivery', 'DeliveryDelay'];
+const REFUSAL = /^postrider: the database was migrated by a newer version of postrider[^\n]*$/;
+
+before(async () => {
+  if (skip) return;
+  const earlier = installEarlierVersion({ forRelease: true });
+  const options = ['--compression', '1', '--only', 'deb,image'];
+  await buildRelease(path.join(folder, 'old'), options, { tree: earlier.folder });
+  await buildRelease(path.join(folder, 'new'), options);
+  earlier.remove();
+});
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Upgrade {
+  dataDir: string;
+  /** Settings of both versions. */
+  settings: Record<string, string | number>;
+  sink: SmtpSink;
+  catcher: WebhookCatcher;
+  url: string;
+  api: Api;
+}
+
+/** Restores the data of the fixture. `seenAs` is the path of the data directory as the service sees it. */
+async function prepare(t: TestContext, name: string, seenAs: string): Promise<Upgrade> {
+  const dataDir = path.join(folder, `${name}-data`);
+  mkdirSync(dataDir);
+  execFileSync('tar', ['--extract', '--gzip', '--file', path.join(fixture, 'data.tar.gz'), '--directory', dataDir]);
+  const offsetMs = facts.madeAtMs + TWO_HOURS_MS - Date.now();
+  writeFileSync(path.join(dataDir, 'clock.mjs'), `const { now } = Date;\nDate.now = () => now() + ${offsetMs};\n`);
+  const sink = await smtpSink();
+  t.after(() => sink.close());
+  const catcher = await webhookCatcher({ port: HOOK_PORT });
+  t.after(() => catcher.close());
+  const port = await freePort();
+  const { accountId } = JSON.parse(readFileSync(path.join(dataDir, 'first-run.json'), 'utf8')) as JsonObject;
+  const apiKey = readFileSync(path.join(dataDir, KEY_FILE), 'utf8');
+  const url = `http://127.0.0.1:${port}`;
+  const api = apiClient(() => url, { accountId, apiKey });
+  t.after(() => api.close());
+  const settings = {
+    POSTRIDER_HTTP_PORT: port,
+    POSTRIDER_HTTP_HOST: '127.0.0.1',
+    POSTRIDER_SMTP_PORT: 0,
+    POSTRIDER_DOCTOR_NETWORK: 'off',
+    POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`,
+    POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8',
+    NODE_OPTIONS: `--import=${seenAs}/clock.mjs`,
+  };
+  return { dataDir, settings, sink, catcher, url, api };
+}
+
+const isReady = (api: Api): Promise<boolean> =>
+  api.get('/ready').then(
+    ({ status }) => status === 200,
+    () => false,
+  );
+
+async function accepts(api: Api, name: string): Promise<void> {
+  const body = { from: 'shop@shop.example', to: `${name}@example.com`, templateId: facts.templateId };
+  const sent = await api.post('/send', { ...body, templateVariables: { number: 8 } });
+  assert.equal(sent.status, 202, sent.text);
+}
+
+/** Checks at the relay and the webhook receiver that the upgraded service repeats and loses nothing. */
+async function deliversAll({ api, url, sink, catcher }: Upgrade): Promise<void> {
+  await accepts(api, 'new');
+  const names = [
+    'deferred-1',
+    'deferred-2',
+    'queued-1',
+    'queued-large',
+    'queued-template',
+    'scheduled-1',
+    'scheduled-2',
+  ];
+  const expected = [...names, 'old', 'new'].map((name) => `${name}@example.com`).sort();
+  const received = (): string[] => sink.messages.flatMap(({ to }) => to).sort();
+  await waitUntil('all messages', () => received().length >= expected.length, 60_000);
+  const events = async (): Promise<string[]> => {
+    const all = (await api.get('/events?limit=100')).body as unknown as { eventId: string; eventType: string }[];
+    assert.ok(all.length < 100, 'all events are on one page');
+    return all.filter(({ eventType }) => HOOK_TYPES.includes(eventType)).map(({ eventId }) => eventId);
+  };
+  const delivered = async (): Promise<boolean> => {
+    const all = (await api.get('/messages?limit=100')).body as unknown as JsonObject[];
+    return all.every(({ status }) => ['delivered', 'suppressed'].includes(status));
+  };
+  await waitUntil('all results', delivered, 60_000);
+  const posted = (): string[] => catcher.requests.map(({ headers }) => String(headers['webhook-id']));
+  await waitUntil('all webhook requests', async () => new Set(posted()).size >= (await events()).length, 60_000);
+  assert.deepEqual(received(), expected);
+  assert.deepEqual(posted().sort(), (await events()).sort());
+  const login = await api.call({
+    method: 'POST',
+    path: '/session',
+    body: { email: facts.email, password: facts.password },
+    headers: { origin: url, 'x-requested-with': 'postrider' },
+  });
+  assert.equal(login.status, 200, login.text);
+  assert.equal((await api.get(`/webhooks/${facts.webhookId}`)).status, 200);
+}
+
+/**
+ * $1 and $2 are the packages, $3 the data of the fixture, $4 a folder that both sides see. A file in that folder ends each phase.
+ */
+const LIFE = `
+set -eu
+old=$1 new=$2 data=$3 shared=$4
+export DEBIAN_FRONTEND=noninteractive
+phase() { touch "$shared/$1"; until [ -e "$shared/$1-done" ]; do sleep 0.1; done; }
+# As the unit does. It replaces the shell that calls it.
+serve() {
+  set -a
+  POSTRIDER_DATA_DIR=/var/lib/postrider
+  . /etc/postrider/postrider.env
+  unit=/usr/lib/systemd/system/postrider.service
+  cd "$(sed -n 's/^WorkingDirectory=//p' $unit)"
+  exec setpriv --reuid=postrider --regid=postrider --init-groups $(sed -n 's/^ExecStart=//p' $unit)
+}
+stop() { kill -TERM $service; wait $service; }
+dpkg --install "$old"
+cp -a "$data/." /var/lib/postrider/
+chown -R postrider:postrider /var/lib/postrider
+cat "$shared/settings" >>/etc/postrider/postrider.env
+echo POSTRIDER_ROLES=api >>/etc/postrider/postrider.env
+serve >"$shared/old.log" 2>&1 & service=$!
+phase old-serves
+stop
+sha256sum /etc/postrider/postrider.env >"$shared/before"
+dpkg --install "$new"
+sha256sum --check "$shared/before"
+sed -i '/^POSTRIDER_ROLES=/d' /etc/postrider/postrider.env
+echo POSTRIDER_BACKUP_BEFORE_UPGRADE=on >>/etc/postrider/postrider.env
+serve >"$shared/new.log" 2>&1 & service=$!
+phase new-serves
+stop
+ls /var/lib/postrider/postrider-before-upgrade-from-0053.backup
+dpkg --install "$old"
+sed -i '/^POSTRIDER_BACKUP/d' /etc/postrider/postrider.env
+if (serve) >/dev/null 2>"$shared/refusal"; then exit 3; fi
+dpkg --purge postrider
+test -s /var/lib/postrider/postrider.db
+`;
+
+test('the Debian package upgrades the data of the version before once, and keeps settings', {
+  skip,
+  timeout: 300_000,
+}, async (t) => {
+  const upgrade = await prepare(t, 'deb', '/var/lib/postrider');
+  const shared = path.join(folder, 'shared');
+  mkdirSync(shared);
+  const lines = Object.entries(upgrade.settings).map(([name, value]) => `${name}="${value}"\n`);
+  writeFileSync(path.join(shared, 'settings'), lines.join(''));
+  const script = path.join(folder, 'life.sh');
+  writeFileSync(script, LIFE);
+  const deb = (of: string, name: string): string => path.join(folder, of, `postrider_${name}-1_${machine}.deb`);
+  const [old, next] = [deb('old', EARLIER_VERSION.replace('-', '~')), deb('new', version)];
+  const life = runInView(folder, [script, old, next, upgrade.dataDir, shared]);
+  t.after(() => life.kill('SIGKILL'));
+  let output = '';
+  for (const stream of [life.stdout, life.stderr]) {
+    stream.on('data', (chunk) => {
+      output += chunk;
+    });
+  }
+  const ended = new Promise((resolve) => life.once('close', resolve));
+  const phase = async (name: string, act: () => Promise<void>): Promise<void> => {
+    await waitUntil(
+      `the phase ${name}`,
+      async () => {
+        if (life.exitCode !== null) throw new Error(output);
+        return existsSync(path.join(shared, name)) && isReady(upgrade.api);
+      },
+      120_000,
+    );
+    await act();
+    writeFileSync(path.join(shared, `${name}-done`), '');
+  };
+  await phase('old-serves', () => accepts(upgrade.api, 'old'));
+  assert.equal(upgrade.sink.messages.length, 0);
+  await phase('new-serves', () => deliversAll(upgrade));
+  assert.equal(await ended, 0, output);
+  assert.match(readFileSync(path.join(shared, 'refusal'), 'utf8').trim(), REFUSAL);
+});
+
+test('the image upgrades the volume of the version before once', {
+  skip: skip || missing('dockerd', 'docker'),
+  timeout: 300_000,
+}, async (t) => {
+  const upgrade = await prepare(t, 'image', '/data');
+  const { docker, close } = await startEngine();
+  t.after(close);
+  execFileSync('chown', ['-R', '1000:1000', upgrade.dataDir]);
+  for (const [of, name] of [
+    ['old', EARLIER_VERSION],
+    ['new', version],
+  ] as const)
+    await docker('load', '--input', path.join(folder, of, `postrider-${name}-image-${machine}.tar`));
+  const limits = ['--read-only', '--tmpfs', '/tmp', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'];
+  const start = (name: string, mode: string, more: Record<string, string> = {}): Promise<string> => {
+    const settings = Object.entries({ ...upgrade.settings, ...more }).flatMap((one) => ['--env', one.join('=')]);
+    const options = [mode, '--network', 'host', ...limits, '--volume', `${upgrade.dataDir}:/data`];
+    return docker('run', ...options, ...settings, `postrider:${name}`);
+  };
+  const stop = async (id: string): Promise<void> => {
+    await docker('stop', '--time', '40', id);
+    assert.equal(await docker('inspect', '--format', '{{.State.ExitCode}}', id), '0');
+  };
+  const old = await start(EARLIER_VERSION, '--detach', { POSTRIDER_ROLES: 'api' });
+  await waitUntil('the old image', () => isReady(upgrade.api), 60_000);
+  await accepts(upgrade.api, 'old');
+  await stop(old);
+  assert.equal(upgrade.sink.messages.length, 0);
+  const next = await start(version, '--detach', { POSTRIDER_BACKUP_BEFORE_UPGRADE: 'on' });
+  await waitUntil('the new image', () => isReady(upgrade.api), 60_000);
+  await deliversAll(upgrade);
+  await stop(next);
+  assert.ok(existsSync(path.join(upgrade.dataDir, 'postrider-before-upgrade-from-0053.backup')));
+  await assert.rejects(start(EARLIER_VERSION, '--rm'), (error: Error & { code: number; stderr: string }) => {
+    assert.notEqual(error.code, 0);
+    assert.match(error.stderr.trim(), REFUSAL);
+    return true;
+  });
+});
