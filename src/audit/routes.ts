@@ -26,7 +26,8 @@ const auditFilters = {
   since: time('Start of the period, inclusive.'),
   until: time('End of the period, inclusive.'),
 };
-type AuditFilters = Static<ReturnType<typeof closed<typeof auditFilters>>>;
+const operatorFilters = { accountId: text('Entries of one account.'), ...auditFilters };
+type AuditFilters = Static<ReturnType<typeof closed<typeof auditFilters>>> & { accountId?: string };
 
 const shown = Type.Unsafe<Record<string, unknown> | null>({
   type: ['object', 'null'],
@@ -174,7 +175,8 @@ interface LogRoutes<C> {
   noun: string;
   summary: string;
   description: string;
-  of(caller: C): LogOf;
+  filters: typeof auditFilters;
+  of(caller: C, filters: AuditFilters): LogOf;
 }
 
 export function auditRoutes<C extends AuditCaller>({
@@ -192,6 +194,7 @@ export function auditRoutes<C extends AuditCaller>({
     summary: 'List changes, newest first',
     description:
       'Returns one entry per change of this account: who made it (user, key, command line, or the service itself), from where, and the values before and after. Entries cannot be changed and are kept for 400 days.',
+    filters: auditFilters,
     of: (caller) => ownLog(caller, addressHash),
   });
 }
@@ -205,12 +208,13 @@ export function operatorAuditRoutes<C>({ database }: { database: Database }): Ro
     noun: 'ServiceAudit',
     summary: 'List changes in all accounts, newest first',
     description: 'Like GET /audit, for all accounts and the service itself.',
-    of: () => ({ accountId: null, mode: null, resourceIds: (id) => [id, id] }),
+    filters: operatorFilters,
+    of: (_caller, { accountId = null }) => ({ accountId, mode: null, resourceIds: (id) => [id, id] }),
   });
 }
 
 function logRoutes<C>(database: Database, log: LogRoutes<C>): RouteDefinition<C>[] {
-  const { auth, tag, path, noun, summary, description, of } = log;
+  const { auth, tag, path, noun, summary, description, filters, of } = log;
   return [
     defineRoute({
       method: 'GET',
@@ -220,10 +224,10 @@ function logRoutes<C>(database: Database, log: LogRoutes<C>): RouteDefinition<C>
       operationId: `list${noun}Entries`,
       summary,
       description,
-      query: closed({ ...auditFilters, ...pageFields }),
+      query: closed({ ...filters, ...pageFields }),
       response: { status: 200, schema: Type.Array(auditSchema) },
       handle: (request: RouteRequest<C, undefined, AuditFilters & { limit?: number; cursor?: string }>) =>
-        auditPage(database, of(request.caller), request),
+        auditPage(database, of(request.caller, request.query), request),
     }),
     ...EXPORTS.map(({ format, contentType, name }) =>
       defineRoute({
@@ -234,13 +238,13 @@ function logRoutes<C>(database: Database, log: LogRoutes<C>): RouteDefinition<C>
         operationId: `export${noun}As${format === 'csv' ? 'Csv' : 'JsonLines'}`,
         summary: `Export the audit log as ${name}`,
         description: `Returns the same entries as GET ${path}, with the same filters and without pagination.`,
-        query: closed(auditFilters),
+        query: closed(filters),
         response: { status: 200, contentType },
         handle: ({ caller, query }: RouteRequest<C, undefined, AuditFilters>) => ({
           ok: true as const,
           contentType,
           headers: { 'Content-Disposition': `attachment; filename="audit.${format}"` },
-          content: auditExport(database, of(caller), { filters: query, format }),
+          content: auditExport(database, of(caller, query), { filters: query, format }),
         }),
       }),
     ),

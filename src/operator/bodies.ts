@@ -24,7 +24,15 @@ import {
   type QuotaName,
 } from '../limits/limits.ts';
 import type { LiveNode } from '../nodes/nodes.ts';
-import type { AccountQueue, Credentials, QueueFigures, RequestedApproval, SentMail } from './store.ts';
+import type {
+  AccountQueue,
+  Credentials,
+  DomainQueue,
+  LastAttempt,
+  QueueFigures,
+  RequestedApproval,
+  SentMail,
+} from './store.ts';
 
 const time = Type.String({ format: 'date-time' });
 const nullable = (description: string) => Type.Unsafe<string | null>({ type: ['string', 'null'], description });
@@ -330,6 +338,48 @@ export function queueBody(accounts: readonly AccountQueue[], { depth, rows }: { 
     accounts: accounts
       .slice(0, ACCOUNTS_SHOWN)
       .map(({ accountId, name, ...rest }) => ({ accountId, name, ...figuresBody(rest) })),
+  };
+}
+
+export const accountQueueSchema = named('AccountQueue', {
+  depth: count('Queued live messages of the account, as far as counted.'),
+  isComplete: Type.Boolean({
+    description:
+      'False if the queue of all accounts is too long to read completely; only messages due first are counted.',
+  }),
+  domains: Type.Array(
+    closed({
+      domain: Type.String({ description: 'Domain of the recipients.' }),
+      depth: count('Queued live messages of the account for this domain.'),
+      nextAttemptAt: nullableTime('When its next message is due; null if nodes are delivering all of them.'),
+      lastReply: nullable('Reply to the newest failed attempt that is still queued; null if there is none.'),
+    }),
+    { description: 'The 100 domains with the most messages.' },
+  ),
+});
+
+const DOMAINS_SHOWN = 100;
+
+/** Returns the largest domains of a queue, for which the last reply is read and shown. */
+export const shownDomains = (domains: readonly DomainQueue[]): readonly DomainQueue[] =>
+  domains.slice(0, DOMAINS_SHOWN);
+
+export function accountQueueBody(
+  domains: readonly DomainQueue[],
+  { attempts, isComplete }: { attempts: readonly LastAttempt[]; isComplete: boolean },
+) {
+  const replies = new Map(
+    attempts.map(({ seq, record }) => [seq, (JSON.parse(record) as { reply: string | null }).reply]),
+  );
+  return {
+    depth: domains.reduce((sum, { depth }) => sum + depth, 0),
+    isComplete,
+    domains: shownDomains(domains).map(({ domain, depth, nextDueMs, failedSeq }) => ({
+      domain,
+      depth,
+      nextAttemptAt: isoOrNull(nextDueMs),
+      lastReply: failedSeq === null ? null : (replies.get(failedSeq) ?? null),
+    })),
   };
 }
 

@@ -20,8 +20,15 @@ import { closed, confirmationSchema, oneOf } from '../http/validate.ts';
 import { resumeSending } from '../reputation/reputation.ts';
 import type { Database } from '../storage/database.ts';
 import * as bodies from './bodies.ts';
+import { ROWS_AT_MOST } from './destinations.ts';
 import { type OperatorRouteDeps, operatorChanges, operatorRoute } from './operator-route.ts';
-import { accountPageOperation, credentialCountsOperation, lastMessageOperation } from './store.ts';
+import {
+  accountPageOperation,
+  credentialCountsOperation,
+  lastAttemptsOperation,
+  lastMessageOperation,
+  queueByDomainOperation,
+} from './store.ts';
 
 const DAY_MS = 86_400_000;
 /** A message is queued for at most 30 days of its schedule and three days of attempts. */
@@ -88,6 +95,28 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
         const health = await reader.health(id, 'live', thresholdsOf(protection.set));
         const lastAt = await database.execute(lastMessageOperation, id);
         return answer(bodies.accountDetailBody(account.value, { usage, health, protection, lastAt }));
+      },
+    }),
+    operatorRoute({
+      method: 'GET',
+      path: '/operator/accounts/:id/queue',
+      operationId: 'getQueueOfAccount',
+      summary: 'Get the queued messages of an account by recipient domain',
+      description:
+        'Counts live messages among the first 50,000 of the queue of all accounts, those that are due first. The domains with the most messages come first.',
+      response: { status: 200, schema: bodies.accountQueueSchema },
+      refusals: ['NOT_FOUND'],
+      handle: async ({ params }) => {
+        const account = await found(database, params.id);
+        if (!account.ok) return account;
+        const domains = await database.execute(queueByDomainOperation, {
+          rows: ROWS_AT_MOST,
+          accountId: account.value.id,
+        });
+        const failed = bodies.shownDomains(domains).flatMap(({ failedSeq }) => failedSeq ?? []);
+        const attempts = await database.execute(lastAttemptsOperation, failed);
+        const isComplete = deps.queueDepth() < ROWS_AT_MOST;
+        return answer(bodies.accountQueueBody(domains, { attempts, isComplete }));
       },
     }),
     operatorRoute({

@@ -202,6 +202,13 @@ test('queue, nodes, destinations, and doctor respond', async () => {
     'every live message has a destination, and one message is in the sandbox',
   );
   assert.equal((await operator.post('/operator/destinations/x.example/resume', {})).status, 404);
+  const own = (await operator.get(`/operator/accounts/${rig.accountId}/queue`)).body as Row & { domains: Row[] };
+  assert.deepEqual([own.depth, own.isComplete], [3, true]);
+  assert.equal(
+    own.domains.reduce((sum, one) => sum + Number(one.depth), 0),
+    3,
+    'only live messages',
+  );
   const doctor = (await operator.get('/operator/doctor')).body as { healthy: boolean; checks: Row[] };
   const names = doctor.checks.map(({ name }) => name);
   for (const name of ['configuration', 'database', 'disk space', 'DNS', 'port 25'])
@@ -211,6 +218,28 @@ test('queue, nodes, destinations, and doctor respond', async () => {
     doctor.checks.every(({ status }) => status !== 'fail'),
   );
   assert.deepEqual((await operator.get('/operator/doctor')).body, doctor, 'as found before');
+});
+
+test('the users, queue, and changes of one account contain nothing of other accounts', async () => {
+  const { accountId } = (await operator.post('/operator/accounts', { name: 'On its own' })).body as Record<
+    string,
+    string
+  >;
+  const path = `/operator/accounts/${accountId}`;
+  assert.deepEqual((await operator.get(`${path}/users`)).body, []);
+  assert.deepEqual((await operator.get(`${path}/queue`)).body, { depth: 0, isComplete: true, domains: [] });
+  const members = (await operator.get(`/operator/accounts/${rig.accountId}/users`)).body as unknown as Row[];
+  assert.ok(members.some(({ email, role }) => email === 'owner@example.com' && role === 'owner'));
+  for (const what of ['users', 'queue'])
+    assert.equal((await operator.get(`/operator/accounts/acc_none/${what}`)).status, 404, what);
+
+  assert.equal((await operator.call({ method: 'PATCH', path, body: { plan: 'free' } })).status, 200);
+  const changes = (await operator.get(`/operator/audit?accountId=${accountId}`)).body as unknown as Row[];
+  assert.deepEqual([...new Set(changes.map((one) => one.accountId))], [accountId]);
+  assert.equal(changes[0]!.action, 'account.set');
+  const exported = (await operator.get(`/operator/audit.jsonl?accountId=${accountId}`)).text;
+  assert.equal(exported.trim().split('\n').length, changes.length);
+  assert.equal((await rig.live.call({ method: 'GET', path: `/audit?accountId=${accountId}` })).status, 400);
 });
 
 test("support access is read-only, lasts an hour, and appears in the account's audit log", async () => {

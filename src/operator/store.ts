@@ -234,18 +234,24 @@ export interface DomainQueue {
   failedSeq: number | null;
 }
 
-/** Counts live messages by domain, the largest counts first, in this number of queue rows. */
+interface DomainQueueQuery extends Pick<QueueQuery, 'rows'> {
+  /** Counts only the messages of this account. */
+  accountId?: string;
+}
+
+/** Counts live messages by domain, the largest counts first, in this number of queue rows of all accounts. */
 export const queueByDomainOperation = operation(
   'operator.queueByDomain',
   'read',
-  async (tx, { rows }: Pick<QueueQuery, 'rows'>): Promise<DomainQueue[]> =>
+  async (tx, { rows, accountId }: DomainQueueQuery): Promise<DomainQueue[]> =>
     tx.all<DomainQueue>(
       `SELECT domain, count(*) AS depth, min(CASE WHEN leased = 0 THEN due END) AS "nextDueMs",
          max(CASE WHEN failed_at IS NOT NULL THEN seq END) AS "failedSeq" FROM
-         (SELECT mode, seq, leased, due, failed_at, substr(lane, length(account_id) + 2) AS domain FROM work
+         (SELECT account_id, mode, seq, leased, due, failed_at, substr(lane, length(account_id) + 2) AS domain FROM work
           WHERE kind = ? ORDER BY held, due LIMIT ?) q
-       WHERE mode = 'live' GROUP BY domain ORDER BY depth DESC, domain LIMIT 5000`,
-      ...[DELIVERY_WORK, rows],
+       WHERE mode = 'live' ${accountId === undefined ? '' : 'AND account_id = ?'}
+       GROUP BY domain ORDER BY depth DESC, domain LIMIT 5000`,
+      ...[DELIVERY_WORK, rows, ...(accountId === undefined ? [] : [accountId])],
     ),
 );
 

@@ -102,6 +102,11 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
   PostmasterMail: letter,
   PostmasterMailWithText: { ...letter, text: 'Please tell us who sent the message below.' },
   RejectionRequest: { reason: 'Send links instead of files.' },
+  AccountQueue: {
+    depth: 412,
+    isComplete: true,
+    domains: [{ domain: 'example.net', depth: 412, nextAttemptAt: TIME, lastReply: '451 4.3.0 try again later' }],
+  },
   Queue: { ...figures, isComplete: true, accounts: [{ accountId: ids.account, name: 'Shop', ...figures }] },
   Destination: {
     destinationId: 'mx1.example.com,mx2.example.com',

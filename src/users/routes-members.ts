@@ -4,13 +4,14 @@
  * shared with an address that was not confirmed.
  */
 import { type TSchema, Type } from 'typebox';
-import type { Caller } from '../accounts/accounts.ts';
+import { accountOperation, type Caller } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import { type Failure, failure, invalid, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import {
   answer,
+  type CallerKey,
   defineRoute,
   type MemberRole,
   type RouteAnswer,
@@ -19,6 +20,7 @@ import {
 } from '../http/route.ts';
 import { closed, confirmationSchema } from '../http/validate.ts';
 import { parseAddress } from '../mail/address.ts';
+import type { Database } from '../storage/database.ts';
 import * as bodies from './bodies.ts';
 import { limitedName } from './limits.ts';
 import {
@@ -42,6 +44,8 @@ const route = <B extends TSchema | undefined = undefined, Q extends TSchema | un
   definition: RouteDefinition<Caller, B, Q>,
 ): RouteDefinition<Caller> => defineRoute(definition);
 
+const UNKNOWN_ACCOUNT = refuse(failure('NOT_FOUND', { message: 'No account has this id.' }));
+
 const REFUSALS: Record<Exclude<Invited['outcome'], 'invited' | 'added' | 'too-often'>, Failure> = {
   'member-already': failure('CONFLICT', {
     message: 'This user is already a member of the account. Change the role instead.',
@@ -53,6 +57,40 @@ const REFUSALS: Record<Exclude<Invited['outcome'], 'invited' | 'added' | 'too-of
     message: `The account has reached its limit of ${MEMBERS_AT_MOST} users. Remove one first.`,
   }),
 };
+
+async function memberPage(
+  database: Database,
+  accountId: string,
+  request: { readonly url: string; readonly query: { limit?: number; cursor?: string } },
+) {
+  const page = readPage(request.query, ['usr_']);
+  if (!page.ok) return page;
+  const before = (page.value.after?.[0] as string | undefined) ?? null;
+  const rows = await database.execute(membersOperation, { accountId, before, limit: page.value.limit + 1 });
+  return pageAnswer(request, { page: page.value, rows, keyOf: ({ userId }) => [userId], show: bodies.memberBody });
+}
+
+/** The users of any account, for operators. */
+export function operatorMemberRoutes({ database }: Pick<UserRouteDeps, 'database'>): RouteDefinition<Caller>[] {
+  return [
+    defineRoute({
+      method: 'GET',
+      path: '/operator/accounts/:id/users',
+      tag: 'operator',
+      auth: 'operator',
+      operationId: 'listUsersOfAccount',
+      summary: 'List the users of an account, newest first',
+      description: 'Like GET /users, for any account.',
+      query: closed(pageFields),
+      response: { status: 200, schema: Type.Array(bodies.memberSchema) },
+      refusals: ['NOT_FOUND'],
+      handle: async (request: RouteRequest<CallerKey, undefined, { limit?: number; cursor?: string }>) => {
+        const account = await database.execute(accountOperation, request.params.id ?? '');
+        return account === null ? UNKNOWN_ACCOUNT : memberPage(database, account.id, request);
+      },
+    }) as unknown as RouteDefinition<Caller>,
+  ];
+}
 
 export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock } = deps;
@@ -67,19 +105,7 @@ export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       description: 'Returns each user with the role in this account, and whether the user has set a password.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(bodies.memberSchema) },
-      handle: async (request) => {
-        const page = readPage(request.query, ['usr_']);
-        if (!page.ok) return page;
-        const before = (page.value.after?.[0] as string | undefined) ?? null;
-        const of = { accountId: request.caller.account.id, before, limit: page.value.limit + 1 };
-        const rows = await database.execute(membersOperation, of);
-        return pageAnswer(request, {
-          page: page.value,
-          rows,
-          keyOf: ({ userId }) => [userId],
-          show: bodies.memberBody,
-        });
-      },
+      handle: (request) => memberPage(database, request.caller.account.id, request),
     }),
     route({
       method: 'POST',

@@ -11,7 +11,7 @@ import { confirmationSchema } from '../http/validate.ts';
 import * as bodies from './bodies.ts';
 import { createPasswords } from './passwords.ts';
 import { totpRoutes } from './routes-factors.ts';
-import { memberRoutes } from './routes-members.ts';
+import { memberRoutes, operatorMemberRoutes } from './routes-members.ts';
 import { noticeRoutes } from './routes-notices.ts';
 import { oidcRoutes } from './routes-oidc.ts';
 import { passkeyRoutes } from './routes-passkeys.ts';
@@ -34,6 +34,7 @@ export function userRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
     ...sessionListRoutes(deps),
     ...passwordRoutes(deps, signIn),
     ...memberRoutes(deps),
+    ...operatorMemberRoutes(deps),
     ...savedFilterRoutes(deps),
     ...noticeRoutes(deps),
     ...supportRoutes(deps),

@@ -149,6 +149,8 @@ export const endingPauses: Scenario = async (stage) => {
   assert.equal(await bring({}), 0);
   assert.equal((await stage.act(deferredPageOperation, { ...span, after: null, limit: 10 })).length, 1);
   const domains = await stage.act(queueByDomainOperation, { rows: 1_000 });
+  const nowhere = { rows: 1_000, accountId: stage.id('acc') };
+  assert.deepEqual(await stage.act(queueByDomainOperation, nowhere), [], 'of an account without messages');
   const paused = domains.find(({ domain }) => domain === 'paused.example');
   assert.deepEqual([paused?.depth, paused?.nextDueMs, paused?.failedSeq], [2, nowMs, null]);
   assert.deepEqual(await stage.act(lastAttemptsOperation, [seqs[0]!]), [], 'none was made');

@@ -122,6 +122,9 @@ test('lists individually deferred messages with the last reply and the next atte
   await waitUntil('the destination to be listed', async () => (await shown())?.depth === 3);
   const { depth: listed, pausedUntil, lastReplies, nextAttemptAt, explanation } = await shown();
   assert.deepEqual([listed, pausedUntil, lastReplies[0]?.reply], [3, null, REPLY]);
+  const { accountId } = (await queue()).accounts[0];
+  const own = (await operator.call('GET', `/operator/accounts/${accountId}/queue`)).body as unknown as JsonObject;
+  assert.deepEqual(own.domains, [{ domain: 'busy.example', depth: 3, nextAttemptAt, lastReply: REPLY }]);
   const next = (await cluster.api.get('/messages?status=delayed')).body as unknown as JsonObject[];
   const earliest = next.map((one) => one.nextAttemptAt as string).sort()[0];
   assert.equal(nextAttemptAt, earliest, 'as the earliest of its messages');

@@ -438,6 +438,13 @@ export interface paths {
      */
     patch: operations["setAccount"];
   };
+  "/operator/accounts/{id}/queue": {
+    /**
+     * Get the queued messages of an account by recipient domain
+     * @description Counts live messages among the first 50,000 of the queue of all accounts, those that are due first. The domains with the most messages come first.
+     */
+    get: operations["getQueueOfAccount"];
+  };
   "/operator/accounts/{id}/resume-sending": {
     /**
      * Release held live mail of an account
@@ -463,6 +470,13 @@ export interface paths {
      * @description Returns the mail that would be held, and the keys and credentials that would be refused. Changes nothing.
      */
     get: operations["previewSuspension"];
+  };
+  "/operator/accounts/{id}/users": {
+    /**
+     * List the users of an account, newest first
+     * @description Like GET /users, for any account.
+     */
+    get: operations["listUsersOfAccount"];
   };
   "/operator/approvals": {
     /**
@@ -1281,6 +1295,27 @@ export interface components {
          */
         countedSince: string | null;
       };
+    };
+    /** AccountQueue */
+    AccountQueue: {
+      /** @description Queued live messages of the account, as far as counted. */
+      depth: number;
+      /** @description False if the queue of all accounts is too long to read completely; only messages due first are counted. */
+      isComplete: boolean;
+      /** @description The 100 domains with the most messages. */
+      domains: ({
+          /** @description Domain of the recipients. */
+          domain: string;
+          /** @description Queued live messages of the account for this domain. */
+          depth: number;
+          /**
+           * Format: date-time
+           * @description When its next message is due; null if nodes are delivering all of them.
+           */
+          nextAttemptAt: string | null;
+          /** @description Reply to the newest failed attempt that is still queued; null if there is none. */
+          lastReply: string | null;
+        })[];
     };
     /** AccountSettingsRequest */
     AccountSettingsRequest: {
@@ -5706,6 +5741,29 @@ export interface operations {
     };
   };
   /**
+   * Get the queued messages of an account by recipient domain
+   * @description Counts live messages among the first 50,000 of the queue of all accounts, those that are due first. The domains with the most messages come first.
+   */
+  getQueueOfAccount: {
+    parameters: {
+      path: {
+        /**
+         * @description The accountId.
+         * @example acc_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["AccountQueue"];
+        };
+      };
+    };
+  };
+  /**
    * Release held live mail of an account
    * @description Sends the live mail that sending protection holds, and counts bounces and complaints from zero. Returns 409 if no mail is held.
    */
@@ -5798,6 +5856,35 @@ export interface operations {
     };
   };
   /**
+   * List the users of an account, newest first
+   * @description Like GET /users, for any account.
+   */
+  listUsersOfAccount: {
+    parameters: {
+      query?: {
+        /** @description Maximum number of results, 25 by default. */
+        limit?: number;
+        /** @description The X-Next-Cursor of the previous page. */
+        cursor?: string;
+      };
+      path: {
+        /**
+         * @description The accountId.
+         * @example acc_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["User"][];
+        };
+      };
+    };
+  };
+  /**
    * List requests for a larger email size of all accounts, newest first
    * @description Each with the history of the account: age, mail and rates of 30 days, earlier requests.
    */
@@ -5884,6 +5971,8 @@ export interface operations {
   listServiceAuditEntries: {
     parameters: {
       query?: {
+        /** @description Entries of one account. */
+        accountId?: string;
         /** @description Entries of one action, such as webhook.replace. */
         action?: string;
         /** @description Entries of one kind of resource, such as webhook. */
@@ -5918,6 +6007,8 @@ export interface operations {
   exportServiceAuditAsCsv: {
     parameters: {
       query?: {
+        /** @description Entries of one account. */
+        accountId?: string;
         /** @description Entries of one action, such as webhook.replace. */
         action?: string;
         /** @description Entries of one kind of resource, such as webhook. */
@@ -5948,6 +6039,8 @@ export interface operations {
   exportServiceAuditAsJsonLines: {
     parameters: {
       query?: {
+        /** @description Entries of one account. */
+        accountId?: string;
         /** @description Entries of one action, such as webhook.replace. */
         action?: string;
         /** @description Entries of one kind of resource, such as webhook. */
@@ -8236,6 +8329,7 @@ export interface operations {
 export type Account = components['schemas']['Account'];
 export type AccountChangeRequest = components['schemas']['AccountChangeRequest'];
 export type AccountHealth = components['schemas']['AccountHealth'];
+export type AccountQueue = components['schemas']['AccountQueue'];
 export type AccountSettingsRequest = components['schemas']['AccountSettingsRequest'];
 export type AgentRequest = components['schemas']['AgentRequest'];
 export type AgentRequestDecision = components['schemas']['AgentRequestDecision'];
@@ -8455,10 +8549,12 @@ export const routes = {
   createAccount: ['POST', '/operator/accounts'],
   getOperatorAccount: ['GET', '/operator/accounts/{id}'],
   setAccount: ['PATCH', '/operator/accounts/{id}'],
+  getQueueOfAccount: ['GET', '/operator/accounts/{id}/queue'],
   resumeSendingOfAccount: ['POST', '/operator/accounts/{id}/resume-sending'],
   startSupportAccess: ['POST', '/operator/accounts/{id}/support-access'],
   endSupportAccess: ['DELETE', '/operator/accounts/{id}/support-access'],
   previewSuspension: ['GET', '/operator/accounts/{id}/suspension'],
+  listUsersOfAccount: ['GET', '/operator/accounts/{id}/users'],
   listApprovalRequests: ['GET', '/operator/approvals'],
   approveRequest: ['POST', '/operator/approvals/{id}/approve'],
   rejectRequest: ['POST', '/operator/approvals/{id}/reject'],
