@@ -186,6 +186,49 @@ test('an operator views an account read-only under a banner, and leaves it', { s
   visit.assertClean();
 });
 
+test("an account's page shows its queue, users, and changes as text, and opens its messages", { skip }, async (t) => {
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  const hostile = '<img src=x onerror="document.title=1">';
+  const headers = { 'X-Requested-With': 'postrider', Origin: service.url };
+  const { accountId } = await newAccount(visit, 'Everything in one place');
+  const made = await visit.context.request.post('/operator/keys', {
+    data: { name: hostile, scopes: ['write'] },
+    headers,
+  });
+  const { operatorKey, operatorKeyId } = await made.json();
+  const changed = await fetch(`${service.url}/operator/accounts/${accountId}`, {
+    method: 'PATCH',
+    headers: { Authorization: `Bearer ${operatorKey}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ limits: { messagesPerDay: 500 } }),
+  });
+  assert.equal(changed.status, 200, await changed.text());
+  assert.equal((await visit.context.request.delete(`/operator/keys/${operatorKeyId}`, { headers })).status(), 200);
+  await page.goto(`/app/operator/accounts/${accountId}`);
+  await page.getByText('0 of 500', { exact: true }).waitFor();
+  await page.getByText('No users', { exact: true }).waitFor();
+  await page.getByText('No queued messages', { exact: true }).waitFor();
+  const changes = page.getByRole('table', { name: 'Latest changes' });
+  await changes.getByText('account.set', { exact: true }).waitFor();
+  await changes.getByText(hostile, { exact: true }).waitFor();
+  assert.equal(await page.locator('img[src=x]').count(), 0);
+
+  await page.goto(`/app/operator/accounts/${service.live.accountId}`);
+  const queue = page.getByRole('table', { name: 'Queue by recipient domain' });
+  await queue.getByRole('row', { name: /busy\.example 3/ }).waitFor();
+  await page.getByRole('table', { name: 'Users' }).getByText('Owner').waitFor();
+
+  await page.goto(`/app/operator/accounts/${accountId}`);
+  await page.getByRole('textbox', { name: 'Search messages' }).fill('nobody@example.com');
+  await page.getByRole('button', { name: 'Search', exact: true }).click();
+  await page.getByText(/^Support access: viewing Everything in one place/).waitFor();
+  const opened = new URL(page.url());
+  assert.deepEqual([opened.pathname, opened.searchParams.get('q')], ['/app/live/messages', 'nobody@example.com']);
+  const log = (await asked(visit, '/audit', accountId)).body;
+  assert.equal(log[0].action, 'account.start-support-access');
+  visit.assertClean();
+});
+
 test('requests for larger messages are approved, undone, and rejected with a reason', { skip }, async (t) => {
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;

@@ -46,7 +46,7 @@ export function AccountPlan({ account }: { account: Account }) {
     sizeMb: account.approvedEmailBytes / MB,
     limits: account.limits,
   });
-  const save = useChange('setAccount', ['getOperatorAccount', 'listAccounts']);
+  const save = useChange('setAccount', ['getOperatorAccount', 'listAccounts', 'listServiceAuditEntries']);
   const body = changesOf(account, given);
   const submit = (event: FormEvent): void => {
     event.preventDefault();

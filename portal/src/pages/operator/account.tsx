@@ -1,6 +1,6 @@
-/** One account for operators: usage and health, plan and limits, suspension, and support access. */
+/** One account for operators: usage, health, suspension, queue, users, changes, plan, limits, and support access. */
 import { Button, Group, Stack, Tooltip } from '@mantine/core';
-import { Link, useNavigate, useParams } from '@tanstack/react-router';
+import { Link, useParams } from '@tanstack/react-router';
 import type { Answer } from '../../api.ts';
 import { useCall, useChange } from '../../api.ts';
 import { IconEye, IconHistory, IconShield } from '../../icons.ts';
@@ -11,8 +11,9 @@ import { Facts, Page, Panel } from '../../parts/page.tsx';
 import { ErrorState, Loading } from '../../parts/states.tsx';
 import { count, percent, Time } from '../../parts/time.tsx';
 import { done, failed } from '../../parts/undo.tsx';
-import { useScope } from '../../scope.ts';
 import { account as texts } from '../../texts/operator.ts';
+import { AccountChanges, AccountQueue, AccountUsers } from './account-lists.tsx';
+import { AccountMessages, useOpenAccount } from './account-messages.tsx';
 import { AccountPlan } from './account-plan.tsx';
 import { forOperators } from './for-operators.tsx';
 import classes from './operator.module.css';
@@ -44,7 +45,7 @@ function AccountContent() {
           variant="default"
           component={Link}
           to="/app/operator/audit"
-          search={{ resourceId: account.accountId } as never}
+          search={{ accountId: account.accountId } as never}
           leftSection={<IconHistory size={14} />}
         >
           {texts.audit}
@@ -57,6 +58,10 @@ function AccountContent() {
           <Overview of={account} />
           <SuspensionPanel account={account} />
         </div>
+        <AccountMessages account={account} />
+        <AccountQueue accountId={account.accountId} />
+        <AccountUsers accountId={account.accountId} />
+        <AccountChanges accountId={account.accountId} />
         <AccountPlan
           key={JSON.stringify([account.plan, account.approvedEmailBytes, account.limits])}
           account={account}
@@ -65,6 +70,9 @@ function AccountContent() {
     </Page>
   );
 }
+
+const ofQuota = (used: number, quota: number | null): string =>
+  quota === null ? count(used) : texts.ofQuota(count(used), count(quota));
 
 function Overview({ of: account }: { of: Account }) {
   const { usage, health } = account;
@@ -78,7 +86,7 @@ function Overview({ of: account }: { of: Account }) {
             texts.lastActivity,
             account.lastActivityAt === null ? texts.never : <Time key="last" at={account.lastActivityAt} />,
           ],
-          [texts.today, count(usage.messagesToday)],
+          [texts.today, ofQuota(usage.messagesToday, account.limits.messagesPerDay)],
           [texts.last30Days, count(usage.messagesLast30Days)],
           [texts.queued, count(usage.queued)],
           [texts.twoFactor, <TwoFactor key="two-factor" account={account} />],
@@ -100,7 +108,7 @@ function Overview({ of: account }: { of: Account }) {
 
 /** Whether members need a second factor. An operator can only stop requiring it, for owners who are locked out. */
 function TwoFactor({ account: { accountId, twoFactorRequired } }: { account: Account }) {
-  const change = useChange('setAccount', ['getOperatorAccount', 'listAccounts']);
+  const change = useChange('setAccount', ['getOperatorAccount', 'listAccounts', 'listServiceAuditEntries']);
   if (!twoFactorRequired) return texts.twoFactorOptional;
   return (
     <Group gap="xs">
@@ -122,27 +130,17 @@ function TwoFactor({ account: { accountId, twoFactorRequired } }: { account: Acc
 }
 
 /** Opens the account: directly for members, for others after support access has started. */
-function Look({ account: { accountId } }: { account: Account }) {
-  const { person, chooseAccount } = useScope();
-  const navigate = useNavigate();
-  const start = useChange('startSupportAccess', ['getSession']);
-  const open = (): void => {
-    chooseAccount(accountId);
-    void navigate({ to: '/app/$mode', params: { mode: 'live' } });
-  };
-  if (person.accounts.some((one) => one.accountId === accountId))
+function Look({ account }: { account: Account }) {
+  const { isMember, isBusy, open } = useOpenAccount(account);
+  if (isMember)
     return (
-      <Button variant="default" component={Link} to="/app/live" onClick={() => chooseAccount(accountId)}>
+      <Button variant="default" onClick={() => open('/app/live')}>
         {texts.open}
       </Button>
     );
   return (
     <Tooltip label={texts.supportAccessHint}>
-      <Button
-        leftSection={<IconEye size={14} />}
-        loading={start.isPending}
-        onClick={() => start.mutate({ path: { id: accountId } }, { onSuccess: open, onError: failed })}
-      >
+      <Button leftSection={<IconEye size={14} />} loading={isBusy} onClick={() => open('/app/live')}>
         {texts.supportAccess}
       </Button>
     </Tooltip>

@@ -15,11 +15,12 @@ import { forOperators } from './for-operators.tsx';
 
 type AuditEntry = Answer<'listServiceAuditEntries'>[number];
 
-const TEXTS = ['action', 'resource', 'resourceId', 'actorId'] as const;
+const TEXTS = ['action', 'resource', 'resourceId', 'accountId', 'actorId'] as const;
 const LABELS = {
   action: audit.action,
   resource: audit.resource,
   resourceId: audit.resourceId,
+  accountId: audit.accountId,
   actorId: audit.actor,
 };
 const HINTS: Partial<Record<(typeof TEXTS)[number], string>> = {

@@ -13,7 +13,12 @@ type Account = Answer<'getOperatorAccount'>;
 export function SuspensionPanel({ account: { accountId, status, suspensionReason } }: { account: Account }) {
   const [reason, setReason] = useState('');
   const [isAsked, setAsked] = useState(false);
-  const change = useChange('setAccount', ['getOperatorAccount', 'previewSuspension', 'listAccounts']);
+  const change = useChange('setAccount', [
+    'getOperatorAccount',
+    'previewSuspension',
+    'listAccounts',
+    'listServiceAuditEntries',
+  ]);
   const isSuspended = status === 'suspended';
   const become = (next: Account['status']): void =>
     change.mutate(
