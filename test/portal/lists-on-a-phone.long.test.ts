@@ -55,6 +55,8 @@ const listsOf = ({ ids }: Seeded): readonly List[] => [
   { at: '/operator', table: 'Destinations', opens: 'drawer' },
   { at: '/operator', table: 'By account', opens: 'page' },
   { at: '/operator/accounts', opens: 'page' },
+  { at: `/operator/accounts/${ids['operator/accounts']}`, table: 'Users', opens: 'drawer' },
+  { at: `/operator/accounts/${ids['operator/accounts']}`, table: 'Latest changes', opens: 'drawer' },
   { at: '/operator/keys', opens: 'drawer' },
   { at: '/operator/nodes', opens: 'drawer' },
   { at: '/operator/audit', opens: 'drawer' },

@@ -6,9 +6,10 @@ import { Panel } from '../../parts/page.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { count, Time } from '../../parts/time.tsx';
 import { visible } from '../../parts/visible.ts';
-import { audit } from '../../texts/audit.ts';
 import { account as texts } from '../../texts/operator.ts';
 import { roles, team } from '../../texts/team.ts';
+import { actorOf } from '../audit/entry.ts';
+import { ENTRY_DETAILS } from './audit-entry.tsx';
 
 type Domain = Answer<'getQueueOfAccount'>['domains'][number];
 type Member = Answer<'listUsersOfAccount'>[number];
@@ -17,9 +18,10 @@ type Change = Answer<'listServiceAuditEntries'>[number];
 const CHANGES_SHOWN = 10;
 
 const DOMAINS: readonly Column<Domain>[] = [
-  { name: texts.domain, cell: ({ domain }) => visible(domain), text: ({ domain }) => domain },
+  { name: texts.domain, phone: 'title', cell: ({ domain }) => visible(domain), text: ({ domain }) => domain },
   {
     name: texts.queued,
+    phone: 'badge',
     cell: ({ depth }) => count(depth),
     text: ({ depth }) => depth,
     width: '7rem',
@@ -27,11 +29,13 @@ const DOMAINS: readonly Column<Domain>[] = [
   },
   {
     name: texts.lastReply,
+    phone: 'detail',
     cell: ({ lastReply }) => (lastReply === null ? texts.noReply : visible(lastReply)),
     text: ({ lastReply }) => lastReply,
   },
   {
     name: texts.nextAttempt,
+    phone: 'time',
     cell: ({ nextAttemptAt }) => (nextAttemptAt === null ? texts.delivering : <Time at={nextAttemptAt} />),
     text: ({ nextAttemptAt }) => nextAttemptAt,
     width: '9rem',
@@ -40,18 +44,16 @@ const DOMAINS: readonly Column<Domain>[] = [
 ];
 
 export function AccountQueue({ accountId }: { accountId: string }) {
-  const { data, error, refetch } = useCall('getQueueOfAccount', { path: { id: accountId } });
+  const queue = useCall('getQueueOfAccount', { path: { id: accountId } });
   return (
     <Panel title={texts.queue}>
       <Stack gap="sm">
-        {data?.isComplete === false && <Alert p="xs">{texts.queuePartial}</Alert>}
+        {queue.data?.isComplete === false && <Alert p="xs">{texts.queuePartial}</Alert>}
         <Rows
           label={texts.queue}
           columns={DOMAINS}
-          rows={data?.domains}
+          list={{ ...queue, items: queue.data?.domains }}
           keyOf={({ domain }) => domain}
-          error={error}
-          onRetry={refetch}
           empty={{ title: texts.queueEmpty, hint: texts.queueEmptyHint }}
         />
       </Stack>
@@ -60,16 +62,18 @@ export function AccountQueue({ accountId }: { accountId: string }) {
 }
 
 const MEMBERS: readonly Column<Member>[] = [
-  { name: team.email, cell: ({ email }) => visible(email), text: ({ email }) => email },
-  { name: team.role, cell: ({ role }) => roles[role].name, text: ({ role }) => role, width: '8rem' },
+  { name: team.email, phone: 'title', cell: ({ email }) => visible(email), text: ({ email }) => email },
+  { name: team.role, phone: 'detail', cell: ({ role }) => roles[role].name, text: ({ role }) => role, width: '8rem' },
   {
     name: team.status,
+    phone: 'badge',
     cell: ({ status }) => <StatusBadge status={status} />,
     text: ({ status }) => status,
     width: '7rem',
   },
   {
     name: team.lastSignIn,
+    phone: 'time',
     cell: ({ lastSignInAt }) => (lastSignInAt === null ? texts.never : <Time at={lastSignInAt} />),
     text: ({ lastSignInAt }) => lastSignInAt,
     width: '9rem',
@@ -84,26 +88,25 @@ export function AccountUsers({ accountId }: { accountId: string }) {
       <Rows
         label={texts.users}
         columns={MEMBERS}
-        rows={list.items}
+        list={list}
         keyOf={({ userId }) => userId}
-        error={list.error}
-        onRetry={list.refetch}
-        hasMore={list.hasNextPage}
-        isLoadingMore={list.isFetchingNextPage}
-        onMore={list.fetchNextPage}
         empty={{ title: texts.noUsers, hint: texts.noUsersHint }}
       />
     </Panel>
   );
 }
 
-const actorOf = ({ actor: { kind, id, name } }: Change): string => name ?? id ?? audit.kinds[kind];
-
 const CHANGES: readonly Column<Change>[] = [
-  { name: texts.change, cell: ({ action }) => <span className="mono">{action}</span>, text: ({ action }) => action },
-  { name: texts.actor, cell: (change) => visible(actorOf(change)), text: actorOf },
+  {
+    name: texts.change,
+    phone: 'title',
+    cell: ({ action }) => <span className="mono">{action}</span>,
+    text: ({ action }) => action,
+  },
+  { name: texts.actor, phone: 'detail', cell: (change) => visible(actorOf(change)), text: actorOf },
   {
     name: texts.changedAt,
+    phone: 'time',
     cell: ({ time }) => <Time at={time} />,
     text: ({ time }) => time,
     width: '9rem',
@@ -112,16 +115,15 @@ const CHANGES: readonly Column<Change>[] = [
 ];
 
 export function AccountChanges({ accountId }: { accountId: string }) {
-  const { data, error, refetch } = useCall('listServiceAuditEntries', { query: { accountId, limit: CHANGES_SHOWN } });
+  const latest = useCall('listServiceAuditEntries', { query: { accountId, limit: CHANGES_SHOWN } });
   return (
     <Panel title={texts.changes}>
       <Rows
         label={texts.changes}
         columns={CHANGES}
-        rows={data}
+        list={{ ...latest, items: latest.data }}
         keyOf={({ auditId }) => auditId}
-        error={error}
-        onRetry={refetch}
+        details={ENTRY_DETAILS}
         empty={{ title: texts.noChanges }}
       />
     </Panel>

@@ -3,7 +3,7 @@ import { Stack } from '@mantine/core';
 import type { Answer } from '../../api.ts';
 import { Changes } from '../../parts/changes.tsx';
 import { Facts } from '../../parts/page.tsx';
-import { Second } from '../../parts/rows.tsx';
+import { type Details, Second } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { audit } from '../../texts/operator.ts';
 
@@ -20,7 +20,7 @@ export function Who({ of: { kind, name, id } }: { of: AuditEntry['actor'] }) {
   );
 }
 
-export function Entry({ of: entry }: { of: AuditEntry }) {
+function Entry({ of: entry }: { of: AuditEntry }) {
   return (
     <Stack gap="md">
       <Facts
@@ -36,3 +36,9 @@ export function Entry({ of: entry }: { of: AuditEntry }) {
     </Stack>
   );
 }
+
+export const ENTRY_DETAILS: Details<AuditEntry> = {
+  title: ({ action }) => audit.details(action),
+  size: 'xl',
+  content: (entry) => <Entry of={entry} />,
+};

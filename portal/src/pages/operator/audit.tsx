@@ -9,7 +9,7 @@ import { SearchField } from '../../parts/search-field.tsx';
 import { Time } from '../../parts/time.tsx';
 import { type Search, useSearchState } from '../../search-state.ts';
 import { audit } from '../../texts/operator.ts';
-import { Entry, Who } from './audit-entry.tsx';
+import { ENTRY_DETAILS, Who } from './audit-entry.tsx';
 import { AuditExport } from './audit-export.tsx';
 import { forOperators } from './for-operators.tsx';
 
@@ -62,11 +62,7 @@ function AuditContent() {
         </Filters>
       }
       columns={columnsOf(nameOf)}
-      details={{
-        title: ({ action }) => audit.details(action),
-        size: 'xl',
-        content: (entry) => <Entry of={entry} />,
-      }}
+      details={ENTRY_DETAILS}
       list={list}
       keyOf={({ auditId }) => auditId}
       empty={isFiltered ? { title: audit.noneFound, hint: audit.noneFoundHint } : { title: audit.none }}
