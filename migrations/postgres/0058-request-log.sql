@@ -22,3 +22,7 @@ CREATE TABLE request_log_hour (
   omitted BIGINT NOT NULL,
   PRIMARY KEY (account_id, mode, hour)
 );
+-- Nodes of the version before record and list failed requests by the earlier name until they are upgraded.
+CREATE VIEW refused_request AS
+  SELECT account_id, mode, at, number, request_id, source, call, status, code, message, details, credential_id, address
+  FROM request_log WHERE status >= 400;
