@@ -87,6 +87,8 @@ const GONE = 'the event is no longer stored, because its retention period has en
 const INCOMPLETE = 'the response ended before its body was complete, so that it may have listed events as failed';
 const LISTED_AS_FAILED = 'the response of the endpoint listed this event in `failed`';
 
+const NONE_FAILED: ReadonlySet<string> = new Set();
+
 /** Returns the error of an event that the response of its batch lists as failed, or may list. */
 export function listedError(failed: ReadonlySet<string> | 'unknown'): string {
   return failed === 'unknown' ? INCOMPLETE : LISTED_AS_FAILED;
@@ -145,6 +147,12 @@ export interface EndpointRequest {
   /** By performance.now(). */
   startedMs: number;
   isSlow: boolean;
+}
+
+interface SentEvent {
+  item: WebhookItem;
+  id: string;
+  body: string;
 }
 
 export interface AttemptRunnerDeps {
@@ -247,19 +255,20 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
   async attemptTogether(items: readonly WebhookItem[]): Promise<Settled[]> {
     const target = items[0]!.target!;
     if (items.length > 1 && target.maxBatch === 1) throw new Error('a request to this endpoint has one event');
-    const bodies = await Promise.all(items.map((item) => this.#bodyOf(item)));
-    const sent = items.flatMap((item, index) => {
-      const body = bodies[index];
-      return body === undefined ? [] : [{ item, id: item.job.event.id, body }];
-    });
-    const results = sent.length === 0 ? new Map<WebhookItem, Settled>() : await this.#post(sent, target);
-    return items.map((item) => results.get(item) ?? this.#untried(item, GONE));
+    const sent: SentEvent[] = [];
+    for (const item of items) {
+      const { formatted, event } = item.job;
+      const body = formatted ?? event.body ?? (await this.#readBody(event));
+      if (body !== undefined) sent.push({ item, id: event.id, body });
+    }
+    const results = sent.length === 0 ? [] : await this.#post(sent, target);
+    if (results.length === items.length) return results;
+    const resultOf = new Map(results.map((settled, index) => [sent[index]!.item, settled]));
+    return items.map((item) => resultOf.get(item) ?? this.#untried(item, GONE));
   }
 
-  async #post(
-    sent: readonly { item: WebhookItem; id: string; body: string }[],
-    target: Target,
-  ): Promise<Map<WebhookItem, Settled>> {
+  /** Returns the results in the order of the events. */
+  async #post(sent: readonly SentEvent[], target: Target): Promise<Settled[]> {
     const { http, clock, random = Math.random, tracer = NO_TRACER } = this.#deps;
     const isBatch = target.maxBatch > 1;
     const event = isBatch ? batchOf(sent) : sent[0]!;
@@ -270,34 +279,35 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
     const traceparent = sent.length === 1 ? contexts[0] : undefined;
     const outcome = await postEvent({ http, target, event, nowMs: clock.now(), keepBody: isBatch, traceparent });
     const answer = answerOf(outcome);
-    const failed = isBatch ? failedEventIds(outcome) : new Set<string>();
-    const results = sent.map(({ item, id }, index): [WebhookItem, Settled] => {
+    const failed = isBatch ? failedEventIds(outcome) : NONE_FAILED;
+    return sent.map(({ item, id }, index) => {
       const { job } = item;
       const atMs = timeOf(item, clock);
       const isFailed = failed === 'unknown' || failed.has(id);
-      const facts = { outcome, isListedAsFailed: isFailed, attempts: job.attempts + 1, nowMs: atMs };
-      const { kind: result, nextAttemptMs } = classify({ ...facts, realNowMs: clock.now(), random: random() });
+      const { kind: result, nextAttemptMs } = classify({
+        outcome,
+        isListedAsFailed: isFailed,
+        attempts: job.attempts + 1,
+        nowMs: atMs,
+        realNowMs: clock.now(),
+        random: random(),
+      });
       endTrace(tracer, { job, context: contexts[index], target, outcome, hasFailed: result !== 'succeeded' });
-      return [
-        item,
-        {
-          ...untriedOf(job, job.event, { atMs, error: '' }),
-          ...answer,
-          ...(isFailed && { error: listedError(failed) }),
-          tried: true,
-          url: target.url,
-          result,
-          nextAttemptMs,
-        },
-      ];
+      return {
+        ...untriedOf(job, job.event, { atMs, error: '' }),
+        ...answer,
+        error: isFailed ? listedError(failed) : answer.error,
+        tried: true,
+        url: target.url,
+        result,
+        nextAttemptMs,
+      };
     });
-    return new Map(results);
   }
 
-  /** Returns the JSON of the event; undefined if it is no longer stored. */
-  async #bodyOf({ job }: WebhookItem): Promise<string | undefined> {
-    const { seq } = job.event;
-    return job.formatted ?? job.event.body ?? (await this.#deps.database.execute(eventTextOperation, { seq }));
+  /** Reads the JSON of a large event; undefined if it is no longer stored. */
+  #readBody({ seq }: EventText): Promise<string | undefined> {
+    return this.#deps.database.execute(eventTextOperation, { seq });
   }
 
   async record(settled: Settled[]): Promise<readonly number[]> {

@@ -73,11 +73,6 @@ const RECORD_STATUS = { succeeded: 'succeeded', failed: 'failed', gone: 'failed'
 /** The log of a delivery gets no more attempts when it is longer than this, which takes many manual retries. */
 const LONGEST_LOG = 50_000;
 
-/** Returns the line of an attempt in the log of its delivery; null if no request was made. */
-function logLineOf({ tried, atMs, responseStatus, responseStart, error, latencyMs }: Settled): string | null {
-  return tried ? `${JSON.stringify({ atMs, responseStatus, responseStart, error, latencyMs })}\n` : null;
-}
-
 /** The columns that hold the last attempt, by their names in the log. */
 const LAST_ATTEMPT = Object.entries({
   atMs: 'created_at',
@@ -87,18 +82,26 @@ const LAST_ATTEMPT = Object.entries({
   latencyMs: 'latency_ms',
 });
 
-/**
- * Returns SQL for the log line of the first attempt. A new record has no log: its attempt is in its other columns, which is enough for most
- * deliveries. The line is written when another attempt replaces these columns.
- */
-function firstLineSql(dialect: Transaction['dialect']): string {
-  const columns = LAST_ATTEMPT.map(([name, column]) => `webhook_delivery.${column} AS "${name}"`);
-  const pairs = LAST_ATTEMPT.map(([name, column]) => `'${name}', webhook_delivery.${column}`);
+/** Returns SQL for the log line of the last attempt of `row`. */
+function logLineSql(dialect: Transaction['dialect'], row: 'webhook_delivery' | 'excluded'): string {
+  const columns = LAST_ATTEMPT.map(([name, column]) => `${row}.${column} AS "${name}"`);
+  const pairs = LAST_ATTEMPT.map(([name, column]) => `'${name}', ${row}.${column}`);
   const json =
     dialect === 'postgres'
       ? `CAST((SELECT row_to_json(attempt) FROM (SELECT ${columns.join()}) attempt) AS TEXT)`
       : `json_object(${pairs.join()})`;
-  return `CASE WHEN webhook_delivery.attempts = 1 THEN ${json} || '\n' ELSE '' END`;
+  return `${json} || '\n'`;
+}
+
+/**
+ * Returns SQL for the log with another attempt. A new record has no log: its attempt is in its other columns, which is enough for most
+ * deliveries. Its line is written when another attempt replaces these columns.
+ */
+function logSql(dialect: Transaction['dialect']): string {
+  const first = `CASE WHEN webhook_delivery.attempts = 1 THEN ${logLineSql(dialect, 'webhook_delivery')} ELSE '' END`;
+  const added = `CASE WHEN excluded.attempts = 0 THEN '' ELSE ${logLineSql(dialect, 'excluded')} END`;
+  return `CASE WHEN length(webhook_delivery.attempt_log) > ${LONGEST_LOG} THEN webhook_delivery.attempt_log
+       ELSE nullif(coalesce(webhook_delivery.attempt_log, ${first}) || ${added}, '') END`;
 }
 
 const recordSql = (dialect: Transaction['dialect']): string =>
@@ -114,8 +117,7 @@ const recordSql = (dialect: Transaction['dialect']): string =>
      url = coalesce(excluded.url, webhook_delivery.url), error = excluded.error,
      latency_ms = coalesce(excluded.latency_ms, webhook_delivery.latency_ms),
      next_attempt_at = excluded.next_attempt_at, updated_at = excluded.updated_at,
-     attempt_log = CASE WHEN length(webhook_delivery.attempt_log) > ${LONGEST_LOG} THEN webhook_delivery.attempt_log
-       ELSE nullif(coalesce(webhook_delivery.attempt_log, ${firstLineSql(dialect)}) || coalesce(CAST(? AS TEXT), ''), '') END`;
+     attempt_log = ${logSql(dialect)}`;
 const RECORD_SQL = { sqlite: recordSql('sqlite'), postgres: recordSql('postgres') };
 
 /** Writes a record; `nowMs` is real time, from which its retention counts. */
@@ -138,7 +140,6 @@ export async function writeRecord(tx: Transaction, settled: Settled, nowMs: numb
     settled.atMs,
     nowMs,
     settled.url,
-    logLineOf(settled),
   );
 }
 

@@ -169,11 +169,12 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
     // The size of an event that is read at its attempt is not known: it is sent alone.
     const unitsOf = ({ job }: WebhookItem): number => job.event.body?.length ?? BATCH_UNITS;
     const companions: WebhookItem[] = [];
-    let units = unitsOf(first);
     // The lane may already have another limit, of rows that were claimed after a change of the endpoint.
     const limitOf = (item: WebhookItem): number =>
       isAlone(item) ? 1 : batchLimit(item.target!.maxBatch, item.job.attempts);
     let limit = limitOf(first);
+    if (limit === 1) return companions;
+    let units = unitsOf(first);
     const fits = (item: WebhookItem): boolean =>
       item.state === 'waiting' &&
       item.target === first.target &&
