@@ -40,7 +40,7 @@ const TABLE: Record<Who, string> = {
     GET /user/passkeys · POST /user/passkeys/options · POST /user/passkeys · DELETE /user/passkeys/:id`,
   operator: `
     GET /operator/accounts · POST /operator/accounts · GET /operator/accounts/:id · PATCH /operator/accounts/:id
-    GET /operator/accounts/:id/suspension · POST /operator/accounts/:id/resume-sending · POST /operator/accounts/:id/support-access · DELETE /operator/accounts/:id/support-access · GET /operator/approvals · POST /operator/approvals/:id/approve
+    GET /operator/accounts/:id/users · GET /operator/accounts/:id/queue · GET /operator/accounts/:id/suspension · POST /operator/accounts/:id/resume-sending · POST /operator/accounts/:id/support-access · DELETE /operator/accounts/:id/support-access · GET /operator/approvals · POST /operator/approvals/:id/approve
     POST /operator/approvals/:id/reject · GET /operator/queue · GET /operator/destinations
     GET /operator/destinations/:id · POST /operator/destinations/:id/resume · GET /operator/nodes · GET /operator/doctor
     GET /operator/postmaster-mail · GET /operator/postmaster-mail/:id · GET /operator/postmaster-mail/:id/content
