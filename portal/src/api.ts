@@ -82,12 +82,24 @@ export function usePages<O extends ListId>(
   return { ...query, items: query.data?.pages.flatMap((page) => page.items) };
 }
 
+interface Callbacks<O extends OperationId> {
+  onSuccess?(answer: Answer<O>): unknown;
+  onError?(error: Error): unknown;
+}
+
 /** Runs a change, then reloads the responses of the `stale` operations. */
 export function useChange<O extends OperationId>(operation: O, stale: readonly OperationId[] = []) {
   const { caller } = useScope();
   const queries = useQueryClient();
-  return useMutation({
+  const change = useMutation({
     mutationFn: (input: Input<O>): Promise<Answer<O>> => caller.call(operation, ...([input] as never)),
     onSuccess: () => Promise.all(stale.map((one) => queries.invalidateQueries({ queryKey: [one] }))),
   });
+  return {
+    ...change,
+    /** Calls back even if the new data has replaced the form by then, which the library's `mutate` does not. */
+    mutate(input: Input<O>, { onSuccess, onError = () => {} }: Callbacks<O> = {}): void {
+      change.mutateAsync(input).then(onSuccess, onError);
+    },
+  };
 }

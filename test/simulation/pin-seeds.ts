@@ -1,5 +1,5 @@
 /**
- * Pins a scenario for each planted bug: `node test/simulation/pin-seeds.ts`. Bugs whose pinned scenario still reveals them keep it; for the
+ * Pins a scenario for each planted bug, or for those named: `node test/simulation/pin-seeds.ts [NAME…]`. Bugs whose pinned scenario still reveals them keep it; for the
  * others it searches, on all cores, shrinks what it finds, and writes planted-seeds.json. Run it after changes that make
  * planted.long.test.ts slow.
  */
@@ -8,11 +8,11 @@ import os from 'node:os';
 import { type Pinned, PLANTED_KINDS, PLANTED_SEEDS, SEEDS_FILE, scenarioThatReveals } from './planted-kinds.ts';
 
 const seeds: Record<string, Pinned | undefined> = {};
-const waiting = PLANTED_KINDS.flatMap(({ planted, options }) =>
-  Object.keys(planted).map((name) => ({ name, options })),
-);
+const bugs = PLANTED_KINDS.flatMap(({ planted, options }) => Object.keys(planted).map((name) => ({ name, options })));
+const named = process.argv.slice(2);
+const waiting = named.length === 0 ? bugs : bugs.filter(({ name }) => named.includes(name));
 // In the order of the bugs, whatever the order of results.
-for (const { name } of waiting) seeds[name] = PLANTED_SEEDS[name];
+for (const { name } of bugs) seeds[name] = PLANTED_SEEDS[name];
 
 function write(): void {
   writeFileSync(SEEDS_FILE, `${JSON.stringify(seeds, undefined, 2)}\n`);
