@@ -103,7 +103,7 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'getQueueOfAccount',
       summary: 'Get the queued messages of an account by recipient domain',
       description:
-        'Counts live messages among the first 50,000 of the queue of all accounts, those that are due first. The domains with the most messages come first.',
+        "Counts the account's live messages among the 50,000 queued messages of all accounts that are due first. The domains with the most messages come first.",
       response: { status: 200, schema: bodies.accountQueueSchema },
       refusals: ['NOT_FOUND'],
       handle: async ({ params }) => {

@@ -441,7 +441,7 @@ export interface paths {
   "/operator/accounts/{id}/queue": {
     /**
      * Get the queued messages of an account by recipient domain
-     * @description Counts live messages among the first 50,000 of the queue of all accounts, those that are due first. The domains with the most messages come first.
+     * @description Counts the account's live messages among the 50,000 queued messages of all accounts that are due first. The domains with the most messages come first.
      */
     get: operations["getQueueOfAccount"];
   };
@@ -5742,7 +5742,7 @@ export interface operations {
   };
   /**
    * Get the queued messages of an account by recipient domain
-   * @description Counts live messages among the first 50,000 of the queue of all accounts, those that are due first. The domains with the most messages come first.
+   * @description Counts the account's live messages among the 50,000 queued messages of all accounts that are due first. The domains with the most messages come first.
    */
   getQueueOfAccount: {
     parameters: {

@@ -106,6 +106,9 @@ export const account = {
   queuePartial: 'The queue of all accounts is too long to count completely. These are the messages due first.',
   queueEmpty: 'No queued messages',
   queueEmptyHint: 'Domains with queued messages of this account appear here.',
+  queuePartlyEmpty: 'None due soon',
+  queuePartlyEmptyHint:
+    'This account has no messages among the 50,000 that are due first. It may have messages that are due later.',
   users: 'Users',
   noUsers: 'No users',
   noUsersHint: 'An owner or `postrider user create` can add users.',

@@ -54,7 +54,11 @@ export function AccountQueue({ accountId }: { accountId: string }) {
           columns={DOMAINS}
           list={{ ...queue, items: queue.data?.domains }}
           keyOf={({ domain }) => domain}
-          empty={{ title: texts.queueEmpty, hint: texts.queueEmptyHint }}
+          empty={
+            queue.data?.isComplete === false
+              ? { title: texts.queuePartlyEmpty, hint: texts.queuePartlyEmptyHint }
+              : { title: texts.queueEmpty, hint: texts.queueEmptyHint }
+          }
         />
       </Stack>
     </Panel>
