@@ -55,8 +55,6 @@ class Components {
   readonly responses: Record<string, Json> = {};
   readonly #examples: Readonly<Record<string, unknown>>;
   readonly #contents: Readonly<Record<string, string>>;
-  /** Names of schemas whose example is next to a body. */
-  readonly #exemplified = new Set<string>();
 
   constructor({ examples = {}, contentExamples = {} }: OpenapiOptions) {
     this.#examples = examples;
@@ -82,14 +80,11 @@ class Components {
     return { $ref: `#/components/schemas/${title}` };
   }
 
-  /**
-   * Returns the schemas by name. A schema that no body uses directly includes its own example; the examples of the others are next to the
-   * bodies.
-   */
+  /** Returns the schemas by name, each with its example, which is also that of the bodies that refer to it. */
   described(): Record<string, Json> {
     return Object.fromEntries(
       Object.entries(this.schemas).map(([name, schema]) => {
-        const example = this.#exemplified.has(name) ? undefined : this.#examples[name];
+        const example = this.#examples[name];
         return [name, example === undefined ? schema : { ...schema, examples: [example] }];
       }),
     );
@@ -116,21 +111,7 @@ class Components {
 
   /** Returns the `content` of a JSON body. */
   content(contentType: string, schema: TSchema): Json {
-    const used = this.withReferences(plain(schema)) as Json;
-    const example = this.#exampleOf(used);
-    const { $ref } = (used.type === 'array' ? used.items : used) as Json;
-    if (typeof $ref === 'string') this.#exemplified.add($ref.split('/').at(-1)!);
-    return { [contentType]: example === undefined ? { schema: used } : { schema: used, example } };
-  }
-
-  #exampleOf(schema: Json): unknown {
-    const name = typeof schema.$ref === 'string' ? schema.$ref.split('/').at(-1)! : undefined;
-    if (name !== undefined) return this.#examples[name];
-    // For a union, the first branch serves as the example.
-    if (Array.isArray(schema.anyOf)) return this.#exampleOf(schema.anyOf[0] as Json);
-    if (schema.type !== 'array') return undefined;
-    const item = this.#exampleOf(schema.items as Json);
-    return item === undefined ? undefined : [item];
+    return { [contentType]: { schema: this.withReferences(plain(schema)) } };
   }
 }
 
@@ -258,13 +239,7 @@ function isEmpty(schema: Json): boolean {
 }
 
 function refusalCodes<C>(route: RouteDefinition<C>): FailureCode[] {
-  const codes: FailureCode[] = [
-    'INVALID_REQUEST',
-    'INTERNAL_ERROR',
-    'OVERLOADED',
-    'UNAVAILABLE',
-    ...(route.refusals ?? []),
-  ];
+  const codes: FailureCode[] = ['INVALID_REQUEST', 'OVERLOADED', 'UNAVAILABLE', ...(route.refusals ?? [])];
   if (route.auth !== 'none') codes.push('UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED');
   if (route.auth === 'key') codes.push('ACCOUNT_SUSPENDED', 'NOT_FOUND');
   if (route.path.includes(':')) codes.push('NOT_FOUND');
@@ -277,15 +252,15 @@ function refusalCodes<C>(route: RouteDefinition<C>): FailureCode[] {
 function success<C>(route: RouteDefinition<C>, response: RouteResponse, components: Components): Json {
   const { schema, contentType = 'application/json', description = 'Success.' } = response;
   const names = [
-    'X-Request-Id',
     ...(route.idempotencyKey ? ['Idempotent-Replayed'] : []),
     ...(isList(route) ? ['Link', 'X-Next-Cursor'] : []),
     ...(response.headers ?? []),
   ];
-  if (schema === undefined && contentType === 'application/json') return { description, headers: headers(...names) };
+  const described = { description, ...(names.length > 0 && { headers: headers(...names) }) };
+  if (schema === undefined && contentType === 'application/json') return described;
   const content =
     schema === undefined ? components.text(contentType, route.operationId) : components.content(contentType, schema);
-  return { description, headers: headers(...names), content };
+  return { ...described, content };
 }
 
 /** Codes whose responses include Retry-After. */
@@ -321,7 +296,7 @@ function responses<C>(route: RouteDefinition<C>, components: Components): Json {
     all[refused] = components.shareResponse(codes.map(pascalCase).join('Or'), refusal);
   }
   const others = headers('X-Request-Id', 'Retry-After', 'Allow');
-  const description = 'All other errors have the same shape.';
+  const description = 'INTERNAL_ERROR, and any other error. All have the same shape.';
   all.default = components.shareResponse('OtherError', { description, headers: others, content });
   return all;
 }
@@ -404,8 +379,12 @@ function webhooks(
     example,
   }));
   const answers = {
-    '2XX': { description: 'Accepted. Postrider retries after any other response, or if there is none within 15 s.' },
-    '410': { description: 'The endpoint no longer exists. Postrider disables the webhook.' },
+    '2XX': components.shareResponse('EventAccepted', {
+      description: 'Accepted. Postrider retries after any other response, or if there is none within 15 s.',
+    }),
+    '410': components.shareResponse('EndpointGone', {
+      description: 'The endpoint no longer exists. Postrider disables the webhook.',
+    }),
   };
   return Object.fromEntries(
     types.map(({ name, summary, example }) => {

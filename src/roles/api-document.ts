@@ -65,7 +65,7 @@ export const API_DOCUMENT: Omit<OpenapiOptions, 'serverUrl'> = {
     title: 'Postrider',
     version: VERSION,
     description:
-      'Transactional email: send over HTTP, and track delivery with events and webhooks. Every call needs X-Api-Key and X-Id; a logged-in browser sends its session and X-Id. Calls below /operator need an operator key or the session of an operator. A sandbox key makes the same calls, but no mail is sent.',
+      'Transactional email: send over HTTP, and track delivery with events and webhooks. Every call needs X-Api-Key and X-Id; a logged-in browser sends its session and X-Id. Calls below /operator need an operator key or the session of an operator. A sandbox key makes the same calls, but no mail is sent. Every response has the header X-Request-Id, which identifies the request in the log.',
     license: { name: 'MIT', identifier: 'MIT' },
   },
   tags: [

@@ -4076,12 +4076,6 @@ export interface operations {
   updateAccount: {
     requestBody?: {
       content: {
-        /**
-         * @example {
-         *   "defaultFrom": "Shop <orders@shop.example>",
-         *   "timeZone": "Europe/Berlin"
-         * }
-         */
         "application/json": components["schemas"]["AccountSettingsRequest"];
       };
     };
@@ -4129,11 +4123,6 @@ export interface operations {
   setLogo: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "content": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4DwABAQEAHLCMmQAAAABJRU5ErkJggg=="
-         * }
-         */
         "application/json": components["schemas"]["LogoRequest"];
       };
     };
@@ -4181,11 +4170,6 @@ export interface operations {
   chooseNotices: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "webhooks": false
-         * }
-         */
         "application/json": components["schemas"]["NoticesRequest"];
       };
     };
@@ -4205,11 +4189,6 @@ export interface operations {
   resumeSending: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "confirm": true
-         * }
-         */
         "application/json": components["schemas"]["ResumeSendingRequest"];
       };
     };
@@ -4229,11 +4208,6 @@ export interface operations {
   requireTwoFactor: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "required": true
-         * }
-         */
         "application/json": components["schemas"]["TwoFactorRequirement"];
       };
     };
@@ -4309,11 +4283,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
-         * }
-         */
         "application/json": components["schemas"]["AgentRequestDecision"];
       };
     };
@@ -4342,11 +4311,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
-         * }
-         */
         "application/json": components["schemas"]["AgentRequestDecision"];
       };
     };
@@ -4388,20 +4352,6 @@ export interface operations {
   createApiKey: {
     requestBody?: {
       content: {
-        /**
-         * @example {
-         *   "mode": "live",
-         *   "scope": "send",
-         *   "allowedSenders": [
-         *     "shop@example.com"
-         *   ],
-         *   "allowedNetworks": [
-         *     "203.0.113.0/24",
-         *     "2001:db8::/32"
-         *   ],
-         *   "name": "web shop"
-         * }
-         */
         "application/json": components["schemas"]["ApiKeyRequest"];
       };
     };
@@ -4453,15 +4403,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "name": "web shop, staging",
-         *   "allowedNetworks": [
-         *     "203.0.113.0/24",
-         *     "2001:db8::/32"
-         *   ]
-         * }
-         */
         "application/json": components["schemas"]["ApiKeyChangeRequest"];
       };
     };
@@ -4503,12 +4444,6 @@ export interface operations {
   requestApproval: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "requestedEmailBytes": 20000000,
-         *   "reason": "We send printed catalogues to our customers."
-         * }
-         */
         "application/json": components["schemas"]["ApprovalRequest"];
       };
     };
@@ -4528,18 +4463,6 @@ export interface operations {
   registerAttachments: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "attachments": [
-         *     {
-         *       "name": "catalogue.pdf",
-         *       "contentType": "application/pdf",
-         *       "sizeBytes": 12000000,
-         *       "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-         *     }
-         *   ]
-         * }
-         */
         "application/json": components["schemas"]["AttachmentManifest"];
       };
     };
@@ -4698,11 +4621,6 @@ export interface operations {
   putDomain: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "domain": "shop.example"
-         * }
-         */
         "application/json": components["schemas"]["DomainRequest"];
       };
     };
@@ -4728,11 +4646,6 @@ export interface operations {
   addDomain: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "domain": "shop.example"
-         * }
-         */
         "application/json": components["schemas"]["DomainRequest"];
       };
     };
@@ -5061,12 +4974,6 @@ export interface operations {
   createInboundRoute: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "match": "support@in.shop.example",
-         *   "url": "https://shop.example/hooks/support"
-         * }
-         */
         "application/json": components["schemas"]["InboundRouteRequest"];
       };
     };
@@ -5118,12 +5025,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "match": "support@in.shop.example",
-         *   "url": "https://shop.example/hooks/support"
-         * }
-         */
         "application/json": components["schemas"]["InboundRouteRequest"];
       };
     };
@@ -5175,11 +5076,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "maxBytes": 2000000
-         * }
-         */
         "application/json": components["schemas"]["InboundRouteChange"];
       };
     };
@@ -5453,11 +5349,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "sendAt": "2026-11-21T08:00:00.000Z"
-         * }
-         */
         "application/json": components["schemas"]["MoveMessageRequest"];
       };
     };
@@ -5555,12 +5446,6 @@ export interface operations {
     };
     requestBody?: {
       content: {
-        /**
-         * @example {
-         *   "expiresInSeconds": 86400,
-         *   "hideContent": true
-         * }
-         */
         "application/json": components["schemas"]["ShareMessageRequest"];
       };
     };
@@ -5665,12 +5550,6 @@ export interface operations {
   createAccount: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "name": "Shop",
-         *   "plan": "paid"
-         * }
-         */
         "application/json": components["schemas"]["NewAccountRequest"];
       };
     };
@@ -5722,12 +5601,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "status": "suspended",
-         *   "suspensionReason": "Unpaid invoices"
-         * }
-         */
         "application/json": components["schemas"]["AccountChangeRequest"];
       };
     };
@@ -5947,11 +5820,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "reason": "Send links instead of files."
-         * }
-         */
         "application/json": components["schemas"]["RejectionRequest"];
       };
     };
@@ -6175,19 +6043,6 @@ export interface operations {
   createOperatorKey: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "name": "terraform",
-         *   "scopes": [
-         *     "read",
-         *     "write"
-         *   ],
-         *   "allowedNetworks": [
-         *     "203.0.113.0/24"
-         *   ],
-         *   "expiresAt": "2027-11-20T00:00:00Z"
-         * }
-         */
         "application/json": components["schemas"]["NewOperatorKeyRequest"];
       };
     };
@@ -6326,12 +6181,6 @@ export interface operations {
   setPassword: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "token": "Zt4k0mPq7Yw2Rr9sVx1Ub6Nc3Ld8Fg5Hj0aEeTtYyUu",
-         *   "password": "correct horse battery staple"
-         * }
-         */
         "application/json": components["schemas"]["PasswordRequest"];
       };
     };
@@ -6351,11 +6200,6 @@ export interface operations {
   requestPasswordReset: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "email": "ann@example.com"
-         * }
-         */
         "application/json": components["schemas"]["PasswordResetRequest"];
       };
     };
@@ -6389,11 +6233,6 @@ export interface operations {
   eraseRecipient: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "email": "former.customer@example.com"
-         * }
-         */
         "application/json": components["schemas"]["ErasureRequest"];
       };
     };
@@ -6498,11 +6337,6 @@ export interface operations {
   advanceSandboxClock: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "seconds": 86400
-         * }
-         */
         "application/json": components["schemas"]["ClockAdvanceRequest"];
       };
     };
@@ -6536,21 +6370,6 @@ export interface operations {
   simulateInboundMail: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "to": "support@in.shop.example",
-         *   "from": "ann@example.com",
-         *   "subject": "Re: Order 17",
-         *   "text": "Thank you, it came today.",
-         *   "authentication": {
-         *     "dmarc": {
-         *       "result": "fail",
-         *       "domain": "example.com",
-         *       "policy": "reject"
-         *     }
-         *   }
-         * }
-         */
         "application/json": components["schemas"]["SimulateInboundRequest"];
       };
     };
@@ -6674,11 +6493,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "outcome": "bounced"
-         * }
-         */
         "application/json": components["schemas"]["SandboxOutcomeRequest"];
       };
     };
@@ -6722,18 +6536,6 @@ export interface operations {
   saveFilter: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "list": "messages",
-         *   "name": "Bounced receipts",
-         *   "query": {
-         *     "status": "bounced",
-         *     "tags": "receipt",
-         *     "range": "7d"
-         *   },
-         *   "shared": true
-         * }
-         */
         "application/json": components["schemas"]["SaveFilterRequest"];
       };
     };
@@ -6785,11 +6587,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "name": "Bounced receipts this week"
-         * }
-         */
         "application/json": components["schemas"]["ChangeSavedFilterRequest"];
       };
     };
@@ -6815,24 +6612,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "from": "Shop <orders@shop.example>",
-         *   "to": "ann@example.com",
-         *   "subject": "Order {{order}}",
-         *   "html": "<p>Thank you, {{name}}.</p>",
-         *   "templateVariables": {
-         *     "order": 17,
-         *     "name": "Ann"
-         *   },
-         *   "tags": [
-         *     "receipt"
-         *   ],
-         *   "metadata": {
-         *     "order": "17"
-         *   }
-         * }
-         */
         "application/json": components["schemas"]["SendRequest"];
       };
     };
@@ -6858,28 +6637,6 @@ export interface operations {
   sendEmailBatch: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "messages": [
-         *     {
-         *       "from": "Shop <orders@shop.example>",
-         *       "to": "ann@example.com",
-         *       "subject": "Order {{order}}",
-         *       "html": "<p>Thank you, {{name}}.</p>",
-         *       "templateVariables": {
-         *         "order": 17,
-         *         "name": "Ann"
-         *       },
-         *       "tags": [
-         *         "receipt"
-         *       ],
-         *       "metadata": {
-         *         "order": "17"
-         *       }
-         *     }
-         *   ]
-         * }
-         */
         "application/json": components["schemas"]["SendBatchRequest"];
       };
     };
@@ -6913,13 +6670,6 @@ export interface operations {
   signIn: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "email": "ann@example.com",
-         *   "password": "correct horse battery staple",
-         *   "code": "287082"
-         * }
-         */
         "application/json": components["schemas"]["SignInRequest"];
       };
     };
@@ -6953,22 +6703,6 @@ export interface operations {
   signInWithPasskey: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "credential": {
-         *     "id": "AbC0-dEf",
-         *     "rawId": "AbC0-dEf",
-         *     "type": "public-key",
-         *     "response": {
-         *       "clientDataJSON": "eyJ0eXBlIjoi",
-         *       "authenticatorData": "SZYN5YgOjGh0NBcP",
-         *       "signature": "MEUCIQCx0aFj",
-         *       "userHandle": "dXNyXzJ6QWI"
-         *     },
-         *     "clientExtensionResults": {}
-         *   }
-         * }
-         */
         "application/json": components["schemas"]["PasskeySignIn"];
       };
     };
@@ -7134,16 +6868,6 @@ export interface operations {
   createSmtpCredential: {
     requestBody?: {
       content: {
-        /**
-         * @example {
-         *   "mode": "live",
-         *   "allowedNetworks": [
-         *     "203.0.113.0/24",
-         *     "2001:db8::/32"
-         *   ],
-         *   "deliveryReports": "failures"
-         * }
-         */
         "application/json": components["schemas"]["SmtpCredentialRequest"];
       };
     };
@@ -7195,14 +6919,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "allowedNetworks": [
-         *     "203.0.113.0/24",
-         *     "2001:db8::/32"
-         *   ]
-         * }
-         */
         "application/json": components["schemas"]["SmtpCredentialChangeRequest"];
       };
     };
@@ -7274,12 +6990,6 @@ export interface operations {
   suppressAddress: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "email": "ann@example.com",
-         *   "reason": "manual"
-         * }
-         */
         "application/json": components["schemas"]["SuppressionRequest"];
       };
     };
@@ -7410,20 +7120,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "name": "receipt",
-         *   "subject": "Order {{order}}",
-         *   "html": "<p>Thank you, {{name}}.</p>",
-         *   "variables": [
-         *     {
-         *       "name": "name",
-         *       "type": "string",
-         *       "required": true
-         *     }
-         *   ]
-         * }
-         */
         "application/json": components["schemas"]["TemplateRequest"];
       };
     };
@@ -7443,14 +7139,6 @@ export interface operations {
   renderTemplateSources: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "html": "<p>Thank you, {{name}}.</p>",
-         *   "templateVariables": {
-         *     "name": "Ann"
-         *   }
-         * }
-         */
         "application/json": components["schemas"]["RenderSourcesRequest"];
       };
     };
@@ -7506,20 +7194,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "name": "receipt",
-         *   "subject": "Order {{order}}",
-         *   "html": "<p>Thank you, {{name}}.</p>",
-         *   "variables": [
-         *     {
-         *       "name": "name",
-         *       "type": "string",
-         *       "required": true
-         *     }
-         *   ]
-         * }
-         */
         "application/json": components["schemas"]["TemplateRequest"];
       };
     };
@@ -7575,11 +7249,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "subject": "Your receipt for order {{ orderId }}"
-         * }
-         */
         "application/json": components["schemas"]["TemplateChange"];
       };
     };
@@ -7608,14 +7277,6 @@ export interface operations {
     };
     requestBody?: {
       content: {
-        /**
-         * @example {
-         *   "templateVariables": {
-         *     "order": 17,
-         *     "name": "Ann"
-         *   }
-         * }
-         */
         "application/json": components["schemas"]["RenderRequest"];
       };
     };
@@ -7644,19 +7305,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "samples": [
-         *     {
-         *       "name": "First order",
-         *       "values": {
-         *         "order": 17,
-         *         "name": "Ann"
-         *       }
-         *     }
-         *   ]
-         * }
-         */
         "application/json": components["schemas"]["TemplateSamplesRequest"];
       };
     };
@@ -7776,24 +7424,6 @@ export interface operations {
   addPasskey: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "name": "Laptop",
-         *   "credential": {
-         *     "id": "AbC0-dEf",
-         *     "rawId": "AbC0-dEf",
-         *     "type": "public-key",
-         *     "response": {
-         *       "clientDataJSON": "eyJ0eXBlIjoi",
-         *       "attestationObject": "o2NmbXRkbm9uZQ",
-         *       "transports": [
-         *         "internal"
-         *       ]
-         *     },
-         *     "clientExtensionResults": {}
-         *   }
-         * }
-         */
         "application/json": components["schemas"]["PasskeyRequest"];
       };
     };
@@ -7850,11 +7480,6 @@ export interface operations {
   confirmTotp: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "code": "287082"
-         * }
-         */
         "application/json": components["schemas"]["TotpRequest"];
       };
     };
@@ -7924,12 +7549,6 @@ export interface operations {
   inviteUser: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "email": "ann@example.com",
-         *   "role": "member"
-         * }
-         */
         "application/json": components["schemas"]["InvitationRequest"];
       };
     };
@@ -7981,11 +7600,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "role": "viewer"
-         * }
-         */
         "application/json": components["schemas"]["RoleRequest"];
       };
     };
@@ -8027,16 +7641,6 @@ export interface operations {
   createWebhook: {
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "url": "https://shop.example/hooks/mail",
-         *   "events": [
-         *     "Delivery",
-         *     "Bounce"
-         *   ],
-         *   "description": "Orders"
-         * }
-         */
         "application/json": components["schemas"]["WebhookRequest"];
       };
     };
@@ -8088,16 +7692,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "url": "https://shop.example/hooks/mail",
-         *   "events": [
-         *     "Delivery",
-         *     "Bounce"
-         *   ],
-         *   "description": "Orders"
-         * }
-         */
         "application/json": components["schemas"]["WebhookRequest"];
       };
     };
@@ -8149,11 +7743,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "enabled": true
-         * }
-         */
         "application/json": components["schemas"]["WebhookChange"];
       };
     };
@@ -8247,15 +7836,6 @@ export interface operations {
     };
     requestBody: {
       content: {
-        /**
-         * @example {
-         *   "since": "2026-11-19T08:00:00.000Z",
-         *   "until": "2026-11-20T09:44:00.123Z",
-         *   "eventTypes": [
-         *     "Bounce"
-         *   ]
-         * }
-         */
         "application/json": components["schemas"]["ReplayRequest"];
       };
     };
@@ -8307,11 +7887,6 @@ export interface operations {
     };
     requestBody?: {
       content: {
-        /**
-         * @example {
-         *   "eventType": "Bounce"
-         * }
-         */
         "application/json": components["schemas"]["WebhookTestRequest"];
       };
     };

@@ -26,6 +26,7 @@ export interface Schema {
   maxProperties?: number;
   pattern?: string;
   uniqueItems?: boolean;
+  examples?: unknown[];
 }
 
 export interface Content {
@@ -82,4 +83,15 @@ export function resolve<T extends object>(document: OpenapiDocument, value: T | 
   const found = document.components[kind]?.[name];
   if (found === undefined) throw new Error(`the OpenAPI document has no ${value.$ref}`);
   return found as T;
+}
+
+/** Returns the example of a body: its own, or that of the schema it refers to. A list has one item, and a union uses its first branch. */
+export function exampleOf(document: OpenapiDocument, { schema, example }: Content): unknown {
+  if (example !== undefined || schema === undefined) return example;
+  if (schema.anyOf) return exampleOf(document, { schema: schema.anyOf[0]! });
+  if (schema.items) {
+    const item = exampleOf(document, { schema: schema.items });
+    return item === undefined ? undefined : [item];
+  }
+  return resolve<Schema>(document, schema).examples?.[0];
 }

@@ -8,6 +8,7 @@ import {
   type DocumentOperation,
   type DocumentParameter,
   type DocumentResponse,
+  exampleOf,
   type OpenapiDocument,
   resolve,
 } from './document.ts';
@@ -124,7 +125,7 @@ function resultOf(contentTypes: string[]): SampleCall['result'] {
   return contentTypes.length > 0 && contentTypes.every((one) => one === 'application/json') ? 'json' : 'text';
 }
 
-function bodyOf([contentType, { example }]: [string, Content]): SampleBody {
+function bodyOf(contentType: string, example: unknown): SampleBody {
   if (contentType === 'application/json') return { kind: 'json', value: example };
   return contentType === 'application/octet-stream'
     ? { kind: 'file', name: UPLOADED }
@@ -166,7 +167,7 @@ export class ReferenceView {
       operations: links.filter(({ tag }) => tag === name).map(({ link }) => link),
     }));
     this.events = Object.entries(webhooks).map(([name, { post }]) => {
-      const example = post.requestBody?.content['application/json']?.example;
+      const example = exampleOf(document, post.requestBody?.content['application/json'] ?? {});
       return {
         id: post.operationId,
         name,
@@ -252,7 +253,7 @@ export class ReferenceView {
             text: name === 'Idempotency-Key' ? idempotencyKey(operation.operationId) : String(example),
           })),
       ],
-      body: request && bodyOf(request),
+      body: request && bodyOf(request[0], exampleOf(this.#document, request[1])),
       result: resultOf(contentTypes),
     };
     return languages.map(({ id, write }) => ({ language: id, code: write(call) }));
@@ -271,7 +272,9 @@ export class ReferenceView {
     }));
   }
 
-  #body([contentType, { schema, example }]: [string, Content]): BodyView {
+  #body([contentType, content]: [string, Content]): BodyView {
+    const { schema } = content;
+    const example = exampleOf(this.#document, content);
     return {
       contentType,
       shape: schema !== undefined && contentType === 'application/json' ? this.#schemas.shapeOf(schema) : undefined,
