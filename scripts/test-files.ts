@@ -108,44 +108,31 @@ export function recordDurations(durations: Record<string, Duration>): void {
 
 /** Estimate for an unknown file: this many bytes take a second. */
 const BYTES_PER_SECOND = { test: 1_000, src: 5_000 };
-/** Estimate for an unknown file: processors that it uses on average. */
-const USUAL_LOAD = 0.6;
 /** Processes for the files that can share one: few enough that starting them costs little, enough to run several at a time. */
 const SHARED_PROCESSES = 12;
 /** Minimum per process, if few files run. */
 const FILES_TOGETHER = 4;
 
-function expectedOf(file: string, recorded: Record<string, Duration>): Duration {
+function expectedSeconds(file: string, recorded: Record<string, Duration>): number {
   const known = recorded[file];
-  if (known) return known;
-  const seconds = statSync(file).size / (file.startsWith('src/') ? BYTES_PER_SECOND.src : BYTES_PER_SECOND.test);
-  return { seconds, cpuSeconds: seconds * USUAL_LOAD };
-}
-
-export interface TestProcess {
-  files: string[];
-  /** Expected number of processors in use, on average. */
-  load: number;
+  if (known) return known.seconds;
+  return statSync(file).size / (file.startsWith('src/') ? BYTES_PER_SECOND.src : BYTES_PER_SECOND.test);
 }
 
 /**
  * Returns the files of each process, longest process first, so that none is left with a long one at the end. Files that can share a process
  * are distributed evenly by duration.
  */
-export function processesOf(files: string[]): TestProcess[] {
+export function processesOf(files: string[]): string[][] {
   const recorded = recordedDurations();
-  const expected = new Map(files.map((file) => [file, expectedOf(file, recorded)]));
-  const sum = (of: string[], member: keyof Duration): number =>
-    of.reduce((total, file) => total + expected.get(file)![member], 0);
-  const longestFirst = files.toSorted((one, other) => expected.get(other)!.seconds - expected.get(one)!.seconds);
+  const expected = new Map(files.map((file) => [file, expectedSeconds(file, recorded)]));
+  const sum = (of: string[]): number => of.reduce((total, file) => total + expected.get(file)!, 0);
+  const longestFirst = files.toSorted((one, other) => expected.get(other)! - expected.get(one)!);
   const { shared = [], alone = [] } = Object.groupBy(longestFirst, (file) =>
     canShareProcess(file) ? 'shared' : 'alone',
   );
   const count = Math.min(SHARED_PROCESSES, Math.ceil(shared.length / FILES_TOGETHER));
   const processes = Array.from({ length: count }, (): string[] => []);
-  for (const file of shared)
-    processes.reduce((least, one) => (sum(one, 'seconds') < sum(least, 'seconds') ? one : least)).push(file);
-  return [...processes, ...alone.map((file) => [file])]
-    .toSorted((one, other) => sum(other, 'seconds') - sum(one, 'seconds'))
-    .map((one) => ({ files: one, load: sum(one, 'cpuSeconds') / sum(one, 'seconds') }));
+  for (const file of shared) processes.reduce((least, one) => (sum(one) < sum(least) ? one : least)).push(file);
+  return [...processes, ...alone.map((file) => [file])].toSorted((one, other) => sum(other) - sum(one));
 }

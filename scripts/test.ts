@@ -12,26 +12,20 @@ import path from 'node:path';
 import { finished } from 'node:stream/promises';
 import { run } from 'node:test';
 import { spec, type TestEvent } from 'node:test/reporters';
+import { setTimeout as delay } from 'node:timers/promises';
 import { RUN_SWIFT, startSwift } from '../test/kit/swift.ts';
 import { postgresServer, RUN_SERVER } from '../test/kit/temp-postgres.ts';
 import { buildPortal } from './build-portal.ts';
-import {
-  isOnPortal,
-  isOnPostgres,
-  isOnS3,
-  isSlow,
-  processesOf,
-  recordDurations,
-  type TestProcess,
-  testFiles,
-} from './test-files.ts';
+import { isOnPortal, isOnPostgres, isOnS3, isSlow, processesOf, recordDurations, testFiles } from './test-files.ts';
 import type { Took } from './test-process.ts';
 
 /** Processes at a time: more than the two cores of the smallest machine, since they also wait for disks, sockets and timers. */
 const PROCESSES = 3;
-/** Further ones run beside them while the expected load of all is below this many processors, for those that mostly wait. */
-const LOAD = os.availableParallelism() * 1.1;
+/** Further ones start while a smaller share of the machine's processor time was used since the last start. */
+const BUSY = 0.85;
 const MOST_PROCESSES = 6;
+/** How long the share is measured. A process that has started shows in it. */
+const MEASURED_MS = 4_000;
 /** Number of files in the table of the slowest. */
 const SLOWEST = 30;
 /** Characters of an error in the list of failures. */
@@ -185,23 +179,44 @@ async function runFiles(together: string[]): Promise<void> {
 
 const waiting = processesOf(files.filter((file) => !isSlow(file)));
 const running = new Set<Promise<void>>();
-for (let load = 0; waiting.length > 0 && !isStopping; ) {
-  const fits = (one: TestProcess): boolean =>
-    running.size < PROCESSES || (running.size < MOST_PROCESSES && load + one.load <= LOAD);
-  const at = waiting.findIndex(fits);
-  if (at === -1) {
-    await Promise.race(running);
-    continue;
-  }
-  const [next] = waiting.splice(at, 1) as [TestProcess];
-  load += next.load;
-  const ran = runFiles(next.files).finally(() => {
-    load -= next.load;
-    running.delete(ran);
-  });
+
+function startNext(): void {
+  const ran = runFiles(waiting.shift()!).finally(() => running.delete(ran));
   running.add(ran);
 }
+
+/** Processor time of the machine until now, in ms: all of it, and the unused part. */
+function processorTime(): { all: number; idle: number } {
+  const sum = { all: 0, idle: 0 };
+  for (const { times } of os.cpus()) {
+    sum.all += Object.values(times).reduce((total, ms) => total + ms, 0);
+    sum.idle += times.idle;
+  }
+  return sum;
+}
+
+/** Returns the share of the processor time that was used since then. */
+function usedSince(before: ReturnType<typeof processorTime>): number {
+  const now = processorTime();
+  return 1 - (now.idle - before.idle) / (now.all - before.all);
+}
+
+const atStart = processorTime();
+while (waiting.length > 0 && !isStopping) {
+  if (running.size < PROCESSES) {
+    startNext();
+    continue;
+  }
+  const before = processorTime();
+  const ended = new AbortController();
+  const pause = delay(MEASURED_MS, true, { signal: ended.signal }).catch(() => false);
+  const isMeasured = await Promise.race([...[...running].map((one) => one.then(() => false)), pause]);
+  ended.abort();
+  if (!isMeasured || running.size >= MOST_PROCESSES || waiting.length === 0) continue;
+  if (usedSince(before) < BUSY) startNext();
+}
 await Promise.all(running);
+const percentUsed = Math.round(usedSince(atStart) * 100);
 for (const file of files.filter(isSlow)) if (!isStopping) await runFiles([file]);
 await swift?.close();
 recordDurations(Object.fromEntries(took.map(({ file, seconds, cpuSeconds }) => [file, { seconds, cpuSeconds }])));
@@ -222,6 +237,7 @@ for (const [kind, of] of Map.groupBy(took, (one) => kindOf(one.file))) {
   console.log(line(total(of, 'seconds'), total(of, 'cpuSeconds'), `${kind} (${of.length})`));
 }
 console.log(line(total(took, 'seconds'), total(took, 'cpuSeconds'), 'all'));
+console.log(`\nProcessors: ${percentUsed} % used while several processes ran at a time`);
 const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
 // Repeated at the end, since continuous integration shows only the end of long output.
 if (failures.length > 0) console.log(`\nFailed:\n${failures.join('\n')}`);
