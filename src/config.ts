@@ -70,6 +70,8 @@ export {
 
 /** The version that `--version` prints and the API description contains. */
 export const VERSION = '1.0.0';
+/** The User-Agent of requests to webhooks. */
+export const WEBHOOK_USER_AGENT = `Postrider-Webhooks/${VERSION}`;
 
 export const settings = {
   dataDir: setting(

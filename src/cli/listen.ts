@@ -6,6 +6,7 @@
  * event.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { WEBHOOK_USER_AGENT } from '../config.ts';
 import { newSecret, secretKeyOf, signedHeaders } from '../webhooks/webhooks.ts';
 import { type ApiOptions, type ApiTarget, apiHeaders, apiTarget, jsonBody, refusal } from './api-client.ts';
 
@@ -152,7 +153,8 @@ export async function listen(call: CommandCall<ApiOptions & { forward: string }>
   const deliver = async (body: string): Promise<void> => {
     const event = JSON.parse(body) as { eventId: string; eventType: string; messageId: string; recipient: string };
     const { eventId, eventType, messageId, recipient } = event;
-    const done = await post(forward, signedHeaders({ id: eventId, body }, [key], clock.now()), body);
+    const signed = signedHeaders({ id: eventId, body }, [key], clock.now());
+    const done = await post(forward, { 'user-agent': WEBHOOK_USER_AGENT, ...signed }, body);
     if (json) streams.out(`${JSON.stringify({ eventId, eventType, messageId, recipient, ...done })}\n`);
     else streams.out(`${done.status ?? done.error} ${done.latencyMs} ms  ${eventType} ${recipient} ${messageId}\n`);
   };

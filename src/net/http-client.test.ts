@@ -53,6 +53,16 @@ async function catcher(options: Parameters<typeof webhookCatcher>[0] = {}): Prom
 
 const request = { headers: { 'content-type': 'application/json', 'webhook-id': 'evt_1' }, body: '{"a":"ü"}' };
 
+test('requests name the client', async () => {
+  const hook = await catcher();
+  await client({ userAgent: 'Postrider-Webhooks/1.0.0' }).post({ ...request, url: hook.url });
+  await client().get({ url: hook.url });
+  assert.deepEqual(
+    hook.requests.map(({ headers }) => headers['user-agent']),
+    ['Postrider-Webhooks/1.0.0', 'Postrider'],
+  );
+});
+
 test('posts body and headers by name and by literal, over kept connections', async () => {
   const hook = await catcher({
     script: { status: 201, body: 'thanks\u0000\u001b[31m', headers: { 'retry-after': '7' } },

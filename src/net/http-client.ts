@@ -22,6 +22,8 @@ export interface HttpClientOptions {
   connectMs?: number;
   /** Certificate authorities in PEM, instead of the system's. */
   ca?: string;
+  /** The User-Agent of requests; default Postrider. */
+  userAgent?: string;
 }
 
 export { checkUrl } from './guarded-connector.ts';
@@ -46,7 +48,7 @@ interface Entry {
 
 /** Creates a client for one list of allowed ranges. Call close() to let the process exit. */
 export function openHttpClient(options: HttpClientOptions): HttpClient {
-  const { lookup, allow, ca } = options;
+  const { lookup, allow, ca, userAgent = 'Postrider' } = options;
   const connectMs = options.connectMs ?? 5_000;
   /** Loads undici with the first request: it takes 15 MB of memory, which a service without webhooks saves. */
   const openPools = loadedOnce(async (): Promise<(origin: string) => Pool> => {
@@ -100,7 +102,12 @@ export function openHttpClient(options: HttpClientOptions): HttpClient {
     const entry = entryOf(url.origin, await openPools());
     entry.inFlight += 1;
     try {
-      return await exchange(entry.pool, { origin: url.origin, path: url.pathname + url.search }, requested);
+      const headers = { 'user-agent': userAgent, ...requested.headers };
+      return await exchange(
+        entry.pool,
+        { origin: url.origin, path: url.pathname + url.search },
+        { ...requested, headers },
+      );
     } finally {
       entry.inFlight -= 1;
       entry.lastUsedMs = performance.now();

@@ -14,7 +14,7 @@ import {
 import { uploadedBlobsOperation } from '../attachments/attachments.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { LabeledValue } from '../base/metrics.ts';
-import { publicUrl, ROLES } from '../config.ts';
+import { publicUrl, ROLES, WEBHOOK_USER_AGENT } from '../config.ts';
 import { type Delivery, type DeliveryDeps, type Providers, startDelivery } from '../delivery/delivery.ts';
 import {
   createHostProbe,
@@ -166,6 +166,7 @@ function startWorkers(parts: Parts, { nodes, providers, erases = true, inboundPo
     lookup: parts.dns.lookupHost,
     allow: ranges(config.webhookAllow),
     connectionsPerOrigin: 500,
+    userAgent: WEBHOOK_USER_AGENT,
   });
   const wakeUps: WakeUps = createWakeUps(parts);
   const followers = createFollowers({ database });

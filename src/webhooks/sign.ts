@@ -63,7 +63,6 @@ export function signedHeaders(event: { id: string; body: string }, keys: readonl
   const signature = signatureOf({ id: event.id, timestampSeconds, body: event.body }, keys);
   return {
     'content-type': 'application/json',
-    'user-agent': 'Postrider-Webhooks',
     'webhook-id': event.id,
     'webhook-timestamp': String(timestampSeconds),
     'webhook-signature': signature,
