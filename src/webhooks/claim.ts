@@ -11,7 +11,7 @@ import { deliveryIdOf } from './endpoints.ts';
 import { readResendPayloads } from './resend-payload.ts';
 import { untriedOf, writeRecord } from './settle.ts';
 import { type EndpointTarget, TARGET } from './store.ts';
-import { type Ended, passTurns, type TurnRow, takeTurns } from './turns.ts';
+import { type Ended, orderedEndpoints, passTurns, type TurnRow, takeTurns } from './turns.ts';
 
 export interface WebhookJob extends queue.Job {
   attempts: number;
@@ -132,13 +132,15 @@ async function inTurn(
   claimed: readonly queue.Work[],
   { targets, nowMs }: { targets: ReadonlyMap<string, StoredTarget>; nowMs: number },
 ): Promise<readonly queue.Work[]> {
-  const isOrdered = (row: queue.Work): row is TurnRow => {
+  const mayWait = (row: queue.Work): boolean => {
     const target = targets.get(row.subject);
     return row.turn !== null && target?.enabled === 1 && target.ordered === 1;
   };
-  const ordered = claimed.filter(isOrdered);
-  if (ordered.length === 0) return claimed;
-  const first = new Set<queue.Work>(await takeTurns(tx, ordered, nowMs));
+  const waiting = claimed.filter(mayWait);
+  if (waiting.length === 0) return claimed;
+  const endpoints = await orderedEndpoints(tx, [...new Set(waiting.map(({ subject }) => subject))]);
+  const isOrdered = (row: queue.Work): row is TurnRow => row.turn !== null && endpoints.has(row.subject);
+  const first = new Set<queue.Work>(await takeTurns(tx, claimed.filter(isOrdered), nowMs));
   return claimed.filter((row) => !isOrdered(row) || first.has(row));
 }
 

@@ -9,7 +9,7 @@ import { checkLimit, type LimitReached } from '../limits/limits.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { isSameRow } from '../storage/rows.ts';
 import { type EndpointRow, ROTATION_MS } from './endpoints.ts';
-import { endTurns } from './turns.ts';
+import { endTurns, waitForClaims } from './turns.ts';
 
 export interface Owner {
   accountId: string;
@@ -168,6 +168,7 @@ export type Replacement = EndpointKey &
 export const replaceEndpointOperation = change(
   'webhooks.replace',
   async (tx, change: Replacement): Promise<EndpointRow | 'outdated' | undefined> => {
+    if (change.ordered === false) await waitForClaims(tx, change.id);
     if (change.basis !== undefined) {
       const present = await findEndpoint(tx, change, locked(tx));
       if (!present || !isSameRow(present, change.basis)) return present && 'outdated';

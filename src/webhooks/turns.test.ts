@@ -1,6 +1,7 @@
 /** Ordered endpoints: what arrives at the receiver, and when. */
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
+import pg from 'pg';
 import { DIALECTS, type Dialect } from '../../test/kit/temp-database.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import type { CaughtRequest, WebhookCatcher } from '../../test/kit/webhook-catcher.ts';
@@ -268,3 +269,33 @@ for (const dialect of DIALECTS)
       }
     });
   });
+
+test('a claim that runs while the endpoint stops being ordered leaves no event held back', async () => {
+  const w = await world('postgres');
+  const held = Promise.withResolvers<void>();
+  w.hook.answer(() => ({ held: held.promise }));
+  await w.events(ANN);
+  await waitUntil('the first request', () => w.hook.requests.length === 1);
+  // Another transaction has the turn, so that the claim stops after it has read that the endpoint is ordered.
+  const other = new pg.Client({ connectionString: w.db.url });
+  await other.connect();
+  closers.push(() => other.end());
+  const lock = [`${w.id} ${ANN}`];
+  await other.query('SELECT pg_advisory_lock(hashtextextended($1, 0))', lock);
+  const waiting = async (): Promise<number> => {
+    const { rows } = await other.query(
+      'SELECT count(*)::int AS n FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE NOT l.granted AND d.datname = current_database()',
+    );
+    return rows[0].n;
+  };
+  await w.events(ANN, ANN);
+  await waitUntil('the claim to wait for the turn', async () => (await waiting()) === 1);
+  const replaced = replace(w, { ordered: false });
+  await waitUntil('the change to wait for the claim', async () => (await waiting()) === 2);
+  await other.query('SELECT pg_advisory_unlock(hashtextextended($1, 0))', lock);
+  await replaced;
+  w.worker.nudge();
+  await waitUntil('the other requests', () => w.hook.requests.length === 3);
+  held.resolve();
+  await waitUntil('all to be settled', async () => (await w.depth()) === 0);
+});

@@ -44,6 +44,35 @@ async function lockTurns(tx: Transaction, turns: readonly { webhookId: string; t
   );
 }
 
+/**
+ * Returns those of the endpoints that are ordered and enabled. Until the transaction ends, none stops being ordered, so that no row is held
+ * back after endTurns() has freed the others. Call it before lockTurns().
+ */
+export async function orderedEndpoints(tx: Transaction, webhookIds: readonly string[]): Promise<ReadonlySet<string>> {
+  const ids = rowset(
+    tx,
+    'claimed',
+    { id: 'text' },
+    webhookIds.map((id) => ({ id })),
+  );
+  if (tx.dialect === 'postgres')
+    await tx.all(
+      `SELECT pg_advisory_xact_lock_shared(found.lock) FROM
+         (SELECT DISTINCT hashtextextended(claimed.id, 0) AS lock FROM ${ids.sql} ORDER BY 1) found`,
+      ...ids.params,
+    );
+  const found = await tx.all<{ id: string }>(
+    `SELECT w.id FROM webhook w JOIN ${ids.sql} ON claimed.id = w.id WHERE w.ordered = 1 AND w.enabled = 1`,
+    ...ids.params,
+  );
+  return new Set(found.map(({ id }) => id));
+}
+
+/** Waits for claims that read whether the endpoint is ordered. Call it before the transaction changes that, and first of all. */
+export async function waitForClaims(tx: Transaction, webhookId: string): Promise<void> {
+  if (tx.dialect === 'postgres') await tx.all('SELECT pg_advisory_xact_lock(hashtextextended(?, 0))', webhookId);
+}
+
 /** Holds back claimed rows that must wait for others of their turn; returns the others. */
 export async function takeTurns(tx: Transaction, rows: readonly TurnRow[], nowMs: number): Promise<TurnRow[]> {
   await lockTurns(
