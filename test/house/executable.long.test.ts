@@ -25,7 +25,7 @@ import { buildPortal } from '../../scripts/build-portal.ts';
 import { manifest } from '../../scripts/release/app.ts';
 import type { JsonObject } from '../kit/api.ts';
 import { waitUntil } from '../kit/wait-until.ts';
-import { buildRelease, digests, sendsAnEmail } from './release-artifacts.ts';
+import { buildRelease, digests, sendsAnEmail, timeToFirstEmail } from './release-artifacts.ts';
 
 const { version } = manifest;
 const skip = process.platform === 'linux' ? false : 'the executable runs on Linux only';
@@ -96,6 +96,7 @@ test('the executable serves, sends an email, backs up on schedule, and stops wit
     POSTRIDER_MIN_FREE_BYTES: '1000000',
     POSTRIDER_BACKUP_URL: `file://${backups}`,
   };
+  const isDelivered = timeToFirstEmail(t);
   assert.equal((await start(env, 'migrate')).code, 0);
   const service = spawn(program, ['serve'], { ...user, cwd: readOnly, env: { ...env, ...settings }, stdio: 'pipe' });
   t.after(() => service.kill('SIGKILL'));
@@ -112,6 +113,7 @@ test('the executable serves, sends an email, backs up on schedule, and stops wit
   };
   await waitUntil('the service to serve', isServing, 60_000);
   await sendsAnEmail(`http://127.0.0.1:${json(serving).httpPort}`, json(path.join(data, 'first-run.json')));
+  isDelivered();
   const isBackedUp = (): boolean => readdirSync(backups).some((one) => one.endsWith('.backup'));
   await waitUntil('the scheduled backup', isBackedUp, 60_000);
   const backup = path.join(backups, 'manual.backup');

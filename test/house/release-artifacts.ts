@@ -6,6 +6,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import os from 'node:os';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
+import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { apiClient, type JsonObject } from '../kit/api.ts';
 import { notAllowed } from '../kit/requirements.ts';
@@ -44,6 +45,13 @@ export function userEnvironment(more: Record<string, string> = {}): NodeJS.Proce
   );
   const PATH = (process.env.PATH ?? '').split(':').filter((one) => !one.includes('node_modules'));
   return { ...Object.fromEntries(kept), PATH: [...PATH, '/usr/sbin', '/sbin'].join(':'), ...more };
+}
+
+/** Starts when an installation does; call the result once the first email is delivered. The test then reports the time between. */
+export function timeToFirstEmail(t: TestContext): () => void {
+  const began = performance.now();
+  return () =>
+    t.diagnostic(`the first email was delivered ${((performance.now() - began) / 1000).toFixed(1)} s after the start`);
 }
 
 /** Sends an email in the sandbox and waits for its delivery. Returns its id. */

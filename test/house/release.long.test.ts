@@ -35,6 +35,7 @@ import {
   runInView,
   sendsAnEmail,
   startEngine,
+  timeToFirstEmail,
   userEnvironment,
 } from './release-artifacts.ts';
 
@@ -168,6 +169,7 @@ test('npm install --global installs a service that sends an email, and a project
   const data = path.join(folder, 'npm-data');
   const packed = ['postrider', 'postrider-client'].map((name) => path.join(out, `${name}-${version}.tgz`));
   const env = userEnvironment();
+  const isDelivered = timeToFirstEmail(t);
   const args = ['install', '--global', '--prefix', prefix, '--prefer-offline', '--no-audit', '--no-fund', ...packed];
   // npm can stall while it unpacks a large package from its cache.
   const install = (): Promise<{ stderr: string }> => run('npm', args, { env, cwd: folder, timeout: 200_000 });
@@ -182,6 +184,7 @@ test('npm install --global installs a service that sends an email, and a project
   const serving = path.join(data, 'serving.json');
   await waitUntil('the service to serve', () => existsSync(serving) && service.exitCode === null, 60_000);
   await sendsAnEmail(`http://127.0.0.1:${json(serving).httpPort}`, json(path.join(data, 'first-run.json')));
+  isDelivered();
   service.kill('SIGTERM');
   assert.equal(await ended, 0);
   // In a project, and for npx, npm puts Node next to the package.
@@ -247,6 +250,7 @@ test('the Debian package installs, serves, upgrades, and keeps data until purged
   const script = path.join(folder, 'life.sh');
   writeFileSync(script, LIFE);
   const port = await freePort();
+  const isDelivered = timeToFirstEmail(t);
   const life = runInView(folder, [script, deb, String(port), shared]);
   t.after(() => life.kill('SIGKILL'));
   let output = '';
@@ -268,6 +272,7 @@ test('the Debian package installs, serves, upgrades, and keeps data until purged
   await phase('installed');
   const firstRun = json(path.join(shared, 'first-run.json'));
   const messageId = await sendsAnEmail(url, firstRun);
+  isDelivered();
   writeFileSync(path.join(shared, 'installed-done'), '');
   await phase('upgraded');
   const api = apiClient(() => url, { accountId: firstRun.accountId, apiKey: firstRun.sandboxApiKey });
@@ -288,6 +293,7 @@ test('the image serves read-only and unprivileged, and becomes healthy', {
 }, async (t) => {
   const { docker, close } = await startEngine();
   t.after(close);
+  const isDelivered = timeToFirstEmail(t);
   const loaded = await docker('load', '--input', path.join(out, `postrider-${version}-image-${machine}.tar`));
   assert.match(loaded, new RegExp(`postrider:${version}`));
   const port = await freePort();
@@ -300,6 +306,7 @@ test('the image serves read-only and unprivileged, and becomes healthy', {
   await waitUntil('the container to be healthy', async () => (await health()) === 'healthy', 300_000);
   const firstRun = JSON.parse(await inside('-p', 'fs.readFileSync("/data/first-run.json", "utf8")')) as JsonObject;
   await sendsAnEmail(`http://127.0.0.1:${port}`, firstRun);
+  isDelivered();
   assert.match(await inside('bin/postrider.js', 'account', 'list'), new RegExp(firstRun.accountId));
   assert.equal(await inside('-p', 'process.getuid()'), '1000');
   assert.equal(await inside('-p', 'fs.existsSync("/bin/sh")'), 'false', 'the image has no shell');
