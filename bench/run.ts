@@ -16,6 +16,7 @@ const ROWS: Record<string, string[]> = {
   'relay-dkim': ['relay-dkim.ts'],
   'relay-postgres': ['relay-dkim.ts', '--systems', 'postrider,postrider-postgres'],
   scaling: ['scaling.ts'],
+  cells: ['cells.ts'],
   world: ['world.ts'],
   latency: ['latency.ts'],
   deferred: ['deferred.ts'],

@@ -14,6 +14,12 @@ test('an ID consists of its prefix, its time, and thirteen random characters, an
   assert.deepEqual([...ids].sort(), ids);
 });
 
+test('the first character of the time is 0 until 2081, and its other values stay free for cells', () => {
+  const last = Date.UTC(2081, 0, 1);
+  assert.match(newId('msg', last), /^msg_0/);
+  assert.ok(timeOfId('msg_100000000000000000000')! > last);
+});
+
 test('random characters are uniformly distributed in IDs and texts of any length', () => {
   const shown = { ids: new Map<string, number>(), texts: new Map<string, number>() };
   const note = (counts: Map<string, number>, text: string): void => {

@@ -233,7 +233,8 @@ export function initialize({ folder, identity }: Programs, data: string, ...opti
   if (made.status !== 0) throw new Error(`initdb failed: ${made.error?.message ?? made.stderr}`);
 }
 
-async function startPostgres(): Promise<PostgresServer> {
+/** Starts a further server; postgresServer() returns the shared one. */
+export async function startPostgres(): Promise<PostgresServer> {
   const home = mkdtempSync(path.join(os.tmpdir(), 'postrider-pg-'));
   const { folder, identity } = installPrograms(home);
   keep(home);
