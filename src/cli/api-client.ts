@@ -168,7 +168,7 @@ export interface ApiAnswer {
 }
 
 interface HttpCall {
-  method: 'GET' | 'POST' | 'PUT';
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   path: string;
   body?: string;
   /** The type of the body; JSON by default. */

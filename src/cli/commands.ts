@@ -8,6 +8,7 @@ import { InvalidArgumentError, Option } from 'commander';
 import { VERSION } from '../config.ts';
 import type { CommandFunction } from './command.ts';
 import { SHELLS } from './completion.ts';
+import { argumentOf, RESOURCES, type Resource, type Verb } from './resources.ts';
 
 export interface Definition {
   /** One or two words, and arguments in commander's syntax: `<required>`, `[optional]`. */
@@ -486,4 +487,58 @@ const CLIENT: Section = {
   ],
 };
 
-export const SECTIONS: readonly Section[] = [SERVICE, ACCOUNTS, SENDING, CLIENT, STORAGE];
+function limit(value: string): number {
+  const count = Number(value);
+  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('It must be a number from 1.');
+  return count;
+}
+
+const kebab = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+
+/** Returns the command for a verb of a resource: its arguments, options, and example. */
+function resourceDefinition(resource: Resource, verb: Verb): Definition {
+  const { noun, plural, filters = {} } = resource;
+  const of = argumentOf(resource);
+  const article = /^[aeiou]/.test(noun) ? 'an' : 'a';
+  const one = `${article} ${noun.replaceAll('-', ' ')}`;
+  const example = resource.id === 'email' ? 'ann@example.com' : `${of.slice(1, -1)}`;
+  const verbs: Record<Verb, { args: string; summary: string; example: string }> = {
+    list: { args: '', summary: `List ${plural}`, example: '--json' },
+    show: { args: of, summary: `Show ${one}`, example },
+    create: { args: '<file>', summary: `Create ${one} from a JSON file (- for stdin)`, example: `${noun}.json` },
+    set: {
+      args: `${of} <file>`,
+      summary: `Change the fields of ${one} that a JSON file contains (- for stdin)`,
+      example: `${example} changes.json`,
+    },
+    delete: { args: of, summary: `Delete ${one}`, example },
+  };
+  const { args, summary, example: call } = verbs[verb];
+  const options = Object.entries(filters).map(([name, description]) => text(`--${kebab(name)} <value>`, description));
+  const count = option('--limit <number>', 'Most entries to list').argParser(limit).default(100);
+  return {
+    usage: `${noun} ${verb} ${args}`.trim(),
+    summary,
+    options: [...(verb === 'list' ? [...options, count] : []), ...API_OPTIONS],
+    notes: API_NOTES,
+    examples: [`${noun} ${verb} ${call}`],
+    load: async () => (await import('./resource-calls.ts')).resourceCommand(resource, verb),
+  };
+}
+
+const OF_RESOURCES: Section = {
+  heading: 'Resources of an account, over the API',
+  commands: RESOURCES.flatMap((resource) => [
+    ...resource.verbs.map((verb) => resourceDefinition(resource, verb)),
+    ...Object.entries(resource.actions ?? {}).map(([name, action]) => ({
+      usage: `${resource.noun} ${name} ${argumentOf(resource)}`,
+      summary: action.summary,
+      options: API_OPTIONS,
+      notes: API_NOTES,
+      examples: [`${resource.noun} ${name} ${argumentOf(resource).slice(1, -1)}`],
+      load: async () => (await import('./resource-calls.ts')).actionCommand(resource, action),
+    })),
+  ]),
+};
+
+export const SECTIONS: readonly Section[] = [SERVICE, ACCOUNTS, SENDING, CLIENT, OF_RESOURCES, STORAGE];

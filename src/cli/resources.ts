@@ -1,0 +1,141 @@
+/**
+ * The resources of an account that commands list, show, and change over the HTTP API. Each command is one call; the API checks what it is
+ * given, and its response is the result. resource-calls.ts makes the calls.
+ */
+
+export type Verb = 'list' | 'show' | 'create' | 'set' | 'delete';
+
+/** A call besides those of every resource. */
+export interface Action {
+  method: 'POST' | 'DELETE';
+  /** Added to the path of the resource. */
+  path: string;
+  summary: string;
+  /** The call carries a random Idempotency-Key, so that the command can be repeated by a client that does not know the result. */
+  isIdempotent?: boolean;
+}
+
+export interface Resource {
+  /** One message, as the first word of the commands. */
+  noun: string;
+  /** Several messages, in sentences. */
+  plural: string;
+  /** The path of the list; the ID is added for one. */
+  path: string;
+  /** The field with the ID. */
+  id: string;
+  /** Fields that the list shows as text, besides the ID. */
+  shows: readonly string[];
+  /** Query parameters of the list, with a description. */
+  filters?: Readonly<Record<string, string>>;
+  verbs: readonly Verb[];
+  actions?: Readonly<Record<string, Action>>;
+}
+
+const SINCE = 'Earliest time (2027-01-31T00:00:00Z)';
+const UNTIL = 'Latest time';
+
+export const RESOURCES: readonly Resource[] = [
+  {
+    noun: 'message',
+    plural: 'messages',
+    path: '/messages',
+    id: 'messageId',
+    shows: ['createdAt', 'status', 'to', 'subject'],
+    filters: {
+      status: 'Statuses, separated by commas',
+      to: 'Recipient',
+      from: 'Sender',
+      subject: 'Part of the subject',
+      tag: 'Tag',
+      template: 'Template id',
+      since: SINCE,
+      until: UNTIL,
+    },
+    verbs: ['list', 'show'],
+    actions: {
+      cancel: { method: 'POST', path: '/cancel', summary: 'Cancel a message that has not been sent' },
+      resend: { method: 'POST', path: '/resend', summary: 'Send a message again as a new one', isIdempotent: true },
+    },
+  },
+  {
+    noun: 'event',
+    plural: 'events',
+    path: '/events',
+    id: 'eventId',
+    shows: ['timestamp', 'eventType', 'recipient', 'messageId'],
+    filters: {
+      messageId: 'Message id',
+      recipient: 'Recipient',
+      eventType: 'Event type, such as Bounce',
+      tag: 'Tag',
+      since: SINCE,
+      until: UNTIL,
+    },
+    verbs: ['list'],
+  },
+  {
+    noun: 'webhook',
+    plural: 'webhooks',
+    path: '/webhooks',
+    id: 'webhookId',
+    shows: ['enabled', 'url', 'events'],
+    verbs: ['list', 'show', 'create', 'set', 'delete'],
+    actions: { test: { method: 'POST', path: '/test', summary: 'Send a test event to a webhook' } },
+  },
+  {
+    noun: 'template',
+    plural: 'templates',
+    path: '/templates',
+    id: 'templateId',
+    shows: ['updatedAt', 'publishedVersion', 'name'],
+    verbs: ['list', 'show', 'create', 'set', 'delete'],
+  },
+  {
+    noun: 'suppression',
+    plural: 'suppressions',
+    path: '/suppressions',
+    id: 'email',
+    shows: ['createdAt', 'reason'],
+    filters: { email: 'Address', reason: 'Reason, such as bounce' },
+    verbs: ['list', 'show', 'create', 'delete'],
+  },
+  {
+    noun: 'domain',
+    plural: 'domains',
+    path: '/domains',
+    id: 'domainId',
+    shows: ['status', 'domain'],
+    verbs: ['list', 'show', 'delete'],
+  },
+  {
+    noun: 'inbound-route',
+    plural: 'inbound routes',
+    path: '/inbound-routes',
+    id: 'inboundRouteId',
+    shows: ['status', 'match', 'url'],
+    verbs: ['list', 'show', 'create', 'set', 'delete'],
+    actions: { verify: { method: 'POST', path: '/verify', summary: 'Check the MX record of an inbound route' } },
+  },
+  {
+    noun: 'incident',
+    plural: 'incidents',
+    path: '/incidents',
+    id: 'incidentId',
+    shows: ['since', 'kind', 'state', 'advice'],
+    verbs: ['list', 'show'],
+    actions: {
+      retry: { method: 'POST', path: '/retry', summary: 'Retry the mail or webhook requests of an incident' },
+    },
+  },
+];
+
+/** The argument of commands for one resource: `<message-id>`, or `<email>`. */
+export function argumentOf({ id }: Resource): string {
+  return `<${id.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}>`;
+}
+
+/** The name of lists in JSON: `inboundRoutes`. */
+export function listName({ plural }: Resource): string {
+  return plural.replaceAll(/ ([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
