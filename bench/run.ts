@@ -17,6 +17,7 @@ const ROWS: Record<string, string[]> = {
   'relay-postgres': ['relay-dkim.ts', '--systems', 'postrider,postrider-postgres'],
   scaling: ['scaling.ts'],
   cells: ['cells.ts'],
+  'open-transaction': ['open-transaction.ts'],
   world: ['world.ts'],
   latency: ['latency.ts'],
   deferred: ['deferred.ts'],
