@@ -1,6 +1,7 @@
 /**
  * Row "statistics": how fast an uncounted log is counted, as at the first start after an upgrade, and the duration of a call afterwards,
- * without HTTP. The log has the events of one account, with 10 tags, 20 templates and 500 domains.
+ * without HTTP. The log has the events of one account, with 10 tags, 20 templates and 500 domains, four
+ * of them of mailbox providers.
  *
  * node bench/statistics.ts [--events 1000000] [--days 90] [--calls 40] [--database sqlite|postgres]
  */
@@ -35,7 +36,10 @@ function fillStatements(numbers: (count: number) => string, events: number): str
        '["tag_' || (i % 10) || '"]', '{}', '{}', 2000, ${startMs} + i * ${stepMs}, '30d', 'tpl_' || (i % 20)
      FROM (${numbers(emails)}) AS n`,
     `INSERT INTO message (account_id, mode, id, email_seq, recipient, role, status, attempts, expires_at, created_at, updated_at)
-     SELECT '${ACCOUNT}', 'live', 'msg_' || i, i, 'person@' || (i % 499) || '.example', 'to', 'delivered', 1, 1, 1, 1
+     SELECT '${ACCOUNT}', 'live', 'msg_' || i, i,
+       'person@' || CASE i % 499 WHEN 0 THEN 'gmail.com' WHEN 1 THEN 'outlook.com' WHEN 2 THEN 'yahoo.com' WHEN 3 THEN 'gmx.de'
+         ELSE (i % 499) || '.example' END,
+        'to', 'delivered', 1, 1, 1, 1
      FROM (${numbers(emails)}) AS n`,
     event(1, 0, "'Send'", "'{}'"),
     event(
@@ -73,6 +77,8 @@ const CALLS: [name: string, days: number, interval: string, groupBy: string][] =
   ['90 days by day and domain', 89, 'day', 'recipientDomain'],
   ['7 days by hour', 7, 'hour', 'none'],
   ['31 days by hour and domain', 31, 'hour', 'recipientDomain'],
+  ['90 days by day and provider', 89, 'day', 'mailboxProvider'],
+  ['31 days by hour and provider', 31, 'hour', 'mailboxProvider'],
 ];
 
 await row('statistics', 900, async () => {

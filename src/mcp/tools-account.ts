@@ -313,7 +313,7 @@ const getStatistics = defineTool({
     since: time,
     until: time,
     interval: Type.Optional(oneOf(['hour', 'day'])),
-    groupBy: Type.Optional(oneOf(['none', 'tag', 'template', 'recipientDomain'])),
+    groupBy: Type.Optional(oneOf(['none', 'tag', 'template', 'recipientDomain', 'mailboxProvider'])),
   }),
   run: async (context, query): Promise<ToolAnswer> => objectOf(await context.call('GET', '/statistics', { query })),
 });

@@ -26,6 +26,10 @@ export type Counter = (typeof COUNTERS)[number];
 export const DIMENSIONS = ['none', 'tag', 'template', 'recipientDomain'] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
 
+/** How a call can group the counts: by a dimension, or by the mailbox provider, which is computed from the recipients' domains. */
+export const GROUPINGS = [...DIMENSIONS, 'mailboxProvider'] as const;
+export type GroupBy = (typeof GROUPINGS)[number];
+
 /** Lengths in milliseconds, in UTC, so that every period starts at a multiple of its length. */
 export const PERIODS = { hour: 3_600_000, day: 86_400_000 } as const;
 export type Period = keyof typeof PERIODS;

@@ -48,22 +48,28 @@ export function packHistogram(histogram: Histogram): Uint8Array | null {
 }
 
 export function unpackHistogram(bytes: Uint8Array | null | undefined): Histogram {
-  const numbers: number[] = [];
-  let [value, scale] = [0, 1];
-  for (const byte of bytes ?? []) {
+  const histogram: Histogram = new Map();
+  if (bytes) mergePacked(histogram, bytes);
+  return histogram;
+}
+
+/** Adds the counts of a packed histogram. */
+export function mergePacked(into: Histogram, bytes: Uint8Array): void {
+  let bucket = 0;
+  let value = 0;
+  let scale = 1;
+  let isCount = false;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at]!;
     value += (byte & 127) * scale;
     scale *= 128;
     if (byte > 127) continue;
-    numbers.push(value);
-    [value, scale] = [0, 1];
+    if (isCount) into.set(bucket, (into.get(bucket) ?? 0) + value);
+    else bucket += value;
+    isCount = !isCount;
+    value = 0;
+    scale = 1;
   }
-  const histogram: Histogram = new Map();
-  let bucket = 0;
-  for (let at = 0; at + 1 < numbers.length; at += 2) {
-    bucket += numbers[at]!;
-    histogram.set(bucket, numbers[at + 1]!);
-  }
-  return histogram;
 }
 
 function pushVarint(bytes: number[], value: number): void {

@@ -3,6 +3,7 @@
  * matches every event committed before. If too many events are not counted yet, there is no result instead of a wrong one.
  */
 import type { EventPlace } from '../events/events.ts';
+import { MAILBOX_DOMAINS, mailboxProviderOf } from '../mail/mailbox-provider.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
 import {
@@ -13,11 +14,12 @@ import {
   count,
   type Dimension,
   emptyCounted,
+  type GroupBy,
   OTHERS,
   PERIODS,
   type Period,
 } from './counts.ts';
-import { percentile } from './histogram.ts';
+import { mergePacked, percentile } from './histogram.ts';
 import { cursorOf, type StatisticsOwner, uncountedEvents } from './roll-up-store.ts';
 import { columnOf, countedOf, STORED, type StoredRow } from './table.ts';
 
@@ -25,12 +27,12 @@ import { columnOf, countedOf, STORED, type StoredRow } from './table.ts';
 const UNCOUNTED_AT_MOST = 5_000;
 
 export interface StatisticsQuery extends StatisticsOwner {
-  dimension: Dimension;
+  groupBy: GroupBy;
   period: Period;
   /** Unix ms, starts of periods; the second one is exclusive. */
   fromMs: number;
   untilMs: number;
-  /** Number of named groups: those with the most accepted messages. */
+  /** Number of named groups: those with the most accepted messages. Mailbox providers are all named. */
   groups: number;
 }
 
@@ -146,19 +148,35 @@ async function bucketsBehind(
 ): Promise<StatisticsBucket[] | null> {
   const uncounted = await uncountedOf(tx, query, cursor);
   if (uncounted === null) return null;
-  const names = await namesOf(tx, query, uncounted);
-  const rows = [...(await namedRows(tx, query, names)), ...(await otherRows(tx, query, names))];
-  const buckets = new Map(rows.map((row) => [`${row.start} ${row.groupValue}`, row]));
+  const isByProvider = query.groupBy === 'mailboxProvider';
+  const names = isByProvider ? [] : await namesOf(tx, query, uncounted);
+  const stored = isByProvider
+    ? await providerRows(tx, query)
+    : [...(await namedRows(tx, query, names)), ...(await otherRows(tx, query, names))];
+  const buckets = new Map(stored.map((row) => [`${row.start} ${row.groupValue}`, row]));
   for (const one of uncounted) {
-    const named = names.includes(one.groupValue) ? one : { ...one, groupValue: OTHERS };
-    const key = `${named.start} ${named.groupValue}`;
-    const bucket = buckets.get(key) ?? emptyCounted(named);
+    const name = isByProvider ? mailboxProviderOf(one.groupValue) : names.find((named) => named === one.groupValue);
+    const groupValue = name ?? OTHERS;
+    const key = `${one.start} ${groupValue}`;
+    const bucket = buckets.get(key) ?? emptyCounted({ ...one, groupValue });
     addCounted(bucket, one);
     buckets.set(key, bucket);
   }
-  const rank = (one: Counted): number => (one.groupValue === OTHERS ? names.length : names.indexOf(one.groupValue));
-  return [...buckets.values()].sort((a, b) => a.start - b.start || rank(a) - rank(b)).map(bucketOf);
+  const all = [...buckets.values()];
+  const order = isByProvider ? byAccepted(all) : names;
+  const rank = (one: Counted): number => (one.groupValue === OTHERS ? order.length : order.indexOf(one.groupValue));
+  return all.sort((a, b) => a.start - b.start || rank(a) - rank(b)).map(bucketOf);
 }
+
+/** Returns the groups with the most accepted messages first. */
+function byAccepted(buckets: readonly Counted[]): string[] {
+  const accepted = new Map<string, number>();
+  for (const one of buckets) accepted.set(one.groupValue, (accepted.get(one.groupValue) ?? 0) + one.accepted);
+  accepted.delete(OTHERS);
+  return [...accepted].sort(([a, most], [b, more]) => more - most || (a < b ? -1 : 1)).map(([group]) => group);
+}
+
+const dimensionOf = (groupBy: GroupBy): Dimension => (groupBy === 'mailboxProvider' ? 'recipientDomain' : groupBy);
 
 function bucketOf({ start, groupValue, deliveryMs, dimension, period, ...counters }: Counted): StatisticsBucket {
   const isOthers = groupValue === OTHERS;
@@ -172,22 +190,22 @@ async function uncountedOf(tx: Transaction, query: StatisticsQuery, after: Event
   const events = await uncountedEvents(tx, query, { after, limit, unsettled: true });
   if (events.length === limit) return null;
   const within = events.filter(({ at }) => at >= query.fromMs && at < query.untilMs);
-  return count(within, { dimensions: [query.dimension], periods: [query.period] }).counted;
+  return count(within, { dimensions: [dimensionOf(query.groupBy)], periods: [query.period] }).counted;
 }
 
-function condition({ accountId, mode, dimension, period, fromMs, untilMs }: StatisticsQuery): {
+function condition({ accountId, mode, groupBy, period, fromMs, untilMs }: StatisticsQuery): {
   sql: string;
   params: SqlValue[];
 } {
   return {
     sql: 's.account_id = ? AND s.mode = ? AND s.dimension = ? AND s.period = ? AND s.start >= ? AND s.start < ?',
-    params: [accountId, mode, dimension, period, fromMs, untilMs],
+    params: [accountId, mode, dimensionOf(groupBy), period, fromMs, untilMs],
   };
 }
 
 /** Returns the names of the groups, those with the most accepted messages first. */
 async function namesOf(tx: Transaction, query: StatisticsQuery, uncounted: Counted[]): Promise<string[]> {
-  if (query.dimension === 'none') return [''];
+  if (query.groupBy === 'none') return [''];
   const requested = condition(query);
   const stored = await tx.all<{ name: string }>(
     `SELECT s.group_value AS name FROM statistics s WHERE ${requested.sql} AND s.group_value <> '${OTHERS}'
@@ -215,9 +233,11 @@ async function namedRows(tx: Transaction, query: StatisticsQuery, names: string[
   return rows.map(countedOf);
 }
 
+const SUMS = COUNTERS.map((counter) => `CAST(sum(s.${columnOf(counter)}) AS BIGINT) AS "${counter}"`).join(', ');
+
 /** Returns the sum of all unnamed groups, one row per period. */
-async function otherRows(tx: Transaction, query: StatisticsQuery, names: string[]): Promise<Counted[]> {
-  if (query.dimension === 'none') return [];
+async function otherRows(tx: Transaction, query: StatisticsQuery, names: readonly string[]): Promise<Counted[]> {
+  if (query.groupBy === 'none') return [];
   const requested = condition(query);
   const named = rowset(
     tx,
@@ -225,12 +245,44 @@ async function otherRows(tx: Transaction, query: StatisticsQuery, names: string[
     { name: 'text' },
     names.map((name) => ({ name })),
   );
-  const sums = COUNTERS.map((counter) => `CAST(sum(s.${columnOf(counter)}) AS BIGINT) AS "${counter}"`).join(', ');
   const rows = await tx.all<Pick<Counted, 'start' | Counter>>(
-    `SELECT s.start, ${sums} FROM statistics s
+    `SELECT s.start, ${SUMS} FROM statistics s
      WHERE ${requested.sql} AND s.group_value NOT IN (SELECT named.name FROM ${named.sql}) GROUP BY s.start`,
     ...[...requested.params, ...named.params],
   );
-  const { dimension, period } = query;
+  const { groupBy, period } = query;
+  const dimension = dimensionOf(groupBy);
   return rows.map((row) => ({ ...row, dimension, period, groupValue: OTHERS, deliveryMs: new Map() }));
+}
+
+/**
+ * Returns the sums of the mailbox providers and of all other domains, a row for each per period. Packed histograms are added directly,
+ * because large accounts have rows of many domains in each of many hours.
+ */
+async function providerRows(tx: Transaction, query: StatisticsQuery): Promise<Counted[]> {
+  const requested = condition(query);
+  const listed = rowset(
+    tx,
+    'listed',
+    { name: 'text' },
+    MAILBOX_DOMAINS.map((name) => ({ name })),
+  );
+  const rows = await tx.all<Omit<StoredRow, 'dimension' | 'period'>>(
+    `SELECT ${STORED} FROM statistics s WHERE ${requested.sql} AND s.group_value IN (SELECT listed.name FROM ${listed.sql})`,
+    ...[...requested.params, ...listed.params],
+  );
+  const { period } = query;
+  const sums = new Map<string, Counted>();
+  for (const row of rows) {
+    const groupValue = mailboxProviderOf(row.groupValue)!;
+    const key = `${row.start} ${groupValue}`;
+    let sum = sums.get(key);
+    if (!sum) {
+      sum = emptyCounted({ dimension: 'recipientDomain', period, start: row.start, groupValue });
+      sums.set(key, sum);
+    }
+    for (const counter of COUNTERS) sum[counter] += row[counter];
+    if (row.deliveryMs) mergePacked(sum.deliveryMs, row.deliveryMs);
+  }
+  return [...sums.values(), ...(await otherRows(tx, query, MAILBOX_DOMAINS))];
 }

@@ -7,6 +7,7 @@
 
 import type { Mode } from '../base/mode.ts';
 import { type EventPlace, logOrder } from '../events/events.ts';
+import { mailboxProviderOf } from '../mail/mailbox-provider.ts';
 import { type Fragment, operation, type Transaction } from '../storage/operation.ts';
 import { insertMany, rowset } from '../storage/rows.ts';
 import {
@@ -17,6 +18,7 @@ import {
   count,
   DETAILED,
   DIMENSIONS,
+  type Dimension,
   emptyCounted,
   keyOf,
   OTHERS,
@@ -27,7 +29,7 @@ import { columnOf, countedOf, STATISTICS, STORED, type StoredRow, tableRowOf } f
 
 /**
  * Maximum number of groups of a dimension that are stored by name in one period, so a different tag for each message does not fill the
- * table.
+ * table. The domains of mailbox providers are stored in addition, so that the sums by provider are complete.
  */
 export const GROUPS_KEPT: Record<Period, number> = { hour: 100, day: 300 };
 
@@ -149,15 +151,22 @@ async function moveCursor(
   return moved > 0;
 }
 
+/** Whether a group is stored by name in addition to the limit. */
+function isAlwaysKept(dimension: Dimension, groupValue: string): boolean {
+  if (dimension === 'none') return true;
+  return dimension === 'recipientDomain' && mailboxProviderOf(groupValue) !== undefined;
+}
+
 /** Returns the changed rows with the counts added. Groups above the limit are added to the row for other groups of their period. */
 async function addToStored(tx: Transaction, owner: StatisticsOwner, counted: readonly Counted[]): Promise<Counted[]> {
   const stored = await storedPeriods(tx, owner, counted);
   const changed = new Map<string, Counted>();
   for (const one of counted) {
     const { rows, names } = stored.get(periodKey(one))!;
-    const isKept = one.dimension === 'none' || rows.has(one.groupValue) || names.size < GROUPS_KEPT[one.period];
+    const isAlways = isAlwaysKept(one.dimension, one.groupValue);
+    const isKept = isAlways || rows.has(one.groupValue) || names.size < GROUPS_KEPT[one.period];
     const groupValue = isKept ? one.groupValue : OTHERS;
-    if (isKept) names.add(groupValue);
+    if (isKept && !isAlways) names.add(groupValue);
     const row = rows.get(groupValue) ?? emptyCounted({ ...one, groupValue });
     addCounted(row, one);
     rows.set(groupValue, row);
@@ -168,7 +177,7 @@ async function addToStored(tx: Transaction, owner: StatisticsOwner, counted: rea
 
 interface StoredPeriod {
   rows: Map<string, Counted>;
-  /** Groups kept by name. */
+  /** Groups kept by name that count toward the limit. */
   names: Set<string>;
 }
 
@@ -191,7 +200,8 @@ async function storedPeriods(
       ...[accountId, mode, one.dimension, one.period, one.start],
     );
     const rows = new Map(stored.map((row) => [row.groupValue, countedOf(row)]));
-    return [key, { rows, names: new Set([...rows.keys()].filter((name) => name !== OTHERS)) }];
+    const limited = [...rows.keys()].filter((name) => name !== OTHERS && !isAlwaysKept(one.dimension, name));
+    return [key, { rows, names: new Set(limited) }];
   };
   return new Map(await Promise.all([...periods].map(read)));
 }

@@ -1,7 +1,7 @@
 /**
  * `GET /statistics`: counts of messages in the caller's mode that were accepted, delivered, bounced, and so on, by hour or day, in total or
- * by tag, template, or recipient domain. Exact: they match GET /events. If the counters lag too far behind to catch up quickly, the call is
- * refused (503) instead of returning wrong numbers.
+ * by tag, template, recipient domain, or mailbox provider. Exact: they match GET /events. If the counters lag too far behind to catch up
+ * quickly, the call is refused (503) instead of returning wrong numbers.
  */
 import { Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
@@ -11,7 +11,7 @@ import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
 import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import type { Database } from '../storage/database.ts';
-import { DIMENSIONS, PERIODS, ZEROS } from './counts.ts';
+import { GROUPINGS, PERIODS, ZEROS } from './counts.ts';
 import { readStatisticsOperation, type StatisticsBucket, type StatisticsQuery } from './read-store.ts';
 import { catchUp } from './roll-up.ts';
 import { KEPT_DAYS, readSpan, type Span } from './span.ts';
@@ -31,7 +31,12 @@ const query = closed({
       description: 'By default hour up to 3 days, else day. At most 31 days by hour, 400 by day.',
     }),
   ),
-  groupBy: Type.Optional(oneOf([...DIMENSIONS], { description: 'How to group the counts; none by default.' })),
+  groupBy: Type.Optional(
+    oneOf([...GROUPINGS], {
+      description:
+        'How to group the counts; none by default. mailboxProvider sums the known domains of a provider: google, microsoft, yahoo, apple, gmx, or t-online.',
+    }),
+  ),
 });
 
 const number = (description: string) => Type.Integer({ minimum: 0, description });
@@ -43,7 +48,7 @@ const bucketSchema = named('StatisticsBucket', {
     Type.Unsafe<string | null>({
       type: ['string', 'null'],
       description:
-        'Tag, templateId or domain; empty for mail without a tag or template, null for all groups that are not named. Absent with groupBy=none.',
+        'Tag, templateId, domain or provider; empty for mail without a tag or template, null for all groups that are not named. Absent with groupBy=none.',
     }),
   ),
   accepted: number('Send events: messages accepted, including suppressed ones.'),
@@ -105,14 +110,14 @@ export function statisticsRoutes({
           nowMs,
         );
         if (!span.ok) return span;
-        const dimension = requested.groupBy ?? 'none';
+        const groupBy = requested.groupBy ?? 'none';
         const buckets = await read(
           { database, catchUpMs },
-          { ...owner, ...span.value, dimension, groups: groupsOf(span.value) },
+          { ...owner, ...span.value, groupBy, groups: groupsOf(span.value) },
         );
         if (buckets === null) return refuse(BEHIND);
-        const all = dimension === 'none' ? everyPeriod(buckets, span.value) : buckets;
-        return answer({ buckets: all.map((bucket) => shown(bucket, dimension !== 'none')) });
+        const all = groupBy === 'none' ? everyPeriod(buckets, span.value) : buckets;
+        return answer({ buckets: all.map((bucket) => shown(bucket, groupBy !== 'none')) });
       },
     }),
   ];

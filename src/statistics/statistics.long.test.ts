@@ -68,7 +68,7 @@ async function compareAll({ app, mix, span }: Rig, accountId: string, mode: Mode
   const events = await logOf(app.temp.database, { accountId, mode });
   assert.ok(events.length > 0);
   for (const interval of ['hour', 'day'] as const) {
-    for (const groupBy of ['none', 'tag', 'template', 'recipientDomain'] as const) {
+    for (const groupBy of ['none', 'tag', 'template', 'recipientDomain', 'mailboxProvider'] as const) {
       const path = `/statistics?${span}&interval=${interval}&groupBy=${groupBy}`;
       const { status, body } = await app.api(accountId, mode).get(path);
       assert.equal(status, 200, JSON.stringify(body));

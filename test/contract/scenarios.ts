@@ -20,7 +20,7 @@ import * as sandbox from './sandbox.ts';
 import { savedFilters } from './saved-filters.ts';
 import { shares } from './shares.ts';
 import type { Scenario } from './stage.ts';
-import { statistics } from './statistics.ts';
+import * as counted from './statistics.ts';
 import { suppressions } from './suppressions.ts';
 import * as templates from './templates.ts';
 import { stsPolicies, tlsReports } from './tls-policy.ts';
@@ -110,5 +110,6 @@ export const scenarios: Record<string, Scenario> = {
   'warm-up shares': warmUpShares,
   'relay limits': relayLimits,
   'log times': retention.segments,
-  statistics,
+  statistics: counted.statistics,
+  'statistics by mailbox provider': counted.mailboxProviders,
 };

@@ -1,13 +1,15 @@
-/** A scenario of statistics: a log is counted in steps, read before, between and after them, and removed. */
+/** Scenarios of statistics: a log is counted in steps, read before, between and after them, and removed; sums by mailbox provider. */
 import assert from 'node:assert/strict';
 import { createAccountOperation } from '../../src/accounts/store.ts';
 import { claimOperation } from '../../src/delivery/queue/claim.ts';
 import { settleOperation } from '../../src/delivery/record/settle.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
+import { GROUPINGS, type GroupBy } from '../../src/statistics/counts.ts';
 import { acceptedMailOperation, readStatisticsOperation } from '../../src/statistics/read-store.ts';
 import {
   addStepOperation,
   countStepOperation,
+  GROUPS_KEPT,
   removeStatisticsOperation,
   staleStatisticsOperation,
 } from '../../src/statistics/roll-up-store.ts';
@@ -26,8 +28,8 @@ export const statistics: Scenario = async (stage) => {
   const [fromMs, untilMs] = [Math.floor(stage.nowMs / DAY) * DAY - DAY, stage.nowMs + DAY];
   const read = async (groups: number): Promise<void> => {
     for (const period of ['hour', 'day'] as const)
-      for (const dimension of ['none', 'tag', 'template', 'recipientDomain'] as const)
-        await stage.act(readStatisticsOperation, { ...owner, dimension, period, fromMs, untilMs, groups });
+      for (const groupBy of GROUPINGS)
+        await stage.act(readStatisticsOperation, { ...owner, groupBy, period, fromMs, untilMs, groups });
   };
   const tagsOf = (index: number): string[] => [`tag_${index}`, ...(index % 2 ? ['odd'] : [])];
   // More tags in one hour than are kept by name.
@@ -75,4 +77,51 @@ export const statistics: Scenario = async (stage) => {
   assert.ok((await stage.act(removeStatisticsOperation, { beforeMs: stage.nowMs - HOUR, limit: 3 })) > 0);
   await stage.act(removeStatisticsOperation, { beforeMs: untilMs, limit: 1_000 });
   await read(3);
+};
+
+/** Domains of mailbox providers that appear after more other domains than one hour or day keeps by name. */
+const LATE_DOMAINS = ['gmail.com', 'gmx.de', 'web.de', 'GoogleMail.com', 'gmail.com', 'yahoo.co.jp'];
+const OTHER_DOMAINS = 310;
+
+export const mailboxProviders: Scenario = async (stage) => {
+  const account = newAccount(stage);
+  const accountId = account.id;
+  await stage.act(createAccountOperation, { account, keys: [] });
+  const owner = { accountId, mode: 'live' } as const;
+  const fromMs = Math.floor(stage.nowMs / DAY) * DAY;
+  const startMs = Math.floor(stage.nowMs / HOUR) * HOUR;
+  const others = Array.from({ length: OTHER_DOMAINS }, (_, index) => `other-${index}.example`);
+  for (const [index, domain] of [...others, ...LATE_DOMAINS].entries()) {
+    const change = { nowMs: startMs + index };
+    await stage.database.execute(acceptOperation, acceptance(stage, { accountId, to: [`a@${domain}`], change }));
+  }
+  const sumsOf = async (groupBy: GroupBy, groups: number): Promise<[string | null, number][]> => {
+    for (const period of ['hour', 'day'] as const) {
+      const query = { ...owner, groupBy, period, fromMs, untilMs: fromMs + DAY, groups };
+      const buckets = await stage.act(readStatisticsOperation, query);
+      const sums = buckets!.map(({ group, accepted }): [string | null, number] => [group, accepted]);
+      if (period === 'day') return sums;
+    }
+    return [];
+  };
+  const assertSums = async (): Promise<void> =>
+    assert.deepEqual(await sumsOf('mailboxProvider', 1), [
+      ['google', 3],
+      ['gmx', 2],
+      [null, OTHER_DOMAINS + 1],
+    ]);
+  await assertSums();
+  // The domains of the providers are in the last of these steps, and also in the events that a call counts itself before.
+  for (const limit of [200, OTHER_DOMAINS - 200, 2, 100]) {
+    const step = await stage.act(countStepOperation, { owner, limit });
+    assert.equal(await stage.act(addStepOperation, step!), true);
+    await assertSums();
+  }
+  assert.equal(await stage.act(countStepOperation, { owner, limit: 1 }), null);
+  const stored = new Map(await sumsOf('recipientDomain', 1_000));
+  assert.deepEqual(
+    ['gmail.com', 'googlemail.com', 'gmx.de', 'web.de', 'yahoo.co.jp'].map((domain) => stored.get(domain)),
+    [2, 1, 1, 1, undefined],
+  );
+  assert.equal(stored.get(null), OTHER_DOMAINS + 1 - GROUPS_KEPT.day);
 };

@@ -32,7 +32,16 @@ interface Mailed {
 
 const pick = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)]!;
 const TAGS = [[], ['order'], ['order', 'night'], ['receipt'], ['order', 'order', 'b_2']];
-const DOMAINS = ['example.com', 'EXAMPLE.com', 'mail.example.net', 'xn--strae-oqa.example'];
+const DOMAINS = [
+  'example.com',
+  'EXAMPLE.com',
+  'mail.example.net',
+  'xn--strae-oqa.example',
+  'gmail.com',
+  'Gmail.com',
+  'web.de',
+  'gmx.at',
+];
 const TYPES = [
   'Delivery',
   'Delivery',

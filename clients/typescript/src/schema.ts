@@ -3570,7 +3570,7 @@ export interface components {
        * @description Start of the hour or day.
        */
       start: string;
-      /** @description Tag, templateId or domain; empty for mail without a tag or template, null for all groups that are not named. Absent with groupBy=none. */
+      /** @description Tag, templateId, domain or provider; empty for mail without a tag or template, null for all groups that are not named. Absent with groupBy=none. */
       group?: string | null;
       /** @description Send events: messages accepted, including suppressed ones. */
       accepted: number;
@@ -6944,8 +6944,8 @@ export interface operations {
         until?: string;
         /** @description By default hour up to 3 days, else day. At most 31 days by hour, 400 by day. */
         interval?: "hour" | "day";
-        /** @description How to group the counts; none by default. */
-        groupBy?: "none" | "tag" | "template" | "recipientDomain";
+        /** @description How to group the counts; none by default. mailboxProvider sums the known domains of a provider: google, microsoft, yahoo, apple, gmx, or t-online. */
+        groupBy?: "none" | "tag" | "template" | "recipientDomain" | "mailboxProvider";
       };
     };
     responses: {
