@@ -172,7 +172,7 @@ describe('delivery overview', { skip: noBrowser() }, () => {
     await page.getByRole('list', { name: 'Last 7 days' }).getByText('100%').first().waitFor();
     await page.getByRole('row', { name: /^order 5 100%/ }).waitFor();
     await accessible();
-    await page.getByText('Recipient domain').click();
+    await page.getByText('Domain', { exact: true }).click();
     await page.waitForURL('**/statistics?group=recipientDomain');
     await page.getByRole('row', { name: /^good\.example 3 100%/ }).waitFor();
     await page.getByRole('row', { name: /^slow\.example 2 100%/ }).waitFor();
@@ -185,6 +185,33 @@ describe('delivery overview', { skip: noBrowser() }, () => {
       .split('\r\n');
     assert.match(names!, /^Recipient domain,Accepted,Delivery rate,.*,delivered,bounced,complained,opened,clicked$/);
     assert.match(first!, /^good\.example,3,1\.00000,.*,3,0,0,0,0$/);
+    visit.assertClean();
+  });
+
+  test('statistics by mailbox provider sum the domains of a provider, without links', async () => {
+    const to = ['a@gmail.com', 'b@googlemail.com', 'c@web.de'];
+    const messages = to.map((one) => ({ from: 'a@shop.example', to: one, subject: 's', text: 't' }));
+    await service.api.post('/send/batch', { messages });
+    await page.goto('/app/live/statistics');
+    await page.getByText('Provider', { exact: true }).click();
+    await page.waitForURL('**/statistics?group=mailboxProvider');
+    const google = page.getByRole('row', { name: /^Google 2 100%/ });
+    await google.waitFor();
+    await page.getByRole('row', { name: /^GMX and WEB\.DE 1 100%/ }).waitFor();
+    await page.getByRole('row', { name: /^Other 5 100%/ }).waitFor();
+    await seen(/Company domains count as Other/);
+    assert.equal(await google.getByRole('link').count(), 0);
+    await accessible();
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export CSV' }).click(),
+    ]);
+    assert.equal(file.suggestedFilename(), 'statistics-by-mailboxProvider.csv');
+    const [names, first] = readFileSync(await file.path(), 'utf8')
+      .replace('\uFEFF', '')
+      .split('\r\n');
+    assert.match(names!, /^Mailbox provider,Accepted,Delivery rate,/);
+    assert.match(first!, /^Google,2,1\.00000,/);
     visit.assertClean();
   });
 

@@ -1,4 +1,4 @@
-/** Outcomes by tag, template, or recipient domain, largest first: rates, each compared with the period before. */
+/** Outcomes by tag, template, recipient domain, or mailbox provider, largest first: rates, each compared with the period before. */
 import { SegmentedControl, Text } from '@mantine/core';
 import { useMemo } from 'react';
 import { type Mode, useCall } from '../../api.ts';
@@ -118,13 +118,13 @@ export function Groups({ range }: { range: Range }) {
           aria-label={texts.groupBy}
           value={groupBy}
           onChange={(value) => setSearch({ group: value === 'tag' ? undefined : value })}
-          data={Object.entries(texts.groups).map(([value, label]) => ({ value, label }))}
+          data={Object.entries(texts.choices).map(([value, label]) => ({ value, label }))}
         />
       }
     >
-      {groupBy === 'tag' && (
+      {texts.notes[groupBy] !== undefined && (
         <Text c="dimmed" size="xs" mb="xs">
-          {texts.severalTags}
+          {texts.notes[groupBy]}
         </Text>
       )}
       <Rows
@@ -141,20 +141,21 @@ export function Groups({ range }: { range: Range }) {
   );
 }
 
-/** Returns the display name of a group; templates have a name. */
+/** Returns the display name of a group; templates and mailbox providers have a name. */
 function useNames(groupBy: GroupBy): (group: string | null) => string {
   const templates = useCall('listTemplates', { query: { limit: 100 } }, { enabled: groupBy === 'template' }).data;
   return (group) => {
     if (group === null) return texts.others;
     if (group === '') return texts.noGroup[groupBy];
+    if (groupBy === 'mailboxProvider') return texts.providers[group] ?? group;
     return (groupBy === 'template' && templates?.find(({ templateId }) => templateId === group)?.name) || group;
   };
 }
 
-/** The messages of the group; a domain is searched in the addresses. */
+/** The messages of the group; a domain is searched in the addresses. A mailbox provider has too many domains to search for. */
 function hrefOf(mode: Mode, groupBy: GroupBy, group: string | null): string | undefined {
-  if (!group) return undefined;
-  const filters: Record<GroupBy, Record<string, string>> = {
+  if (!group || groupBy === 'mailboxProvider') return undefined;
+  const filters: Record<typeof groupBy, Record<string, string>> = {
     tag: { tags: group },
     template: { template: group },
     recipientDomain: { to: `@${group}` },

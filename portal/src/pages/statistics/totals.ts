@@ -12,10 +12,10 @@ interface Bucket {
   clicked: number;
 }
 
-export type GroupBy = 'tag' | 'template' | 'recipientDomain';
+const GROUPINGS = ['tag', 'template', 'recipientDomain', 'mailboxProvider'] as const;
+export type GroupBy = (typeof GROUPINGS)[number];
 
-export const isGroupBy = (name: string | undefined): name is GroupBy =>
-  name === 'tag' || name === 'template' || name === 'recipientDomain';
+export const isGroupBy = (name: string | undefined): name is GroupBy => GROUPINGS.some((one) => one === name);
 
 const COUNTED = ['accepted', 'delivered', 'complained', 'opened', 'clicked'] as const;
 
