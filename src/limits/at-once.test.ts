@@ -9,6 +9,7 @@ import { registerOperation } from '../attachments/register-store.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { addDomainOperation } from '../domains/store.ts';
+import { type LimitUsage, limitUsageOperation } from '../operator/store.ts';
 import type { Database } from '../storage/database.ts';
 import { createTemplateOperation } from '../templates/store.ts';
 import { createEndpointOperation } from '../webhooks/store.ts';
@@ -112,6 +113,8 @@ for (const dialect of DIALECTS) {
       assert.equal(await atOnce(), 2, `${name}: two more`);
       await set({ [name]: 3 });
       assert.equal(await atOnce(), 0, `${name}: existing ones are kept, none is added`);
+      const usage = await database.execute(limitUsageOperation, { accountId: account.id, nowMs: NOW });
+      assert.equal(usage[name as keyof LimitUsage], 7, `${name}: operators see the number that the limit counts`);
     }
   });
 }

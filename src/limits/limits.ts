@@ -6,7 +6,9 @@ export * from './account-limits.ts';
 export { type QuotaNoticeOptions, startQuotaNotices } from './quota-notices.ts';
 export {
   type QuotaReached,
+  type QuotaUsage,
   quotaExceeded,
+  quotaUsageOperation,
   readQuotas,
   recountQuotas,
 } from './quota-store.ts';

@@ -236,6 +236,28 @@ export async function recountQuotas(
   await writeCounts(tx, owner, counts);
 }
 
+export type QuotaUsage = Record<QuotaName, number | null>;
+
+/** Returns the live messages that count toward each quota of an account in the current period; null if there is no quota. */
+export const quotaUsageOperation = operation(
+  'limits.quotaUsage',
+  'read',
+  async (tx, { accountId, nowMs }: { accountId: string; nowMs: number }): Promise<QuotaUsage> => {
+    const account = await tx.get<{ limits: string }>('SELECT limits FROM account WHERE id = ?', accountId);
+    const set = JSON.parse(account?.limits ?? '{}') as SetLimits;
+    const row = await tx.get<CountRow>(
+      `SELECT ${COLUMNS} FROM message_quota q WHERE q.account_id = ? AND q.mode = 'live'`,
+      accountId,
+    );
+    const counts = countsOf(row);
+    const usedOf = (quota: QuotaName): number | null => {
+      if (set[quota] === undefined) return null;
+      return counts[quota].startMs === periodOf(quota, nowMs).startMs ? counts[quota].used : 0;
+    };
+    return { messagesPerDay: usedOf('messagesPerDay'), messagesPerMonth: usedOf('messagesPerMonth') };
+  },
+);
+
 export interface QuotaNotice {
   accountId: string;
   quota: QuotaName;

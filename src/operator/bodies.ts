@@ -22,16 +22,19 @@ import {
   limitsOf,
   QUOTA_NAMES,
   type QuotaName,
+  type QuotaUsage,
 } from '../limits/limits.ts';
 import type { LiveNode } from '../nodes/nodes.ts';
-import type {
-  AccountQueue,
-  Credentials,
-  DomainQueue,
-  LastAttempt,
-  QueueFigures,
-  RequestedApproval,
-  SentMail,
+import {
+  type AccountQueue,
+  COUNTED_LIMITS,
+  type Credentials,
+  type DomainQueue,
+  type LastAttempt,
+  type LimitUsage,
+  type QueueFigures,
+  type RequestedApproval,
+  type SentMail,
 } from './store.ts';
 
 const time = Type.String({ format: 'date-time' });
@@ -44,6 +47,7 @@ const isoOrNull = (ms: number | null): string | null => (ms === null ? null : is
 const plan = oneOf(['free', 'paid', 'enterprise']);
 const status = oneOf(['active', 'suspended']);
 const emailBytes = (description: string) => Type.Integer({ description });
+const quotaUsed = (description: string) => Type.Unsafe<number | null>({ type: ['integer', 'null'], description });
 const quota = Type.Unsafe<number | null>({ type: ['integer', 'null'], description: 'Null if unlimited.' });
 const limits = closed(
   {
@@ -96,6 +100,20 @@ export const accountDetailSchema = named('OperatorAccountDetail', {
     messagesLast30Days: count('Live messages in the last 30 days, counted up to 100,000.'),
     queued: count('Queued messages.'),
   }),
+  limitUsage: closed(
+    {
+      ...(Object.fromEntries(COUNTED_LIMITS.map((name) => [name, Type.Integer()])) as Record<
+        (typeof COUNTED_LIMITS)[number],
+        ReturnType<typeof count>
+      >),
+      messagesPerDay: quotaUsed('Live messages that count toward the quota of this UTC day; null without a quota.'),
+      messagesPerMonth: quotaUsed('Live messages that count toward the quota of this UTC month; null without a quota.'),
+    },
+    {
+      description:
+        'How much of each of the `limits` is used; resources of live and sandbox together. Limits of concurrent calls and of inbound mail per hour are missing: each process counts them separately.',
+    },
+  ),
   health: closed({
     status: oneOf(['good', 'warning', 'critical']),
     periodDays: Type.Integer(),
@@ -132,15 +150,23 @@ export function accountDetailBody(
   account: Account,
   {
     usage,
+    limitUsage,
     health,
     protection,
     lastAt,
-  }: { usage: Usage; health: Health; protection: SendingProtection; lastAt: number | null },
+  }: {
+    usage: Usage;
+    limitUsage: LimitUsage & QuotaUsage;
+    health: Health;
+    protection: SendingProtection;
+    lastAt: number | null;
+  },
 ) {
   const { status, periodDays, bounceRate, complaintRate } = health;
   return {
     ...accountBody(account),
     usage,
+    limitUsage,
     health: { status, periodDays, bounceRate, complaintRate },
     sendingProtection: { ...protectionBody(protection), thresholds: thresholdsOf(protection.set) },
     lastActivityAt: isoOrNull(lastAt),

@@ -17,6 +17,7 @@ import { idFloor } from '../base/ids.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, type RouteDefinition } from '../http/route.ts';
 import { closed, confirmationSchema, oneOf } from '../http/validate.ts';
+import { quotaUsageOperation } from '../limits/limits.ts';
 import { resumeSending } from '../reputation/reputation.ts';
 import type { Database } from '../storage/database.ts';
 import * as bodies from './bodies.ts';
@@ -27,6 +28,7 @@ import {
   credentialCountsOperation,
   lastAttemptsOperation,
   lastMessageOperation,
+  limitUsageOperation,
   queueByDomainOperation,
 } from './store.ts';
 
@@ -82,7 +84,7 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       path: '/operator/accounts/:id',
       operationId: 'getOperatorAccount',
       summary: 'Get an account: plan, limits, usage, health',
-      description: 'Usage and health cover live mail.',
+      description: 'Usage, quotas, and health cover live mail.',
       response: { status: 200, schema: bodies.accountDetailSchema },
       refusals: ['NOT_FOUND'],
       handle: async ({ params }) => {
@@ -94,7 +96,12 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
         const usage = await reader.usage(id, 'live');
         const health = await reader.health(id, 'live', thresholdsOf(protection.set));
         const lastAt = await database.execute(lastMessageOperation, id);
-        return answer(bodies.accountDetailBody(account.value, { usage, health, protection, lastAt }));
+        const owner = { accountId: id, nowMs: clock.now() };
+        const limitUsage = {
+          ...(await database.execute(limitUsageOperation, owner)),
+          ...(await database.execute(quotaUsageOperation, owner)),
+        };
+        return answer(bodies.accountDetailBody(account.value, { usage, limitUsage, health, protection, lastAt }));
       },
     }),
     operatorRoute({

@@ -358,3 +358,23 @@ test('the audit log of all accounts can be exported', async () => {
   assert.ok(accounts.size >= 2, 'from several accounts');
   assert.match((await operator.get('/operator/audit.csv')).text, /^auditId,time,/);
 });
+
+test('shows how much of each limit and quota an account uses', async () => {
+  const made = (await operator.post('/operator/accounts', { name: 'Limited' })).body as Record<string, string>;
+  const path = `/operator/accounts/${made.accountId}`;
+  const usageOf = async () => ((await operator.get(path)).body as Row & { limitUsage: Row }).limitUsage;
+  const none = { webhooks: 0, domains: 0, templates: 0, smtpCredentials: 0, inboundRoutes: 0, openSubmissions: 0 };
+  assert.deepEqual(await usageOf(), { ...none, apiKeys: 2, messagesPerDay: null, messagesPerMonth: null });
+  const account = { 'x-api-key': made.apiKey!, 'x-id': made.accountId! };
+  const key = await rig.live.call({ method: 'POST', path: '/api-keys', headers: account, body: { scope: 'full' } });
+  assert.equal(key.status, 201, key.text);
+  assert.equal((await usageOf()).apiKeys, 3);
+  const { keyId } = key.body as Record<string, string>;
+  await rig.live.call({ method: 'DELETE', path: `/api-keys/${keyId}`, headers: account });
+  assert.equal((await usageOf()).apiKeys, 2, 'revoked keys do not count');
+  await operator.call({ method: 'PATCH', path, body: { limits: { messagesPerMonth: 5 } } });
+  const accepted = acceptance({ accountId: made.accountId!, recipients: ['a@x.example', 'b@x.example'] });
+  await rig.parts.database.execute(acceptOperation, accepted);
+  const { messagesPerDay, messagesPerMonth } = await usageOf();
+  assert.deepEqual([messagesPerDay, messagesPerMonth], [null, 2]);
+});

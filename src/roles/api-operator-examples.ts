@@ -44,6 +44,17 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
   OperatorAccountDetail: {
     ...account,
     usage: { messagesToday: 42, messagesLast30Days: 1_204, queued: 3 },
+    limitUsage: {
+      webhooks: 3,
+      domains: 2,
+      templates: 14,
+      apiKeys: 4,
+      smtpCredentials: 1,
+      inboundRoutes: 0,
+      openSubmissions: 0,
+      messagesPerDay: null,
+      messagesPerMonth: null,
+    },
     health: { status: 'good', periodDays: 7, bounceRate: 0.0021, complaintRate: 0 },
     sendingProtection: {
       status: 'good',

@@ -14,7 +14,7 @@ import {
 import { createAccountOperation, setAccountOperation } from '../../src/accounts/store.ts';
 import { claimOperation } from '../../src/delivery/queue/claim.ts';
 import { settleOperation } from '../../src/delivery/record/settle.ts';
-import { quotaNoticeGivenOperation, quotaNoticesOperation } from '../../src/limits/quota-store.ts';
+import { quotaNoticeGivenOperation, quotaNoticesOperation, quotaUsageOperation } from '../../src/limits/quota-store.ts';
 import { listMessagesOperation } from '../../src/messages/api-store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { answeredOperation, failingLatelyOperation } from '../../src/statistics/read-store.ts';
@@ -243,6 +243,10 @@ export const quotas: Scenario = async (stage) => {
   await stage.act(setAccountOperation, { ...change, limits: { messagesPerDay: 5, messagesPerMonth: 4 } });
   assert.equal((await send(['b@x.example', 'c@x.example', 'd@x.example'])).stored, true);
   assert.equal((await send(['e@x.example'])).quota?.quota, 'messagesPerMonth');
+  const usageAt = (nowMs: number) => stage.act(quotaUsageOperation, { accountId, nowMs });
+  assert.deepEqual(await usageAt(stage.nowMs), { messagesPerDay: 4, messagesPerMonth: 4 });
+  const later = await usageAt(stage.nowMs + 32 * 24 * 3_600_000);
+  assert.deepEqual(later, { messagesPerDay: 0, messagesPerMonth: 0 }, 'a later month starts at zero');
   const notices = await stage.act(quotaNoticesOperation, 10);
   assert.deepEqual(
     notices.map(({ quota, level, used }) => [quota, level, used]),
@@ -255,4 +259,5 @@ export const quotas: Scenario = async (stage) => {
   assert.deepEqual(await stage.act(quotaNoticesOperation, 10), []);
   await stage.act(setAccountOperation, { ...change, limits: { messagesPerDay: null, messagesPerMonth: null } });
   assert.equal((await send(['e@x.example'])).stored, true);
+  assert.deepEqual(await usageAt(stage.nowMs), { messagesPerDay: null, messagesPerMonth: null });
 };

@@ -29,6 +29,7 @@ import {
   credentialCountsOperation,
   lastAttemptsOperation,
   lastMessageOperation,
+  limitUsageOperation,
   queueByAccountOperation,
   queueByDomainOperation,
 } from '../../src/operator/store.ts';
@@ -62,6 +63,7 @@ export const operatorReads: Scenario = async (stage) => {
   assert.deepEqual([pending!.id, pending!.rejectedBefore, pending!.mail.accepted], [two, 1, 0]);
   assert.equal((await stage.act(approvalPageOperation, { ...requests, status: null, before: two })).length, 1);
   await stage.act(credentialCountsOperation, { accountId: first.id, nowMs: stage.nowMs });
+  await stage.act(limitUsageOperation, { accountId: first.id, nowMs: stage.nowMs });
   assert.equal(await stage.act(lastMessageOperation, first.id), null);
 };
 

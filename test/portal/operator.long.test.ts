@@ -145,6 +145,30 @@ function hold(accountId: string): void {
   database.close();
 }
 
+test('the page of an account shows how much of its limits and quota is used', { skip }, async (t) => {
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  const { accountId } = await newAccount(visit, 'Nearly full');
+  const limits = { apiKeys: 2, domains: 5, messagesPerMonth: 1_000 };
+  const data = JSON.stringify({ limits });
+  const headers = { 'X-Requested-With': 'postrider', 'Content-Type': 'application/json', Origin: service.url };
+  const changed = await visit.context.request.patch(`/operator/accounts/${accountId}`, { data, headers });
+  assert.equal(changed.status(), 200, await changed.text());
+  await page.goto(`/app/operator/accounts/${accountId}`);
+  await page.getByText('0 of 1,000', { exact: true }).waitFor();
+  await page.getByText('API keys (2 of 2)', { exact: true }).waitFor();
+  const described = async (label: string): Promise<string | null> => {
+    const id = await page.getByLabel(label, { exact: true }).getAttribute('aria-describedby');
+    return id === null ? null : page.locator(`[id="${id}"]`).innerText();
+  };
+  assert.equal(await described('API keys'), '2 used');
+  assert.equal(await described('Domains'), '0 used');
+  assert.equal(await described('Messages per month'), '0 used');
+  assert.equal(await described('Messages per day'), null, 'no quota, so nothing is counted');
+  assert.equal(await described('Concurrent event streams'), null);
+  visit.assertClean();
+});
+
 test('live mail held by sending protection is released', { skip }, async (t) => {
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;

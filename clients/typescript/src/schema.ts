@@ -429,7 +429,7 @@ export interface paths {
   "/operator/accounts/{id}": {
     /**
      * Get an account: plan, limits, usage, health
-     * @description Usage and health cover live mail.
+     * @description Usage, quotas, and health cover live mail.
      */
     get: operations["getOperatorAccount"];
     /**
@@ -2706,6 +2706,20 @@ export interface components {
         messagesLast30Days: number;
         /** @description Queued messages. */
         queued: number;
+      };
+      /** @description How much of each of the `limits` is used; resources of live and sandbox together. Limits of concurrent calls and of inbound mail per hour are missing: each process counts them separately. */
+      limitUsage: {
+        webhooks: number;
+        domains: number;
+        templates: number;
+        apiKeys: number;
+        smtpCredentials: number;
+        inboundRoutes: number;
+        openSubmissions: number;
+        /** @description Live messages that count toward the quota of this UTC day; null without a quota. */
+        messagesPerDay: number | null;
+        /** @description Live messages that count toward the quota of this UTC month; null without a quota. */
+        messagesPerMonth: number | null;
       };
       health: {
         /** @enum {string} */
@@ -5564,7 +5578,7 @@ export interface operations {
   };
   /**
    * Get an account: plan, limits, usage, health
-   * @description Usage and health cover live mail.
+   * @description Usage, quotas, and health cover live mail.
    */
   getOperatorAccount: {
     parameters: {

@@ -123,7 +123,9 @@ export const account = {
   lastActivity: 'Last message',
   never: 'Never',
   today: 'Messages today',
+  thisMonth: 'Messages this month',
   last30Days: 'Messages (last 30 days)',
+  nearLimits: 'Near a limit',
   queued: 'Queued',
   twoFactor: 'Two-factor authentication',
   twoFactorOptional: 'Optional',
@@ -142,6 +144,7 @@ export const account = {
   approvedHint: 'For emails with uploaded attachments. Default: 2 MB. Maximum: 40 MB.',
   limits: 'Limits',
   limitsHint: 'Leave a field blank to use the default.',
+  limitUsed: (used: string) => `${used} used`,
   limitNames: {
     webhooks: 'Webhooks',
     domains: 'Domains',

@@ -1,15 +1,33 @@
 /** Settings of an account that only operators change: its plan, message size, and limits. */
 import { Button, Group, NumberInput, Select, Stack, Text } from '@mantine/core';
-import { type FormEvent, useState } from 'react';
+import { type FormEvent, type ReactNode, useState } from 'react';
 import { type Answer, type Body, useChange } from '../../api.ts';
 import { Panel } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
+import { count } from '../../parts/time.tsx';
 import { done } from '../../parts/undo.tsx';
 import { operators, account as texts } from '../../texts/operator.ts';
 import classes from './operator.module.css';
 
 type Account = Answer<'getOperatorAccount'>;
 type Limit = keyof Account['limits'];
+type Used = keyof Account['limitUsage'];
+
+/** Share of a limit from which on its use is marked. */
+const NEAR = 0.8;
+
+export function isNearLimit({ limits, limitUsage }: Account, name: Used): boolean {
+  const [used, most] = [limitUsage[name], limits[name]];
+  return used !== null && most !== null && used > 0 && used >= most * NEAR;
+}
+
+/** Returns how much of a limit is used; undefined for limits whose use is not known. */
+function usedOf(account: Account, name: Limit): ReactNode {
+  const used = name in account.limitUsage ? account.limitUsage[name as Used] : null;
+  if (used === null) return undefined;
+  const isNear = isNearLimit(account, name as Used);
+  return <span className={isNear ? classes.near : undefined}>{texts.limitUsed(count(used))}</span>;
+}
 
 const MB = 1_000_000;
 const [LEAST_MB, MOST_MB] = [2, 40];
@@ -87,6 +105,7 @@ export function AccountPlan({ account }: { account: Account }) {
               <NumberInput
                 key={name}
                 label={texts.limitNames[name]}
+                description={usedOf(account, name)}
                 min={0}
                 max={highestOf(name)}
                 allowDecimal={false}

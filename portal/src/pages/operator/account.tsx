@@ -14,7 +14,7 @@ import { done, failed } from '../../parts/undo.tsx';
 import { account as texts } from '../../texts/operator.ts';
 import { AccountChanges, AccountQueue, AccountUsers } from './account-lists.tsx';
 import { AccountMessages, useOpenAccount } from './account-messages.tsx';
-import { AccountPlan } from './account-plan.tsx';
+import { AccountPlan, isNearLimit } from './account-plan.tsx';
 import { forOperators } from './for-operators.tsx';
 import classes from './operator.module.css';
 import { ProtectionNotice } from './sending-protection.tsx';
@@ -75,7 +75,10 @@ const ofQuota = (used: number, quota: number | null): string =>
   quota === null ? count(used) : texts.ofQuota(count(used), count(quota));
 
 function Overview({ of: account }: { of: Account }) {
-  const { usage, health } = account;
+  const { usage, limitUsage, limits, health } = account;
+  const near = (Object.keys(limitUsage) as (keyof typeof limitUsage)[])
+    .filter((name) => isNearLimit(account, name))
+    .map((name) => `${texts.limitNames[name]} (${ofQuota(limitUsage[name]!, limits[name])})`);
   return (
     <Panel title={texts.overview}>
       <Facts
@@ -86,9 +89,16 @@ function Overview({ of: account }: { of: Account }) {
             texts.lastActivity,
             account.lastActivityAt === null ? texts.never : <Time key="last" at={account.lastActivityAt} />,
           ],
-          [texts.today, ofQuota(usage.messagesToday, account.limits.messagesPerDay)],
+          [texts.today, ofQuota(limitUsage.messagesPerDay ?? usage.messagesToday, limits.messagesPerDay)],
+          [
+            texts.thisMonth,
+            limitUsage.messagesPerMonth === null
+              ? undefined
+              : ofQuota(limitUsage.messagesPerMonth, limits.messagesPerMonth),
+          ],
           [texts.last30Days, count(usage.messagesLast30Days)],
           [texts.queued, count(usage.queued)],
+          [texts.nearLimits, near.length === 0 ? undefined : near.join(', ')],
           [texts.twoFactor, <TwoFactor key="two-factor" account={account} />],
           [
             texts.health,
