@@ -14,9 +14,11 @@ interface FiltersProps {
   /** On a phone, only the first field is shown until the user asks for the others. */
   isLong?: boolean;
   children: ReactNode;
+  /** More fields, below the others. */
+  more?: ReactNode;
 }
 
-export function Filters({ label, of, isLong = false, children }: FiltersProps) {
+export function Filters({ label, of, isLong = false, children, more }: FiltersProps) {
   const [search, setSearch] = useSearchState();
   const fields = typeof of === 'string' ? FILTER_FIELDS[of] : of;
   const isFiltered = fields.some((field) => Boolean(search[field]));
@@ -45,6 +47,7 @@ export function Filters({ label, of, isLong = false, children }: FiltersProps) {
           {texts.clear}
         </Button>
       )}
+      {more && <div className={classes.below}>{more}</div>}
     </search>
   );
 }
@@ -60,17 +63,20 @@ interface ChoiceProps extends FieldProps {
   /** The choice that filters nothing, for example "Any status". */
   any: string;
   data: readonly (string | { value: string; label: string })[];
+  /** Whether the list is filtered by the value of the URL even if it is not a choice, such as the id of a deleted key. */
+  hasOthers?: boolean;
 }
 
-/** A value of the URL that is not a choice, such as the id of a deleted key, is displayed as it is. */
-export function FilterChoice({ name, label, width = '11rem', any, data }: ChoiceProps) {
+/** A value of the URL that is not a choice is displayed as it is, or as no filter if the list ignores it. */
+export function FilterChoice({ name, label, width = '11rem', any, data, hasOthers = false }: ChoiceProps) {
   const [search, setSearch] = useSearchState();
-  const chosen = search[name] ?? '';
-  const isKnown = chosen === '' || data.some((one) => (typeof one === 'string' ? one : one.value) === chosen);
+  const stored = search[name] ?? '';
+  const isKnown = stored === '' || data.some((one) => (typeof one === 'string' ? one : one.value) === stored);
+  const chosen = isKnown || hasOthers ? stored : '';
   return (
     <Select
       label={label}
-      data={[{ value: '', label: any }, ...data, ...(isKnown ? [] : [chosen])]}
+      data={[{ value: '', label: any }, ...data, ...(isKnown || !hasOthers ? [] : [stored])]}
       value={chosen}
       onChange={(value) => setSearch({ [name]: value || undefined })}
       style={{ flexBasis: width }}

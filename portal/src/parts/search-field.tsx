@@ -1,11 +1,7 @@
 /** A text filter: the list updates when the user pauses typing, and the URL stores it. */
 import { TextInput, type TextInputProps } from '@mantine/core';
-import { useDebouncedCallback } from '@mantine/hooks';
-import { useEffect, useState } from 'react';
 import { IconSearch } from '../icons.ts';
-import { useSearchState } from '../search-state.ts';
-
-const PAUSE_MS = 300;
+import { useTypedFilter } from './typed-filter.ts';
 
 interface SearchFieldProps extends TextInputProps {
   /** The query parameter. */
@@ -17,15 +13,7 @@ interface SearchFieldProps extends TextInputProps {
 }
 
 export function SearchField({ name, label, width = '11rem', isMain = false, ...props }: SearchFieldProps) {
-  const [search, setSearch] = useSearchState();
-  const chosen = search[name] ?? '';
-  const [typed, setTyped] = useState(chosen);
-  const apply = useDebouncedCallback(
-    (value: string) => setSearch({ [name]: value.trim() || undefined }, { typed: true }),
-    PAUSE_MS,
-  );
-  // The URL may also change by the browser's back button or by a button that clears all filters.
-  useEffect(() => setTyped((value) => (value.trim() === chosen ? value : chosen)), [chosen]);
+  const { typed, type, apply } = useTypedFilter(name);
   return (
     <TextInput
       label={label}
@@ -33,12 +21,9 @@ export function SearchField({ name, label, width = '11rem', isMain = false, ...p
       style={{ flexBasis: width }}
       leftSection={isMain && <IconSearch size={14} aria-hidden />}
       {...props}
-      onChange={({ currentTarget }) => {
-        setTyped(currentTarget.value);
-        apply(currentTarget.value);
-      }}
+      onChange={({ currentTarget }) => type(currentTarget.value)}
       onKeyDown={({ key, currentTarget }) => {
-        if (key === 'Enter') setSearch({ [name]: currentTarget.value.trim() || undefined }, { typed: true });
+        if (key === 'Enter') apply(currentTarget.value);
       }}
     />
   );

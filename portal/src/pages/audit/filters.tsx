@@ -1,6 +1,7 @@
 /** The filters of the log. Actions and types are suggested from the loaded entries; others can be typed. */
 import { Autocomplete, Pill } from '@mantine/core';
 import { FilterDate, Filters } from '../../parts/filters.tsx';
+import { useTypedFilter } from '../../parts/typed-filter.ts';
 import { useSearchState } from '../../search-state.ts';
 import { audit } from '../../texts/audit.ts';
 import type { AuditEntry } from './entry.ts';
@@ -12,16 +13,7 @@ export function AuditFilters({ entries }: { entries: readonly AuditEntry[] }) {
   return (
     <Filters of="audit" isLong>
       {(['action', 'resource'] as const).map((name) => (
-        <Autocomplete
-          key={name}
-          label={audit[name]}
-          placeholder={PLACEHOLDERS[name]}
-          size="sm"
-          data={[...new Set(entries.map((one) => one[name]))].sort()}
-          value={search[name] ?? ''}
-          onChange={(value) => setSearch({ [name]: value.trim() }, { typed: true })}
-          style={{ flexBasis: '12rem' }}
-        />
+        <Suggested key={name} name={name} values={entries.map((one) => one[name])} />
       ))}
       <FilterDate name="since" label={audit.since} />
       <FilterDate name="until" label={audit.until} />
@@ -41,5 +33,21 @@ export function AuditFilters({ entries }: { entries: readonly AuditEntry[] }) {
           ),
       )}
     </Filters>
+  );
+}
+
+function Suggested({ name, values }: { name: 'action' | 'resource'; values: readonly string[] }) {
+  const { typed, type, apply } = useTypedFilter(name);
+  return (
+    <Autocomplete
+      label={audit[name]}
+      placeholder={PLACEHOLDERS[name]}
+      size="sm"
+      data={[...new Set(values)].sort()}
+      value={typed}
+      onChange={type}
+      onOptionSubmit={apply}
+      style={{ flexBasis: '12rem' }}
+    />
   );
 }

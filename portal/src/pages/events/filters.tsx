@@ -37,6 +37,7 @@ export function useFilter(): EventFilter {
 }
 
 export function EventFilters() {
+  const [{ since }] = useSearchState();
   const spans = Object.entries(events.sinceChoices).map(([value, label]) => ({ value, label }));
   return (
     <Filters label={events.filters} of="events" isLong>
@@ -44,7 +45,14 @@ export function EventFilters() {
       <SearchField name="recipient" label={events.recipient} width="13rem" />
       <SearchField name="tag" label={events.tag} width="8rem" />
       <SearchField name="message" label={events.message} width="10rem" />
-      <FilterChoice name="since" width="8.5rem" label={events.since} any={events.anyTime} data={spans} />
+      <FilterChoice
+        name="since"
+        width="8.5rem"
+        label={events.since}
+        any={events.anyTime}
+        data={spans}
+        hasOthers={sinceOf(since) !== undefined}
+      />
     </Filters>
   );
 }

@@ -81,6 +81,7 @@ function InboundFilters() {
         label={texts.route}
         width="17rem"
         any={texts.anyRoute}
+        hasOthers
         data={routes.map(({ inboundRouteId, match }) => ({ value: inboundRouteId, label: match }))}
       />
       <FilterChoice
@@ -96,7 +97,8 @@ function InboundFilters() {
 export function InboundPage() {
   const { mode, mayWrite } = useScope();
   const [isSimulating, setSimulating] = useState(false);
-  const [{ route, outcome }] = useSearchState();
+  const [{ route, outcome: chosen }] = useSearchState();
+  const outcome = chosen !== undefined && chosen in outcomes ? chosen : undefined;
   const query = { inboundRouteId: route, outcome } as Query<'listInboundMail'>;
   const list = usePages('listInboundMail', { query }, { everyMs: EVERY_MS });
   useFresh(['listInboundMail'], ({ eventType }) => eventType === 'Inbound');

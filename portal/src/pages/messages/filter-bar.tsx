@@ -16,50 +16,47 @@ export function FilterBar({ list }: { list: List }) {
   const { search, change, moreActive } = list;
   const [isOpen, setOpen] = useState(moreActive > 0);
   return (
-    <>
-      <Filters of="messages">
-        <SearchField
-          name="q"
-          type="search"
-          className={classes.search}
-          label={messageList.search}
-          placeholder={messageList.searchHint}
-          isMain
-        />
-        <FilterChoice
-          name="status"
-          label={filters.status}
-          any={filters.anyStatus}
-          data={STATUSES.map((value) => ({ value, label: value.charAt(0).toUpperCase() + value.slice(1) }))}
-        />
-        <Select
-          label={filters.range}
-          value={search.range ?? ''}
-          onChange={(range) => change({ range: range ?? undefined, since: undefined, until: undefined })}
-          data={Object.entries(filters.ranges).map(([value, label]) => ({ value, label }))}
-        />
-        {search.range === 'between' &&
-          (['since', 'until'] as const).map((name) => (
-            <TextInput
-              key={name}
-              type="datetime-local"
-              label={filters[name]}
-              value={search[name] ?? ''}
-              onChange={({ currentTarget }) => change({ [name]: currentTarget.value })}
-            />
-          ))}
-        <Button
-          variant="default"
-          size="sm"
-          leftSection={<IconFilter size={14} aria-hidden />}
-          aria-expanded={isOpen}
-          onClick={() => setOpen(!isOpen)}
-        >
-          {moreActive > 0 ? filters.moreActive(moreActive) : filters.more}
-        </Button>
-      </Filters>
-      {isOpen && <MoreFilters list={list} />}
-    </>
+    <Filters of="messages" more={isOpen && <MoreFilters list={list} />}>
+      <SearchField
+        name="q"
+        type="search"
+        className={classes.search}
+        label={messageList.search}
+        placeholder={messageList.searchHint}
+        isMain
+      />
+      <FilterChoice
+        name="status"
+        label={filters.status}
+        any={filters.anyStatus}
+        data={STATUSES.map((value) => ({ value, label: value.charAt(0).toUpperCase() + value.slice(1) }))}
+      />
+      <Select
+        label={filters.range}
+        value={search.range ?? ''}
+        onChange={(range) => change({ range: range ?? undefined, since: undefined, until: undefined })}
+        data={Object.entries(filters.ranges).map(([value, label]) => ({ value, label }))}
+      />
+      {search.range === 'between' &&
+        (['since', 'until'] as const).map((name) => (
+          <TextInput
+            key={name}
+            type="datetime-local"
+            label={filters[name]}
+            value={search[name] ?? ''}
+            onChange={({ currentTarget }) => change({ [name]: currentTarget.value })}
+          />
+        ))}
+      <Button
+        variant="default"
+        size="sm"
+        leftSection={<IconFilter size={14} aria-hidden />}
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+      >
+        {moreActive > 0 ? filters.moreActive(moreActive) : filters.more}
+      </Button>
+    </Filters>
   );
 }
 

@@ -5,7 +5,7 @@
 import { useMemo } from 'react';
 import type { Query } from '../../api.ts';
 import { useSearchState } from '../../search-state.ts';
-import { searchTerms } from './search-syntax.ts';
+import { STATUSES, searchTerms } from './search-syntax.ts';
 
 export type MessageQuery = Query<'listMessages'>;
 
@@ -47,7 +47,8 @@ function metadataOf(text: string | undefined): MessageQuery {
 type Search = ReturnType<typeof useSearchState>[0];
 
 function queryOf(search: Search): MessageQuery {
-  const { status, to, from, subject, template } = search;
+  const { to, from, subject, template } = search;
+  const status = STATUSES.find((one) => one === search.status);
   // A filter of its own field outweighs the search field.
   const { text: q, tags, ...typed } = searchTerms(search.q ?? '');
   const tag = [...new Set([...listed(search.tags, ','), ...tags])];

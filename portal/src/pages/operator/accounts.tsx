@@ -1,7 +1,7 @@
 /** All accounts: search by name, status and plan, and create. */
 import { Button } from '@mantine/core';
 import { useState } from 'react';
-import { type Answer, type Query, usePages } from '../../api.ts';
+import { type Answer, usePages } from '../../api.ts';
 import { IconPlus } from '../../icons.ts';
 import { StatusBadge } from '../../parts/badge.tsx';
 import { FilterChoice, Filters } from '../../parts/filters.tsx';
@@ -22,9 +22,11 @@ const STATUSES = (['active', 'suspended'] as const).map((value) => ({ value, lab
 export const AccountsPage = forOperators(accounts.title, AccountsContent);
 
 function AccountsContent() {
-  const [{ name, plan, status }] = useSearchState();
+  const [{ name, ...search }] = useSearchState();
+  const plan = PLANS.find(({ value }) => value === search.plan)?.value;
+  const status = STATUSES.find(({ value }) => value === search.status)?.value;
   const [isCreating, setCreating] = useState(false);
-  const list = usePages('listAccounts', { query: { name, plan, status } as Query<'listAccounts'> });
+  const list = usePages('listAccounts', { query: { name, plan, status } });
   const isFiltered = Boolean(name || plan || status);
   const create = (
     <Button leftSection={<IconPlus size={14} />} onClick={() => setCreating(true)}>

@@ -1,7 +1,7 @@
 /** Requests for larger size limits, each with facts about the account, and the decision. */
 import { Button, SegmentedControl, Stack } from '@mantine/core';
 import { useState } from 'react';
-import { type Query, usePages } from '../../api.ts';
+import { usePages } from '../../api.ts';
 import { Page } from '../../parts/page.tsx';
 import { EmptyState, ErrorState, Loading } from '../../parts/states.tsx';
 import { useSearchState } from '../../search-state.ts';
@@ -17,7 +17,8 @@ const STATUSES = (['pending', 'approved', 'rejected', 'all'] as const).map((valu
 export const OperatorApprovalsPage = forOperators(approvals.title, ApprovalsContent);
 
 function ApprovalsContent() {
-  const [{ status = 'pending' }, search] = useSearchState();
+  const [{ status: chosen }, search] = useSearchState();
+  const status = STATUSES.find(({ value }) => value === chosen)?.value ?? 'pending';
   return (
     <Page title={approvals.title} lead={approvals.lead}>
       <Stack gap="md">
@@ -34,11 +35,11 @@ function ApprovalsContent() {
   );
 }
 
-function Requests({ status }: { status: string }) {
+function Requests({ status }: { status: (typeof STATUSES)[number]['value'] }) {
   /** Requests whose decision can still be undone. */
   const [decided, setDecided] = useState<ReadonlySet<string>>(new Set());
-  const query = status === 'all' ? {} : { status };
-  const list = usePages('listApprovalRequests', { query: query as Query<'listApprovalRequests'> });
+  const query = { status: status === 'all' ? undefined : status };
+  const list = usePages('listApprovalRequests', { query });
   const mark = (id: string, isDecided: boolean): void =>
     setDecided((before) => new Set(isDecided ? [...before, id] : [...before].filter((one) => one !== id)));
   if (list.items === undefined)

@@ -50,7 +50,7 @@ export function RequestFilters() {
         any={requests.anyMethod}
         data={[...METHODS, { value: SMTP, label: requests.smtp }]}
       />
-      <FilterChoice name="key" width="8.5rem" label={requests.key} any={requests.anyKey} data={keys} />
+      <FilterChoice name="key" width="8.5rem" label={requests.key} any={requests.anyKey} data={keys} hasOthers />
       <SearchField name="code" label={requests.code} width="8rem" />
       <SearchField name="message" label={requests.message} width="9rem" />
       <FilterDate name="since" width="8.5rem" label={requests.since} />
