@@ -3,6 +3,9 @@ import { Button, Group, Popover, Stack, Text } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { confirming } from '../texts/parts.ts';
 
+/** Escape with the focus on such a button closes the explanation, but not the dialog or drawer that it is in. */
+const ESCAPE = { 'data-mantine-stop-propagation': true };
+
 interface ConfirmedProps {
   label: string;
   icon: ReactNode;
@@ -27,10 +30,10 @@ export function Confirmed({ label, icon, effect, confirm, run, isBusy, children 
           <Text>{effect}</Text>
           {children}
           <Group justify="flex-end" gap="xs">
-            <Button variant="default" onClick={() => setOpen(false)}>
+            <Button variant="default" {...ESCAPE} onClick={() => setOpen(false)}>
               {confirming.close}
             </Button>
-            <Button loading={isBusy} onClick={() => void run().finally(() => setOpen(false))}>
+            <Button {...ESCAPE} loading={isBusy} onClick={() => void run().finally(() => setOpen(false))}>
               {confirm}
             </Button>
           </Group>

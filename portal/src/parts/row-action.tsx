@@ -2,26 +2,35 @@
 import { ActionIcon, Button, Tooltip } from '@mantine/core';
 import { createContext, type ReactNode, useContext } from 'react';
 
-/** Closes the drawer of the row; undefined for an action in the row itself. */
-export const InDetails = createContext<(() => void) | undefined>(undefined);
+/** Closes the drawer of the row, then calls the function; undefined for an action in the row itself. */
+export const InDetails = createContext<((then?: () => void) => void) | undefined>(undefined);
 
 interface RowActionProps {
   /** Names the row, for example "Revoke Backend". */
   label: string;
   icon: ReactNode;
+  isBusy?: boolean;
+  /** The drawer stays open, to show the row after the action. Otherwise it closes first, so that no dialog opens above it. */
+  staysOpen?: boolean;
   onClick(): void;
 }
 
-export function RowAction({ label, icon, onClick }: RowActionProps) {
-  if (useContext(InDetails) !== undefined)
+export function RowAction({ label, icon, isBusy, staysOpen = false, onClick }: RowActionProps) {
+  const close = useContext(InDetails);
+  if (close !== undefined)
     return (
-      <Button variant="default" leftSection={icon} onClick={onClick}>
+      <Button
+        variant="default"
+        leftSection={icon}
+        loading={isBusy}
+        onClick={() => (staysOpen ? onClick() : close(onClick))}
+      >
         {label}
       </Button>
     );
   return (
     <Tooltip label={label}>
-      <ActionIcon size="sm" aria-label={label} onClick={onClick}>
+      <ActionIcon size="sm" aria-label={label} loading={isBusy} onClick={onClick}>
         {icon}
       </ActionIcon>
     </Tooltip>

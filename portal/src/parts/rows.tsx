@@ -3,9 +3,9 @@
  * A row opens its page, or a drawer with all its columns. The next page loads before the user reaches the end.
  */
 import { Button, Group, Skeleton, Stack, Text } from '@mantine/core';
-import { Link } from '@tanstack/react-router';
+import { useMediaQuery } from '@mantine/hooks';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
-import { lazy, type ReactNode, Suspense, useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { lazy, type ReactNode, type RefObject, Suspense, useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { basePath } from '../base-path.ts';
 import { IconDownload } from '../icons.ts';
 import { bulk as bulkTexts, lists } from '../texts/parts.ts';
@@ -13,6 +13,7 @@ import type { BulkAction } from './bulk.tsx';
 import type { Column, Details, Listed } from './column.ts';
 import { saveCsv } from './csv.ts';
 import classes from './parts.module.css';
+import { PathLink } from './path-link.tsx';
 import { EmptyState, ErrorState } from './states.tsx';
 
 export type { Column, Details, Listed } from './column.ts';
@@ -27,6 +28,11 @@ export interface RowsProps<T> {
   keyOf(row: T): string;
   /** The path that a row links to, with a query if needed; its first cell becomes the link. Other rows open a drawer. */
   href?(row: T): string | undefined;
+  /**
+   * Names the link to that path in the drawer of a row. If set, a row opens its drawer on a phone, where a tap would otherwise skip the columns
+   * and actions that only the list has.
+   */
+  hrefName?: string;
   /** Opens a row in a drawer of the page. */
   onOpen?(row: T): void;
   /** The drawer of a row without a page, if it is not the list of all columns. */
@@ -49,9 +55,46 @@ const OVERSCAN = 20;
 const BulkBar = lazy(() => import('./bulk.tsx'));
 const RowDetails = lazy(() => import('./row-details.tsx'));
 
+/** Where a row has two lines, as in parts.module.css. */
+const PHONE = '(max-width: 640px)';
+
+/** The drawer of a row stays open if the row is no longer among the loaded ones, which newer rows can cause at any time. */
 export function Rows<T>(props: RowsProps<T>) {
-  const { list, empty } = props;
-  const rows = props.rows ?? list.items;
+  const { columns, href, hrefName, keyOf, details, rowActions } = props;
+  const rows = props.rows ?? props.list.items;
+  const isPhone = useMediaQuery(PHONE, undefined, { getInitialValueInEffect: false });
+  const [opened, setOpened] = useState<{ key: string; row: T }>();
+  return (
+    <>
+      <Content
+        {...props}
+        rows={rows}
+        href={isPhone && hrefName !== undefined ? undefined : href}
+        onOpen={props.onOpen ?? ((row) => setOpened({ key: keyOf(row), row }))}
+      />
+      {opened !== undefined && (
+        <Suspense>
+          <RowDetails
+            key={opened.key}
+            opened={opened.row}
+            current={rows?.find((row) => keyOf(row) === opened.key)}
+            columns={columns as readonly Column<unknown>[]}
+            details={details as Details<unknown> | undefined}
+            actions={rowActions as ((row: unknown) => ReactNode) | undefined}
+            href={href as ((row: unknown) => string | undefined) | undefined}
+            hrefName={hrefName}
+            onClosed={() => setOpened(undefined)}
+          />
+        </Suspense>
+      )}
+    </>
+  );
+}
+
+type ContentProps<T> = RowsProps<T> & { onOpen(row: T): void };
+
+function Content<T>(props: ContentProps<T>) {
+  const { list, empty, rows } = props;
   if (rows === undefined && list.error) return <ErrorState error={list.error} onRetry={list.refetch} />;
   if (rows === undefined) return <LoadingRows />;
   if (rows.length === 0 && !list.hasNextPage)
@@ -96,18 +139,37 @@ function useSelection<T>(rows: readonly T[], keyOf: (row: T) => string): Selecti
   };
 }
 
-function Table<T>({ rows, list, label, keyOf, href, onOpen, bulk, ...props }: RowsProps<T> & { rows: readonly T[] }) {
-  const { rowActions, csvName, details } = props;
+/** The distance of the list from the start of the page, which changes with the height of everything above it. */
+function useTop(list: RefObject<HTMLElement | null>): number {
+  const [top, setTop] = useState(0);
+  useLayoutEffect(() => {
+    const measure = (): void => setTop(Math.round((list.current?.getBoundingClientRect().top ?? 0) + scrollY));
+    measure();
+    const sizes = new ResizeObserver(measure);
+    sizes.observe(document.body);
+    return () => sizes.disconnect();
+  }, [list]);
+  return top;
+}
+
+function Table<T>({
+  rows,
+  list,
+  label,
+  keyOf,
+  href,
+  onOpen,
+  bulk,
+  ...props
+}: ContentProps<T> & { rows: readonly T[] }) {
+  const { rowActions, csvName } = props;
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = list;
   const columns = rowActions === undefined ? props.columns : [...props.columns, actionColumn(rowActions)];
   const body = useRef<HTMLTableElement>(null);
   const selection = useSelection(rows, keyOf);
   const { chosen } = selection;
-  const [openedKey, setOpenedKey] = useState<string>();
-  const openDetails = (row: T): void => setOpenedKey(keyOf(row));
   const columnCount = columns.length + (bulk ? 1 : 0);
-  const [top, setTop] = useState(0);
-  useLayoutEffect(() => setTop(body.current?.offsetTop ?? 0), []);
+  const top = useTop(body);
   const virtual = useWindowVirtualizer({
     count: rows.length,
     estimateSize: () => 34,
@@ -161,7 +223,7 @@ function Table<T>({ rows, list, label, keyOf, href, onOpen, bulk, ...props }: Ro
               columns={columns}
               row={rows[index]!}
               href={href?.(rows[index]!)}
-              onOpen={onOpen ?? openDetails}
+              onOpen={onOpen}
               selection={bulk && selection}
               measure={virtual.measureElement}
             />
@@ -184,17 +246,6 @@ function Table<T>({ rows, list, label, keyOf, href, onOpen, bulk, ...props }: Ro
           )}
         </Group>
       </Group>
-      {openedKey !== undefined && (
-        <Suspense>
-          <RowDetails
-            row={rows.find((row) => keyOf(row) === openedKey)}
-            columns={props.columns as readonly Column<unknown>[]}
-            details={details as Details<unknown> | undefined}
-            actions={rowActions as ((row: unknown) => ReactNode) | undefined}
-            onClosed={() => setOpenedKey(undefined)}
-          />
-        </Suspense>
-      )}
     </>
   );
 }
@@ -240,12 +291,10 @@ function Row<T>({ row, index, columns, href, onOpen, selection, measure }: RowPr
           {content}
         </button>
       );
-    const [path, query] = href.split('?');
-    const search = query === undefined ? undefined : Object.fromEntries(new URLSearchParams(query));
     return (
-      <Link ref={link} to={path} search={search as never} className={classes.rowLink}>
+      <PathLink ref={link} href={href} className={classes.rowLink}>
         {content}
-      </Link>
+      </PathLink>
     );
   };
   return (

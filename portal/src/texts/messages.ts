@@ -222,6 +222,7 @@ export const shareList = {
   label: 'Valid links, newest first',
   valid: 'Valid links',
   message: 'Message',
+  openMessage: 'Open message',
   creator: 'Created by',
   createdBy: (who: string) => `Created by ${who}`,
   created: 'Created',

@@ -51,6 +51,7 @@ export const queue = {
   resumed: (destination: string) => `Probing ${destination}…`,
   accounts: 'By account',
   account: 'Account',
+  openAccount: 'Open account',
   empty: 'Queue is empty',
   emptyHint: 'Accounts with queued emails appear here.',
 };
@@ -111,7 +112,7 @@ export const account = {
     'This account has no messages among the 50,000 that are due first. It may have messages that are due later.',
   users: 'Users',
   noUsers: 'No users',
-  noUsersHint: 'An owner or `postrider user create` can add users.',
+  noUsersHint: 'Add the first one with POST /users and a live API key of the account.',
   changes: 'Latest changes',
   noChanges: 'No changes yet',
   change: 'Change',

@@ -27,6 +27,7 @@ export const statistics = {
     gmx: 'GMX and WEB.DE',
     't-online': 'T-Online',
   } as Record<string, string>,
+  openMessages: 'View messages',
   others: 'Other',
   notes: {
     tag: 'An email with several tags counts once per tag.',

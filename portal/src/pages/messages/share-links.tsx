@@ -1,8 +1,10 @@
 /** Lists the valid links to a message, with a button that revokes each. The URL of a link is shown only when it is created. */
 import { Button, Group, Stack, Text, Title } from '@mantine/core';
+import { useContext } from 'react';
 import { type Answer, useChange, usePages } from '../../api.ts';
 import { IconX } from '../../icons.ts';
 import { Confirmed } from '../../parts/confirmed.tsx';
+import { InDetails } from '../../parts/row-action.tsx';
 import { ErrorState } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { done, failed } from '../../parts/undo.tsx';
@@ -26,8 +28,12 @@ export function hiddenIn({ hideSubject, hideContent }: Share): string {
 
 export function RevokeShare({ share }: { share: Share }) {
   const revoke = useChange('revokeShare', SHARE_LISTS);
+  const close = useContext(InDetails);
   const run = (): Promise<void> =>
-    revoke.mutateAsync({ path: { id: share.shareId } }).then(() => done(texts.revoked), failed);
+    revoke.mutateAsync({ path: { id: share.shareId } }).then(() => {
+      done(texts.revoked);
+      close?.();
+    }, failed);
   return (
     <Confirmed
       label={texts.revoke}

@@ -47,6 +47,8 @@ export function SharesPage() {
       list={list}
       keyOf={({ shareId }) => shareId}
       href={({ messageId }) => `/app/${mode}/messages/${messageId}`}
+      hrefName={texts.openMessage}
+      csvName="shared-links"
       empty={{ title: texts.none, hint: texts.noneHint }}
     />
   );

@@ -135,6 +135,8 @@ function Resume({ of: { destinationId } }: { of: Destination }) {
     <RowAction
       label={queue.resumeOf(destinationId)}
       icon={<IconPlayerPlay size={14} />}
+      isBusy={resume.isPending}
+      staysOpen
       onClick={() =>
         resume.mutate(
           { path: { id: destinationId } },

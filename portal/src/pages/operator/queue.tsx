@@ -41,7 +41,8 @@ function QueueContent() {
               columns={COLUMNS}
               list={{ items: data.accounts }}
               keyOf={({ accountId }) => accountId}
-              href={({ accountId, name }) => (name === null ? '/app/operator' : `/app/operator/accounts/${accountId}`)}
+              href={({ accountId, name }) => (name === null ? undefined : `/app/operator/accounts/${accountId}`)}
+              hrefName={queue.openAccount}
               empty={{ title: queue.empty, hint: queue.emptyHint }}
               csvName="queue"
             />

@@ -10,6 +10,7 @@ import { useSearchState } from '../../search-state.ts';
 import { requests } from '../../texts/requests.ts';
 import { RequestDetail } from './detail.tsx';
 import { RequestFilters, useFilter, useKeys } from './filters.tsx';
+import { keysOf } from './keys.ts';
 import { callOfRequest, type LoggedRequest, RequestStatus } from './logged-request.tsx';
 import classes from './requests.module.css';
 
@@ -99,7 +100,7 @@ export function RequestsPage() {
       }
       columns={columnsOf(useCallers())}
       list={list}
-      keyOf={keyOf(list.items ?? [])}
+      keyOf={keysOf(list.items ?? [])}
       details={{
         title: (one) => one.code ?? callOfRequest(one),
         content: (one, close) => (
@@ -116,10 +117,4 @@ export function RequestsPage() {
       csvName="requests"
     />
   );
-}
-
-/** The rejected messages of a batch share one id. */
-function keyOf(items: readonly LoggedRequest[]): (one: LoggedRequest) => string {
-  const numbers = new Map(items.map((one, at) => [one, items.length - at]));
-  return (one) => `${one.requestId} ${numbers.get(one)}`;
 }

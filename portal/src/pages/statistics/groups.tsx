@@ -133,6 +133,7 @@ export function Groups({ range }: { range: Range }) {
         csvColumns={[first, ...COLUMNS, ...COUNTS]}
         list={{ items: totals, error: statistics.error, refetch: statistics.refetch }}
         href={({ group: one }) => hrefOf(mode, groupBy, one)}
+        hrefName={texts.openMessages}
         keyOf={(one) => JSON.stringify(one.group)}
         empty={{ title: texts.none, hint: texts.noneHint }}
         csvName={`statistics-by-${groupBy}`}

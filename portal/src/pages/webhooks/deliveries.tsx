@@ -1,6 +1,6 @@
 /** Every delivery of a webhook, newest event first, reloaded when one of the newest changes. */
 import { Text, Title } from '@mantine/core';
-import { useEffect, useRef } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { type Query, usePages } from '../../api.ts';
 import { StatusBadge } from '../../parts/badge.tsx';
 import { FilterChoice, Filters } from '../../parts/filters.tsx';
@@ -102,6 +102,15 @@ function useFilter(): Query<'listWebhookDeliveries'> {
   };
 }
 
+/** Returns the open delivery as it was last found, if newer ones have pushed it out of the loaded ones since. */
+function useKept(found: WebhookDelivery | undefined, chosen: string | undefined): WebhookDelivery | undefined {
+  const [kept, setKept] = useState(found);
+  useEffect(() => {
+    if (found !== undefined) setKept(found);
+  }, [found]);
+  return found ?? (kept?.deliveryId === chosen ? kept : undefined);
+}
+
 export function Deliveries({ webhook, newest, chosen, onOpen }: DeliveriesProps) {
   const filter = useFilter();
   const list = usePages('listWebhookDeliveries', { path: { id: webhook.webhookId }, query: filter });
@@ -111,7 +120,10 @@ export function Deliveries({ webhook, newest, chosen, onOpen }: DeliveriesProps)
     if (known.current !== undefined && known.current !== newest) void list.refetch();
     known.current = newest;
   }, [newest]);
-  const all = [...(newest ?? []), ...(list.items ?? [])];
+  const delivery = useKept(
+    [...(newest ?? []), ...(list.items ?? [])].find(({ deliveryId }) => deliveryId === chosen),
+    chosen,
+  );
   return (
     <section aria-label={deliveries.title}>
       <Title order={2} size="h3">
@@ -145,7 +157,7 @@ export function Deliveries({ webhook, newest, chosen, onOpen }: DeliveriesProps)
       <DeliveryDrawer
         webhook={webhook}
         isOpen={chosen !== undefined}
-        delivery={all.find(({ deliveryId }) => deliveryId === chosen)}
+        delivery={delivery}
         isLoading={list.isPending}
         onClose={() => onOpen(undefined)}
       />
