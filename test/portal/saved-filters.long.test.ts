@@ -47,6 +47,9 @@ test('filters are saved, shared, applied, renamed and deleted', { skip: noBrowse
     await dialog.getByRole('button', { name: 'Save' }).click();
     await dialog.waitFor({ state: 'detached' });
     await page.getByRole('search').getByRole('button', { name, exact: true }).waitFor();
+    await waitUntil('the focus to return to the menu', () =>
+      page.evaluate<boolean>(`document.activeElement.textContent === ${JSON.stringify(name)}`),
+    );
   };
   const rows = page.getByRole('table', { name: 'Messages' }).locator('tbody tr');
   await page.getByLabel('Search', { exact: true }).fill('to:bounced@example.com status:bounced tag:order');
@@ -93,6 +96,8 @@ test('filters are saved, shared, applied, renamed and deleted', { skip: noBrowse
   const deleted = other.page.waitForResponse((response) => response.request().method() === 'DELETE');
   assert.equal((await deleted).status(), 200);
   await other.page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'detached' });
+  assert.equal(await other.page.evaluate('document.activeElement.textContent'), 'Order bounces', 'the focus returns');
 
   await open(page, '/app/sandbox');
   await page.keyboard.press('Control+K');

@@ -6,6 +6,7 @@ import { IconPencil, IconTrash } from '../icons.ts';
 import { useScope } from '../scope.ts';
 import { savingFilter, savedFilters as texts } from '../texts/saved-filters.ts';
 import type { FilteredList, SavedFilter } from './filter-fields.ts';
+import { useFocusBack } from './focus-back.ts';
 import { FormModal } from './form-modal.tsx';
 import { issuesOf } from './issues.ts';
 import { Problem } from './problem.tsx';
@@ -18,6 +19,7 @@ interface SavedFilterDialogsProps extends SaveFormProps, ManageProps {
 }
 
 export default function SavedFilterDialogs({ open, filters, onRemove, ...saving }: SavedFilterDialogsProps) {
+  useFocusBack();
   if (open === 'save') return <SaveForm {...saving} />;
   return (
     <Modal opened onClose={saving.onClose} title={texts.manageTitle}>

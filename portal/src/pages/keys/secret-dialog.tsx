@@ -5,6 +5,7 @@
 import { Button, Group, Modal, Stack, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
+import { useFocusBack } from '../../parts/focus-back.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { useScope } from '../../scope.ts';
 import { rotating, shown } from '../../texts/keys.ts';
@@ -21,6 +22,7 @@ interface SecretDialogProps {
 }
 
 export function SecretDialog({ kind, old, onRevoke, onClose }: SecretDialogProps) {
+  useFocusBack();
   const { caller } = useScope();
   const queries = useQueryClient();
   const [made, setMade] = useState<Made>();

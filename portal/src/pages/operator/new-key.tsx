@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { type Answer, type Body, useChange } from '../../api.ts';
 import { serviceUrl } from '../../base-path.ts';
 import { Copyable, Snippets } from '../../parts/copy.tsx';
+import { useFocusBack } from '../../parts/focus-back.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { NETWORKS_AT_MOST, Tags } from '../../parts/networks.tsx';
 import { Notice } from '../../parts/notice.tsx';
@@ -21,6 +22,7 @@ const EXPIRIES = ['30', '90', '365', 'never'] as const;
 type Expiry = (typeof EXPIRIES)[number];
 
 export function NewOperatorKey({ onClose }: { onClose(): void }) {
+  useFocusBack();
   const create = useChange('createOperatorKey', ['listOperatorKeys']);
   const [name, setName] = useState('');
   const [scopes, setScopes] = useState<Scope[]>(['read']);

@@ -3,6 +3,7 @@ import { Alert, Button, Group, Modal, Radio, Stack, TextInput } from '@mantine/c
 import { useState } from 'react';
 import { type Answer, useChange } from '../../api.ts';
 import { Code } from '../../parts/copy.tsx';
+import { useFocusBack } from '../../parts/focus-back.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { done } from '../../parts/undo.tsx';
 import { roles, invitation as texts } from '../../texts/team.ts';
@@ -11,6 +12,7 @@ import { type Member, ROLES } from './member-columns.tsx';
 type Invited = Answer<'inviteUser'>;
 
 export function Invitation({ onClose }: { onClose(): void }) {
+  useFocusBack();
   const [email, setEmail] = useState('');
   const [role, setRole] = useState<Member['role']>('member');
   const [invited, setInvited] = useState<Invited>();

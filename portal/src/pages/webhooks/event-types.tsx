@@ -3,6 +3,7 @@ import { Drawer, Select, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { type Answer, useCall } from '../../api.ts';
 import { Code } from '../../parts/copy.tsx';
+import { useFocusBack } from '../../parts/focus-back.ts';
 import { ErrorState, Loading } from '../../parts/states.tsx';
 import { eventTypes as texts } from '../../texts/webhooks.ts';
 import type { EventType } from './webhook-state.tsx';
@@ -10,6 +11,7 @@ import type { EventType } from './webhook-state.tsx';
 type Described = Answer<'listEventTypes'>[number];
 
 export function EventTypesDrawer({ onClose }: { onClose(): void }) {
+  useFocusBack();
   const { data, error, refetch } = useCall('listEventTypes');
   return (
     <Drawer opened onClose={onClose} title={texts.title} position="right" size="xl">

@@ -1,6 +1,7 @@
 /** A secret, shown once, with code that verifies requests. It closes only with its button. */
 import { Button, Group, Modal, Stack, Text } from '@mantine/core';
 import { Copyable, Snippets } from '../../parts/copy.tsx';
+import { useFocusBack } from '../../parts/focus-back.ts';
 import { Notice } from '../../parts/notice.tsx';
 import { Time } from '../../parts/time.tsx';
 import { secrets } from '../../texts/parts.ts';
@@ -20,6 +21,7 @@ export interface NewSecret {
 const VERIFY: Readonly<Record<string, string>> = { Node: node, Python: python, PHP: php, Go: go };
 
 export function SecretShown({ secret, previousSecretUntil, onClose }: NewSecret & { onClose(): void }) {
+  useFocusBack();
   return (
     <Modal
       opened

@@ -4,6 +4,7 @@ import { useEffect, useState } from 'react';
 import { IconCircleCheck, IconCircleDashed, IconCircleX } from '../../icons.ts';
 import type { Tone } from '../../parts/badge.tsx';
 import { Copyable } from '../../parts/copy.tsx';
+import { useFocusBack } from '../../parts/focus-back.ts';
 import { Notice } from '../../parts/notice.tsx';
 import { checker, findings } from '../../texts/webhooks.ts';
 import { type Check, checkSignature, type GivenRequest } from './check-signature.ts';
@@ -27,6 +28,7 @@ function useCheck(given: GivenRequest): Check | undefined {
 }
 
 export function SignatureChecker({ onClose }: { onClose(): void }) {
+  useFocusBack();
   return (
     <Drawer opened onClose={onClose} title={checker.title} position="right" size="xl">
       {globalThis.isSecureContext ? (
