@@ -27,27 +27,23 @@ const COLUMNS: readonly Column<Approval>[] = [
     phone: 'title',
     width: '7rem',
     cell: ({ requestedEmailBytes }) => size(requestedEmailBytes),
-    text: ({ requestedEmailBytes }) => requestedEmailBytes,
   },
   {
     name: approvals.status,
     phone: 'badge',
     width: '7rem',
     cell: ({ status }) => <StatusBadge status={status} />,
-    text: ({ status }) => status,
   },
   {
     name: approvals.answer,
     cell: (approval) => <Meaning {...approval} />,
-    text: (approval) => approval.decisionReason,
   },
-  { name: approvals.why, phone: 'detail', cell: ({ reason }) => reason, text: ({ reason }) => reason },
+  { name: approvals.why, phone: 'detail', cell: ({ reason }) => reason },
   {
     name: approvals.when,
     phone: 'time',
     width: '8rem',
     cell: ({ createdAt }) => <Time at={createdAt} exact />,
-    text: ({ createdAt }) => createdAt,
   },
 ];
 

@@ -8,6 +8,7 @@ export type EventType = Webhook['events'][number];
 
 export const EVENT_TYPES = Object.keys(eventSentences) as EventType[];
 
+/** Returns the display name: the description, or the URL. */
 export function nameOf({ description, url }: Webhook): string {
   return description || url;
 }

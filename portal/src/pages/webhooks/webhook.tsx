@@ -83,7 +83,6 @@ function Loaded({ webhook }: { webhook: Webhook }) {
   );
 }
 
-/** Returns the display name: the description, or the URL. */
 function Disabled({ webhook: { disabledReason } }: { webhook: Webhook }) {
   if (disabledReason === undefined)
     return (
