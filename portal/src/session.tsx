@@ -51,6 +51,8 @@ const STORED = 'postrider.account';
 
 function storedAccount(): string | null {
   const asked = new URLSearchParams(location.search).get('account');
+  // The tab keeps it when it goes to pages without it.
+  if (asked !== null) sessionStorage.setItem(STORED, asked);
   return asked ?? sessionStorage.getItem(STORED) ?? localStorage.getItem(STORED);
 }
 

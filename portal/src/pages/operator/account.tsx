@@ -144,7 +144,18 @@ function Look({ account }: { account: Account }) {
   const { isMember, isBusy, open } = useOpenAccount(account);
   if (isMember)
     return (
-      <Button variant="default" onClick={() => open('/app/live')}>
+      <Button
+        variant="default"
+        component={Link}
+        to="/app/live"
+        // A new tab opens the account of the link.
+        search={{ account: account.accountId } as never}
+        onClick={(event) => {
+          if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+          event.preventDefault();
+          open('/app/live');
+        }}
+      >
         {texts.open}
       </Button>
     );
