@@ -169,6 +169,7 @@ function Table<T>({
   const selection = useSelection(rows, keyOf);
   const { chosen } = selection;
   const columnCount = columns.length + (bulk ? 1 : 0);
+  const isLong = rows.length > 15;
   const top = useTop(body);
   const virtual = useWindowVirtualizer({
     count: rows.length,
@@ -231,21 +232,23 @@ function Table<T>({
           {after > 0 && <Space height={after} columns={columnCount} />}
         </tbody>
       </table>
-      <Group justify="space-between" mt="sm" mih={28}>
-        <Text c="dimmed" size="xs" role="status">
-          {isFetchingNextPage ? lists.loadingMore : hasNextPage ? '' : rows.length > 15 ? lists.end : ''}
-        </Text>
-        <Group gap="xs">
-          {hasNextPage && !isFetchingNextPage && (
-            <Button variant="default" onClick={() => void fetchNextPage?.()}>
-              {lists.more}
-            </Button>
-          )}
-          {csvName !== undefined && (
-            <CsvButton {...props} rows={rows} columns={props.csvColumns ?? props.columns} csvName={csvName} />
-          )}
+      {(hasNextPage || isLong || csvName !== undefined) && (
+        <Group justify="space-between" mt="sm" mih={28}>
+          <Text c="dimmed" size="xs" role="status">
+            {isFetchingNextPage ? lists.loadingMore : isLong && !hasNextPage ? lists.end : ''}
+          </Text>
+          <Group gap="xs">
+            {hasNextPage && !isFetchingNextPage && (
+              <Button variant="default" onClick={() => void fetchNextPage?.()}>
+                {lists.more}
+              </Button>
+            )}
+            {csvName !== undefined && (
+              <CsvButton {...props} rows={rows} columns={props.csvColumns ?? props.columns} csvName={csvName} />
+            )}
+          </Group>
         </Group>
-      </Group>
+      )}
     </>
   );
 }
