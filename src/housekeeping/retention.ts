@@ -30,6 +30,7 @@ import {
 import { KEPT_DAYS, type Owner, removeRequestsOperation } from '../request-log/request-log.ts';
 import { removeSandboxItemsOperation } from '../sandbox/sandbox.ts';
 import { removeStatisticsOperation, STATISTICS_DAYS } from '../statistics/statistics.ts';
+import { removeTemplateSharesOperation } from '../templates/templates.ts';
 import { dayOf, removeTlsReportsOperation } from '../tls-reports/tls-reports.ts';
 import { IDLE_MS, removeOldOperation } from '../users/users.ts';
 import { removeWebhookDeliveriesOperation } from '../webhooks/webhooks.ts';
@@ -189,9 +190,13 @@ export function removeAgentRequests(round: Round, nowMs: number): Promise<number
   }));
 }
 
-/** Links to messages. */
-export function removeShares(round: Round, nowMs: number): Promise<number> {
-  return removeUntilShort(round, async () => ({
-    count: await round.database.execute(removeSharesOperation, { nowMs, limit: BATCH }),
-  }));
+/** Links to messages and templates. */
+export async function removeShares(round: Round, nowMs: number): Promise<number> {
+  let removed = 0;
+  for (const operation of [removeSharesOperation, removeTemplateSharesOperation]) {
+    removed += await removeUntilShort(round, async () => ({
+      count: await round.database.execute(operation, { nowMs, limit: BATCH }),
+    }));
+  }
+  return removed;
 }

@@ -137,7 +137,7 @@ const REQUEST_HEADERS: Record<string, Json> = {
     name: 'X-Share-Token',
     in: 'header',
     required: true,
-    description: 'The value after #token= in a link to a message.',
+    description: 'The value after #token= in a link to a message or to a template.',
     schema: { type: 'string', maxLength: 1_000 },
     example: 'WyJhY2NfIl0.K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN_H_pI4',
   },

@@ -39,6 +39,7 @@ test('every page has a new nonce, under a policy without exceptions', async (t) 
     '/welcome',
     '/reset',
     '/shared',
+    '/preview',
     '/app',
     '/app/',
     '/app/live',
@@ -57,7 +58,7 @@ test('every page has a new nonce, under a policy without exceptions', async (t) 
     assert.equal(answer.headers.get('x-frame-options'), 'DENY');
     nonces.add(nonce);
   }
-  assert.equal(nonces.size, 9);
+  assert.equal(nonces.size, 10);
 });
 
 test('files are cacheable indefinitely, and no path reaches other files', async (t) => {

@@ -13,7 +13,17 @@ import { newId } from '../base/ids.ts';
 import { sharedEventSchema } from '../events/event-schema.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
-import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
+import {
+  expiresInSeconds,
+  newShareTimes,
+  READERS_AT_ONCE,
+  shareIdShape,
+  shareLinkSchema,
+  shareShape,
+  shareTimesBody,
+  shareTokenOf,
+} from '../http/share-links.ts';
+import { closed, confirmationSchema, named } from '../http/validate.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { findContentOperation, findMessageOperation } from './api-store.ts';
@@ -37,43 +47,20 @@ interface ShareRouteDeps {
   linkBase: { readonly secretKey: Uint8Array; readonly baseUrl: string };
 }
 
-const HOUR_SECONDS = 3_600;
-const SECONDS = { least: 60, most: 720 * HOUR_SECONDS, standard: 168 * HOUR_SECONDS };
 const SMALL_BODY = 20_000;
 /** Maximum number of valid links of a message. */
 const MOST_SHARES = 100;
-/** Maximum number of concurrent requests with links. */
-const READERS_AT_ONCE = 50;
-
 const shareBody = named('ShareMessageRequest', {
-  expiresInSeconds: Type.Optional(
-    Type.Integer({ minimum: SECONDS.least, maximum: SECONDS.most, description: 'A week by default.' }),
-  ),
+  expiresInSeconds,
   hideSubject: Type.Optional(Type.Boolean({ description: 'Hides the content too, because it contains the subject.' })),
   hideContent: Type.Optional(Type.Boolean()),
 });
-const shareIdShape = Type.String({ description: 'The id of the link, to revoke it. It does not open the message.' });
-const linkSchema = named('ShareLink', {
-  shareId: shareIdShape,
-  url: Type.String({ description: 'Anyone who has the URL can view the message until expiresAt. Returned only once.' }),
-  expiresAt: Type.String({ format: 'date-time' }),
-});
-const nullableText = Type.Unsafe<string | null>({ type: ['string', 'null'] });
 const shareSchema = named('Share', {
   shareId: shareIdShape,
   messageId: Type.String(),
-  createdAt: Type.String({ format: 'date-time' }),
-  expiresAt: Type.String({ format: 'date-time' }),
   hideSubject: Type.Boolean({ description: 'If true, the content is hidden too.' }),
   hideContent: Type.Boolean(),
-  createdBy: closed(
-    {
-      kind: oneOf(['user', 'key', 'credential', 'command-line', 'system']),
-      id: nullableText,
-      name: nullableText,
-    },
-    { description: 'The actor, as in the audit log.' },
-  ),
+  ...shareShape,
 });
 const sharedSchema = named('SharedMessage', {
   ...sharedMessageShape,
@@ -98,15 +85,12 @@ const GONE = refuse(
 type PageQuery = { limit?: number; cursor?: string };
 
 function shareBodyOf(row: ShareRow): Static<typeof shareSchema> {
-  const { id, messageId, createdAt, expiresAt, createdByKind, createdById, createdByName } = row;
   return {
-    shareId: id,
-    messageId,
-    createdAt: iso(createdAt),
-    expiresAt: iso(expiresAt),
+    shareId: row.id,
+    messageId: row.messageId,
     hideSubject: row.hideSubject === 1,
     hideContent: row.hideContent === 1,
-    createdBy: { kind: createdByKind, id: createdById, name: createdByName },
+    ...shareTimesBody(row),
   };
 }
 
@@ -128,32 +112,27 @@ function createRoute({ database, clock, linkBase }: ShareRouteDeps, tokens: Shar
     body: shareBody,
     bodyOptional: true,
     refusals: ['LIMIT_REACHED'],
-    response: { status: 201, schema: linkSchema },
+    response: { status: 201, schema: shareLinkSchema },
     async handle(request: RouteRequest<Caller, Static<typeof shareBody>>) {
       const key = keyOf(request);
-      const { expiresInSeconds = SECONDS.standard, hideSubject = false, hideContent = false } = request.body;
-      const { actor } = request.caller;
+      const { hideSubject = false, hideContent = false } = request.body;
       const nowMs = clock.now();
       const shareId = newId('shr', nowMs);
-      const expiresAtMs = nowMs + expiresInSeconds * 1_000;
+      const times = newShareTimes(request.caller.actor, nowMs, request.body.expiresInSeconds);
       const outcome = await requestedChanges(database, request, nowMs).execute(createShareOperation, {
         share: {
           ...key,
           id: shareId,
           hideSubject: Number(hideSubject),
           hideContent: Number(hideContent),
-          createdAt: nowMs,
-          expiresAt: expiresAtMs,
-          createdByKind: actor.kind,
-          createdById: actor.id || null,
-          createdByName: actor.name || null,
+          ...times,
         },
         most: MOST_SHARES,
       });
       if (outcome === 'no-message') return noSuchMessage;
       if (outcome === 'limit') return TOO_MANY;
-      const token = tokens.seal({ ...key, shareId, expiresAtMs, hideSubject, hideContent });
-      return answer({ shareId, url: `${linkBase.baseUrl}/shared#token=${token}`, expiresAt: iso(expiresAtMs) });
+      const token = tokens.seal({ ...key, shareId, expiresAtMs: times.expiresAt, hideSubject, hideContent });
+      return answer({ shareId, url: `${linkBase.baseUrl}/shared#token=${token}`, expiresAt: iso(times.expiresAt) });
     },
   });
 }
@@ -227,8 +206,7 @@ function manageRoutes({ database, clock }: ShareRouteDeps): RouteDefinition<Call
 
 function readRoutes({ database, blobs, clock }: ShareRouteDeps, tokens: ShareTokens): RouteDefinition<Caller>[] {
   const grantOf = async (request: Pick<RouteRequest, 'headerValues'>): Promise<ShareGrant | undefined> => {
-    const [token = '', ...others] = request.headerValues('x-share-token');
-    const grant = others.length === 0 ? tokens.open(token, clock.now()) : undefined;
+    const grant = tokens.open(shareTokenOf(request), clock.now());
     if (grant === undefined) return undefined;
     const { shareId: id } = grant;
     if (id !== undefined && !(await database.execute(isSharedOperation, { ...grant, id }))) return undefined;

@@ -4,24 +4,19 @@
  * once they have expired. The token of a link is not stored.
  */
 import { change } from '../audit/audit.ts';
-import type { Actor } from '../base/actor.ts';
 import { iso } from '../base/clock.ts';
 import type { Mode } from '../base/mode.ts';
+import type { ShareTimes } from '../http/share-links.ts';
 import { locked, operation } from '../storage/operation.ts';
 import { insertMany, table } from '../storage/rows.ts';
 import type { MessageKey } from './api-store.ts';
 
-export interface ShareRow extends MessageKey {
+export interface ShareRow extends MessageKey, ShareTimes {
   id: string;
   /** 1 if hidden. */
   hideSubject: number;
   /** 1 if hidden. */
   hideContent: number;
-  createdAt: number;
-  expiresAt: number;
-  createdByKind: Actor['kind'];
-  createdById: string | null;
-  createdByName: string | null;
 }
 
 const SHARE = table('message_share', {

@@ -16,7 +16,7 @@ const TABLE: Record<Who, string> = {
   viewer: `
     GET /emails/:id · GET /messages · GET /messages/:id · GET /messages/:id/content · GET /messages/:id/shares · GET /shares · GET /events · GET /event-types · GET /events/stream · GET /requests
     GET /statistics · GET /webhooks · GET /webhooks/:id · GET /webhooks/:id/deliveries · GET /suppressions
-    GET /suppressions.csv · GET /suppressions/:email · GET /recipients/erasures · GET /recipients/erasures/:id · GET /templates · GET /templates/:id · GET /templates/:id/versions · GET /domains · GET /domains/:id
+    GET /suppressions.csv · GET /suppressions/:email · GET /recipients/erasures · GET /recipients/erasures/:id · GET /templates · GET /templates/:id · GET /templates/:id/versions · GET /templates/:id/shares · GET /template-shares · GET /domains · GET /domains/:id
     GET /domains/:id/dns-records · GET /sandbox/inbox · GET /sandbox/inbox/:id · GET /sandbox/inbox/wait · GET /account
     GET /account/health · GET /account/logo · GET /account/notices · PATCH /account/notices · GET /audit · GET /audit.csv · GET /audit.jsonl · GET /api-keys · GET /smtp-credentials · GET /approvals · GET /users · GET /attachments/:submissionId
     GET /incidents · GET /incidents/:id · GET /inbound-routes · GET /inbound-routes/:id · GET /agent-requests · GET /agent-requests/:id
@@ -28,7 +28,7 @@ const TABLE: Record<Who, string> = {
     POST /webhooks/:id/test · POST /webhooks/:id/deliveries/:deliveryId/retry · POST /webhooks/:id/replay
     POST /recipients/erase · POST /suppressions · POST /suppressions/import · DELETE /suppressions/:email · POST /sandbox/inbox/:id/outcome
     POST /sandbox/clock/advance · POST /sandbox/clock/reset · DELETE /sandbox/inbox · POST /templates · PUT /templates/:id · PUT /templates/:id/samples · PATCH /templates/:id · DELETE /templates/:id
-    POST /templates/:id/versions/:version/restore · POST /templates/:id/render · POST /templates/render
+    POST /templates/:id/versions/:version/restore · POST /templates/:id/render · POST /templates/render · POST /templates/:id/share · DELETE /template-shares/:id
     POST /sandbox/inbound · POST /inbound-routes · PUT /inbound-routes/:id · PATCH /inbound-routes/:id · DELETE /inbound-routes/:id · POST /inbound-routes/:id/verify
     POST /agent-requests/:id/approve · POST /agent-requests/:id/decline
     POST /domains · PUT /domains · POST /domains/:id/verify · POST /domains/:id/rotate-keys · DELETE /domains/:id · POST /incidents/:id/retry`,
@@ -48,7 +48,7 @@ const TABLE: Record<Who, string> = {
     GET /operator/keys · POST /operator/keys · DELETE /operator/keys/:id`,
   anybody: `
     POST /session · GET /session/oidc · GET /session/oidc/callback · POST /session/passkey/options · POST /session/passkey · POST /password-reset · PUT /password · PUT /uploads/:token · GET /unsubscribe/:token
-    POST /unsubscribe/:token · GET /t/:token · GET /shared/message · GET /shared/message/content · GET /inbound-files/:token`,
+    POST /unsubscribe/:token · GET /t/:token · GET /shared/message · GET /shared/message/content · GET /shared/template · GET /inbound-files/:token`,
 };
 
 const rows = new Map<string, Who>();

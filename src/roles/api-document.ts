@@ -53,6 +53,7 @@ const PATH_PARAMETERS: OpenapiOptions['pathParameters'] = {
   'shares/id': { description: 'The shareId.', example: 'shr_2zAbCdEfGhIjKlMnOpQrStU' },
   'smtp-credentials/id': { description: 'The smtpCredentialId.', example: 'smtp_2zAbCdEfGhIjKlMnOpQrStU' },
   'suppressions/email': { description: 'The address, in any spelling.', example: 'ann@example.com' },
+  'template-shares/id': { description: 'The shareId.', example: 'shr_2zAbCdEfGhIjKlMnOpQrStU' },
   'templates/id': { description: 'The templateId.', example: 'tpl_2zAbCdEfGhIjKlMnOpQrStU' },
   'uploads/token': { description: 'The signed part of an uploadUrl.', example: 'c3ViXzE' },
   'users/id': { description: 'The userId.', example: 'usr_2zAbCdEfGhIjKlMnOpQrStU' },

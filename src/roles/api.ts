@@ -62,6 +62,7 @@ import { statisticsRoutes } from '../statistics/routes.ts';
 import { createSearches, type Searches } from '../storage/searches.ts';
 import { suppressionRoutes } from '../suppressions/routes.ts';
 import { templateRoutes } from '../templates/routes.ts';
+import { templateShareRoutes } from '../templates/routes-share.ts';
 import { createRender, createTemplateSource, type TemplateSource } from '../templates/templates.ts';
 import { userRoutes } from '../users/routes.ts';
 import { createSessions, type UserMail, type UserSessions } from '../users/users.ts';
@@ -172,6 +173,12 @@ function mailRoutes({ parts, options, linkBase, searches, nudge, ...setup }: Rou
   const senders = createSenderCheck({ database, clock });
   const render = createRender(htmlToText);
   const templates = setup.templates ?? createTemplateSource({ database, clock });
+  const previews = {
+    database,
+    templates,
+    render,
+    previewUnsubscribeUrl: () => `${linkBase.baseUrl}/unsubscribe/preview`,
+  };
   const unsubscribeLinks = createUnsubscribeLinks(linkBase, config.bounceDomain);
   const trackingLinks = createTrackingLinks(linkBase);
   return [
@@ -199,13 +206,8 @@ function mailRoutes({ parts, options, linkBase, searches, nudge, ...setup }: Rou
     }),
     ...unsubscribeRoutes({ database, clock, addressHash, unsubscribeLinks, nudge: options.nudgeWebhooks }),
     ...trackingRoutes({ database, clock, trackingLinks, nudge: options.nudgeWebhooks }),
-    ...templateRoutes({
-      database,
-      clock,
-      templates,
-      render,
-      previewUnsubscribeUrl: () => `${linkBase.baseUrl}/unsubscribe/preview`,
-    }),
+    ...templateRoutes({ clock, ...previews }),
+    ...templateShareRoutes({ clock, linkBase, ...previews }),
     ...attachmentRoutes({
       database,
       blobs,

@@ -154,6 +154,21 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
       return live.post(`/templates/${templateId}/versions/1/restore`, {});
     },
   ],
+  'POST /templates/:id/share': [
+    'template.share',
+    async () => {
+      const { templateId } = await made(live.post('/templates', { name: 'g', subject: 's', text: 't' }));
+      return live.post(`/templates/${templateId}/share`, {});
+    },
+  ],
+  'DELETE /template-shares/:id': [
+    'template.revoke-share',
+    async () => {
+      const { templateId } = await made(live.post('/templates', { name: 'h', subject: 's', text: 't' }));
+      const { shareId } = await made(live.post(`/templates/${templateId}/share`, {}));
+      return live.delete(`/template-shares/${shareId}`);
+    },
+  ],
   'DELETE /templates/:id': [
     'template.delete',
     async () =>

@@ -51,6 +51,7 @@ import '../send/large-store.ts';
 import '../send/delivery-report-store.ts';
 import '../engagement/engagement-store.ts';
 import '../templates/store.ts';
+import '../templates/share-store.ts';
 import '../attachments/store.ts';
 import '../attachments/register-store.ts';
 

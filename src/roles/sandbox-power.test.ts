@@ -57,6 +57,8 @@ const POWERS: Record<string, Power> = {
   'POST /templates/:id/versions/:version/restore': 'own',
   'POST /templates/:id/render': 'none',
   'POST /templates/render': 'none',
+  'POST /templates/:id/share': 'own',
+  'DELETE /template-shares/:id': 'own',
   'POST /domains': 'refused',
   'PUT /domains': 'refused',
   'POST /domains/:id/verify': 'refused',

@@ -32,7 +32,8 @@ const declarable = named('TemplateVariableRequest', {
   default: Type.Optional(Type.Unknown({ description: 'Must have the declared type.' })),
 });
 
-const sources = {
+/** Fields of the content of a template. */
+export const sources = {
   subject: Type.Optional(nullable(100_000, 'Can contain variables; at most 998 characters after rendering.')),
   mjml: Type.Optional(
     nullable(
@@ -108,18 +109,19 @@ export const versionSchema = closed(shown, {
   description: 'createdAt and name are those of the version.',
 });
 
-const templateVariables = Type.Optional(
+export const templateVariables = Type.Optional(
   mapOf(Type.Unknown(), { maxProperties: 10_000, description: 'Values of the variables.' }),
 );
 export const renderRequest = named('RenderRequest', { templateVariables });
 export const renderSourcesRequest = named('RenderSourcesRequest', { ...sources, templateVariables });
 export type RenderSourcesRequest = Static<typeof renderSourcesRequest>;
 
-const part = Type.Unsafe<string | null>({ type: ['string', 'null'] });
+/** A rendered part; null if the template has none. */
+export const renderedPart = Type.Unsafe<string | null>({ type: ['string', 'null'] });
 export const renderResponse = named('RenderedTemplate', {
-  subject: part,
-  html: part,
-  text: part,
+  subject: renderedPart,
+  html: renderedPart,
+  text: renderedPart,
   missingVariables: Type.Array(Type.String(), {
     description: 'Variables that need a value when the template is used.',
   }),

@@ -8,18 +8,16 @@ import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
-import { type Failure, failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
+import { failure, type Issue, invalid, ok, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
-import { timeSlice, yieldToEventLoop } from '../base/time-slice.ts';
+import { timeSlice } from '../base/time-slice.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
-import { merge, outdated, whileOutdated } from '../http/patch.ts';
+import { merge, whileOutdated } from '../http/patch.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, confirmationSchema } from '../http/validate.ts';
 import { limitReached } from '../limits/limits.ts';
-import type { Database } from '../storage/database.ts';
 import {
   contentOf,
-  declarationsLeft,
   MAX_SAMPLES_BYTES,
   MAX_TEMPLATE_BYTES,
   type RenderSourcesRequest,
@@ -35,8 +33,8 @@ import {
   versionSchema,
   writeQuery,
 } from './bodies.ts';
-import type { MailToRender, RenderedMail } from './render.ts';
-import type { TemplateSource } from './source.ts';
+import { createPreviews, furtherContentIssues, type PreviewDeps, type Viewer } from './previews.ts';
+import { conflict, noSuchTemplate, REFUSALS } from './refusals.ts';
 import {
   createTemplateOperation,
   findTemplateOperation,
@@ -48,82 +46,28 @@ import {
   restoreTemplateOperation,
   storeSamplesOperation,
   type TemplateKey,
-  type TemplateRefusal,
   type WriteResult,
 } from './store.ts';
-import {
-  hasSlot,
-  inLayout,
-  isTemplateId,
-  type Template,
-  type TemplateContent,
-  templateBody,
-  versionBody,
-} from './template.ts';
-import {
-  contentIssues,
-  emptyIssues,
-  nameIssues,
-  preview,
-  validateContent,
-  validateSources,
-  withGeneratedHtml,
-} from './validate.ts';
+import { inLayout, type Template, type TemplateContent, templateBody, versionBody } from './template.ts';
+import { emptyIssues, nameIssues, validateContent, validateSources, withGeneratedHtml } from './validate.ts';
 
-export interface TemplateRouteDeps {
-  database: Database;
+export interface TemplateRouteDeps extends PreviewDeps {
   clock: Clock;
-  /** Shared with sends, so that changes apply to them immediately. */
-  templates: TemplateSource;
-  render(mail: MailToRender): Result<RenderedMail>;
-  /** Target of the unsubscribe link in a preview; called at each preview. */
-  previewUnsubscribeUrl(): string;
 }
 
 type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
 type PageQuery = { limit?: number; cursor?: string };
 type WriteRequest<B = TemplateRequest> = Request<B, Static<typeof writeQuery>>;
 
-const noSuchTemplate = refuse(failure('NOT_FOUND', { message: 'No template has this id.' }));
 const noSuchVersion = refuse(failure('NOT_FOUND', { message: 'No template has this id and version.' }));
-
-const conflict = (field: string, message: string): Failure =>
-  failure('CONFLICT', { message, details: [{ field, message }] });
-
-const REFUSALS: Record<TemplateRefusal, Failure> = {
-  'not-found': noSuchTemplate.failure,
-  'is-live': failure('FORBIDDEN', {
-    message:
-      'A sandbox key cannot change a live template. Use a live key with scope full, or create a template with the same name with POST /templates: the sandbox then uses that one.',
-  }),
-  'name-taken': conflict('name', 'Another template of this account has this name. Choose another name.'),
-  'layout-unknown': failure('NOT_FOUND', {
-    message: 'No template of this account has this layoutTemplateId.',
-    details: [{ field: 'layoutTemplateId', message: 'is not the id of a template of this account' }],
-  }),
-  'layout-without-slot': conflict(
-    'layoutTemplateId',
-    'The html of the layout has no {{ content }}. Add it, or choose another layout.',
-  ),
-  'layout-has-layout': conflict(
-    'layoutTemplateId',
-    'The template with this layoutTemplateId has a layout itself. Choose one without a layout.',
-  ),
-  'is-layout': conflict(
-    'layoutTemplateId',
-    'Other templates use this one as their layout, so it cannot have a layout itself.',
-  ),
-  'slot-needed': conflict(
-    'html',
-    'Other templates use this one as their layout, so its html must contain {{ content }}.',
-  ),
-  outdated: outdated.failure,
-  'in-use': conflict('templateId', 'Other templates use this one as their layout. Change or delete them first.'),
-};
 
 /** Returns the account and mode of the caller's templates. */
 function ownerOf({ caller }: Request<unknown>): Omit<TemplateKey, 'templateId'> {
   return { accountId: caller.account.id, mode: caller.mode };
+}
+
+function viewerOf(request: Request<unknown>): Viewer {
+  return { ...ownerOf(request), variables: request.caller.account.settings.variables };
 }
 
 function keyOf(request: Request<unknown>): TemplateKey {
@@ -225,10 +169,6 @@ const GENERATED = 'is generated from the mjml of this template. Change mjml, or 
 /** Returns the stored fields of a template in the form of a PUT body. */
 function storedFields({ name, type, subject, mjml, html, text, layoutId, variables }: Template): TemplateRequest {
   return { name, type, subject, mjml, html, text, layoutTemplateId: layoutId, variables };
-}
-
-function furtherContentIssues({ variables = [], ...parts }: RenderSourcesRequest): Issue[] {
-  return contentIssues({ ...contentOf(parts), variables: declarationsLeft(variables) });
 }
 
 function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
@@ -437,12 +377,7 @@ function versionRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
 }
 
 function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
-  const { database, templates, render, previewUnsubscribeUrl } = deps;
-  const depsFor = (caller: Caller) => ({
-    render,
-    unsubscribeUrl: previewUnsubscribeUrl(),
-    ownVariables: caller.account.settings.variables,
-  });
+  const previews = createPreviews(deps);
   return [
     defineRoute({
       method: 'POST',
@@ -458,13 +393,9 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       refusals: ['TEMPLATE_INVALID', 'NOT_FOUND'],
       response: { status: 200, schema: renderResponse },
       async handle(request: Request<Static<typeof renderRequest>>) {
-        const { templateId } = keyOf(request);
-        const found = isTemplateId(templateId) ? await templates.findLatest(ownerOf(request), templateId) : undefined;
-        if (!found) return noSuchTemplate;
-        if ('unusable' in found) return refuse(found.unusable);
-        await timeSlice();
-        const rendered = preview(found, request.body.templateVariables ?? {}, depsFor(request.caller));
-        return rendered.ok ? answer(rendered.value) : rendered;
+        const { templateVariables = {} } = request.body;
+        const rendered = await previews.ofStored(viewerOf(request), keyOf(request).templateId, templateVariables);
+        return rendered.ok ? answer(rendered.value.preview) : rendered;
       },
     }),
     defineRoute({
@@ -481,27 +412,8 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       refusals: ['TEMPLATE_INVALID', 'NOT_FOUND'],
       response: { status: 200, schema: renderResponse },
       async handle(request: Request<RenderSourcesRequest>) {
-        await timeSlice();
-        const given = contentOf(request.body);
-        const valid = validateContent(given);
-        if (!valid.ok) return valid;
-        const generated = await withGeneratedHtml(given, request.caller.account.id);
-        if (!generated.ok) return generated;
-        const content = generated.value;
-        const { layoutId } = content;
-        let layout: Template | undefined;
-        if (layoutId !== null) {
-          const key = { ...ownerOf(request), templateId: layoutId };
-          layout = await database.execute(findTemplateOperation, key);
-          if (!layout) return refuse(REFUSALS['layout-unknown']);
-          if (layout.layoutId !== null) return refuse(REFUSALS['layout-has-layout']);
-          if (!hasSlot(layout.html)) return refuse(REFUSALS['layout-without-slot']);
-        }
-        await yieldToEventLoop();
-        const sources = layout === undefined ? ok(content) : inLayout(content, layout);
-        if (!sources.ok) return sources;
-        const toPreview = { ...sources.value, declared: content.variables };
-        const rendered = preview(toPreview, request.body.templateVariables ?? {}, depsFor(request.caller));
+        const { templateVariables = {} } = request.body;
+        const rendered = await previews.ofUnsaved(viewerOf(request), request.body, templateVariables);
         return rendered.ok ? answer(rendered.value) : rendered;
       },
     }),

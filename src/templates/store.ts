@@ -46,7 +46,8 @@ function readVariables<T extends { variables: string }>(row: T): Omit<T, 'variab
   return { ...row, variables: parseExactJson(row.variables) as DeclaredVariable[] };
 }
 
-async function findTemplate(
+/** Finds a template that a key of this mode can see. */
+export async function findTemplate(
   tx: Transaction,
   { accountId, mode, templateId }: TemplateKey,
 ): Promise<Template | undefined> {
@@ -148,7 +149,8 @@ export type TemplateRefusal =
 
 export type WriteResult = { template: Template; isUnchanged?: boolean } | { refused: TemplateRefusal } | LimitReached;
 
-async function lockAccount(tx: Transaction, accountId: string): Promise<void> {
+/** Locks the account's row until the transaction ends, so that changes of its templates run one after the other. */
+export async function lockAccount(tx: Transaction, accountId: string): Promise<void> {
   await tx.run('UPDATE account SET name = name WHERE id = ?', accountId);
 }
 
@@ -352,6 +354,7 @@ export const removeTemplateOperation = change(
     const current = await findToChange(tx, key);
     if (typeof current === 'string') return current;
     if (await isUsedAsLayout(tx, key)) return 'in-use';
+    await tx.run('DELETE FROM template_share WHERE template_id = ?', key.templateId);
     await tx.run('DELETE FROM template_version WHERE template_id = ?', key.templateId);
     await tx.run('DELETE FROM template WHERE id = ? AND account_id = ?', key.templateId, key.accountId);
     return 'removed';

@@ -17,6 +17,7 @@ export {
   type ParsedParts,
   type RenderedMail,
 } from './render.ts';
+export { removeTemplateSharesOperation } from './share-store.ts';
 export { createTemplateSource, type TemplateSource, type UsableTemplate } from './source.ts';
 export { findExtrasOperation, storeExtraOperation, type TemplateExtra } from './store.ts';
 export { MAX_SOURCE_LENGTH, type TemplateContent } from './template.ts';

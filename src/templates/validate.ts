@@ -125,7 +125,7 @@ function subjectIssue(subject: string): string | undefined {
   return hasForbiddenControl(subject) ? 'has a line break or another control character' : undefined;
 }
 
-interface Preview {
+export interface Preview {
   subject: string | null;
   html: string | null;
   text: string | null;

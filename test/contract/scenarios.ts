@@ -22,6 +22,7 @@ import { shares } from './shares.ts';
 import type { Scenario } from './stage.ts';
 import * as counted from './statistics.ts';
 import { suppressions } from './suppressions.ts';
+import { templateShares } from './template-shares.ts';
 import * as templates from './templates.ts';
 import { stsPolicies, tlsReports } from './tls-policy.ts';
 import * as users from './users.ts';
@@ -75,6 +76,7 @@ export const scenarios: Record<string, Scenario> = {
   'sandbox clock': sandbox.movingTheClock,
   'sandbox clock reset': sandbox.resettingTheClock,
   'simulated outcomes': sandbox.playingByHand,
+  'links to templates': templateShares,
   templates: templates.templates,
   'template changes': templates.templateChanges,
   'templates of both modes': templates.templatesOfModes,

@@ -77,6 +77,10 @@ const SEEDS: Record<string, (service: Service) => Promise<string[]>> = {
     const url = await made(sandboxApi, `/messages/${await delivered(sandboxApi)}/share`, {}, 'url');
     return [new URL(url).hash.slice('#token='.length)];
   },
+  'shared/template': async ({ sandboxApi }) => {
+    const url = await made(sandboxApi, `/templates/${await template(sandboxApi)}/share`, {}, 'url');
+    return [new URL(url).hash.slice('#token='.length)];
+  },
   'shares/id': async ({ sandboxApi }) => [
     await made(sandboxApi, `/messages/${await delivered(sandboxApi)}/share`, {}, 'shareId'),
   ],
@@ -86,9 +90,10 @@ const SEEDS: Record<string, (service: Service) => Promise<string[]>> = {
   'suppressions/email': async ({ sandboxApi }) => [
     await made(sandboxApi, '/suppressions', { email: 'gone@example.com' }, 'email'),
   ],
-  'templates/id': async ({ sandboxApi }) => [
-    await made(sandboxApi, '/templates', { name: uniqueName(), subject: 'x', text: '{{ a }}' }, 'templateId'),
+  'template-shares/id': async ({ sandboxApi }) => [
+    await made(sandboxApi, `/templates/${await template(sandboxApi)}/share`, {}, 'shareId'),
   ],
+  'templates/id': async ({ sandboxApi }) => [await template(sandboxApi)],
   'uploads/token': async ({ sandboxApi }) => {
     const { uploadUrl } = (await registered(sandboxApi)).attachmentUploads[0];
     return [new URL(uploadUrl).pathname.split('/').at(-1)!];
@@ -109,6 +114,10 @@ async function playedIn(api: Api): Promise<JsonObject> {
   };
   const mail = { to, from: 'ann@example.com', text: 'hello', attachments: [file], authentication };
   return (await api.post('/sandbox/inbound', mail)).body;
+}
+
+function template(api: Api): Promise<string> {
+  return made(api, '/templates', { name: uniqueName(), subject: 'x', text: '{{ a }}' }, 'templateId');
 }
 
 async function delivered(api: Api): Promise<string> {
@@ -146,6 +155,7 @@ export async function seed(service: Service, path: string): Promise<IdOf> {
   for (const [, noun, name] of named.matchAll(PLACEHOLDER)) {
     ids.set(`${noun}/${name}`, (await SEEDS[`${noun}/${name}`]?.(service)) ?? []);
   }
+  if (path === '/shared/template') ids.set('shared/token', await SEEDS['shared/template']!(service));
   let asked = -1;
   return (noun, name) => {
     const known = ids.get(`${noun}/${name}`) ?? [];

@@ -75,6 +75,17 @@ export function templatesOf(caller: Caller) {
     /** Replaces the sample values that are stored with the template. */
     replaceSamples: (id: string, body: Body<'replaceTemplateSamples'>, options?: Given) =>
       caller.call('replaceTemplateSamples', { path: { id }, body }, options),
+    /** Creates a link that shows the rendered template to anyone who has it. */
+    share: (id: string, body: Body<'shareTemplate'> = {}, options?: Given) =>
+      caller.call('shareTemplate', { path: { id }, body }, options),
+    /** The valid links to one template, newest first. */
+    shares: (id: string, query: Query<'listTemplateShares'> = {}, options?: Given) =>
+      pagesOf(caller, 'listTemplateShares', { path: { id }, query }, options),
+    /** The valid links to all templates, newest first. */
+    allShares: (query: Query<'listAllTemplateShares'> = {}, options?: Given) =>
+      pagesOf(caller, 'listAllTemplateShares', { query }, options),
+    revokeShare: (shareId: string, options?: Given) =>
+      caller.call('revokeTemplateShare', { path: { id: shareId } }, options),
     versions: (id: string, query: Query<'listTemplateVersions'> = {}, options?: Given) =>
       pagesOf(caller, 'listTemplateVersions', { path: { id }, query }, options),
     restore: (id: string, version: number, options?: Given) =>

@@ -802,6 +802,13 @@ export interface paths {
      */
     get: operations["getSharedMessageContent"];
   };
+  "/shared/template": {
+    /**
+     * Get the preview of a shared link
+     * @description Uses the token of the link instead of an API key. Returns 404 once the link has expired or was revoked, or the template was deleted.
+     */
+    get: operations["getSharedTemplate"];
+  };
   "/shares": {
     /**
      * List the valid links to all messages, newest first
@@ -885,6 +892,20 @@ export interface paths {
      */
     delete: operations["deleteSuppression"];
   };
+  "/template-shares": {
+    /**
+     * List the valid links to all templates, newest first
+     * @description In the mode of the key. Links that have expired or were revoked are not listed.
+     */
+    get: operations["listAllTemplateShares"];
+  };
+  "/template-shares/{id}": {
+    /**
+     * Revoke a link to a template
+     * @description The link stops working immediately, on all nodes, and its preview is deleted.
+     */
+    delete: operations["revokeTemplateShare"];
+  };
   "/templates": {
     /**
      * List templates, newest first
@@ -939,6 +960,20 @@ export interface paths {
      * @description Samples are named sets of variable values for previews and test emails. They are shared by the users of the account, and replacing them creates no version.
      */
     put: operations["replaceTemplateSamples"];
+  };
+  "/templates/{id}/share": {
+    /**
+     * Create a link that shows a preview of a template
+     * @description Renders the template like POST /templates/{id}/render and stores the result. Anyone who has the link can view it without logging in: name, version, subject, html, and text, without the source and the variables. Later changes of the template do not appear. A template has up to 20 valid links. Deleting the template deletes them.
+     */
+    post: operations["shareTemplate"];
+  };
+  "/templates/{id}/shares": {
+    /**
+     * List the valid links to a template, newest first
+     * @description Links that have expired or were revoked are not listed. Their URLs are not stored.
+     */
+    get: operations["listTemplateShares"];
   };
   "/templates/{id}/versions": {
     /**
@@ -3333,16 +3368,16 @@ export interface components {
     };
     /** Share */
     Share: {
-      /** @description The id of the link, to revoke it. It does not open the message. */
+      /** @description The id of the link, to revoke it. It does not open the link. */
       shareId: string;
       messageId: string;
+      /** @description If true, the content is hidden too. */
+      hideSubject: boolean;
+      hideContent: boolean;
       /** Format: date-time */
       createdAt: string;
       /** Format: date-time */
       expiresAt: string;
-      /** @description If true, the content is hidden too. */
-      hideSubject: boolean;
-      hideContent: boolean;
       /** @description The actor, as in the audit log. */
       createdBy: {
         /** @enum {string} */
@@ -3353,9 +3388,9 @@ export interface components {
     };
     /** ShareLink */
     ShareLink: {
-      /** @description The id of the link, to revoke it. It does not open the message. */
+      /** @description The id of the link, to revoke it. It does not open the link. */
       shareId: string;
-      /** @description Anyone who has the URL can view the message until expiresAt. Returned only once. */
+      /** @description Anyone who has the URL can open it until expiresAt. Returned only once. */
       url: string;
       /** Format: date-time */
       expiresAt: string;
@@ -3367,6 +3402,34 @@ export interface components {
       /** @description Hides the content too, because it contains the subject. */
       hideSubject?: boolean;
       hideContent?: boolean;
+    };
+    /** ShareTemplateRequest */
+    ShareTemplateRequest: {
+      /** @description A week by default. */
+      expiresInSeconds?: number;
+      /**
+       * @description `latest` by default, published or not. `published` is the version that sends use.
+       * @enum {string}
+       */
+      version?: "latest" | "published";
+      /** @description Content that is not saved, to show it instead of a version. It does not change the template. */
+      content?: {
+        /** @description Can contain variables; at most 998 characters after rendering. */
+        subject?: string | null;
+        /** @description MJML source of an email. The html is generated from it, and html in the request is ignored. */
+        mjml?: string | null;
+        /** @description At least one of mjml, html, and text is required. */
+        html?: string | null;
+        /** @description Derived from html if absent. */
+        text?: string | null;
+        /** @description ID of a template whose {{ content }} this one fills. */
+        layoutTemplateId?: string | null;
+        variables?: components["schemas"]["TemplateVariableRequest"][];
+      };
+      /** @description Values of the variables. */
+      templateVariables?: {
+        [key: string]: unknown;
+      };
     };
     /** SharedEvent */
     SharedEvent: {
@@ -3413,6 +3476,26 @@ export interface components {
       contentHidden: boolean;
       attempts: components["schemas"]["Attempt"][];
       timeline: components["schemas"]["SharedEvent"][];
+    };
+    /** SharedTemplate */
+    SharedTemplate: {
+      /** @description Name of the template when the link was created. */
+      name: string;
+      /** @description null: content that was not saved as a version. */
+      version: number | null;
+      subject: string | null;
+      html: string | null;
+      text: string | null;
+      /**
+       * Format: date-time
+       * @description Time at which the preview was rendered.
+       */
+      createdAt: string;
+      /**
+       * Format: date-time
+       * @description Time at which the link expires.
+       */
+      validUntil: string;
     };
     /** SignInRequest */
     SignInRequest: {
@@ -3752,6 +3835,27 @@ export interface components {
     TemplateSamplesRequest: {
       /** @description Replaces all samples; [] removes them. */
       samples: components["schemas"]["TemplateSample"][];
+    };
+    /** TemplateShare */
+    TemplateShare: {
+      /** @description The id of the link, to revoke it. It does not open the link. */
+      shareId: string;
+      templateId: string;
+      /** @description Name of the template when the link was created. */
+      name: string;
+      /** @description null: content that was not saved as a version. */
+      version: number | null;
+      /** Format: date-time */
+      createdAt: string;
+      /** Format: date-time */
+      expiresAt: string;
+      /** @description The actor, as in the audit log. */
+      createdBy: {
+        /** @enum {string} */
+        kind: "user" | "key" | "credential" | "command-line" | "system";
+        id: string | null;
+        name: string | null;
+      };
     };
     /** TemplateVariable */
     TemplateVariable: {
@@ -6809,6 +6913,20 @@ export interface operations {
     };
   };
   /**
+   * Get the preview of a shared link
+   * @description Uses the token of the link instead of an API key. Returns 404 once the link has expired or was revoked, or the template was deleted.
+   */
+  getSharedTemplate: {
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["SharedTemplate"];
+        };
+      };
+    };
+  };
+  /**
    * List the valid links to all messages, newest first
    * @description In the mode of the key. Links that have expired or were revoked are not listed.
    */
@@ -7100,6 +7218,51 @@ export interface operations {
     };
   };
   /**
+   * List the valid links to all templates, newest first
+   * @description In the mode of the key. Links that have expired or were revoked are not listed.
+   */
+  listAllTemplateShares: {
+    parameters: {
+      query?: {
+        /** @description Maximum number of results, 25 by default. */
+        limit?: number;
+        /** @description The X-Next-Cursor of the previous page. */
+        cursor?: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["TemplateShare"][];
+        };
+      };
+    };
+  };
+  /**
+   * Revoke a link to a template
+   * @description The link stops working immediately, on all nodes, and its preview is deleted.
+   */
+  revokeTemplateShare: {
+    parameters: {
+      path: {
+        /**
+         * @description The shareId.
+         * @example shr_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Confirmation"];
+        };
+      };
+    };
+  };
+  /**
    * List templates, newest first
    * @description A page of large templates may be shorter than its limit. The Link header is present if there are more templates.
    */
@@ -7327,6 +7490,63 @@ export interface operations {
       200: {
         content: {
           "application/json": components["schemas"]["Template"];
+        };
+      };
+    };
+  };
+  /**
+   * Create a link that shows a preview of a template
+   * @description Renders the template like POST /templates/{id}/render and stores the result. Anyone who has the link can view it without logging in: name, version, subject, html, and text, without the source and the variables. Later changes of the template do not appear. A template has up to 20 valid links. Deleting the template deletes them.
+   */
+  shareTemplate: {
+    parameters: {
+      path: {
+        /**
+         * @description The templateId.
+         * @example tpl_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    requestBody?: {
+      content: {
+        "application/json": components["schemas"]["ShareTemplateRequest"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      201: {
+        content: {
+          "application/json": components["schemas"]["ShareLink"];
+        };
+      };
+    };
+  };
+  /**
+   * List the valid links to a template, newest first
+   * @description Links that have expired or were revoked are not listed. Their URLs are not stored.
+   */
+  listTemplateShares: {
+    parameters: {
+      query?: {
+        /** @description Maximum number of results, 25 by default. */
+        limit?: number;
+        /** @description The X-Next-Cursor of the previous page. */
+        cursor?: string;
+      };
+      path: {
+        /**
+         * @description The templateId.
+         * @example tpl_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["TemplateShare"][];
         };
       };
     };
@@ -8030,8 +8250,10 @@ export type Session = components['schemas']['Session'];
 export type Share = components['schemas']['Share'];
 export type ShareLink = components['schemas']['ShareLink'];
 export type ShareMessageRequest = components['schemas']['ShareMessageRequest'];
+export type ShareTemplateRequest = components['schemas']['ShareTemplateRequest'];
 export type SharedEvent = components['schemas']['SharedEvent'];
 export type SharedMessage = components['schemas']['SharedMessage'];
+export type SharedTemplate = components['schemas']['SharedTemplate'];
 export type SignInRequest = components['schemas']['SignInRequest'];
 export type SignedInUser = components['schemas']['SignedInUser'];
 export type SimulateInboundRequest = components['schemas']['SimulateInboundRequest'];
@@ -8051,6 +8273,7 @@ export type TemplateChange = components['schemas']['TemplateChange'];
 export type TemplateRequest = components['schemas']['TemplateRequest'];
 export type TemplateSample = components['schemas']['TemplateSample'];
 export type TemplateSamplesRequest = components['schemas']['TemplateSamplesRequest'];
+export type TemplateShare = components['schemas']['TemplateShare'];
 export type TemplateVariable = components['schemas']['TemplateVariable'];
 export type TemplateVariableRequest = components['schemas']['TemplateVariableRequest'];
 export type TemplateVersion = components['schemas']['TemplateVersion'];
@@ -8192,6 +8415,7 @@ export const routes = {
   endSession: ['DELETE', '/sessions/{id}'],
   getSharedMessage: ['GET', '/shared/message'],
   getSharedMessageContent: ['GET', '/shared/message/content'],
+  getSharedTemplate: ['GET', '/shared/template'],
   listShares: ['GET', '/shares'],
   revokeShare: ['DELETE', '/shares/{id}'],
   listSmtpCredentials: ['GET', '/smtp-credentials'],
@@ -8205,6 +8429,8 @@ export const routes = {
   importSuppressions: ['POST', '/suppressions/import'],
   getSuppression: ['GET', '/suppressions/{email}'],
   deleteSuppression: ['DELETE', '/suppressions/{email}'],
+  listAllTemplateShares: ['GET', '/template-shares'],
+  revokeTemplateShare: ['DELETE', '/template-shares/{id}'],
   listTemplates: ['GET', '/templates'],
   createTemplate: ['POST', '/templates'],
   renderTemplateSources: ['POST', '/templates/render'],
@@ -8214,6 +8440,8 @@ export const routes = {
   deleteTemplate: ['DELETE', '/templates/{id}'],
   renderTemplate: ['POST', '/templates/{id}/render'],
   replaceTemplateSamples: ['PUT', '/templates/{id}/samples'],
+  shareTemplate: ['POST', '/templates/{id}/share'],
+  listTemplateShares: ['GET', '/templates/{id}/shares'],
   listTemplateVersions: ['GET', '/templates/{id}/versions'],
   restoreTemplateVersion: ['POST', '/templates/{id}/versions/{version}/restore'],
   uploadFile: ['PUT', '/uploads/{token}'],
