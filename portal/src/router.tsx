@@ -78,6 +78,11 @@ const open = {
     path: '/shared',
     ...page(() => import('./pages/messages/shared.tsx'), 'SharedMessagePage'),
   }),
+  preview: createRoute({
+    getParentRoute: () => root,
+    path: '/preview',
+    ...page(() => import('./pages/templates/shared.tsx'), 'SharedTemplatePage'),
+  }),
 };
 
 const app = createRoute({
@@ -106,6 +111,7 @@ const ofAccount = [
   { path: '/inbound-routes/$id', ...page(() => import('./pages/inbound/route.tsx'), 'InboundRoutePage') },
   { path: '/templates', ...page(() => import('./pages/templates/templates.tsx'), 'TemplatesPage') },
   { path: '/templates/$id', ...page(() => import('./pages/templates/template.tsx'), 'TemplatePage') },
+  { path: '/template-shares', ...page(() => import('./pages/templates/shares.tsx'), 'TemplateSharesPage') },
   { path: '/webhooks', ...page(() => import('./pages/webhooks/webhooks.tsx'), 'WebhooksPage') },
   { path: '/webhooks/$id', ...page(() => import('./pages/webhooks/webhook.tsx'), 'WebhookPage') },
   { path: '/domains', ...page(() => import('./pages/domains/domains.tsx'), 'DomainsPage') },
@@ -138,7 +144,7 @@ export function createPortalRouter(queries: QueryClient) {
   return createRouter({
     routeTree: root.addChildren([
       open.home(queries),
-      ...[open.signIn, open.welcome, open.reset, open.shared],
+      ...[open.signIn, open.welcome, open.reset, open.shared, open.preview],
       app.addChildren([operator.addChildren(ofOperator), mode.addChildren(ofAccount)]),
     ]),
     basepath: basePath === '' ? '/' : basePath,

@@ -72,6 +72,7 @@ export async function seed(service: Service, text = 'Your order has shipped'): P
   ] as const) {
     const template = { name: `receipt-${mode}`, subject: 'Hello {{name}}', html: `${html}<p>{{name}}</p>` };
     ids[`${mode}/templates`] = (await made(api.post('/templates', template))).templateId;
+    await made(api.post(`/templates/${ids[`${mode}/templates`]}/share`, { templateVariables: { name: text } }));
     const webhook = { url: 'http://127.0.0.1:9/hook', events: ['Delivery', 'Bounce'], description: text.slice(0, 200) };
     ids[`${mode}/webhooks`] = (await made(api.post('/webhooks', webhook))).webhookId;
     await made(api.post('/suppressions', { email: 'nobody@example.com', reason: 'manual' }));

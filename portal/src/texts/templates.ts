@@ -289,3 +289,27 @@ export const test = {
   toInbox: 'View in inbox',
   toMessage: 'View message',
 };
+
+export const share = {
+  open: 'Share preview',
+  title: 'Share a preview',
+  lead: 'Anyone with the link can view the rendered email without signing in. Changes you make later don’t appear.',
+  unsaved: 'The link shows your unsaved changes.',
+  set: 'Sample values',
+  version: (version: number) => `Version ${version}`,
+  unsavedVersion: 'Unsaved changes',
+};
+
+export const shares = {
+  title: 'Shared previews',
+  lead: 'Anyone with one of these links can view its preview. Share a template on its page.',
+  template: 'Template',
+  version: 'Version',
+  noneHint: 'Links you create with Share preview on a template appear here until they expire or are revoked.',
+};
+
+export const shared = {
+  pageTitle: 'Shared preview',
+  readOnly: (name: string, version: string) => `Preview of the template ${name} (${version}), shared by its author.`,
+  rendered: (at: string) => `Rendered ${at}.`,
+};

@@ -3,10 +3,12 @@ import { usePages } from '../../api.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { ListPage } from '../../parts/list-page.tsx';
 import type { Column } from '../../parts/rows.tsx';
+import { creatorOf } from '../../parts/share-links.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { messagePage, shareList as texts } from '../../texts/messages.ts';
-import { creatorOf, hiddenIn, RevokeShare, type Share } from './share-links.tsx';
+import { shareList as common } from '../../texts/share.ts';
+import { hiddenIn, RevokeShare, type Share } from './share-links.tsx';
 
 const COLUMNS: readonly Column<Share>[] = [
   {
@@ -15,16 +17,16 @@ const COLUMNS: readonly Column<Share>[] = [
     cell: ({ messageId }) => <span className="mono">{messageId}</span>,
     text: ({ messageId }) => messageId,
   },
-  { name: texts.creator, phone: 'detail', cell: creatorOf, text: creatorOf },
+  { name: common.creator, phone: 'detail', cell: creatorOf, text: creatorOf },
   { name: texts.hidden, width: '11rem', cell: hiddenIn, text: hiddenIn },
   {
-    name: texts.created,
+    name: common.created,
     width: '8rem',
     cell: ({ createdAt }) => <Time at={createdAt} />,
     text: ({ createdAt }) => createdAt,
   },
   {
-    name: texts.expires,
+    name: common.expires,
     phone: 'time',
     width: '9rem',
     cell: ({ expiresAt }) => <Time at={expiresAt} exact />,
@@ -41,7 +43,7 @@ export function SharesPage() {
       lead={texts.lead}
       parent={{ href: `/app/${mode}/messages`, name: messagePage.messages }}
       code={<AsCode operation="listShares" />}
-      label={texts.label}
+      label={common.label}
       columns={COLUMNS}
       rowActions={mayWrite ? (share) => <RevokeShare share={share} /> : undefined}
       list={list}
@@ -49,7 +51,7 @@ export function SharesPage() {
       href={({ messageId }) => `/app/${mode}/messages/${messageId}`}
       hrefName={texts.openMessage}
       csvName="shared-links"
-      empty={{ title: texts.none, hint: texts.noneHint }}
+      empty={{ title: common.none, hint: texts.noneHint }}
     />
   );
 }

@@ -6,7 +6,7 @@ import { Button, Menu, SegmentedControl, Tooltip } from '@mantine/core';
 import { useNavigate, useParams } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { useCall } from '../../api.ts';
-import { IconDots, IconSend, IconTrash } from '../../icons.ts';
+import { IconDots, IconSend, IconShare, IconTrash } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { Badge } from '../../parts/badge.tsx';
 import { Page } from '../../parts/page.tsx';
@@ -14,7 +14,7 @@ import { ErrorState, Loading } from '../../parts/states.tsx';
 import { done } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
 import { useSearchState } from '../../search-state.ts';
-import { list, page, test } from '../../texts/templates.ts';
+import { list, page, share, test } from '../../texts/templates.ts';
 import type { Template } from './content.ts';
 import { type Draft, useDraft } from './draft.ts';
 import { useIsLive } from './modes.ts';
@@ -25,6 +25,7 @@ import { SaveButton } from './save.tsx';
 import { SendTest } from './send-test.tsx';
 import { WriteView } from './write.tsx';
 
+const SharePreview = lazy(async () => ({ default: (await import('./share.tsx')).SharePreview }));
 const UseView = lazy(async () => ({ default: (await import('./use.tsx')).UseView }));
 const VersionsView = lazy(async () => ({ default: (await import('./versions.tsx')).VersionsView }));
 
@@ -137,8 +138,14 @@ function Actions({ template, draft, samples, mayChange }: ActionsProps) {
   const navigate = useNavigate();
   const remove = useRemove();
   const [isSending, setSending] = useState(false);
+  const [isSharing, setSharing] = useState(false);
   return (
     <>
+      {mayWrite && (
+        <Button variant="default" leftSection={<IconShare size={14} />} onClick={() => setSharing(true)}>
+          {share.open}
+        </Button>
+      )}
       {mayWrite && (
         <Button variant="default" leftSection={<IconSend size={14} />} onClick={() => setSending(true)}>
           {test.open}
@@ -166,6 +173,11 @@ function Actions({ template, draft, samples, mayChange }: ActionsProps) {
             </Menu.Item>
           </Menu.Dropdown>
         </Menu>
+      )}
+      {isSharing && (
+        <Suspense>
+          <SharePreview template={template} draft={draft} samples={samples} onClose={() => setSharing(false)} />
+        </Suspense>
       )}
       {isSending && <SendTest template={template} draft={draft} samples={samples} onClose={() => setSending(false)} />}
     </>

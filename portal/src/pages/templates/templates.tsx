@@ -1,9 +1,10 @@
 /** All templates of the account: search by name, create, and delete with an undo. */
 import { Button, Group, Text } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { pagesOf } from '../../../../clients/typescript/src/pages.ts';
 import { usePages } from '../../api.ts';
-import { IconPlus, IconTrash } from '../../icons.ts';
+import { IconPlus, IconShare, IconTrash } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { Badge } from '../../parts/badge.tsx';
 import { Filters } from '../../parts/filters.tsx';
@@ -15,7 +16,7 @@ import { SearchField } from '../../parts/search-field.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { useSearchState } from '../../search-state.ts';
-import { list, types } from '../../texts/templates.ts';
+import { list, shares, types } from '../../texts/templates.ts';
 import { isLayout, type Template } from './content.ts';
 import { CreateTemplate } from './create.tsx';
 import { useLiveIds } from './modes.ts';
@@ -92,6 +93,16 @@ export function TemplatesPage() {
       title={list.title}
       lead={list.lead}
       primary={createButton}
+      actions={
+        <Button
+          component={Link}
+          to={`/app/${mode}/template-shares`}
+          variant="default"
+          leftSection={<IconShare size={14} aria-hidden />}
+        >
+          {shares.title}
+        </Button>
+      }
       code={<AsCode operation="listTemplates" />}
       notice={isSandbox && <Notice tone="calm">{list.sandboxNote}</Notice>}
       filters={
