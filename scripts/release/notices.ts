@@ -22,6 +22,9 @@ function texts(folder: string): string {
     .join('\n\n');
 }
 
+/** The portal contains data of others that no installed package has: each name is a file in licenses/. */
+const DATA = [{ name: 'Can I email (data)', license: 'MIT', file: 'caniemail.txt' }];
+
 /** Returns THIRD_PARTY_NOTICES. Throws if a package has no license. */
 export function notices(): string {
   const node = Object.keys(lock.packages).find((name) => lock.packages[name]!.optional && isInstalled(name));
@@ -32,6 +35,10 @@ export function notices(): string {
     if (!license) throw new Error(`${folder} has no license.`);
     const name = folder === node ? 'Node.js' : nameOf(folder);
     parts.set(`${name} ${version}`, `${name} ${version} (${license})\n\n${texts(folder)}\n`);
+  }
+  for (const { name, license, file } of DATA) {
+    const text = readFileSync(path.join(import.meta.dirname, 'licenses', file), 'utf8').trim();
+    parts.set(name, `${name} (${license})\n\n${text}\n`);
   }
   const sorted = [...parts].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, text]) => text);
   const line = `\n${'-'.repeat(80)}\n\n`;

@@ -148,6 +148,7 @@ test('the SBOM and the notices list every package of the service', { skip }, () 
   const bill = JSON.parse(text) as { components: { name: string; version: string; purl: string }[] };
   const listed = new Set(bill.components.map((one) => `${one.name} ${one.version}`));
   const notices = readFileSync(path.join(out, 'THIRD_PARTY_NOTICES'), 'utf8');
+  assert.match(notices, /Can I email \(data\) \(MIT\)\n\nMIT License\n\nCopyright/);
   const noted = new Set([...notices.matchAll(/^(\S+ \S+) \(.+\)$/gm)].map(([, name]) => name));
   assert.ok(needed.length > 40);
   for (const name of [...needed, `react ${lock.packages['node_modules/react'].version}`]) {

@@ -99,6 +99,48 @@ export const checks = {
   size: (kilobytes: number) => `${kilobytes} KB of 102 KB`,
 };
 
+/** The table of HTML and CSS features that some email clients do not support. */
+export const support = {
+  title: 'Support by email client',
+  lead: 'This email uses HTML and CSS that some email clients ignore or change.',
+  none: 'All known email clients support the HTML and CSS of this email.',
+  feature: 'Feature',
+  used: 'Uses',
+  unsupported: 'Not supported by',
+  partial: 'Partly supported by',
+  notes: (count: number) => some(count, 'note', 'notes'),
+  more: (count: number) => `Show ${some(count, 'partly supported feature', 'partly supported features')}`,
+  source: 'Source:',
+  sourceName: 'Can I email',
+  updated: (day: string) => `, as of ${day}. Each feature links to its tests.`,
+};
+
+/** Names of the email clients in client-support.json. */
+export const mailClients = {
+  gmail: 'Gmail',
+  outlook: 'Outlook',
+  'apple-mail': 'Apple Mail',
+  yahoo: 'Yahoo Mail',
+  'samsung-email': 'Samsung Email',
+  aol: 'AOL',
+  protonmail: 'Proton Mail',
+  fastmail: 'Fastmail',
+  thunderbird: 'Thunderbird',
+  gmx: 'GMX',
+  'web-de': 'WEB.DE',
+  't-online-de': 'T-Online',
+};
+
+/** Names of their apps. */
+export const mailPlatforms = {
+  'desktop-webmail': 'web',
+  ios: 'iOS',
+  android: 'Android',
+  windows: 'classic',
+  'outlook-com': 'new and web',
+  macos: 'Mac',
+};
+
 /** What each rule of html-checks.ts found, and why it matters. */
 export const rules = {
   tooLarge: ['HTML exceeds 102 KB', 'Gmail clips larger emails and hides the rest, including an unsubscribe link.'],

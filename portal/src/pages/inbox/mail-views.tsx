@@ -1,15 +1,18 @@
 /** The views of a captured message: preview, text, source, headers, and HTML checks. */
 import { Tabs, Text } from '@mantine/core';
-import { useMemo } from 'react';
+import { lazy, Suspense, useMemo } from 'react';
 import type { Answer } from '../../api.ts';
 import { Code } from '../../parts/copy.tsx';
 import { MailPreview } from '../../parts/mail-preview.tsx';
 import { Facts, Panel } from '../../parts/page.tsx';
+import { Loading } from '../../parts/states.tsx';
 import { useSearchState } from '../../search-state.ts';
 import { checks, mail as texts } from '../../texts/inbox.ts';
 import { Findings } from './findings.tsx';
 import { type Finding, findingsOf } from './html-checks.ts';
 import classes from './inbox.module.css';
+
+const SupportTable = lazy(async () => ({ default: (await import('./support-table.tsx')).SupportTable }));
 
 type Mail = Answer<'getSandboxMessage'>;
 
@@ -51,6 +54,16 @@ function View({ name, mail, findings }: { name: string; mail: Mail; findings: re
   if (name === 'preview') return <MailPreview html={html ?? ''} height={PREVIEW_HEIGHT} />;
   if (name === 'html') return <Code code={html ?? ''} label={texts.html} />;
   if (name === 'headers') return <Facts of={Object.entries(headers).map(([key, value]) => [key, value] as const)} />;
-  if (name === 'checks') return html === null ? checks.noHtml : <Findings findings={findings} />;
+  if (name === 'checks') {
+    if (html === null) return checks.noHtml;
+    return (
+      <>
+        <Findings findings={findings} />
+        <Suspense fallback={<Loading />}>
+          <SupportTable html={html} />
+        </Suspense>
+      </>
+    );
+  }
   return text === null ? <Text c="dimmed">{texts.noText}</Text> : <div className={classes.text}>{text}</div>;
 }
