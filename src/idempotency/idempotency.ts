@@ -18,7 +18,7 @@ import type { Mode } from '../base/mode.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
 import { hasUnfinishedMessages, lastExpiryOf } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
-import { operation, type Transaction } from '../storage/operation.ts';
+import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { insertMany, rowset, table } from '../storage/rows.ts';
 
 export const KEY_LIFETIME_MS = 86_400_000;
@@ -105,15 +105,26 @@ export async function once(
   const { database, inFlight, key, body, nowMs } = keyed;
   if (!inFlight.take(key)) return refuse(inProgress());
   try {
-    const stored = await database.execute(storedAnswerOperation, { ...key, nowMs });
+    const stored = await readDurably(database, { ...key, nowMs });
     if (stored !== null) return replay(stored, body);
     const answer = await first();
     if (answer !== undefined && !mayHaveResponse(answer)) return answer;
-    const other = await database.execute(storedAnswerOperation, { ...key, nowMs });
+    const other = await readDurably(database, { ...key, nowMs });
     return other === null ? (answer ?? refuse(inProgress())) : replay(other, body);
   } finally {
     inFlight.release(key);
   }
+}
+
+/**
+ * Reads the stored response of a key. On PostgreSQL its commit may not have reached the synchronous standby, if the server stopped waiting
+ * (a restart, a canceled session): a failover would then lose a message whose retry got a 202. A found response is therefore returned only
+ * after a commit that follows it, which the standby confirms together with all earlier ones.
+ */
+async function readDurably(database: Database, key: KeyAtTime): Promise<StoredAnswer | null> {
+  const stored = await database.execute(storedAnswerOperation, key);
+  if (stored === null || database.dialect === 'sqlite') return stored;
+  return database.execute(confirmedAnswerOperation, key);
 }
 
 /**
@@ -227,19 +238,26 @@ interface StoredAnswer {
   body: string;
 }
 
+type KeyAtTime = IdempotencyKey & { nowMs: number };
+
+async function readAnswer(tx: Transaction, { nowMs, ...key }: KeyAtTime, lock: string): Promise<StoredAnswer | null> {
+  const row = await tx.get<StoredAnswer & { expiresAt: number }>(
+    `SELECT body_hash AS "bodyHash", status, body, expires_at AS "expiresAt" FROM idempotency WHERE ${OF_KEY} ${lock}`,
+    ...valuesOf(key),
+  );
+  if (row === undefined) return null;
+  const { expiresAt, ...answer } = row;
+  return expiresAt > nowMs || (await hasUnfinishedMessages(tx, { ...key, body: answer.body })) ? answer : null;
+}
+
 /** Returns the stored response of a key; null if there is no valid one. */
-export const storedAnswerOperation = operation(
-  'idempotency.storedAnswer',
-  'read',
-  async (tx, { nowMs, ...key }: IdempotencyKey & { nowMs: number }): Promise<StoredAnswer | null> => {
-    const row = await tx.get<StoredAnswer & { expiresAt: number }>(
-      `SELECT body_hash AS "bodyHash", status, body, expires_at AS "expiresAt" FROM idempotency WHERE ${OF_KEY}`,
-      ...valuesOf(key),
-    );
-    if (row === undefined) return null;
-    const { expiresAt, ...answer } = row;
-    return expiresAt > nowMs || (await hasUnfinishedMessages(tx, { ...key, body: answer.body })) ? answer : null;
-  },
+export const storedAnswerOperation = operation('idempotency.storedAnswer', 'read', (tx, key: KeyAtTime) =>
+  readAnswer(tx, key, ''),
+);
+
+/** The same, as a commit of its own: PostgreSQL writes the lock of the row to its log, and waits for the standby as for any change. */
+const confirmedAnswerOperation = operation('idempotency.confirmedAnswer', 'write', (tx, key: KeyAtTime) =>
+  readAnswer(tx, key, locked(tx)),
 );
 
 interface BatchAnswer {
