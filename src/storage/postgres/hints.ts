@@ -10,11 +10,40 @@ import type { PostgresAddress } from './url.ts';
 
 const CHANNEL = 'postrider';
 const RECONNECT_MS = 1_000;
+/** How often the connection must answer. A host that loses power closes nothing, and TCP would notice after a quarter of an hour. */
+const PING_MS = 10_000;
 /** Hints within this time are combined into one. */
 const GATHER_MS = 20;
 
+export interface HintsOptions {
+  address: PostgresAddress;
+  log: Log;
+  /** PING_MS by default. */
+  pingMs?: number;
+}
+
+/** Closes the connection if it has not answered between two pings. */
+function closeIfSilent({ client, destroy }: PostgresConnection, pingMs: number): void {
+  let isAnswered = true;
+  const timer = setInterval(() => {
+    if (!isAnswered) {
+      destroy();
+      return;
+    }
+    isAnswered = false;
+    client.query('SELECT 1').then(
+      () => {
+        isAnswered = true;
+      },
+      () => undefined,
+    );
+  }, pingMs);
+  timer.unref();
+  client.on('end', () => clearInterval(timer));
+}
+
 /** Connects in the background; never rejects. */
-export function openPostgresHints({ address, log }: { address: PostgresAddress; log: Log }): Hints {
+export function openPostgresHints({ address, log, pingMs = PING_MS }: HintsOptions): Hints {
   const listeners = new Map<string, (() => void)[]>();
   const pending = new Map<string, NodeJS.Timeout>();
   let connection: PostgresConnection | undefined;
@@ -41,6 +70,7 @@ export function openPostgresHints({ address, log }: { address: PostgresAddress; 
         connection = undefined;
         later();
       });
+      closeIfSilent(fresh, pingMs);
       await client.query(`LISTEN ${CHANNEL}`);
       connection = fresh;
       // Notifications may have been missed while disconnected.
