@@ -32,6 +32,7 @@ export interface ServerFacts {
 
 export class PostgresConnection implements Session {
   readonly client: Client;
+  readonly host: PostgresHost;
   readonly facts: ServerFacts;
   /** True if no pooler shares the session, so prepared statements and LISTEN persist. */
   readonly direct: boolean;
@@ -39,8 +40,9 @@ export class PostgresConnection implements Session {
   broken: string | undefined;
   warning: string | undefined;
 
-  constructor(client: Client, { facts, direct }: { facts: ServerFacts; direct: boolean }) {
+  constructor(client: Client, { host, facts, direct }: { host: PostgresHost; facts: ServerFacts; direct: boolean }) {
     this.client = client;
+    this.host = host;
     this.facts = facts;
     this.direct = direct;
     client.on('error', (error) => {
@@ -86,6 +88,12 @@ export class PostgresConnection implements Session {
     this.broken ??= 'closed';
     socketOf(this.client).destroy();
   };
+
+  /** Closes the connection immediately; a transaction in progress rejects with the reason. */
+  abort(reason: string): void {
+    this.broken ??= reason;
+    socketOf(this.client).destroy(new Error(reason));
+  }
 }
 
 function socketOf(client: Client): Socket {
@@ -112,7 +120,42 @@ const types = { getTypeParser: (oid: number) => parsers.get(oid) ?? asText };
 
 /** Connects and applies the settings for operations: timeouts, and planner settings that favor index lookups. */
 export async function connectForOperations(address: PostgresAddress): Promise<PostgresConnection> {
-  const connection = await connectPostgres(address);
+  return prepared(await connectPostgres(address));
+}
+
+/** Connects in the same way to another host, if the given one no longer accepts writes and another one does. */
+export async function connectElsewhere(
+  address: PostgresAddress,
+  than: PostgresHost,
+): Promise<PostgresConnection | undefined> {
+  for (const host of address.hosts) {
+    if (host === than) continue;
+    const connection = await connectToHost(address, host)
+      .then(prepared)
+      .catch(() => undefined);
+    if (connection === undefined) continue;
+    // Two hosts may both lead to the primary, for example two proxies.
+    if (await isPrimary(address, than)) {
+      connection.destroy();
+      return undefined;
+    }
+    lastWritable.set(address, host);
+    return connection;
+  }
+  return undefined;
+}
+
+/** False if the host does not answer or is a standby. Any other answer, such as too many connections, is one of a primary. */
+async function isPrimary(address: PostgresAddress, host: PostgresHost): Promise<boolean> {
+  try {
+    (await connectToHost(address, host)).destroy();
+    return true;
+  } catch (error) {
+    return (error as { severity?: string }).severity !== undefined;
+  }
+}
+
+async function prepared(connection: PostgresConnection): Promise<PostgresConnection> {
   const deadline = setTimeout(connection.destroy, CONNECT_TIMEOUT_MS);
   try {
     const { synchronousCommit: synchronous_commit } = connection;
@@ -213,7 +256,7 @@ async function connectOnce({ address, host, ssl }: Attempt): Promise<PostgresCon
   );
   try {
     await client.connect();
-    return new PostgresConnection(client, await readServerFacts(client));
+    return new PostgresConnection(client, { host, ...(await readServerFacts(client)) });
   } catch (error) {
     socketOf(client).destroy();
     throw refusal() ?? error;

@@ -56,6 +56,8 @@ interface PostgresOptions {
   log: Log;
   /** Maximum number of connections; 10 by default. */
   poolSize?: number;
+  /** With several hosts: how long a transaction runs until the other hosts are looked at; 5 s by default. */
+  silentMs?: number;
 }
 
 interface Waiting {

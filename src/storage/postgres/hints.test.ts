@@ -1,45 +1,18 @@
 /** Hints reach a node again after its connection went silent, as when the server's host loses power. */
 import assert from 'node:assert/strict';
-import net, { type AddressInfo, type Socket } from 'node:net';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
+import { silentProxy } from '../../../test/kit/silent-proxy.ts';
 import { tempPostgres } from '../../../test/kit/temp-postgres.ts';
 import { waitUntil } from '../../../test/kit/wait-until.ts';
 import { silentLog } from '../../base/log.ts';
 import { openPostgresHints } from './hints.ts';
 import { parsePostgresUrl } from './url.ts';
 
-/** A proxy whose open connections can be silenced: they pass nothing, and are neither closed nor reset. New ones work. */
-async function proxyTo(t: TestContext, port: number) {
-  const sockets = new Set<Socket>();
-  const server = net.createServer((client) => {
-    const upstream = net.connect(port, '127.0.0.1');
-    for (const [from, to] of [
-      [client, upstream],
-      [upstream, client],
-    ] as const) {
-      sockets.add(from);
-      from.on('data', (chunk) => to.write(chunk));
-      from.on('error', () => undefined);
-      from.on('close', () => to.destroy());
-    }
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.after(async () => {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  return {
-    port: (server.address() as AddressInfo).port,
-    silence: () => {
-      for (const socket of sockets) socket.pause();
-    },
-  };
-}
-
 test('a silent connection is replaced', async (t) => {
   const { url, server, drop } = await tempPostgres();
   t.after(drop);
-  const proxy = await proxyTo(t, server.port);
+  const proxy = await silentProxy(server.port);
+  t.after(() => proxy.close());
   const address = parsePostgresUrl(url.replace(`:${server.port}/`, `:${proxy.port}/`));
   const listener = openPostgresHints({ address, log: silentLog, pingMs: 200 });
   const sender = openPostgresHints({ address: parsePostgresUrl(url), log: silentLog });
@@ -60,7 +33,7 @@ test('a silent connection is replaced', async (t) => {
     );
   };
   await hear('the first hint');
-  proxy.silence();
+  proxy.silence('open');
   await hear('the hint on the silent connection, or that on the next one');
   await hear('another hint on the new connection');
   assert.ok(heard >= 3);

@@ -5,21 +5,25 @@
  *     ▲ └──a connection is lost──▶ ready, probed immediately                  │
  *     └───────────────────────────a probe connects─────────────────────────────┘ (every PROBE_PAUSE_MS)
  *
+ * With several hosts, a transaction without an end for SILENT_MS makes the pool look at the other hosts: a host that lost power closes no
+ * connection. If another host accepts writes, the connections to the old one are closed.
+ *
  *   a connection:  opening ──▶ idle ◀──acquire, release──▶ in use ──broken──▶ closed
  *                               └──IDLE_CLOSE_MS, broken──▶ closed
  */
 import { Unavailable } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import type { DatabaseState, PoolState } from '../database.ts';
-import { connectForOperations, type PostgresConnection } from './connection.ts';
+import { connectElsewhere, connectForOperations, type PostgresConnection } from './connection.ts';
 import { UnsuitableServer } from './errors.ts';
-import { type PostgresAddress, shownAddress } from './url.ts';
+import { type PostgresAddress, type PostgresHost, shownAddress, shownHost } from './url.ts';
 
 const PROBE_PAUSE_MS = 250;
 /** How long a caller waits for a connection. */
 const WAIT_MS = 10_000;
 /** Idle connections are closed after this, so that quiet nodes leave connections to others. */
 const IDLE_CLOSE_MS = 60_000;
+const SILENT_MS = 5_000;
 
 interface Waiting {
   resolve(connection: PostgresConnection): void;
@@ -36,12 +40,16 @@ export interface PoolOptions {
   address: PostgresAddress;
   log: Log;
   size: number;
+  /** SILENT_MS by default. */
+  silentMs?: number | undefined;
   onOpen(connection: PostgresConnection): void;
 }
 
 export class PostgresPool {
   readonly #options: PoolOptions;
   #idle: Idle[] = [];
+  /** Since when each connection is in use, by performance.now(). */
+  readonly #inUse = new Map<PostgresConnection, number>();
   #waiting: Waiting[] = [];
   /** Connections that are open or opening. */
   #open = 0;
@@ -52,9 +60,14 @@ export class PostgresPool {
   #probing: Promise<void> | undefined;
   #endPause: (() => void) | undefined;
   #closing = false;
+  #watching: NodeJS.Timeout | undefined;
+  #isLooking = false;
 
   constructor(options: PoolOptions) {
     this.#options = options;
+    if (options.address.hosts.length === 1) return;
+    const silentMs = options.silentMs ?? SILENT_MS;
+    this.#watching = setInterval(() => void this.#findSilent(silentMs), silentMs / 2).unref();
   }
 
   state(): DatabaseState {
@@ -83,6 +96,7 @@ export class PostgresPool {
   }
 
   release(connection: PostgresConnection): void {
+    this.#inUse.delete(connection);
     if (connection.broken !== undefined) {
       this.#wholeSinceMs = performance.now();
       this.#drop(connection);
@@ -93,6 +107,7 @@ export class PostgresPool {
   /** Closes idle connections; those in use are closed on release. */
   close(): void {
     this.#closing = true;
+    clearInterval(this.#watching);
     this.#endPause?.();
     this.#refuse('the database is closed');
     for (const { connection, timer } of this.#idle.splice(0)) {
@@ -138,6 +153,7 @@ export class PostgresPool {
   #hand(connection: PostgresConnection): void {
     const next = this.#waiting.shift() as Waiting;
     clearTimeout(next.timer);
+    this.#inUse.set(connection, performance.now());
     next.resolve(connection);
   }
 
@@ -194,6 +210,42 @@ export class PostgresPool {
       clearTimeout(one.timer);
       one.reject(new Unavailable(reason));
     }
+  }
+
+  /** Looks for another primary if a transaction takes long; its host may be silent. */
+  async #findSilent(silentMs: number): Promise<void> {
+    const latest = performance.now() - silentMs;
+    const silent = [...this.#inUse].find(([, sinceMs]) => sinceMs < latest)?.[0];
+    if (silent === undefined || this.#isLooking || this.#closing) return;
+    this.#isLooking = true;
+    const found = await connectElsewhere(this.#options.address, silent.host);
+    this.#isLooking = false;
+    if (found === undefined) return;
+    if (this.#closing) found.destroy();
+    else this.#moveTo(found);
+  }
+
+  /** Leaves all other hosts. Transactions in progress there can no longer be trusted to take effect. */
+  #moveTo(found: PostgresConnection): void {
+    const where = shownHost(found.host);
+    this.#options.log.warn(
+      { where },
+      'another database host accepts writes: the connections to the old one were closed',
+    );
+    const isOther = ({ host }: { host: PostgresHost }): boolean => host !== found.host;
+    const stale = this.#idle.filter(({ connection }) => isOther(connection));
+    this.#idle = this.#idle.filter(({ connection }) => !isOther(connection));
+    for (const { connection, timer } of stale) {
+      clearTimeout(timer);
+      this.#open -= 1;
+      connection.destroy();
+    }
+    for (const connection of this.#inUse.keys())
+      if (isOther(connection)) connection.abort(`another host accepts writes now: ${where}`);
+    this.#open += 1;
+    this.#wholeSinceMs = performance.now();
+    this.#state = { ready: true };
+    this.#adopt(found);
   }
 
   /** Probes the server until it responds; one probe at a time. */
