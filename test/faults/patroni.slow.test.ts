@@ -14,7 +14,7 @@ test('a switchover and a killed primary lose nothing with a synchronous standby'
   const report = await haTrial({
     kinds: ['switchover', 'kill'],
     mode: 'sync',
-    members: 3,
+    members: 2,
     rate: 50,
     via: 'hosts',
     report: (line) => t.diagnostic(line),
