@@ -16,6 +16,7 @@ test('a switchover and a killed primary lose nothing with a synchronous standby'
     mode: 'sync',
     members: 2,
     rate: 50,
+    workers: 64,
     via: 'hosts',
     report: (line) => t.diagnostic(line),
   });

@@ -1,8 +1,8 @@
 /**
  * A client that starts a fixed number of messages per second, whatever the responses, each with its own idempotency key. Every fifth is
  * scheduled, so that messages wait in the database when it fails. A request without a 202 is repeated at the other node with the same key
- * until it gets one, as documented. Like the workers of an application, few requests run at the same time, and further messages wait: without
- * this, the repeated requests after an outage would be more than a small machine can answer. Keeps the time of each acceptance.
+ * until it gets one, as documented. Like the workers of an application, a limited number of requests runs at the same time, and further
+ * messages wait. Keeps the time of each acceptance.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Answer, Api } from '../../kit/api.ts';
@@ -12,7 +12,6 @@ import { smallMail } from '../ledger.ts';
 const RETRY_MS = [300, 2_000] as const;
 const REQUEST_TIMEOUT_MS = 15_000;
 const SCHEDULED_MS = 10_000;
-const WORKERS = 64;
 
 export interface Accepted {
   messageId: string;
@@ -37,7 +36,7 @@ export interface HaClient {
 const UNKNOWN = /^Postrider cannot tell whether/;
 
 /** Starts the load through these nodes, in turn. */
-export function startClient(nodes: Api[], options: { from: string; rate: number }): HaClient {
+export function startClient(nodes: Api[], options: { from: string; rate: number; workers: number }): HaClient {
   const accepted = new Map<string, Accepted>();
   const strange: string[] = [];
   const repeated: Record<number, number> = {};
@@ -86,7 +85,8 @@ export function startClient(nodes: Api[], options: { from: string; rate: number 
   const worker = async (): Promise<void> => {
     while (!isAbandoned && !(isFinishing && next >= due)) {
       if (next >= due) {
-        await wait(10);
+        // Idle workers together look for work a few thousand times per second.
+        await wait(Math.max(10, options.workers / 5));
         continue;
       }
       next += 1;
@@ -94,7 +94,7 @@ export function startClient(nodes: Api[], options: { from: string; rate: number 
       done += 1;
     }
   };
-  const workers = Array.from({ length: WORKERS }, worker);
+  const workers = Array.from({ length: options.workers }, worker);
   return {
     accepted,
     strange,

@@ -1,7 +1,7 @@
 /**
  * `node test/faults/ha/run.ts --kind kill --mode sync --times 20`: fails a highly available PostgreSQL under two nodes of Postrider that
- * often, and prints one row of the table in docs/guides/postgresql-failover.md. With --logs, the logs are kept in that folder. Needs root and Debian's packages patroni, etcd-server,
- * haproxy, and postgresql-15.
+ * often, and prints one row of the table in docs/guides/postgresql-failover.md. With --logs, the logs are kept in that folder. Needs root
+ * and Debian's packages patroni, etcd-server, haproxy, and postgresql.
  */
 import { parseArgs } from 'node:util';
 import { noPatroni, TIMING } from './cluster.ts';
@@ -14,6 +14,7 @@ const { values } = parseArgs({
     mode: { type: 'string', default: 'sync' },
     times: { type: 'string', default: '20' },
     rate: { type: 'string', default: '50' },
+    workers: { type: 'string', default: '64' },
     members: { type: 'string', default: '3' },
     via: { type: 'string', default: 'hosts' },
     failsafe: { type: 'boolean', default: false },
@@ -65,7 +66,13 @@ for (const [signal, code] of [
 }
 const kind = oneOf('kind', KINDS);
 const mode = oneOf('mode', ['sync', 'async'] as const);
-const options = { mode, rate: positive('rate'), members: positive('members'), via: oneOf('via', ['hosts', 'haproxy']) };
+const options = {
+  mode,
+  rate: positive('rate'),
+  workers: positive('workers'),
+  members: positive('members'),
+  via: oneOf('via', ['hosts', 'haproxy']),
+};
 console.log(`Patroni: ${JSON.stringify(TIMING)}; ${JSON.stringify(values)}`);
 const report = await haTrial({
   ...options,

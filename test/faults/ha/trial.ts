@@ -21,6 +21,8 @@ export interface TrialOptions extends HaOptions {
   kinds: Kind[];
   /** Messages per second. */
   rate: number;
+  /** Requests of the client at the same time. */
+  workers: number;
   via: 'hosts' | 'haproxy';
   /** A folder for the logs of the nodes and the cluster. */
   logs?: string;
@@ -86,7 +88,7 @@ export async function haTrial(options: TrialOptions): Promise<TrialReport> {
     await nodes[0]!.cli('domain', 'add', nodes[0]!.live.accountId, 'load.example', '--verified');
     client = startClient(
       nodes.map((node) => node.api),
-      { from: 'load@load.example', rate: options.rate },
+      { from: 'load@load.example', rate: options.rate, workers: options.workers },
     );
     const failures = await runFailures({ options, cluster, client, sink });
     await client.finish();
