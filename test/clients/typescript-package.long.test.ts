@@ -125,7 +125,14 @@ const WITH_METHODS = new Set([
   ...['inbound', 'account', 'statistics', 'requests', 'incidents', 'audit'],
 ]);
 /** Part of another method, or of public pages that require only a link. */
-const WITHOUT_METHOD = ['addDomain', 'getInboundFile', 'getSharedMessage', 'getSharedMessageContent', 'uploadFile'];
+const WITHOUT_METHOD = [
+  'addDomain',
+  'getInboundFile',
+  'getSharedMessage',
+  'getSharedMessageContent',
+  'getSharedTemplate',
+  'uploadFile',
+];
 
 interface Operation {
   operationId: string;

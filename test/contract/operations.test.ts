@@ -8,8 +8,8 @@ import { closeAll, compare, covered } from './stage.ts';
 
 after(closeAll);
 
-/** Reports about a PostgreSQL server, with tests of their own: they have no equal on the embedded database. */
-const OF_POSTGRES = new Set(['storage.serverHealth']);
+/** Run on PostgreSQL only, with tests of their own: a report about the server, and a commit that its standby confirms. */
+const OF_POSTGRES = new Set(['storage.serverHealth', 'idempotency.confirmedAnswer']);
 
 for (const [name, scenario] of Object.entries(scenarios)) test(name, () => compare(scenario));
 

@@ -5,8 +5,8 @@ import { kindOf, shrink } from './shrink.ts';
 import { simulateWell } from './simulate-process.ts';
 import { addTo, noSums } from './sums.ts';
 
-/** About 0.3 s of CPU time each, in one process on each of two cores. */
-const SEEDS = 300;
+/** About 0.4 s of CPU time each, in one process on each of two cores. */
+const SEEDS = 200;
 /** One part per process, two of which run at the same time; the first one also runs the kept seeds. */
 const PART = 50;
 const PIECES = Array.from({ length: SEEDS / PART }, (_, part) => ({ first: 1 + part * PART, seeds: PART }));
