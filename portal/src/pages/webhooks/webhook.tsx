@@ -15,8 +15,7 @@ import { useSearchState } from '../../search-state.ts';
 import { health, webhookPage } from '../../texts/webhooks.ts';
 import { Deliveries } from './deliveries.tsx';
 import { HealthMarks, useLastDeliveries } from './health-strip.tsx';
-import { type AskedReplay, ReplayProgress } from './replay.tsx';
-import { RotationDialog } from './rotation.tsx';
+import type { AskedReplay } from './replay.tsx';
 import { type NewSecret, SecretShown } from './secret-shown.tsx';
 import { WebhookActions } from './webhook-actions.tsx';
 import { eventsOf, nameOf, type Webhook, WebhookState } from './webhook-state.tsx';
@@ -24,6 +23,8 @@ import classes from './webhooks.module.css';
 
 const WebhookForm = lazy(async () => ({ default: (await import('./webhook-form.tsx')).WebhookForm }));
 const ReplayDialog = lazy(async () => ({ default: (await import('./replay-dialog.tsx')).ReplayDialog }));
+const ReplayProgress = lazy(async () => ({ default: (await import('./replay.tsx')).ReplayProgress }));
+const RotationDialog = lazy(async () => ({ default: (await import('./rotation.tsx')).RotationDialog }));
 const TestEventDialog = lazy(async () => ({ default: (await import('./test-event.tsx')).TestEventDialog }));
 const SignatureChecker = lazy(async () => ({ default: (await import('./signature-checker.tsx')).SignatureChecker }));
 
@@ -56,7 +57,9 @@ function Loaded({ webhook }: { webhook: Webhook }) {
     >
       <div className={classes.stack}>
         {!webhook.enabled && <Disabled webhook={webhook} />}
-        {replay !== undefined && <ReplayProgress {...replay} webhookId={id} onClose={() => setReplay(undefined)} />}
+        <Suspense>
+          {replay !== undefined && <ReplayProgress {...replay} webhookId={id} onClose={() => setReplay(undefined)} />}
+        </Suspense>
         <div className={classes.beside}>
           {last.data !== undefined && last.data.length > 0 && (
             <Panel title={health.title}>
@@ -71,13 +74,13 @@ function Loaded({ webhook }: { webhook: Webhook }) {
         {dialog === 'test' && <TestEventDialog webhook={webhook} onClose={close} />}
         {dialog === 'replay' && <ReplayDialog webhook={webhook} onClose={close} onStarted={setReplay} />}
         {panel === 'signature' && <SignatureChecker onClose={close} />}
+        {dialog === 'secret' && <RotationDialog webhookId={id} onClose={close} onRotated={setSecret} />}
       </Suspense>
       {dialog === 'edit' && (
         <Suspense>
           <WebhookForm webhook={webhook} onClose={close} />
         </Suspense>
       )}
-      {dialog === 'secret' && <RotationDialog webhookId={id} onClose={close} onRotated={setSecret} />}
       {secret !== undefined && <SecretShown {...secret} onClose={() => setSecret(undefined)} />}
     </Page>
   );
