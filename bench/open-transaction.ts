@@ -25,7 +25,7 @@ interface Round {
   pages: number;
 }
 
-/** What a claim searches, for each kind of work. */
+/** Searches for due work like a claim of the delivery role. */
 const SEARCH = `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
   SELECT seq FROM work WHERE kind = 'delivery' AND held = 0 AND due <= extract(epoch FROM now()) * 1000 ORDER BY due LIMIT 1`;
 

@@ -8,7 +8,7 @@ import { InvalidArgumentError, Option } from 'commander';
 import { VERSION } from '../config.ts';
 import type { CommandFunction } from './command.ts';
 import { SHELLS } from './completion.ts';
-import { argumentOf, RESOURCES, type Resource, type Verb } from './resources.ts';
+import { kebab, RESOURCES, type Resource, type Verb } from './resources.ts';
 
 export interface Definition {
   /** One or two words, and arguments in commander's syntax: `<required>`, `[optional]`. */
@@ -489,33 +489,30 @@ const CLIENT: Section = {
 
 function limit(value: string): number {
   const count = Number(value);
-  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('It must be a number from 1.');
+  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('It must be a whole number of at least 1.');
   return count;
 }
 
-const kebab = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-
 /** Returns the command for a verb of a resource: its arguments, options, and example. */
 function resourceDefinition(resource: Resource, verb: Verb): Definition {
-  const { noun, plural, filters = {} } = resource;
-  const of = argumentOf(resource);
+  const { noun, plural, example, filters = {} } = resource;
+  const id = `<${kebab(resource.id)}>`;
   const article = /^[aeiou]/.test(noun) ? 'an' : 'a';
   const one = `${article} ${noun.replaceAll('-', ' ')}`;
-  const example = resource.id === 'email' ? 'ann@example.com' : `${of.slice(1, -1)}`;
   const verbs: Record<Verb, { args: string; summary: string; example: string }> = {
     list: { args: '', summary: `List ${plural}`, example: '--json' },
-    show: { args: of, summary: `Show ${one}`, example },
+    show: { args: id, summary: `Show ${one}`, example },
     create: { args: '<file>', summary: `Create ${one} from a JSON file (- for stdin)`, example: `${noun}.json` },
     set: {
-      args: `${of} <file>`,
+      args: `${id} <file>`,
       summary: `Change the fields of ${one} that a JSON file contains (- for stdin)`,
       example: `${example} changes.json`,
     },
-    delete: { args: of, summary: `Delete ${one}`, example },
+    delete: { args: id, summary: `Delete ${one}`, example },
   };
   const { args, summary, example: call } = verbs[verb];
   const options = Object.entries(filters).map(([name, description]) => text(`--${kebab(name)} <value>`, description));
-  const count = option('--limit <number>', 'Most entries to list').argParser(limit).default(100);
+  const count = option('--limit <number>', 'Maximum number of entries to list').argParser(limit).default(100);
   return {
     usage: `${noun} ${verb} ${args}`.trim(),
     summary,
@@ -526,19 +523,19 @@ function resourceDefinition(resource: Resource, verb: Verb): Definition {
   };
 }
 
-const OF_RESOURCES: Section = {
+const RESOURCE_COMMANDS: Section = {
   heading: 'Resources of an account, over the API',
   commands: RESOURCES.flatMap((resource) => [
     ...resource.verbs.map((verb) => resourceDefinition(resource, verb)),
     ...Object.entries(resource.actions ?? {}).map(([name, action]) => ({
-      usage: `${resource.noun} ${name} ${argumentOf(resource)}`,
+      usage: `${resource.noun} ${name} <${kebab(resource.id)}>`,
       summary: action.summary,
       options: API_OPTIONS,
       notes: API_NOTES,
-      examples: [`${resource.noun} ${name} ${argumentOf(resource).slice(1, -1)}`],
+      examples: [`${resource.noun} ${name} ${resource.example}`],
       load: async () => (await import('./resource-calls.ts')).actionCommand(resource, action),
     })),
   ]),
 };
 
-export const SECTIONS: readonly Section[] = [SERVICE, ACCOUNTS, SENDING, CLIENT, OF_RESOURCES, STORAGE];
+export const SECTIONS: readonly Section[] = [SERVICE, ACCOUNTS, SENDING, CLIENT, RESOURCE_COMMANDS, STORAGE];

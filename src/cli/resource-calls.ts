@@ -1,6 +1,5 @@
 /** Implements the commands for the resources of an account (resources.ts): `postrider message list`, `postrider webhook create`. */
 import { readFileSync } from 'node:fs';
-import { randomText } from '../base/ids.ts';
 import {
   type ApiAnswer,
   type ApiClient,
@@ -14,13 +13,13 @@ import { type CommandCall, CommandError, type CommandFunction, columns, UsageErr
 import { type Action, listName, type Resource, type Verb } from './resources.ts';
 
 export interface ListOptions extends ApiOptions {
-  /** Most entries that are read. */
+  /** Maximum number of entries to list. */
   limit: number;
 }
 
 type Row = Record<string, unknown>;
 
-/** Entries of a page; the API allows no more. */
+/** Maximum number of entries that the API returns at a time. */
 const PAGE = 100;
 
 const shown = (value: unknown): string => {
@@ -64,7 +63,7 @@ async function list(resource: Resource, call: CommandCall<ListOptions>): ReturnT
     cursor = answer.nextCursor;
   } while (cursor !== undefined && rows.length < limit);
   const lines = rows.map((row) => [resource.id, ...resource.shows].map((field) => shown(row[field])));
-  const more = cursor === undefined ? '' : `\nThere are more; read them with --limit ${limit * 10}`;
+  const more = cursor === undefined ? '' : `\nThere are more. To list them, use --limit ${limit * 10}.`;
   return {
     data: { [listName(resource)]: rows, hasMore: cursor !== undefined },
     text: rows.length === 0 ? `no ${resource.plural}` : `${aligned(lines)}${more}`,
@@ -108,11 +107,10 @@ export function resourceCommand(resource: Resource, verb: Verb): CommandFunction
 }
 
 /** Returns the function of a command that only some resources have. */
-export function actionCommand(resource: Resource, { method, path, isIdempotent }: Action): CommandFunction<ApiOptions> {
+export function actionCommand(resource: Resource, { method, path }: Action): CommandFunction<ApiOptions> {
   return async (call) => {
     const [id = ''] = call.args;
-    const idempotencyKey = isIdempotent ? randomText(22) : undefined;
     const api = apiClient(apiTarget(call));
-    return outcomeOf(await api.call({ method, path: `${oneOf(resource, id)}${path}`, body: '{}', idempotencyKey }));
+    return outcomeOf(await api.call({ method, path: `${oneOf(resource, id)}${path}`, body: '{}' }));
   };
 }

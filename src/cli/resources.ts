@@ -11,8 +11,6 @@ export interface Action {
   /** Added to the path of the resource. */
   path: string;
   summary: string;
-  /** The call carries a random Idempotency-Key, so that the command can be repeated by a client that does not know the result. */
-  isIdempotent?: boolean;
 }
 
 export interface Resource {
@@ -24,6 +22,8 @@ export interface Resource {
   path: string;
   /** The field with the ID. */
   id: string;
+  /** An ID, for the examples of the help. */
+  example: string;
   /** Fields that the list shows as text, besides the ID. */
   shows: readonly string[];
   /** Query parameters of the list, with a description. */
@@ -41,6 +41,7 @@ export const RESOURCES: readonly Resource[] = [
     plural: 'messages',
     path: '/messages',
     id: 'messageId',
+    example: 'msg_123',
     shows: ['createdAt', 'status', 'to', 'subject'],
     filters: {
       status: 'Statuses, separated by commas',
@@ -55,7 +56,7 @@ export const RESOURCES: readonly Resource[] = [
     verbs: ['list', 'show'],
     actions: {
       cancel: { method: 'POST', path: '/cancel', summary: 'Cancel a message that has not been sent' },
-      resend: { method: 'POST', path: '/resend', summary: 'Send a message again as a new one', isIdempotent: true },
+      resend: { method: 'POST', path: '/resend', summary: 'Send a message again as a new one' },
     },
   },
   {
@@ -63,6 +64,7 @@ export const RESOURCES: readonly Resource[] = [
     plural: 'events',
     path: '/events',
     id: 'eventId',
+    example: 'evt_123',
     shows: ['timestamp', 'eventType', 'recipient', 'messageId'],
     filters: {
       messageId: 'Message id',
@@ -79,6 +81,7 @@ export const RESOURCES: readonly Resource[] = [
     plural: 'webhooks',
     path: '/webhooks',
     id: 'webhookId',
+    example: 'whk_123',
     shows: ['enabled', 'url', 'events'],
     verbs: ['list', 'show', 'create', 'set', 'delete'],
     actions: { test: { method: 'POST', path: '/test', summary: 'Send a test event to a webhook' } },
@@ -88,6 +91,7 @@ export const RESOURCES: readonly Resource[] = [
     plural: 'templates',
     path: '/templates',
     id: 'templateId',
+    example: 'tpl_123',
     shows: ['updatedAt', 'publishedVersion', 'name'],
     verbs: ['list', 'show', 'create', 'set', 'delete'],
   },
@@ -96,6 +100,7 @@ export const RESOURCES: readonly Resource[] = [
     plural: 'suppressions',
     path: '/suppressions',
     id: 'email',
+    example: 'ann@example.com',
     shows: ['createdAt', 'reason'],
     filters: { email: 'Address', reason: 'Reason, such as bounce' },
     verbs: ['list', 'show', 'create', 'delete'],
@@ -105,6 +110,7 @@ export const RESOURCES: readonly Resource[] = [
     plural: 'domains',
     path: '/domains',
     id: 'domainId',
+    example: 'dom_123',
     shows: ['status', 'domain'],
     verbs: ['list', 'show', 'delete'],
   },
@@ -113,6 +119,7 @@ export const RESOURCES: readonly Resource[] = [
     plural: 'inbound routes',
     path: '/inbound-routes',
     id: 'inboundRouteId',
+    example: 'inr_123',
     shows: ['status', 'match', 'url'],
     verbs: ['list', 'show', 'create', 'set', 'delete'],
     actions: { verify: { method: 'POST', path: '/verify', summary: 'Check the MX record of an inbound route' } },
@@ -122,6 +129,7 @@ export const RESOURCES: readonly Resource[] = [
     plural: 'incidents',
     path: '/incidents',
     id: 'incidentId',
+    example: 'inc_123',
     shows: ['since', 'kind', 'state', 'advice'],
     verbs: ['list', 'show'],
     actions: {
@@ -130,12 +138,12 @@ export const RESOURCES: readonly Resource[] = [
   },
 ];
 
-/** The argument of commands for one resource: `<message-id>`, or `<email>`. */
-export function argumentOf({ id }: Resource): string {
-  return `<${id.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}>`;
+/** Returns the name of an option or argument for a field of the API: `message-id` for `messageId`. */
+export function kebab(field: string): string {
+  return field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** The name of lists in JSON: `inboundRoutes`. */
+/** Returns the name of the list in JSON: `inboundRoutes`. */
 export function listName({ plural }: Resource): string {
   return plural.replaceAll(/ ([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -43,7 +43,7 @@ interface ShareRouteDeps {
   database: Database;
   blobs: Blobs;
   clock: Clock;
-  /** What links are made of; the address is read at each use. */
+  /** The key that signs links, and their address, which is read at each use. */
   linkBase: { readonly secretKey: Uint8Array; readonly baseUrl: string };
 }
 

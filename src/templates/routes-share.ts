@@ -40,7 +40,7 @@ import { findTemplateOperation } from './store.ts';
 
 export interface TemplateShareDeps extends PreviewDeps {
   clock: Clock;
-  /** What links are made of; the address is read at each use. */
+  /** The key that signs links, and their address, which is read at each use. */
   linkBase: { readonly secretKey: Uint8Array; readonly baseUrl: string };
 }
 

@@ -80,8 +80,17 @@ test('a paused destination is resumed once, and its drawer shows the new state',
   const { page, assertClean } = await signedIn(t, visitors, service);
   const hour = new Date(Date.now() + 3_600_000).toISOString();
   const destination = {
-    ...{ destinationId: 'mx.busy.example', explanation: 'Requested a pause.', depth: 3, connections: 0, limit: 2 },
-    ...{ pausedUntil: hour, blockedSince: null, fallback: false, nextAttemptAt: null, nodes: ['a'], lastReplies: [] },
+    destinationId: 'mx.busy.example',
+    explanation: 'Requested a pause.',
+    depth: 3,
+    connections: 0,
+    limit: 2,
+    pausedUntil: hour,
+    blockedSince: null,
+    fallback: false,
+    nextAttemptAt: null,
+    nodes: ['a'],
+    lastReplies: [],
   };
   let isPaused = true;
   let isLongGone = false;
@@ -176,8 +185,14 @@ test('a list shows its rows after the list above it has grown', { skip }, async 
   const { page, assertClean } = await signedIn(t, visitors, service, { viewport: { width: 1280, height: 800 } });
   const many = Array.from({ length: 300 }, (_, at) => String(at).padStart(3, '0'));
   const users = many.map((at) => ({
-    ...{ userId: `usr_${at}`, email: `user${at}@shop.example`, role: 'member', status: 'active' },
-    ...{ totp: false, passkeys: 0, lastSignInAt: null, createdAt: '2026-01-01T00:00:00.000Z' },
+    userId: `usr_${at}`,
+    email: `user${at}@shop.example`,
+    role: 'member',
+    status: 'active',
+    totp: false,
+    passkeys: 0,
+    lastSignInAt: null,
+    createdAt: '2026-01-01T00:00:00.000Z',
   }));
   const domains = many.map((at) => ({ domain: `d${at}.example`, depth: 1, nextAttemptAt: null, lastReply: null }));
   await page.route('**/operator/accounts/*/users?*', (route) => route.fulfill({ json: users }));

@@ -47,7 +47,7 @@ interface ValidLinksProps<T> {
     refetch(): unknown;
     fetchNextPage(): unknown;
   };
-  /** What this link shows. */
+  /** The text that says what the link shows. */
   detail(share: T): string;
   revoke(share: T): ReactNode;
 }

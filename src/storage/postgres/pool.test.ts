@@ -1,4 +1,4 @@
-/** Of several hosts, one goes silent, as when it loses power: the pool moves to the host that accepts writes. */
+/** One of several hosts goes silent, as when it loses power: the pool moves to the host that accepts writes. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { silentProxy } from '../../../test/kit/silent-proxy.ts';

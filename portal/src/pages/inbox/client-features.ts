@@ -32,7 +32,7 @@ export interface HtmlUsage {
 type Count = (usage: HtmlUsage) => number;
 
 const WITHOUT_EFFECT = new Set(['none', 'auto', 'normal', 'initial', 'inherit', 'unset', 'revert']);
-/** What shorthands set their other properties to, in browsers that do not write `initial`. */
+/** Shorthands set their other properties to these values, in browsers that do not write `initial`. */
 const DEFAULTS: Readonly<Record<string, string>> = {
   'background-position-x': '0%',
   'background-repeat': 'repeat',

@@ -10,7 +10,7 @@ interface TableEntry {
   title: string;
   /** By client: y, n, a (partial), or u (unknown). */
   support: string;
-  /** What is not supported, by note, with the positions of the clients. */
+  /** Unsupported parts by note, with the positions of the clients. */
   notes?: Readonly<Record<string, readonly number[]>>;
 }
 
