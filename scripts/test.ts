@@ -21,10 +21,10 @@ import type { Took } from './test-process.ts';
 
 /** Processes at a time: more than the two cores of the smallest machine, since they also wait for disks, sockets and timers. */
 const PROCESSES = 3;
-/** Further ones start while a smaller share of the machine's processor time was used since the last start. */
+/** Further ones start while the machine uses a smaller share of its processor time than this. */
 const BUSY = 0.85;
 const MOST_PROCESSES = 6;
-/** How long the share is measured. A process that has started shows in it. */
+/** Period over which that use is measured: long enough to include a process that has just started. */
 const MEASURED_MS = 4_000;
 /** Number of files in the table of the slowest. */
 const SLOWEST = 30;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests a built package as Debian's archive does: piuparts installs, upgrades, and purges it, and autopkgtest runs tests/ with it. As root,
+# Tests a built package with the tools of Debian's archive: piuparts installs, upgrades, and purges it, and autopkgtest runs tests/ with it. As root,
 # with mmdebstrap, piuparts, and autopkgtest:
 #   sh deploy/debian/check.sh release/postrider_1.0.0-1_amd64.deb
 set -eu

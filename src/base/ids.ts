@@ -1,7 +1,7 @@
 /**
  * Identifiers: a prefix, eight characters of time, and thirteen random ones, all in [0-9A-Za-z]. They sort by creation time in milliseconds
- * and cannot be guessed: each contains 77 random bits of the CSPRNG and no counter. Other values than 0 of the first character, which time
- * reaches in 2081, are reserved (docs/decisions/0029-cells.md).
+ * and cannot be guessed: each contains 77 random bits of the CSPRNG and no counter. The first character is 0 until 2081; its other values
+ * are reserved for cells (docs/decisions/0029-cells.md).
  */
 import { randomFillSync } from 'node:crypto';
 

@@ -68,7 +68,7 @@ export async function orderedEndpoints(tx: Transaction, webhookIds: readonly str
   return new Set(found.map(({ id }) => id));
 }
 
-/** Waits for claims that read whether the endpoint is ordered. Call it before the transaction changes that, and first of all. */
+/** Waits for claims that have read whether the endpoint is ordered. Call it first in a transaction that changes this. */
 export async function waitForClaims(tx: Transaction, webhookId: string): Promise<void> {
   if (tx.dialect === 'postgres') await tx.all('SELECT pg_advisory_xact_lock(hashtextextended(?, 0))', webhookId);
 }
