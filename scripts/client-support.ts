@@ -13,12 +13,27 @@ const VERSION = '2.0.2';
 const OUT = path.resolve(import.meta.dirname, '../portal/src/pages/inbox/client-support.json');
 
 const CLIENTS = [
-  ...['gmail.desktop-webmail', 'gmail.ios', 'gmail.android'],
-  ...['outlook.windows', 'outlook.outlook-com', 'outlook.macos', 'outlook.ios', 'outlook.android'],
-  ...['apple-mail.macos', 'apple-mail.ios'],
-  ...['yahoo.desktop-webmail', 'yahoo.ios', 'yahoo.android'],
-  ...['samsung-email.android', 'aol.desktop-webmail', 'protonmail.desktop-webmail', 'fastmail.desktop-webmail'],
-  ...['thunderbird.macos', 'gmx.desktop-webmail', 'web-de.desktop-webmail', 't-online-de.desktop-webmail'],
+  'gmail.desktop-webmail',
+  'gmail.ios',
+  'gmail.android',
+  'outlook.windows',
+  'outlook.outlook-com',
+  'outlook.macos',
+  'outlook.ios',
+  'outlook.android',
+  'apple-mail.macos',
+  'apple-mail.ios',
+  'yahoo.desktop-webmail',
+  'yahoo.ios',
+  'yahoo.android',
+  'samsung-email.android',
+  'aol.desktop-webmail',
+  'protonmail.desktop-webmail',
+  'fastmail.desktop-webmail',
+  'thunderbird.macos',
+  'gmx.desktop-webmail',
+  'web-de.desktop-webmail',
+  't-online-de.desktop-webmail',
 ];
 
 interface Feature {
