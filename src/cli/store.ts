@@ -3,7 +3,7 @@
  * in a wrong folder, and one with pending migrations are errors: only `migrate` and the start of the service change it, because another
  * version may be running.
  */
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { changedBy, commandOrigin } from '../audit/audit.ts';
 import { type Clock, iso, systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
@@ -12,7 +12,7 @@ import { openBlobStore } from '../roles/blob-store.ts';
 import '../roles/operations.ts';
 import { backUpBeforeUpgrade } from '../roles/upgrade-backup.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
-import { type DataDirectory, dataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
+import { type DataDirectory, dataDirectory, isWritable, prepareDataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
 import {
   type AppliedMigration,
@@ -103,6 +103,13 @@ async function openForCommand(
 
 /** Throws if the database does not exist or has another version. */
 async function assertUsable(config: Config, directory: DataDirectory): Promise<void> {
+  if (config.databaseUrl === undefined && !isWritable(directory.path)) {
+    const owner = statSync(directory.path).uid;
+    throw new CommandError(
+      'NO_PERMISSION',
+      `the folder ${directory.path} belongs to the user ${owner}; run the command as that user, or set POSTRIDER_DATA_DIR`,
+    );
+  }
   if (config.databaseUrl === undefined && !existsSync(directory.databaseFile)) {
     throw new CommandError(
       'NO_DATABASE',

@@ -4,10 +4,11 @@
  *
  * Also measures the free space on a disk. Below a limit, intake stops first, while deliveries still have space to record their results.
  */
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { notWritable } from './not-writable.ts';
 import { describeStorageError, isStorageError } from './sqlite/errors.ts';
 
 export interface DataDirectory {
@@ -30,9 +31,39 @@ export function dataDirectory(folder: string, blobsFolder?: string): DataDirecto
 export function prepareDataDirectory(folder: string, blobsFolder?: string): DataDirectory {
   const directory = dataDirectory(folder, blobsFolder);
   makeFolder(directory.path);
+  assertWritable(directory.path);
+  closeEmptyFolder(directory.path);
   makeFolder(directory.blobsFolder);
+  assertWritable(directory.blobsFolder);
   closeToOthers(directory.databaseFile);
   return directory;
+}
+
+/** Throws an error for the operator if this user cannot write to the folder. */
+function assertWritable(folder: string): void {
+  if (isWritable(folder)) return;
+  const { why, remedy } = notWritable(folder, folder);
+  throw new Error(`the folder ${why}; ${remedy}`);
+}
+
+/** False if the folder exists and this user lacks permissions for it. */
+export function isWritable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'EACCES';
+  }
+}
+
+/**
+ * Restricts an empty folder to the service's user, as if it had been created here. The image has a data directory that every user can
+ * write to, so that a container can run as any user.
+ */
+function closeEmptyFolder(folder: string): void {
+  const { uid, mode } = statSync(folder);
+  if (uid !== process.getuid?.() || (mode & 0o002) === 0) return;
+  if (readdirSync(folder).length === 0) chmodSync(folder, 0o700);
 }
 
 /** Restricts the database files to the service's user even if others may read the directory: they hold mail and password hashes. */

@@ -26,6 +26,7 @@ const AROUND: Readonly<Record<string, readonly string[]>> = {
     ],
     ...['src/net/dns-servers.ts', 'src/roles/ports.ts', 'src/roles/serve.ts', 'src/smtp/tls-identity.ts'],
     ...['src/storage/data-directory.ts', 'src/storage/durable-file.ts', 'src/storage/migrate.ts'],
+    'src/storage/not-writable.ts',
     ...['src/storage/portable-file.ts', 'src/storage/postgres/transfer.ts', 'src/storage/postgres/url.ts'],
     ...['src/storage/secret-key.ts', 'src/storage/sqlite/backup.ts', 'src/storage/sqlite/errors.ts'],
     ...['src/storage/sqlite/log-check.ts'],

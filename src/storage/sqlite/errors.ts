@@ -5,6 +5,7 @@
  */
 import { accessSync, closeSync, constants, openSync, readSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { notWritable } from '../not-writable.ts';
 
 /** SQLite's primary result codes. */
 const READONLY = 8;
@@ -100,11 +101,10 @@ function cannotOpen(file: string, message: string): string {
   } catch (error) {
     const { code, path: where = folder } = error as NodeJS.ErrnoException;
     if (code === 'EROFS') return explained('the file system is mounted read-only', `mount it read-write, ${elsewhere}`);
-    if (code === 'EACCES' || code === 'EPERM')
-      return explained(
-        `this user cannot write to ${where}`,
-        `change its owner to the user of the service, ${elsewhere}`,
-      );
+    if (code === 'EACCES' || code === 'EPERM') {
+      const { why, remedy } = notWritable(where, folder);
+      return explained(why, remedy);
+    }
     if (code === 'EIO') return stopped(`EIO at ${where}`);
     return explained(`${code} at ${where}`, elsewhere.slice(3));
   }
