@@ -27,7 +27,10 @@ const PACKAGES = [
   'tzdata',
 ];
 const UNUSED = ['usr/share/man', 'usr/share/locale', 'usr/share/lintian', 'usr/share/bug', 'var/cache'];
-const OWNER = 1000;
+/** The user of distroless images, which the Helm chart sets too. */
+const OWNER = 65_532;
+/** Every user can write to a new volume, so that a container can run as any user; the first start as OWNER restricts it. */
+const VOLUME_MODE = 0o1777;
 
 export interface DebianPackage {
   name: string;
@@ -71,8 +74,8 @@ function writeSystemFiles(folder: string): void {
     'etc/ssl/certs/ca-certificates.crt': bundle
       .map((name) => readFileSync(path.join(certificates, name), 'utf8'))
       .join(''),
-    'etc/passwd': `root:x:0:0:root:/root:/sbin/nologin\nnode:x:${OWNER}:${OWNER}::/data:/sbin/nologin\n`,
-    'etc/group': `root:x:0:\nnode:x:${OWNER}:\n`,
+    'etc/passwd': `root:x:0:0:root:/root:/sbin/nologin\npostrider:x:${OWNER}:${OWNER}::/data:/sbin/nologin\n`,
+    'etc/group': `root:x:0:\npostrider:x:${OWNER}:\n`,
     'etc/nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files dns\n',
   };
   for (const [name, text] of Object.entries(files)) writeFileSync(path.join(folder, name), text);
@@ -178,7 +181,8 @@ export async function writeImage(
   const layers: Descriptor[] = [];
   for (const folder of folders) {
     const isWritable = folder.endsWith('/writable');
-    normalize(folder, epoch, isWritable ? { data: 0o700, content: 0o700 } : { tmp: 0o1777, 'var/tmp': 0o1777 });
+    const modes = isWritable ? { data: VOLUME_MODE, content: VOLUME_MODE } : { tmp: 0o1777, 'var/tmp': 0o1777 };
+    normalize(folder, epoch, modes);
     const file = `${folder}.tar`;
     // Without an entry for the root, which belongs to the first layer alone.
     tar(folder, file, epoch, isWritable ? OWNER : 0, readdirSync(folder).sort());

@@ -69,7 +69,7 @@ test('compose nodes accept any password, share one volume, and read every other 
     assert.ok(node.volumes.includes('content:/content'));
   }
   assert.notEqual(one.volumes[0], two.volumes[0], 'each node has its own data directory');
-  assert.match(read('Dockerfile'), /mkdir \/data \/content && chown node:node \/data \/content/);
+  assert.match(read('Dockerfile'), /mkdir \/data \/content && chown 65532:65532 \/data \/content/);
 });
 
 test('systemd accepts the unit and its drop-in, and knows every directive', {
@@ -122,7 +122,7 @@ test('the image has a compile cache that a start only reads', { timeout: 120_000
   assert.deepEqual(warm(), made, 'nothing is left to compile');
   assert.match(
     read('Dockerfile'),
-    /^USER node\nRUN sh deploy\/compile-cache\.sh$/m,
+    /^USER 65532:65532\nRUN sh deploy\/compile-cache\.sh$/m,
     'created by the user that reads it',
   );
 });

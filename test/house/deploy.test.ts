@@ -88,6 +88,6 @@ test('the image has the files that the service reads and runs npm start unprivil
   const command = JSON.parse(/^CMD (\[.*\])$/m.exec(dockerfile)![1]!) as string[];
   // With npm, `exec` replaces the shell by the service, so that signals reach it; here there is no shell.
   assert.equal(['exec', ...entry, ...command].join(' '), start);
-  assert.match(dockerfile, /^USER node$/m);
+  assert.match(dockerfile, /^USER 65532:65532$/m);
   for (const part of ['bin', 'src', 'migrations']) assert.match(dockerfile, new RegExp(`^COPY ${part} ${part}$`, 'm'));
 });

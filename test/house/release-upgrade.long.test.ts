@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
@@ -213,42 +213,69 @@ test('the Debian package upgrades the data of the version before once, and keeps
   assert.match(readFileSync(path.join(shared, 'refusal'), 'utf8').trim(), REFUSAL);
 });
 
-test('the image upgrades the volume of the version before once', {
-  skip: skip || missing('dockerd', 'docker'),
-  timeout: 300_000,
-}, async (t) => {
-  const upgrade = await prepare(t, 'image', '/data');
+/** The version before ran as this user, and this version runs as the second one. */
+const [EARLIER_USER, IMAGE_USER] = ['1000:1000', '65532:65532'] as const;
+const OWNER_REFUSAL =
+  'postrider: the folder /data belongs to the user 1000, but Postrider runs as the user 65532, which cannot write to it; ' +
+  'run chown -R 65532:65532 /data, or run Postrider as the user 1000 (docker run --user 1000:1000)';
+
+/** Upgrades a volume of the version before with the image, whose files then belong to the user. */
+async function upgradesVolume(t: TestContext, name: string, user: string): Promise<void> {
+  const upgrade = await prepare(t, name, '/data');
   const { docker, close } = await startEngine();
   t.after(close);
-  execFileSync('chown', ['-R', '1000:1000', upgrade.dataDir]);
-  for (const [of, name] of [
+  const own = (owner: string): unknown => execFileSync('chown', ['-R', owner, upgrade.dataDir]);
+  own(EARLIER_USER);
+  for (const [of, tag] of [
     ['old', EARLIER_VERSION],
     ['new', version],
   ] as const)
-    await docker('load', '--input', path.join(folder, of, `postrider-${name}-image-${machine}.tar`));
+    await docker('load', '--input', path.join(folder, of, `postrider-${tag}-image-${machine}.tar`));
   const limits = ['--read-only', '--tmpfs', '/tmp', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'];
-  const start = (name: string, mode: string, more: Record<string, string> = {}): Promise<string> => {
+  const start = (tag: string, options: string[], more: Record<string, string> = {}): Promise<string> => {
     const settings = Object.entries({ ...upgrade.settings, ...more }).flatMap((one) => ['--env', one.join('=')]);
-    const options = [mode, '--network', 'host', ...limits, '--volume', `${upgrade.dataDir}:/data`];
-    return docker('run', ...options, ...settings, `postrider:${name}`);
+    const all = [...options, '--network', 'host', ...limits, '--volume', `${upgrade.dataDir}:/data`];
+    return docker('run', ...all, ...settings, `postrider:${tag}`);
   };
   const stop = async (id: string): Promise<void> => {
     await docker('stop', '--time', '40', id);
     assert.equal(await docker('inspect', '--format', '{{.State.ExitCode}}', id), '0');
   };
-  const old = await start(EARLIER_VERSION, '--detach', { POSTRIDER_ROLES: 'api' });
+  const refuses = (started: Promise<string>, message: string | RegExp): Promise<void> =>
+    assert.rejects(started, (error: Error & { code: number; stderr: string }) => {
+      assert.equal(error.code, 1);
+      if (typeof message === 'string') assert.equal(error.stderr.trim(), message);
+      else assert.match(error.stderr.trim(), message);
+      return true;
+    });
+  const old = await start(EARLIER_VERSION, ['--detach'], { POSTRIDER_ROLES: 'api' });
   await waitUntil('the old image', () => isReady(upgrade.api), 60_000);
   await accepts(upgrade.api, 'old');
   await stop(old);
   assert.equal(upgrade.sink.messages.length, 0);
-  const next = await start(version, '--detach', { POSTRIDER_BACKUP_BEFORE_UPGRADE: 'on' });
+  // The clock of the fixture is in the volume, so Node itself could not read it.
+  await refuses(start(version, ['--rm'], { NODE_OPTIONS: '' }), OWNER_REFUSAL);
+  if (user === IMAGE_USER) own(IMAGE_USER);
+  const as = user === IMAGE_USER ? [] : ['--user', user];
+  const next = await start(version, ['--detach', ...as], { POSTRIDER_BACKUP_BEFORE_UPGRADE: 'on' });
   await waitUntil('the new image', () => isReady(upgrade.api), 60_000);
   await deliversAll(upgrade);
   await stop(next);
-  assert.ok(existsSync(path.join(upgrade.dataDir, 'postrider-before-upgrade-from-0053.backup')));
-  await assert.rejects(start(EARLIER_VERSION, '--rm'), (error: Error & { code: number; stderr: string }) => {
-    assert.notEqual(error.code, 0);
-    assert.match(error.stderr.trim(), REFUSAL);
-    return true;
-  });
-});
+  const backup = path.join(upgrade.dataDir, 'postrider-before-upgrade-from-0053.backup');
+  assert.equal(statSync(backup).uid, Number(user.split(':')[0]));
+  await refuses(start(EARLIER_VERSION, ['--rm', '--user', user]), REFUSAL);
+}
+
+for (const [way, user] of [
+  ['chown', IMAGE_USER],
+  ['--user', EARLIER_USER],
+] as const) {
+  test(
+    `the image refuses the volume of the version before, and upgrades it once with ${way}`,
+    {
+      skip: skip || missing('dockerd', 'docker'),
+      timeout: 300_000,
+    },
+    (t) => upgradesVolume(t, `image-${way}`, user),
+  );
+}
