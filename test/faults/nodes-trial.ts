@@ -9,7 +9,7 @@ import assert from 'node:assert/strict';
 import type { JsonObject } from '../kit/api.ts';
 import { type Cluster, type ClusterOptions, startCluster } from '../kit/cluster.ts';
 import { pausedMsBetween } from '../kit/running-time.ts';
-import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
+import { type SinkAction, type SinkOptions, type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { allMessages, copiesByKey, type Ledger, type Load, openLedger, startLoad } from './ledger.ts';
 
@@ -50,6 +50,8 @@ export interface NodesTrialOptions extends Omit<ClusterOptions, 'env'> {
   script(trial: NodesTrial): Promise<void>;
   /** More checks, after those of every trial, while the nodes still run. */
   finish?(trial: NodesTrial): Promise<void>;
+  /** What the sink does at other stages than the dot. */
+  sinkScript?: Omit<NonNullable<SinkOptions['script']>, 'dot'>;
   /** Where messages are sent to; loopback unless nodes run elsewhere. */
   sinkHost?: string;
 }
@@ -64,7 +66,8 @@ export interface NodesReport {
 
 /** Runs the trial and throws at the first broken promise. */
 export async function nodesTrial(options: NodesTrialOptions): Promise<NodesReport> {
-  const sink = await smtpSink({ script: { dot: () => ({ delayMs: Math.floor(Math.random() * DOT_DELAY_MS) }) } });
+  const dot = (): SinkAction => ({ delayMs: Math.floor(Math.random() * DOT_DELAY_MS) });
+  const sink = await smtpSink({ script: { ...options.sinkScript, dot } });
   const env = { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`, ...options.env };
   const cluster = await startCluster({ ...options, env }).catch(async (error: unknown) => {
     await sink.close();
