@@ -25,7 +25,14 @@ import { buildPortal } from '../../scripts/build-portal.ts';
 import { manifest } from '../../scripts/release/app.ts';
 import type { JsonObject } from '../kit/api.ts';
 import { waitUntil } from '../kit/wait-until.ts';
-import { buildRelease, digests, sendsAnEmail, timeToFirstEmail } from './release-artifacts.ts';
+import {
+  buildRelease,
+  digests,
+  migrateAsNewer,
+  NEWER_DATABASE,
+  sendsAnEmail,
+  timeToFirstEmail,
+} from './release-artifacts.ts';
 
 const { version } = manifest;
 const skip = process.platform === 'linux' ? false : 'the executable runs on Linux only';
@@ -123,6 +130,10 @@ test('the executable serves, sends an email, backs up on schedule, and stops wit
   assert.match((await start(env, 'account', 'list')).output, /acc_/);
   service.kill('SIGTERM');
   assert.equal(await ended, 0, log);
+  migrateAsNewer(data);
+  const refused = await start({ ...env, ...settings }, 'serve');
+  assert.equal(refused.code, 1);
+  assert.match(refused.output, NEWER_DATABASE);
 });
 
 test('the second start uses the unpacked files, and damaged files are restored', {

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import type { Readable } from 'node:stream';
 import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
@@ -68,6 +69,20 @@ export async function sendsAnEmail(url: string, firstRun: JsonObject): Promise<s
     return messageId;
   } finally {
     api.close();
+  }
+}
+
+/** The single line that refuses a database of a newer version. */
+export const NEWER_DATABASE =
+  /^postrider: the database was migrated by a newer version of postrider \(migration [\w-]+\); run that version, or restore a backup made before the upgrade\n$/;
+
+/** Records a migration that no version has, as a newer version would, in the embedded database of a stopped service. */
+export function migrateAsNewer(dataDir: string): void {
+  const database = new DatabaseSync(path.join(dataDir, 'postrider.db'));
+  try {
+    database.exec("INSERT INTO migration SELECT max(number) + 1, '9999-of-a-newer-version', 0 FROM migration");
+  } finally {
+    database.close();
   }
 }
 

@@ -14,6 +14,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import os from 'node:os';
@@ -32,6 +33,8 @@ import {
   cannotOverlay,
   digests,
   EPOCH,
+  migrateAsNewer,
+  NEWER_DATABASE,
   runInView,
   sendsAnEmail,
   startEngine,
@@ -188,6 +191,9 @@ test('npm install --global installs a service that sends an email, and a project
   isDelivered();
   service.kill('SIGTERM');
   assert.equal(await ended, 0);
+  migrateAsNewer(data);
+  const refused = run(program, ['serve'], { cwd: folder, env: { ...environment(data), PATH } });
+  await assert.rejects(refused, { code: 1, stderr: NEWER_DATABASE });
   // In a project, and for npx, npm puts Node next to the package.
   const modules = path.join(prefix, 'lib/node_modules');
   const [node = ''] = readdirSync(path.join(modules, 'postrider/node_modules')).filter((name) =>
@@ -288,31 +294,49 @@ test('the Debian package installs, serves, upgrades, and keeps data until purged
   assert.match(output, /^purged$/m);
 });
 
-test('the image serves read-only and unprivileged, and becomes healthy', {
+test('the image serves read-only and unprivileged, as its own user or another, and becomes healthy', {
   skip: skip || missing('dockerd', 'docker') || cannotOverlay(),
   timeout: 600_000,
 }, async (t) => {
   const { docker, close } = await startEngine();
   t.after(close);
   const isDelivered = timeToFirstEmail(t);
-  const loaded = await docker('load', '--input', path.join(out, `postrider-${version}-image-${machine}.tar`));
+  const archive = path.join(out, `postrider-${version}-image-${machine}.tar`);
+  const loaded = await docker('load', '--input', archive);
   assert.match(loaded, new RegExp(`postrider:${version}`));
   const port = await freePort();
   const settings = { HTTP_PORT: port, HTTP_HOST: '127.0.0.1', SMTP_PORT: 0, DOCTOR_NETWORK: 'off' };
   const env = Object.entries(settings).flatMap(([name, value]) => ['--env', `POSTRIDER_${name}=${value}`]);
   const limits = ['--read-only', '--tmpfs', '/tmp', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'];
-  const id = await docker('run', '--detach', '--network', 'host', ...limits, ...env, `postrider:${version}`);
+  const image = `postrider:${version}`;
+  const sizeBytes = Number(await docker('image', 'inspect', '--format', '{{.Size}}', image));
+  assert.ok(sizeBytes > 150e6 && sizeBytes < 230e6, `${sizeBytes} bytes unpacked`);
+  assert.ok(statSync(archive).size < 85e6, 'compressed, with Node');
+  const url = `http://127.0.0.1:${port}`;
+  const id = await docker('run', '--detach', '--network', 'host', ...limits, ...env, image);
   const inside = (...args: string[]): Promise<string> => docker('exec', id, 'node', ...args);
-  const health = (): Promise<string> => docker('inspect', '--format', '{{.State.Health.Status}}', id);
-  await waitUntil('the container to be healthy', async () => (await health()) === 'healthy', 300_000);
-  const firstRun = JSON.parse(await inside('-p', 'fs.readFileSync("/data/first-run.json", "utf8")')) as JsonObject;
-  await sendsAnEmail(`http://127.0.0.1:${port}`, firstRun);
+  const isHealthy = async (container: string): Promise<boolean> =>
+    (await docker('inspect', '--format', '{{.State.Health.Status}}', container)) === 'healthy';
+  const firstRunOf = async (container: string): Promise<JsonObject> =>
+    JSON.parse(await docker('exec', container, 'node', '-p', 'fs.readFileSync("/data/first-run.json", "utf8")'));
+  const modeOfData = (container: string): Promise<string> =>
+    docker('exec', container, 'node', '-p', '(fs.statSync("/data").mode & 0o7777).toString(8)');
+  await waitUntil('the container to be healthy', () => isHealthy(id), 300_000);
+  const firstRun = await firstRunOf(id);
+  await sendsAnEmail(url, firstRun);
   isDelivered();
   assert.match(await inside('bin/postrider.js', 'account', 'list'), new RegExp(firstRun.accountId));
-  assert.equal(await inside('-p', 'process.getuid()'), '1000');
+  assert.equal(await inside('-p', 'process.getuid()'), '65532');
   assert.equal(await inside('-p', 'fs.existsSync("/bin/sh")'), 'false', 'the image has no shell');
+  assert.equal(await modeOfData(id), '700', 'the start restricts its new volume');
   await docker('stop', '--time', '40', id);
   assert.equal(await docker('inspect', '--format', '{{.State.ExitCode}}', id), '0');
+
+  const other = await docker('run', '--detach', '--network', 'host', '--user', '4242:4242', ...limits, ...env, image);
+  await waitUntil('the container of another user', () => isHealthy(other), 300_000);
+  await sendsAnEmail(url, await firstRunOf(other));
+  await docker('stop', '--time', '40', other);
+  assert.equal(await docker('inspect', '--format', '{{.State.ExitCode}}', other), '0');
 });
 
 test('lintian finds no error in the Debian package', { skip: withoutLintian, timeout: 600_000 }, async () => {
