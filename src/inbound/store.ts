@@ -16,6 +16,8 @@ import {
   type Lease,
   park,
   settleLeases,
+  type Taken,
+  takenOf,
   type Work,
 } from '../work/work.ts';
 import type { EndInbound, InboundMail, Use } from './inbound-mail.ts';
@@ -123,7 +125,7 @@ export interface InboundJob extends Lease {
 
 export interface ClaimedInbound {
   jobs: InboundJob[];
-  taken: number;
+  taken: Taken;
   /** The over-quota lanes of the request that still had due rows, which were parked. */
   overQuota: string[];
 }
@@ -189,7 +191,7 @@ export const claimInboundOperation = operation(
     );
     return {
       jobs,
-      taken: rows.length,
+      taken: takenOf(rows),
       overQuota: overQuota.filter((lane) => parked.some((row) => row.lane === lane)),
     };
   },

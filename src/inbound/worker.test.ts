@@ -195,7 +195,7 @@ for (const [name, flood, other] of floods)
     let claimed = 0;
     r.database.execute = async (operation, args) => {
       const answer = await execute(operation, args);
-      if ((operation as unknown) === claimInboundOperation) claimed += (answer as ClaimedInbound).taken;
+      if ((operation as unknown) === claimInboundOperation) claimed += (answer as ClaimedInbound).taken.rows;
       return answer;
     };
     for (let index = 0; index < 100; index += 1) await r.store(flood);

@@ -44,8 +44,8 @@ export interface ClaimedBatch {
   /** Without duplicates, even if several jobs have the same event. */
   events: EventText[];
   targets: EndpointTarget[];
-  /** Rows that were claimed, including rows that were parked, or ended because their endpoint or event no longer exists. */
-  taken: number;
+  /** Includes rows that were parked, or ended because their endpoint or event no longer exists. */
+  taken: queue.Taken;
   /** Lanes of the request that still had due rows; these were parked. */
   overQuota: string[];
   /** Rows that became due because others of their turn were ended. */
@@ -59,14 +59,18 @@ const LOOKED_AT = 5_000;
  * Parks the rows of a full lane among the first due rows. Claiming such rows batch by batch costs ten times as much per row and delays all
  * other lanes by seconds.
  */
-async function parkOverQuota(tx: Transaction, request: queue.ClaimRequest): Promise<void> {
-  for (const lane of request.overQuota) {
+async function parkOverQuota(
+  tx: Transaction,
+  { overQuota, nowMs, lookBackMs = nowMs }: queue.ClaimRequest,
+): Promise<void> {
+  for (const lane of overQuota) {
     await tx.run(
       `UPDATE work SET held = 1 WHERE leased = 0 AND seq IN
-         (SELECT seq FROM (SELECT seq, lane FROM work WHERE kind = ? AND held = 0 AND due <= ? AND leased = 0
+         (SELECT seq FROM (SELECT seq, lane FROM work WHERE kind = ? AND held = 0 AND due <= ? AND due >= ? AND leased = 0
                            ORDER BY due LIMIT ?) AS head WHERE lane = ?)`,
       WEBHOOK_WORK,
-      request.nowMs,
+      nowMs,
+      nowMs - lookBackMs,
       LOOKED_AT,
       lane,
     );
@@ -84,7 +88,7 @@ export const claimOperation = operation(
     const rows = parked.length === 0 ? claimed : claimed.filter((row) => !request.overQuota.includes(row.lane));
     const overQuota = request.overQuota.filter((lane) => parked.some((row) => row.lane === lane));
     const batch = await batchOf(tx, rows, request.nowMs);
-    return { ...batch, taken: claimed.length, overQuota };
+    return { ...batch, taken: queue.takenOf(claimed), overQuota };
   },
 );
 

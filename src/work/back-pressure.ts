@@ -17,6 +17,8 @@ export interface BackPressureDeps<I extends Item> {
   database: Database;
   log: Log;
   now(): number;
+  /** How far back due rows are searched for (search-window.ts). */
+  lookBackMs(): number | undefined;
   /** Number of items held. */
   size(): number;
   /** Rows may be claimed again. */
@@ -93,7 +95,12 @@ export class BackPressure<I extends Item> {
     const { kind, database, queue } = this.#deps;
     const grants = queue.resumable(lanes, this.#deps.size());
     if (grants.length === 0) return;
-    const counts = await database.execute(resumeOperation, { kind, nowMs: this.#deps.now(), lanes: grants });
+    const counts = await database.execute(resumeOperation, {
+      kind,
+      nowMs: this.#deps.now(),
+      lookBackMs: this.#deps.lookBackMs(),
+      lanes: grants,
+    });
     for (const [index, { lane, limit }] of grants.entries()) {
       if (counts[index]! < limit) this.#parked.delete(lane);
       if (counts[index]! > 0) this.#resumed.add(lane);

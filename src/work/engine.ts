@@ -27,6 +27,7 @@ import { watchClock } from './clock.ts';
 import { type Item, NEXT_STATES, type State, untriedResult, type WorkKind } from './kind.ts';
 import { isFreeOnly, LEASE_MS, Leases } from './leases.ts';
 import { openPoisonGuard, type PoisonGuard } from './poison.ts';
+import { SearchWindow } from './search-window.ts';
 import { Settler } from './settler.ts';
 import type { Lease } from './store.ts';
 import { createWakeUp } from './wake-up.ts';
@@ -60,6 +61,8 @@ export class Engine<I extends Item, R extends Lease> {
   readonly #settler: Settler<R>;
   readonly #poison: PoisonGuard<I>;
   readonly #backPressure: BackPressure<I>;
+  /** The embedded database removes index entries with their rows. */
+  readonly #searchWindow: SearchWindow | undefined;
   readonly #wakeUp = createWakeUp();
   readonly #startedAt = performance.now();
   #loops: Promise<unknown> = Promise.resolve();
@@ -75,6 +78,7 @@ export class Engine<I extends Item, R extends Lease> {
     this.#deps = deps;
     this.#kind = kind;
     this.#leases = new Leases(database, clock);
+    this.#searchWindow = database.dialect === 'postgres' ? new SearchWindow() : undefined;
     const now = (): number => clock.now();
     this.#settler = new Settler<R>({
       database,
@@ -100,6 +104,7 @@ export class Engine<I extends Item, R extends Lease> {
       database,
       log,
       now,
+      lookBackMs: () => this.#searchWindow?.lookBackMs(),
       size: () => this.size,
       onResumed: () => this.#wakeUp.nudge(),
     });
@@ -253,19 +258,24 @@ export class Engine<I extends Item, R extends Lease> {
     if (this.#leases.mayHaveEnded()) for (const item of await this.#leases.extend()) this.#drop(item);
     const { database, clock, quarantineAfterMs = QUARANTINE_AFTER_MS } = this.#deps;
     const stillOver = this.#overQuota.filter((lane) => this.#kind.queue.resumable([lane], this.size).length === 0);
+    const freeOnly = isFreeOnly(database.state());
+    // A search for free rows skips others, which the next search must find.
+    const searchWindow = freeOnly ? undefined : this.#searchWindow;
     const claimed = await this.#kind.claim({
       nowMs: clock.now(),
       leaseMs: LEASE_MS,
       limit,
       quarantined: this.#quarantined === 0 && performance.now() - this.#startedAt >= quarantineAfterMs,
-      freeOnly: isFreeOnly(database.state()),
+      freeOnly,
+      lookBackMs: searchWindow?.next(),
       overQuota: stillOver,
     });
+    searchWindow?.found(claimed.taken.overdueMs);
     for (const lane of stillOver) this.#backPressure.parked(lane);
     this.#backPressure.takeOverQuota();
     this.receive(claimed.items);
     this.#overQuota = [...claimed.overQuota, ...this.#backPressure.takeOverQuota()];
-    return claimed.taken;
+    return claimed.taken.rows;
   }
 
   async #tickLoop(): Promise<void> {

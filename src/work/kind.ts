@@ -7,7 +7,7 @@
  * requires here.
  */
 import type { Clock } from '../base/clock.ts';
-import { type ClaimLimits, DEAD_LETTER_AFTER_CRASHES, isQuarantined, type Lease } from './store.ts';
+import { type ClaimLimits, DEAD_LETTER_AFTER_CRASHES, isQuarantined, type Lease, type Taken } from './store.ts';
 
 /** A claimed row with the data that its attempt needs. */
 export interface Job extends Lease {
@@ -76,8 +76,8 @@ export interface ClaimRequest extends ClaimLimits {
 
 export interface Claimed<I extends Item> {
   items: I[];
-  /** Rows read; as many as requested means that there may be more. */
-  taken: number;
+  /** What was read, including rows that are not among the items. */
+  taken: Taken;
   /** Lanes of the request that still had due rows; these were parked. */
   overQuota: string[];
 }

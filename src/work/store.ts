@@ -71,6 +71,8 @@ export interface ClaimLimits {
   quarantined: boolean;
   /** Whether to skip rows that are still marked as leased, even if their lease has ended. */
   freeOnly?: boolean;
+  /** Rows that have been due for longer are skipped (search-window.ts); undefined for a complete search. */
+  lookBackMs?: number | undefined;
   /** If set, only these rows are claimed if they are free, whenever they are due and even if they are parked. */
   only?: Lease[];
 }
@@ -79,39 +81,72 @@ export interface Claim extends ClaimLimits {
   kind: string;
 }
 
-const CLAIMED_COLUMNS = 'seq, kind, account_id, mode, subject, ref, lane, fence, attempts, crashes, turn';
+/** A row as it was claimed. */
+export interface ClaimedWork extends Work {
+  /** PostgreSQL: for how long the row had been due. 0 if it was selected, and in the embedded database. */
+  overdue_ms: number;
+}
+
+/** The extent of a claim. */
+export interface Taken {
+  /** As many rows as requested mean that there may be more. */
+  rows: number;
+  /** For how long the first row had been due; 0 if there was none. */
+  overdueMs: number;
+}
+
+export function takenOf(rows: readonly ClaimedWork[]): Taken {
+  // Rows in quarantine are found in any case.
+  const searched = rows.filter((row) => !isQuarantined(row));
+  return { rows: rows.length, overdueMs: searched.reduce((most, row) => Math.max(most, row.overdue_ms), 0) };
+}
+
+const CLAIMED_COLUMNS = 'work.seq, kind, account_id, mode, subject, ref, lane, fence, attempts, crashes, turn';
 
 /** Claims up to `limit` due rows, oldest first; skips rows that another node is claiming. */
-export async function claim(tx: Transaction, options: Claim): Promise<Work[]> {
+export async function claim(tx: Transaction, options: Claim): Promise<ClaimedWork[]> {
   const now = currentTime(tx, options.nowMs);
   if (options.only) {
     const lease = rowset(tx, 'lease', LEASE, options.only);
-    return tx.all<Work>(
+    return tx.all<ClaimedWork>(
       `UPDATE work SET leased = ${HELD}, held = 0, fence = fence + 1, due = ${now.sql} + CAST(? AS BIGINT)
-       WHERE leased = ${FREE} AND (seq, fence) IN (SELECT lease.seq, lease.fence FROM ${lease.sql}) RETURNING ${CLAIMED_COLUMNS}`,
+       WHERE leased = ${FREE} AND (seq, fence) IN (SELECT lease.seq, lease.fence FROM ${lease.sql})
+       RETURNING ${CLAIMED_COLUMNS}, 0 AS overdue_ms`,
       ...[...now.params, options.leaseMs, ...lease.params],
     );
   }
-  const claimWhere = async (condition: string, limit: number): Promise<Work[]> => {
+  // The embedded database cannot return it, and needs no search window.
+  const overdueMs = tx.dialect === 'postgres' ? `${now.sql} - chosen.due` : '0';
+  const claimWhere = async (condition: string, limit: number, since: Fragment = ANY_TIME): Promise<ClaimedWork[]> => {
     const chosen = await chosenRows(tx, {
-      sql: `SELECT seq FROM work WHERE kind = ? AND held = 0 AND due <= ${now.sql} AND ${condition}
+      sql: `SELECT seq, due FROM work WHERE kind = ? AND held = 0 AND due <= ${now.sql} ${since.sql} AND ${condition}
          ${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ? ${skipLocked(tx)}`,
-      params: [options.kind, ...now.params, limit],
+      params: [options.kind, ...now.params, ...since.params, limit],
     });
     if (chosen === undefined) return [];
-    return tx.all<Work>(
+    return tx.all<ClaimedWork>(
       `WITH chosen AS ${chosen.sql}
        UPDATE work SET crashes = crashes + ${CRASH}, leased = ${HELD}, fence = fence + 1,
          due = ${now.sql} + CAST(? AS BIGINT)
-       WHERE seq IN (SELECT seq FROM chosen) RETURNING ${CLAIMED_COLUMNS}`,
+       FROM chosen WHERE work.seq = chosen.seq
+       RETURNING ${CLAIMED_COLUMNS}, ${overdueMs} AS overdue_ms`,
       ...[...chosen.params, ...now.params, options.leaseMs],
     );
   };
   const rows = await Promise.all([
-    claimWhere(`crashes + ${CRASH} < ${QUARANTINE_AFTER_CRASHES}`, options.limit),
-    options.quarantined ? claimWhere(`crashes + ${CRASH} >= ${QUARANTINE_AFTER_CRASHES}`, 1) : [],
+    claimWhere(`crashes + ${CRASH} < ${QUARANTINE_AFTER_CRASHES}`, options.limit, sinceOf(now, options.lookBackMs)),
+    // The first condition is that of an index, which contains few rows.
+    options.quarantined ? claimWhere(`crashes > 0 AND crashes + ${CRASH} >= ${QUARANTINE_AFTER_CRASHES}`, 1) : [],
   ]);
   return rows.flat().sort((a, b) => a.seq - b.seq);
+}
+
+const ANY_TIME: Fragment = { sql: '', params: [] };
+
+/** Returns the condition that skips rows which have been due for longer than `lookBackMs`. */
+function sinceOf(now: Fragment, lookBackMs: number | undefined): Fragment {
+  if (lookBackMs === undefined) return ANY_TIME;
+  return { sql: `AND due >= ${now.sql} - CAST(? AS BIGINT)`, params: [...now.params, lookBackMs] };
 }
 
 /**
@@ -300,20 +335,25 @@ export interface ParkedLane {
   lane: string;
   limit: number;
   nowMs: number;
+  /** Rows that have been due for longer are not compared (search-window.ts); by default all are. */
+  lookBackMs?: number | undefined;
 }
 
 /**
  * Makes up to `limit` parked rows of a lane claimable again, oldest first; returns their number. They are due before rows that were never
  * claimed, because their lane has capacity now. Otherwise they could wait for minutes after a million rows that would only be parked.
  */
-export async function resume(tx: Transaction, { kind, lane, limit, nowMs }: ParkedLane): Promise<number> {
+export async function resume(
+  tx: Transaction,
+  { kind, lane, limit, nowMs, lookBackMs = nowMs }: ParkedLane,
+): Promise<number> {
   return tx.run(
     `WITH chosen AS MATERIALIZED (SELECT seq FROM work WHERE kind = ? AND lane = ? AND held = 1 ORDER BY due LIMIT ?
        ${skipLocked(tx)}),
-       first AS MATERIALIZED (SELECT min(due) AS due FROM work WHERE kind = ? AND held = 0)
+       first AS MATERIALIZED (SELECT min(due) AS due FROM work WHERE kind = ? AND held = 0 AND due >= ?)
      UPDATE work SET held = 0, due = (SELECT CASE WHEN first.due <= ? THEN first.due - 1 ELSE ? END FROM first)
      WHERE seq IN (SELECT seq FROM chosen)`,
-    ...[kind, lane, limit, kind, nowMs, nowMs],
+    ...[kind, lane, limit, kind, nowMs - lookBackMs, nowMs, nowMs],
   );
 }
 
@@ -365,6 +405,7 @@ export const putBackOperation = operation('work.putBack', 'write', async (tx, ro
 export interface ResumeRequest {
   kind: string;
   nowMs: number;
+  lookBackMs?: number | undefined;
   lanes: { lane: string; limit: number }[];
 }
 
@@ -372,9 +413,9 @@ export interface ResumeRequest {
 export const resumeOperation = operation(
   'work.resume',
   'write',
-  async (tx, { kind, nowMs, lanes }: ResumeRequest): Promise<number[]> => {
+  async (tx, { lanes, ...request }: ResumeRequest): Promise<number[]> => {
     const resumed: number[] = [];
-    for (const lane of lanes) resumed.push(await resume(tx, { kind, nowMs, ...lane }));
+    for (const lane of lanes) resumed.push(await resume(tx, { ...request, ...lane }));
     return resumed;
   },
 );

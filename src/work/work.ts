@@ -53,5 +53,7 @@ export {
   resume,
   resumeOperation,
   settleLeases,
+  type Taken,
+  takenOf,
   type Work,
 } from './store.ts';

@@ -17,16 +17,15 @@ import {
   clockOffsetSql,
   finish,
   release,
+  type Taken,
+  takenOf,
   type Work,
 } from '../../work/work.ts';
 
 export interface Claimed {
   jobs: DeliveryJob[];
-  /**
-   * Rows that were claimed, including those of suspended accounts, which were given back: as many as requested means that there may be
-   * more.
-   */
-  taken: number;
+  /** Includes rows of suspended accounts, which were given back. */
+  taken: Taken;
 }
 
 export const claimOperation = operation(
@@ -39,7 +38,7 @@ export const claimOperation = operation(
     const resting = loaded.filter(({ isSuspended, endsAtMs }) => isSuspended && endsAtMs > request.nowMs);
     await releaseSuspended(tx, resting, request.nowMs);
     const jobs = loaded.filter((one) => !resting.includes(one)).map(({ job }) => job);
-    return { jobs, taken: rows.length };
+    return { jobs, taken: takenOf(rows) };
   },
 );
 
