@@ -18,6 +18,7 @@ const ROWS: Record<string, string[]> = {
   scaling: ['scaling.ts'],
   cells: ['cells.ts'],
   'open-transaction': ['open-transaction.ts'],
+  claims: ['claims.ts'],
   world: ['world.ts'],
   latency: ['latency.ts'],
   deferred: ['deferred.ts'],
