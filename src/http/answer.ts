@@ -79,7 +79,8 @@ export function thrownFailure(error: unknown, log: Log): Failure {
     return outcomeUnknown(error);
   }
   if (error instanceof Unavailable) {
-    log.warn({ err: error }, 'request rejected: a dependency is unavailable');
+    // Without its stack: during an outage there is one for every request.
+    log.warn({ err: error.message }, 'request rejected: a dependency is unavailable');
     return failure(error.failureCode);
   }
   log.error({ err: error }, 'request failed');
