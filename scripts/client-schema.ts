@@ -9,15 +9,26 @@ interface Parameter {
   in?: string;
 }
 
+interface Response {
+  $ref?: string;
+  headers?: unknown;
+}
+
 interface Operation {
   operationId: string;
   parameters?: Parameter[];
-  responses: Record<string, { headers?: unknown }>;
+  responses: Record<string, Response>;
+}
+
+interface Components {
+  schemas: Record<string, unknown>;
+  parameters: Record<string, Parameter>;
+  responses: Record<string, Response>;
 }
 
 interface Document {
   paths: Record<string, Record<string, Operation>>;
-  components: { schemas: Record<string, unknown>; parameters: Record<string, Parameter> };
+  components: Components;
 }
 
 const HEADER = `/**
@@ -25,16 +36,23 @@ const HEADER = `/**
  */
 `;
 
-/** Returns what a caller of the operation passes and receives; shared parameters are inlined. */
-function slim({ parameters, responses, ...operation }: Operation, shared: Record<string, Parameter>): Operation {
-  const given = (parameters ?? [])
-    .map((one) => (one.$ref === undefined ? one : shared[one.$ref.split('/').at(-1)!]!))
-    .filter((one) => one.in !== 'header');
-  const successes = Object.entries(responses).filter(([status]) => status.startsWith('2'));
+/** Returns the component that `value` refers to, or the value itself. */
+const resolved = <T extends { $ref?: string }>(value: T, shared: Record<string, T>): T =>
+  value.$ref === undefined ? value : shared[value.$ref.split('/').at(-1)!]!;
+
+/** Returns what a caller of the operation passes and receives; shared parameters and responses are inlined. */
+function slim({ parameters, responses, ...operation }: Operation, shared: Components): Operation {
+  const given = (parameters ?? []).map((one) => resolved(one, shared.parameters)).filter((one) => one.in !== 'header');
+  const successes = Object.entries(responses)
+    .filter(([status]) => status.startsWith('2'))
+    .map(([status, response]) => {
+      const { headers, ...rest } = resolved(response, shared.responses);
+      return [status, rest] as const;
+    });
   return {
     ...operation,
     ...(given.length === 0 ? {} : { parameters: given }),
-    responses: Object.fromEntries(successes.map(([status, { headers, ...response }]) => [status, response])),
+    responses: Object.fromEntries(successes),
   };
 }
 
@@ -49,7 +67,7 @@ function routeLine(path: string, method: string, { operationId, parameters = [] 
 /** The text of the file for the text of the document. */
 export async function clientSchema(openapi: string): Promise<string> {
   const { paths, components, ...about } = JSON.parse(openapi) as Document;
-  const slimmed = mapValues(paths, (methods) => mapValues(methods, (one) => slim(one, components.parameters)));
+  const slimmed = mapValues(paths, (methods) => mapValues(methods, (one) => slim(one, components)));
   const { schemas } = components;
   const types = await openapiTypes(
     { ...about, webhooks: {}, paths: slimmed, components: { schemas } } as unknown as Parameters<

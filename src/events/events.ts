@@ -31,7 +31,6 @@ export {
 export {
   eventCatalogue,
   SAMPLE,
-  SAMPLE_AUTHENTICATION,
   SAMPLE_INBOUND,
   type SampleEvent,
   sampleDetail,

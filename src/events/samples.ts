@@ -54,7 +54,7 @@ const unknown = {
 
 const reader = { machine: false, userAgent: 'Mozilla/5.0' };
 
-export const SAMPLE_AUTHENTICATION = {
+const authentication = {
   spf: { result: 'pass', domain: 'example.com', reason: null },
   dkim: [{ result: 'pass', domain: 'example.com', selector: 'k1', reason: null }],
   dmarc: { result: 'pass', policy: 'reject', domain: 'example.com', reason: null },
@@ -90,7 +90,7 @@ export const SAMPLE_INBOUND = {
   sizeBytes: 67104,
   inReplyTo: SAMPLE.messageId,
   autoReply: false,
-  authentication: SAMPLE_AUTHENTICATION,
+  authentication,
   unreadable: [],
 };
 

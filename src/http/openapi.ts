@@ -53,6 +53,7 @@ const text = { type: 'string' } as const;
 class Components {
   readonly schemas: Record<string, Json> = {};
   readonly responses: Record<string, Json> = {};
+  readonly parameters: Record<string, Json> = { ...REQUEST_HEADERS };
   readonly #examples: Readonly<Record<string, unknown>>;
   readonly #contents: Readonly<Record<string, string>>;
 
@@ -90,15 +91,12 @@ class Components {
     );
   }
 
-  /**
-   * Adds a response to the components and returns a reference to it, so that operations with the same response share it. Its name consists
-   * of its error codes.
-   */
-  shareResponse(name: string, response: Json): Json {
-    const known = this.responses[name];
-    if (known !== undefined && !isDeepStrictEqual(known, response)) throw new Error(`two responses are named ${name}`);
-    this.responses[name] = response;
-    return { $ref: `#/components/responses/${name}` };
+  /** Adds a response or a parameter to the components and returns a reference to it. */
+  share(kind: 'responses' | 'parameters', name: string, value: Json): Json {
+    const known = this[kind][name];
+    if (known !== undefined && !isDeepStrictEqual(known, value)) throw new Error(`two ${kind} are named ${name}`);
+    this[kind][name] = value;
+    return { $ref: `#/components/${kind}/${name}` };
   }
 
   /** Returns the `content` of a response that is not JSON. Binary content has no schema. */
@@ -192,11 +190,17 @@ function namedParameters(prefix: string, { description, ...member }: Json): Json
   return { name: prefix, in: 'query', required: false, description, ...shown };
 }
 
-function parameters<C>(route: RouteDefinition<C>, known: NonNullable<OpenapiOptions['pathParameters']>): Json[] {
+/** Returns the parameters of a route. Those of the path are shared by all routes that have the same noun before them. */
+function parameters<C>(
+  route: RouteDefinition<C>,
+  components: Components,
+  { pathParameters = {} }: OpenapiOptions,
+): Json[] {
   const params = (route.params === undefined ? {} : plain(route.params).properties) as Record<string, Json> | undefined;
-  const inPath = [...route.path.matchAll(/([^/]+)\/:([^/]+)/g)].map(([, noun, name]) =>
-    parameter(name!, 'path', true, { type: 'string', ...known[`${noun}/${name}`], ...params?.[name!] }),
-  );
+  const inPath = [...route.path.matchAll(/([^/]+)\/:([^/]+)/g)].map(([, noun, name]) => {
+    const described = { type: 'string', ...pathParameters[`${noun}/${name}`], ...params?.[name!] };
+    return components.share('parameters', `${noun}.${name}`, parameter(name!, 'path', true, described));
+  });
   const query = route.query === undefined ? {} : plain(route.query);
   const required = (query.required ?? []) as string[];
   const inQuery = Object.entries((query.properties ?? {}) as Record<string, Json>).map(([name, schema]) =>
@@ -293,11 +297,12 @@ function responses<C>(route: RouteDefinition<C>, components: Components): Json {
       ...(codes.includes('RATE_LIMITED') ? RATE_LIMIT : []),
     ];
     const refusal = { description: codes.join(', '), headers: headers(...names), content };
-    all[refused] = components.shareResponse(codes.map(pascalCase).join('Or'), refusal);
+    // Its name consists of its error codes.
+    all[refused] = components.share('responses', codes.map(pascalCase).join('Or'), refusal);
   }
   const others = headers('X-Request-Id', 'Retry-After', 'Allow');
   const description = 'INTERNAL_ERROR, and any other error. All have the same shape.';
-  all.default = components.shareResponse('OtherError', { description, headers: others, content });
+  all.default = components.share('responses', 'OtherError', { description, headers: others, content });
   return all;
 }
 
@@ -314,7 +319,7 @@ const PEOPLE_SECURITY: typeof SECURITY = { ...SECURITY, key: MEMBER_SECURITY, op
 
 function operation<C>(route: RouteDefinition<C>, components: Components, options: OpenapiOptions): Json {
   const body = requestBody(route, components);
-  const found = parameters(route, options.pathParameters ?? {});
+  const found = parameters(route, components, options);
   const security = (route.peopleOnly ? PEOPLE_SECURITY : SECURITY)[route.auth];
   return {
     operationId: route.operationId,
@@ -370,19 +375,14 @@ function webhooks(
   components: Components,
 ): Record<string, Json> {
   const used = components.withReferences(plain(schema));
-  const parameters = WEBHOOK_HEADERS.map(([name, description, example]) => ({
-    name,
-    in: 'header',
-    required: true,
-    description,
-    schema: text,
-    example,
-  }));
+  const parameters = WEBHOOK_HEADERS.map(([name, description, example]) =>
+    components.share('parameters', name, { name, in: 'header', required: true, description, schema: text, example }),
+  );
   const answers = {
-    '2XX': components.shareResponse('EventAccepted', {
+    '2XX': components.share('responses', 'EventAccepted', {
       description: 'Accepted. Postrider retries after any other response, or if there is none within 15 s.',
     }),
-    '410': components.shareResponse('EndpointGone', {
+    '410': components.share('responses', 'EndpointGone', {
       description: 'The endpoint no longer exists. Postrider disables the webhook.',
     }),
   };
@@ -397,22 +397,40 @@ function webhooks(
   );
 }
 
-/** Describes each parameter that several operations share only once, under its name, and replaces the copies with references. */
-function shareParameters(operations: readonly Json[]): Record<string, Json> {
-  const shared = new Map<string, Json>();
-  const all = operations.flatMap((one) => (one.parameters ?? []) as Json[]).filter((one) => !('$ref' in one));
-  for (const [name, same] of Map.groupBy(all, ({ name }) => name as string)) {
-    const most = [...Map.groupBy(same, (one) => JSON.stringify(one)).values()].sort((a, b) => b.length - a.length)[0]!;
-    if (most.length > 1) shared.set(name, most[0]!);
+interface Place {
+  name: string;
+  value: Json;
+  replace(reference: Json): void;
+}
+
+/** Describes what several places share only once, under its name, and replaces the copies with references. */
+function shareCopies(kind: 'responses' | 'parameters', places: readonly Place[], components: Components): void {
+  for (const [name, same] of Map.groupBy(places, (place) => place.name)) {
+    const [most] = [...Map.groupBy(same, ({ value }) => JSON.stringify(value)).values()].sort(
+      (a, b) => b.length - a.length,
+    );
+    if (most!.length === 1) continue;
+    for (const { value, replace } of most!) replace(components.share(kind, name, value));
   }
-  for (const one of operations) {
-    if (!one.parameters) continue;
-    one.parameters = (one.parameters as Json[]).map((parameter) => {
-      const name = parameter.name as string;
-      return isDeepStrictEqual(shared.get(name), parameter) ? { $ref: `#/components/parameters/${name}` } : parameter;
-    });
-  }
-  return Object.fromEntries(shared);
+}
+
+/** Returns the parameters of an operation that are not references. */
+function parameterPlaces(operation: Json): Place[] {
+  const all = (operation.parameters ?? []) as Json[];
+  return all.flatMap((value, index) => {
+    if ('$ref' in value) return [];
+    return { name: value.name as string, value, replace: (reference) => (all[index] = reference) };
+  });
+}
+
+/** Returns the responses of an operation whose body is a named schema, under the name of the schema. */
+function responsePlaces(operation: Json): Place[] {
+  const all = operation.responses as Record<string, { content?: Record<string, { schema?: { $ref?: string } }> }>;
+  return Object.entries(all).flatMap(([status, value]) => {
+    const { $ref } = value.content?.['application/json']?.schema ?? {};
+    if ($ref === undefined) return [];
+    return { name: $ref.split('/').at(-1)!, value, replace: (reference) => (all[status] = reference) };
+  });
 }
 
 /** Generates the document for these routes; hidden routes are omitted. */
@@ -433,8 +451,11 @@ export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], options:
   const sorted = (named: Record<string, Json>): Json =>
     Object.fromEntries(Object.entries(named).sort(([a], [b]) => (a < b ? -1 : 1)));
   const hooks = events && webhooks(events, components);
-  const operations = [...Object.values(paths), ...Object.values(hooks ?? {})].flatMap((one) => Object.values(one));
-  const parametersByName = shareParameters(operations as Json[]);
+  const operations = [...Object.values(paths), ...Object.values(hooks ?? {})].flatMap(
+    (one) => Object.values(one) as Json[],
+  );
+  shareCopies('parameters', operations.flatMap(parameterPlaces), components);
+  shareCopies('responses', operations.flatMap(responsePlaces), components);
   return {
     openapi: '3.1.0',
     info: about,
@@ -446,7 +467,7 @@ export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], options:
     components: {
       schemas: sorted(components.described()),
       responses: sorted(components.responses),
-      parameters: sorted({ ...REQUEST_HEADERS, ...parametersByName }),
+      parameters: sorted(components.parameters),
       headers: ANSWER_HEADERS,
       securitySchemes: {
         apiKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key', description: 'pr_live_… or pr_test_….' },

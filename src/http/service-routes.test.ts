@@ -141,7 +141,7 @@ test('the OpenAPI document is generated from the route definitions and their sch
   const document = (await (await fetch(`${shell.url}/openapi.json`)).json()) as {
     openapi: string;
     paths: Record<string, Record<string, Record<string, object>>>;
-    components: { schemas: Record<string, object> };
+    components: { schemas: Record<string, object>; parameters: Record<string, object> };
     security: object[];
   };
   assert.equal(document.openapi, '3.1.0');
@@ -159,9 +159,15 @@ test('the OpenAPI document is generated from the route definitions and their sch
     },
   });
   assert.deepEqual(operation?.parameters, [
-    { name: 'id', in: 'path', required: true, schema: { type: 'string' } },
+    { $ref: '#/components/parameters/notes.id' },
     { name: 'dryRun', in: 'query', required: false, schema: { type: 'boolean' } },
   ]);
+  assert.deepEqual(document.components.parameters['notes.id'], {
+    name: 'id',
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  });
   assert.deepEqual(Object.keys(operation?.responses ?? {}), [
     '200',
     '400',

@@ -27,10 +27,7 @@ export const SHOP = SAMPLE.from;
 export const ANN = SAMPLE.recipient;
 export const SUBJECT = SAMPLE.subject;
 
-export {
-  SAMPLE_AUTHENTICATION as AUTHENTICATION_EXAMPLE,
-  SAMPLE_INBOUND as INBOUND_EXAMPLE,
-} from '../events/events.ts';
+export { SAMPLE_INBOUND as INBOUND_EXAMPLE } from '../events/events.ts';
 
 export const EVENT_EXAMPLES: Readonly<Record<string, unknown>> = Object.fromEntries(
   eventCatalogue().map(({ eventType, sample }) => [eventType, sample]),

@@ -1,5 +1,5 @@
 /** Examples of inbound mail, for /openapi.json. */
-import { ANN, AUTHENTICATION_EXAMPLE, DAY_BEFORE, INBOUND_EXAMPLE, ids, SUBJECT, TIME } from './api-event-examples.ts';
+import { ANN, DAY_BEFORE, INBOUND_EXAMPLE, ids, SUBJECT, TIME } from './api-event-examples.ts';
 
 const inboundRecord = {
   type: 'MX',
@@ -60,7 +60,4 @@ export const INBOUND_EXAMPLES = {
   InboundRouteRequest: { match: inboundRoute.match, url: inboundRoute.url },
   InboundRoute: inboundRoute,
   InboundRouteWritten: { ...inboundRoute, secret: 'whsec_…' },
-  InboundDnsRecord: inboundRecord,
-  InboundContent: INBOUND_EXAMPLE,
-  AuthenticationResults: AUTHENTICATION_EXAMPLE,
 };

@@ -41,7 +41,6 @@ const attempt = {
 };
 
 export const MESSAGE_EXAMPLES: Record<string, unknown> = {
-  Attempt: attempt,
   Message: message,
   Email: {
     emailId: ids.message,
@@ -69,7 +68,6 @@ export const MESSAGE_EXAMPLES: Record<string, unknown> = {
     hideContent: true,
     createdBy: { kind: 'user', id: 'usr_2zAb0FCdEfGhIjKlMnOpQr', name: 'ann@shop.example' },
   },
-  SharedEvent: sharedEvent,
   SharedMessage: {
     ...outcome,
     validUntil: '2026-11-21T09:44:00.123Z',

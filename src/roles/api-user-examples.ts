@@ -103,8 +103,6 @@ export const USER_EXAMPLES: Record<string, unknown> = {
     pubKeyCredParams: [{ type: 'public-key', alg: -7 }],
   },
   PasskeyRequestOptions: { challenge: 'pX2c…', rpId: 'mail.example.com', userVerification: 'required' },
-  PasskeyRegistration: passkeyRegistration,
-  PasskeyAssertion: passkeyAssertion,
   PasskeyRequest: { name: 'Laptop', credential: passkeyRegistration },
   PasskeySignIn: { credential: passkeyAssertion },
   Passkey: { passkeyId: 'AbC0-dEf', name: 'Laptop', createdAt: DAY_BEFORE, lastUsedAt: TIME },
