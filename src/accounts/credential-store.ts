@@ -75,9 +75,6 @@ export interface ApiKeyRecord {
   lastUsedAddress: string | null;
 }
 
-/** SQL condition: the row is neither revoked nor expired at the given time. */
-const VALID = 'revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)';
-
 /** A row whose lists are still in their stored form. */
 type StoredRow<R> = Omit<R, 'allowedSenders' | 'allowedNetworks'> & { senders: string | null; networks: string | null };
 
@@ -114,9 +111,7 @@ export const createKeyOperation = change(
   async (tx, key: NewKeyRow): Promise<'created' | 'unknown-account' | LimitReached> => {
     const { accountId } = key;
     if (!(await tx.get('SELECT 1 AS found FROM account WHERE id = ?', accountId))) return 'unknown-account';
-    const countValid = `SELECT count(*) AS n FROM api_key WHERE account_id = ? AND ${VALID}`;
-    const count = [countValid, accountId, key.createdAt] as const;
-    const reached = await checkLimit(tx, { accountId, limit: 'apiKeys', count });
+    const reached = await checkLimit(tx, { accountId, limit: 'apiKeys', nowMs: key.createdAt });
     if (reached) return reached;
     await insertKey(tx, key);
     return 'created';
@@ -322,9 +317,7 @@ export const createCredentialOperation = change(
     const account = await readAccount(tx, accountId);
     if (!account) return 'unknown-account';
     if (account.plan === 'free') return 'plan-not-eligible';
-    const countValid = `SELECT count(*) AS n FROM smtp_credential WHERE account_id = ? AND ${VALID}`;
-    const count = [countValid, accountId, row.createdAt] as const;
-    const reached = await checkLimit(tx, { accountId, limit: 'smtpCredentials', count });
+    const reached = await checkLimit(tx, { accountId, limit: 'smtpCredentials', nowMs: row.createdAt });
     if (reached) return reached;
     await insertCredential(tx, row);
     return 'created';

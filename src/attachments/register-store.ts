@@ -120,7 +120,7 @@ async function withoutRoom(
   bytes: number,
 ): Promise<Registered | undefined> {
   const { accountId, mode, nowMs, keepUnsentMs, maximumUnsentBytes } = registration;
-  const reached = await tooMany(tx, registration);
+  const reached = await checkLimit(tx, { accountId, limit: 'openSubmissions', nowMs });
   if (reached !== undefined) return { outcome: 'too-many', reached };
   const live = await tx.get<Unsent>(
     `SELECT CAST(COALESCE(sum(counted_bytes), 0) AS BIGINT) AS bytes,
@@ -137,14 +137,6 @@ async function withoutRoom(
   if ((live?.bytes ?? 0) + (stored?.bytes ?? 0) + bytes <= maximumUnsentBytes) return undefined;
   const ends = [live?.until ?? null, stored?.until ?? null].filter((end) => end !== null);
   return { outcome: 'no-room', roomAtMs: Math.min(...ends) };
-}
-
-/** Returns whether the account has reached its limit of open submissions: those with valid URLs, and those with unsent files. */
-async function tooMany(tx: Transaction, { accountId, nowMs }: Registration): Promise<LimitReached | undefined> {
-  const unsent = `SELECT count(*) FROM attachment_submission
-    WHERE account_id = ? AND mode IN ('live', 'sandbox') AND used_at IS NULL`;
-  const sql = `SELECT (${unsent} AND expires_at > ?) + (${unsent} AND has_files = 1 AND expires_at <= ?) AS n`;
-  return checkLimit(tx, { accountId, limit: 'openSubmissions', count: [sql, accountId, nowMs, accountId, nowMs] });
 }
 
 async function insertBatch(tx: Transaction, registration: Registration): Promise<boolean> {

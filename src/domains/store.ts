@@ -203,10 +203,12 @@ export const addDomainOperation = change(
 );
 
 /** Returns the limit that adding this domain would exceed. Undefined if there is none, or if the domain already exists. */
-async function exceededLimit(tx: Transaction, { accountId, domain }: NewDomain): Promise<LimitReached | undefined> {
+async function exceededLimit(
+  tx: Transaction,
+  { accountId, domain, nowMs }: NewDomain,
+): Promise<LimitReached | undefined> {
   if (await tx.get('SELECT 1 AS found FROM domain WHERE account_id = ? AND domain = ?', accountId, domain)) return;
-  const count = ['SELECT count(*) AS n FROM domain WHERE account_id = ?', accountId] as const;
-  return checkLimit(tx, { accountId, limit: 'domains', count });
+  return checkLimit(tx, { accountId, limit: 'domains', nowMs });
 }
 
 /** Returns a domain of an account by name; null if the account has no such domain. */

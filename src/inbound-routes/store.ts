@@ -149,9 +149,8 @@ async function refusalOf(
 export const createRouteOperation = change(
   'inboundRoutes.create',
   async (tx, route: RouteKey & RouteFields): Promise<WriteResult> => {
-    const { id, accountId, mode, endpoint } = route;
-    const count = ['SELECT count(*) AS n FROM inbound_route WHERE account_id = ?', accountId] as const;
-    const reached = await checkLimit(tx, { accountId, limit: 'inboundRoutes', count });
+    const { id, accountId, mode, endpoint, nowMs } = route;
+    const reached = await checkLimit(tx, { accountId, limit: 'inboundRoutes', nowMs });
     if (reached) return reached;
     const refused = await refusalOf(tx, route, route);
     if (refused) return { refused };

@@ -1,13 +1,12 @@
 /**
  * The limits of an account: resources of each kind (live and sandbox together), calls held open, inbound messages per hour, and quotas
- * (quota-store.ts). This table
- * has the standard limits; an operator can set others, which are stored with the account as JSON. A store calls `checkLimit` in the
- * transaction that creates the resource: it locks the account's row, so creates at the same moment are counted. An account above a
- * limit keeps what it has and cannot create more.
+ * (quota-store.ts). This table has the standard limits; an operator can set others, which are stored with the account as JSON. A store
+ * calls `checkLimit` in the transaction that creates the resource: it locks the account's row, so creates at the same moment are counted.
+ * An account above a limit keeps what it has and cannot create more.
  */
 import type { Clock } from '../base/clock.ts';
 import { type Failure, failure, refuse } from '../base/failure.ts';
-import { locked, type SqlValue, type Transaction } from '../storage/operation.ts';
+import { locked, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 
 /** By name as in `GET /account`; `noun` is used in error messages. */
 const LIMITS = {
@@ -50,18 +49,70 @@ export interface LimitReached {
   most: number;
 }
 
-/**
- * Returns undefined if the account can have one more of the rows that `count` counts (a statement that returns one row with `n`). Locks the
- * account's row until the transaction ends.
- */
+interface CountedAccount {
+  accountId: string;
+  nowMs: number;
+}
+
+type Count = (account: CountedAccount) => readonly [sql: string, ...params: SqlValue[]];
+
+const countOf =
+  (table: string): Count =>
+  ({ accountId }) => [`SELECT count(*) FROM ${table} WHERE account_id = ?`, accountId];
+
+const countOfValid =
+  (table: string): Count =>
+  ({ accountId, nowMs }) => [
+    `SELECT count(*) FROM ${table} WHERE account_id = ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`,
+    accountId,
+    nowMs,
+  ];
+
+/** Counts the submissions with valid upload URLs, and those with unsent files. */
+const countOfOpenSubmissions: Count = ({ accountId, nowMs }) => {
+  const unsent = `SELECT count(*) FROM attachment_submission
+    WHERE account_id = ? AND mode IN ('live', 'sandbox') AND used_at IS NULL`;
+  const sql = `SELECT (${unsent} AND expires_at > ?) + (${unsent} AND has_files = 1 AND expires_at <= ?)`;
+  return [sql, accountId, nowMs, accountId, nowMs];
+};
+
+/** Limits whose use is the number of stored rows. The others count calls and mail in each process. */
+const COUNTS = {
+  webhooks: countOf('webhook'),
+  domains: countOf('domain'),
+  templates: countOf('template'),
+  apiKeys: countOfValid('api_key'),
+  smtpCredentials: countOfValid('smtp_credential'),
+  inboundRoutes: countOf('inbound_route'),
+  openSubmissions: countOfOpenSubmissions,
+} as const satisfies Partial<Record<LimitName, Count>>;
+
+type CountedLimit = keyof typeof COUNTS;
+
+export const COUNTED_LIMITS = Object.keys(COUNTS) as CountedLimit[];
+
+export type LimitUsage = Record<CountedLimit, number>;
+
+async function countRows(tx: Transaction, limit: CountedLimit, account: CountedAccount): Promise<number> {
+  const [sql, ...params] = COUNTS[limit](account);
+  return (await tx.get<{ n: number }>(`SELECT (${sql}) AS n`, ...params))!.n;
+}
+
+/** Counts what an account has of each limited resource. */
+export const limitUsageOperation = operation('limits.usage', 'read', async (tx, account: CountedAccount) => {
+  const counts = COUNTED_LIMITS.map(async (limit) => [limit, await countRows(tx, limit, account)] as const);
+  return Object.fromEntries(await Promise.all(counts)) as LimitUsage;
+});
+
+/** Returns undefined if the account can have one more of the resource. Locks the account's row until the transaction ends. */
 export async function checkLimit(
   tx: Transaction,
-  { accountId, limit, count }: { accountId: string; limit: LimitName; count: readonly [sql: string, ...SqlValue[]] },
+  { limit, ...account }: CountedAccount & { limit: CountedLimit },
 ): Promise<LimitReached | undefined> {
+  const { accountId } = account;
   const row = await tx.get<{ limits: string }>(`SELECT limits FROM account WHERE id = ? ${locked(tx)}`, accountId);
   const most = limitsOf(row === undefined ? {} : (JSON.parse(row.limits) as SetLimits))[limit];
-  const has = await tx.get<{ n: number }>(...count);
-  return (has?.n ?? 0) < most ? undefined : { limit, most };
+  return (await countRows(tx, limit, account)) < most ? undefined : { limit, most };
 }
 
 /** Returns the LIMIT_REACHED error, with the limit and its name in `GET /account`. */

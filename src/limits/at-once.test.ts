@@ -9,11 +9,10 @@ import { registerOperation } from '../attachments/register-store.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { addDomainOperation } from '../domains/store.ts';
-import { type LimitUsage, limitUsageOperation } from '../operator/store.ts';
 import type { Database } from '../storage/database.ts';
 import { createTemplateOperation } from '../templates/store.ts';
 import { createEndpointOperation } from '../webhooks/store.ts';
-import type { LimitName, Limits } from './limits.ts';
+import { type LimitName, type Limits, type LimitUsage, limitUsageOperation } from './limits.ts';
 
 const NOW = Date.now();
 const content = {

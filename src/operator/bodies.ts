@@ -14,27 +14,27 @@ import { iso } from '../base/clock.ts';
 import { OPERATOR_SCOPES } from '../http/operator-key.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import {
+  COUNTED_LIMITS,
   HIGHEST_LIMIT,
   HIGHEST_QUOTA,
   LIMIT_NAMES,
   type LimitName,
   type Limits,
+  type LimitUsage,
   limitsOf,
   QUOTA_NAMES,
   type QuotaName,
   type QuotaUsage,
 } from '../limits/limits.ts';
 import type { LiveNode } from '../nodes/nodes.ts';
-import {
-  type AccountQueue,
-  COUNTED_LIMITS,
-  type Credentials,
-  type DomainQueue,
-  type LastAttempt,
-  type LimitUsage,
-  type QueueFigures,
-  type RequestedApproval,
-  type SentMail,
+import type {
+  AccountQueue,
+  Credentials,
+  DomainQueue,
+  LastAttempt,
+  QueueFigures,
+  RequestedApproval,
+  SentMail,
 } from './store.ts';
 
 const time = Type.String({ format: 'date-time' });

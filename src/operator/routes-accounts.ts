@@ -17,7 +17,7 @@ import { idFloor } from '../base/ids.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, type RouteDefinition } from '../http/route.ts';
 import { closed, confirmationSchema, oneOf } from '../http/validate.ts';
-import { quotaUsageOperation } from '../limits/limits.ts';
+import { limitUsageOperation, quotaUsageOperation } from '../limits/limits.ts';
 import { resumeSending } from '../reputation/reputation.ts';
 import type { Database } from '../storage/database.ts';
 import * as bodies from './bodies.ts';
@@ -28,7 +28,6 @@ import {
   credentialCountsOperation,
   lastAttemptsOperation,
   lastMessageOperation,
-  limitUsageOperation,
   queueByDomainOperation,
 } from './store.ts';
 

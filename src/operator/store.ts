@@ -11,7 +11,6 @@ import {
   accountOf,
   type Plan,
 } from '../accounts/accounts.ts';
-import type { LimitName } from '../limits/limits.ts';
 import { DELIVERY_WORK } from '../messages/messages.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
@@ -83,40 +82,6 @@ export const credentialCountsOperation = operation(
        (SELECT count(*) FROM membership m JOIN user_session s ON s.user_id = m.user_id
         WHERE m.account_id = ? AND s.expires_at > ?) AS sessions`,
       ...[accountId, accountId, accountId, nowMs],
-    );
-    return row!;
-  },
-);
-
-/** Limits whose use is the number of stored rows. The others count calls and mail in each process. */
-export const COUNTED_LIMITS = [
-  'webhooks',
-  'domains',
-  'templates',
-  'apiKeys',
-  'smtpCredentials',
-  'inboundRoutes',
-  'openSubmissions',
-] as const satisfies readonly LimitName[];
-
-export type LimitUsage = Record<(typeof COUNTED_LIMITS)[number], number>;
-
-/** Counts what an account has of each limited resource, like the stores that check these limits (src/limits/at-once.test.ts). */
-export const limitUsageOperation = operation(
-  'operator.limitUsage',
-  'read',
-  async (tx, { accountId, nowMs }: { accountId: string; nowMs: number }) => {
-    const valid = 'revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)';
-    const row = await tx.get<LimitUsage>(
-      `SELECT (SELECT count(*) FROM webhook WHERE account_id = ?) AS webhooks,
-       (SELECT count(*) FROM domain WHERE account_id = ?) AS domains,
-       (SELECT count(*) FROM template WHERE account_id = ?) AS templates,
-       (SELECT count(*) FROM api_key WHERE account_id = ? AND ${valid}) AS "apiKeys",
-       (SELECT count(*) FROM smtp_credential WHERE account_id = ? AND ${valid}) AS "smtpCredentials",
-       (SELECT count(*) FROM inbound_route WHERE account_id = ?) AS "inboundRoutes",
-       (SELECT count(*) FROM attachment_submission WHERE account_id = ? AND mode IN ('live', 'sandbox') AND used_at IS NULL
-        AND (expires_at > ? OR has_files = 1)) AS "openSubmissions"`,
-      ...[accountId, accountId, accountId, accountId, nowMs, accountId, nowMs, accountId, accountId, nowMs],
     );
     return row!;
   },

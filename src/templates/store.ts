@@ -238,11 +238,10 @@ const TEMPLATE_TRAIL = { table: 'template', shows: ['name', 'version', 'layout_i
 export const createTemplateOperation = change(
   'templates.create',
   async (tx, toWrite: TemplateToWrite): Promise<WriteResult> => {
-    const { accountId } = toWrite;
+    const { accountId, nowMs } = toWrite;
     await lockAccount(tx, accountId);
     if (await isNameTaken(tx, toWrite, toWrite.name)) return { refused: 'name-taken' };
-    const count = ['SELECT count(*) AS n FROM template WHERE account_id = ?', accountId] as const;
-    const reached = await checkLimit(tx, { accountId, limit: 'templates', count });
+    const reached = await checkLimit(tx, { accountId, limit: 'templates', nowMs });
     if (reached) return reached;
     const refused = await checkLayout(tx, toWrite, toWrite.content);
     if (refused) return { refused };
@@ -258,7 +257,7 @@ export const createTemplateOperation = change(
       toWrite.nowMs,
       toWrite.isDraft === true ? 0 : null,
     );
-    const { templateId: id, name, content, nowMs } = toWrite;
+    const { templateId: id, name, content } = toWrite;
     await insertVersion(tx, { id, version: 1, name, content, nowMs });
     return { template: (await findTemplate(tx, toWrite)) as Template };
   },

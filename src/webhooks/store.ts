@@ -61,9 +61,8 @@ const ENDPOINT = {
 export const createEndpointOperation = change(
   'webhooks.create',
   async (tx, endpoint: NewEndpoint): Promise<EndpointRow | LimitReached> => {
-    const { accountId } = endpoint;
-    const count = ['SELECT count(*) AS n FROM webhook WHERE account_id = ?', accountId] as const;
-    const reached = await checkLimit(tx, { accountId, limit: 'webhooks', count });
+    const { accountId, nowMs } = endpoint;
+    const reached = await checkLimit(tx, { accountId, limit: 'webhooks', nowMs });
     if (reached) return reached;
     const row = await tx.get<EndpointRow>(
       `INSERT INTO webhook (id, account_id, mode, url, events, description, enabled, secret_sealed, created_at, updated_at, inbound_route_id, format, format_events, header_names,

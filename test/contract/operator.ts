@@ -17,6 +17,7 @@ import {
   takeRelayLimitOperation,
 } from '../../src/delivery/destinations/relay-limit-store.ts';
 import { returnWarmUpShareOperation, takeWarmUpShareOperation } from '../../src/delivery/destinations/warm-up-store.ts';
+import { limitUsageOperation } from '../../src/limits/limits.ts';
 import {
   createOperatorKeyOperation,
   findOperatorKeyOperation,
@@ -29,7 +30,6 @@ import {
   credentialCountsOperation,
   lastAttemptsOperation,
   lastMessageOperation,
-  limitUsageOperation,
   queueByAccountOperation,
   queueByDomainOperation,
 } from '../../src/operator/store.ts';
