@@ -75,12 +75,17 @@ export const storeAgentRequestOperation = change(
     const same = await tx.get<AgentRequest>(
       `SELECT ${COLUMNS} FROM agent_request
        WHERE account_id = ? AND mode = ? AND key_id = ? AND digest = ? AND status = 'pending' AND expires_at > ? ORDER BY id DESC LIMIT 1`,
-      ...[accountId, request.mode, keyId, digest, createdAt],
+      accountId,
+      request.mode,
+      keyId,
+      digest,
+      createdAt,
     );
     if (same) return same;
     const pending = await tx.get<{ n: number }>(
       "SELECT count(*) AS n FROM agent_request WHERE account_id = ? AND status = 'pending' AND expires_at > ?",
-      ...[accountId, createdAt],
+      accountId,
+      createdAt,
     );
     if ((pending?.n ?? 0) >= mostPending) return null;
     await insertMany(tx, AGENT_REQUEST, [request]);
@@ -98,7 +103,9 @@ export interface AgentRequestKey {
 function find(tx: Transaction, { id, accountId, mode }: AgentRequestKey, hold = ''): Promise<AgentRequest | undefined> {
   return tx.get<AgentRequest>(
     `SELECT ${COLUMNS} FROM agent_request WHERE id = ? AND account_id = ? AND mode = ? ${hold}`,
-    ...[id, accountId, mode],
+    id,
+    accountId,
+    mode,
   ) as Promise<AgentRequest | undefined>;
 }
 
@@ -153,7 +160,10 @@ export const decideAgentRequestOperation = change(
     const { id, status, decidedBy, nowMs } = decision;
     await tx.run(
       "UPDATE agent_request SET status = ?, decided_by = ?, decided_at = ?, call = '' WHERE id = ? AND status = 'pending'",
-      ...[status, decidedBy, nowMs, id],
+      status,
+      decidedBy,
+      nowMs,
+      id,
     );
     return { outcome: 'decided', request: { ...request, status, decidedBy, decidedAt: nowMs } };
   },
@@ -167,7 +177,9 @@ export const finishAgentRequestOperation = operation(
   async (tx, { id, status, result }: { id: string; status: 'done' | 'failed'; result: string }): Promise<void> => {
     await tx.run(
       "UPDATE agent_request SET status = ?, result = ? WHERE id = ? AND status = 'running'",
-      ...[status, result, id],
+      status,
+      result,
+      id,
     );
   },
 );
@@ -190,7 +202,9 @@ export const callerOfKeyOperation = operation(
     >(
       `SELECT mode, scope, name, allowed_senders AS senders, allowed_networks AS networks, expires_at AS "expiresAt" FROM api_key
        WHERE id = ? AND account_id = ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`,
-      ...[keyId, accountId, nowMs],
+      keyId,
+      accountId,
+      nowMs,
     );
     const account = row && (await readAccount(tx, accountId));
     if (!row || !account) return null;
@@ -209,11 +223,13 @@ export const removeAgentRequestsOperation = operation(
     await tx.run(
       `UPDATE agent_request SET call = '' WHERE id IN
        (SELECT id FROM agent_request WHERE expires_at < ? AND status = 'pending' AND call <> '' ORDER BY expires_at LIMIT ?)`,
-      ...[nowMs, limit],
+      nowMs,
+      limit,
     );
     return tx.run(
       'DELETE FROM agent_request WHERE id IN (SELECT id FROM agent_request WHERE created_at < ? ORDER BY created_at LIMIT ?)',
-      ...[beforeMs, limit],
+      beforeMs,
+      limit,
     );
   },
 );

@@ -145,7 +145,8 @@ async function readToChange<R extends { mode: Mode }>(
 ): Promise<ChangeResult<R>> {
   const row = await tx.get<R>(
     `${select} WHERE id = ? AND account_id = ? AND revoked_at IS NULL ${locked(tx)}`,
-    ...[id, accountId],
+    id,
+    accountId,
   );
   if (row === undefined) return 'unknown';
   return mode !== null && row.mode !== mode ? 'other-mode' : row;
@@ -168,7 +169,9 @@ export const updateKeyOperation = change(
     const changed = { ...key, name: name ?? key.name, allowedNetworks: allowedNetworks ?? key.allowedNetworks };
     await tx.run(
       'UPDATE api_key SET name = ?, allowed_networks = ? WHERE id = ?',
-      ...[changed.name, listColumn(changed.allowedNetworks), changed.id],
+      changed.name,
+      listColumn(changed.allowedNetworks),
+      changed.id,
     );
     return changed;
   },
@@ -354,7 +357,8 @@ export const updateCredentialOperation = change(
     const changed = { ...credential, allowedNetworks: allowedNetworks ?? credential.allowedNetworks };
     await tx.run(
       'UPDATE smtp_credential SET allowed_networks = ? WHERE id = ?',
-      ...[listColumn(changed.allowedNetworks), changed.id],
+      listColumn(changed.allowedNetworks),
+      changed.id,
     );
     return changed;
   },

@@ -119,8 +119,12 @@ export const decideProtectionOperation = change(
     const changed = await tx.run(
       `UPDATE account SET protection_status = ?, protection_since = ?, protection_notice = ?, protection = ?
        WHERE id = ? AND protection_status = ?`,
-      ...[to, to === 'good' ? null : nowMs, to === 'good' ? null : to],
-      ...[JSON.stringify({ ...(reason && { reason }), ...(countedFrom && { countedFrom }) }), id, from],
+      to,
+      to === 'good' ? null : nowMs,
+      to === 'good' ? null : to,
+      JSON.stringify({ ...(reason && { reason }), ...(countedFrom && { countedFrom }) }),
+      id,
+      from,
     );
     return changed === 1;
   },
@@ -145,7 +149,8 @@ export const resumeSendingOperation = change(
     if (held === undefined) return false;
     await tx.run(
       `UPDATE account SET protection_status = 'good', protection_since = NULL, protection_notice = NULL, protection = ? WHERE id = ?`,
-      ...[JSON.stringify({ countedFrom }), id],
+      JSON.stringify({ countedFrom }),
+      id,
     );
     await extendLifetimes(tx, { accountId: id, sinceMs: held.since, nowMs });
     await wakeMail(tx, id, nowMs);
@@ -172,7 +177,13 @@ async function extendLifetimes(tx: Transaction, { accountId, sinceMs, nowMs }: H
     `UPDATE message SET expires_at = expires_at + CAST(? AS BIGINT) - CASE WHEN ${START} > ? THEN ${START} ELSE ? END
      WHERE account_id = ? AND mode = 'live' AND ${START} < ? AND expires_at - ${START} >= ?
        AND id IN (SELECT subject FROM work WHERE kind = 'delivery' AND account_id = ? AND mode = 'live')`,
-    ...[nowMs, sinceMs, sinceMs, accountId, nowMs, LIFETIME_MS, accountId],
+    nowMs,
+    sinceMs,
+    sinceMs,
+    accountId,
+    nowMs,
+    LIFETIME_MS,
+    accountId,
   );
 }
 

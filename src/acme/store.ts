@@ -75,19 +75,26 @@ export const claimOrderOperation = operation(
     await tx.run(
       `INSERT INTO acme_certificate (directory, name, fence, failures, next_at) VALUES (?, ?, 0, 0, 0)
      ON CONFLICT (directory, name) DO NOTHING`,
-      ...[directory, name],
+      directory,
+      name,
     );
     const now = currentTime(tx, claim.nowMs);
     const row = await tx.get<Claimed>(
       `SELECT fence, failures FROM acme_certificate WHERE directory = ? AND name = ? AND next_at <= ${now.sql} ${locked(tx)}`,
-      ...[directory, name, ...now.params],
+      directory,
+      name,
+      ...now.params,
     );
     if (!row) return null;
     const nextAt = ((await serverTime(tx)) ?? claim.nowMs) + delaysMs[Math.min(row.failures, delaysMs.length - 1)]!;
     const claimed = { fence: row.fence + 1, failures: row.failures + 1 };
     await tx.run(
       'UPDATE acme_certificate SET fence = ?, failures = ?, next_at = ? WHERE directory = ? AND name = ?',
-      ...[claimed.fence, claimed.failures, nextAt, directory, name],
+      claimed.fence,
+      claimed.failures,
+      nextAt,
+      directory,
+      name,
     );
     return claimed;
   },
@@ -104,7 +111,11 @@ export const publishChallengeOperation = operation(
   async (tx, { token, answer, ...claim }: Fenced & { token: string; answer: string }): Promise<boolean> => {
     const changed = await tx.run(
       'UPDATE acme_certificate SET challenge_token = ?, challenge_answer = ? WHERE directory = ? AND name = ? AND fence = ?',
-      ...[token, answer, claim.directory, claim.name, claim.fence],
+      token,
+      answer,
+      claim.directory,
+      claim.name,
+      claim.fence,
     );
     return changed > 0;
   },
@@ -127,7 +138,13 @@ export const issuedOperation = operation('acme.issued', 'write', async (tx, one:
   const changed = await tx.run(
     `UPDATE acme_certificate SET failures = 0, error = NULL, challenge_token = NULL, challenge_answer = NULL, next_at = ?,
        certificate = ?, key_sealed = ?, expires_at = ? WHERE directory = ? AND name = ? AND fence = ?`,
-    ...[one.nextAt, one.certificate, one.keySealed, one.expiresAt, one.directory, one.name, one.fence],
+    one.nextAt,
+    one.certificate,
+    one.keySealed,
+    one.expiresAt,
+    one.directory,
+    one.name,
+    one.fence,
   );
   return changed > 0;
 });
@@ -140,7 +157,11 @@ export const orderFailedOperation = operation(
     const changed = await tx.run(
       `UPDATE acme_certificate SET error = ?, next_at = ?, challenge_token = NULL, challenge_answer = NULL
        WHERE directory = ? AND name = ? AND fence = ?`,
-      ...[error, nextAt, claim.directory, claim.name, claim.fence],
+      error,
+      nextAt,
+      claim.directory,
+      claim.name,
+      claim.fence,
     );
     return changed > 0;
   },

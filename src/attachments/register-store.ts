@@ -76,7 +76,9 @@ async function knownBatch(tx: Transaction, registration: Registration): Promise<
   const row = await tx.get<KnownRow>(
     `SELECT ${BATCH_COLUMNS}, counted_bytes AS "countedBytes", has_files AS "hasFiles" FROM attachment_submission
      WHERE account_id = ? AND mode = ? AND idempotency_key = ?`,
-    ...[accountId, mode, idempotencyKey],
+    accountId,
+    mode,
+    idempotencyKey,
   );
   if (row === undefined) return undefined;
   if (await isKeySpent(tx, row, registration.keysFromMs)) {
@@ -126,13 +128,19 @@ async function withoutRoom(
     `SELECT CAST(COALESCE(sum(counted_bytes), 0) AS BIGINT) AS bytes,
        min(CASE WHEN has_files = 1 THEN expires_at + ? ELSE expires_at END) AS until
      FROM attachment_submission WHERE account_id = ? AND mode = ? AND used_at IS NULL AND expires_at > ?`,
-    ...[keepUnsentMs, accountId, mode, nowMs],
+    keepUnsentMs,
+    accountId,
+    mode,
+    nowMs,
   );
   const stored = await tx.get<Unsent>(
     `SELECT CAST(COALESCE(sum(counted_bytes), 0) AS BIGINT) AS bytes, min(expires_at) + ? AS until
      FROM attachment_submission
      WHERE account_id = ? AND mode = ? AND used_at IS NULL AND has_files = 1 AND expires_at <= ?`,
-    ...[keepUnsentMs, accountId, mode, nowMs],
+    keepUnsentMs,
+    accountId,
+    mode,
+    nowMs,
   );
   if ((live?.bytes ?? 0) + (stored?.bytes ?? 0) + bytes <= maximumUnsentBytes) return undefined;
   const ends = [live?.until ?? null, stored?.until ?? null].filter((end) => end !== null);

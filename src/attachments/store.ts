@@ -94,7 +94,9 @@ export async function withFiles(tx: Transaction, row: BatchRow): Promise<UploadB
 export const batchOperation = operation('attachments.submission', 'read', async (tx, key: BatchKey) => {
   const row = await tx.get<BatchRow>(
     `SELECT ${BATCH_COLUMNS} FROM attachment_submission WHERE id = ? AND account_id = ? AND mode = ?`,
-    ...[key.id, key.accountId, key.mode],
+    key.id,
+    key.accountId,
+    key.mode,
   );
   return row === undefined ? null : withFiles(tx, row);
 });
@@ -121,7 +123,8 @@ export const uploadTargetOperation = operation(
     );
     const file = await tx.get<FileRow>(
       `SELECT ${FILE_COLUMNS} FROM attachment_file WHERE submission_id = ? AND number = ?`,
-      ...[key.submissionId, key.number],
+      key.submissionId,
+      key.number,
     );
     if (row === undefined || file === undefined) return null;
     const { accountId, expiresAt, usedAt } = row;
@@ -153,12 +156,16 @@ export const finishUploadOperation = operation(
     if (open === 0) return { isStored: false, replaced: null };
     const before = await tx.get<{ blob_key: string | null }>(
       'SELECT blob_key FROM attachment_file WHERE submission_id = ? AND number = ?',
-      ...[upload.submissionId, upload.number],
+      upload.submissionId,
+      upload.number,
     );
     if (before === undefined) throw new Error(`file ${upload.number} of ${upload.submissionId} does not exist`);
     await tx.run(
       'UPDATE attachment_file SET blob_key = ?, blob_stamp = ? WHERE submission_id = ? AND number = ?',
-      ...[upload.blobKey, upload.blobStamp, upload.submissionId, upload.number],
+      upload.blobKey,
+      upload.blobStamp,
+      upload.submissionId,
+      upload.number,
     );
     return { isStored: true, replaced: before.blob_key };
   },
@@ -168,7 +175,10 @@ export const finishUploadOperation = operation(
 export const confirmFileOperation = operation('attachments.confirmFile', 'write', async (tx, file: FinishedUpload) => {
   await tx.run(
     'UPDATE attachment_file SET blob_stamp = ? WHERE submission_id = ? AND number = ? AND blob_key = ?',
-    ...[file.blobStamp, file.submissionId, file.number, file.blobKey],
+    file.blobStamp,
+    file.submissionId,
+    file.number,
+    file.blobKey,
   );
 });
 
@@ -190,7 +200,11 @@ export async function markBatchUsed(tx: Transaction, use: BatchUse): Promise<boo
   const changed = await tx.run(
     `UPDATE attachment_submission SET used_at = ?
      WHERE id = ? AND account_id = ? AND mode = ? AND version = ? AND used_at IS NULL`,
-    ...[use.nowMs, use.submissionId, use.accountId, use.mode, use.version],
+    use.nowMs,
+    use.submissionId,
+    use.accountId,
+    use.mode,
+    use.version,
   );
   return changed === 1;
 }
@@ -220,7 +234,9 @@ interface OverduePage {
 export const overdueBatchesOperation = operation('attachments.overdue', 'read', async (tx, batch: OverduePage) => {
   const rows = await tx.all<{ id: string }>(
     `SELECT id FROM attachment_submission WHERE used_at IS NULL AND expires_at <= ? AND id > ? ORDER BY id LIMIT ?`,
-    ...[batch.expiredBeforeMs, batch.afterId, batch.limit],
+    batch.expiredBeforeMs,
+    batch.afterId,
+    batch.limit,
   );
   return rows.map((row) => row.id);
 });
@@ -242,7 +258,8 @@ export const removeOverdueOperation = operation(
       // Uploads and sends update this row first, so they are serialized with this deletion.
       const overdue = await tx.run(
         'UPDATE attachment_submission SET version = version + 1 WHERE id = ? AND used_at IS NULL AND expires_at <= ?',
-        ...[id, args.expiredBeforeMs],
+        id,
+        args.expiredBeforeMs,
       );
       if (overdue === 0) continue;
       removed.count += 1;
@@ -274,7 +291,8 @@ export const removeUsedFilesOperation = operation(
          (SELECT 1 FROM attachment_use u JOIN email e ON e.seq = u.email_seq
           WHERE u.submission_id = s.id AND e.content_until IS NOT NULL) THEN 1 ELSE 0 END AS kept
        FROM attachment_submission s WHERE s.used_at IS NOT NULL AND s.id > ? ORDER BY s.id LIMIT ?`,
-      ...[batch.afterId, batch.limit],
+      batch.afterId,
+      batch.limit,
     );
     const removed: RemovedFiles = { count: 0, blobKeys: [] };
     for (const row of rows) {

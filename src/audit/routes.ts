@@ -114,8 +114,20 @@ async function auditPage(
 
 const EXPORT_BATCH = 500;
 const CSV_COLUMNS = [
-  ...['auditId', 'time', 'accountId', 'mode', 'actorKind', 'actorId', 'actorName', 'address', 'requestId', 'action'],
-  ...['resource', 'resourceId', 'before', 'after'],
+  'auditId',
+  'time',
+  'accountId',
+  'mode',
+  'actorKind',
+  'actorId',
+  'actorName',
+  'address',
+  'requestId',
+  'action',
+  'resource',
+  'resourceId',
+  'before',
+  'after',
 ];
 
 /** Streams the entire log, newest first. */
@@ -140,8 +152,20 @@ const jsonOf = (row: AuditRow): string => `${JSON.stringify(auditBody(row))}\n`;
 
 function csvOf({ id, at, beforeChange, afterChange, ...row }: AuditRow): string {
   return csvLine([
-    ...[id, iso(at), row.accountId, row.mode, row.actorKind, row.actorId, row.actorName, row.address, row.requestId],
-    ...[row.action, row.resource, row.resourceId, beforeChange, afterChange],
+    id,
+    iso(at),
+    row.accountId,
+    row.mode,
+    row.actorKind,
+    row.actorId,
+    row.actorName,
+    row.address,
+    row.requestId,
+    row.action,
+    row.resource,
+    row.resourceId,
+    beforeChange,
+    afterChange,
   ]);
 }
 

@@ -23,12 +23,24 @@ export interface QueueState {
 
 /** Results of mail to Postrider's own addresses. The results that are listed after `unsubscribe` mean that the mail had no effect. */
 export const INBOUND_RESULTS = [
-  ...['bounce', 'delay', 'complaint', 'unsubscribe'],
+  'bounce',
+  'delay',
+  'complaint',
+  'unsubscribe',
   // Reports that are already known, do not fit the state of their message, name no known message, name another recipient, have no proof, or
   // report a success.
-  ...['repeated', 'unfit', 'unknown-mail', 'other-recipient', 'unproven', 'no-failure'],
+  'repeated',
+  'unfit',
+  'unknown-mail',
+  'other-recipient',
+  'unproven',
+  'no-failure',
   // Mail that is not a report.
-  ...['auto-reply', 'challenge', 'list', 'not-a-report', 'unreadable'],
+  'auto-reply',
+  'challenge',
+  'list',
+  'not-a-report',
+  'unreadable',
 ] as const;
 export type InboundResult = (typeof INBOUND_RESULTS)[number];
 

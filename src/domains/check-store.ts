@@ -51,7 +51,13 @@ export const recordCheckOperation = change(
          notice = CASE WHEN CAST(? AS TEXT) = 'failing' AND status <> 'failing' THEN 'failing'
            WHEN CAST(? AS TEXT) <> 'failing' AND notice = 'failing' THEN NULL ELSE notice END,
          status = ? WHERE id = ?`,
-      ...[nowMs, status, nowMs, status, status, status, id],
+      nowMs,
+      status,
+      nowMs,
+      status,
+      status,
+      status,
+      id,
     );
     if (isReturnPath !== null) {
       await tx.run('UPDATE domain SET return_path_at = ? WHERE id = ?', isReturnPath ? nowMs : null, id);
@@ -60,7 +66,9 @@ export const recordCheckOperation = change(
       if (isPublished !== null) {
         await tx.run(
           'UPDATE dkim_key SET published_at = ? WHERE domain_id = ? AND selector = ?',
-          ...[isPublished ? nowMs : null, id, selector],
+          isPublished ? nowMs : null,
+          id,
+          selector,
         );
       }
       if (isEverywhere === null) continue;
@@ -68,7 +76,9 @@ export const recordCheckOperation = change(
       await tx.run(
         `UPDATE dkim_key SET shown_since = ${isEverywhere ? 'CASE WHEN shown_since < CAST(? AS BIGINT) THEN shown_since ELSE CAST(? AS BIGINT) END' : 'NULL'}
          WHERE domain_id = ? AND selector = ?`,
-        ...[...(isEverywhere ? [sinceMs, sinceMs] : []), id, selector],
+        ...(isEverywhere ? [sinceMs, sinceMs] : []),
+        id,
+        selector,
       );
     }
     if (promotes) await promote(tx, id, nowMs);
@@ -77,7 +87,10 @@ export const recordCheckOperation = change(
     if (host === undefined) return;
     await tx.run(
       `UPDATE domain SET tracking = ?, tracking_changed_at = ? WHERE id = ? AND coalesce(tracking, '') <> ?`,
-      ...[host, nowMs, id, host ?? ''],
+      host,
+      nowMs,
+      id,
+      host ?? '',
     );
   },
   { ...DOMAIN_TRAIL, action: 'domain.check' },
@@ -88,7 +101,8 @@ async function promote(tx: Transaction, id: string, nowMs: number): Promise<void
   if (!(await tx.get(`SELECT 1 AS found FROM dkim_key WHERE domain_id = ? AND state = 'next'`, id))) return;
   await tx.run(
     `UPDATE dkim_key SET state = 'retired', retired_at = ? WHERE domain_id = ? AND state = 'active'`,
-    ...[nowMs, id],
+    nowMs,
+    id,
   );
   await tx.run(`UPDATE dkim_key SET state = 'active' WHERE domain_id = ? AND state = 'next'`, id);
   await tx.run(`UPDATE domain SET notice = NULL WHERE id = ? AND notice = 'rotation'`, id);
@@ -129,7 +143,8 @@ export const dueChecksOperation = operation(
       `WHERE status <> 'pending' AND checked_at <= ? AND (status = 'failing' OR EXISTS (
          SELECT 1 FROM dkim_key k WHERE k.domain_id = domain.id AND k.state = 'active' AND k.published_at IS NOT NULL))
        ORDER BY checked_at LIMIT ?`,
-      ...[beforeMs, limit],
+      beforeMs,
+      limit,
     ),
 );
 
@@ -145,7 +160,8 @@ export const dueRotationsOperation = operation(
            AND k.published_at IS NOT NULL AND k.created_at < ?)
          AND NOT EXISTS (SELECT 1 FROM dkim_key k WHERE k.domain_id = domain.id AND k.state = 'next')
        ORDER BY id LIMIT ?`,
-      ...[beforeMs, limit],
+      beforeMs,
+      limit,
     ),
 );
 

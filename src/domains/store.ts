@@ -156,7 +156,13 @@ export async function insertKeys(
     await tx.run(
       `INSERT INTO dkim_key (domain_id, algorithm, selector, public_key, private_key_sealed, created_at, state)
        VALUES (?, ?, ?, ?, ?, ?, ?)`,
-      ...[domainId, key.algorithm, key.selector, key.publicKey, key.privateKeySealed, nowMs, state],
+      domainId,
+      key.algorithm,
+      key.selector,
+      key.publicKey,
+      key.privateKeySealed,
+      nowMs,
+      state,
     );
   }
 }
@@ -178,19 +184,25 @@ export const addDomainOperation = change(
     const changed = await tx.run(
       `INSERT INTO domain (id, account_id, domain, status, created_at) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (account_id, domain) DO NOTHING`,
-      ...[added.id, added.accountId, added.domain, added.status, added.nowMs],
+      added.id,
+      added.accountId,
+      added.domain,
+      added.status,
+      added.nowMs,
     );
     if (changed === 1) {
       await insertKeys(tx, added.keys, { domainId: added.id, state: 'active', nowMs: added.nowMs });
     } else if (added.status === 'verified') {
       await tx.run(
         `UPDATE domain SET status = 'verified', failing_since = NULL, notice = NULL WHERE account_id = ? AND domain = ?`,
-        ...[added.accountId, added.domain],
+        added.accountId,
+        added.domain,
       );
     }
     const row = await tx.get<DomainRow>(
       `SELECT ${DOMAIN} FROM domain WHERE account_id = ? AND domain = ?`,
-      ...[added.accountId, added.domain],
+      added.accountId,
+      added.domain,
     );
     return { created: changed === 1, domain: await withKeys(tx, row as DomainRow) };
   },
@@ -218,7 +230,8 @@ export const domainByNameOperation = operation(
   async (tx, args: { accountId: string; domain: string }): Promise<SenderDomain | null> => {
     const row = await tx.get<DomainRow>(
       `SELECT ${DOMAIN} FROM domain WHERE account_id = ? AND domain = ?`,
-      ...[args.accountId, args.domain],
+      args.accountId,
+      args.domain,
     );
     return row ? withKeys(tx, row) : null;
   },
@@ -244,7 +257,8 @@ export const domainOperation = operation(
   async (tx, args: { id: string; accountId: string | null }): Promise<SenderDomain | null> => {
     const row = await tx.get<DomainRow>(
       `SELECT ${DOMAIN} FROM domain WHERE id = ? AND account_id = coalesce(?, account_id)`,
-      ...[args.id, args.accountId],
+      args.id,
+      args.accountId,
     );
     return row ? withKeys(tx, row) : null;
   },
@@ -308,7 +322,9 @@ export const sendingDomainOperation = operation(
        WHERE account_id = ? AND (status = 'verified' OR (status = 'failing' AND coalesce(failing_since, 0) > ?))
          AND domain IN (${names.map(() => '?').join(', ')})
        ORDER BY status DESC, length(domain) DESC LIMIT 1`,
-      ...[accountId, failingAfterMs ?? -1, ...names],
+      accountId,
+      failingAfterMs ?? -1,
+      ...names,
     );
     if (!row) return null;
     const keys = await tx.all<{ selector: string }>(

@@ -72,7 +72,10 @@ export const findMessagesOperation = operation(
       `SELECT m.id, m.email_seq AS "emailSeq", m.recipient, m.dsn, e.header_to AS "headerTo", e.subject, e.metadata, e.dsn AS "emailDsn"
        FROM message m JOIN email e ON e.seq = m.email_seq
        WHERE m.account_id = ? AND m.mode = ? AND m.id > ? ORDER BY m.id LIMIT ?`,
-      ...[accountId, mode, after?.[0] ?? '', rows],
+      accountId,
+      mode,
+      after?.[0] ?? '',
+      rows,
     );
     const emails = new Set<number>();
     return select(look, scanned, {
@@ -102,7 +105,10 @@ export const findReceivingOperation = operation(
       // The status is after the content in a row, so only that of the account's own mail is read.
       `SELECT id, CASE WHEN account_id = ? AND mode = ? THEN status END AS status, envelope_from AS "envelopeFrom", recipient
        FROM inbound_mail WHERE id > ? ORDER BY id LIMIT ?`,
-      ...[look.accountId, look.mode, look.after?.[0] ?? '', look.rows],
+      look.accountId,
+      look.mode,
+      look.after?.[0] ?? '',
+      look.rows,
     );
     return select(look, scanned, {
       keyOf: ({ id }) => [id],
@@ -123,7 +129,10 @@ export const findInboundOperation = operation(
     const scanned = await tx.all<{ id: string; envelopeFrom: string; recipient: string; headerFrom: string }>(
       `SELECT id, envelope_from AS "envelopeFrom", recipient, header_from AS "headerFrom" FROM inbound_message
        WHERE account_id = ? AND mode = ? AND id > ? ORDER BY id LIMIT ?`,
-      ...[accountId, mode, after?.[0] ?? '', rows],
+      accountId,
+      mode,
+      after?.[0] ?? '',
+      rows,
     );
     return select(look, scanned, {
       keyOf: ({ id }) => [id],
@@ -232,14 +241,18 @@ async function deliveries(
   const [fromWebhook = '', afterId = ''] = (after ?? []) as [string?, string?];
   const webhooks = await tx.all<{ id: string }>(
     'SELECT id FROM webhook WHERE account_id = ? AND mode = ? AND id >= ? ORDER BY id',
-    ...[accountId, mode, fromWebhook],
+    accountId,
+    mode,
+    fromWebhook,
   );
   const rows: TextRow[] = [];
   for (const { id } of webhooks) {
     if (rows.length >= limit) break;
     const found = await tx.all<TextRow>(
       `SELECT ${columns} FROM webhook_delivery WHERE webhook_id = ? AND id > ? ORDER BY id LIMIT ?`,
-      ...[id, id === fromWebhook ? afterId : '', limit - rows.length],
+      id,
+      id === fromWebhook ? afterId : '',
+      limit - rows.length,
     );
     rows.push(...found);
   }

@@ -71,7 +71,9 @@ export const removeMessagesOperation = operation(
 async function isBeingSent(tx: Transaction, { accountId, mode }: Step, id: string): Promise<boolean> {
   const row = await tx.get<{ workSeq: number | null }>(
     `SELECT work_seq AS "workSeq" FROM message WHERE account_id = ? AND mode = ? AND id = ? ${locked(tx)}`,
-    ...[accountId, mode, id],
+    accountId,
+    mode,
+    id,
   );
   if (row === undefined || row.workSeq === null) return false;
   const condition = 'kind = ? AND seq = ? AND subject = ?';
@@ -84,7 +86,9 @@ async function isBeingSent(tx: Transaction, { accountId, mode }: Step, id: strin
 async function removeEvents(tx: Transaction, { accountId, mode }: Step, messageId: string): Promise<number> {
   const events = await tx.all<{ id: string }>(
     'DELETE FROM event WHERE message_id = ? AND account_id = ? AND mode = ? RETURNING id',
-    ...[messageId, accountId, mode],
+    messageId,
+    accountId,
+    mode,
   );
   for (const { id: eventId } of events) {
     // The id of a webhook delivery contains the time of its event.
@@ -92,7 +96,11 @@ async function removeEvents(tx: Transaction, { accountId, mode }: Step, messageI
     await tx.run(
       `DELETE FROM webhook_delivery WHERE webhook_id IN (SELECT id FROM webhook WHERE account_id = ? AND mode = ?)
          AND id >= ? AND id < ? AND event_id = ?`,
-      ...[accountId, mode, first, `${first}~`, eventId],
+      accountId,
+      mode,
+      first,
+      `${first}~`,
+      eventId,
     );
   }
   // Rows for ordered webhooks name the recipient. The worker ends them, since their events are gone.
@@ -100,7 +108,11 @@ async function removeEvents(tx: Transaction, { accountId, mode }: Step, messageI
     `UPDATE work SET turn = NULL, held = CASE held WHEN ${HELD_BACK} THEN 0 ELSE held END
      WHERE subject IN (SELECT id FROM webhook WHERE account_id = ? AND mode = ?)
        AND turn = (SELECT lower(m.recipient) FROM message m WHERE m.account_id = ? AND m.mode = ? AND m.id = ?)`,
-    ...[accountId, mode, accountId, mode, messageId],
+    accountId,
+    mode,
+    accountId,
+    mode,
+    messageId,
   );
   return events.length;
 }
@@ -108,10 +120,7 @@ async function removeEvents(tx: Transaction, { accountId, mode }: Step, messageI
 async function removeMessage(tx: Transaction, { accountId, mode }: Step, id: string): Promise<number> {
   await tx.run('DELETE FROM attempt WHERE account_id = ? AND message_id = ?', accountId, id);
   await tx.run('DELETE FROM sandbox_item WHERE account_id = ? AND message_id = ?', accountId, id);
-  const removed = await tx.run(
-    'DELETE FROM message WHERE account_id = ? AND mode = ? AND id = ?',
-    ...[accountId, mode, id],
-  );
+  const removed = await tx.run('DELETE FROM message WHERE account_id = ? AND mode = ? AND id = ?', accountId, mode, id);
   await tx.run('DELETE FROM message_share WHERE message_id = ? AND account_id = ? AND mode = ?', id, accountId, mode);
   return removed;
 }
@@ -150,7 +159,9 @@ async function cleanEmail(tx: Transaction, step: Step, seq: number): Promise<str
     mentions.without(email.subject),
     mentions.without(email.metadata),
     email.dsn === null ? null : mentions.without(email.dsn),
-    ...[nowMs, nowMs, seq],
+    nowMs,
+    nowMs,
+    seq,
   );
   await cleanCopies(tx, step, seq);
   return (await dropContents(tx, [seq])).get(seq) ?? [];

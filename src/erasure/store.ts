@@ -101,7 +101,9 @@ export const startErasureOperation = change(
     const known = await tx.get<Erasure>(
       `SELECT ${SHOWN} FROM erasure WHERE account_id = ? AND mode = ? AND address_hash = ? AND completed_at IS NULL
        ORDER BY id LIMIT 1 ${locked(tx)}`,
-      ...[accountId, mode, addressHash],
+      accountId,
+      mode,
+      addressHash,
     );
     if (known) return known;
     const manual = { reason: 'manual', sourceMessageId: null, expiresAt: null, createdAt: nowMs } as const;
@@ -134,7 +136,9 @@ async function strongerReason(
   const earlier = await tx.get<{ reason: SuppressionReason }>(
     `SELECT reason FROM erasure WHERE account_id = ? AND mode = ? AND address_hash = ? AND is_suppressed = 1
      ORDER BY id DESC LIMIT 1`,
-    ...[accountId, mode, addressHash],
+    accountId,
+    mode,
+    addressHash,
   );
   return earlier?.reason ?? listed;
 }
@@ -149,7 +153,10 @@ export interface ErasurePage extends ErasureOwner {
 export const listErasuresOperation = operation('erasure.list', 'read', (tx, page: ErasurePage) =>
   tx.all<Erasure>(
     `SELECT ${SHOWN} FROM erasure WHERE account_id = ? AND mode = ? AND id < ? ORDER BY id DESC LIMIT ?`,
-    ...[page.accountId, page.mode, page.before ?? 'ers_~', page.limit],
+    page.accountId,
+    page.mode,
+    page.before ?? 'ers_~',
+    page.limit,
   ),
 );
 
@@ -159,7 +166,9 @@ export const findErasureOperation = operation(
   async (tx, { id, accountId, mode }: ErasureOwner & { id: string }): Promise<Erasure | null> =>
     (await tx.get<Erasure>(
       `SELECT ${SHOWN} FROM erasure WHERE id = ? AND account_id = ? AND mode = ?`,
-      ...[id, accountId, mode],
+      id,
+      accountId,
+      mode,
     )) ?? null,
 );
 
@@ -206,7 +215,10 @@ export async function hold(tx: Transaction, { lease, nowMs, leaseMs }: HeldErasu
   const now = currentTime(tx, nowMs);
   const held = await tx.run(
     `UPDATE work SET due = ${now.sql} + CAST(? AS BIGINT), crashes = 0 WHERE seq = ? AND fence = ? AND leased > 0`,
-    ...[...now.params, leaseMs, lease.seq, lease.fence],
+    ...now.params,
+    leaseMs,
+    lease.seq,
+    lease.fence,
   );
   return held === 1;
 }
@@ -255,11 +267,16 @@ export const completeErasureOperation = change(
     if ((await finish(tx, [lease])).size === 0) return false;
     const entry = await tx.get<{ reason: SuppressionReason }>(
       'DELETE FROM suppression WHERE account_id = ? AND mode = ? AND email = ? RETURNING reason',
-      ...[accountId, mode, email],
+      accountId,
+      mode,
+      email,
     );
     await tx.run(
       'UPDATE erasure SET completed_at = ?, address_sealed = NULL, progress = ?, reason = coalesce(?, reason) WHERE id = ?',
-      ...[nowMs, JSON.stringify(progress), entry?.reason ?? null, id],
+      nowMs,
+      JSON.stringify(progress),
+      entry?.reason ?? null,
+      id,
     );
     return true;
   },

@@ -13,7 +13,9 @@ async function settledPlace(tx: Transaction, { accountId, mode }: LogOwner, plac
   const found = await tx.get<EventPlace>(
     `SELECT ${log.position} AS position, v.seq FROM event v
      WHERE v.account_id = ? AND v.mode = ? AND ${upTo.sql} AND ${log.settled} ORDER BY ${log.order('DESC')} LIMIT 1`,
-    ...[accountId, mode, ...upTo.params],
+    accountId,
+    mode,
+    ...upTo.params,
   );
   return found ?? BEGINNING;
 }
@@ -33,7 +35,12 @@ export const placeOfEventOperation = operation(
       const place = await tx.get<EventPlace>(
         `SELECT ${logOrder(tx).position} AS position, v.seq FROM event v
          WHERE v.account_id = ? AND v.mode = ? AND v.seq >= ? AND v.seq <= ? AND v.at = ? AND v.id = ?`,
-        ...[accountId, mode, from, to, atMs, id],
+        accountId,
+        mode,
+        from,
+        to,
+        atMs,
+        id,
       );
       if (place !== undefined) return order === 'asc' ? settledPlace(tx, owner, place) : place;
     }

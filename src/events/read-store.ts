@@ -267,7 +267,10 @@ async function partEnd(tx: Transaction, page: EventPage, rows: number): Promise<
     `SELECT ${log.position} AS position, v.seq FROM event v
      WHERE v.account_id = ? AND v.mode = ? ${given.map(({ sql }) => `AND ${sql}`).join(' ')} AND ${settled}
      ORDER BY ${log.order(page.order === 'asc' ? 'ASC' : 'DESC')} LIMIT 1 OFFSET ?`,
-    ...[accountId, mode, ...given.flatMap(({ params }) => params), rows - 1],
+    accountId,
+    mode,
+    ...given.flatMap(({ params }) => params),
+    rows - 1,
   );
   return found ?? null;
 }
@@ -290,7 +293,9 @@ export async function timeline(
 ): Promise<EventRow[]> {
   return tx.all<ChosenRow>(
     `${joined(logOrder(tx), 'event')} WHERE v.message_id = ? AND v.account_id = ? AND v.mode = ? ORDER BY v.seq`,
-    ...[message.messageId, message.accountId, message.mode],
+    message.messageId,
+    message.accountId,
+    message.mode,
   );
 }
 
@@ -349,7 +354,9 @@ export const noteSegmentOperation = operation(
          ORDER BY seq LIMIT ?) AS segment
        HAVING count(*) = ? AND max(seq) < ?
        ON CONFLICT (last_seq) DO NOTHING`,
-      ...[events, events, settled],
+      events,
+      events,
+      settled,
     );
     return noted > 0;
   },

@@ -23,8 +23,17 @@ const BASE_PATH = 'BASE-PATH';
 /** Addresses of the files in the built page. */
 const FILE_ADDRESS = /(?<= (?:src|href)=")\.?\/(?=assets\/|icon\.svg")/g;
 const PAGES = [
-  ...['/', '/sign-in', '/welcome', '/reset', '/shared', '/preview', '/app', '/app/:area', '/app/:area/:page'],
-  ...['/app/:area/:page/:id', '/app/:area/:page/:id/:part'],
+  '/',
+  '/sign-in',
+  '/welcome',
+  '/reset',
+  '/shared',
+  '/preview',
+  '/app',
+  '/app/:area',
+  '/app/:area/:page',
+  '/app/:area/:page/:id',
+  '/app/:area/:page/:id/:part',
 ];
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.js': 'application/javascript; charset=utf-8',

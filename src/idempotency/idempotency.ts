@@ -223,7 +223,8 @@ export async function keysInUse(tx: Transaction, keys: readonly IdempotencyKey[]
        CASE WHEN i.expires_at <= CAST(? AS BIGINT) THEN i.body END AS expired
      FROM ${requested.sql} JOIN idempotency i ON i.account_id = requested.account_id AND i.mode = requested.mode
        AND i.endpoint = requested.endpoint AND i.key = requested.key`,
-    ...[nowMs, ...requested.params],
+    nowMs,
+    ...requested.params,
   );
   for (const { expired, ...row } of rows) {
     if (expired === null || (await hasUnfinishedMessages(tx, { ...row, body: expired }))) inUse.add(keyText(row));
@@ -313,16 +314,16 @@ export const removeExpiredOperation = operation(
       `SELECT expires_at AS "expiresAt", account_id AS "accountId", mode, endpoint, key, body FROM idempotency
        WHERE expires_at <= ? AND (expires_at, account_id, mode, endpoint, key) > (?, ?, ?, ?, ?)
        ORDER BY expires_at, account_id, mode, endpoint, key LIMIT ?`,
-      ...[beforeMs, last.expiresAt, ...valuesOf(last), limit],
+      beforeMs,
+      last.expiresAt,
+      ...valuesOf(last),
+      limit,
     );
     let count = 0;
     for (const row of rows) {
       if (await hasUnfinishedMessages(tx, row)) continue;
       // Another request may have replaced the record since it was read.
-      count += await tx.run(
-        `DELETE FROM idempotency WHERE ${OF_KEY} AND expires_at <= ?`,
-        ...[...valuesOf(row), beforeMs],
-      );
+      count += await tx.run(`DELETE FROM idempotency WHERE ${OF_KEY} AND expires_at <= ?`, ...valuesOf(row), beforeMs);
     }
     const end = rows.length < limit ? undefined : rows.at(-1);
     if (end === undefined) return { count, next: null };

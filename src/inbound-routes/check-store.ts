@@ -22,7 +22,10 @@ export const dueMxChecksOperation = operation(
       `SELECT domain FROM inbound_route WHERE mode = 'live' AND (coalesce(checked_at, 0) <= ? OR (mx_status <> 'verified'
          AND checked_at <= ? AND checked_at + (checked_at - updated_at) / 4 <= ?))
        ORDER BY checked_at LIMIT ?`,
-      ...[nowMs - mostMs, nowMs - leastMs, nowMs, limit],
+      nowMs - mostMs,
+      nowMs - leastMs,
+      nowMs,
+      limit,
     );
     return rows.map(({ domain }) => domain);
   },

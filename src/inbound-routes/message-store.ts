@@ -91,7 +91,10 @@ async function messagesWith(
     `SELECT m.id, m.recipient FROM email e JOIN message m ON m.account_id = e.account_id AND m.mode = e.mode AND m.email_seq = e.seq
      WHERE substr(e.header_message_id, 1, 200) = substr(CAST(? AS TEXT), 1, 200) AND e.header_message_id = ?
        AND e.account_id = ? AND e.mode = ? ORDER BY e.seq DESC, m.id LIMIT 50`,
-    ...[headerMessageId, headerMessageId, accountId, mode],
+    headerMessageId,
+    headerMessageId,
+    accountId,
+    mode,
   );
 }
 
@@ -123,7 +126,9 @@ async function repliedMessage(tx: Transaction, mail: ReadInbound): Promise<strin
       ? undefined
       : await tx.get<{ id: string }>(
           'SELECT id FROM message WHERE account_id = ? AND mode = ? AND id = ?',
-          ...[mail.accountId, mail.mode, mail.namedMessageId],
+          mail.accountId,
+          mail.mode,
+          mail.namedMessageId,
         );
   return named?.id ?? repliedByReference(tx, mail);
 }
@@ -233,7 +238,12 @@ export const listInboundOperation = operation('inboundRoutes.listMail', 'read', 
     `SELECT ${COLUMNS} FROM inbound_message i WHERE i.account_id = ? AND i.mode = ? AND i.id < ?
        AND i.route_id = coalesce(CAST(? AS TEXT), i.route_id) AND i.outcome = coalesce(CAST(? AS TEXT), i.outcome)
      ORDER BY i.id DESC LIMIT ?`,
-    ...[accountId, mode, before ?? 'inb_~', routeId, outcome, limit],
+    accountId,
+    mode,
+    before ?? 'inb_~',
+    routeId,
+    outcome,
+    limit,
   );
 });
 
@@ -270,7 +280,8 @@ export const forgetInboundOperation = operation(
   async (tx, { beforeMs, limit }: InboundBatch): Promise<number> => {
     const rows = await tx.all<{ id: string; detail: string }>(
       'SELECT id, detail FROM inbound_message WHERE has_content = 1 AND received_at < ? ORDER BY received_at LIMIT ?',
-      ...[beforeMs, limit],
+      beforeMs,
+      limit,
     );
     const changed = rows.map(({ id, detail }) => ({ id, detail: withoutContent(detail) }));
     const requested = rowset(tx, 'requested', { id: 'text', detail: 'text' }, changed);
@@ -290,7 +301,8 @@ export const removeInboundMessagesOperation = operation(
     const rows = await tx.all<{ id: string; account_id: string; mode: Mode }>(
       `DELETE FROM inbound_message WHERE id IN
          (SELECT id FROM inbound_message WHERE received_at < ? ORDER BY received_at LIMIT ?) RETURNING id, account_id, mode`,
-      ...[beforeMs, limit],
+      beforeMs,
+      limit,
     );
     for (const { id, account_id, mode } of rows)
       await tx.run('DELETE FROM event WHERE message_id = ? AND account_id = ? AND mode = ?', id, account_id, mode);

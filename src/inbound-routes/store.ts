@@ -130,7 +130,11 @@ async function refusalOf(
   await lockAccount(tx, key);
   const own = await tx.get(
     'SELECT 1 AS found FROM inbound_route WHERE account_id = ? AND mode = ? AND domain = ? AND local_part = ? AND id <> ?',
-    ...[key.accountId, key.mode, domain, local, key.id],
+    key.accountId,
+    key.mode,
+    domain,
+    local,
+    key.id,
   );
   if (own) return 'taken';
   if (key.mode === 'sandbox') return undefined;
@@ -141,7 +145,10 @@ async function refusalOf(
   const taken = await tx.get(
     `SELECT 1 AS found FROM inbound_route r WHERE r.domain = ? AND r.local_part = ? AND r.mode = 'live' AND r.account_id <> ?
        AND ${otherCover.sql} LIMIT 1`,
-    ...[domain, local, key.accountId, ...otherCover.params],
+    domain,
+    local,
+    key.accountId,
+    ...otherCover.params,
   );
   return taken ? 'taken-elsewhere' : undefined;
 }
@@ -159,8 +166,19 @@ export const createRouteOperation = change(
     await tx.run(
       `INSERT INTO inbound_route (id, account_id, mode, local_part, domain, webhook_id, events, max_bytes, mx_status, mx_found, checked_at,
          created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      ...[id, accountId, mode, route.local, route.domain, endpoint?.id ?? null, route.events ? 1 : 0, route.maxBytes],
-      ...[route.mx.status, JSON.stringify(route.mx.found), route.mx.checkedAt, route.nowMs, route.nowMs],
+      id,
+      accountId,
+      mode,
+      route.local,
+      route.domain,
+      endpoint?.id ?? null,
+      route.events ? 1 : 0,
+      route.maxBytes,
+      route.mx.status,
+      JSON.stringify(route.mx.found),
+      route.mx.checkedAt,
+      route.nowMs,
+      route.nowMs,
     );
     return (await readRoute(tx, route))!;
   },
@@ -196,8 +214,16 @@ export const replaceRouteOperation = change(
     await tx.run(
       `UPDATE inbound_route SET local_part = ?, domain = ?, webhook_id = ?, events = ?, max_bytes = ?, mx_status = ?, mx_found = ?,
          checked_at = ?, updated_at = ? WHERE id = ?`,
-      ...[toWrite.local, toWrite.domain, webhookId, toWrite.events ? 1 : 0, toWrite.maxBytes, toWrite.mx.status],
-      ...[JSON.stringify(toWrite.mx.found), toWrite.mx.checkedAt, toWrite.nowMs, toWrite.id],
+      toWrite.local,
+      toWrite.domain,
+      webhookId,
+      toWrite.events ? 1 : 0,
+      toWrite.maxBytes,
+      toWrite.mx.status,
+      JSON.stringify(toWrite.mx.found),
+      toWrite.mx.checkedAt,
+      toWrite.nowMs,
+      toWrite.id,
     );
     return readRoute(tx, toWrite);
   },
@@ -250,7 +276,12 @@ export const recordMxOperation = change(
   async (tx, { mx, ...key }: RouteKey & { mx: MxCheck }): Promise<InboundRoute | undefined> => {
     await tx.run(
       'UPDATE inbound_route SET mx_status = ?, mx_found = ?, checked_at = ? WHERE id = ? AND account_id = ? AND mode = ?',
-      ...[mx.status, JSON.stringify(mx.found), mx.checkedAt, key.id, key.accountId, key.mode],
+      mx.status,
+      JSON.stringify(mx.found),
+      mx.checkedAt,
+      key.id,
+      key.accountId,
+      key.mode,
     );
     return readRoute(tx, key);
   },
@@ -266,7 +297,10 @@ export const listRoutesOperation = operation(
   (tx, { accountId, mode, before, limit }: RouteOwner & { before: string | null; limit: number }) =>
     tx.all<InboundRoute>(
       `SELECT ${COLUMNS} ${JOINED} WHERE r.account_id = ? AND r.mode = ? AND r.id < ? ORDER BY r.id DESC LIMIT ?`,
-      ...[accountId, mode, before ?? 'inr_~', limit],
+      accountId,
+      mode,
+      before ?? 'inr_~',
+      limit,
     ),
 );
 
@@ -303,7 +337,10 @@ export const matchRoutesOperation = batch(
          WHERE r.domain = ? AND r.local_part IN (?, ?, ?) AND r.mode = 'live'
            AND EXISTS (SELECT 1 FROM account a WHERE a.id = r.account_id AND a.status = 'active') AND ${verified.sql}
          ORDER BY CASE r.local_part WHEN ? THEN 0 WHEN ? THEN 1 ELSE 2 END, r.created_at LIMIT 1`,
-        ...[domain, ...locals, ...verified.params, ...locals.slice(0, 2)],
+        domain,
+        ...locals,
+        ...verified.params,
+        ...locals.slice(0, 2),
       );
       found.push(route ?? null);
     }
@@ -320,7 +357,8 @@ export const hasRoutesOperation = operation(
     const found = await tx.get(
       `SELECT 1 AS found FROM inbound_route r WHERE r.domain = ? AND r.mode = 'live'
          AND EXISTS (SELECT 1 FROM account a WHERE a.id = r.account_id AND a.status = 'active') AND ${verified.sql} LIMIT 1`,
-      ...[domain, ...verified.params],
+      domain,
+      ...verified.params,
     );
     return found !== undefined;
   },
@@ -336,7 +374,10 @@ export const matchSandboxRouteOperation = operation(
       `SELECT r.id AS "routeId", r.max_bytes AS "maxBytes" FROM inbound_route r
        WHERE r.account_id = ? AND r.mode = 'sandbox' AND r.domain = ? AND r.local_part IN (?, ?, ?)
        ORDER BY CASE r.local_part WHEN ? THEN 0 WHEN ? THEN 1 ELSE 2 END LIMIT 1`,
-      ...[accountId, domain, ...locals, ...locals.slice(0, 2)],
+      accountId,
+      domain,
+      ...locals,
+      ...locals.slice(0, 2),
     );
   },
 );

@@ -51,7 +51,8 @@ export const recordOperatorMailOperation = batch(
              FROM inbound_mail WHERE summary IS NOT NULL
            ) AS kept WHERE position > ? OR (bytes > ? AND position > 1)
          ) RETURNING blob_key`,
-        ...[MOST_KEPT, MOST_BYTES],
+        MOST_KEPT,
+        MOST_BYTES,
       );
       recorded.push({
         lost: leases.flatMap(({ seq }) => (held.has(seq) ? [] : [seq])),
@@ -92,7 +93,8 @@ export const listOperatorMailOperation = operation(
     const after = before === null ? { sql: '', params: [] } : { sql: 'AND id < ?', params: [before] };
     const rows = await tx.all<Row>(
       `SELECT ${COLUMNS} FROM inbound_mail WHERE summary IS NOT NULL ${after.sql} ORDER BY id DESC LIMIT ?`,
-      ...[...after.params, limit],
+      ...after.params,
+      limit,
     );
     return rows.map(shown);
   },

@@ -280,7 +280,9 @@ export const findInboundOperation = operation(
   ): Promise<Pick<InboundJob, 'mail' | 'content' | 'blobKey'> | undefined> => {
     const row = await tx.get<MailRow>(
       `SELECT ${COLUMNS} FROM inbound_mail WHERE id = ? AND account_id = ? AND mode = ?`,
-      ...[id, accountId, mode],
+      id,
+      accountId,
+      mode,
     );
     return row && { mail: factsOf(row), content: row.content, blobKey: row.blob_key };
   },
@@ -298,7 +300,8 @@ export const removeInboundOperation = operation(
       `DELETE FROM inbound_mail WHERE id IN
          (SELECT id FROM inbound_mail WHERE status <> 'waiting' AND received_at < ? ORDER BY received_at LIMIT ?)
        RETURNING blob_key`,
-      ...[beforeMs, limit],
+      beforeMs,
+      limit,
     );
     return {
       count: deleted.length,

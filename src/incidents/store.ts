@@ -41,19 +41,17 @@ export const delayedOperation = operation('incidents.delayed', 'read', (tx, part
      SELECT step.found AS cause,
        (SELECT count(*) FROM (SELECT 1 FROM work WHERE ${own} AND work.cause = step.found LIMIT ?) AS counted) AS messages
      FROM step WHERE step.found IS NOT NULL ORDER BY step.found`,
-    ...[
-      accountId,
-      mode,
-      part.after,
-      part.below,
-      accountId,
-      mode,
-      part.below,
-      part.groups,
-      accountId,
-      mode,
-      part.counted,
-    ],
+    accountId,
+    mode,
+    part.after,
+    part.below,
+    accountId,
+    mode,
+    part.below,
+    part.groups,
+    accountId,
+    mode,
+    part.counted,
   );
 });
 
@@ -81,7 +79,11 @@ async function affected(tx: Transaction, { accountId, mode, cause, before, limit
      FROM work w JOIN message m ON m.account_id = w.account_id AND m.mode = w.mode AND m.id = w.subject
      WHERE w.account_id = ? AND w.mode = ? AND w.cause = ? ${before === null ? '' : 'AND w.seq < ?'}
      ORDER BY w.seq DESC LIMIT ?`,
-    ...[accountId, mode, cause, ...(before === null ? [] : [before]), limit],
+    accountId,
+    mode,
+    cause,
+    ...(before === null ? [] : [before]),
+    limit,
   );
 }
 
@@ -129,12 +131,16 @@ async function sampleOf(
     tx.get<Pick<Sample, 'nextDueMs' | 'lastAtMs'>>(
       `SELECT min(due) AS "nextDueMs", max(failed_at) AS "lastAtMs"
        FROM (SELECT due, failed_at ${own} ORDER BY seq DESC LIMIT ?) AS newest`,
-      ...[accountId, mode, cause, scanLimit],
+      accountId,
+      mode,
+      cause,
+      scanLimit,
     ),
     tx.get<{ subject: string }>(`SELECT subject ${own} ORDER BY seq LIMIT 1`, accountId, mode, cause),
     tx.get<{ record: string }>(
       'SELECT record FROM attempt WHERE account_id = ? AND message_id = ? ORDER BY number DESC LIMIT 1',
-      ...[accountId, newest.messageId],
+      accountId,
+      newest.messageId,
     ),
   ]);
   const first = await firstDelay(tx, { accountId, mode }, oldest?.subject ?? newest.messageId);
@@ -153,7 +159,9 @@ function firstDelay(tx: Transaction, { accountId, mode }: Owner, messageId: stri
   return tx.get<{ at: number; detail: string }>(
     `SELECT at, detail FROM event WHERE message_id = ? AND account_id = ? AND mode = ? AND type = 'DeliveryDelay'
      ORDER BY seq LIMIT 1`,
-    ...[messageId, accountId, mode],
+    messageId,
+    accountId,
+    mode,
   );
 }
 
@@ -186,7 +194,10 @@ export const bouncedOperation = operation('incidents.bounced', 'read', (tx, part
      FROM event v JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
      WHERE v.account_id = ? AND v.mode = ? AND v.type = 'Bounce' AND v.type NOT IN ('Send', 'Delivery') AND ${older.sql}
      ORDER BY ${log.order('DESC')} LIMIT ?`,
-    ...[part.accountId, part.mode, ...older.params, part.limit],
+    part.accountId,
+    part.mode,
+    ...older.params,
+    part.limit,
   );
 });
 
@@ -215,7 +226,8 @@ export const failingWebhooksOperation = operation(
        FROM webhook WHERE account_id = ? AND mode = ?
          AND ((enabled = 1 AND failing_since IS NOT NULL) OR (enabled = 0 AND disabled_reason IS NOT NULL))
        ORDER BY id`,
-      ...[accountId, mode],
+      accountId,
+      mode,
     );
     return Promise.all(
       rows.map(async (row) => {
@@ -225,7 +237,8 @@ export const failingWebhooksOperation = operation(
           tx.get<{ status: number | null; error: string | null; at: number }>(
             `SELECT response_status AS status, error, updated_at AS at FROM ${newest} WHERE attempts > 0
              ORDER BY updated_at DESC LIMIT 1`,
-            ...[row.id, scanLimit],
+            row.id,
+            scanLimit,
           ),
         ]);
         const found = { lastStatus: last?.status ?? null, lastError: last?.error ?? null, lastAtMs: last?.at ?? null };
@@ -246,7 +259,9 @@ export const failedDeliveriesOperation = operation(
     const rows = await tx.all<{ id: string }>(
       `SELECT id FROM (SELECT * FROM webhook_delivery WHERE webhook_id = ? ORDER BY id DESC LIMIT ?) AS newest
        WHERE status = 'failed' OR (status = 'pending' AND next_attempt_at > ?) ORDER BY id`,
-      ...[webhookId, scanLimit, nowMs],
+      webhookId,
+      scanLimit,
+      nowMs,
     );
     return rows.map(({ id }) => id);
   },
@@ -271,7 +286,8 @@ export const failingDomainsOperation = operation(
          coalesce(d.checked_at, d.created_at) AS "checkedAt"
        FROM domain d JOIN dkim_key k ON k.domain_id = d.id AND k.algorithm = 'rsa' AND k.state = 'active'
        WHERE d.account_id = ? AND d.status = 'failing' ORDER BY d.id LIMIT ?`,
-      ...[accountId, limit],
+      accountId,
+      limit,
     ),
 );
 
@@ -306,7 +322,12 @@ export const retryCauseOperation = operation(
     const rows = await tx.all<{ seq: number; subject: string }>(
       `SELECT seq, subject FROM work WHERE account_id = ? AND mode = ? AND cause = ? AND seq > ? AND due > ? AND leased = 0
        ORDER BY seq LIMIT ?`,
-      ...[accountId, mode, cause, part.afterSeq, part.latestMs, limit],
+      accountId,
+      mode,
+      cause,
+      part.afterSeq,
+      part.latestMs,
+      limit,
     );
     if (rows.length === 0) return { retried: 0, lastSeq: null };
     const wanted = rows.map(({ seq, subject }, index) => {
@@ -330,7 +351,11 @@ export const retryCauseOperation = operation(
     await tx.run(
       `UPDATE message SET next_attempt_at = wanted.at FROM ${messages.sql}
        WHERE message.account_id = ? AND message.mode = ? AND message.id = wanted.id AND message.id >= ? AND message.id <= ?`,
-      ...[...messages.params, accountId, mode, ids[0]!, ids.at(-1)!],
+      ...messages.params,
+      accountId,
+      mode,
+      ids[0]!,
+      ids.at(-1)!,
     );
     return { retried: changedSeqs.size, lastSeq: rows.length < limit ? null : rows.at(-1)!.seq };
   },

@@ -116,9 +116,16 @@ async function writeCounts(
      ON CONFLICT (account_id, mode) DO UPDATE SET day_start = excluded.day_start, day_used = excluded.day_used,
        day_level = excluded.day_level, day_notified = excluded.day_notified, month_start = excluded.month_start,
        month_used = excluded.month_used, month_level = excluded.month_level, month_notified = excluded.month_notified`,
-    ...[accountId, mode],
-    ...[day.startMs, day.used, day.level, day.notified],
-    ...[month.startMs, month.used, month.level, month.notified],
+    accountId,
+    mode,
+    day.startMs,
+    day.used,
+    day.level,
+    day.notified,
+    month.startMs,
+    month.used,
+    month.level,
+    month.notified,
   );
 }
 
@@ -298,7 +305,10 @@ export const quotaNoticeGivenOperation = operation(
     await tx.run(
       `UPDATE message_quota SET ${period}_notified = ?
        WHERE account_id = ? AND mode = 'live' AND ${period}_start = ? AND ${period}_level >= ?`,
-      ...[level, accountId, startMs, level],
+      level,
+      accountId,
+      startMs,
+      level,
     );
   },
 );

@@ -187,7 +187,16 @@ const getMessage = defineTool({
 });
 
 const EVENT_TYPES = [
-  ...['Send', 'Delivery', 'DeliveryDelay', 'Bounce', 'Complaint', 'Reject', 'Open', 'Click', 'Unsubscribe', 'Inbound'],
+  'Send',
+  'Delivery',
+  'DeliveryDelay',
+  'Bounce',
+  'Complaint',
+  'Reject',
+  'Open',
+  'Click',
+  'Unsubscribe',
+  'Inbound',
 ];
 
 const listEvents = defineTool({

@@ -29,7 +29,9 @@ async function copiesOf(tx: Transaction, { accountId, mode, messageId }: Message
        JOIN message m ON m.account_id = e.account_id AND m.mode = e.mode AND m.email_seq = e.seq
        LEFT JOIN work w ON w.seq = m.work_seq
      WHERE n.account_id = ? AND n.mode = ? AND n.id = ? ORDER BY m.id`,
-    ...[accountId, mode, messageId],
+    accountId,
+    mode,
+    messageId,
   );
 }
 
@@ -57,7 +59,11 @@ export const listEmailsOperation = operation(
          AND NOT EXISTS (SELECT 1 FROM email f JOIN message o ON o.account_id = f.account_id AND o.mode = f.mode
            AND o.email_seq = f.seq WHERE ${sameEmail('f', 'e')} AND o.id < m.id)
        ORDER BY m.id ${after === null ? 'DESC' : 'ASC'} LIMIT ?`,
-      ...[accountId, mode, before ?? 'msg_~', after ?? '', limit],
+      accountId,
+      mode,
+      before ?? 'msg_~',
+      after ?? '',
+      limit,
     );
     if (after !== null) firsts.reverse();
     const emails: EmailCopy[][] = [];

@@ -151,7 +151,9 @@ export async function dropContents(tx: Transaction, emailSeqs: readonly number[]
   await tx.run(
     `UPDATE email SET content = NULL, blob_key = NULL, content_until = NULL
      WHERE seq IN (SELECT dropped.seq FROM ${dropped.sql}) AND seq >= ? AND seq <= ?`,
-    ...[...dropped.params, numbers[0]!, numbers.at(-1)!],
+    ...dropped.params,
+    numbers[0]!,
+    numbers.at(-1)!,
   );
   for (const { seq, blob_key } of rows) {
     const files = await dropFiles(tx, seq);
@@ -209,7 +211,9 @@ export async function lastExpiryOf(
   const row = await tx.get<{ expires_at: number | null }>(
     `SELECT max(expires_at) AS expires_at FROM message WHERE account_id = ? AND mode = ?
        AND id IN (${messageIds.map(() => '?').join(', ')})`,
-    ...[accountId, mode, ...messageIds],
+    accountId,
+    mode,
+    ...messageIds,
   );
   return row?.expires_at ?? 0;
 }
@@ -223,7 +227,9 @@ export async function hasUnfinishedMessages(tx: Transaction, { accountId, mode, 
   const found = await tx.get(
     `SELECT 1 AS found FROM ${named.sql} JOIN message m ON m.account_id = ? AND m.mode = ? AND m.id = named.id
      WHERE m.status IN ${UNFINISHED} LIMIT 1`,
-    ...[...named.params, accountId, mode],
+    ...named.params,
+    accountId,
+    mode,
   );
   return found !== undefined;
 }

@@ -51,12 +51,17 @@ export const createShareOperation = change(
     // A transaction that deletes the message waits for this lock, and then deletes this row too.
     const message = await tx.get(
       `SELECT 1 AS found FROM message WHERE account_id = ? AND mode = ? AND id = ? ${locked(tx)}`,
-      ...[accountId, mode, messageId],
+      accountId,
+      mode,
+      messageId,
     );
     if (message === undefined) return 'no-message';
     const valid = await tx.get<{ n: number }>(
       'SELECT count(*) AS n FROM message_share WHERE message_id = ? AND account_id = ? AND mode = ? AND expires_at > ?',
-      ...[messageId, accountId, mode, share.createdAt],
+      messageId,
+      accountId,
+      mode,
+      share.createdAt,
     );
     if ((valid?.n ?? 0) >= most) return 'limit';
     await insertMany(tx, SHARE, [share]);
@@ -86,7 +91,10 @@ export const isSharedOperation = operation(
   async (tx, { id, accountId, mode, messageId }: ShareKey & MessageKey): Promise<boolean> => {
     const found = await tx.get(
       'SELECT 1 AS found FROM message_share WHERE id = ? AND account_id = ? AND mode = ? AND message_id = ?',
-      ...[id, accountId, mode, messageId],
+      id,
+      accountId,
+      mode,
+      messageId,
     );
     return found !== undefined;
   },
@@ -110,7 +118,11 @@ export const listSharesOperation = operation('messages.listShares', 'read', (tx,
     `SELECT ${COLUMNS} FROM message_share WHERE ${ofMessage} account_id = ? AND mode = ? AND expires_at > ? AND id < ?
      ORDER BY id DESC LIMIT ?`,
     ...(page.messageId === null ? [] : [page.messageId]),
-    ...[page.accountId, page.mode, page.nowMs, page.before ?? 'shr_~', page.limit],
+    page.accountId,
+    page.mode,
+    page.nowMs,
+    page.before ?? 'shr_~',
+    page.limit,
   );
 });
 
@@ -120,7 +132,10 @@ export const revokeShareOperation = change(
   async (tx, { id, accountId, mode, nowMs }: ShareKey & { nowMs: number }): Promise<ShareRow | undefined> =>
     tx.get<ShareRow>(
       `DELETE FROM message_share WHERE id = ? AND account_id = ? AND mode = ? AND expires_at > ? RETURNING ${COLUMNS}`,
-      ...[id, accountId, mode, nowMs],
+      id,
+      accountId,
+      mode,
+      nowMs,
     ),
   {
     action: 'message.revoke-share',
@@ -136,6 +151,7 @@ export const removeSharesOperation = operation(
   (tx, { nowMs, limit }: { nowMs: number; limit: number }) =>
     tx.run(
       'DELETE FROM message_share WHERE id IN (SELECT id FROM message_share WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)',
-      ...[nowMs, limit],
+      nowMs,
+      limit,
     ),
 );

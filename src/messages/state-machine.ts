@@ -96,7 +96,9 @@ export async function transitionMany(tx: Transaction, changes: readonly Transiti
        WHERE message.account_id = made.account_id AND message.mode = made.mode AND message.id = made.id
          AND (message.status || '>' || made.status) IN (${ALLOWED}) AND message.id >= ? AND message.id <= ?
        RETURNING message.id, message.updated_at, message.dsn`,
-      ...[...made.params, ids[0]!, ids.at(-1)!],
+      ...made.params,
+      ids[0]!,
+      ids.at(-1)!,
     ),
     takeNumbers(tx, [EVENT, events.length]),
   ]);

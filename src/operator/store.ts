@@ -81,7 +81,10 @@ export const credentialCountsOperation = operation(
        (SELECT count(*) FROM smtp_credential WHERE account_id = ? AND revoked_at IS NULL) AS "smtpCredentials",
        (SELECT count(*) FROM membership m JOIN user_session s ON s.user_id = m.user_id
         WHERE m.account_id = ? AND s.expires_at > ?) AS sessions`,
-      ...[accountId, accountId, accountId, nowMs],
+      accountId,
+      accountId,
+      accountId,
+      nowMs,
     );
     return row!;
   },
@@ -220,7 +223,11 @@ export const queueByAccountOperation = operation(
        FROM (SELECT account_id, leased, held, due, attempts FROM work WHERE kind = ? ORDER BY held, due LIMIT ?) q
          LEFT JOIN account a ON a.id = q.account_id
        GROUP BY q.account_id, a.name ORDER BY depth DESC, q.account_id`,
-      ...[nowMs, nowMs, nowMs, DELIVERY_WORK, rows],
+      nowMs,
+      nowMs,
+      nowMs,
+      DELIVERY_WORK,
+      rows,
     ),
 );
 
@@ -251,7 +258,9 @@ export const queueByDomainOperation = operation(
           WHERE kind = ? ORDER BY held, due LIMIT ?) q
        WHERE mode = 'live' ${accountId === undefined ? '' : 'AND account_id = ?'}
        GROUP BY domain ORDER BY depth DESC, domain LIMIT 5000`,
-      ...[DELIVERY_WORK, rows, ...(accountId === undefined ? [] : [accountId])],
+      DELIVERY_WORK,
+      rows,
+      ...(accountId === undefined ? [] : [accountId]),
     ),
 );
 

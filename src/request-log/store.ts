@@ -94,13 +94,19 @@ async function removeFailedBeyond(tx: Transaction, { accountId, mode }: Owner, k
   const first = await tx.get<Key>(
     `SELECT at, number, request_id AS "requestId" FROM ${failedRows(tx)} WHERE account_id = ? AND mode = ? AND status >= 400
      ORDER BY at DESC, number DESC, request_id DESC LIMIT 1 OFFSET ?`,
-    ...[accountId, mode, kept],
+    accountId,
+    mode,
+    kept,
   );
   if (!first) return 0;
   return tx.run(
     `DELETE FROM ${failedRows(tx)} WHERE account_id = ? AND mode = ? AND status >= 400
        AND (at, number, request_id) <= (?, ?, ?)`,
-    ...[accountId, mode, first.at, first.number, first.requestId],
+    accountId,
+    mode,
+    first.at,
+    first.number,
+    first.requestId,
   );
 }
 
@@ -175,7 +181,8 @@ function readRows(tx: Transaction, page: RequestPage, through: Key | null) {
   return tx.all<RequestRow>(
     `SELECT ${SHOWN} FROM ${page.failed ? failedRows(tx) : 'request_log'} WHERE ${conditions.map(({ sql }) => sql).join(' AND ')}
      ORDER BY at DESC, number DESC, request_id DESC LIMIT ?`,
-    ...[...conditions.flatMap(({ params }) => params), page.limit],
+    ...conditions.flatMap(({ params }) => params),
+    page.limit,
   );
 }
 
@@ -193,7 +200,8 @@ export const searchRequestsOperation = operation(
     const end = await tx.get<Key>(
       `SELECT at, number, request_id AS "requestId" FROM request_log WHERE ${range.map(({ sql }) => sql).join(' AND ')}
        ORDER BY at DESC, number DESC, request_id DESC LIMIT 1 OFFSET ?`,
-      ...[...range.flatMap(({ params }) => params), rows - 1],
+      ...range.flatMap(({ params }) => params),
+      rows - 1,
     );
     return { found: await readRows(tx, page, end ?? null), end: end ?? null };
   },
@@ -207,7 +215,10 @@ export const omittedRequestsOperation = operation(
     const row = await tx.get<{ omitted: number }>(
       `SELECT CAST(coalesce(sum(omitted), 0) AS BIGINT) AS omitted FROM request_log_hour
        WHERE account_id = ? AND mode = ? AND hour > ? AND hour <= ?`,
-      ...[accountId, mode, sinceMs - HOUR_MS, untilMs ?? Number.MAX_SAFE_INTEGER],
+      accountId,
+      mode,
+      sinceMs - HOUR_MS,
+      untilMs ?? Number.MAX_SAFE_INTEGER,
     );
     return row!.omitted;
   },
@@ -250,7 +261,10 @@ async function nextOwner(tx: Transaction, { accountId, mode }: Owner): Promise<O
     WHERE (account_id, mode) > (?, ?) ORDER BY account_id, mode LIMIT 1) AS ${name}_next`;
   return tx.get<Owner>(
     `${next('request_log')} UNION ALL ${next('request_log_hour')} ORDER BY 1, 2 LIMIT 1`,
-    ...[accountId, mode, accountId, mode],
+    accountId,
+    mode,
+    accountId,
+    mode,
   );
 }
 
@@ -261,14 +275,21 @@ async function removeRows(tx: Transaction, owner: Owner, beforeMs: number, limit
     tx.run(
       `DELETE FROM request_log WHERE account_id = ? AND mode = ? AND (at, number, request_id) IN
          (SELECT at, number, request_id FROM request_log WHERE account_id = ? AND mode = ? AND at < ? ${condition} ORDER BY at LIMIT ?)`,
-      ...[accountId, mode, accountId, mode, endMs, atMost],
+      accountId,
+      mode,
+      accountId,
+      mode,
+      endMs,
+      atMost,
     );
   const old = await remove('', beforeMs, limit);
   if (old >= limit) return old;
   const full = await tx.get<{ hour: number }>(
     `SELECT hour FROM (SELECT hour, sum(recorded) OVER (ORDER BY hour DESC) AS total FROM request_log_hour
        WHERE account_id = ? AND mode = ?) AS hours WHERE total > ? ORDER BY hour DESC LIMIT 1`,
-    ...[accountId, mode, KEPT_SUCCEEDED],
+    accountId,
+    mode,
+    KEPT_SUCCEEDED,
   );
   const surplus = full ? await remove('AND status < 400', full.hour, limit - old) : 0;
   await tx.run(

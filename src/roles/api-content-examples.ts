@@ -7,9 +7,15 @@ const lines = (...all: string[]): string => all.map((line) => `${line}\r\n`).joi
 
 const mail = (from: string, to: string, subject: string): string =>
   lines(
-    ...[`From: ${from}`, `To: ${to}`, `Subject: ${subject}`, 'Date: Fri, 20 Nov 2026 09:44:00 +0000'],
-    ...['Message-ID: <2zAb01CdEfGhIjKlMnOpQr@shop.example>', 'MIME-Version: 1.0'],
-    ...['Content-Type: text/plain; charset=utf-8', '', 'Thank you, Ann.'],
+    `From: ${from}`,
+    `To: ${to}`,
+    `Subject: ${subject}`,
+    'Date: Fri, 20 Nov 2026 09:44:00 +0000',
+    'Message-ID: <2zAb01CdEfGhIjKlMnOpQr@shop.example>',
+    'MIME-Version: 1.0',
+    'Content-Type: text/plain; charset=utf-8',
+    '',
+    'Thank you, Ann.',
   );
 const sent = mail(SHOP, ANN, SUBJECT);
 

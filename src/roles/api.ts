@@ -428,7 +428,10 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     tracer: parts.tracer,
     onUntrustedProxy: createUntrustedProxyNote(parts),
     routes: [
-      ...[...routes, ...service, ...acmeRoutes(parts), ...doors.flatMap((one) => one.routes)],
+      ...routes,
+      ...service,
+      ...acmeRoutes(parts),
+      ...doors.flatMap((one) => one.routes),
       ...agents.flatMap((one) => one.routes),
       ...referenceRoutes<Caller>(openapi),
       ...guideRoutes<Caller>({ basePath }),

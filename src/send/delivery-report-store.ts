@@ -69,7 +69,9 @@ async function read(
        e.content, e.blob_key AS "blobKey"
      FROM message m JOIN email e ON e.seq = m.email_seq JOIN event v ON v.seq = ?
      WHERE m.account_id = ? AND m.mode = 'live' AND m.id = ? AND v.message_id = m.id AND m.dsn IS NOT NULL`,
-    ...[ref, accountId, messageId],
+    ref,
+    accountId,
+    messageId,
   );
 }
 

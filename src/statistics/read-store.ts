@@ -87,7 +87,9 @@ export const acceptedMailOperation = operation(
       `SELECT 1 AS found FROM statistics s WHERE s.account_id = ? AND s.mode = 'live' AND s.dimension = 'recipientDomain'
          AND s.period = 'day' AND s.start IN (${days.map(() => '?').join(', ')}) AND s.group_value = ? AND s.delivered > 0
        LIMIT 1`,
-      ...[accountId, ...days, domain],
+      accountId,
+      ...days,
+      domain,
     );
     return found !== undefined;
   },
@@ -109,7 +111,9 @@ export const failingLatelyOperation = operation(
          AND s.dimension = 'none' AND s.period = 'hour' AND s.start >= ? AND s.bounced_hard + s.complained > 0)
          THEN 1 ELSE 0 END AS failed
        FROM account a WHERE a.id > ? ORDER BY a.id LIMIT ?`,
-      ...[requested.fromMs, requested.after, requested.accounts],
+      requested.fromMs,
+      requested.after,
+      requested.accounts,
     );
     const accountIds = ids.flatMap(({ id, failed }) => (failed === 1 ? [id] : []));
     return { accountIds, next: ids.length < requested.accounts ? null : ids.at(-1)!.id };
@@ -134,7 +138,8 @@ export const answeredOperation = operation(
              CAST(coalesce(sum(bounced_hard), 0) AS BIGINT) AS "bouncedHard",
              CAST(coalesce(sum(complained), 0) AS BIGINT) AS complained
            FROM statistics WHERE account_id = ? AND mode = 'live' AND dimension = 'none' AND period = 'hour' AND start >= ?`,
-          ...[accountId, Math.floor(from / PERIODS.hour) * PERIODS.hour],
+          accountId,
+          Math.floor(from / PERIODS.hour) * PERIODS.hour,
         );
         return counts!;
       }),
@@ -228,7 +233,8 @@ async function namedRows(tx: Transaction, query: StatisticsQuery, names: string[
   );
   const rows = await tx.all<StoredRow>(
     `SELECT ${STORED} FROM statistics s WHERE ${requested.sql} AND s.group_value IN (SELECT named.name FROM ${named.sql})`,
-    ...[...requested.params, ...named.params],
+    ...requested.params,
+    ...named.params,
   );
   return rows.map(countedOf);
 }
@@ -248,7 +254,8 @@ async function otherRows(tx: Transaction, query: StatisticsQuery, names: readonl
   const rows = await tx.all<Pick<Counted, 'start' | Counter>>(
     `SELECT s.start, ${SUMS} FROM statistics s
      WHERE ${requested.sql} AND s.group_value NOT IN (SELECT named.name FROM ${named.sql}) GROUP BY s.start`,
-    ...[...requested.params, ...named.params],
+    ...requested.params,
+    ...named.params,
   );
   const { groupBy, period } = query;
   const dimension = dimensionOf(groupBy);
@@ -269,7 +276,8 @@ async function providerRows(tx: Transaction, query: StatisticsQuery): Promise<Co
   );
   const rows = await tx.all<Omit<StoredRow, 'dimension' | 'period'>>(
     `SELECT ${STORED} FROM statistics s WHERE ${requested.sql} AND s.group_value IN (SELECT listed.name FROM ${listed.sql})`,
-    ...[...requested.params, ...listed.params],
+    ...requested.params,
+    ...listed.params,
   );
   const { period } = query;
   const sums = new Map<string, Counted>();

@@ -79,7 +79,10 @@ export async function uncountedEvents(
        ORDER BY ${order} LIMIT ?) v
      LEFT JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
      LEFT JOIN email e ON e.seq = m.email_seq ORDER BY ${order}`,
-    ...[accountId, mode, ...isAfter.params, limit],
+    accountId,
+    mode,
+    ...isAfter.params,
+    limit,
   );
 }
 
@@ -141,12 +144,20 @@ async function moveCursor(
     await tx.run(
       `INSERT INTO statistics_cursor (account_id, mode, position, seq) VALUES (?, ?, ?, ?)
        ON CONFLICT (account_id, mode) DO NOTHING`,
-      ...[accountId, mode, START.position, START.seq],
+      accountId,
+      mode,
+      START.position,
+      START.seq,
     );
   }
   const moved = await tx.run(
     'UPDATE statistics_cursor SET position = ?, seq = ? WHERE account_id = ? AND mode = ? AND position = ? AND seq = ?',
-    ...[to.position, to.seq, accountId, mode, from.position, from.seq],
+    to.position,
+    to.seq,
+    accountId,
+    mode,
+    from.position,
+    from.seq,
   );
   return moved > 0;
 }
@@ -197,7 +208,11 @@ async function storedPeriods(
     const stored = await tx.all<StoredRow>(
       `SELECT ${STORED} FROM statistics s
        WHERE s.account_id = ? AND s.mode = ? AND s.dimension = ? AND s.period = ? AND s.start = ?`,
-      ...[accountId, mode, one.dimension, one.period, one.start],
+      accountId,
+      mode,
+      one.dimension,
+      one.period,
+      one.start,
     );
     const rows = new Map(stored.map((row) => [row.groupValue, countedOf(row)]));
     const limited = [...rows.keys()].filter((name) => name !== OTHERS && !isAlwaysKept(one.dimension, name));
@@ -264,7 +279,8 @@ export const removeStatisticsOperation = operation(
     const key = 'account_id, mode, dimension, period, start, group_value';
     return tx.run(
       `DELETE FROM statistics WHERE (${key}) IN (SELECT ${key} FROM statistics WHERE start < ? LIMIT ?)`,
-      ...[beforeMs, limit],
+      beforeMs,
+      limit,
     );
   },
 );

@@ -29,7 +29,8 @@ export const metaOnceOperation = operation('meta.setOnce', 'write', (tx, entry: 
 async function setValue(tx: Transaction, { key, value }: Entry): Promise<void> {
   await tx.run(
     'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
-    ...[key, value],
+    key,
+    value,
   );
 }
 
@@ -52,7 +53,8 @@ const DATA_KEY = 'data-key';
 export const secretKeyOperation = operation('meta.secretKey', 'read', async (tx, _: null): Promise<SecretKeyRecord> => {
   const rows = await tx.all<{ key: string; value: string }>(
     'SELECT key, value FROM meta WHERE key IN (?, ?)',
-    ...[CHECK_KEY, DATA_KEY],
+    CHECK_KEY,
+    DATA_KEY,
   );
   const recorded = (key: string): string | null => rows.find((row) => row.key === key)?.value ?? null;
   return { check: recorded(CHECK_KEY), dataKey: recorded(DATA_KEY) };

@@ -58,7 +58,9 @@ export function migrateSqlite(connection: SqliteConnection, nowMs: number): stri
       connection.raw.exec(next.sql);
       connection.run(
         'INSERT INTO migration (number, name, applied_at) VALUES (?, ?, ?)',
-        ...[next.number, next.name, nowMs],
+        next.number,
+        next.name,
+        nowMs,
       );
       connection.commit();
       applied.push(next.name);

@@ -60,7 +60,13 @@ export async function suppress(tx: Transaction, entries: readonly SuppressionEnt
   const added = sorted.map((one) =>
     tx.get<Suppression>(
       UPSERT,
-      ...[one.accountId, one.mode, one.email, one.reason, one.sourceMessageId, one.expiresAt, one.createdAt],
+      one.accountId,
+      one.mode,
+      one.email,
+      one.reason,
+      one.sourceMessageId,
+      one.expiresAt,
+      one.createdAt,
     ),
   );
   return (await Promise.all(added)) as Suppression[];
@@ -74,13 +80,18 @@ export async function findSuppression(
   const listed = await tx.get<Suppression>(
     `SELECT ${COLUMNS} FROM suppression WHERE account_id = ? AND mode = ? AND email = ?
        AND (expires_at IS NULL OR expires_at > ?)`,
-    ...[accountId, mode, email, nowMs],
+    accountId,
+    mode,
+    email,
+    nowMs,
   );
   if (listed !== undefined || addressHash === undefined) return listed;
   const erased = await tx.get<Pick<Suppression, 'reason' | 'createdAt'>>(
     `SELECT reason, created_at AS "createdAt" FROM erasure
      WHERE account_id = ? AND mode = ? AND address_hash = ? AND is_suppressed = 1 ORDER BY id DESC LIMIT 1`,
-    ...[accountId, mode, addressHash],
+    accountId,
+    mode,
+    addressHash,
   );
   return erased && { email, ...erased, sourceMessageId: null, expiresAt: null, isErased: true };
 }
@@ -220,11 +231,16 @@ export const unsuppressOperation = change(
     const changed = await tx.run(
       `DELETE FROM suppression WHERE account_id = ? AND mode = ? AND email = ?
          AND (expires_at IS NULL OR expires_at > ?)`,
-      ...[args.accountId, args.mode, args.email, args.nowMs],
+      args.accountId,
+      args.mode,
+      args.email,
+      args.nowMs,
     );
     const erased = await tx.run(
       'UPDATE erasure SET is_suppressed = 0 WHERE account_id = ? AND mode = ? AND address_hash = ? AND is_suppressed = 1',
-      ...[args.accountId, args.mode, args.addressHash],
+      args.accountId,
+      args.mode,
+      args.addressHash,
     );
     return changed === 1 ? 'listed' : erased > 0 ? 'erased' : null;
   },
@@ -258,7 +274,12 @@ async function partEnd(tx: Transaction, page: SuppressionPage, rows: number): Pr
   const found = await tx.get<Place>(
     `SELECT created_at AS "createdAt", email FROM suppression WHERE account_id = ? AND mode = ?
        AND (created_at < ? OR (created_at = ? AND email < ?)) ORDER BY created_at DESC, email DESC LIMIT 1 OFFSET ?`,
-    ...[page.accountId, page.mode, createdAt, createdAt, page.after?.email ?? '', rows - 1],
+    page.accountId,
+    page.mode,
+    createdAt,
+    createdAt,
+    page.after?.email ?? '',
+    rows - 1,
   );
   return found ?? null;
 }
@@ -271,7 +292,9 @@ async function listSuppressions(tx: Transaction, page: SuppressionPage): Promise
   if (through)
     filters.push([
       '(created_at > ? OR (created_at = ? AND email >= ?))',
-      ...[through.createdAt, through.createdAt, through.email],
+      through.createdAt,
+      through.createdAt,
+      through.email,
     ]);
   // An address contains the text if removing the text changes the address.
   if (email) filters.push(["replace(email, ?, '') <> email", email]);
@@ -280,7 +303,12 @@ async function listSuppressions(tx: Transaction, page: SuppressionPage): Promise
     `SELECT ${COLUMNS} FROM suppression WHERE account_id = ? AND mode = ? AND (expires_at IS NULL OR expires_at > ?)
          AND (created_at < ? OR (created_at = ? AND email < ?)) ${filters.map(([one]) => `AND ${one}`).join(' ')}
        ORDER BY created_at DESC, email DESC LIMIT ?`,
-    ...[accountId, mode, nowMs, createdAt, createdAt, page.after?.email ?? ''],
+    accountId,
+    mode,
+    nowMs,
+    createdAt,
+    createdAt,
+    page.after?.email ?? '',
     ...filters.flatMap(([, ...values]) => values),
     page.limit,
   );
@@ -306,6 +334,10 @@ export const suppressionsByEmailOperation = operation(
     tx.all<Suppression>(
       `SELECT ${COLUMNS} FROM suppression WHERE account_id = ? AND mode = ? AND email > ?
          AND (expires_at IS NULL OR expires_at > ?) ORDER BY email LIMIT ?`,
-      ...[args.accountId, args.mode, args.after, args.nowMs, args.limit],
+      args.accountId,
+      args.mode,
+      args.after,
+      args.nowMs,
+      args.limit,
     ),
 );

@@ -247,8 +247,19 @@ export interface Report {
 
 /** The properties of Liquid's loop objects, `forloop` and `tablerowloop`. */
 const LOOP_PROPERTIES: readonly unknown[] = [
-  ...['index', 'index0', 'rindex', 'rindex0', 'first', 'last', 'length', 'name'],
-  ...['row', 'col', 'col0', 'col_first', 'col_last'],
+  'index',
+  'index0',
+  'rindex',
+  'rindex0',
+  'first',
+  'last',
+  'length',
+  'name',
+  'row',
+  'col',
+  'col0',
+  'col_first',
+  'col_last',
 ];
 
 /** Returns whether the value is a loop object. Liquid's other objects are literals (nil, empty, blank), which can be compared. */

@@ -60,7 +60,10 @@ export const createTemplateShareOperation = change(
     if ((await findTemplate(tx, share)) === undefined) return 'not-found';
     const valid = await tx.get<{ n: number }>(
       'SELECT count(*) AS n FROM template_share WHERE template_id = ? AND account_id = ? AND mode = ? AND expires_at > ?',
-      ...[share.templateId, share.accountId, share.mode, share.createdAt],
+      share.templateId,
+      share.accountId,
+      share.mode,
+      share.createdAt,
     );
     if ((valid?.n ?? 0) >= most) return 'limit';
     await insertMany(tx, SHARE, [share]);
@@ -90,7 +93,9 @@ export const findTemplateShareOperation = operation(
   (tx, { id, accountId, mode }: TemplateShareKey) =>
     tx.get<TemplateShareRow & SharedSnapshot>(
       `SELECT ${COLUMNS}, subject, html, text FROM template_share WHERE id = ? AND account_id = ? AND mode = ?`,
-      ...[id, accountId, mode],
+      id,
+      accountId,
+      mode,
     ),
 );
 
@@ -112,7 +117,11 @@ export const listTemplateSharesOperation = operation('templates.listShares', 're
     `SELECT ${COLUMNS} FROM template_share WHERE ${ofTemplate} account_id = ? AND mode = ? AND expires_at > ? AND id < ?
      ORDER BY id DESC LIMIT ?`,
     ...(page.templateId === null ? [] : [page.templateId]),
-    ...[page.accountId, page.mode, page.nowMs, page.before ?? 'shr_~', page.limit],
+    page.accountId,
+    page.mode,
+    page.nowMs,
+    page.before ?? 'shr_~',
+    page.limit,
   );
 });
 
@@ -125,7 +134,10 @@ export const revokeTemplateShareOperation = change(
   ): Promise<TemplateShareRow | undefined> =>
     tx.get<TemplateShareRow>(
       `DELETE FROM template_share WHERE id = ? AND account_id = ? AND mode = ? AND expires_at > ? RETURNING ${COLUMNS}`,
-      ...[id, accountId, mode, nowMs],
+      id,
+      accountId,
+      mode,
+      nowMs,
     ),
   {
     action: 'template.revoke-share',
@@ -141,6 +153,7 @@ export const removeTemplateSharesOperation = operation(
   (tx, { nowMs, limit }: { nowMs: number; limit: number }) =>
     tx.run(
       'DELETE FROM template_share WHERE id IN (SELECT id FROM template_share WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)',
-      ...[nowMs, limit],
+      nowMs,
+      limit,
     ),
 );

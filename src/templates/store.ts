@@ -53,7 +53,9 @@ export async function findTemplate(
 ): Promise<Template | undefined> {
   const row = await tx.get<CurrentRow>(
     `SELECT ${CURRENT_VERSION} WHERE t.id = ? AND t.account_id = ? AND t.mode IN ('live', ?)`,
-    ...[templateId, accountId, mode],
+    templateId,
+    accountId,
+    mode,
   );
   return row && { ...readVariables(row), samples: parseExactJson(row.samples ?? '[]') as TemplateSample[] };
 }
@@ -94,7 +96,10 @@ export const listTemplatesOperation = operation(
     const found = await tx.all<{ id: string; length: number }>(
       `SELECT t.id, ${LENGTH} + coalesce(length(t.samples), 0) AS "length" FROM template t JOIN template_version v ON v.template_id = t.id AND v.version = t.version
        WHERE t.account_id = ? AND t.mode IN ('live', ?) AND t.id < ? ORDER BY t.id DESC LIMIT ?`,
-      ...[page.accountId, page.mode, page.before ?? 'tpl_~', page.limit + 1],
+      page.accountId,
+      page.mode,
+      page.before ?? 'tpl_~',
+      page.limit + 1,
     );
     const { rows, more } = rowsThatFit(found, page.limit);
     const templates: Template[] = [];
@@ -108,7 +113,8 @@ export const listTemplatesOperation = operation(
 async function findVersion(tx: Transaction, id: string, version: number): Promise<TemplateVersion | undefined> {
   const row = await tx.get<VersionRow>(
     `SELECT ${VERSION_COLUMNS} FROM template_version v WHERE v.template_id = ? AND v.version = ?`,
-    ...[id, version],
+    id,
+    version,
   );
   return row && readVariables(row);
 }
@@ -125,7 +131,9 @@ export const listVersionsOperation = operation(
     const found = await tx.all<{ version: number; length: number }>(
       `SELECT v.version, ${LENGTH} AS "length" FROM template_version v WHERE v.template_id = ? AND v.version < CAST(? AS BIGINT)
        ORDER BY v.version DESC LIMIT ?`,
-      ...[page.templateId, page.before ?? 2_147_483_647, page.limit + 1],
+      page.templateId,
+      page.before ?? 2_147_483_647,
+      page.limit + 1,
     );
     const { rows, more } = rowsThatFit(found, page.limit);
     const versions: TemplateVersion[] = [];
@@ -161,7 +169,9 @@ async function isNameTaken(
 ): Promise<boolean> {
   const other = await tx.get<{ id: string }>(
     'SELECT id FROM template WHERE account_id = ? AND name = ? AND mode = ?',
-    ...[accountId, name, mode],
+    accountId,
+    name,
+    mode,
   );
   return other !== undefined && other.id !== templateId;
 }
@@ -172,7 +182,8 @@ async function isNameTaken(
 async function isUsedAsLayout(tx: Transaction, { templateId, mode }: TemplateKey): Promise<boolean> {
   const user = await tx.get(
     'SELECT 1 AS found FROM template WHERE layout_id = ? AND mode = ? LIMIT 1',
-    ...[templateId, mode],
+    templateId,
+    mode,
   );
   return user !== undefined;
 }
@@ -276,7 +287,12 @@ async function addVersion(tx: Transaction, toWrite: TemplateToWrite): Promise<Wr
     `UPDATE template SET name = ?, version = version + 1, published_version = ${published}, layout_id = ?,
        updated_at = CASE WHEN updated_at < ? THEN ? ELSE updated_at END
      WHERE id = ? AND account_id = ? RETURNING version`,
-    ...[name, content.layoutId, nowMs, nowMs, id, accountId],
+    name,
+    content.layoutId,
+    nowMs,
+    nowMs,
+    id,
+    accountId,
   )) as { version: number };
   await insertVersion(tx, { id, version: row.version, name, content, nowMs });
   return { template: (await findTemplate(tx, toWrite)) as Template };
@@ -387,7 +403,9 @@ export const templateHeadOperation = operation('templates.head', 'read', (tx, re
        WHERE t.account_id = ? AND ${isTemplateId(requested.reference) ? 't.id' : 't.name'} = ? AND t.mode IN ('live', ?)
          ${requested.useLatest === true ? '' : 'AND coalesce(t.published_version, t.version) > 0'}
        ORDER BY t.mode DESC LIMIT 1`,
-    ...[requested.accountId, requested.reference, requested.mode],
+    requested.accountId,
+    requested.reference,
+    requested.mode,
   ),
 );
 
@@ -421,7 +439,9 @@ export const findExtrasOperation = operation(
       const row = await tx.get<TemplateExtra>(
         `SELECT ${EXTRA} FROM template WHERE account_id = ? AND ${isTemplateId(reference) ? 'id' : 'name'} = ?
            AND mode IN ('live', ?) ORDER BY mode DESC LIMIT 1`,
-        ...[requested.accountId, reference, requested.mode],
+        requested.accountId,
+        reference,
+        requested.mode,
       );
       if (row) found.push(row);
     }
@@ -444,7 +464,9 @@ export const storeExtraOperation = change(
     if (typeof current === 'string') return current;
     await tx.run(
       'UPDATE template SET extra = ?, published_version = coalesce(?, published_version) WHERE id = ?',
-      ...[extra, publishedVersion ?? null, key.templateId],
+      extra,
+      publishedVersion ?? null,
+      key.templateId,
     );
     return 'written';
   },

@@ -50,7 +50,9 @@ export const noteStsPolicyOperation = operation(
     const { usedAt = null, checkedAt = null } = at;
     await tx.run(
       'UPDATE mta_sts_policy SET used_at = coalesce(?, used_at), checked_at = coalesce(?, checked_at) WHERE domain = ?',
-      ...[usedAt, checkedAt, domain],
+      usedAt,
+      checkedAt,
+      domain,
     );
   },
 );
@@ -63,7 +65,10 @@ export const staleStsPoliciesOperation = operation(
     tx.all<StsRow>(
       `SELECT ${COLUMNS} FROM mta_sts_policy p WHERE p.checked_at < ? AND p.used_at > ? AND p.expires_at > ?
        ORDER BY p.checked_at, p.domain LIMIT ?`,
-      ...[requested.checkedBefore, requested.usedAfter, requested.nowMs, requested.limit],
+      requested.checkedBefore,
+      requested.usedAfter,
+      requested.nowMs,
+      requested.limit,
     ),
 );
 
@@ -75,6 +80,7 @@ export const removeStsPoliciesOperation = operation(
     tx.run(
       `DELETE FROM mta_sts_policy WHERE domain IN
          (SELECT domain FROM mta_sts_policy WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`,
-      ...[nowMs, limit],
+      nowMs,
+      limit,
     ),
 );

@@ -47,7 +47,9 @@ export const unplannedOperation = operation(
        WHERE c.day >= ? AND c.day <= ?
          AND NOT EXISTS (SELECT 1 FROM tls_report r WHERE r.day = c.day AND r.domain = c.domain)
        ORDER BY c.day, c.domain LIMIT ?`,
-      ...[fromDay, toDay, limit],
+      fromDay,
+      toDay,
+      limit,
     ),
 );
 
@@ -58,7 +60,9 @@ export const planOperation = operation(
     for (const { day, domain, nextAt } of planned) {
       await tx.run(
         'INSERT INTO tls_report (day, domain, next_at) VALUES (?, ?, ?) ON CONFLICT (day, domain) DO NOTHING',
-        ...[day, domain, nextAt],
+        day,
+        domain,
+        nextAt,
       );
     }
   },
@@ -87,13 +91,18 @@ export const claimReportsOperation = operation(
     const due = await tx.all<ReportKey & { attempts: number; firstAt: number | null; served: string }>(
       `SELECT day, domain, attempts, first_at AS "firstAt", served FROM tls_report
        WHERE next_at <= ${now.sql} ORDER BY next_at, domain LIMIT ? ${skipLocked(tx)}`,
-      ...[...now.params, limit],
+      ...now.params,
+      limit,
     );
     const claimedAt = (await serverTime(tx)) ?? nowMs;
     for (const { day, domain, attempts, firstAt } of due) {
       await tx.run(
         'UPDATE tls_report SET next_at = ?, attempts = ?, first_at = ? WHERE day = ? AND domain = ?',
-        ...[claimedAt + leaseMs, attempts + 1, firstAt ?? claimedAt, day, domain],
+        claimedAt + leaseMs,
+        attempts + 1,
+        firstAt ?? claimedAt,
+        day,
+        domain,
       );
     }
     return due.map(({ day, domain, attempts, firstAt, served }) => ({
@@ -114,7 +123,9 @@ export const countsOperation = operation(
     tx.all<Omit<CountRow, 'id' | 'day' | 'domain'>>(
       `SELECT policy, failure, local_address AS "localAddress", host, address, reason, sessions FROM tls_session_count
        WHERE day = ? AND domain = ? ORDER BY sessions DESC, id LIMIT ?`,
-      ...[day, domain, limit],
+      day,
+      domain,
+      limit,
     ),
 );
 
@@ -138,7 +149,12 @@ export const settleReportOperation = operation(
     const changed = await tx.run(
       `UPDATE tls_report SET served = ?, next_at = ?, outcome = ?
        WHERE day = ? AND domain = ? AND attempts = ? AND next_at IS NOT NULL`,
-      ...[JSON.stringify(served), nextAt, outcome, day, domain, attempts],
+      JSON.stringify(served),
+      nextAt,
+      outcome,
+      day,
+      domain,
+      attempts,
     );
     return changed > 0;
   },
@@ -151,13 +167,15 @@ export const removeTlsReportsOperation = operation(
   async (tx, { beforeDay, limit }: { beforeDay: number; limit: number }): Promise<number> => {
     const counters = await tx.run(
       'DELETE FROM tls_session_count WHERE id IN (SELECT id FROM tls_session_count WHERE day < ? ORDER BY day LIMIT ?)',
-      ...[beforeDay, limit],
+      beforeDay,
+      limit,
     );
     if (counters === limit) return counters;
     const reports = await tx.run(
       `DELETE FROM tls_report WHERE (day, domain) IN
          (SELECT day, domain FROM tls_report WHERE day < ? ORDER BY day LIMIT ?)`,
-      ...[beforeDay, limit - counters],
+      beforeDay,
+      limit - counters,
     );
     return counters + reports;
   },

@@ -56,7 +56,12 @@ export interface FilterPage extends Omit<FilterUser, 'mayShare'> {
 export const savedFiltersOperation = operation('users.savedFilters', 'read', (tx, page: FilterPage) =>
   tx.all<SavedFilter>(
     `SELECT ${COLUMNS} FROM saved_filter WHERE ${VISIBLE} AND list = coalesce(?, list) AND id < ? ORDER BY id DESC LIMIT ?`,
-    ...[page.accountId, page.mode, page.userId, page.list, page.before ?? 'flt_~', page.limit],
+    page.accountId,
+    page.mode,
+    page.userId,
+    page.list,
+    page.before ?? 'flt_~',
+    page.limit,
   ),
 );
 
@@ -77,7 +82,10 @@ async function isNameTaken(tx: Transaction, filter: SavedFilter): Promise<boolea
   const { sql, params } = ofOwner(filter);
   const other = await tx.get(
     `SELECT 1 AS found FROM saved_filter WHERE ${sql} AND list = ? AND name = ? AND id <> ?`,
-    ...[...params, filter.list, filter.name, filter.id],
+    ...params,
+    filter.list,
+    filter.name,
+    filter.id,
   );
   return other !== undefined;
 }
@@ -100,7 +108,8 @@ export const saveFilterOperation = change(
     if (userId !== null) {
       const member = await tx.get(
         `SELECT 1 AS found FROM membership WHERE account_id = ? AND user_id = ? ${locked(tx)}`,
-        ...[accountId, userId],
+        accountId,
+        userId,
       );
       if (member === undefined) return 'no-member';
     }
@@ -125,7 +134,10 @@ export interface FilterKey extends FilterUser {
 const findVisible = (tx: Transaction, { id, accountId, mode, userId }: FilterKey, lock = '') =>
   tx.get<SavedFilter>(
     `SELECT ${COLUMNS} FROM saved_filter WHERE id = ? AND ${VISIBLE} ${lock}`,
-    ...[id, accountId, mode, userId],
+    id,
+    accountId,
+    mode,
+    userId,
   );
 
 /** Returns a filter that the user sees. */

@@ -156,7 +156,8 @@ function isWanted({ format_events }: StoredTarget, name: string): boolean {
 async function wasPosted(tx: Transaction, { webhookId }: WebhookJob, event: EventText): Promise<boolean> {
   const record = await tx.get(
     'SELECT 1 AS found FROM webhook_delivery WHERE webhook_id = ? AND id = ?',
-    ...[webhookId, deliveryIdOf(webhookId, event.id)],
+    webhookId,
+    deliveryIdOf(webhookId, event.id),
   );
   return record !== undefined;
 }

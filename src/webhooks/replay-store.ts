@@ -79,7 +79,12 @@ export const chooseForReplayOperation = operation(
        FROM event v LEFT JOIN inbound_message i ON v.type = 'Inbound' AND i.id = v.message_id
        WHERE v.account_id = ? AND v.mode = ? AND v.seq >= ? AND v.seq <= ? AND ${beyond.sql}
        ORDER BY ${log.order('ASC')} LIMIT ?`,
-      ...[part.accountId, part.mode, part.range.from, part.range.to, ...beyond.params, part.scan],
+      part.accountId,
+      part.mode,
+      part.range.from,
+      part.range.to,
+      ...beyond.params,
+      part.scan,
     );
     const wanted = new Set(part.eventTypes);
     const chosen = rows.filter(
@@ -101,7 +106,11 @@ export const setAsideOperation = operation(
     const rows = await tx.all<{ ref: number }>(
       `SELECT ref FROM work WHERE kind = ? AND lane = ? AND held = 1
        UNION ALL SELECT ref FROM work WHERE kind = ? AND subject = ? AND turn IS NOT NULL AND held = ${HELD_BACK} LIMIT ?`,
-      ...[WEBHOOK_WORK, webhookId, WEBHOOK_WORK, webhookId, limit],
+      WEBHOOK_WORK,
+      webhookId,
+      WEBHOOK_WORK,
+      webhookId,
+      limit,
     );
     return rows.map((row) => row.ref);
   },

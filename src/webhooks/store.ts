@@ -198,7 +198,9 @@ export const replaceEndpointOperation = change(
     if (row && change.headers) {
       await tx.run(
         'UPDATE webhook SET header_names = ?, headers_sealed = ? WHERE id = ?',
-        ...[change.headers.names, change.headers.sealed, change.id],
+        change.headers.names,
+        change.headers.sealed,
+        change.id,
       );
       row.header_names = change.headers.names;
     }

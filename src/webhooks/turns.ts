@@ -108,13 +108,25 @@ async function mustWait(
   const active = await tx.get(
     `SELECT seq FROM work WHERE kind = ? AND subject = ? AND turn = ? AND held < ${HELD_BACK} AND (leased > 0 OR ${earlier})
        AND seq NOT IN (SELECT claimed.seq FROM ${claimed.sql}) LIMIT 1`,
-    ...[WEBHOOK_WORK, subject, turn, ref, ref, seq, ...claimed.params],
+    WEBHOOK_WORK,
+    subject,
+    turn,
+    ref,
+    ref,
+    seq,
+    ...claimed.params,
   );
   if (active) return true;
   const freed = await tx.run(
     `UPDATE work SET held = 0, due = ? WHERE seq = (SELECT seq FROM work WHERE kind = ? AND subject = ? AND turn = ?
        AND held = ${HELD_BACK} AND ${earlier} ORDER BY ref, seq LIMIT 1)`,
-    ...[nowMs, WEBHOOK_WORK, subject, turn, ref, ref, seq],
+    nowMs,
+    WEBHOOK_WORK,
+    subject,
+    turn,
+    ref,
+    ref,
+    seq,
   );
   return freed > 0;
 }
@@ -137,7 +149,11 @@ export async function passTurns(tx: Transaction, ended: readonly Ended[], nowMs:
     freed += await tx.run(
       `UPDATE work SET held = 0, due = ? WHERE seq = (SELECT seq FROM work WHERE kind = ? AND subject = ? AND turn = ?
          AND held = ${HELD_BACK} AND ref < ? ORDER BY ref, seq LIMIT 1)`,
-      ...[nowMs, WEBHOOK_WORK, webhookId, turn, isRetried ? eventSeq : Number.MAX_SAFE_INTEGER],
+      nowMs,
+      WEBHOOK_WORK,
+      webhookId,
+      turn,
+      isRetried ? eventSeq : Number.MAX_SAFE_INTEGER,
     );
   }
   return freed;
@@ -147,7 +163,9 @@ export async function passTurns(tx: Transaction, ended: readonly Ended[], nowMs:
 export async function endTurns(tx: Transaction, webhookId: string, nowMs: number): Promise<void> {
   await tx.run(
     `UPDATE work SET held = 0, due = ? WHERE kind = ? AND subject = ? AND turn IS NOT NULL AND held = ${HELD_BACK}`,
-    ...[nowMs, WEBHOOK_WORK, webhookId],
+    nowMs,
+    WEBHOOK_WORK,
+    webhookId,
   );
 }
 

@@ -94,8 +94,18 @@ function sentence(field: string, message: string): string {
 
 /** Endpoints for marketing, which Postrider does not do. */
 const OUT_OF_SCOPE = new Set([
-  ...['contacts', 'contact-properties', 'audiences', 'segments', 'broadcasts', 'topics', 'automations', 'events'],
-  ...['inboxes', 'oauth', 'usage', 'domains/claim'],
+  'contacts',
+  'contact-properties',
+  'audiences',
+  'segments',
+  'broadcasts',
+  'topics',
+  'automations',
+  'events',
+  'inboxes',
+  'oauth',
+  'usage',
+  'domains/claim',
 ]);
 
 /** Returns a message for a path that this interface does not have; undefined for its own paths. */

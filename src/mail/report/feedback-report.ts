@@ -20,8 +20,13 @@ const HIDDEN_WORD =
 /** Placeholders for an address. Words count only as the complete local part or a label, since real addresses contain them. */
 const HIDDEN = new RegExp(
   [
-    ...[`^${HIDDEN_WORD}@`, `@(?:[^@]*\\.)?${HIDDEN_WORD}(?:\\.|$)`, '^(?:[^@]*[-_.])?hashed(?:[-_.][^@]*)?@'],
-    ...['^[0-9a-f]{32,64}@', '\\*{2,}', '@(?:invalid|localhost)?$', '\\.invalid$'],
+    `^${HIDDEN_WORD}@`,
+    `@(?:[^@]*\\.)?${HIDDEN_WORD}(?:\\.|$)`,
+    '^(?:[^@]*[-_.])?hashed(?:[-_.][^@]*)?@',
+    '^[0-9a-f]{32,64}@',
+    '\\*{2,}',
+    '@(?:invalid|localhost)?$',
+    '\\.invalid$',
   ].join('|'),
   'i',
 );

@@ -13,7 +13,14 @@ const FIELD_LINE = /^([A-Za-z][A-Za-z0-9-]{1,60})[ \t]?:(?=[ \t<]|$)/;
 const QUOTED = /^[ \t]{0,8}(?:[>|][ \t]?)+|^[ \t]{1,8}(?=[A-Za-z][A-Za-z0-9-]{1,60}:)/;
 const MESSAGE_FIELDS = new Set(
   ['return-path', 'received', 'message-id', 'from', 'to', 'subject', 'date', 'mime-version', 'content-type'].concat(
-    ...['dkim-signature', 'reply-to', 'x-mailer', 'feedback-id', 'list-unsubscribe', 'cc', 'sender', 'delivered-to'],
+    'dkim-signature',
+    'reply-to',
+    'x-mailer',
+    'feedback-id',
+    'list-unsubscribe',
+    'cc',
+    'sender',
+    'delivered-to',
   ),
 );
 
