@@ -5,7 +5,7 @@
  */
 import type { Actor } from '../base/actor.ts';
 import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
-import type { Mode } from '../base/mode.ts';
+import type { Mode, Owner } from '../base/mode.ts';
 import type { MemberRole } from '../http/route.ts';
 import type { SetLimits } from '../limits/limits.ts';
 import { type Address, domainToAscii, parseAddress, sameAddressKey } from '../mail/address.ts';
@@ -93,6 +93,10 @@ export interface Caller {
   isOperator?: boolean;
 }
 
+export function ownerOf({ caller }: { readonly caller: Pick<Caller, 'account' | 'mode'> }): Owner {
+  return { accountId: caller.account.id, mode: caller.mode };
+}
+
 const EMPTY: readonly string[] = [];
 
 export interface AccountRow {
@@ -159,12 +163,6 @@ export async function revoke(
   const changed = await tx.run(`UPDATE ${table} SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL`, nowMs, id);
   await tx.run('DELETE FROM credential_use WHERE credential_id = ?', id);
   return changed === 1 ? 'revoked' : 'unknown';
-}
-
-/** Start and length of a page; `before` is the last id of the previous page. */
-export interface PageRequest {
-  before: string | null;
-  limit: number;
 }
 
 export const MAXIMUM_SENDERS = 20;

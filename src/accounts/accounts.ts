@@ -16,6 +16,7 @@ export {
   MAXIMUM_EMAIL_BYTES,
   type MissingVariables,
   maySendAs,
+  ownerOf,
   type Plan,
   readAccount,
   type Scope,

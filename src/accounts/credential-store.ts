@@ -7,6 +7,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { change } from '../audit/audit.ts';
 import type { Actor } from '../base/actor.ts';
 import type { Mode } from '../base/mode.ts';
+import type { IdPage } from '../http/paging.ts';
 import { checkLimit, type LimitReached } from '../limits/limits.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import {
@@ -15,7 +16,6 @@ import {
   type DeliveryReports,
   listColumn,
   listOf,
-  type PageRequest,
   type Revocation,
   readAccount,
   revoke,
@@ -122,7 +122,7 @@ export const createKeyOperation = change(
 export const keysOperation = operation(
   'accounts.keys',
   'read',
-  async (tx, args: PageRequest & { accountId: string }): Promise<ApiKeyRecord[]> => {
+  async (tx, args: IdPage & { accountId: string }): Promise<ApiKeyRecord[]> => {
     const rows = await tx.all<StoredRow<ApiKeyRecord>>(
       `SELECT ${KEY_COLUMNS}
        FROM api_key WHERE account_id = ? AND revoked_at IS NULL AND id < ? ORDER BY id DESC LIMIT ?`,
@@ -331,7 +331,7 @@ export const createCredentialOperation = change(
 export const credentialsOperation = operation(
   'accounts.credentials',
   'read',
-  async (tx, args: PageRequest & { accountId: string }): Promise<CredentialRecord[]> => {
+  async (tx, args: IdPage & { accountId: string }): Promise<CredentialRecord[]> => {
     const rows = await tx.all<StoredRow<CredentialRecord>>(
       `SELECT ${CREDENTIAL_COLUMNS}
        FROM smtp_credential WHERE account_id = ? AND revoked_at IS NULL AND id < ? ORDER BY id DESC LIMIT ?`,

@@ -10,7 +10,7 @@ import { type Clock, iso } from '../base/clock.ts';
 import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
-import { type Page, type PartShape, pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { listById, pageFields } from '../http/paging.ts';
 import { answer, defineRoute, LIVE_KEY_REQUIRED, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
 import { closed, confirmationSchema, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import { resumeSending } from '../reputation/reputation.ts';
@@ -21,7 +21,6 @@ import {
   type Caller,
   grantedSenders,
   MAXIMUM_EMAIL_BYTES,
-  type PageRequest,
   type Revocation,
   type RevocationResult,
   STANDARD_EMAIL_BYTES,
@@ -53,20 +52,6 @@ const route = <B extends TSchema | undefined = undefined, Q extends TSchema | un
 ): RouteDefinition<Caller> => defineRoute(definition);
 
 const pageQuery = closed(pageFields);
-
-async function listAnswer<T extends { id: string }>(
-  request: { readonly url: string; readonly query: { limit?: number; cursor?: string } },
-  list: { idShape: PartShape; read: (page: PageRequest) => Promise<T[]>; show: (row: T) => unknown },
-): Promise<RouteAnswer> {
-  const page = readPage(request.query, [list.idShape]);
-  if (!page.ok) return page;
-  const rows = await list.read(pageRequest(page.value));
-  return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: list.show });
-}
-
-function pageRequest(page: Page): PageRequest {
-  return { before: (page.after?.[0] as string | undefined) ?? null, limit: page.limit + 1 };
-}
 
 /** Returns whether this caller can create and revoke resources of this mode. */
 function mayManage(caller: Caller, mode: Mode): boolean {
@@ -294,8 +279,8 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       query: pageQuery,
       response: { status: 200, schema: Type.Array(bodies.keySchema) },
       handle: (request) =>
-        listAnswer(request, {
-          idShape: 'key_',
+        listById(request, {
+          prefix: 'key_',
           read: (page) => database.execute(keysOperation, { ...page, accountId: request.caller.account.id }),
           show: bodies.keyBody,
         }),
@@ -393,8 +378,8 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       query: pageQuery,
       response: { status: 200, schema: Type.Array(bodies.credentialSchema) },
       handle: (request) =>
-        listAnswer(request, {
-          idShape: 'smtp_',
+        listById(request, {
+          prefix: 'smtp_',
           read: (page) => database.execute(credentialsOperation, { ...page, accountId: request.caller.account.id }),
           show: bodies.credentialBody,
         }),
@@ -535,8 +520,8 @@ export function approvalRoutes({ database, clock }: { database: Database; clock:
       query: pageQuery,
       response: { status: 200, schema: Type.Array(approvalSchema) },
       handle: (request) =>
-        listAnswer(request, {
-          idShape: 'apr_',
+        listById(request, {
+          prefix: 'apr_',
           read: (page) => database.execute(approvalsOperation, { ...page, accountId: request.caller.account.id }),
           show: approvalBody,
         }),

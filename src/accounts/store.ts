@@ -5,6 +5,7 @@
  */
 import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
+import type { IdPage } from '../http/paging.ts';
 import { type LimitName, QUOTA_NAMES, type QuotaName, recountQuotas, type SetLimits } from '../limits/limits.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import {
@@ -14,7 +15,6 @@ import {
   type AccountSettings,
   type AccountStatus,
   accountOf,
-  type PageRequest,
   type Plan,
   readAccount,
 } from './account.ts';
@@ -296,7 +296,7 @@ export const requestApprovalOperation = change(
 export const approvalsOperation = operation(
   'accounts.approvals',
   'read',
-  async (tx, page: PageRequest & { accountId: string }): Promise<Approval[]> => {
+  async (tx, page: IdPage & { accountId: string }): Promise<Approval[]> => {
     return tx.all<Approval>(
       `SELECT ${COLUMNS} FROM approval WHERE account_id = ? AND id < ? ORDER BY id DESC LIMIT ?`,
       page.accountId,

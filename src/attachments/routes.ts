@@ -2,7 +2,7 @@
  * HTTP routes of the upload flow: POST /attachments, GET /attachments/{submissionId}, and the PUT to an upload URL, which requires no key.
  */
 import { Type } from 'typebox';
-import { type Caller, MAXIMUM_EMAIL_BYTES } from '../accounts/accounts.ts';
+import { type Caller, MAXIMUM_EMAIL_BYTES, ownerOf } from '../accounts/accounts.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
@@ -83,7 +83,7 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
       response: { status: 200, schema: stateSchema },
       refusals: ['SUBMISSION_NOT_FOUND'],
       handle: async ({ caller, params }: RouteRequest<Caller, unknown, unknown>) => {
-        const key = { accountId: caller.account.id, mode: caller.mode, id: params.submissionId ?? '' };
+        const key = { ...ownerOf({ caller }), id: params.submissionId ?? '' };
         const state = await batchState(options, key);
         return state.ok ? { ok: true, body: state.value } : state;
       },

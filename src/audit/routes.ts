@@ -7,7 +7,7 @@ import { iso } from '../base/clock.ts';
 import { csvLine } from '../base/csv.ts';
 import { idFloor } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
-import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { type IdPage, listById, type PageQuery, pageFields } from '../http/paging.ts';
 import { type CallerKey, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import { sameAddressKey } from '../mail/address.ts';
@@ -67,15 +67,11 @@ function auditBody(row: AuditRow) {
 }
 
 /** Ids start with the time, so a time range is an id range. */
-function pageOf(
-  of: LogOf,
-  filters: AuditFilters,
-  { before, limit }: { before: string | undefined; limit: number },
-): AuditPage {
+function pageOf(of: LogOf, filters: AuditFilters, { before, limit }: IdPage): AuditPage {
   const { since, until, action = null, resource = null, resourceId = null, actorId = null } = filters;
   const untilId = until === undefined ? 'aud_~' : idFloor('aud', Math.max(0, isoTimeMs(until)) + 1);
   const fromId = since === undefined ? '' : idFloor('aud', Math.max(0, isoTimeMs(since)));
-  const belowId = before !== undefined && before < untilId ? before : untilId;
+  const belowId = before !== null && before < untilId ? before : untilId;
   const { accountId, mode, resourceIds } = of;
   return {
     accountId,
@@ -97,19 +93,16 @@ interface LogOf extends Pick<AuditPage, 'accountId' | 'mode'> {
 }
 
 /** Returns a page of the log, of one account or (null) of all. */
-async function auditPage(
+function auditPage(
   database: Database,
   of: LogOf,
-  request: { readonly url: string; readonly query: AuditFilters & { limit?: number; cursor?: string } },
+  request: { readonly url: string; readonly query: AuditFilters & PageQuery },
 ) {
-  const page = readPage(request.query, ['aud_']);
-  if (!page.ok) return page;
-  const before = page.value.after?.[0] as string | undefined;
-  const rows = await database.execute(
-    auditOperation,
-    pageOf(of, request.query, { before, limit: page.value.limit + 1 }),
-  );
-  return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: auditBody });
+  return listById(request, {
+    prefix: 'aud_',
+    read: (page) => database.execute(auditOperation, pageOf(of, request.query, page)),
+    show: auditBody,
+  });
 }
 
 const EXPORT_BATCH = 500;
@@ -138,8 +131,11 @@ function auditExport(
 ): Readable {
   async function* chunks(): AsyncGenerator<string> {
     if (format === 'csv') yield csvLine(CSV_COLUMNS);
-    for (let before: string | undefined; ; ) {
-      const rows = await database.execute(auditOperation, pageOf(of, filters, { before, limit: EXPORT_BATCH }));
+    for (let before: string | null = null; ; ) {
+      const rows: AuditRow[] = await database.execute(
+        auditOperation,
+        pageOf(of, filters, { before, limit: EXPORT_BATCH }),
+      );
       if (rows.length === 0) return;
       yield rows.map(format === 'csv' ? csvOf : jsonOf).join('');
       before = rows.at(-1)!.id;
@@ -250,7 +246,7 @@ function logRoutes<C>(database: Database, log: LogRoutes<C>): RouteDefinition<C>
       description,
       query: closed({ ...filters, ...pageFields }),
       response: { status: 200, schema: Type.Array(auditSchema) },
-      handle: (request: RouteRequest<C, undefined, AuditFilters & { limit?: number; cursor?: string }>) =>
+      handle: (request: RouteRequest<C, undefined, AuditFilters & PageQuery>) =>
         auditPage(database, of(request.caller, request.query), request),
     }),
     ...EXPORTS.map(({ format, contentType, name }) =>

@@ -8,7 +8,7 @@ import type { Caller } from '../accounts/accounts.ts';
 import { requestedChanges, requestOrigin } from '../audit/audit.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
-import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { listById, pageFields } from '../http/paging.ts';
 import { answer, defineRoute, type Method, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
 import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
 import type { Dns } from '../net/dns.ts';
@@ -186,16 +186,12 @@ function readRoutes({ database, body, find }: Shared): RouteDefinition<Caller>[]
       description: 'Includes the DNS records of each domain and the result of the last verification.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(domainSchema) },
-      handle: async (request) => {
-        const page = readPage(request.query, ['dom_']);
-        if (!page.ok) return page;
-        const rows = await database.execute(domainsOperation, {
-          accountId: request.caller.account.id,
-          before: (page.value.after?.[0] as string | undefined) ?? null,
-          limit: page.value.limit + 1,
-        });
-        return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: body });
-      },
+      handle: (request) =>
+        listById(request, {
+          prefix: 'dom_',
+          read: (page) => database.execute(domainsOperation, { accountId: request.caller.account.id, ...page }),
+          show: body,
+        }),
     }),
     route({
       method: 'GET',

@@ -1,12 +1,12 @@
 /** Erasing a recipient over HTTP, for the account and the mode of the key. */
 import { Type } from 'typebox';
-import type { Caller } from '../accounts/accounts.ts';
+import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import { failure, type Issue, invalid, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { seal } from '../base/seal.ts';
-import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { listById, pageFields } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
@@ -113,17 +113,12 @@ export function erasureRoutes(deps: ErasureRouteDeps): RouteDefinition<Caller>[]
         'Lists the erasures in the mode of the key. Addresses are not included, because they are erased too.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(erasureSchema) },
-      handle: async (request) => {
-        const page = readPage(request.query, ['ers_']);
-        if (!page.ok) return page;
-        const rows = await database.execute(listErasuresOperation, {
-          accountId: request.caller.account.id,
-          mode: request.caller.mode,
-          before: (page.value.after?.[0] as string | undefined) ?? null,
-          limit: page.value.limit + 1,
-        });
-        return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show: body });
-      },
+      handle: (request) =>
+        listById(request, {
+          prefix: 'ers_',
+          read: (page) => database.execute(listErasuresOperation, { ...ownerOf(request), ...page }),
+          show: body,
+        }),
     }),
     defineRoute({
       ...shared,
@@ -135,7 +130,7 @@ export function erasureRoutes(deps: ErasureRouteDeps): RouteDefinition<Caller>[]
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: erasureSchema },
       handle: async ({ caller, params }) => {
-        const key = { id: params.id ?? '', accountId: caller.account.id, mode: caller.mode };
+        const key = { ...ownerOf({ caller }), id: params.id ?? '' };
         const found = await database.execute(findErasureOperation, key);
         return found ? answer(body(found)) : unknownErasure;
       },

@@ -5,7 +5,7 @@
  * stored encrypted until the erasure is completed; a hash of the address is kept.
  */
 import { change } from '../audit/audit.ts';
-import type { Mode } from '../base/mode.ts';
+import type { Owner } from '../base/mode.ts';
 import { currentTime, locked, operation, type Transaction } from '../storage/operation.ts';
 import { insertMany, type TableRow, table } from '../storage/rows.ts';
 import { type SuppressionReason, suppress } from '../suppressions/suppressions.ts';
@@ -75,12 +75,7 @@ export interface Erasure {
 
 const SHOWN = 'id, created_at AS "createdAt", completed_at AS "completedAt", progress';
 
-export interface ErasureOwner {
-  accountId: string;
-  mode: Mode;
-}
-
-export interface NewErasure extends ErasureOwner {
+export interface NewErasure extends Owner {
   id: string;
   /** The normalized address. */
   email: string;
@@ -143,7 +138,7 @@ async function strongerReason(
   return earlier?.reason ?? listed;
 }
 
-export interface ErasurePage extends ErasureOwner {
+export interface ErasurePage extends Owner {
   /** Id of the last erasure of the previous page; null for the first page. */
   before: string | null;
   limit: number;
@@ -163,7 +158,7 @@ export const listErasuresOperation = operation('erasure.list', 'read', (tx, page
 export const findErasureOperation = operation(
   'erasure.find',
   'read',
-  async (tx, { id, accountId, mode }: ErasureOwner & { id: string }): Promise<Erasure | null> =>
+  async (tx, { id, accountId, mode }: Owner & { id: string }): Promise<Erasure | null> =>
     (await tx.get<Erasure>(
       `SELECT ${SHOWN} FROM erasure WHERE id = ? AND account_id = ? AND mode = ?`,
       id,
@@ -172,7 +167,7 @@ export const findErasureOperation = operation(
     )) ?? null,
 );
 
-export interface ClaimedErasure extends Lease, ErasureOwner {
+export interface ClaimedErasure extends Lease, Owner {
   id: string;
   attempts: number;
   /** How often the process crashed while it held this erasure, since its last completed step. */
@@ -192,7 +187,7 @@ export const claimErasureOperation = operation(
     if (work === undefined) return null;
     const { seq, fence, attempts, crashes, subject: id } = work;
     if (crashes > 0) await markRunning(tx, { leases: [work], running: true });
-    const row = await tx.get<ErasureOwner & Pick<ClaimedErasure, 'addressSealed' | 'progress' | 'createdAt'>>(
+    const row = await tx.get<Owner & Pick<ClaimedErasure, 'addressSealed' | 'progress' | 'createdAt'>>(
       `SELECT account_id AS "accountId", mode, address_sealed AS "addressSealed", progress, created_at AS "createdAt"
        FROM erasure WHERE id = ? AND completed_at IS NULL`,
       id,
@@ -248,7 +243,7 @@ export const postponeErasureOperation = operation(
   },
 );
 
-interface Completion extends ErasureOwner {
+interface Completion extends Owner {
   id: string;
   lease: Lease;
   /** The normalized address. */

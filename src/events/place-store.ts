@@ -2,12 +2,14 @@
  * Finds the place of an event in the log by its id: clients have ids from webhooks or events and continue after them. The id contains the
  * time of its event, which narrows down the part of the log to search.
  */
+
 import { timeOfId } from '../base/ids.ts';
+import type { Owner } from '../base/mode.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
-import { BEGINNING, type EventPage, type EventPlace, type LogOwner, logOrder, rangesOfTime } from './read-store.ts';
+import { BEGINNING, type EventPage, type EventPlace, logOrder, rangesOfTime } from './read-store.ts';
 
 /** Returns the last place up to this one before which all events are committed; an earlier event may still be committed later. */
-async function settledPlace(tx: Transaction, { accountId, mode }: LogOwner, place: EventPlace): Promise<EventPlace> {
+async function settledPlace(tx: Transaction, { accountId, mode }: Owner, place: EventPlace): Promise<EventPlace> {
   const log = logOrder(tx);
   const upTo = log.comparePlace('<=', place);
   const found = await tx.get<EventPlace>(
@@ -26,7 +28,7 @@ export const placeOfEventOperation = operation(
   'read',
   async (
     tx,
-    { id, order, ...owner }: LogOwner & Pick<EventPage, 'order'> & { id: string },
+    { id, order, ...owner }: Owner & Pick<EventPage, 'order'> & { id: string },
   ): Promise<EventPlace | null> => {
     const atMs = timeOfId(id);
     if (atMs === undefined) return null;

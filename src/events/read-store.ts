@@ -12,7 +12,7 @@
  * reports where it stopped.
  */
 import { asciiLower } from '../base/ascii-lower.ts';
-import type { Mode } from '../base/mode.ts';
+import type { Mode, Owner } from '../base/mode.ts';
 import { addressSpellings } from '../mail/address.ts';
 import { type Fragment, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { numbersBefore, rowset } from '../storage/rows.ts';
@@ -299,11 +299,6 @@ export async function timeline(
   );
 }
 
-export interface LogOwner {
-  accountId: string;
-  mode: Mode;
-}
-
 export const BEGINNING: EventPlace = { position: 0, seq: 0 };
 
 /**
@@ -316,7 +311,7 @@ export const isAfterEndOperation = operation('events.isAfterEnd', 'read', async 
 });
 
 /** Returns the last place of each owner, in the given order. No event is ever added before it. */
-export const latestPlacesOperation = operation('events.latest', 'read', async (tx, owners: LogOwner[]) => {
+export const latestPlacesOperation = operation('events.latest', 'read', async (tx, owners: Owner[]) => {
   const log = logOrder(tx);
   const last = (column: string): string =>
     `(SELECT ${column} FROM event v WHERE v.account_id = owner.account_id AND v.mode = owner.mode AND ${log.settled}

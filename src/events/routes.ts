@@ -4,9 +4,11 @@
  * since then. Before the first event there is no cursor; retry without one. `GET /events/stream` sends events as they happen and accepts
  * the same cursors. Both also accept the id of an event as a cursor.
  */
+
 import { type Static, Type } from 'typebox';
-import type { Caller } from '../accounts/accounts.ts';
+import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { invalid, refuse } from '../base/failure.ts';
+import type { Owner } from '../base/mode.ts';
 import type { Access, IdentifiedRequest } from '../http/identify.ts';
 import { type PageKey, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
@@ -21,7 +23,6 @@ import {
   type EventPage,
   type EventPlace,
   isAfterEndOperation,
-  type LogOwner,
   latestPlacesOperation,
   PAGE_BYTES,
   readEventPageOperation,
@@ -210,15 +211,11 @@ function placeOf([position, seq]: PageKey): EventPlace {
   return { position: Number(position), seq: Number(seq) };
 }
 
-function ownerOf({ caller }: { readonly caller: Caller }): LogOwner {
-  return { accountId: caller.account.id, mode: caller.mode };
-}
-
 /** Returns the place of a cursor, or of an event of the owner by its id; undefined if the text is neither. */
 async function readPlace(
   { database }: Pick<EventRouteDeps, 'database'>,
   cursors: EventCursors,
-  requested: LogOwner & Pick<EventPage, 'order'>,
+  requested: Owner & Pick<EventPage, 'order'>,
   text: string,
 ): Promise<EventPlace | undefined> {
   const place = cursors.read(text);

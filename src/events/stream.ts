@@ -11,13 +11,15 @@
  * All followers share one query for the ends of their logs. It runs twice a second, and shortly after this process has written events.
  * Followers without new events are not woken. A wake-up is only a hint: each follower reads from its own place.
  */
+
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { Running } from '../base/lifecycle.ts';
+import type { Owner } from '../base/mode.ts';
 import type { Database } from '../storage/database.ts';
 import type { Found } from '../storage/searches.ts';
 import { type EventRow, eventBody } from './event.ts';
-import { type EventPage, type EventPlace, type LogOwner, latestPlacesOperation } from './read-store.ts';
+import { type EventPage, type EventPlace, latestPlacesOperation } from './read-store.ts';
 
 const BLOCK_BYTES = 16;
 /** 16 bytes in base64url without padding. */
@@ -60,11 +62,11 @@ export interface Followers extends Running {
   /** Signals that events may have been written; cheap without followers. */
   nudge(): void;
   /** Calls `changed` when the owner's log has grown, until the returned function is called. */
-  follow(owner: LogOwner, changed: () => void): () => void;
+  follow(owner: Owner, changed: () => void): () => void;
 }
 
 interface Log {
-  owner: LogOwner;
+  owner: Owner;
   listeners: Set<() => void>;
   /** Number of the last event seen; undefined before the first query. */
   lastSeq: number | undefined;

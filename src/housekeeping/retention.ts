@@ -15,6 +15,7 @@ import {
   removeUsedFilesOperation,
 } from '../attachments/attachments.ts';
 import { removeAuditOperation } from '../audit/audit.ts';
+import type { Owner } from '../base/mode.ts';
 import { type ExpiredRecord, removeExpiredOperation } from '../idempotency/idempotency.ts';
 import { removeInboundOperation } from '../inbound/inbound.ts';
 import { forgetInboundOperation, removeInboundMessagesOperation } from '../inbound-routes/inbound-routes.ts';
@@ -27,7 +28,7 @@ import {
   removeEmailsOperation,
   removeSharesOperation,
 } from '../messages/messages.ts';
-import { KEPT_DAYS, type Owner, removeRequestsOperation } from '../request-log/request-log.ts';
+import { KEPT_DAYS, removeRequestsOperation } from '../request-log/request-log.ts';
 import { removeSandboxItemsOperation } from '../sandbox/sandbox.ts';
 import { removeStatisticsOperation, STATISTICS_DAYS } from '../statistics/statistics.ts';
 import { removeTemplateSharesOperation } from '../templates/templates.ts';

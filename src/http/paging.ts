@@ -6,7 +6,7 @@
 import { Type } from 'typebox';
 import { invalid, ok, type Result, refuse } from '../base/failure.ts';
 import type { IdPrefix } from '../base/ids.ts';
-import type { JsonAnswer } from './route.ts';
+import type { JsonAnswer, RouteAnswer } from './route.ts';
 
 const DEFAULT_LIMIT = 25;
 const MAX_LIMIT = 100;
@@ -24,6 +24,12 @@ export const pageFields = {
     Type.String({ minLength: 1, maxLength: 1_000, description: 'The X-Next-Cursor of the previous page.' }),
   ),
 };
+
+/** The query of a list. */
+export interface PageQuery {
+  limit?: number;
+  cursor?: string;
+}
 
 /** Sort key of a row, most significant part first. */
 export type PageKey = readonly (string | number)[];
@@ -57,7 +63,7 @@ function readCursor(cursor: string, shape: readonly PartShape[]): PageKey | unde
 }
 
 /** Returns the page that a validated query requests; `shape` is the type of each part of the sort key. */
-export function readPage(query: { limit?: number; cursor?: string }, shape: readonly PartShape[]): Result<Page> {
+export function readPage(query: PageQuery, shape: readonly PartShape[]): Result<Page> {
   const limit = query.limit ?? DEFAULT_LIMIT;
   if (query.cursor === undefined) return ok({ limit, after: undefined });
   const after = readCursor(query.cursor, shape);
@@ -106,4 +112,23 @@ export function pageAnswer<T>(request: { readonly url: string }, list: PageOf<T>
   const headers: Record<string, string> = { 'X-Next-Cursor': cursor };
   if (more) headers.Link = `<${nextUrl(request.url, cursor)}>; rel="next"`;
   return { ok: true, body, headers };
+}
+
+/** A page of rows in the order of their ids, newest first. */
+export interface IdPage {
+  /** Return rows with ids below this one; null for the first page. */
+  before: string | null;
+  limit: number;
+}
+
+/** Answers a request for a list of rows in the order of their ids, newest first. */
+export async function listById<T extends { id: string }>(
+  request: { readonly url: string; readonly query: PageQuery },
+  list: { prefix: `${IdPrefix}_`; read(page: IdPage): Promise<readonly T[]>; show(row: T): unknown },
+): Promise<RouteAnswer> {
+  const page = readPage(request.query, [list.prefix]);
+  if (!page.ok) return page;
+  const { after, limit } = page.value;
+  const rows = await list.read({ before: after === undefined ? null : String(after[0]), limit: limit + 1 });
+  return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show: list.show });
 }

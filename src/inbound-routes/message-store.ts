@@ -3,7 +3,7 @@
  * and the deletion of its work row. The bytes stay in src/inbound until their content expires. The text is then removed from the record,
  * and the remaining record and the event are kept as long as other events.
  */
-import type { Mode } from '../base/mode.ts';
+import type { Mode, Owner } from '../base/mode.ts';
 import { appendEvents, inboundTopic } from '../events/events.ts';
 import type {
   InboundLease,
@@ -15,7 +15,6 @@ import type {
 import { sameAddressKey } from '../mail/address.ts';
 import { batch, findOperation, operation, runWithin, type Transaction } from '../storage/operation.ts';
 import { insertMany, rowset, table } from '../storage/rows.ts';
-import type { RouteOwner } from './store.ts';
 
 // Imported individually: the index of src/inbound would load more modules than a database thread needs.
 const inboundOperations = {
@@ -224,7 +223,7 @@ const COLUMNS = `i.id, i.account_id AS "accountId", i.mode, i.route_id AS "route
   i.envelope_from AS "envelopeFrom", i.recipient, i.header_from AS "headerFrom", i.subject, i.size_bytes AS "sizeBytes",
   i.in_reply_to AS "inReplyTo", i.files, i.has_content AS "hasContent"`;
 
-export interface InboundPage extends RouteOwner {
+export interface InboundPage extends Owner {
   before: string | null;
   limit: number;
   routeId: string | null;

@@ -4,11 +4,11 @@
  */
 import { Readable } from 'node:stream';
 import { type Static, Type } from 'typebox';
-import type { Caller } from '../accounts/accounts.ts';
+import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { inboundContentSchema } from '../events/event-schema.ts';
-import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { listById, pageFields } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
@@ -121,19 +121,13 @@ function listRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
       description: 'Lists the inbound messages in the mode of the key, including those without an event.',
       query,
       response: { status: 200, schema: Type.Array(summarySchema) },
-      async handle(request: Request<Static<typeof query>>) {
-        const page = readPage(request.query, ['inb_']);
-        if (!page.ok) return page;
-        const { caller } = request;
-        const rows = await database.execute(listInboundOperation, {
-          accountId: caller.account.id,
-          mode: caller.mode,
-          limit: page.value.limit + 1,
-          before: page.value.after === undefined ? null : String(page.value.after[0]),
-          routeId: request.query.inboundRouteId ?? null,
-          outcome: (request.query.outcome ?? null) as InboundMessage['outcome'] | null,
+      handle(request: Request<Static<typeof query>>) {
+        const { inboundRouteId: routeId = null, outcome = null } = request.query;
+        return listById(request, {
+          prefix: 'inb_',
+          read: (page) => database.execute(listInboundOperation, { ...ownerOf(request), ...page, routeId, outcome }),
+          show: body,
         });
-        return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: body });
       },
     }),
     defineRoute({

@@ -4,12 +4,12 @@
  * parent domain. The MX record of the domain is checked and reported but not required: mail that arrives is accepted.
  */
 import { type Static, Type } from 'typebox';
-import type { Caller } from '../accounts/accounts.ts';
+import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import { type Failure, failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
-import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { listById, type PageQuery, pageFields } from '../http/paging.ts';
 import { changeOf, merge, whileOutdated } from '../http/patch.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
@@ -135,7 +135,7 @@ export function inboundRouteRoutes(deps: InboundRouteDeps): RouteDefinition<Call
 }
 
 function keyOf({ caller, params }: Request<unknown>): RouteKey {
-  return { accountId: caller.account.id, mode: caller.mode, id: params.id ?? '' };
+  return { ...ownerOf({ caller }), id: params.id ?? '' };
 }
 
 function createBody({ mx }: InboundRouteDeps): (route: InboundRoute) => Record<string, unknown> {
@@ -173,14 +173,12 @@ function readRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
       description: 'Lists the routes in the mode of the key, each with its MX record and the result of the last check.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(routeSchema) },
-      async handle(request: Request<undefined, { limit?: number; cursor?: string }>) {
-        const page = readPage(request.query, ['inr_']);
-        if (!page.ok) return page;
-        const before = page.value.after === undefined ? null : String(page.value.after[0]);
-        const { id: _, ...owner } = keyOf(request);
-        const rows = await database.execute(listRoutesOperation, { ...owner, before, limit: page.value.limit + 1 });
-        return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: body });
-      },
+      handle: (request: Request<undefined, PageQuery>) =>
+        listById(request, {
+          prefix: 'inr_',
+          read: (page) => database.execute(listRoutesOperation, { ...ownerOf(request), ...page }),
+          show: body,
+        }),
     }),
     defineRoute({
       method: 'GET',

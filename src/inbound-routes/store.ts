@@ -6,7 +6,7 @@
  * A route with a url has its own webhook (src/webhooks), which is created, changed, and deleted in the same transaction.
  */
 import { change } from '../audit/audit.ts';
-import type { Mode } from '../base/mode.ts';
+import type { Mode, Owner } from '../base/mode.ts';
 import { checkLimit, type LimitReached } from '../limits/limits.ts';
 import {
   batch,
@@ -34,11 +34,7 @@ const endpoints = {
 
 export type MxStatus = 'verified' | 'missing' | 'different' | 'unknown' | 'pending';
 
-export interface RouteOwner {
-  accountId: string;
-  mode: Mode;
-}
-export type RouteKey = RouteOwner & { id: string };
+export type RouteKey = Owner & { id: string };
 
 export interface InboundRoute {
   id: string;
@@ -294,7 +290,7 @@ export const findRouteOperation = operation('inboundRoutes.find', 'read', (tx, k
 export const listRoutesOperation = operation(
   'inboundRoutes.list',
   'read',
-  (tx, { accountId, mode, before, limit }: RouteOwner & { before: string | null; limit: number }) =>
+  (tx, { accountId, mode, before, limit }: Owner & { before: string | null; limit: number }) =>
     tx.all<InboundRoute>(
       `SELECT ${COLUMNS} ${JOINED} WHERE r.account_id = ? AND r.mode = ? AND r.id < ? ORDER BY r.id DESC LIMIT ?`,
       accountId,

@@ -3,7 +3,9 @@
  * endpoints and domains. The work is bounded, done in parts between which the storage serves others, and shared by concurrent callers with
  * the same request.
  */
+
 import { sendingProtectionOperation } from '../accounts/accounts.ts';
+import type { Owner } from '../base/mode.ts';
 import { adviceWhileDelayed, causeOf, destinationOf, type FailureFacts, readCause } from '../delivery/delivery.ts';
 import type { EventPlace } from '../events/events.ts';
 import type { Database } from '../storage/database.ts';
@@ -31,7 +33,6 @@ import {
   delayedOperation,
   failingDomainsOperation,
   failingWebhooksOperation,
-  type Owner,
   type Sample,
   samplesOperation,
 } from './store.ts';

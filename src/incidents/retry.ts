@@ -2,12 +2,14 @@
  * Retries an incident: its messages become due one after another, or the failed deliveries of its webhook are sent again. Done in small
  * transactions; a repeat does not change messages that are already in progress.
  */
+
 import { type Failure, failure, ok, type Result, refuse } from '../base/failure.ts';
+import type { Owner } from '../base/mode.ts';
 import type { Database } from '../storage/database.ts';
 import { retryDeliveryOperation } from '../webhooks/webhooks.ts';
 import type { DelayedIncident, Incident, WebhookIncident } from './incident.ts';
 import { DELIVERIES_SCANNED } from './incidents.ts';
-import { failedDeliveriesOperation, type Owner, type RetriedPart, retryCauseOperation } from './store.ts';
+import { failedDeliveriesOperation, type RetriedPart, retryCauseOperation } from './store.ts';
 
 const PART_ROWS = 500;
 /** Maximum messages that one call makes due. */

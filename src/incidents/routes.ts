@@ -3,7 +3,7 @@
  * failure.
  */
 import { type Static, type TSchema, Type } from 'typebox';
-import type { Caller } from '../accounts/accounts.ts';
+import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
@@ -15,7 +15,7 @@ import type { Database } from '../storage/database.ts';
 import { type BouncedIncident, type DelayedIncident, INCIDENT_ID, type Incident } from './incident.ts';
 import { bouncedIdOf, createIncidents, type Incidents } from './incidents.ts';
 import { type RetryOptions, retryIncident } from './retry.ts';
-import { affectedOperation, type Owner } from './store.ts';
+import { affectedOperation } from './store.ts';
 
 export interface IncidentRouteDeps {
   database: Database;
@@ -120,10 +120,6 @@ const detailSchema = Type.Union([
 const retriedSchema = named('IncidentRetried', { retried: Type.Integer(), message: Type.String() });
 
 const noSuchIncident = refuse(failure('NOT_FOUND', { message: 'No incident has this id, or the incident has ended.' }));
-
-function ownerOf({ caller }: Request): Owner {
-  return { accountId: caller.account.id, mode: caller.mode };
-}
 
 export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): RouteDefinition<Caller>[] {
   const { clockOffsetMs } = createSandboxClock({ database, clock });

@@ -2,16 +2,11 @@
  * Reads the data of incidents in small parts, so other operations can use the storage in between: work rows by cause, bounces in the event
  * log, newest first, and failing webhooks and domains. Also retries the messages of a cause, a few hundred rows at a time.
  */
-import type { Mode } from '../base/mode.ts';
+import type { Owner } from '../base/mode.ts';
 import { type EventPlace, logOrder } from '../events/events.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
 import { clockOffsetOf } from '../work/work.ts';
-
-export interface Owner {
-  accountId: string;
-  mode: Mode;
-}
 
 export interface DelayedPart extends Owner {
   /** Only causes after `after` and before `below` are counted. */

@@ -6,7 +6,7 @@
  */
 import { type Failure, failure } from '../base/failure.ts';
 import { idFloor } from '../base/ids.ts';
-import type { Mode } from '../base/mode.ts';
+import type { Mode, Owner } from '../base/mode.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
 import { QUOTA_NAMES, type QuotaName, type SetLimits } from './account-limits.ts';
@@ -127,11 +127,6 @@ async function writeCounts(
     month.level,
     month.notified,
   );
-}
-
-interface Owner {
-  accountId: string;
-  mode: Mode;
 }
 
 const keyOf = ({ accountId, mode }: Owner): string => `${mode} ${accountId}`;

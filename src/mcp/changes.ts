@@ -14,6 +14,7 @@ import {
   type FailedDecision,
   finishAgentRequestOperation,
   MAX_PENDING_REQUESTS,
+  ownerOf,
   storeAgentRequestOperation,
 } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
@@ -330,7 +331,7 @@ export async function requestChange(
 
 /** Returns the state of a request that was made with the caller's key. */
 export async function changeState(deps: ChangeDeps, caller: Caller, id: string): Promise<ChangeResult> {
-  const key = { id, accountId: caller.account.id, mode: caller.mode };
+  const key = { ...ownerOf({ caller }), id };
   const stored = await deps.database.execute(agentRequestOperation, key);
   return stored === null || stored.keyId !== caller.keyId ? refuse(UNKNOWN) : stateOf(deps, stored);
 }

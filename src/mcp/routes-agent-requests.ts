@@ -1,9 +1,15 @@
 /** Routes of /agent-requests: live changes that agents requested, and the decisions of signed-in users on them. */
 import { type TSchema, Type } from 'typebox';
-import { type AgentRequest, agentRequestOperation, agentRequestsOperation, type Caller } from '../accounts/accounts.ts';
+import {
+  type AgentRequest,
+  agentRequestOperation,
+  agentRequestsOperation,
+  type Caller,
+  ownerOf,
+} from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
 import { failure, type Result, refuse } from '../base/failure.ts';
-import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { listById, type PageQuery, pageFields } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import { approveChange, type ChangeCall, type ChangeDeps, declineChange, recipientsOf } from './changes.ts';
@@ -84,23 +90,15 @@ function readRoutes({ database, clock }: ChangeDeps): RouteDefinition<Caller>[] 
         ...pageFields,
       }),
       response: { status: 200, schema: Type.Array(agentRequestSchema) },
-      handle: async (
-        request: RouteRequest<Caller, undefined, { status?: 'pending'; limit?: number; cursor?: string }>,
-      ) => {
-        const page = readPage(request.query, ['agr_']);
-        if (!page.ok) return page;
-        const { account, mode } = request.caller;
+      handle: (request: RouteRequest<Caller, undefined, PageQuery & { status?: 'pending' }>) => {
         const nowMs = clock.now();
-        const rows = await database.execute(agentRequestsOperation, {
-          accountId: account.id,
-          mode,
-          before: (page.value.after?.[0] as string | undefined) ?? null,
-          limit: page.value.limit + 1,
-          pendingAtMs: request.query.status === 'pending' ? nowMs : null,
+        const pendingAtMs = request.query.status === 'pending' ? nowMs : null;
+        return listById(request, {
+          prefix: 'agr_',
+          read: (page) => database.execute(agentRequestsOperation, { ...ownerOf(request), ...page, pendingAtMs }),
+          // Omitted, because a call can be as large as an email.
+          show: (row) => ({ ...bodyOf(row, nowMs), call: null }),
         });
-        // Omitted, because a call can be as large as an email.
-        const show = (row: AgentRequest) => ({ ...bodyOf(row, nowMs), call: null });
-        return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show });
       },
     }),
     defineRoute({

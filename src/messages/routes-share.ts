@@ -5,14 +5,14 @@
  * reads the link's row, so revoking takes effect immediately on all nodes.
  */
 import { type Static, Type } from 'typebox';
-import { accountOperation, type Caller } from '../accounts/accounts.ts';
+import { accountOperation, type Caller, ownerOf } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { sharedEventSchema } from '../events/event-schema.ts';
-import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
-import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { listById, type PageQuery, pageFields } from '../http/paging.ts';
+import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import {
   expiresInSeconds,
   newShareTimes,
@@ -82,8 +82,6 @@ const GONE = refuse(
   failure('NOT_FOUND', { message: 'The content of this message is not shared or has been deleted.' }),
 );
 
-type PageQuery = { limit?: number; cursor?: string };
-
 function shareBodyOf(row: ShareRow): Static<typeof shareSchema> {
   return {
     shareId: row.id,
@@ -145,23 +143,13 @@ function manageRoutes({ database, clock }: ShareRouteDeps): RouteDefinition<Call
     query: closed(pageFields),
     response: { status: 200, schema: Type.Array(shareSchema) },
   } as const;
-  const listed = async (
-    request: RouteRequest<Caller, undefined, PageQuery>,
-    messageId: string | null,
-  ): Promise<RouteAnswer> => {
-    const page = readPage(request.query, ['shr_']);
-    if (!page.ok) return page;
-    const { account, mode } = request.caller;
-    const rows = await database.execute(listSharesOperation, {
-      accountId: account.id,
-      mode,
-      messageId,
-      before: (page.value.after?.[0] as string | undefined) ?? null,
-      limit: page.value.limit + 1,
-      nowMs: clock.now(),
+  const listed = (request: RouteRequest<Caller, undefined, PageQuery>, messageId: string | null) =>
+    listById(request, {
+      prefix: 'shr_',
+      read: (page) =>
+        database.execute(listSharesOperation, { ...ownerOf(request), ...page, messageId, nowMs: clock.now() }),
+      show: shareBodyOf,
     });
-    return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show: shareBodyOf });
-  };
   return [
     defineRoute({
       ...list,
@@ -194,9 +182,8 @@ function manageRoutes({ database, clock }: ShareRouteDeps): RouteDefinition<Call
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: confirmationSchema },
       async handle(request: RouteRequest<Caller>) {
-        const { account, mode } = request.caller;
         const nowMs = clock.now();
-        const key = { id: request.params.id ?? '', accountId: account.id, mode, nowMs };
+        const key = { ...ownerOf(request), id: request.params.id ?? '', nowMs };
         const revoked = await requestedChanges(database, request, nowMs).execute(revokeShareOperation, key);
         return revoked === undefined ? NO_SHARE : answer({ message: 'Link revoked.' });
       },

@@ -5,7 +5,7 @@
 
 import type { Readable } from 'node:stream';
 import { type Static, Type } from 'typebox';
-import type { Caller } from '../accounts/accounts.ts';
+import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import { type Failure, failure, invalid, ok, refuse } from '../base/failure.ts';
@@ -199,7 +199,7 @@ function emailBody(copies: readonly MessageRow[]): Record<string, unknown> {
 export const noSuchMessage = refuse(failure('NOT_FOUND', { message: 'No message has this id.' }));
 
 export function keyOf(request: Request<unknown>): MessageKey {
-  return { accountId: request.caller.account.id, mode: request.caller.mode, messageId: request.params.id ?? '' };
+  return { ...ownerOf(request), messageId: request.params.id ?? '' };
 }
 
 function conflict(status: MessageStatus, required: string) {

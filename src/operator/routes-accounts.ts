@@ -14,7 +14,7 @@ import {
 } from '../accounts/accounts.ts';
 import { failure, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { idFloor } from '../base/ids.ts';
-import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { listById, pageFields } from '../http/paging.ts';
 import { answer, type RouteDefinition } from '../http/route.ts';
 import { closed, confirmationSchema, oneOf } from '../http/validate.ts';
 import { limitUsageOperation, quotaUsageOperation } from '../limits/limits.ts';
@@ -64,18 +64,14 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
         ...pageFields,
       }),
       response: { status: 200, schema: Type.Array(bodies.accountSchema) },
-      handle: async (request) => {
-        const page = readPage(request.query, ['acc_']);
-        if (!page.ok) return page;
+      handle: (request) => {
         const { name, status = null, plan = null } = request.query;
-        const rows = await database.execute(accountPageOperation, {
-          name: name?.toLowerCase() ?? null,
-          status,
-          plan,
-          limit: page.value.limit + 1,
-          before: (page.value.after?.[0] as string | undefined) ?? null,
+        const filters = { name: name?.toLowerCase() ?? null, status, plan };
+        return listById(request, {
+          prefix: 'acc_',
+          read: (page) => database.execute(accountPageOperation, { ...filters, ...page }),
+          show: bodies.accountBody,
         });
-        return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show: bodies.accountBody });
       },
     }),
     operatorRoute({

@@ -2,7 +2,7 @@
 import { type TSchema, Type } from 'typebox';
 import { type Caller, decideApprovalOperation } from '../accounts/accounts.ts';
 import { failure, refuse } from '../base/failure.ts';
-import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { listById, pageFields } from '../http/paging.ts';
 import { answer, type CallerKey, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, oneOf } from '../http/validate.ts';
 import { approvalBody, approvalSchema, rejectionRequest } from './bodies.ts';
@@ -33,17 +33,12 @@ export function approvalRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>
         ...pageFields,
       }),
       response: { status: 200, schema: Type.Array(approvalSchema) },
-      handle: async (request) => {
-        const page = readPage(request.query, ['apr_']);
-        if (!page.ok) return page;
-        const rows = await read({
-          id: null,
-          status: request.query.status ?? null,
-          limit: page.value.limit + 1,
-          before: (page.value.after?.[0] as string | undefined) ?? null,
-        });
-        return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show: approvalBody });
-      },
+      handle: (request) =>
+        listById(request, {
+          prefix: 'apr_',
+          read: (page) => read({ id: null, status: request.query.status ?? null, ...page }),
+          show: approvalBody,
+        }),
     }),
     ...decisionRoutes(deps, read),
   ];

@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { allowedNetworkIssues, type Caller } from '../accounts/accounts.ts';
 import { failure, refuse } from '../base/failure.ts';
-import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { listById, pageFields } from '../http/paging.ts';
 import { answer, type RouteDefinition } from '../http/route.ts';
 import { closed, confirmationSchema, isoTimeMs } from '../http/validate.ts';
 import { newOperatorKeyRequest, newOperatorKeySchema, operatorKeySchema } from './bodies.ts';
@@ -27,15 +27,12 @@ export function keyRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
         'Lists the settings of each key, not the key itself, which is returned only when it is created. Expired keys are included.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(operatorKeySchema) },
-      handle: async (request) => {
-        const page = readPage(request.query, ['opk_']);
-        if (!page.ok) return page;
-        const rows = await database.execute(operatorKeysOperation, {
-          before: (page.value.after?.[0] as string | undefined) ?? null,
-          limit: page.value.limit + 1,
-        });
-        return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show: operatorKeyBody });
-      },
+      handle: (request) =>
+        listById(request, {
+          prefix: 'opk_',
+          read: (page) => database.execute(operatorKeysOperation, page),
+          show: operatorKeyBody,
+        }),
     }),
     operatorRoute({
       method: 'POST',

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
-import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { listById, pageFields } from '../http/paging.ts';
 import { answer, type RouteDefinition } from '../http/route.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import {
@@ -58,15 +58,12 @@ export function postmasterRoutes(deps: OperatorRouteDeps): RouteDefinition<Calle
         'Messages that people, providers, and blocklists sent to these addresses of the bounce domain. Reports about messages of this service are not listed: they become events. The newest 1,000 messages are kept, up to 200 MB, for as long as content.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(listedSchema) },
-      handle: async (request) => {
-        const page = readPage(request.query, ['inb_']);
-        if (!page.ok) return page;
-        const rows = await database.execute(listOperatorMailOperation, {
-          before: page.value.after === undefined ? null : String(page.value.after[0]),
-          limit: page.value.limit + 1,
-        });
-        return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show: listed });
-      },
+      handle: (request) =>
+        listById(request, {
+          prefix: 'inb_',
+          read: (page) => database.execute(listOperatorMailOperation, page),
+          show: listed,
+        }),
     }),
     operatorRoute({
       method: 'GET',

@@ -12,11 +12,11 @@ import { type Failure, type Issue, Unavailable } from '../base/failure.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import type { Counter } from '../base/metrics.ts';
-import type { Mode } from '../base/mode.ts';
+import type { Mode, Owner } from '../base/mode.ts';
 import type { Database } from '../storage/database.ts';
 import { redactDetails, redactMessage, redactUserAgent, USER_AGENT_BYTES } from './redact.ts';
 import { createSampling } from './sampling.ts';
-import { addRequestsOperation, HOUR_MS, type HourCounts, type Owner, type RequestRow } from './store.ts';
+import { addRequestsOperation, HOUR_MS, type HourCounts, type RequestRow } from './store.ts';
 
 const HELD_BYTES = 8_000_000;
 const ACCOUNT_PART = 1 / 4;

@@ -4,7 +4,7 @@
  * limit, so that they are found among, and not displaced by, successful ones. Successful requests are counted by hour: the counts tell how
  * many were omitted, and which rows are over the limit.
  */
-import type { Mode } from '../base/mode.ts';
+import type { Owner } from '../base/mode.ts';
 import { list, operation, record, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { insertMany, type TableRow, table } from '../storage/rows.ts';
 import type { SearchPart } from '../storage/searches.ts';
@@ -50,11 +50,6 @@ export interface HourCounts {
   hour: number;
   recorded: number;
   omitted: number;
-}
-
-export interface Owner {
-  accountId: string;
-  mode: Mode;
 }
 
 interface Addition {

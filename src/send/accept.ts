@@ -8,6 +8,7 @@
  * A dry run takes the same steps, but returns the email instead of composing it.
  */
 
+import { ownerOf } from '../accounts/accounts.ts';
 import {
   type Failure,
   type FailureCode,
@@ -145,7 +146,7 @@ export function createSend(dependencies: SendDependencies): Send {
         return answer;
       }
       const { endpoint, bytes, submitted = json } = idempotency;
-      const key = { accountId: caller.account.id, mode: caller.mode, endpoint, key: idempotency.key };
+      const key = { ...ownerOf({ caller }), endpoint, key: idempotency.key };
       const body = digestOfJson(submitted, bytes);
       const record = { endpoint, key: key.key, bodyHash: body.value, status: 202 };
       return once({ database, inFlight, key, body, nowMs: realNowMs }, () => run(request, json, { realNowMs, record }));

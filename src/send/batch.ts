@@ -6,6 +6,7 @@
  * of any refused request.
  */
 
+import { ownerOf } from '../accounts/accounts.ts';
 import {
   errorCatalog,
   type Failure,
@@ -62,7 +63,7 @@ export async function sendBatch(
   const { database, inFlight, clock } = dependencies;
   const nowMs = clock.now();
   const body = digestOfJson(idempotency.json, idempotency.bytes);
-  const key = { accountId: caller.account.id, mode: caller.mode, endpoint: BATCH_ENDPOINT, key: idempotency.key };
+  const key = { ...ownerOf({ caller }), endpoint: BATCH_ENDPOINT, key: idempotency.key };
   return once({ database, inFlight, key, body, nowMs }, async () => {
     const run = await runAll(send, request);
     if (!run.ok) return run;

@@ -5,6 +5,7 @@
  */
 
 import { setTimeout } from 'node:timers/promises';
+import { ownerOf } from '../accounts/accounts.ts';
 import { type Failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { newAscendingIds } from '../base/ids.ts';
 import {
@@ -139,7 +140,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
 
   const keyed = async (submission: Pending, outcome: string | undefined, name: string) => {
     const { caller, nowMs } = submission;
-    const key = { accountId: caller.account.id, mode: caller.mode, endpoint: ENDPOINT, key: name };
+    const key = { ...ownerOf({ caller }), endpoint: ENDPOINT, key: name };
     const bodyHash = hashOf(submission);
     const record: IdempotencyPart = { endpoint: ENDPOINT, key: name, bodyHash, status: ACCEPTED };
     const attempt = () =>

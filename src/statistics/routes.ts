@@ -4,7 +4,7 @@
  * quickly, the call is refused (503) instead of returning wrong numbers.
  */
 import { Type } from 'typebox';
-import type { Caller } from '../accounts/accounts.ts';
+import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
@@ -103,7 +103,7 @@ export function statisticsRoutes({
       response: { status: 200, schema: statisticsSchema },
       refusals: ['OVERLOADED'],
       async handle({ caller, query: requested }) {
-        const owner = { accountId: caller.account.id, mode: caller.mode };
+        const owner = ownerOf({ caller });
         const nowMs = caller.mode === 'sandbox' ? await sandboxClock.now(caller.account.id) : clock.now();
         const span = readSpan(
           { sinceMs: msOf(requested.since), untilMs: msOf(requested.until), interval: requested.interval },

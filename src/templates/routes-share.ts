@@ -5,15 +5,15 @@
  * the link's row, so revoking takes effect immediately on all nodes.
  */
 import { type Static, Type } from 'typebox';
-import { accountOperation, type Caller } from '../accounts/accounts.ts';
+import { accountOperation, type Caller, ownerOf } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { createSealedTokens, type SealedTokens } from '../base/sealed-token.ts';
-import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
-import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { listById, type PageQuery, pageFields } from '../http/paging.ts';
+import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import {
   expiresInSeconds,
   newShareTimes,
@@ -97,7 +97,6 @@ const VERSION_OR_CONTENT = refuse(
   invalid([{ field: 'version', message: 'cannot be combined with content; remove one of them' }]),
 );
 
-type PageQuery = { limit?: number; cursor?: string };
 type Sealed = readonly [accountId: string, mode: Mode, shareId: string, expiresAtMs: number];
 
 /** Returns the routes of links to templates. */
@@ -131,7 +130,7 @@ function createRoute(deps: TemplateShareDeps, tokens: SealedTokens<Sealed>): Rou
   const previews = createPreviews(deps);
   /** Returns what the link shows, with its version. */
   const render = async ({ caller, params, body }: RouteRequest<Caller, ShareBody>) => {
-    const viewer = { accountId: caller.account.id, mode: caller.mode, variables: caller.account.settings.variables };
+    const viewer = { ...ownerOf({ caller }), variables: caller.account.settings.variables };
     const { content, templateVariables: values = {} } = body;
     if (content === undefined) return previews.ofStored(viewer, params.id ?? '', values, body.version);
     const preview = await previews.ofUnsaved(viewer, content, values);
@@ -188,23 +187,13 @@ function manageRoutes({ database, clock }: TemplateShareDeps): RouteDefinition<C
     query: closed(pageFields),
     response: { status: 200, schema: Type.Array(shareSchema) },
   } as const;
-  const listed = async (
-    request: RouteRequest<Caller, undefined, PageQuery>,
-    templateId: string | null,
-  ): Promise<RouteAnswer> => {
-    const page = readPage(request.query, ['shr_']);
-    if (!page.ok) return page;
-    const { account, mode } = request.caller;
-    const rows = await database.execute(listTemplateSharesOperation, {
-      accountId: account.id,
-      mode,
-      templateId,
-      before: (page.value.after?.[0] as string | undefined) ?? null,
-      limit: page.value.limit + 1,
-      nowMs: clock.now(),
+  const listed = (request: RouteRequest<Caller, undefined, PageQuery>, templateId: string | null) =>
+    listById(request, {
+      prefix: 'shr_',
+      read: (page) =>
+        database.execute(listTemplateSharesOperation, { ...ownerOf(request), ...page, templateId, nowMs: clock.now() }),
+      show: shareBodyOf,
     });
-    return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show: shareBodyOf });
-  };
   return [
     defineRoute({
       ...list,
@@ -214,9 +203,8 @@ function manageRoutes({ database, clock }: TemplateShareDeps): RouteDefinition<C
       description: 'Links that have expired or were revoked are not listed. Their URLs are not stored.',
       refusals: ['NOT_FOUND'],
       async handle(request: RouteRequest<Caller, undefined, PageQuery>) {
-        const { account, mode } = request.caller;
         const templateId = request.params.id ?? '';
-        const found = await database.execute(findTemplateOperation, { accountId: account.id, mode, templateId });
+        const found = await database.execute(findTemplateOperation, { ...ownerOf(request), templateId });
         return found === undefined ? noSuchTemplate : listed(request, templateId);
       },
     }),
@@ -238,9 +226,8 @@ function manageRoutes({ database, clock }: TemplateShareDeps): RouteDefinition<C
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: confirmationSchema },
       async handle(request: RouteRequest<Caller>) {
-        const { account, mode } = request.caller;
         const nowMs = clock.now();
-        const key = { id: request.params.id ?? '', accountId: account.id, mode, nowMs };
+        const key = { ...ownerOf(request), id: request.params.id ?? '', nowMs };
         const revoked = await requestedChanges(database, request, nowMs).execute(revokeTemplateShareOperation, key);
         return revoked === undefined ? NO_SHARE : answer({ message: 'Link revoked.' });
       },

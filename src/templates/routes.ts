@@ -5,13 +5,13 @@
  */
 
 import { type Static, Type } from 'typebox';
-import type { Caller } from '../accounts/accounts.ts';
+import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
 import { failure, type Issue, invalid, ok, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { timeSlice } from '../base/time-slice.ts';
-import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { type PageQuery, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { merge, whileOutdated } from '../http/patch.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, confirmationSchema } from '../http/validate.ts';
@@ -56,15 +56,9 @@ export interface TemplateRouteDeps extends PreviewDeps {
 }
 
 type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
-type PageQuery = { limit?: number; cursor?: string };
 type WriteRequest<B = TemplateRequest> = Request<B, Static<typeof writeQuery>>;
 
 const noSuchVersion = refuse(failure('NOT_FOUND', { message: 'No template has this id and version.' }));
-
-/** Returns the account and mode of the caller's templates. */
-function ownerOf({ caller }: Request<unknown>): Omit<TemplateKey, 'templateId'> {
-  return { accountId: caller.account.id, mode: caller.mode };
-}
 
 function viewerOf(request: Request<unknown>): Viewer {
   return { ...ownerOf(request), variables: request.caller.account.settings.variables };

@@ -8,7 +8,7 @@ import { accountOperation, type Caller } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import { type Failure, failure, invalid, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
-import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { type PageQuery, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import {
   answer,
   type CallerKey,
@@ -61,7 +61,7 @@ const REFUSALS: Record<Exclude<Invited['outcome'], 'invited' | 'added' | 'too-of
 async function memberPage(
   database: Database,
   accountId: string,
-  request: { readonly url: string; readonly query: { limit?: number; cursor?: string } },
+  request: { readonly url: string; readonly query: PageQuery },
 ) {
   const page = readPage(request.query, ['usr_']);
   if (!page.ok) return page;
@@ -84,7 +84,7 @@ export function operatorMemberRoutes({ database }: Pick<UserRouteDeps, 'database
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(bodies.memberSchema) },
       refusals: ['NOT_FOUND'],
-      handle: async (request: RouteRequest<CallerKey, undefined, { limit?: number; cursor?: string }>) => {
+      handle: async (request: RouteRequest<CallerKey, undefined, PageQuery>) => {
         const account = await database.execute(accountOperation, request.params.id ?? '');
         return account === null ? UNKNOWN_ACCOUNT : memberPage(database, account.id, request);
       },

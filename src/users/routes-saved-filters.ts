@@ -8,7 +8,7 @@ import { requestedChanges } from '../audit/audit.ts';
 import { iso } from '../base/clock.ts';
 import { type Failure, failure, type Issue, invalid, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
-import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { listById, pageFields } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, confirmationSchema, mapOf, named, oneOf } from '../http/validate.ts';
 import {
@@ -129,19 +129,14 @@ export function savedFilterRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[
       description: 'Returns your private filters and those that the account shares, in the mode of the session.',
       query: listQuery,
       response: { status: 200, schema: Type.Array(filterSchema) },
-      async handle(request: RouteRequest<Caller, undefined, Static<typeof listQuery>>) {
-        const page = readPage(request.query, ['flt_']);
-        if (!page.ok) return page;
+      handle(request: RouteRequest<Caller, undefined, Static<typeof listQuery>>) {
         const { accountId, mode, userId } = userOf(request.caller);
-        const rows = await database.execute(savedFiltersOperation, {
-          accountId,
-          mode,
-          userId,
-          list: request.query.list ?? null,
-          before: (page.value.after?.[0] as string | undefined) ?? null,
-          limit: page.value.limit + 1,
+        const { list = null } = request.query;
+        return listById(request, {
+          prefix: 'flt_',
+          read: (page) => database.execute(savedFiltersOperation, { accountId, mode, userId, list, ...page }),
+          show: filterBody,
         });
-        return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show: filterBody });
       },
     }),
     defineRoute({

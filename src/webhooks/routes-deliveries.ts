@@ -1,6 +1,6 @@
 /** `/webhooks/{id}/deliveries` and replays: the status of events sent to a webhook, and resending them. */
 import { type Static, Type } from 'typebox';
-import type { Caller } from '../accounts/accounts.ts';
+import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
 import { failure, invalid, type Result, refuse } from '../base/failure.ts';
 import { EVENT_TYPES, type EventType } from '../events/events.ts';
@@ -17,7 +17,6 @@ import {
   keyOf,
   noSuchEndpoint,
   nullable,
-  ownerOf,
   type Request,
   type WebhookRouteDeps,
 } from './webhook-request.ts';

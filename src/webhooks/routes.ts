@@ -5,14 +5,14 @@
 
 import { timingSafeEqual } from 'node:crypto';
 import { type Static, Type } from 'typebox';
-import type { Caller } from '../accounts/accounts.ts';
+import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import { iso } from '../base/clock.ts';
 import { type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { open, seal } from '../base/seal.ts';
 import { EVENT_TYPES, type EventType } from '../events/events.ts';
-import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { listById, type PageQuery, pageFields } from '../http/paging.ts';
 import { changeOf, merge, whileOutdated } from '../http/patch.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
 import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
@@ -42,7 +42,6 @@ import {
   keyOf,
   noSuchEndpoint,
   nullable,
-  ownerOf,
   type Request,
   type WebhookRouteDeps,
 } from './webhook-request.ts';
@@ -266,14 +265,12 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       description: 'Returns the webhooks in the mode of the API key, without their secrets.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(endpointSchema) },
-      async handle(request: Request<undefined, { limit?: number; cursor?: string }>) {
-        const page = readPage(request.query, ['whk_']);
-        if (!page.ok) return page;
-        const before = page.value.after === undefined ? null : String(page.value.after[0]);
-        const limit = page.value.limit + 1;
-        const rows = await database.execute(listEndpointsOperation, { ...ownerOf(request), before, limit });
-        return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: endpointBody });
-      },
+      handle: (request: Request<undefined, PageQuery>) =>
+        listById(request, {
+          prefix: 'whk_',
+          read: (page) => database.execute(listEndpointsOperation, { ...ownerOf(request), ...page }),
+          show: endpointBody,
+        }),
     }),
     defineRoute({
       method: 'POST',

@@ -3,18 +3,13 @@
  * removed or disabled, the worker ends its queued events when it next claims them.
  */
 import { change } from '../audit/audit.ts';
-import type { Mode } from '../base/mode.ts';
+import type { Mode, Owner } from '../base/mode.ts';
 import { inboundTopic } from '../events/events.ts';
 import { checkLimit, type LimitReached } from '../limits/limits.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { isSameRow } from '../storage/rows.ts';
 import { type EndpointRow, ROTATION_MS } from './endpoints.ts';
 import { endTurns, waitForClaims } from './turns.ts';
-
-export interface Owner {
-  accountId: string;
-  mode: Mode;
-}
 
 const SHOWN =
   'id, mode, url, events, description, enabled, disabled_reason, inbound_route_id, created_at, updated_at, format, format_events, header_names, ordered, max_batch';

@@ -1,6 +1,6 @@
 /** Helpers of the webhook routes: which webhook a request means, and the responses if there is none. */
 import { Type } from 'typebox';
-import type { Caller } from '../accounts/accounts.ts';
+import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { EVENT_TYPES } from '../events/events.ts';
@@ -37,10 +37,6 @@ export const isOfRoute = refuse(
     message: 'This webhook belongs to an inbound route. Change or delete the route instead.',
   }),
 );
-
-export function ownerOf(request: Request<unknown>) {
-  return { accountId: request.caller.account.id, mode: request.caller.mode };
-}
 
 export function keyOf(request: Request<unknown>): EndpointKey {
   return { ...ownerOf(request), id: request.params.id ?? '' };

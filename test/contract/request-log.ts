@@ -1,11 +1,11 @@
 /** The request log: rows added (repeatedly without effect), listed in pages and by filters, counted, and removed by age and number. */
 import assert from 'node:assert/strict';
+import type { Owner } from '../../src/base/mode.ts';
 import {
   addRequestsOperation,
   HOUR_MS,
   KEPT_SUCCEEDED,
   listRequestsOperation,
-  type Owner,
   omittedRequestsOperation,
   type RequestPage,
   type RequestRemoval,

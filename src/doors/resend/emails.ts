@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { Type } from 'typebox';
-import type { Caller } from '../../accounts/accounts.ts';
+import { type Caller, ownerOf } from '../../accounts/accounts.ts';
 import { iso } from '../../base/clock.ts';
 import { type Failure, failure, ok, type Result, refuse } from '../../base/failure.ts';
 import { timeOfId } from '../../base/ids.ts';
@@ -137,7 +137,7 @@ async function listEmails({ database }: ResendDoorDeps, { query, caller }: Endpo
   const [older, newer] = [after, before].map((uuid) => (uuid === undefined ? null : idOfUuid('msg', uuid)));
   if (older === undefined) return invalidField('after', 'must be the id of an email');
   if (newer === undefined) return invalidField('before', 'must be the id of an email');
-  const page = { accountId: caller.account.id, mode: caller.mode, before: older, after: newer, limit: limit + 1 };
+  const page = { ...ownerOf({ caller }), before: older, after: newer, limit: limit + 1 };
   const emails = await database.execute(listEmailsOperation, page);
   const hasMore = emails.length > limit;
   const shown = newer === null ? emails.slice(0, limit) : emails.slice(-limit);

@@ -4,7 +4,7 @@
  * template.
  */
 import { type Static, Type } from 'typebox';
-import type { Caller } from '../../accounts/accounts.ts';
+import { type Caller, ownerOf } from '../../accounts/accounts.ts';
 import { requestedChanges } from '../../audit/audit.ts';
 import { iso } from '../../base/clock.ts';
 import { failure, ok, type Result, refuse } from '../../base/failure.ts';
@@ -85,8 +85,6 @@ const changedTemplate = open({
   ...content,
 });
 type Change = Static<typeof changedTemplate>;
-
-const ownerOf = ({ caller }: EndpointContext) => ({ accountId: caller.account.id, mode: caller.mode });
 
 function readExtra({ extra }: TemplateExtra): Extra | undefined {
   return extra === null ? undefined : (JSON.parse(extra) as Extra);
