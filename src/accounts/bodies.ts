@@ -1,6 +1,6 @@
 /** Builds the API representations of accounts, API keys, and SMTP credentials, and defines the schemas that describe them. */
 import { type TInteger, Type } from 'typebox';
-import { iso } from '../base/clock.ts';
+import { iso, isoOrNull } from '../base/clock.ts';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 import { type LimitName, limitsOf } from '../limits/limits.ts';
 import {
@@ -248,7 +248,7 @@ type LastUse = Pick<ApiKeyRecord, 'lastUsedAt' | 'lastUsedAddress'>;
 export const NEVER_USED: LastUse = { lastUsedAt: null, lastUsedAddress: null };
 
 function lastUseBody({ lastUsedAt, lastUsedAddress }: LastUse) {
-  return { lastUsedAt: lastUsedAt === null ? null : iso(lastUsedAt), lastUsedAddress };
+  return { lastUsedAt: isoOrNull(lastUsedAt), lastUsedAddress };
 }
 
 export function keyBody(key: Omit<ApiKeyRecord, 'accountId'>): Record<string, unknown> {
@@ -261,7 +261,7 @@ export function keyBody(key: Omit<ApiKeyRecord, 'accountId'>): Record<string, un
     allowedSenders: key.allowedSenders,
     allowedNetworks: key.allowedNetworks,
     name: key.name,
-    expiresAt: key.expiresAt === null ? null : iso(key.expiresAt),
+    expiresAt: isoOrNull(key.expiresAt),
     createdAt: iso(key.createdAt),
     ...lastUseBody(key),
   };
@@ -296,7 +296,7 @@ export function credentialBody(row: Omit<CredentialRecord, 'accountId'>): Record
     allowedSenders: row.allowedSenders,
     allowedNetworks: row.allowedNetworks,
     deliveryReports: row.deliveryReports,
-    expiresAt: row.expiresAt === null ? null : iso(row.expiresAt),
+    expiresAt: isoOrNull(row.expiresAt),
     createdAt: iso(row.createdAt),
     ...lastUseBody(row),
   };

@@ -1,5 +1,5 @@
 /** Sending protection of an account as the API shows it, and its reason as a sentence. */
-import { iso } from '../base/clock.ts';
+import { iso, isoOrNull } from '../base/clock.ts';
 import type { ProtectionReason, SendingProtection } from './protection-store.ts';
 
 /** Rounds down, so that a share below a threshold is not displayed as the threshold. */
@@ -21,7 +21,7 @@ export function reasonText({ rate, share, answered, periodDays, threshold }: Pro
 export function protectionBody({ status, sinceMs, reason, countedFrom }: SendingProtection) {
   return {
     status,
-    since: sinceMs === null ? null : iso(sinceMs),
+    since: isoOrNull(sinceMs),
     reason: reason === null ? null : reasonText(reason),
     countedSince: countedFrom === null ? null : iso(countedFrom.atMs),
   };

@@ -15,6 +15,11 @@ export function iso(ms: number): string {
   return new Date(ms).toISOString();
 }
 
+/** Returns the time as ISO 8601, or null if there is none. */
+export function isoOrNull(ms: number | null): string | null {
+  return ms === null ? null : iso(ms);
+}
+
 /**
  * Returns a function that detects changes of the wall clock by comparing it with the monotonic clock: leases and schedules follow the wall
  * clock. It returns the milliseconds that the wall clock was set forward (positive) or back since the last call, with some milliseconds of

@@ -1,6 +1,6 @@
 /** Implements `postrider key list` and `postrider smtp-credential list`: the active keys and credentials of an account, newest first. */
 import { accountOperation, credentialsOperation, keyPrefix, keysOperation } from '../accounts/accounts.ts';
-import { iso } from '../base/clock.ts';
+import { iso, isoOrNull } from '../base/clock.ts';
 import { type CommandCall, type CommandOutcome, unknownAccount } from './command.ts';
 import { type CommandStore, type Page, readPages, withStore } from './store.ts';
 
@@ -23,8 +23,6 @@ async function readAll<T extends Listed>(
     return readPages((page) => read(store, { ...page, accountId }));
   });
 }
-
-const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms));
 
 function timesOf({ expiresAt, createdAt, lastUsedAt, lastUsedAddress }: Listed) {
   return {

@@ -6,7 +6,7 @@
 import { type TSchema, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { requestedChanges, requestOrigin } from '../audit/audit.ts';
-import { type Clock, iso } from '../base/clock.ts';
+import { type Clock, iso, isoOrNull } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { listById, pageFields } from '../http/paging.ts';
 import { answer, defineRoute, type Method, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
@@ -114,7 +114,7 @@ function shared(options: DomainRouteOptions) {
       verifiedBy: verifiedBy(domain),
       dnsRecords: knownRecords(domain, settings),
       createdAt: iso(domain.createdAt),
-      checkedAt: domain.checkedAt === null ? null : iso(domain.checkedAt),
+      checkedAt: isoOrNull(domain.checkedAt),
       sendingStopsAt: domain.failingSince === null ? null : iso(domain.failingSince + SENDS_WHILE_FAILING_MS),
     }),
     find: (caller: Caller, id: string | undefined) =>

@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
-import { type Clock, iso } from '../base/clock.ts';
+import { type Clock, iso, isoOrNull } from '../base/clock.ts';
 import { failure, type Issue, invalid, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { seal } from '../base/seal.ts';
@@ -50,7 +50,7 @@ function body({ id, createdAt, completedAt, progress }: Erasure): Record<string,
     erasureId: id,
     status: completedAt === null ? 'running' : 'completed',
     createdAt: iso(createdAt),
-    completedAt: completedAt === null ? null : iso(completedAt),
+    completedAt: isoOrNull(completedAt),
     removed: (JSON.parse(progress) as Progress).removed,
   };
 }

@@ -75,6 +75,9 @@ export interface Erasure {
 
 const SHOWN = 'id, created_at AS "createdAt", completed_at AS "completedAt", progress';
 
+/** Context in which the address of an erasure is sealed. */
+export const sealContext = (erasureId: string): string => `erasure:${erasureId}`;
+
 export interface NewErasure extends Owner {
   id: string;
   /** The normalized address. */

@@ -30,7 +30,6 @@ import {
   type Step,
   type StepResult,
 } from './remove-store.ts';
-import { sealContext } from './seal-context.ts';
 import {
   advanceErasureOperation,
   type ClaimedErasure,
@@ -39,6 +38,7 @@ import {
   PARTS,
   type Progress,
   postponeErasureOperation,
+  sealContext,
 } from './store.ts';
 
 /** A new erasure wakes the worker; rounds find what a failure, a restart or another node left. */

@@ -353,7 +353,7 @@ export interface OpenapiOptions {
   /** One example per response that is not JSON, by operation. */
   contentExamples?: Readonly<Record<string, string>>;
   /** Webhook events: the schema of the body, and each event with an example. */
-  events?: { schema: TSchema; types: readonly { name: string; summary: string; example: unknown }[] };
+  events?: { schema: TSchema; types: readonly { eventType: string; description: string; sample: unknown }[] };
 }
 
 const WEBHOOK_HEADERS = [
@@ -387,12 +387,19 @@ function webhooks(
     }),
   };
   return Object.fromEntries(
-    types.map(({ name, summary, example }) => {
-      const requestBody = { required: true, content: { 'application/json': { schema: used, example } } };
-      const description = `${summary}. Sent at least once to every endpoint that is subscribed to ${name} events, and signed.`;
-      const named = { operationId: `on${name}`, summary, description, tags: ['webhooks'] };
-      const post = { ...named, security: [], parameters, requestBody };
-      return [name, { post: { ...post, responses: answers } }];
+    types.map(({ eventType, description, sample }) => {
+      const content = { 'application/json': { schema: used, example: sample } };
+      const post = {
+        operationId: `on${eventType}`,
+        summary: description.replace(/\.$/, ''),
+        description: `${description} Sent at least once to every endpoint that is subscribed to ${eventType} events, and signed.`,
+        tags: ['webhooks'],
+        security: [],
+        parameters,
+        requestBody: { required: true, content },
+        responses: answers,
+      };
+      return [eventType, { post }];
     }),
   );
 }

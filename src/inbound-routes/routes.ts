@@ -6,7 +6,7 @@
 import { type Static, Type } from 'typebox';
 import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
-import { type Clock, iso } from '../base/clock.ts';
+import { type Clock, iso, isoOrNull } from '../base/clock.ts';
 import { type Failure, failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { listById, type PageQuery, pageFields } from '../http/paging.ts';
@@ -152,7 +152,7 @@ function createBody({ mx }: InboundRouteDeps): (route: InboundRoute) => Record<s
       mode: route.mode,
       status: route.mode === 'sandbox' || route.mxStatus === 'verified' ? 'active' : 'pending',
       dnsRecord: { ...record, found, note: mxNote(route.domain, { status: route.mxStatus, found }, mx.host) },
-      checkedAt: route.checkedAt === null ? null : iso(route.checkedAt),
+      checkedAt: isoOrNull(route.checkedAt),
       createdAt: iso(route.createdAt),
       updatedAt: iso(route.updatedAt),
     };

@@ -7,7 +7,7 @@ import {
   type Caller,
   ownerOf,
 } from '../accounts/accounts.ts';
-import { iso } from '../base/clock.ts';
+import { iso, isoOrNull } from '../base/clock.ts';
 import { failure, type Result, refuse } from '../base/failure.ts';
 import { listById, type PageQuery, pageFields } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
@@ -62,7 +62,7 @@ function bodyOf(request: AgentRequest, nowMs: number): Record<string, unknown> {
     digest,
     createdAt: iso(createdAt),
     expiresAt: iso(expiresAt),
-    decidedAt: decidedAt === null ? null : iso(decidedAt),
+    decidedAt: isoOrNull(decidedAt),
     decidedBy,
     recipients: call === null ? [] : recipientsOf(call),
     call,

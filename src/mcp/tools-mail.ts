@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import { Type } from 'typebox';
 import { maySendAs } from '../accounts/accounts.ts';
 import { failure, refuse } from '../base/failure.ts';
+import { EVENT_TYPES } from '../events/events.ts';
 import { closed, mapOf, oneOf } from '../http/validate.ts';
 import { parseAddress } from '../mail/address.ts';
 import {
@@ -186,19 +187,6 @@ const getMessage = defineTool({
   },
 });
 
-const EVENT_TYPES = [
-  'Send',
-  'Delivery',
-  'DeliveryDelay',
-  'Bounce',
-  'Complaint',
-  'Reject',
-  'Open',
-  'Click',
-  'Unsubscribe',
-  'Inbound',
-];
-
 const listEvents = defineTool({
   name: 'list_events',
   title: 'List events',
@@ -206,7 +194,7 @@ const listEvents = defineTool({
   schema: closed({
     messageId: text(64),
     recipient: text(320),
-    eventType: Type.Optional(oneOf(EVENT_TYPES)),
+    eventType: Type.Optional(oneOf([...EVENT_TYPES])),
     tag: text(64),
     since: time,
     until: time,

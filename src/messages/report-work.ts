@@ -10,10 +10,18 @@ import type { MessageDsn, ReportKind } from './message.ts';
 /** The kind of these work rows: subject is the message id, ref the number of the event. */
 export const REPORT_WORK = 'delivery-report';
 
-const KINDS: Partial<Record<EventType, ReportKind>> = {
+/** Null: not reported, or the detail decides. */
+const KINDS: Readonly<Record<EventType, ReportKind | null>> = {
+  Send: null,
   Delivery: 'success',
   DeliveryDelay: 'delay',
   Bounce: 'failure',
+  Complaint: null,
+  Reject: null,
+  Open: null,
+  Click: null,
+  Unsubscribe: null,
+  Inbound: null,
 };
 
 interface ReportableEvent {
@@ -23,7 +31,7 @@ interface ReportableEvent {
 
 /** Returns the kind of report for an event. A suppressed recipient is a failure; a canceled message is not reported. */
 function kindOf({ type, detail }: ReportableEvent): ReportKind | undefined {
-  if (type !== 'Reject') return KINDS[type];
+  if (type !== 'Reject') return KINDS[type] ?? undefined;
   return (detail.reject as { reason?: string } | undefined)?.reason === 'suppressed' ? 'failure' : undefined;
 }
 

@@ -3,6 +3,7 @@
  * left out. One SMTP session serves several recipients of an email, including blind copies, so lines about other recipients are removed.
  */
 import { iso } from '../base/clock.ts';
+import { SHARED_EVENT_TYPES } from '../events/event-schema.ts';
 import { type EventRow, eventBody } from '../events/events.ts';
 import { type MessageRow, messageBody } from './message.ts';
 import type { ShareGrant } from './share-token.ts';
@@ -21,9 +22,8 @@ const SHOWN = [
   ...(['messageId', 'status', 'mode', 'from', 'to', 'role', 'subject', 'sizeBytes', 'headerMessageId'] as const),
   ...(['createdAt', 'sendAt', 'nextAttemptAt', 'expiresAt'] as const),
 ];
-/** Event types about delivery; opens and clicks are private to the recipient and the account. */
 const OUTCOMES = ['delivery', 'deliveryDelay', 'bounce', 'complaint', 'reject'] as const;
-const SHOWN_EVENTS = new Set(['Send', 'Delivery', 'DeliveryDelay', 'Bounce', 'Complaint', 'Reject']);
+const SHOWN_EVENTS: ReadonlySet<unknown> = new Set(SHARED_EVENT_TYPES);
 
 type Json = Record<string, unknown>;
 
@@ -71,7 +71,7 @@ export function sharedBody(
     contentHidden: isContentHidden(grant),
     attempts: attempts.map((record) => attemptView(record, row.recipient)),
     timeline: events
-      .filter(({ eventType }) => SHOWN_EVENTS.has(String(eventType)))
+      .filter(({ eventType }) => SHOWN_EVENTS.has(eventType))
       .map((event) => only(['eventId', 'eventType', 'timestamp', ...OUTCOMES], event)),
   };
 }

@@ -10,7 +10,7 @@ import {
   SUSPENSION_REASON,
   thresholdsOf,
 } from '../accounts/accounts.ts';
-import { iso } from '../base/clock.ts';
+import { iso, isoOrNull } from '../base/clock.ts';
 import { OPERATOR_SCOPES } from '../http/operator-key.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import {
@@ -42,8 +42,6 @@ const nullable = (description: string) => Type.Unsafe<string | null>({ type: ['s
 const nullableTime = (description: string) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time', description });
 const count = (description: string) => Type.Integer({ description });
-const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms));
-
 const plan = oneOf(['free', 'paid', 'enterprise']);
 const status = oneOf(['active', 'suspended']);
 const emailBytes = (description: string) => Type.Integer({ description });

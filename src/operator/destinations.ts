@@ -3,7 +3,7 @@
  * attempt, which no node has in memory. Paused destinations come first, then those with the most mail.
  */
 import { Type } from 'typebox';
-import { iso } from '../base/clock.ts';
+import { iso, isoOrNull } from '../base/clock.ts';
 import { closed, named } from '../http/validate.ts';
 import { explainDestination, type LastReply, type LiveNode, type PublishedDestination } from '../nodes/nodes.ts';
 import type { Database } from '../storage/database.ts';
@@ -194,7 +194,7 @@ export function destinationBody(
     connections: sum((one) => one.connections),
     limit: sum((one) => one.limit),
     pausedUntil: until === 0 ? null : iso(until),
-    nextAttemptAt: nextAttemptMs === null ? null : iso(nextAttemptMs),
+    nextAttemptAt: isoOrNull(nextAttemptMs),
     blockedSince: blocked.length === 0 ? null : iso(Math.min(...blocked)),
     fallback: nodes.some((one) => one.fallback),
     lastReplies: replies.map(({ at, host, reply }) => ({ time: iso(at), host, reply })),
@@ -204,7 +204,7 @@ export function destinationBody(
       nodeId: one.nodeId,
       connections: one.connections,
       limit: one.limit,
-      pausedUntil: one.pausedUntil === null ? null : iso(one.pausedUntil),
+      pausedUntil: isoOrNull(one.pausedUntil),
     })),
   };
 }

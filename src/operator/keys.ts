@@ -5,7 +5,7 @@
  */
 import { hash } from 'node:crypto';
 import { apiKeyHash, readAllowedNetworks } from '../accounts/accounts.ts';
-import { type Clock, iso } from '../base/clock.ts';
+import { type Clock, iso, isoOrNull } from '../base/clock.ts';
 import { type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { createFreshCache } from '../base/fresh-cache.ts';
 import { newId, randomText } from '../base/ids.ts';
@@ -90,7 +90,7 @@ export function operatorKeyBody({ id, name, scopes, allowedNetworks, expiresAt, 
     name,
     scopes,
     allowedNetworks,
-    expiresAt: expiresAt === null ? null : iso(expiresAt),
+    expiresAt: isoOrNull(expiresAt),
     createdAt: iso(createdAt),
   };
 }

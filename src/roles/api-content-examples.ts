@@ -1,5 +1,6 @@
 /** Examples of the responses that are not JSON, by operation, for /openapi.json. */
-import { ANN, DAY_BEFORE, EVENT_EXAMPLES, ids, SHOP, SUBJECT, TIME } from './api-event-examples.ts';
+import { sampleEvent } from '../events/events.ts';
+import { ANN, DAY_BEFORE, ids, SHOP, SUBJECT, TIME } from './api-example-ids.ts';
 import { EXAMPLES } from './api-examples.ts';
 
 /** Lines that end in CRLF, as in files. */
@@ -32,7 +33,7 @@ export const CONTENT_EXAMPLES: Readonly<Record<string, string>> = {
   exportAuditAsJsonLines: auditJsonLines,
   exportServiceAuditAsCsv: auditCsv,
   exportServiceAuditAsJsonLines: auditJsonLines,
-  streamEvents: `retry: 2000\nid: qUYfFNy2tW0kDgA3v9mF1g\n\nid: 3oOa8mD6lHcMPsQ0Jk1b7w\ndata: ${JSON.stringify(EVENT_EXAMPLES.Delivery)}\n\n`,
+  streamEvents: `retry: 2000\nid: qUYfFNy2tW0kDgA3v9mF1g\n\nid: 3oOa8mD6lHcMPsQ0Jk1b7w\ndata: ${JSON.stringify(sampleEvent('Delivery'))}\n\n`,
   getInboundFile: file,
   getInboundAttachment: file,
   getInboundMailContent: mail(ANN, 'support@in.shop.example', `Re: ${SUBJECT}`),

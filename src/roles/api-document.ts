@@ -3,25 +3,11 @@
  */
 import { VERSION } from '../config.ts';
 import { eventSchema } from '../events/event-schema.ts';
-import { EVENT_TYPES, type EventType } from '../events/events.ts';
+import { eventCatalogue } from '../events/events.ts';
 import type { OpenapiOptions } from '../http/openapi.ts';
 import { CONTENT_EXAMPLES } from './api-content-examples.ts';
-import { EVENT_EXAMPLES } from './api-event-examples.ts';
 import { EXAMPLES } from './api-examples.ts';
 import { OPERATOR_EXAMPLES } from './api-operator-examples.ts';
-
-const SUMMARIES: Record<EventType, string> = {
-  Send: 'A message was accepted',
-  Delivery: "The recipient's server accepted the message",
-  DeliveryDelay: 'The first attempt failed temporarily',
-  Bounce: 'The message was rejected permanently, or expired',
-  Complaint: 'The recipient marked the message as spam',
-  Reject: 'The message was not sent: the address is suppressed, or the message was cancelled',
-  Open: 'The email was opened',
-  Click: 'A link in the email was clicked',
-  Unsubscribe: 'The recipient unsubscribed',
-  Inbound: 'An inbound route received mail',
-};
 
 /** Ids in paths. */
 const PATH_PARAMETERS: OpenapiOptions['pathParameters'] = {
@@ -100,6 +86,6 @@ export const API_DOCUMENT: Omit<OpenapiOptions, 'serverUrl'> = {
   contentExamples: CONTENT_EXAMPLES,
   events: {
     schema: eventSchema,
-    types: EVENT_TYPES.map((name) => ({ name, summary: SUMMARIES[name], example: EVENT_EXAMPLES[name] })),
+    types: eventCatalogue(),
   },
 };

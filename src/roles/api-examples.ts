@@ -1,8 +1,10 @@
 /**
  * Defines an example of each named API schema, for /openapi.json. A test checks each example against its schema.
  */
+
+import { sampleEvent } from '../events/events.ts';
 import { limitsOf } from '../limits/limits.ts';
-import { ANN, DAY_BEFORE, EVENT_EXAMPLES, ids, SHOP, SUBJECT, TIME } from './api-event-examples.ts';
+import { ANN, DAY_BEFORE, ids, SHOP, SUBJECT, TIME } from './api-example-ids.ts';
 import { INBOUND_EXAMPLES } from './api-inbound-examples.ts';
 import { MESSAGE_EXAMPLES } from './api-message-examples.ts';
 import { USER_EXAMPLES } from './api-user-examples.ts';
@@ -214,7 +216,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   },
   ...MESSAGE_EXAMPLES,
   MoveMessageRequest: { sendAt: '2026-11-21T08:00:00.000Z' },
-  Event: EVENT_EXAMPLES.Delivery,
+  Event: sampleEvent('Delivery'),
   Statistics: { buckets: [statisticsBucket] },
   WebhookChange: { enabled: true },
   WebhookRequest: { url: webhook.url, events: webhook.events, description: 'Orders' },
@@ -239,7 +241,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
       method: 'POST',
       url: webhook.url,
       headers: { 'webhook-id': ids.event },
-      body: JSON.stringify(EVENT_EXAMPLES.Delivery),
+      body: JSON.stringify(sampleEvent('Delivery')),
     },
     responseStatus: 204,
     responseStart: '',
@@ -253,7 +255,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   EventType: {
     eventType: 'Delivery',
     description: "The recipient's mail server accepted the message.",
-    sample: EVENT_EXAMPLES.Delivery,
+    sample: sampleEvent('Delivery'),
   },
   ReplayRequest: { since: DAY_BEFORE, until: TIME, eventTypes: ['Bounce'] },
   ReplayResult: { message: '12 events are queued to be sent again.', events: 12 },

@@ -1,5 +1,6 @@
 /** Examples of inbound mail, for /openapi.json. */
-import { ANN, DAY_BEFORE, INBOUND_EXAMPLE, ids, SUBJECT, TIME } from './api-event-examples.ts';
+import { SAMPLE_INBOUND } from '../events/events.ts';
+import { ANN, DAY_BEFORE, ids, SUBJECT, TIME } from './api-example-ids.ts';
 
 const inboundRecord = {
   type: 'MX',
@@ -41,7 +42,7 @@ const mail = {
 
 export const INBOUND_EXAMPLES = {
   InboundMail: mail,
-  InboundMailWithContent: { ...mail, eventId: ids.event, contentKept: true, content: INBOUND_EXAMPLE },
+  InboundMailWithContent: { ...mail, eventId: ids.event, contentKept: true, content: SAMPLE_INBOUND },
   SimulateInboundRequest: {
     to: 'support@in.shop.example',
     from: ANN,

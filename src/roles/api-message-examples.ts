@@ -1,5 +1,6 @@
 /** Examples of messages, their attempts, and shared links, for /openapi.json. */
-import { ANN, EVENT_EXAMPLES, ids, SHOP, SUBJECT, TIME } from './api-event-examples.ts';
+import { sampleEvent } from '../events/events.ts';
+import { ANN, ids, SHOP, SUBJECT, TIME } from './api-example-ids.ts';
 
 const outcome = {
   messageId: ids.message,
@@ -76,5 +77,5 @@ export const MESSAGE_EXAMPLES: Record<string, unknown> = {
     attempts: [attempt],
     timeline: [sharedEvent],
   },
-  MessageDetail: { ...message, attempts: [attempt], timeline: [EVENT_EXAMPLES.Send, EVENT_EXAMPLES.Delivery] },
+  MessageDetail: { ...message, attempts: [attempt], timeline: [sampleEvent('Send'), sampleEvent('Delivery')] },
 };

@@ -1,6 +1,6 @@
 /** Examples of the operator API, for /openapi.json. */
 import { limitsOf } from '../limits/limits.ts';
-import { DAY_BEFORE, ids, TIME } from './api-event-examples.ts';
+import { DAY_BEFORE, ids, TIME } from './api-example-ids.ts';
 
 const account = {
   accountId: ids.account,

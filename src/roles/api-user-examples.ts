@@ -1,5 +1,5 @@
 /** Examples of users and sessions, for /openapi.json. */
-import { ANN, DAY_BEFORE, ids, TIME } from './api-event-examples.ts';
+import { ANN, DAY_BEFORE, ids, TIME } from './api-example-ids.ts';
 
 const user = 'usr_2zAb0DCdEfGhIjKlMnOpQr';
 const session = 'ses_2zAb0ECdEfGhIjKlMnOpQr';

@@ -71,21 +71,25 @@ interface Detail {
 
 const BOUNCED = { hard: 'bouncedHard', soft: 'bouncedSoft', block: 'bouncedBlock' } as const;
 
-const PLAIN: Partial<Record<EventType, Counter>> = {
+/** Null: the detail decides, or the type is not counted. */
+const PLAIN: Readonly<Record<EventType, Counter | null>> = {
   Send: 'accepted',
   Delivery: 'delivered',
   DeliveryDelay: 'delayed',
+  Bounce: null,
   Complaint: 'complained',
+  Reject: null,
   Open: 'opened',
   Click: 'clicked',
   Unsubscribe: 'unsubscribed',
+  Inbound: null,
 };
 
 /** Returns undefined for what is not counted: a canceled message. */
 function counterOf(type: EventType, detail: Detail): Counter | undefined {
   if (type === 'Bounce') return BOUNCED[detail.bounce?.kind ?? 'soft'];
   if (type === 'Reject') return detail.reject?.reason === 'suppressed' ? 'suppressed' : undefined;
-  return PLAIN[type];
+  return PLAIN[type] ?? undefined;
 }
 
 /** Returns the groups of an event: a message has one template and one domain, and any number of tags. */

@@ -5,7 +5,7 @@
  * removes.
  */
 import { Readable } from 'node:stream';
-import { iso } from '../base/clock.ts';
+import { iso, isoOrNull } from '../base/clock.ts';
 import { csvLine } from '../base/csv.ts';
 import { firstIssue, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { timeSlice } from '../base/time-slice.ts';
@@ -134,7 +134,7 @@ export async function readSuppressions(
 }
 
 function exportLine({ email, reason, sourceMessageId, expiresAt, createdAt }: Suppression): string {
-  return csvLine([email, reason, sourceMessageId, expiresAt === null ? null : iso(expiresAt), iso(createdAt)]);
+  return csvLine([email, reason, sourceMessageId, isoOrNull(expiresAt), iso(createdAt)]);
 }
 
 /** Returns the list as a stream; `read` returns the rows after an address, none at the end. */

@@ -1,6 +1,6 @@
 /** Users, sessions, and members in the API, with their schemas. */
 import { type TBoolean, type TOptional, Type } from 'typebox';
-import { iso } from '../base/clock.ts';
+import { iso, isoOrNull } from '../base/clock.ts';
 import { NOTICE_KINDS, type NoticeKind } from '../base/notice.ts';
 import { MEMBER_ROLES } from '../http/route.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
@@ -195,6 +195,6 @@ export function memberBody(member: Member): Record<string, unknown> {
     totp: hasTotp,
     passkeys,
     createdAt: iso(createdAt),
-    lastSignInAt: lastSignInAt === null ? null : iso(lastSignInAt),
+    lastSignInAt: isoOrNull(lastSignInAt),
   };
 }

@@ -1,7 +1,7 @@
 /** Passkeys: adding one to the logged-in user, listing and removing them, and logging in with one. */
 import { type TProperties, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
-import { iso } from '../base/clock.ts';
+import { iso, isoOrNull } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { answer, type RouteDefinition } from '../http/route.ts';
 import { confirmationSchema, named } from '../http/validate.ts';
@@ -67,7 +67,7 @@ const passkeySchema = named('Passkey', {
 });
 
 function passkeyBody({ id, name, createdAt, lastUsedAt }: Passkey): Record<string, unknown> {
-  const used = lastUsedAt === null ? null : iso(lastUsedAt);
+  const used = isoOrNull(lastUsedAt);
   return { passkeyId: id, name, createdAt: iso(createdAt), lastUsedAt: used };
 }
 

@@ -3,7 +3,7 @@
  * as context and returned only at creation and rotation.
  */
 import { createHash } from 'node:crypto';
-import { iso } from '../base/clock.ts';
+import { iso, isoOrNull } from '../base/clock.ts';
 import type { Mode } from '../base/mode.ts';
 
 /** How long the previous secret also signs after a rotation. */
@@ -143,7 +143,7 @@ export function deliveryBody(row: DeliveryRow): Record<string, unknown> {
     responseStart: row.response_start,
     error: row.error,
     latencyMs: row.latency_ms,
-    nextAttemptAt: row.next_attempt_at === null ? null : iso(row.next_attempt_at),
+    nextAttemptAt: isoOrNull(row.next_attempt_at),
     attemptLog: attemptLogOf(row),
     createdAt: iso(row.created_at),
   };

@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { Type } from 'typebox';
 import { type Caller, ownerOf } from '../../accounts/accounts.ts';
-import { iso } from '../../base/clock.ts';
+import { iso, isoOrNull } from '../../base/clock.ts';
 import { type Failure, failure, ok, type Result, refuse } from '../../base/failure.ts';
 import { timeOfId } from '../../base/ids.ts';
 import { idOfUuid, uuidAt, uuidOf } from '../../base/uuid-id.ts';
@@ -92,7 +92,7 @@ function summary(copies: readonly EmailCopy[]): Record<string, unknown> {
     cc: recipients(copies, 'cc'),
     reply_to: [],
     last_event: foldEvents(copies),
-    scheduled_at: first.send_at === null ? null : iso(first.send_at),
+    scheduled_at: isoOrNull(first.send_at),
   };
 }
 

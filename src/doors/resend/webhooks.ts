@@ -7,7 +7,7 @@ import { type Static, Type } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
 import { failure, refuse } from '../../base/failure.ts';
 import { idOfUuid, uuidOf } from '../../base/uuid-id.ts';
-import type { EventType } from '../../events/events.ts';
+import { EVENT_TYPES, type EventType } from '../../events/events.ts';
 import type { InnerAnswer } from '../../http/inner-calls.ts';
 import { cursorOf } from '../../http/paging.ts';
 import type { RouteDefinition } from '../../http/route.ts';
@@ -66,9 +66,7 @@ function typesOf(names: readonly string[]) {
   return invalidField('events', `must have one of ${resendNamesOf(typesOfResend(ALL_NAMES)).join(', ')}`);
 }
 
-const ALL_NAMES = resendNamesOf([
-  ...(['Send', 'Delivery', 'DeliveryDelay', 'Bounce', 'Complaint', 'Reject', 'Open', 'Click', 'Inbound'] as const),
-]);
+const ALL_NAMES = resendNamesOf(EVENT_TYPES);
 
 function namesOf({ events, formatEvents }: WebhookBody): string[] {
   return formatEvents ?? resendNamesOf(events);

@@ -1,5 +1,5 @@
 /** All examples of /openapi.json are about one order of one shop. They share these ids with the sample events. */
-import { eventCatalogue, SAMPLE } from '../events/events.ts';
+import { SAMPLE } from '../events/events.ts';
 
 export const TIME = SAMPLE.time;
 export const DAY_BEFORE = '2026-11-19T08:00:00.000Z';
@@ -26,9 +26,3 @@ export const ids = {
 export const SHOP = SAMPLE.from;
 export const ANN = SAMPLE.recipient;
 export const SUBJECT = SAMPLE.subject;
-
-export { SAMPLE_INBOUND as INBOUND_EXAMPLE } from '../events/events.ts';
-
-export const EVENT_EXAMPLES: Readonly<Record<string, unknown>> = Object.fromEntries(
-  eventCatalogue().map(({ eventType, sample }) => [eventType, sample]),
-);
