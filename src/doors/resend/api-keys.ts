@@ -10,7 +10,9 @@ import {
   invalidField,
   open,
   type ResendDoorDeps,
+  removal,
   success,
+  withId,
 } from './endpoint.ts';
 import { keyOf, list } from './lists.ts';
 
@@ -77,24 +79,12 @@ export function apiKeyEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[]
       path: '/api-keys/:id',
       summary: 'Rename an API key',
       body: open({ name: Type.String({ minLength: 1, maxLength: 50 }) }),
-      handle: async (context) => {
-        const id = context.id('key');
-        if (!id.ok) return id;
-        const { name } = context.body;
-        const renamed = await context.call('PATCH', `/api-keys/${id.value}`, { body: { name } });
-        return renamed.ok ? success({ object: 'api_key', id: uuidOf(id.value) }) : renamed;
-      },
+      handle: (context) =>
+        withId(context, 'key', async (id) => {
+          const renamed = await context.call('PATCH', `/api-keys/${id}`, { body: { name: context.body.name } });
+          return renamed.ok ? success({ object: 'api_key', id: uuidOf(id) }) : renamed;
+        }),
     }),
-    endpoint(deps, {
-      method: 'DELETE',
-      path: '/api-keys/:id',
-      summary: 'Revoke an API key',
-      handle: async (context) => {
-        const id = context.id('key');
-        if (!id.ok) return id;
-        const revoked = await context.call('DELETE', `/api-keys/${id.value}`);
-        return revoked.ok ? success({ object: 'api_key', id: uuidOf(id.value), deleted: true }) : revoked;
-      },
-    }),
+    removal(deps, { path: '/api-keys', prefix: 'key', object: 'api_key', summary: 'Revoke an API key' }),
   ];
 }

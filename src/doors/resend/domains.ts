@@ -13,7 +13,9 @@ import {
   invalidField,
   open,
   type ResendDoorDeps,
+  removal,
   success,
+  withId,
 } from './endpoint.ts';
 import { keyOf, list } from './lists.ts';
 
@@ -111,14 +113,6 @@ async function create({ body, call }: EndpointContext<Static<typeof newDomain>>)
   return added.ok ? success(whole(added.body)) : added;
 }
 
-async function withId(
-  context: EndpointContext,
-  answer: (id: string) => Promise<EndpointAnswer>,
-): Promise<EndpointAnswer> {
-  const id = context.id('dom');
-  return id.ok ? answer(id.value) : id;
-}
-
 export function domainEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[] {
   return [
     endpoint(deps, {
@@ -146,7 +140,7 @@ export function domainEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[]
       path: '/domains/:id',
       summary: 'Show a domain with its DNS records',
       handle: (context) =>
-        withId(context, async (id) => {
+        withId(context, 'dom', async (id) => {
           const found = await context.call('GET', `/domains/${id}`);
           return found.ok ? success(whole(found.body)) : found;
         }),
@@ -157,28 +151,19 @@ export function domainEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[]
       summary: 'Change settings of a domain',
       body: changedDomain,
       handle: (context) =>
-        withId(context, async (id) => {
+        withId(context, 'dom', async (id) => {
           const found = await context.call('GET', `/domains/${id}`);
           if (!found.ok) return found;
           return unsupported(context.body) ?? success({ object: 'domain', id: uuidOf(id) });
         }),
     }),
-    endpoint(deps, {
-      method: 'DELETE',
-      path: '/domains/:id',
-      summary: 'Delete a domain',
-      handle: (context) =>
-        withId(context, async (id) => {
-          const removed = await context.call('DELETE', `/domains/${id}`);
-          return removed.ok ? success({ object: 'domain', id: uuidOf(id), deleted: true }) : removed;
-        }),
-    }),
+    removal(deps, { path: '/domains', prefix: 'dom', object: 'domain', summary: 'Delete a domain' }),
     endpoint(deps, {
       method: 'POST',
       path: '/domains/:id/verify',
       summary: 'Look up the DNS records of a domain',
       handle: (context) =>
-        withId(context, async (id) => {
+        withId(context, 'dom', async (id) => {
           const looked = await context.call('POST', `/domains/${id}/verify`, { body: {} });
           return looked.ok ? success({ object: 'domain', id: uuidOf(id) }) : looked;
         }),

@@ -7,7 +7,7 @@ import type { Caller } from '../../accounts/accounts.ts';
 import type { Clock } from '../../base/clock.ts';
 import { type Failure, failure, invalid, ok, type Result, refuse } from '../../base/failure.ts';
 import type { IdPrefix } from '../../base/ids.ts';
-import { idOfUuid, isUuid } from '../../base/uuid-id.ts';
+import { idOfUuid, isUuid, uuidOf } from '../../base/uuid-id.ts';
 import type { InnerAnswer, InnerCall, InnerCalls } from '../../http/inner-calls.ts';
 import {
   defineRoute,
@@ -176,4 +176,37 @@ export function endpoint<B extends TSchema | undefined = undefined>(
       };
     },
   } as RouteDefinition<Caller>);
+}
+
+/** Answers with the id in the path. */
+export async function withId(
+  context: EndpointContext,
+  prefix: IdPrefix,
+  answer: (id: string) => Promise<EndpointAnswer>,
+): Promise<EndpointAnswer> {
+  const id = context.id(prefix);
+  return id.ok ? answer(id.value) : id;
+}
+
+interface Removal {
+  /** The path of Postrider's list, and of the list of this interface. */
+  path: string;
+  prefix: IdPrefix;
+  /** What Resend calls the resource. */
+  object: string;
+  summary: string;
+}
+
+/** Returns the endpoint that deletes a resource by its id. */
+export function removal(deps: ResendDoorDeps, { path, prefix, object, summary }: Removal): RouteDefinition<Caller> {
+  return endpoint(deps, {
+    method: 'DELETE',
+    path: `${path}/:id`,
+    summary,
+    handle: (context) =>
+      withId(context, prefix, async (id) => {
+        const removed = await context.call('DELETE', `${path}/${id}`);
+        return removed.ok ? success({ object, id: uuidOf(id), deleted: true }) : removed;
+      }),
+  });
 }

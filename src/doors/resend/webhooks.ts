@@ -20,7 +20,9 @@ import {
   NOT_FOUND,
   open,
   type ResendDoorDeps,
+  removal,
   success,
+  withId,
 } from './endpoint.ts';
 import { keyOf, list, listBody } from './lists.ts';
 
@@ -99,14 +101,6 @@ async function create({ body, call }: EndpointContext<Static<typeof newWebhook>>
   return created.ok
     ? success({ object: 'webhook', id: uuidOf(created.body.webhookId), signing_secret: created.body.secret })
     : created;
-}
-
-async function withId(
-  context: EndpointContext,
-  answer: (id: string) => Promise<EndpointAnswer>,
-): Promise<EndpointAnswer> {
-  const id = context.id('whk');
-  return id.ok ? answer(id.value) : id;
 }
 
 async function change(context: EndpointContext<Static<typeof changedWebhook>>, id: string): Promise<EndpointAnswer> {
@@ -199,7 +193,7 @@ async function replay(context: EndpointContext): Promise<EndpointAnswer> {
 }
 
 function listEvents(context: EndpointContext): Promise<EndpointAnswer> {
-  return withId(context, (webhookId) =>
+  return withId(context, 'whk', (webhookId) =>
     list<DeliveryBody>(context, {
       path: `/webhooks/${webhookId}/deliveries`,
       keyOf: (id) => {
@@ -269,7 +263,7 @@ export function webhookEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[
       path: '/webhooks/:id',
       summary: 'Show a webhook',
       handle: (context) =>
-        withId(context, async (id) => {
+        withId(context, 'whk', async (id) => {
           const found = await context.call('GET', `/webhooks/${id}`);
           // The API returns the secret only when it is created or rotated.
           return found.ok ? success({ object: 'webhook', ...summary(found.body), signing_secret: null }) : found;
@@ -280,24 +274,15 @@ export function webhookEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[
       path: '/webhooks/:id',
       summary: 'Change a webhook',
       body: changedWebhook,
-      handle: (context) => withId(context, (id) => change(context, id)),
+      handle: (context) => withId(context, 'whk', (id) => change(context, id)),
     }),
-    endpoint(deps, {
-      method: 'DELETE',
-      path: '/webhooks/:id',
-      summary: 'Delete a webhook',
-      handle: (context) =>
-        withId(context, async (id) => {
-          const removed = await context.call('DELETE', `/webhooks/${id}`);
-          return removed.ok ? success({ object: 'webhook', id: uuidOf(id), deleted: true }) : removed;
-        }),
-    }),
+    removal(deps, { path: '/webhooks', prefix: 'whk', object: 'webhook', summary: 'Delete a webhook' }),
     endpoint(deps, {
       method: 'POST',
       path: '/webhooks/:id/signing-secret/rotate',
       summary: 'Rotate the secret of a webhook',
       handle: (context) =>
-        withId(context, async (id) => {
+        withId(context, 'whk', async (id) => {
           const rotated = await context.call('POST', `/webhooks/${id}/rotate-secret`, { body: {} });
           if (!rotated.ok) return rotated;
           return success({ object: 'webhook', id: uuidOf(id), signing_secret: rotated.body.secret });
