@@ -99,8 +99,7 @@ async function batchOf(
   nowMs: number,
 ): Promise<Pick<ClaimedBatch, 'jobs' | 'events' | 'targets' | 'freed'>> {
   if (claimed.length === 0) return { jobs: [], events: [], targets: [], freed: 0 };
-  const targets = await readTargets(tx, [...new Set(claimed.map((row) => row.subject))]);
-  const rows = await inTurn(tx, claimed, { targets, nowMs });
+  const { rows, targets } = await inTurn(tx, claimed, nowMs);
   const events = await readEventTexts(tx, [...new Set(rows.map((row) => row.ref))], { withMail: false });
   const clockOffsets = await readClockOffsets(tx, rows);
   const isFormatted = (row: queue.Work): boolean => targets.get(row.subject)?.format === 'resend';
@@ -130,22 +129,26 @@ async function batchOf(
   return { jobs, events: [...events.values()], targets: [...targets.values()], freed };
 }
 
-/** Returns the rows that may be sent now; those of ordered endpoints that must wait are held back. */
+/** Returns the rows that may be sent now, with their endpoints; those of ordered endpoints that must wait are held back. */
 async function inTurn(
   tx: Transaction,
   claimed: readonly queue.Work[],
-  { targets, nowMs }: { targets: ReadonlyMap<string, StoredTarget>; nowMs: number },
-): Promise<readonly queue.Work[]> {
+  nowMs: number,
+): Promise<{ rows: readonly queue.Work[]; targets: ReadonlyMap<string, StoredTarget> }> {
+  const ids = [...new Set(claimed.map((row) => row.subject))];
+  const targets = await readTargets(tx, ids);
   const mayWait = (row: queue.Work): boolean => {
     const target = targets.get(row.subject);
     return row.turn !== null && target?.enabled === 1 && target.ordered === 1;
   };
   const waiting = claimed.filter(mayWait);
-  if (waiting.length === 0) return claimed;
+  if (waiting.length === 0) return { rows: claimed, targets };
   const endpoints = await orderedEndpoints(tx, [...new Set(waiting.map(({ subject }) => subject))]);
   const isOrdered = (row: queue.Work): row is TurnRow => row.turn !== null && endpoints.has(row.subject);
   const first = new Set<queue.Work>(await takeTurns(tx, claimed.filter(isOrdered), nowMs));
-  return claimed.filter((row) => !isOrdered(row) || first.has(row));
+  const rows = claimed.filter((row) => !isOrdered(row) || first.has(row));
+  // The result of an event can disable its endpoint while this waits for the turn, so the endpoints are read again.
+  return { rows, targets: await readTargets(tx, ids) };
 }
 
 function isWanted({ format_events }: StoredTarget, name: string): boolean {
