@@ -7,7 +7,7 @@
  */
 import type { Caller } from '../src/accounts/accounts.ts';
 import { iso, systemClock } from '../src/base/clock.ts';
-import { statisticsRoutes } from '../src/statistics/routes.ts';
+import { statisticsRoutes } from '../src/api/statistics.ts';
 import { countAll } from '../src/statistics/statistics.ts';
 import { dataDirectory } from '../src/storage/data-directory.ts';
 import { eachCall } from '../src/storage/operation.ts';

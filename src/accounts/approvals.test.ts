@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test';
 import { type RouteServer, serveRoutes } from '../../test/kit/call-routes.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type TempDatabase, tempDatabase } from '../../test/kit/temp-database.ts';
+import { accountRoutes, approvalRoutes } from '../api/accounts.ts';
 import { cursorOf } from '../http/paging.ts';
 import {
   createAccount,
@@ -12,7 +13,6 @@ import {
   createSmtpAuthenticator,
   decideApprovalOperation,
 } from './accounts.ts';
-import { accountRoutes, approvalRoutes } from './routes.ts';
 
 let temp: TempDatabase;
 let server: RouteServer;

@@ -11,6 +11,7 @@ import { freePort } from '../../test/kit/free-ports.ts';
 import { noPebble, type Pebble, preparePebble } from '../../test/kit/pebble.ts';
 import { DIALECTS, type TempDatabase, tempDatabase } from '../../test/kit/temp-database.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
+import { challengeRoutes } from '../api/acme.ts';
 import { systemClock } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { createLog, silentLog } from '../base/log.ts';
@@ -19,7 +20,6 @@ import type { CallerKey } from '../http/route.ts';
 import type { Database } from '../storage/database.ts';
 import { type Acme, type AcmeOptions, type CertificateRow, createAcme, renewalAt, retryAt } from './acme.ts';
 import { AcmeError } from './client.ts';
-import { challengeRoutes } from './routes.ts';
 import { certificatesOperation, orderFailedOperation, publishChallengeOperation } from './store.ts';
 
 const SECRET_KEY = Buffer.alloc(32, 7);

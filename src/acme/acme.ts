@@ -1,7 +1,7 @@
 /**
  * Orders and renews TLS certificates from a certificate authority (ACME, RFC 8555). Each name has its own order, so a name that cannot be
  * validated does not affect the others. The state is in the database: the node that finds a name due claims it, all nodes respond to the
- * challenge (routes.ts), and all use a new certificate within seconds, without a restart.
+ * challenge (src/api/acme.ts), and all use a new certificate within seconds, without a restart.
  *
  *     due ─claim─▶ ordering ─┬─▶ issued: due again when about a third of its lifetime is left
  *                            └─▶ failed: due again after 15 min, 30 min, 1, 2, 4, 8, 24 h; sooner if the authority is unreachable

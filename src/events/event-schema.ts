@@ -1,7 +1,7 @@
 /** OpenAPI schema of events: the common fields, and the fields of each type, of which an event has exactly one. */
 import { Type } from 'typebox';
 import { closed, named, oneOf } from '../http/validate.ts';
-import { EVENT_TYPES, type EventType } from './event.ts';
+import { EVENT_TYPES, SHARED_EVENT_TYPES } from './event.ts';
 
 const nullable = (type: 'string' | 'integer', description: string) =>
   Type.Unsafe<string | number | null>({ type: [type, 'null'], description });
@@ -146,16 +146,6 @@ export const inboundContentSchema = named('InboundContent', {
     description: 'Parts that could not be parsed, one sentence each. rawUrl has the complete message.',
   }),
 });
-
-/** The events that a share link of a message shows; opens and clicks are private to the recipient and the account. */
-export const SHARED_EVENT_TYPES = [
-  'Send',
-  'Delivery',
-  'DeliveryDelay',
-  'Bounce',
-  'Complaint',
-  'Reject',
-] as const satisfies readonly EventType[];
 
 /** An event as returned for a share link of its message. */
 export const sharedEventSchema = named('SharedEvent', {

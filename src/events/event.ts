@@ -26,6 +26,16 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
+/** The events that a share link of a message shows; opens and clicks are private to the recipient and the account. */
+export const SHARED_EVENT_TYPES = [
+  'Send',
+  'Delivery',
+  'DeliveryDelay',
+  'Bounce',
+  'Complaint',
+  'Reject',
+] as const satisfies readonly EventType[];
+
 /** An event joined with its message and email, as the stores read it. */
 export interface EventRow {
   /** Position of its transaction in the log; with `seq` the place of the event. */

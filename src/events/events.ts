@@ -12,6 +12,7 @@ export {
   eventBody,
   inboundTopic,
   type NewEvent,
+  SHARED_EVENT_TYPES,
   turnSql,
   WEBHOOK_WORK,
 } from './event.ts';

@@ -7,12 +7,12 @@ import { fakeDns } from '../../test/kit/fake-dns.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { createAccount } from '../accounts/accounts.ts';
 import { setAccountOperation } from '../accounts/store.ts';
+import { inboundRouteRoutes } from '../api/inbound-routes.ts';
 import { silentLog } from '../base/log.ts';
 import { addDomain } from '../domains/domains.ts';
 import { HIGHEST_LIMIT } from '../limits/limits.ts';
 import { openDns } from '../net/dns.ts';
 import { startRouteChecks } from './inbound-routes.ts';
-import { inboundRouteRoutes } from './routes.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

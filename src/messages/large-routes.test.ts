@@ -9,12 +9,12 @@ import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { LARGE_PARTS, type LargeMail, largeMail } from '../../test/kit/large-mail.ts';
 import { seedMail } from '../../test/kit/seed-mail.ts';
+import { messageRoutes } from '../api/messages.ts';
 import type { KeyedCalls } from '../idempotency/idempotency.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import { prepareDataDirectory } from '../storage/data-directory.ts';
 import { createSearches } from '../storage/searches.ts';
-import { messageRoutes } from './routes.ts';
 
 const once: KeyedCalls = async (_, first) => (await first(null))!;
 const accountId = 'acc_large';

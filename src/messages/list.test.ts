@@ -7,10 +7,10 @@ import { testAddressHash } from '../../test/kit/address-hash.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { type SeededMail, seedMail } from '../../test/kit/seed-mail.ts';
+import { messageRoutes } from '../api/messages.ts';
 import { claimOperation } from '../delivery/queue/claim.ts';
 import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import { createSearches } from '../storage/searches.ts';
-import { messageRoutes } from './routes.ts';
 
 const clock = fakeClock(Date.now());
 let app: FeatureApp;

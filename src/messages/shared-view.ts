@@ -3,8 +3,7 @@
  * left out. One SMTP session serves several recipients of an email, including blind copies, so lines about other recipients are removed.
  */
 import { iso } from '../base/clock.ts';
-import { SHARED_EVENT_TYPES } from '../events/event-schema.ts';
-import { type EventRow, eventBody } from '../events/events.ts';
+import { type EventRow, eventBody, SHARED_EVENT_TYPES } from '../events/events.ts';
 import { type MessageRow, messageBody } from './message.ts';
 import type { ShareGrant } from './share-token.ts';
 

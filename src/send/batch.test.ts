@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { GOOD, rowsOf, type SendRig, sendRig, settle } from '../../test/kit/send-rig.ts';
 import type { Caller } from '../accounts/accounts.ts';
+import { createSendRoutes } from '../api/send.ts';
 import { failure, OutcomeUnknown, ok, refuse, Unavailable } from '../base/failure.ts';
 import { silentLog } from '../base/log.ts';
 import type { RouteAnswer, RouteDefinition, RouteRequest } from '../http/route.ts';
@@ -17,7 +18,6 @@ import type { Send } from './accept.ts';
 import { acceptOperation } from './acceptance.ts';
 import { sendBatch } from './batch.ts';
 import { batchBody, sendBody } from './request.ts';
-import { createSendRoutes } from './routes.ts';
 
 const DAY_MS = 86_400_000;
 

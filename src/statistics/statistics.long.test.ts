@@ -9,13 +9,13 @@ import { assertCounted, type Recount } from '../../test/kit/recount.ts';
 import { seedMail } from '../../test/kit/seed-mail.ts';
 import { DIALECTS, type Dialect } from '../../test/kit/temp-database.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
+import { statisticsRoutes } from '../api/statistics.ts';
 import { silentLog } from '../base/log.ts';
 import type { Mode } from '../base/mode.ts';
 import { openPostgresDatabase } from '../storage/postgres/database.ts';
 import { parsePostgresUrl } from '../storage/postgres/url.ts';
 import { type RollUp, startRollUp } from './roll-up.ts';
 import { countStepOperation, type StatisticsOwner } from './roll-up-store.ts';
-import { statisticsRoutes } from './routes.ts';
 
 const DAYS = 6;
 const OWNERS = [

@@ -6,9 +6,9 @@ import { type Called, serveRoutes } from '../../test/kit/call-routes.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { createAccount } from '../accounts/accounts.ts';
+import { suppressionRoutes } from '../api/suppressions.ts';
 import { createSearches } from '../storage/searches.ts';
 import { readSuppressions } from './csv.ts';
-import { suppressionRoutes } from './routes.ts';
 
 async function setup(t: TestContext) {
   const temp = await tempDatabase();

@@ -9,11 +9,11 @@ import { highLimitAccount } from '../../test/kit/high-limit-account.ts';
 import { DIALECTS, type Dialect } from '../../test/kit/temp-database.ts';
 import { fields, refused } from '../../test/kit/template-app.ts';
 import { setAccountOperation } from '../accounts/store.ts';
+import { templateRoutes } from '../api/templates.ts';
+import { templateShareRoutes } from '../api/templates-share.ts';
 import { auditOperation } from '../audit/store.ts';
 import { htmlToText } from '../mail/html/html-text.ts';
 import { createShareTokens } from '../messages/share-token.ts';
-import { templateRoutes } from './routes.ts';
-import { templateShareRoutes } from './routes-share.ts';
 import { removeTemplateSharesOperation } from './share-store.ts';
 import { createRender, createTemplateSource } from './templates.ts';
 

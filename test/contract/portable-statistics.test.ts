@@ -10,7 +10,7 @@ import { after, test } from 'node:test';
 import type { Caller } from '../../src/accounts/accounts.ts';
 import { createAccountOperation } from '../../src/accounts/store.ts';
 import { iso, systemClock } from '../../src/base/clock.ts';
-import { statisticsRoutes } from '../../src/statistics/routes.ts';
+import { statisticsRoutes } from '../../src/api/statistics.ts';
 import { countAll } from '../../src/statistics/statistics.ts';
 import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
 import { dataDirectory, prepareDataDirectory } from '../../src/storage/data-directory.ts';

@@ -28,8 +28,9 @@ const LEVELS: string[][] = [
   ['send', 'delivery', 'webhooks'],
   ['inbound'],
   ['inbound-routes'],
-  ['smtp', 'routes', 'housekeeping', 'erasure', 'incidents', 'operator', 'doctor'],
+  ['smtp', 'housekeeping', 'erasure', 'incidents', 'operator', 'doctor'],
   ['doors', 'mcp'],
+  ['api'],
   ['config-values'],
   ['config-together'],
   ['config'],
@@ -53,7 +54,7 @@ const WITHOUT_DOOR = new Set([
     'roles',
     'cli',
     'main',
-    'routes',
+    'api',
   ],
 ]);
 
@@ -70,9 +71,13 @@ function folderOf(file: string): string {
   return second === undefined ? first.replace(/\.ts$/, '') : first;
 }
 
-/** routes.ts of a feature is above send, delivery and webhooks, whatever its folder. */
-function isRoutes(file: string): boolean {
-  return /\/routes(-[a-z-]+)?\.ts$/.test(file);
+/** The folders, those with the longest names first. */
+const FOLDERS = LEVELS.flat().sort((a, b) => b.length - a.length);
+
+/** The folder whose routes a file of src/api has: for `src/api/messages-share.ts`, `messages`. */
+function servedBy(file: string): string | undefined {
+  const name = /^src\/api\/([a-z-]+)/.exec(file)?.[1];
+  return name === undefined ? undefined : FOLDERS.find((folder) => name === folder || name.startsWith(`${folder}-`));
 }
 
 /** Whether a file has operations: a store, or the transactions of a stage. */
@@ -85,32 +90,28 @@ function isSchema(file: string): boolean {
   return /-schema\.ts$/.test(file);
 }
 
-const roomOf = (file: string): string => (isRoutes(file) && folderOf(file) !== 'http' ? 'routes' : folderOf(file));
-
 function check(from: string, to: string, typeOnly: boolean): string | undefined {
   if (!to.startsWith('src/')) return `${from} imports ${to}: product code imports nothing outside src`;
   const fromFolder = folderOf(from);
   const toFolder = folderOf(to);
   const inside = fromFolder === toFolder && to.split('/').length > 2;
-  if (inside) {
-    if (isRoutes(to) && !isRoutes(from)) return `${from} imports ${to}: routes are imported by roles only`;
-    return undefined;
-  }
+  if (inside) return undefined;
   if (to === 'src/config.ts') {
     return typeOnly || READS_CONFIG.has(fromFolder)
       ? undefined
       : `${from} imports ${to}: settings come in as arguments`;
   }
-  if (levelOf(roomOf(from)) === -1) return `${from}: the folder ${fromFolder} has no level; add it to the picture`;
+  if (levelOf(fromFolder) === -1) return `${from}: the folder ${fromFolder} has no level; add it to the picture`;
   if (levelOf(toFolder) === -1) return `${to}: the folder ${toFolder} has no level; add it to the picture`;
-  if (isRoutes(to) && toFolder !== 'http') {
+  if (toFolder === 'api') {
     return fromFolder === 'roles' ? undefined : `${from} imports ${to}: routes are imported by roles only`;
   }
-  if (levelOf(toFolder) >= levelOf(roomOf(from))) {
-    return `${from} imports ${to}: ${toFolder} does not stand below ${roomOf(from)}`;
+  if (levelOf(toFolder) >= levelOf(fromFolder)) {
+    return `${from} imports ${to}: ${toFolder} does not stand below ${fromFolder}`;
   }
   if (isStore(to) && from === 'src/roles/operations.ts') return undefined;
-  if (isSchema(to) && (fromFolder === 'roles' || isRoutes(from))) return undefined;
+  if (servedBy(from) === toFolder) return undefined;
+  if (isSchema(to) && (fromFolder === 'roles' || fromFolder === 'api')) return undefined;
   if (!WITHOUT_DOOR.has(toFolder) && to !== `src/${toFolder}/${toFolder}.ts`) {
     return `${from} imports ${to}: other folders import its public module, src/${toFolder}/${toFolder}.ts`;
   }

@@ -8,7 +8,7 @@ import type { Caller } from '../../src/accounts/accounts.ts';
 import { failure, Unavailable } from '../../src/base/failure.ts';
 import { silentLog } from '../../src/base/log.ts';
 import type { Mode } from '../../src/base/mode.ts';
-import { trackingRoutes, unsubscribeRoutes } from '../../src/engagement/routes.ts';
+import { trackingRoutes, unsubscribeRoutes } from '../../src/api/engagement.ts';
 import { createHttpApp } from '../../src/http/app.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { testAddressHash } from './address-hash.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FILTER_FIELDS, filterOf, isSameFilter } from '../../portal/src/parts/filter-fields.ts';
-import { FILTERED_LISTS } from '../../src/users/routes-saved-filters.ts';
+import { FILTERED_LISTS } from '../../src/api/users-saved-filters.ts';
 
 test('the portal and the API know the same lists and fields', () => {
   assert.deepEqual(FILTER_FIELDS, FILTERED_LISTS);

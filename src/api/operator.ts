@@ -1,0 +1,49 @@
+/**
+ * The operator's HTTP surface: every route requires a logged-in operator or an operator key, and every change is recorded in the audit log
+ * in the name of that operator or key.
+ */
+import { Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import type { RouteDefinition } from '../http/route.ts';
+import { diagnosisSchema, nodeBody, nodeSchema } from '../operator/bodies.ts';
+import { type OperatorRouteDeps, operatorRoute } from '../operator/operator-route.ts';
+import { accountRoutes } from './operator-accounts.ts';
+import { approvalRoutes } from './operator-approvals.ts';
+import { keyRoutes } from './operator-keys.ts';
+import { postmasterRoutes } from './operator-postmaster.ts';
+import { queueRoutes } from './operator-queue.ts';
+
+export function operatorRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
+  return [
+    ...accountRoutes(deps),
+    ...approvalRoutes(deps),
+    ...keyRoutes(deps),
+    ...queueRoutes(deps),
+    ...postmasterRoutes(deps),
+    ...serviceRoutes(deps),
+  ];
+}
+
+function serviceRoutes({ nodes, doctor }: OperatorRouteDeps): RouteDefinition<Caller>[] {
+  return [
+    operatorRoute({
+      method: 'GET',
+      path: '/operator/nodes',
+      operationId: 'listNodes',
+      summary: 'List the nodes that share the database',
+      description: 'The nodes with a heartbeat in the last ten seconds: version, roles, and work in progress.',
+      response: { status: 200, schema: Type.Array(nodeSchema) },
+      handle: async () => ({ ok: true, body: (await nodes.list()).map(nodeBody) }),
+    }),
+    operatorRoute({
+      method: 'GET',
+      path: '/operator/doctor',
+      operationId: 'examineService',
+      summary: 'Run the doctor checks',
+      description:
+        'The report of `postrider doctor` on the node that responds: settings, disks, certificates, backup, database, content store, DNS, outbound connectivity, source addresses, the clock, and sender domains. At most 30 seconds old; successful checks of remote servers, at most ten minutes.',
+      response: { status: 200, schema: diagnosisSchema },
+      handle: async () => ({ ok: true, body: await doctor() }),
+    }),
+  ];
+}
