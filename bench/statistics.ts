@@ -6,8 +6,8 @@
  * node bench/statistics.ts [--events 1000000] [--days 90] [--calls 40] [--database sqlite|postgres]
  */
 import type { Caller } from '../src/accounts/accounts.ts';
-import { iso, systemClock } from '../src/base/clock.ts';
 import { statisticsRoutes } from '../src/api/statistics.ts';
+import { iso, systemClock } from '../src/base/clock.ts';
 import { countAll } from '../src/statistics/statistics.ts';
 import { dataDirectory } from '../src/storage/data-directory.ts';
 import { eachCall } from '../src/storage/operation.ts';

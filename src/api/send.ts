@@ -4,6 +4,7 @@ import { invalid, type Result, refuse } from '../base/failure.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { type Answer, readKey } from '../idempotency/idempotency.ts';
 import { createSend, type SendDependencies } from '../send/accept.ts';
+import { originOf } from '../send/accept-emails.ts';
 import { batchResponse, dryRunResponse, sendResponse } from '../send/answer-schema.ts';
 import { type ItemRefusal, sendBatch } from '../send/batch.ts';
 import { batchBody, MAX_BODY_BYTES, sendBody, sendQuery } from '../send/request.ts';
@@ -36,14 +37,8 @@ const SEND_REFUSALS = [
 const REPLAYED = { 'Idempotent-Replayed': 'true' };
 
 /** Returns the caller, where the request came from, and what prevents acceptance. */
-function senderOf({
-  caller,
-  requestId,
-  remoteAddress: clientAddress,
-  traceparent,
-  backPressure,
-}: RouteRequest<Caller>) {
-  return { caller, requestId, clientAddress, traceparent, backPressure };
+function senderOf(request: RouteRequest<Caller>) {
+  return { caller: request.caller, origin: originOf(request), backPressure: request.backPressure };
 }
 
 interface SendRouteDependencies extends SendDependencies {

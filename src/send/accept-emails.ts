@@ -9,6 +9,7 @@ import type { BatchUse } from '../attachments/attachments.ts';
 import type { Clock } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
+import type { RouteRequest } from '../http/route.ts';
 import { type IdempotencyRecord, KEY_LIFETIME_MS } from '../idempotency/idempotency.ts';
 import { type Address, sameAddressKey } from '../mail/address.ts';
 import {
@@ -97,17 +98,31 @@ export interface Accepted {
   tookMs: number;
 }
 
+/** Where the request for an email came from. Empty for the service's own mail. */
+export interface MailOrigin {
+  /** Id of the HTTP request, for the log. */
+  requestId?: string;
+  /** Address of the HTTP or SMTP client. */
+  clientAddress?: string;
+  /** The trace context of the request (base/trace.ts). */
+  traceparent?: string | undefined;
+}
+
+/** Returns the origin of mail that came over HTTP. */
+export function originOf({
+  requestId,
+  remoteAddress,
+  traceparent,
+}: Pick<RouteRequest, 'requestId' | 'remoteAddress' | 'traceparent'>): MailOrigin {
+  return { requestId, clientAddress: remoteAddress, traceparent };
+}
+
 /** Emails composed from one request, and their common properties. */
 export interface EmailsToAccept {
   accountId: string;
   mode: Mode;
   source: 'http' | 'smtp';
-  /** Id of the HTTP request, for the log. */
-  requestId?: string | undefined;
-  /** Address of the HTTP or SMTP client that submitted the mail; undefined for the service's own mail. */
-  clientAddress?: string | undefined;
-  /** The trace context of the request (base/trace.ts). */
-  traceparent?: string | undefined;
+  origin: MailOrigin;
   /** Unix ms, by the clock of the mode, like `sendAtMs`. */
   nowMs: number;
   /** How far the clock of the mode is ahead of real time. */
@@ -140,7 +155,8 @@ export function createAcceptEmails(dependencies: AcceptDependencies): AcceptEmai
     dropBlobs(blobs, result.stored ? result.unkeptBlobKeys : blobKeys);
     if (result.leased.length > 0) directDispatch?.dispatch(jobsOf(given, acceptance, result), leaseUntilMs);
     if (result.stored) {
-      const { accountId, mode, source, requestId, nowMs, clockOffsetMs } = given;
+      const { accountId, mode, source, nowMs, clockOffsetMs } = given;
+      const { requestId } = given.origin;
       const { recipients, leased } = result;
       const tookMs = clock.now() + clockOffsetMs - nowMs;
       onAccepted?.({ accountId, mode, source, requestId, recipients, dispatched: leased.length, tookMs });
@@ -230,8 +246,8 @@ function acceptedEmail(
     sizeBytes: email.sizeBytes ?? email.content.length,
     content: blobKey === null ? email.content : null,
     blobKey,
-    clientAddress: given.clientAddress,
-    traceparent: given.traceparent,
+    clientAddress: given.origin.clientAddress,
+    traceparent: given.origin.traceparent,
     dsn: email.dsn === undefined ? null : JSON.stringify(email.dsn),
     recipients: email.recipients.map((recipient) => acceptedRecipient(given, recipient, addressHash)),
   };
@@ -301,7 +317,7 @@ function jobsOf(given: EmailsToAccept, acceptance: Acceptance, result: Acceptanc
         source: given.source,
         content,
         blobKey: email.blobKey,
-        ...(given.traceparent !== undefined && { traceparent: given.traceparent }),
+        ...(given.origin.traceparent !== undefined && { traceparent: given.origin.traceparent }),
       });
     }
   }

@@ -32,7 +32,7 @@ import {
   UNSUBSCRIBE_VARIABLE,
   validateSources,
 } from '../templates/templates.ts';
-import { type AcceptDependencies, createAcceptEmails, type EmailsToAccept } from './accept-emails.ts';
+import { type AcceptDependencies, createAcceptEmails, type EmailsToAccept, type MailOrigin } from './accept-emails.ts';
 import type { AcceptanceResult } from './acceptance.ts';
 import { type AppliedTemplate, type CheckedMail, validateBody } from './check.ts';
 import { composeEmails, type FilledMail, type FillInDependencies, fillIn } from './compose-emails.ts';
@@ -50,9 +50,7 @@ export interface SendDependencies extends AcceptDependencies, FillInDependencies
 
 interface SendRequest {
   caller: SendingCaller;
-  requestId?: string | undefined;
-  clientAddress?: string | undefined;
-  traceparent?: string | undefined;
+  origin: MailOrigin;
   /** The JSON value of the body. */
   read(): ParsedJson;
   /**
@@ -218,9 +216,7 @@ function commonOf(mail: CheckedMail, { request, sender, record }: SendContext): 
     accountId: sender.account.id,
     mode: sender.mode,
     source: 'http',
-    requestId: request.requestId,
-    clientAddress: request.clientAddress,
-    traceparent: request.traceparent,
+    origin: request.origin,
     nowMs: sender.nowMs,
     clockOffsetMs: sender.clockOffsetMs,
     from: mail.fromText,

@@ -145,6 +145,7 @@ test('messages that share a submission run in order, others concurrently', async
   const { account } = rig;
   const request = {
     caller: { account, mode: 'live' as const, allowedSenders: [] },
+    origin: {},
     parse: () => ok({ messages }),
     log: silentLog,
   };

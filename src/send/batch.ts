@@ -23,15 +23,14 @@ import type { Log } from '../base/log.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
 import { type Answer, digestOfJson, KEY_LIFETIME_MS, keepAnswerOperation, once } from '../idempotency/idempotency.ts';
 import { REPEATABLE, type Send, type SendDependencies } from './accept.ts';
+import type { MailOrigin } from './accept-emails.ts';
 import type { SendingCaller } from './mail-header.ts';
 
 const BATCH_ENDPOINT = '/send/batch';
 
 interface BatchRequest {
   caller: SendingCaller;
-  requestId?: string;
-  clientAddress?: string;
-  traceparent?: string | undefined;
+  origin: MailOrigin;
   /** Why nothing can be accepted right now: messages that were accepted before get their response, the others are refused. */
   backPressure?: Failure | undefined;
   parse(): Result<{ messages: unknown[] }>;
@@ -125,13 +124,11 @@ function submissionIdOf(message: unknown): string | undefined {
 }
 
 async function runOne(send: Send, request: BatchRequest, message: unknown, index: number): Promise<ItemResult> {
-  const { caller, requestId, clientAddress, traceparent, backPressure, idempotency } = request;
+  const { caller, origin, backPressure, idempotency } = request;
   try {
     const result = await send.send({
       caller,
-      requestId,
-      clientAddress,
-      traceparent,
+      origin,
       backPressure,
       read: () => ok(message),
       isOneOfMany: true,

@@ -59,7 +59,7 @@ test('one large copy is in memory at a time, and the blobs of a failed send are 
   const { send } = createSend({ ...rig.dependencies, blobs: failing });
   const before = await rowsOf(rig, 'SELECT seq FROM email');
   const caller = { account: rig.account, mode: 'live' as const, allowedSenders: [] };
-  await assert.rejects(send({ caller, read: () => ({ ok: true, value: BODY }) }), /no space left/);
+  await assert.rejects(send({ caller, origin: {}, read: () => ({ ok: true, value: BODY }) }), /no space left/);
   assert.equal(stored.size, 0);
   assert.deepEqual(await rowsOf(rig, 'SELECT seq FROM email'), before);
 });

@@ -2,7 +2,7 @@
  * What every way to send shares, from a request to accepted messages.
  */
 export { createSend, type SendDependencies } from './accept.ts';
-export type { Accepted, ComposedEmail } from './accept-emails.ts';
+export { type Accepted, type ComposedEmail, originOf } from './accept-emails.ts';
 export { startDeliveryReports } from './delivery-reports.ts';
 export { senderFailure } from './mail-header.ts';
 export { resendMessage } from './resend.ts';

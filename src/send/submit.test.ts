@@ -55,6 +55,7 @@ function submission(change: Partial<Submission> & { to?: string[]; header?: Part
     mail,
     content: CONTENT,
     digest: () => CONTENT,
+    origin: {},
     receivedFrom: 'client.example ([192.0.2.1])',
     ...rest,
   };

@@ -27,6 +27,7 @@ import {
   type ComposedEmail,
   createAcceptEmails,
   type EmailsToAccept,
+  type MailOrigin,
 } from './accept-emails.ts';
 import { DEFAULT_EXPIRY_SECONDS } from './check.ts';
 import { type IsVerified, readOutcome, type SendingCaller, senderFailure, simulatesSuppressed } from './mail-header.ts';
@@ -76,13 +77,9 @@ export interface Submission {
   content: SubmittedContent;
   /** Returns the digest that submissions with the same Idempotency-Key must share; called only if the mail has a key. */
   digest(): Uint8Array;
-  clientAddress?: string | undefined;
-  /** The trace context of the submission (base/trace.ts). */
-  traceparent?: string | undefined;
+  origin: MailOrigin;
   /** Name and address of an SMTP client for the Received field; undefined for mail that came over HTTP. */
   receivedFrom?: string;
-  /** Id of the HTTP request, for the log. */
-  requestId?: string;
 }
 
 export interface Submit {
@@ -245,9 +242,7 @@ function commonOf(
     accountId: account.id,
     mode,
     source: 'smtp',
-    requestId: submission.requestId,
-    clientAddress: submission.clientAddress,
-    traceparent: submission.traceparent,
+    origin: submission.origin,
     from: mail.fromText,
     retain: account.settings.retainContent,
     expiresAfterSeconds: DEFAULT_EXPIRY_SECONDS,

@@ -346,6 +346,7 @@ function toAccept(
     accountId: SYSTEM_ACCOUNT,
     mode: 'live',
     source: 'http',
+    origin: {},
     nowMs,
     clockOffsetMs: 0,
     emails,

@@ -45,6 +45,7 @@ test('rendering a batch yields to others, with or without a key, and keeps the o
       const turns = await turnsOfOthers(async () => {
         const answer = await sendBatch(rig.sender, rig.dependencies, {
           caller: { account: rig.account, mode: 'live', allowedSenders: [] },
+          origin: {},
           parse: () => ok({ messages }),
           log: silentLog,
           ...(idempotency && { idempotency }),
@@ -78,7 +79,8 @@ test('a rejected request is not rendered and does not delay others', async () =>
     const html = '<b>{{ a }}</b>'.repeat(3_000);
     const messages = Array.from({ length: 60 }, (_, i) => ({ ...GOOD, to: 'nobody', html: `${i}${html}{% if %}` }));
     const turns = await turnsOfOthers(async () => {
-      const request = { caller: { account: rig.account, mode: 'live' as const, allowedSenders: [] }, log: silentLog };
+      const caller = { account: rig.account, mode: 'live' as const, allowedSenders: [] };
+      const request = { caller, origin: {}, log: silentLog };
       const answer = await sendBatch(rig.sender, rig.dependencies, { ...request, parse: () => ok({ messages }) });
       assert.ok(answer.ok);
       const { results } = JSON.parse(answer.value.json) as { results: { error: { details: { field: string }[] } }[] };

@@ -176,8 +176,7 @@ async function submit(
     mail: read.mail,
     content,
     digest,
-    clientAddress: address,
-    traceparent,
+    origin: { clientAddress: address, traceparent },
     receivedFrom: `${helo.slice(0, LONGEST_NAME)} (${addressLiteral(address)})`,
   });
   if (traceparent !== undefined) {

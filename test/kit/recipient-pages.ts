@@ -5,10 +5,10 @@
 import { request } from 'node:http';
 import PostalMime from 'postal-mime';
 import type { Caller } from '../../src/accounts/accounts.ts';
+import { trackingRoutes, unsubscribeRoutes } from '../../src/api/engagement.ts';
 import { failure, Unavailable } from '../../src/base/failure.ts';
 import { silentLog } from '../../src/base/log.ts';
 import type { Mode } from '../../src/base/mode.ts';
-import { trackingRoutes, unsubscribeRoutes } from '../../src/api/engagement.ts';
 import { createHttpApp } from '../../src/http/app.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { testAddressHash } from './address-hash.ts';

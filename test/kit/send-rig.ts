@@ -80,6 +80,7 @@ export async function sendRig(changes: Partial<SendDependencies> = {}) {
         mode: options.mode ?? 'live',
         allowedSenders: options.allowedSenders ?? [],
       },
+      origin: {},
       read: () => parseStrictJson(raw),
       ...(options.key !== undefined && { idempotency: { endpoint: '/send', key: options.key, bytes: () => raw } }),
       ...(options.dryRun === true && { dryRun: true }),

@@ -1,7 +1,7 @@
 /** The routes of templates on their own database, and helpers for responses. */
 import assert from 'node:assert/strict';
-import { htmlToText } from '../../src/mail/html/html-text.ts';
 import { templateRoutes } from '../../src/api/templates.ts';
+import { htmlToText } from '../../src/mail/html/html-text.ts';
 import { createRender, createTemplateSource } from '../../src/templates/templates.ts';
 import type { Api, JsonObject } from './api.ts';
 import { type FakeClock, fakeClock } from './fake-clock.ts';

@@ -6,13 +6,13 @@
 import { randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import { createUploadUrls } from '../../src/attachments/attachments.ts';
 import { type AttachmentRouteOptions, attachmentRoutes } from '../../src/api/attachments.ts';
+import { createSendRoutes } from '../../src/api/send.ts';
+import { createUploadUrls } from '../../src/attachments/attachments.ts';
 import { createTrackingLinks, createUnsubscribeLinks } from '../../src/engagement/engagement.ts';
 import { createInFlightKeys } from '../../src/idempotency/idempotency.ts';
 import { htmlToText } from '../../src/mail/html/html-text.ts';
 import type { DeliveryJob } from '../../src/messages/messages.ts';
-import { createSendRoutes } from '../../src/api/send.ts';
 import type { Blobs } from '../../src/storage/blobs/blobs.ts';
 import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
 import { createRender, createTemplateSource } from '../../src/templates/templates.ts';

@@ -67,9 +67,9 @@ export const PLANTED_OMISSIONS: Readonly<Record<string, Planted>> = {
   },
   'batches are never accepted': {
     file: 'send/batch.ts',
-    find: '  const { caller, requestId, clientAddress, traceparent, backPressure, idempotency } = request;\n',
+    find: '  const { caller, origin, backPressure, idempotency } = request;\n',
     replace:
-      "  if (index > 0) return refused(failure('OVERLOADED'));\n  const { caller, requestId, clientAddress, traceparent, backPressure, idempotency } = request;\n",
+      "  if (index > 0) return refused(failure('OVERLOADED'));\n  const { caller, origin, backPressure, idempotency } = request;\n",
     finds: /^batched-\d+ was never acknowledged/,
   },
   'webhook events are dropped after one failure': {

@@ -9,7 +9,7 @@ import { type Address, parseAddress, parseAddressList, parseBareAddress, sameAdd
 import { endOfHeader, fieldValue, headerFields, headerText } from '../../mail/mime/header-fields.ts';
 import { mailboxItems } from '../../mail/mime/mailbox-list.ts';
 import { createSubmissionReader, type SubmissionRefusal, type SubmittedMail } from '../../mail/mime/submitted.ts';
-import { createSubmissionDigest } from '../../send/send.ts';
+import { createSubmissionDigest, originOf } from '../../send/send.ts';
 import { invalidField, type Operated, repeatKey, type SesContext, type SesDoorDeps } from './endpoint.ts';
 import { mailFromFailure } from './errors.ts';
 
@@ -171,9 +171,7 @@ export async function sendRaw(deps: SesDoorDeps, context: SesContext, raw: RawEm
     mail: { ...mail, metadata, idempotencyKey: mail.idempotencyKey ?? repeatKey(context) },
     content,
     digest: () => digestOf(content),
-    clientAddress: request.remoteAddress,
-    traceparent: request.traceparent,
-    requestId: request.requestId,
+    origin: originOf(request),
   });
   if (!submitted.ok) return submitted;
   const { messageId } = submitted.value;
