@@ -99,7 +99,7 @@ export const movingTheClock: Scenario = async (stage) => {
   );
   await stage.act(outstandingWorkOperation, { accountId, kinds: KINDS, untilMs: stage.nowMs });
   const claimed = await stage.act(claimOperation, only(stage, first));
-  assert.equal((await stage.act(claimOperation, only(stage, first))).taken, 0, 'it is not free any more');
+  assert.equal((await stage.act(claimOperation, only(stage, first))).taken.rows, 0, 'it is not free any more');
   await stage.act(outstandingWorkOperation, { accountId, kinds: KINDS, untilMs: stage.nowMs });
   const [job] = claimed.jobs;
   const delay = { id: stage.id('evt'), type: 'DeliveryDelay', detail: { deliveryDelay: {} } } as const;
@@ -203,7 +203,7 @@ export const movingTheClock: Scenario = async (stage) => {
       rest.filter((row) => row.kind === 'webhook'),
     ),
   );
-  assert.deepEqual([gone.taken, gone.jobs], [1, []], 'its endpoint is removed');
+  assert.deepEqual([gone.taken.rows, gone.jobs], [1, []], 'its endpoint is removed');
   const later = { accountId, mode, messageId: laterId };
   await stage.act(moveMessageOperation, { ...later, sendAtMs: stage.nowMs + 3 * HOUR, nowMs: stage.nowMs + HOUR });
   const queued = await stage.act(findQueuedOperation, laterId);
@@ -244,7 +244,7 @@ export const playingByHand: Scenario = async (stage) => {
     return { seq: seq!, fence };
   };
   const { jobs } = await stage.act(claimOperation, only(stage, [await work(messageId)]));
-  assert.equal((await stage.act(claimOperation, only(stage, [await work(messageId)]))).taken, 0, 'it is leased');
+  assert.equal((await stage.act(claimOperation, only(stage, [await work(messageId)]))).taken.rows, 0, 'it is leased');
   assert.equal(await find('msg_none'), undefined);
   const late = {
     ...({ accountId, messageId, to: 'complained', atMs: stage.nowMs + 9, sandboxOutcome: 'Complained' } as const),

@@ -41,10 +41,10 @@ const NUMBERED = new Set([
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /**
- * Differences between databases: the position of events (every page shows their order), the database's clock about nodes, and the oldest
- * transaction of the server.
+ * Differences between databases: the position of events (every page shows their order), the database's clock about nodes, the oldest
+ * transaction of the server, and for how long claimed work had been due.
  */
-const OWN = new Set(['position', 'startedAt', 'seenAt', 'xid', 'database', 'seconds']);
+const OWN = new Set(['position', 'startedAt', 'seenAt', 'xid', 'database', 'seconds', 'overdueMs']);
 
 /** They follow the log. */
 const FOLLOWERS = new Set([

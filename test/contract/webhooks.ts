@@ -184,7 +184,7 @@ export const carrying: Scenario = async (stage) => {
   await stage.act(backlogOperation, WEBHOOK_WORK);
   const batch = await take(stage);
   assert.equal(batch.jobs.length, 6);
-  assert.equal((await stage.act(claimOperation, claim(stage))).taken, 0);
+  assert.equal((await stage.act(claimOperation, claim(stage))).taken.rows, 0);
   const [a, b, c, d, e, f] = batch.jobs as [WebhookJob, WebhookJob, WebhookJob, WebhookJob, WebhookJob, WebhookJob];
   assert.equal(
     (await stage.actNumbers(extendOperation, { leases: [a, { ...b, fence: 9 }], nowMs: stage.nowMs, leaseMs: HOUR }))

@@ -11,8 +11,8 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
   },
   'a claim takes work that another node has leased': {
     file: 'work/store.ts',
-    find: 'held = 0 AND due <= ${now.sql} AND ${condition}',
-    replace: 'held = 0 AND (due <= ${now.sql} OR leased > 0) AND ${condition}',
+    find: 'held = 0 AND due <= ${now.sql} ${since.sql} AND ${condition}',
+    replace: 'held = 0 AND (due <= ${now.sql} OR leased > 0) ${since.sql} AND ${condition}',
     finds: /another copy after/,
   },
   'leases expire by the local clock': {
