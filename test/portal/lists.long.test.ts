@@ -1,6 +1,7 @@
 /**
  * Lists in a desktop window: the drawer of a row stays open while newer rows arrive, Escape closes one dialog at a time and returns the
- * focus, filters keep what is typed and ignore values they do not know, and a list below one that grows shows its rows.
+ * focus, filters keep what is typed and ignore values they do not know, a list below one that grows shows its rows, and the focus stays in a list
+ * whose row is removed.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -237,5 +238,64 @@ test('an account without users gets one with its key, and a link opens it in a n
   await tab.close();
   await link.click();
   await page.waitForURL((url) => url.pathname === '/app/live' && url.search === '');
+  visit.assertClean();
+});
+
+test('after a row is removed, the focus goes to the next one, and at last to the heading of the empty list', {
+  skip,
+}, async (t) => {
+  const { page, assertClean } = await signedIn(t, visitors, service);
+  const focused = (): Promise<string> =>
+    page.evaluate("(document.activeElement.closest('tr[data-index]') ?? document.activeElement).textContent");
+  for (const name of ['c', 'b', 'a']) {
+    const { status } = await service.sandboxApi.post('/suppressions', {
+      email: `${name}@gone.example`,
+      reason: 'manual',
+    });
+    assert.equal(status, 201);
+  }
+  await open(page, '/app/sandbox/suppressions');
+  const rows = page.locator('tr[data-index]');
+  await rows.nth(2).waitFor();
+  // By its icon, by its drawer, and the last one.
+  await rows
+    .nth(1)
+    .getByRole('button', { name: /^Remove / })
+    .click();
+  await waitUntil('the next row to have the focus', async () => (await focused()).startsWith('c@'));
+  assert.ok(await page.evaluate<boolean>(isInRow));
+  await page.keyboard.press('Enter');
+  await page
+    .getByRole('dialog')
+    .getByRole('button', { name: /^Remove / })
+    .click();
+  await waitUntil('the row before to have the focus', async () => (await focused()).startsWith('a@'));
+  await rows
+    .first()
+    .getByRole('button', { name: /^Remove / })
+    .click();
+  await waitUntil('the heading to have the focus', () =>
+    page.evaluate<boolean>("document.activeElement.matches('main h2')"),
+  );
+  assertClean();
+});
+
+test('another account opens the same list, without what the URL says about the account before', { skip }, async (t) => {
+  const visit = await signedIn(t, visitors, service);
+  const { page, context } = visit;
+  const headers = { 'X-Requested-With': 'postrider', Origin: service.url };
+  const made = await context.request.post('/operator/accounts', { data: { name: 'Second' }, headers });
+  const { accountId } = await made.json();
+  const access = await context.request.post(`/operator/accounts/${accountId}/support-access`, { headers });
+  assert.ok(access.ok(), await access.text());
+  await open(page, `/app/live/webhooks?account=${accountId}&panel=event-types`);
+  await page.keyboard.press('Escape');
+  const choice = page.getByRole('complementary').getByRole('combobox', { name: 'Account' });
+  assert.equal(await choice.inputValue(), accountId);
+  await choice.selectOption(service.live.accountId);
+  await page.waitForURL((url) => url.pathname === '/app/live/webhooks' && url.search === '');
+  await page.reload();
+  await page.getByRole('heading', { level: 1 }).waitFor();
+  assert.equal(await choice.inputValue(), service.live.accountId);
   visit.assertClean();
 });

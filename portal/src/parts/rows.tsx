@@ -12,6 +12,7 @@ import { bulk as bulkTexts, lists } from '../texts/parts.ts';
 import type { BulkAction } from './bulk.tsx';
 import type { Column, Details, Listed } from './column.ts';
 import { saveCsv } from './csv.ts';
+import { useFocusNext } from './focus-next.ts';
 import classes from './parts.module.css';
 import { PathLink } from './path-link.tsx';
 import { EmptyState, ErrorState } from './states.tsx';
@@ -64,14 +65,17 @@ export function Rows<T>(props: RowsProps<T>) {
   const rows = props.rows ?? props.list.items;
   const isPhone = useMediaQuery(PHONE, undefined, { getInitialValueInEffect: false });
   const [opened, setOpened] = useState<{ key: string; row: T }>();
+  const focusNext = useFocusNext(rows, keyOf);
   return (
     <>
-      <Content
-        {...props}
-        rows={rows}
-        href={isPhone && hrefName !== undefined ? undefined : href}
-        onOpen={props.onOpen ?? ((row) => setOpened({ key: keyOf(row), row }))}
-      />
+      <div {...focusNext}>
+        <Content
+          {...props}
+          rows={rows}
+          href={isPhone && hrefName !== undefined ? undefined : href}
+          onOpen={props.onOpen ?? ((row) => setOpened({ key: keyOf(row), row }))}
+        />
+      </div>
       {opened !== undefined && (
         <Suspense>
           <RowDetails
@@ -291,7 +295,7 @@ function Row<T>({ row, index, columns, href, onOpen, selection, measure }: RowPr
     if (href === undefined)
       return (
         <button ref={link} type="button" className={classes.rowLink} onClick={() => onOpen(row)}>
-          {content}
+          <span>{content}</span>
         </button>
       );
     return (
