@@ -192,8 +192,14 @@ interface PageLinkProps {
 
 function PageLink({ name, path, base, pathname, icon: Icon }: PageLinkProps) {
   const isCurrent = path === '' ? pathname.replace(/\/$/, '') === base : isWithin(base + path, pathname);
+  const link = useRef<HTMLAnchorElement>(null);
+  // In a low window, the menu scrolls.
+  useEffect(() => {
+    if (isCurrent) link.current?.scrollIntoView({ block: 'nearest' });
+  }, [isCurrent]);
   return (
     <Link
+      ref={link}
       to={base + path}
       className={classes.link}
       data-chosen={isCurrent || undefined}
@@ -214,6 +220,12 @@ function AccountAndMode() {
     const [, , , area = ''] = pathname.split('/');
     void navigate({ to: `/app/${next}/${area === 'inbox' && next === 'live' ? 'messages' : area}` });
   };
+  /** Opens the same list of the other account, without filters and `?account=`, which are of the account before. */
+  const switchAccount = (accountId: string): void => {
+    const [, , , area = ''] = pathname.split('/');
+    chooseAccount(accountId);
+    void navigate({ to: `/app/${mode}/${area}`, search: {} as never });
+  };
   return (
     <>
       {person.accounts.length === 1 && <div className={classes.account}>{account?.name}</div>}
@@ -223,7 +235,7 @@ function AccountAndMode() {
           aria-label={shell.account}
           value={account?.accountId}
           data={person.accounts.map(({ accountId, name }) => ({ value: accountId, label: name }))}
-          onChange={({ currentTarget }) => chooseAccount(currentTarget.value)}
+          onChange={({ currentTarget }) => switchAccount(currentTarget.value)}
         />
       )}
       <SegmentedControl
