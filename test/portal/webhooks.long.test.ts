@@ -223,9 +223,15 @@ async function orders({ page, service }: Stage, id: string): Promise<void> {
 
 async function disables({ page, service }: Stage, id: string): Promise<void> {
   const isEnabled = async () => (await service.sandboxApi.get(`/webhooks/${id}`)).body.enabled;
+  // Meanwhile another user changes the description, which the page does not show yet.
+  const path = `/webhooks/${id}`;
+  const { url, events, description } = (await service.sandboxApi.get(path)).body;
+  await service.sandboxApi.put(path, { url, events, description: 'Renamed meanwhile' });
   await choose(page, 'Disable');
   await page.getByText('This webhook is disabled').waitFor();
   assert.equal(await isEnabled(), false);
+  assert.equal((await service.sandboxApi.get(path)).body.description, 'Renamed meanwhile');
+  await service.sandboxApi.patch(path, { description: description ?? '' });
   await button(page, 'Replay events').click();
   await page.getByText('Enable the webhook before you replay events.').waitFor();
   assert.equal(await page.getByRole('button', { name: 'Replay', exact: true }).isEnabled(), false);

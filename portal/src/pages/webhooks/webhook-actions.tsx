@@ -25,14 +25,15 @@ interface WebhookActionsProps {
   onOpen(dialog: 'test' | 'edit' | 'replay' | 'secret' | 'signature'): void;
 }
 
-function useEnable({ webhookId, url, events, description, enabled }: Webhook) {
-  const replace = useChange('replaceWebhook', ['getWebhook', 'listWebhooks']);
+/** Changes only whether the webhook is enabled, so that it keeps what others change at the same time. */
+function useEnable({ webhookId, enabled }: Webhook) {
+  const update = useChange('updateWebhook', ['getWebhook', 'listWebhooks']);
   const toggle = (): void =>
-    replace.mutate(
-      { path: { id: webhookId }, body: { url, events, description, enabled: !enabled } },
+    update.mutate(
+      { path: { id: webhookId }, body: { enabled: !enabled } },
       { onSuccess: () => done(enabled ? webhookPage.disabledNow : webhookPage.enabledNow), onError: failed },
     );
-  return { toggle, isChanging: replace.isPending };
+  return { toggle, isChanging: update.isPending };
 }
 
 /** Returns to the list, which hides the webhook unless the deletion is undone. */

@@ -23,20 +23,28 @@ const FIELDS = ['url', 'events', 'description', 'ordered', 'maxBatch', 'headers'
 interface WebhookFields {
   url: string;
   events: EventType[];
-  description: string | null;
+  description: string;
   ordered: boolean;
   maxBatch: number;
   headers: Record<string, string>;
 }
 
+/** Returns the fields that differ from the stored webhook; other fields may have been changed by another user since. */
+function changesOf(webhook: Webhook, fields: WebhookFields): Partial<WebhookFields> {
+  const stored: Record<string, unknown> = { ...webhook, description: webhook.description ?? '' };
+  const isChanged = ([name, value]: [string, unknown]): boolean =>
+    JSON.stringify(value) !== JSON.stringify(stored[name]);
+  return Object.fromEntries(Object.entries(fields).filter(isChanged));
+}
+
 /** Creates or updates the webhook, then closes the form. */
 function useSave({ webhook, onClose, onCreated }: WebhookFormProps) {
   const create = useChange('createWebhook', ['listWebhooks']);
-  const replace = useChange('replaceWebhook', ['listWebhooks', 'getWebhook']);
-  const save = (body: WebhookFields): void => {
+  const update = useChange('updateWebhook', ['listWebhooks', 'getWebhook']);
+  const save = (fields: WebhookFields): void => {
     if (webhook === undefined)
       create.mutate(
-        { body },
+        { body: { ...fields, description: fields.description || null } },
         {
           onSuccess({ webhookId, secret }) {
             onClose();
@@ -45,8 +53,8 @@ function useSave({ webhook, onClose, onCreated }: WebhookFormProps) {
         },
       );
     else
-      replace.mutate(
-        { path: { id: webhook.webhookId }, body },
+      update.mutate(
+        { path: { id: webhook.webhookId }, body: changesOf(webhook, fields) },
         {
           onSuccess() {
             onClose();
@@ -57,8 +65,8 @@ function useSave({ webhook, onClose, onCreated }: WebhookFormProps) {
   };
   return {
     save,
-    isSaving: create.isPending || replace.isPending,
-    issues: issuesOf(create.error ?? replace.error, FIELDS),
+    isSaving: create.isPending || update.isPending,
+    issues: issuesOf(create.error ?? update.error, FIELDS),
   };
 }
 
@@ -75,7 +83,7 @@ export function WebhookForm(props: WebhookFormProps) {
     save({
       url: url.trim(),
       events: events as EventType[],
-      description: description.trim() || null,
+      description: description.trim(),
       ordered,
       maxBatch: Number(maxBatch),
       headers: headersOf(headers),
