@@ -222,6 +222,25 @@ test('sample sets are stored with the template and switch with one click', { ski
   assertClean();
 });
 
+test('test data that two users change at the same time is merged', { skip }, async (t) => {
+  const id = await made({ name: 'shared-samples', subject: 'For {{ name }}', html: '<p>Hello {{ name }}</p>' });
+  const path = `/templates/${id}/samples`;
+  const set = (name: string, value: string) => ({ name, values: { name: value } });
+  assert.equal((await service.api.put(path, { samples: [set('Mine', 'Ann'), set('Theirs', 'Ben')] })).status, 200);
+  const { page, assertClean } = await visited(t, `/app/live/templates/${id}`);
+  await see(mail(page), 'Hello Ann');
+  const other = [set('Mine', 'Ann'), set('Theirs', 'Carl'), set('New', 'Dana')];
+  assert.equal((await service.api.put(path, { samples: other })).status, 200);
+  await page.getByRole('textbox', { name: 'name', exact: true }).fill('Anna');
+  await see(page, 'Another user has changed the test data too. Both changes are saved.');
+  const stored = async () => (await service.api.get(`/templates/${id}`)).body.samples;
+  const merged = [set('Mine', 'Anna'), set('Theirs', 'Carl'), set('New', 'Dana')];
+  await waitUntil('the merged sets', async () => JSON.stringify(await stored()) === JSON.stringify(merged));
+  await page.getByText('New', { exact: true }).click();
+  await see(mail(page), 'Hello Dana');
+  assertClean();
+});
+
 test('any two versions are compared, and an earlier one is restored', { skip }, async (t) => {
   const id = await made({ name: 'versioned', subject: 'One', html: HTML });
   await service.api.put(`/templates/${id}`, { name: 'versioned', subject: 'Two', html: `${HTML}<p>second</p>` });

@@ -193,7 +193,7 @@ export const previewing = {
   noSubject: 'No subject (set per request)',
   nothing: 'Nothing to preview yet',
   failed: 'Preview not updated',
-  missing: (names: readonly string[]) => `Missing ${names.length === 1 ? 'value' : 'values'}: ${names.join(', ')}`,
+  missing: (names: readonly string[]) => `Missing ${names.length === 1 ? 'value' : 'values'}: ${names.join(', ')}.`,
   missingHint:
     'Requests without a value are rejected, unless they override this setting. To preview the template, add a value under Test data.',
   viewer: 'Viewers see the template without test data.',
@@ -212,6 +212,7 @@ export const samples = {
   taken: 'This name is already in use',
   remove: (name: string) => `Delete ${name}`,
   removed: (name: string) => `${name} deleted`,
+  merged: 'Another user has changed the test data too. Both changes are saved.',
   fields: 'Fields',
   json: 'JSON',
   as: 'Show the values as',
@@ -305,6 +306,7 @@ export const shares = {
   lead: 'Anyone with one of these links can view its preview. Share a template on its page.',
   template: 'Template',
   version: 'Version',
+  openTemplate: 'Open template',
   noneHint: 'Links you create with Share preview on a template appear here until they expire or are revoked.',
 };
 
