@@ -1,5 +1,6 @@
 /** Links to previews in the portal: created on the page of a template, opened without a login, listed, and revoked. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { noBrowser, setFirstPassword, signedIn, startBrowser } from '../kit/browser.ts';
 import { type Service, startService } from '../kit/start-service.ts';
@@ -102,9 +103,18 @@ test('all shared previews are listed, and are revoked there', { skip }, async (t
     return (await fetch(`${service.url}/shared/template`, { headers: { 'x-share-token': token } })).status;
   };
   assert.equal(await status(), 200);
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Export CSV' }).click(),
+  ]);
+  assert.match(readFileSync(await file.path(), 'utf8'), /\r\nwelcome,Version 1,/);
   await row.getByRole('button', { name: 'Revoke' }).click();
   await page.getByRole('button', { name: 'Revoke link' }).click();
   await row.waitFor({ state: 'detached' });
   await waitUntil('the revocation', async () => (await status()) === 404);
+  assert.equal((await service.api.post(`/templates/${id}/share`, {})).status, 201);
+  await page.reload();
+  await row.getByRole('link', { name: 'welcome' }).click();
+  await page.waitForURL(`**/app/live/templates/${id}`);
   visit.assertClean();
 });

@@ -1,5 +1,5 @@
 /** A button that explains the effect of an action first; a second one confirms it. */
-import { Button, Group, Popover, Stack, Text } from '@mantine/core';
+import { ActionIcon, Button, Group, Popover, Stack, Text } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { confirming } from '../texts/parts.ts';
 
@@ -13,17 +13,25 @@ interface ConfirmedProps {
   confirm: string;
   isBusy: boolean;
   run(): Promise<unknown>;
+  /** In the row of a list, which has icons only. */
+  isIcon?: boolean;
   children?: ReactNode;
 }
 
-export function Confirmed({ label, icon, effect, confirm, run, isBusy, children }: ConfirmedProps) {
+export function Confirmed({ label, icon, effect, confirm, run, isBusy, isIcon = false, children }: ConfirmedProps) {
   const [isOpen, setOpen] = useState(false);
   return (
     <Popover opened={isOpen} onChange={setOpen} width={300} position="bottom-end" trapFocus returnFocus shadow="md">
       <Popover.Target>
-        <Button variant="default" leftSection={icon} onClick={() => setOpen(!isOpen)}>
-          {label}
-        </Button>
+        {isIcon ? (
+          <ActionIcon size="sm" aria-label={label} title={label} onClick={() => setOpen(!isOpen)}>
+            {icon}
+          </ActionIcon>
+        ) : (
+          <Button variant="default" leftSection={icon} onClick={() => setOpen(!isOpen)}>
+            {label}
+          </Button>
+        )}
       </Popover.Target>
       <Popover.Dropdown aria-label={label}>
         <Stack gap="sm">

@@ -19,8 +19,15 @@ export const creatorOf = ({ createdBy: { kind, id, name } }: Share): string => {
   return kind === 'user' && known !== null ? known : [audit.kinds[kind], known].filter(Boolean).join(' ');
 };
 
+interface RevokeProps {
+  isBusy: boolean;
+  /** In the row of a list. */
+  isInRow?: boolean;
+  revoke(): Promise<unknown>;
+}
+
 /** Revokes a link after a confirmation. */
-export function RevokeButton({ isBusy, revoke }: { isBusy: boolean; revoke(): Promise<unknown> }) {
+export function RevokeButton({ isBusy, isInRow = false, revoke }: RevokeProps) {
   const close = useContext(InDetails);
   const run = (): Promise<void> =>
     revoke().then(() => {
@@ -35,6 +42,7 @@ export function RevokeButton({ isBusy, revoke }: { isBusy: boolean; revoke(): Pr
       run={run}
       icon={<IconX size={14} aria-hidden />}
       isBusy={isBusy}
+      isIcon={isInRow && close === undefined}
     />
   );
 }

@@ -12,9 +12,15 @@ export function hiddenIn({ hideSubject, hideContent }: Share): string {
   return hideContent ? texts.contentHidden : texts.nothingHidden;
 }
 
-export function RevokeShare({ share }: { share: Share }) {
+export function RevokeShare({ share, isInRow }: { share: Share; isInRow?: boolean }) {
   const revoke = useChange('revokeShare', SHARE_LISTS);
-  return <RevokeButton isBusy={revoke.isPending} revoke={() => revoke.mutateAsync({ path: { id: share.shareId } })} />;
+  return (
+    <RevokeButton
+      isBusy={revoke.isPending}
+      isInRow={isInRow}
+      revoke={() => revoke.mutateAsync({ path: { id: share.shareId } })}
+    />
+  );
 }
 
 export function ShareLinks({ messageId }: { messageId: string }) {

@@ -45,7 +45,7 @@ export function SharesPage() {
       code={<AsCode operation="listShares" />}
       label={common.label}
       columns={COLUMNS}
-      rowActions={mayWrite ? (share) => <RevokeShare share={share} /> : undefined}
+      rowActions={mayWrite ? (share) => <RevokeShare share={share} isInRow /> : undefined}
       list={list}
       keyOf={({ shareId }) => shareId}
       href={({ messageId }) => `/app/${mode}/messages/${messageId}`}

@@ -10,9 +10,15 @@ export const SHARE_LISTS = ['listTemplateShares', 'listAllTemplateShares'] as co
 export const versionOf = ({ version }: Pick<TemplateShare, 'version'>): string =>
   version === null ? texts.unsavedVersion : texts.version(version);
 
-export function RevokeShare({ share }: { share: TemplateShare }) {
+export function RevokeShare({ share, isInRow }: { share: TemplateShare; isInRow?: boolean }) {
   const revoke = useChange('revokeTemplateShare', SHARE_LISTS);
-  return <RevokeButton isBusy={revoke.isPending} revoke={() => revoke.mutateAsync({ path: { id: share.shareId } })} />;
+  return (
+    <RevokeButton
+      isBusy={revoke.isPending}
+      isInRow={isInRow}
+      revoke={() => revoke.mutateAsync({ path: { id: share.shareId } })}
+    />
+  );
 }
 
 export function ShareLinks({ templateId }: { templateId: string }) {

@@ -40,9 +40,12 @@ export function TemplateSharesPage() {
       code={<AsCode operation="listAllTemplateShares" />}
       label={shareList.label}
       columns={COLUMNS}
-      rowActions={mayWrite ? (share) => <RevokeShare share={share} /> : undefined}
+      rowActions={mayWrite ? (share) => <RevokeShare share={share} isInRow /> : undefined}
       list={list}
       keyOf={({ shareId }) => shareId}
+      href={({ templateId }) => `/app/${mode}/templates/${templateId}`}
+      hrefName={texts.openTemplate}
+      csvName="shared-previews"
       empty={{ title: shareList.none, hint: texts.noneHint }}
     />
   );
