@@ -41,6 +41,7 @@ export const queue = {
   ofLimit: (connections: number, limit: number) => `${count(connections)} of ${count(limit)}`,
   flowing: 'Active',
   retrying: 'Retrying',
+  scheduled: 'Scheduled',
   nextAttempt: 'next attempt',
   paused: 'Paused',
   until: 'until',
@@ -104,6 +105,8 @@ export const account = {
   delivering: 'Delivering',
   lastReply: 'Last response',
   noReply: 'None yet',
+  pausedBy: (destination: string, until: string) => `${destination} is paused until ${until}`,
+  pausedReply: (reply: string) => `Its last response: ${reply}`,
   queuePartial: 'The queue of all accounts is too long to count completely. These are the messages due first.',
   queueEmpty: 'No queued messages',
   queueEmptyHint: 'Domains with queued messages of this account appear here.',
@@ -307,6 +310,7 @@ export const doctor = {
   watch: (warned: number) => `${count(warned)} ${warned === 1 ? 'warning' : 'warnings'}`,
   remedy: 'How to fix',
   groups: { fail: 'Failed', warn: 'Warnings', skip: 'Skipped', ok: 'Passed' },
+  states: { fail: 'Failed', warn: 'Warning', skip: 'Skipped', ok: 'Passed' },
 };
 
 export const audit = {

@@ -3,22 +3,24 @@ import { Alert, Stack } from '@mantine/core';
 import { type Answer, useCall, usePages } from '../../api.ts';
 import { StatusBadge } from '../../parts/badge.tsx';
 import { Panel } from '../../parts/page.tsx';
-import { type Column, Rows } from '../../parts/rows.tsx';
-import { count, Time } from '../../parts/time.tsx';
+import { type Column, Rows, Second } from '../../parts/rows.tsx';
+import { count, dayAndTime, Time, useNow } from '../../parts/time.tsx';
 import { visible } from '../../parts/visible.ts';
 import { account as texts } from '../../texts/operator.ts';
 import { roles, team } from '../../texts/team.ts';
 import { actorOf } from '../audit/entry.ts';
 import { ENTRY_DETAILS } from './audit-entry.tsx';
 
-type Domain = Answer<'getQueueOfAccount'>['domains'][number];
+type Destination = Answer<'listDestinations'>[number];
+/** With the paused destination that its messages wait for. */
+type Domain = Answer<'getQueueOfAccount'>['domains'][number] & { paused?: Destination | undefined };
 type Member = Answer<'listUsersOfAccount'>[number];
 type Change = Answer<'listServiceAuditEntries'>[number];
 
 const CHANGES_SHOWN = 10;
 
 const DOMAINS: readonly Column<Domain>[] = [
-  { name: texts.domain, phone: 'title', cell: ({ domain }) => visible(domain) },
+  { name: texts.domain, phone: 'title', cell: ({ domain }) => visible(domain), width: '24%' },
   {
     name: texts.queued,
     phone: 'badge',
@@ -29,7 +31,7 @@ const DOMAINS: readonly Column<Domain>[] = [
   {
     name: texts.lastReply,
     phone: 'detail',
-    cell: ({ lastReply }) => (lastReply === null ? texts.noReply : visible(lastReply)),
+    cell: ({ lastReply, paused }) => (lastReply === null ? <NoReply paused={paused} /> : visible(lastReply)),
   },
   {
     name: texts.nextAttempt,
@@ -40,8 +42,28 @@ const DOMAINS: readonly Column<Domain>[] = [
   },
 ];
 
+/** Messages that a pause holds were never tried, so the reply that paused their destination says why they wait. */
+function NoReply({ paused }: { paused: Destination | undefined }) {
+  const now = useNow();
+  if (paused === undefined || paused.pausedUntil === null) return texts.noReply;
+  const [last] = paused.lastReplies;
+  return (
+    <>
+      {texts.pausedBy(paused.destinationId, dayAndTime(Date.parse(paused.pausedUntil), now))}
+      {last !== undefined && <Second>{texts.pausedReply(visible(last.reply))}</Second>}
+    </>
+  );
+}
+
 export function AccountQueue({ accountId }: { accountId: string }) {
   const queue = useCall('getQueueOfAccount', { path: { id: accountId } });
+  // Paused ones are listed first.
+  const destinations = useCall('listDestinations', { query: { limit: 100 } });
+  const paused = new Map(
+    destinations.data
+      ?.filter(({ pausedUntil }) => pausedUntil !== null)
+      .flatMap((one) => one.domains.map((domain) => [domain, one])),
+  );
   return (
     <Panel title={texts.queue}>
       <Stack gap="sm">
@@ -49,7 +71,7 @@ export function AccountQueue({ accountId }: { accountId: string }) {
         <Rows
           label={texts.queue}
           columns={DOMAINS}
-          list={{ ...queue, items: queue.data?.domains }}
+          list={{ ...queue, items: queue.data?.domains.map((one) => ({ ...one, paused: paused.get(one.domain) })) }}
           keyOf={({ domain }) => domain}
           empty={
             queue.data?.isComplete === false

@@ -55,10 +55,10 @@ function AuditContent() {
       filters={
         <Filters of={[...TEXTS, 'since', 'until']} isLong>
           {TEXTS.map((name) => (
-            <SearchField key={name} name={name} label={LABELS[name]} placeholder={HINTS[name]} width="9.5rem" />
+            <SearchField key={name} name={name} label={LABELS[name]} placeholder={HINTS[name]} width="7.75rem" />
           ))}
-          <FilterDate name="since" label={audit.since} />
-          <FilterDate name="until" label={audit.until} />
+          <FilterDate name="since" width="8.5rem" label={audit.since} />
+          <FilterDate name="until" width="8.5rem" label={audit.until} />
         </Filters>
       }
       columns={columnsOf(nameOf)}
@@ -77,7 +77,7 @@ function accountOf({ accountId, resource, resourceId }: AuditEntry): string | nu
 
 const columnsOf = (nameOf: (accountId: string) => string): readonly Column<AuditEntry>[] => [
   { name: audit.what, phone: 'title', cell: ({ action }) => action, width: '10rem' },
-  { name: audit.who, phone: 'detail', cell: ({ actor }) => <Who of={actor} /> },
+  { name: audit.who, phone: 'detail', cell: ({ actor }) => <Who of={actor} />, width: '22%' },
   { name: audit.of, cell: ({ resourceId }) => <span className="mono">{resourceId}</span>, width: '13rem' },
   {
     name: audit.account,
@@ -91,5 +91,5 @@ const columnsOf = (nameOf: (accountId: string) => string): readonly Column<Audit
     },
   },
   { name: audit.from, cell: ({ address }) => address, width: '8rem' },
-  { name: audit.time, phone: 'time', cell: ({ time }) => <Time at={time} exact />, width: '8rem' },
+  { name: audit.time, phone: 'time', cell: ({ time }) => <Time at={time} exact />, width: '8rem', atEnd: true },
 ];

@@ -6,7 +6,7 @@ import { Badge } from '../../parts/badge.tsx';
 import { Facts } from '../../parts/page.tsx';
 import { RowAction } from '../../parts/row-action.tsx';
 import { type Column, Rows, Second } from '../../parts/rows.tsx';
-import { count, Time } from '../../parts/time.tsx';
+import { count, dayAndTime, Time } from '../../parts/time.tsx';
 import { done, failed } from '../../parts/undo.tsx';
 import { visible } from '../../parts/visible.ts';
 import { queue } from '../../texts/operator.ts';
@@ -27,7 +27,7 @@ export function Destinations({ everyMs }: { everyMs: number }) {
         title: ({ destinationId }) => destinationId,
         content: (one) => (
           <>
-            <Text>{one.explanation}</Text>
+            <Text>{withTimes(one.explanation)}</Text>
             <Facts of={COLUMNS.slice(1).map(({ name, cell }) => [name, cell(one)])} />
           </>
         ),
@@ -38,18 +38,18 @@ export function Destinations({ everyMs }: { everyMs: number }) {
   );
 }
 
+/** Replaces the times in a text of the API by those of the user. */
+function withTimes(text: string): string {
+  return text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (at) => dayAndTime(Date.parse(at), Date.now()));
+}
+
 const COLUMNS: readonly Column<Destination>[] = [
   {
     name: queue.destination,
     phone: 'title',
-    cell: ({ destinationId, explanation }) => (
-      <>
-        {destinationId}
-        <Second>{explanation}</Second>
-      </>
-    ),
+    cell: ({ destinationId }) => destinationId,
     text: ({ destinationId }) => destinationId,
-    width: '20rem',
+    width: '14rem',
   },
   {
     name: queue.queued,
@@ -81,14 +81,16 @@ const COLUMNS: readonly Column<Destination>[] = [
   },
 ];
 
-/** No node has its mail in memory: all of it waits for its next attempt. */
-function isRetrying({ nodes, nextAttemptAt }: Destination): boolean {
-  return nodes.length === 0 && nextAttemptAt !== null;
+/** No node has its mail in memory: all of it waits for its next attempt, which is the first one if there is no reply yet. */
+function waitingState({ nodes, nextAttemptAt, lastReplies }: Destination): string | undefined {
+  if (nodes.length > 0 || nextAttemptAt === null) return undefined;
+  return lastReplies.length === 0 ? queue.scheduled : queue.retrying;
 }
 
 function stateText(destination: Destination): string {
   const { pausedUntil, blockedSince, fallback, nextAttemptAt } = destination;
-  if (isRetrying(destination)) return `${queue.retrying}; ${queue.nextAttempt} ${nextAttemptAt}`;
+  const waiting = waitingState(destination);
+  if (waiting !== undefined) return `${waiting}; ${queue.nextAttempt} ${nextAttemptAt}`;
   const blocked = blockedSince === null ? [] : [`${queue.blocked} ${queue.since} ${blockedSince}`];
   const paused = pausedUntil === null ? [] : [`${queue.paused} ${queue.until} ${pausedUntil}`];
   const states = [...blocked, ...paused, ...(fallback ? [queue.byFallback] : [])];
@@ -97,10 +99,11 @@ function stateText(destination: Destination): string {
 
 function State({ of: destination }: { of: Destination }) {
   const { pausedUntil, blockedSince, fallback, nextAttemptAt } = destination;
-  if (isRetrying(destination))
+  const waiting = waitingState(destination);
+  if (waiting !== undefined)
     return (
       <>
-        <Badge tone="wait">{queue.retrying}</Badge>
+        <Badge tone={waiting === queue.retrying ? 'wait' : 'note'}>{waiting}</Badge>
         <Second>
           {queue.nextAttempt} <Time at={nextAttemptAt!} exact />
         </Second>

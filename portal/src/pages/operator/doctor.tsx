@@ -2,13 +2,16 @@
 import { Button, Stack, Text } from '@mantine/core';
 import { type Answer, useCall } from '../../api.ts';
 import { IconRefresh } from '../../icons.ts';
-import { Badge, StatusBadge } from '../../parts/badge.tsx';
+import { Badge, type Tone } from '../../parts/badge.tsx';
 import { Page, Panel } from '../../parts/page.tsx';
+import { capitalized, sentence } from '../../parts/sentence.ts';
 import { ErrorState, Loading } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { doctor } from '../../texts/operator.ts';
 import { forOperators } from './for-operators.tsx';
 import classes from './operator.module.css';
+
+const TONES: Record<Check['status'], Tone> = { fail: 'bad', warn: 'wait', skip: 'calm', ok: 'good' };
 
 type Check = Answer<'examineService'>['checks'][number];
 
@@ -65,16 +68,16 @@ function Checks({ title, checks }: { title: string; checks: readonly Check[] }) 
         {checks.map(({ name, status, message, remedy }) => (
           <li key={`${name} ${message}`}>
             <div>
-              <StatusBadge status={status} /> {name}
+              <Badge tone={TONES[status]}>{doctor.states[status]}</Badge> {capitalized(name)}
             </div>
             <div>
-              {message}
+              {sentence(message)}
               {remedy !== undefined && (
                 <div className={classes.remedy}>
                   <Text size="xs" c="dimmed">
                     {doctor.remedy}
                   </Text>
-                  {remedy}
+                  {sentence(remedy)}
                 </div>
               )}
             </div>
