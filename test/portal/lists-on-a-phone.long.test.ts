@@ -46,7 +46,7 @@ const listsOf = ({ ids }: Seeded): readonly List[] => [
   { at: '/live/suppressions', opens: 'drawer' },
   { at: '/live/domains', opens: 'page' },
   { at: '/live/templates', opens: 'page' },
-  { at: '/live/template-shares', opens: 'drawer' },
+  { at: '/live/template-shares', opens: 'drawer', hasPage: true },
   { at: `/live/templates/${ids['live/templates']}?view=versions`, opens: 'drawer' },
   { at: '/live/webhooks', opens: 'page' },
   { at: '/live/keys', opens: 'drawer' },

@@ -4,6 +4,7 @@
  * request, by a second page whose policy allows them; links open in a new tab without access to this one.
  */
 import { Button, Group, SegmentedControl, Text } from '@mantine/core';
+import { useElementSize } from '@mantine/hooks';
 import { useEffect, useRef, useState } from 'react';
 import { basePath } from '../base-path.ts';
 import { IconPhoto } from '../icons.ts';
@@ -52,6 +53,11 @@ function show(frame: HTMLIFrameElement, html: string, withImages: boolean): void
   document.scrollingElement?.scrollTo({ top });
 }
 
+/** An email on a desktop has at least this width, and is scaled down if there is less room: most are 600 px wide. */
+const DESKTOP_WIDTH = 624;
+const PHONE_WIDTH = 376;
+/** The largest window of a phone, where the email is first shown as on a phone. */
+const PHONE_MOST = 640;
 const BORDERS = 2;
 const LEAST_HEIGHT = 120;
 const LARGEST_HEIGHT = 20_000;
@@ -67,9 +73,13 @@ function heightOf({ documentElement: root }: Document): number {
 const hasRemoteImages = (html: string): boolean =>
   /(?:src|background|srcset)\s*=\s*["']?\s*(?:https?:)?\/\/|url\(\s*["']?(?:https?:)?\/\//i.test(html);
 
+const widthOf = (device: 'desktop' | 'phone', room: number): number =>
+  device === 'phone' ? Math.min(PHONE_WIDTH, room) : Math.max(DESKTOP_WIDTH, room);
+
 export function MailPreview({ html, height = 480 }: { html: string; height?: number }) {
   const [withImages, setWithImages] = useState(false);
-  const [width, setWidth] = useState<'desktop' | 'phone'>('desktop');
+  const [device, setDevice] = useState<'desktop' | 'phone'>(() => (innerWidth <= PHONE_MOST ? 'phone' : 'desktop'));
+  const { ref: room, width: roomWidth } = useElementSize();
   const letImagesIn = (): void => {
     isLoaded.current = false;
     setWithImages(true);
@@ -99,13 +109,15 @@ export function MailPreview({ html, height = 480 }: { html: string; height?: num
     if (isLoaded.current && frame.current !== null) showIn(frame.current);
   }, [html, withImages]);
   useEffect(() => () => sizes.current?.disconnect(), []);
+  const width = roomWidth === 0 ? undefined : widthOf(device, roomWidth);
+  const scale = width === undefined ? 1 : Math.min(1, roomWidth / width);
   return (
     <div>
       <Group justify="space-between" mb="xs">
         <SegmentedControl
-          value={width}
+          value={device}
           aria-label={preview.width}
-          onChange={(value) => setWidth(value as 'desktop' | 'phone')}
+          onChange={(value) => setDevice(value as 'desktop' | 'phone')}
           data={[
             { value: 'desktop', label: preview.desktop },
             { value: 'phone', label: preview.phone },
@@ -123,20 +135,22 @@ export function MailPreview({ html, height = 480 }: { html: string; height?: num
         )}
       </Group>
       <div className={classes.mat}>
-        <iframe
-          key={`${withImages}`}
-          ref={frame}
-          title={preview.title}
-          className={classes.frame}
-          style={{ height: mailHeight, maxWidth: width === 'phone' ? 376 : undefined }}
-          sandbox="allow-same-origin allow-popups allow-popups-to-escape-sandbox"
-          referrerPolicy="no-referrer"
-          src={`${basePath}${withImages ? '/app-frame-with-images' : '/app-frame'}`}
-          onLoad={({ currentTarget }) => {
-            isLoaded.current = true;
-            showIn(currentTarget);
-          }}
-        />
+        <div ref={room} className={classes.room} style={{ height: mailHeight * scale }}>
+          <iframe
+            key={`${withImages}`}
+            ref={frame}
+            title={preview.title}
+            className={classes.frame}
+            style={{ height: mailHeight, width, transform: scale === 1 ? undefined : `scale(${scale})` }}
+            sandbox="allow-same-origin allow-popups allow-popups-to-escape-sandbox"
+            referrerPolicy="no-referrer"
+            src={`${basePath}${withImages ? '/app-frame-with-images' : '/app-frame'}`}
+            onLoad={({ currentTarget }) => {
+              isLoaded.current = true;
+              showIn(currentTarget);
+            }}
+          />
+        </div>
       </div>
     </div>
   );

@@ -166,7 +166,7 @@ export const routePage = {
   copyValue: 'Copy value',
   lastCheck: 'Last checked',
   notChecked: 'Not checked yet',
-  sandbox: 'Sandbox routes don’t receive external email. Simulate one, here or with the API.',
+  sandbox: 'Sandbox routes don’t receive external email. Simulate emails here or with the API.',
 };
 
 export const simulateInbound = {

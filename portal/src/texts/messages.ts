@@ -3,7 +3,7 @@ export const messageList = {
   title: 'Messages',
   label: 'Messages, newest first',
   search: 'Search',
-  searchHint: 'Address or subject, or from: to: subject: tag: status:',
+  searchHint: 'Address, subject, or tag:receipt',
   columns: { subject: 'Subject', to: 'Recipient', status: 'Status', tags: 'Tags', when: 'Accepted' },
   noSubject: '(no subject)',
   role: { to: '', cc: 'Cc', bcc: 'Bcc' },

@@ -39,7 +39,7 @@ export const statistics = {
   noRate: '–',
   same: '±0',
   points: ' pts',
-  percent: ' %',
+  percent: '%',
   columns: {
     accepted: 'Accepted',
     deliveryRate: 'Delivery rate',

@@ -43,6 +43,7 @@ const COLUMNS: readonly Column<Approval>[] = [
     name: approvals.when,
     phone: 'time',
     width: '8rem',
+    atEnd: true,
     cell: ({ createdAt }) => <Time at={createdAt} exact />,
   },
 ];

@@ -34,6 +34,7 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
     cell: ({ time }) => <Time at={time} />,
     text: ({ time }) => time,
     width: '8rem',
+    atEnd: true,
   },
 ];
 

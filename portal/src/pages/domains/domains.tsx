@@ -40,6 +40,7 @@ const COLUMNS: readonly Column<Domain>[] = [
   {
     name: domains.added,
     width: '9rem',
+    atEnd: true,
     cell: ({ createdAt }) => <Time at={createdAt} exact />,
     text: ({ createdAt }) => createdAt,
   },

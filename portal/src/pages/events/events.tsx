@@ -98,12 +98,14 @@ const COLUMNS: Column<Event>[] = [
   {
     name: names.recipient,
     phone: 'title',
+    width: '22%',
     cell: ({ recipient }) => <span className={classes.clipped}>{recipient}</span>,
     text: ({ recipient }) => recipient,
   },
   {
     name: names.subject,
     phone: 'detail',
+    width: '22%',
     cell: ({ subject }) => <span className={classes.clipped}>{visible(subject) || events.noSubject}</span>,
     text: ({ subject }) => subject,
   },
@@ -112,6 +114,7 @@ const COLUMNS: Column<Event>[] = [
     name: names.time,
     phone: 'time',
     width: '8rem',
+    atEnd: true,
     cell: ({ timestamp }) => <Time at={timestamp} />,
     text: ({ timestamp }) => timestamp,
   },

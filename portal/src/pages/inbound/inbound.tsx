@@ -36,7 +36,7 @@ const COLUMNS: readonly Column<InboundMail>[] = [
   {
     name: names.from,
     phone: 'detail',
-    width: '18%',
+    width: '22%',
     cell: ({ from, envelopeFrom }) => (
       <span className={classes.address}>{visible(from || envelopeFrom || '') || texts.nobody}</span>
     ),
@@ -44,7 +44,7 @@ const COLUMNS: readonly Column<InboundMail>[] = [
   },
   {
     name: names.to,
-    width: '18%',
+    width: '22%',
     cell: ({ recipient }) => <span className={classes.address}>{recipient}</span>,
     text: ({ recipient }) => recipient,
   },
@@ -58,6 +58,7 @@ const COLUMNS: readonly Column<InboundMail>[] = [
   {
     name: names.size,
     width: '8rem',
+    atEnd: true,
     cell: ({ sizeBytes, attachments }) =>
       attachments === 0 ? size(sizeBytes) : `${size(sizeBytes)} · ${texts.files(attachments)}`,
     text: ({ sizeBytes }) => sizeBytes,
@@ -66,6 +67,7 @@ const COLUMNS: readonly Column<InboundMail>[] = [
     name: names.received,
     phone: 'time',
     width: '7.5rem',
+    atEnd: true,
     cell: ({ receivedAt }) => <Time at={receivedAt} />,
     text: ({ receivedAt }) => receivedAt,
   },

@@ -112,7 +112,13 @@ const COLUMNS: readonly Column<Affected>[] = [
   {
     name: texts.columns.next,
     phone: 'detail',
-    cell: ({ nextAttemptAt }) => nextAttemptAt && <Time at={nextAttemptAt} />,
+    cell: ({ nextAttemptAt }) =>
+      nextAttemptAt && (
+        <>
+          <span className="phone-only">{texts.columns.next} </span>
+          <Time at={nextAttemptAt} />
+        </>
+      ),
     text: ({ nextAttemptAt }) => nextAttemptAt,
   },
   {

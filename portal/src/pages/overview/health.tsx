@@ -73,7 +73,7 @@ interface RateProps {
 function Rate({ name, rate, total, threshold: { warning, critical, minimumMessages } }: RateProps) {
   if (total < minimumMessages)
     return (
-      <Text size="sm">
+      <Text size="sm" mt="sm">
         {name}: {health.few(total, minimumMessages)}
       </Text>
     );

@@ -64,4 +64,4 @@ function changeText(change: number | undefined, formatted: (change: number) => s
 /** Formats with a sign; U+2212 is as wide as the plus. */
 const signed = (value: number, digits: number): string => `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(digits)}`;
 
-const signedPercent = (share: number): string => `${signed(share * 100, 0)} %`;
+const signedPercent = (share: number): string => `${signed(share * 100, 0)}%`;

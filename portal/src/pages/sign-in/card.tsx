@@ -15,7 +15,7 @@ export function Card({ title, lead, children }: { title: string; lead?: string; 
           <img src={`${basePath}/icon.svg`} alt="" width={24} height={24} />
           Postrider
         </div>
-        <Title order={1} mb={4}>
+        <Title order={1} mb={lead === undefined ? 'md' : 4}>
           {title}
         </Title>
         {lead !== undefined && (

@@ -59,8 +59,22 @@ export function SignInPage() {
               {problem instanceof PostriderError ? problem.message : signIn.passkeyFailed}
             </Alert>
           )}
-          <TextInput label={signIn.email} type="email" autoComplete="username" required autoFocus {...field('email')} />
-          <PasswordInput label={signIn.password} autoComplete="current-password" required {...field('password')} />
+          <TextInput
+            label={signIn.email}
+            type="email"
+            autoComplete="username"
+            required
+            withAsterisk={false}
+            autoFocus
+            {...field('email')}
+          />
+          <PasswordInput
+            label={signIn.password}
+            autoComplete="current-password"
+            required
+            withAsterisk={false}
+            {...field('password')}
+          />
           {withCode && (
             <TextInput
               label={signIn.code}
@@ -132,6 +146,7 @@ function Forgot({ email: typed, onBack }: { email: string; onBack(): void }) {
             type="email"
             autoComplete="username"
             required
+            withAsterisk={false}
             autoFocus
             value={email}
             onChange={({ currentTarget }) => setEmail(currentTarget.value)}

@@ -1,5 +1,5 @@
 /** The newest sandbox messages, which appear live and update with their outcome. */
-import { Anchor, Group, Stack, Text } from '@mantine/core';
+import { Anchor, Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { type Answer, useCall } from '../../api.ts';
 import { IconMail } from '../../icons.ts';
@@ -47,16 +47,14 @@ export function Arrivals() {
 function Arrival({ mail }: { mail: Answer<'listSandboxInbox'>[number] }) {
   return (
     <Link to={`/app/sandbox/inbox/${mail.messageId}`} className={classes.arrival}>
-      <span className={classes.subject}>
-        <b>{visible(mail.subject) || start.noSubject}</b>
-        <Text span c="dimmed">
-          {start.to(mail.to)}
-        </Text>
-      </span>
-      <Group gap="sm" wrap="nowrap">
-        {mail.outcome === null ? <Badge tone="note">{start.onItsWay}</Badge> : <StatusBadge status={mail.outcome} />}
+      <b className={classes.clipped}>{visible(mail.subject) || start.noSubject}</b>
+      <Text span size="xs" c="dimmed">
         <Time at={mail.createdAt} />
-      </Group>
+      </Text>
+      <Text span c="dimmed" className={classes.clipped}>
+        {start.to(mail.to)}
+      </Text>
+      {mail.outcome === null ? <Badge tone="note">{start.onItsWay}</Badge> : <StatusBadge status={mail.outcome} />}
     </Link>
   );
 }
